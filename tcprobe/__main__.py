@@ -1,0 +1,44 @@
+"""The command line's way in: runs a verb and turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from tcprobe.errors import TcprobeError
+
+
+def main() -> int:
+    """Run the command line; return the exit code.
+
+    0 done, 2 could not do it (`TcprobeError`), 3 a bug of ours, 130 interrupted; a verb may exit with another
+    code of its own (1 for findings, a failing workload's code).
+    """
+    from tcprobe.cli import app
+
+    try:
+        app()
+    except TcprobeError as error:
+        return _fail(error)
+    except KeyboardInterrupt:
+        print("tcprobe: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        from tcprobe.cli.crash import report_bug
+
+        return report_bug(error)
+    return 0
+
+
+def _fail(error: TcprobeError) -> int:
+    print(f"tcprobe: error: {error.message}", file=sys.stderr)
+    if error.hint:
+        print(f"hint: {error.hint}", file=sys.stderr)
+    return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""The whole error tree.
+
+TcprobeError                 one line for the user, a hint, a code, an exit code
+├─ UsageError        E1xx    a bad option or argument value
+├─ InputError        E2xx    a file that cannot be used
+│  ├─ MissingInput   E201    it is not there
+│  ├─ EmptyInput     E202    it holds no bytes, or no profile
+│  ├─ WrongFormat    E203    it is something else, or damaged
+│  ├─ UnsupportedVersion E204  right format, wrong version
+│  └─ UnreadableInput E205   the system refused to read it
+├─ OutputError       E3xx    a result that cannot be written (exists, no permission)
+├─ ToolError         E4xx    a profiler or interpreter that is missing or failed
+└─ MeasurementFailed E5xx    the run happened and what it was to measure was not recorded
+
+Anything else that escapes is a bug of ours: exit code 3.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class TcprobeError(Exception):
+    """A failure that the user can act on: one line, and a hint of what to do.
+
+    Args:
+        message: what was found and what was expected, without a trailing full stop.
+        hint: the next thing to try; None where there is none.
+    """
+
+    code = "E000"
+    exit_code = 2
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(TcprobeError):
+    """A command-line option or argument that cannot be used."""
+
+    code = "E101"
+
+
+class InputError(TcprobeError):
+    """An input file that cannot be used.
+
+    Args:
+        path: the file, as the user named it.
+        found: what is wrong with it.
+        hint: what to do.
+    """
+
+    code = "E200"
+
+    def __init__(self, path: Path | str, found: str, hint: str | None = None) -> None:
+        super().__init__(f"{path}: {found}", hint)
+        self.path = path
+        self.found = found
+
+
+class MissingInput(InputError):
+    """The file or directory does not exist."""
+
+    code = "E201"
+
+
+class EmptyInput(InputError):
+    """The file is empty, or the directory holds no profile."""
+
+    code = "E202"
+
+
+class WrongFormat(InputError):
+    """The file is not what its place or name promises, or it is damaged."""
+
+    code = "E203"
+
+
+class UnsupportedVersion(InputError):
+    """The format is known; this version of it is not."""
+
+    code = "E204"
+
+
+class UnreadableInput(InputError):
+    """The operating system refused to read the file."""
+
+    code = "E205"
+
+
+class OutputError(TcprobeError):
+    """A result cannot be written: it exists already, or the system refused."""
+
+    code = "E301"
+
+
+class ToolError(TcprobeError):
+    """A profiler, interpreter or other program is missing or failed."""
+
+    code = "E401"
+
+
+class MeasurementFailed(TcprobeError):
+    """The workload ran and what should have been measured was not recorded."""
+
+    code = "E501"

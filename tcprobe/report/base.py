@@ -1,0 +1,41 @@
+"""What a reporter is: a module of this package with these names, listed in `tcprobe.report.REPORTERS`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TextIO
+
+from tcprobe.profile import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSpec:
+    """What a person asked to see.
+
+    Attributes:
+        top: rows of each table; None shows all.
+        by: the tables to show (kernel, op, layer, iteration, device); empty shows the default screen.
+        width: columns of the terminal; None where the output is no terminal, so nothing is cut.
+        color: whether escape codes may be written.
+    """
+
+    top: int | None = 10
+    by: tuple[str, ...] = ()
+    width: int | None = None
+    color: bool = False
+
+
+class Reporter(Protocol):
+    """One output format.
+
+    Attributes:
+        FORMAT: its name on the command line.
+        SUFFIXES: file name endings that choose it (``.json``).
+    """
+
+    FORMAT: str
+    SUFFIXES: tuple[str, ...]
+
+    def render(self, profile: Profile, spec: ReportSpec, out: TextIO) -> None:
+        """Write the analysed profile to `out`; the same profile and spec give the same bytes."""
+        ...
