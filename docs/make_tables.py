@@ -1,0 +1,40 @@
+"""Write docs/tables.md from the contract in tcprobe/tables.py: `python -m docs.make_tables`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tcprobe.columns import Column, TableSpec
+from tcprobe.tables import DERIVED, RECORDED
+
+HEAD = """# The tables
+
+Generated from `tcprobe/tables.py` by `python -m docs.make_tables`. Every table that tcprobe writes or passes on, what a row is, and every
+column. Times are ns, sizes bytes, shares percent from 0 to 100. A column that a source cannot give is empty (NA), never 0.
+"""
+
+
+def _column(column: Column) -> str:
+    values = f" ({', '.join(column.values)})" if column.values else ""
+    return f"| `{column.name}` | {column.kind}{'' if column.nullable else ', never NA'} | {column.meaning}{values} |"
+
+
+def _table(spec: TableSpec) -> str:
+    rows = "\n".join(_column(c) for c in spec.columns)
+    return f"### {spec.name}\nA row is {spec.row}.\n\n| column | kind | meaning |\n|---|---|---|\n{rows}\n"
+
+
+def page() -> str:
+    """Return the whole page."""
+    parts = [
+        HEAD,
+        "## What follows from a profile",
+        *map(_table, DERIVED),
+        "## What was recorded",
+        *map(_table, RECORDED),
+    ]
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    Path(__file__).with_name("tables.md").write_text(page(), encoding="utf-8")
