@@ -9,8 +9,9 @@ from tcprobe.tables import DERIVED, RECORDED
 
 HEAD = """# The tables
 
-Generated from `tcprobe/tables.py` by `python -m docs.make_tables`. Every table that tcprobe writes or passes on, what a row is, and every
-column. Times are ns, sizes bytes, shares percent from 0 to 100. A column that a source cannot give is empty (NA), never 0.
+Generated from `tcprobe/tables.py` by `python -m docs.make_tables`: every table that tcprobe writes or passes on,
+what a row is, and every column. Times are ns, sizes bytes, shares percent from 0 to 100. A column that a source
+cannot give is empty (NA), never 0.
 """
 
 

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import hypothesis
 import pytest
 
+hypothesis.settings.register_profile("tcprobe", deadline=None)
+hypothesis.settings.load_profile("tcprobe")
 
-@pytest.fixture(autouse=True)
-def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("NO_COLOR", "1")
-    for name in [n for n in os.environ if n.startswith("TCPROBE_")]:
-        monkeypatch.delenv(name)
+
+@pytest.fixture(autouse=True, scope="session")
+def _plain_terminal() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "80")
+        patch.setenv("NO_COLOR", "1")
+        patch.setenv("TF_CPP_MIN_LOG_LEVEL", "3")
+        for name in [n for n in os.environ if n.startswith("TCPROBE_")]:
+            patch.delenv(name)
+        yield
