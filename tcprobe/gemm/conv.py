@@ -1,0 +1,194 @@
+"""Convolutions and their gradients as implicit matrix multiplications, for any number of spatial dimensions.
+
+NVIDIA, "Optimizing Convolutional Layers", gives the three multiplications: forward N*P*Q x K x C*R*S, input
+gradient N*H*W x C x K*R*S, weight gradient C*R*S x K x N*P*Q.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from itertools import product as combinations
+from typing import Any, Final, Literal
+
+from tcprobe.gemm.record import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, first_known, product
+
+Kind = Literal["forward", "dgrad", "wgrad"]
+MOST_TAPS: Final = 65536  # a wider filter is no filter but a damaged record
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """One convolution, the same for its three passes.
+
+    Attributes:
+        batch: images.
+        size, out, kernel: spatial sizes of the input, of the output, of the filter.
+        channels, filters: input and output channels, all groups together.
+        group_channels: input channels that one filter sees.
+        strides, dilations, pads: per spatial dimension; `pads` counts what stands before the input; a stride
+            that is not recorded is None.
+    """
+
+    batch: Size
+    size: Shape
+    out: Shape
+    kernel: Shape
+    channels: Size
+    filters: Size
+    group_channels: Size
+    strides: Shape
+    dilations: tuple[int, ...]
+    pads: tuple[int, ...]
+
+    @property
+    def groups(self) -> Size:
+        """Number of groups; None where the channels do not tell."""
+        if not self.channels or not self.group_channels or self.channels % self.group_channels:
+            return None
+        return self.channels // self.group_channels
+
+    @property
+    def group_filters(self) -> Size:
+        """Output channels of one group."""
+        groups = self.groups
+        return None if groups is None or self.filters is None or self.filters % groups else self.filters // groups
+
+    def gemms(self, kind: Kind) -> list[Gemm]:
+        """Return the multiplications of one pass; unknown sizes stay None."""
+        if kind == "dgrad":
+            return self._dgrad()
+        rows, window = product((self.batch, *self.out)), product((self.group_channels, *self.kernel))
+        if kind == "forward":
+            return [Gemm(rows, self.group_filters, window, self.groups, self.contiguous)]
+        return [Gemm(window, self.group_filters, rows, self.groups, self.contiguous)]
+
+    @property
+    def contiguous(self) -> tuple[Contiguous, ...]:
+        """Channels and filters of one group: innermost in channels-last memory, which Tensor Cores use."""
+        return (Contiguous("channels", self.group_channels), Contiguous("filters", self.group_filters))
+
+    def _dgrad(self) -> list[Gemm]:
+        """A stride splits the input into interleaved grids, each of which meets only some of the taps."""
+        spatial = zip(self.size, self.kernel, self.strides, self.dilations, self.pads, strict=True)
+        axes = [_phases(*axis) for axis in spatial]
+        if any(axis is None for axis in axes):
+            return [Gemm(None, self.group_channels, None, self.groups, self.contiguous)]
+        found: Counter[tuple[Size, Size]] = Counter()
+        for phases in combinations(*(axis.items() for axis in axes if axis is not None)):
+            m = product((self.batch, *(rows for (rows, _), _ in phases)))
+            k = product((self.group_filters, *(taps for (_, taps), _ in phases)))
+            found[m, k] += math.prod(times for _, times in phases)
+        return [
+            Gemm(m, self.group_channels, k, product((self.groups, times)), self.contiguous)
+            for (m, k), times in found.items()
+        ]
+
+
+def _phases(size: Size, kernel: Size, stride: Size, dilation: int, pad: int) -> Counter[tuple[int, int]] | None:
+    """Return how many residues of the stride have so many (input positions, filter taps); None where unknown."""
+    if size is None or kernel is None or stride is None or kernel > MOST_TAPS:
+        return None
+    taps = Counter(tap * dilation % stride for tap in range(kernel))
+    phases = (((size - 1 - (residue - pad) % stride) // stride + 1, count) for residue, count in taps.items())
+    return Counter((rows, count) for rows, count in phases if rows > 0)
+
+
+def convolution(op: OpRecord, kind: Kind) -> list[Gemm]:
+    """Return the multiplications of a TensorFlow convolution or gradient.
+
+    Args:
+        op: Conv*D, Conv*DBackpropInput* or Conv*DBackpropFilter* with TensorFlow's order of inputs; the kernel
+            is HWIO.
+        kind: which of the three the op computes (of the convolution itself; a transposed layer's forward pass
+            is ``dgrad``).
+    """
+    known = describe(op, kind)
+    return [UNKNOWN] if known is None else known.gemms(kind)
+
+
+def describe(op: OpRecord, kind: Kind) -> Convolution | None:
+    """Return the convolution behind an op; None where a rank or the layout is unknown."""
+    image, kernel, result = _operands(op, kind)
+    if kernel is None or len(kernel) < 3 or (image is None and result is None):
+        return None
+    rank = len(kernel) - 2
+    if any(s is not None and len(s) != rank + 2 for s in (image, result)):
+        return None
+    last = _channels_last(op, image, kernel, result)
+    if last is None:
+        return None
+    unknown: Shape = (None,) * (rank + 2)
+    return _build(op, _split(image or unknown, last), kernel, _split(result or unknown, last), last)
+
+
+def _operands(op: OpRecord, kind: Kind) -> tuple[Shape | None, Shape | None, Shape | None]:
+    """Return the shapes of image, kernel and result of the forward convolution."""
+    if kind == "forward":
+        return op.shape(0), op.shape(1), op.output_shape
+    if kind == "dgrad":
+        return op.output_shape, op.shape(1), op.shape(2)
+    return op.shape(0), op.output_shape, op.shape(2)
+
+
+def _channels_last(op: OpRecord, image: Shape | None, kernel: Shape, result: Shape | None) -> bool | None:
+    layout = op.attributes.get("data_format")
+    if isinstance(layout, str) and layout:
+        return layout.endswith("C")
+    if op.attributes:
+        return True  # TensorFlow's default
+    fits = {last: _layout_fits(last, image, kernel, result) for last in (True, False)}
+    return None if fits[True] == fits[False] else fits[True]
+
+
+def _layout_fits(last: bool, image: Shape | None, kernel: Shape, result: Shape | None) -> bool:
+    where = -1 if last else 1
+    return all(s is None or s[where] == channels for s, channels in ((image, kernel[-2]), (result, kernel[-1])))
+
+
+def _split(shape: Shape, last: bool) -> tuple[Size, Shape, Size]:
+    return (shape[0], shape[1:-1], shape[-1]) if last else (shape[0], shape[2:], shape[1])
+
+
+def _build(
+    op: OpRecord, image: tuple[Size, Shape, Size], kernel: Shape, result: tuple[Size, Shape, Size], last: bool
+) -> Convolution:
+    size, taps = image[1], kernel[:-2]
+    axes = len(taps)
+    dilations = _per_axis(op.attributes.get("dilations"), axes, last) or (1,) * axes
+    strides = _per_axis(op.attributes.get("strides"), axes, last) or _unit_strides(size, result[1])
+    padding = op.attributes.get("padding")
+    computed = tuple(_out(*axis, padding) for axis in zip(size, taps, strides, dilations, strict=True))
+    out = tuple(first_known(a, b) for a, b in zip(result[1], computed, strict=True))
+    pads = tuple(_pad(*axis, padding) for axis in zip(size, out, taps, strides, dilations, strict=True))
+    channels, filters = first_known(image[2], kernel[-2]), first_known(kernel[-1], result[2])
+    batch = first_known(image[0], result[0])
+    return Convolution(batch, size, out, taps, channels, filters, kernel[-2], strides, dilations, pads)
+
+
+def _unit_strides(size: Shape, out: Shape) -> Shape:
+    """A stride that is not recorded is 1 where the output is as large as the input, else unknown."""
+    return tuple(1 if a is not None and a == b else None for a, b in zip(size, out, strict=True))
+
+
+def _per_axis(values: Any, axes: int, last: bool) -> tuple[int, ...] | None:
+    if not isinstance(values, list) or any(not isinstance(v, int) or v < 1 for v in values):
+        return None
+    if len(values) == axes + 2:
+        return tuple(values[1:-1] if last else values[2:])
+    return tuple(values) if len(values) == axes else None
+
+
+def _out(size: Size, kernel: Size, stride: Size, dilation: int, padding: Any) -> Size:
+    """TensorFlow's output size (tf.nn.convolution); explicit paddings are not recorded, so unknown."""
+    if size is None or kernel is None or stride is None or padding not in ("SAME", "VALID"):
+        return None
+    reach = (kernel - 1) * dilation + 1
+    return -(-size // stride) if padding == "SAME" else max(0, -(-(size - reach + 1) // stride))
+
+
+def _pad(size: Size, out: Size, kernel: Size, stride: Size, dilation: int, padding: Any) -> int:
+    if size is None or out is None or kernel is None or stride is None or padding != "SAME":
+        return 0
+    return max((out - 1) * stride + (kernel - 1) * dilation + 1 - size, 0) // 2

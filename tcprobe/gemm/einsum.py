@@ -1,0 +1,82 @@
+"""Einsum of two operands as matrix multiplications."""
+
+from __future__ import annotations
+
+from tcprobe.gemm.record import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, product
+
+ELLIPSIS_LABELS = "αβγδεζηθ"  # stand for the dimensions that "..." covers, aligned at the right
+
+
+def einsum(op: OpRecord) -> list[Gemm]:
+    """Return the multiplication of a two-operand Einsum; none where it is no multiplication.
+
+    Labels in both operands and the result are batch, in both operands only contracted, in one operand and
+    the result rows (left) or columns (right). An equation of one operand, or without a contracted label,
+    multiplies no matrices. Without the equation, or with repeated labels in an operand, it is unknown.
+    """
+    equation = op.attributes.get("equation")
+    if not isinstance(equation, str) or "->" not in equation:
+        return [UNKNOWN]
+    inputs, result = equation.replace(" ", "").split("->", 1)
+    operands = inputs.split(",")
+    if len(operands) != 2:
+        return []
+    shapes = (op.shape(0), op.shape(1))
+    labels = _labels(operands, result, shapes)
+    return [UNKNOWN] if labels is None else _gemms(labels, shapes, op.output_shape)
+
+
+def _labels(operands: list[str], result: str, shapes: tuple[Shape | None, ...]) -> tuple[str, str, str] | None:
+    expanded = [_expand(text, shape) for text, shape in zip(operands, shapes, strict=True)]
+    if any(text is None or len(set(text)) < len(text) for text in expanded):
+        return None
+    a, b = (text or "" for text in expanded)
+    covered = max((a, b), key=lambda text: sum(c in ELLIPSIS_LABELS for c in text))
+    return a, b, result.replace("...", "".join(c for c in covered if c in ELLIPSIS_LABELS))
+
+
+def _expand(labels: str, shape: Shape | None) -> str | None:
+    """Give each dimension a label of its own; None where the rank is unknown or does not fit."""
+    if "..." not in labels:
+        return labels if shape is None or len(shape) == len(labels) else None
+    if shape is None:
+        return None
+    count = len(shape) - len(labels) + 3
+    if not 0 <= count <= len(ELLIPSIS_LABELS):
+        return None
+    return labels.replace("...", ELLIPSIS_LABELS[len(ELLIPSIS_LABELS) - count :])
+
+
+def _gemms(labels: tuple[str, str, str], shapes: tuple[Shape | None, ...], output: Shape | None) -> list[Gemm]:
+    a, b, c = labels
+    sizes: dict[str, Size] = {}
+    for text, shape in zip((a, b, c), (*shapes, output), strict=True):
+        for label, size in zip(text, shape or (), strict=False):
+            known = sizes.get(label)
+            sizes[label] = size if known is None or (known == 1 and size is not None) else known
+    roles = {label: _role(label, a, b, c) for label in dict.fromkeys(a + b)}
+    if "k" not in roles.values():
+        return []
+    count = {r: product(sizes.get(label) for label, role in roles.items() if role == r) for r in ("m", "n", "k", "b")}
+    innermost = [_innermost(text, roles, sizes) for text in (a, b, c) if text]
+    contiguous = tuple(c for c in innermost if c.role in "mnk")
+    return [Gemm(count["m"], count["n"], count["k"], count["b"], contiguous)]
+
+
+def _role(label: str, a: str, b: str, c: str) -> str:
+    if label in a and label in b:
+        return "b" if label in c else "k"
+    if label not in c:
+        return "s"  # summed out of one operand before anything is multiplied
+    return "m" if label in a else "n"
+
+
+def _innermost(text: str, roles: dict[str, str], sizes: dict[str, Size]) -> Contiguous:
+    """Return the run of trailing labels of one role: together they are contiguous in memory."""
+    role = roles.get(text[-1], "b")
+    run = []
+    for label in reversed(text):
+        if roles.get(label, "b") != role:
+            break
+        run.append(sizes.get(label))
+    return Contiguous(role, product(run))

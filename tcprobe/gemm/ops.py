@@ -1,0 +1,88 @@
+"""From an op of any kind to its matrix multiplications."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final, Literal
+
+from tcprobe.gemm.conv import convolution
+from tcprobe.gemm.einsum import einsum
+from tcprobe.gemm.hlo import hlo_convolution, hlo_dot
+from tcprobe.gemm.matmul import matmul
+from tcprobe.gemm.record import UNKNOWN, Contiguous, Gemm, OpRecord, Size, product
+
+Family = Literal["matmul", "einsum", "conv", "conv_dgrad", "conv_wgrad", "depthwise", "rnn", "hlo_dot", "hlo_conv"]
+
+# TensorFlow writes a fused or replaced op as a prefix before the type it stands for: _FusedConv2D,
+# _MklNativeFusedMatMul, _MklPadWithFusedConv2D, _MklNativeConv2DBackpropFilterWithBias.
+_REPLACED: Final = re.compile(r"^_?(?:Mkl)?(?:Native)?(?:PadWith)?(?:Fused)?")
+_FAMILIES: Final[dict[Family, re.Pattern[str]]] = {
+    "matmul": re.compile(r"(?:Sparse|Batch)?MatMul(?:V\d)?"),
+    "einsum": re.compile(r"Einsum"),
+    "conv": re.compile(r"Conv[123]D(?:V\d)?|ConvBiasActivation"),
+    "conv_dgrad": re.compile(r"Conv[23]DBackpropInput(?:V\d)?"),
+    "conv_wgrad": re.compile(r"Conv[23]DBackpropFilter(?:V\d)?"),
+    "depthwise": re.compile(r"DepthwiseConv[23]d(?:Native)?(?:Backprop(?:Input|Filter))?"),
+    "rnn": re.compile(r"CudnnRNN\w*"),
+    "hlo_dot": re.compile(r"dot(?:_general)?"),
+    "hlo_conv": re.compile(r"convolution"),
+}
+_RNN_GATES: Final = {"lstm": 4, "gru": 3, "rnn_relu": 1, "rnn_tanh": 1}  # cuDNN: matrices per cell
+
+
+def canonical_type(op_type: str) -> str:
+    """Return the type that a fused or replaced op stands for: ``_FusedConv2D`` -> ``Conv2D``."""
+    return _REPLACED.sub("", op_type).removesuffix("WithBias") or op_type
+
+
+def family_of(op_type: str | None) -> Family | None:
+    """Return the arithmetic of an op type; None where it multiplies no matrices."""
+    name = canonical_type(op_type or "")
+    return next((family for family, pattern in _FAMILIES.items() if pattern.fullmatch(name)), None)
+
+
+def gemms_of(op: OpRecord) -> list[Gemm]:
+    """Return the matrix multiplications that one execution of `op` performs.
+
+    Empty where it multiplies no matrices (an unrelated type, a depthwise convolution, which is bound by
+    memory, an Einsum that contracts nothing). Sizes that the record does not tell are None.
+
+    Source: NVIDIA Deep Learning Performance guides for fully-connected, convolutional and recurrent layers.
+    """
+    family = family_of(op.op_type)
+    if family is None or family == "depthwise":
+        return []
+    return _READERS[family](op)
+
+
+def contiguous_sizes(gemms: list[Gemm]) -> tuple[Size, ...]:
+    """Return the sizes of all contiguous dimensions, as far as the record tells them."""
+    return tuple(c.size for gemm in gemms for c in gemm.contiguous)
+
+
+def _rnn(op: OpRecord) -> list[Gemm]:
+    """One layer, one direction: the input product of all time steps, and a recurrent product for each."""
+    sequence, state, mode = op.shape(0), op.shape(1), op.attributes.get("rnn_mode")
+    if sequence is None or state is None or len(sequence) != 3 or len(state) != 3 or state[0] != 1:
+        return [UNKNOWN]
+    gates = _RNN_GATES.get(str(mode))
+    steps, batch, inputs = sequence
+    units = state[-1]
+    wide = product((gates, units)) if gates else None
+    return [
+        Gemm(product((steps, batch)), wide, inputs, 1, (Contiguous("k", inputs), Contiguous("n", wide))),
+        Gemm(batch, wide, units, steps, (Contiguous("k", units), Contiguous("n", wide))),
+    ]
+
+
+_READERS: Final[dict[Family, Callable[[OpRecord], list[Gemm]]]] = {
+    "matmul": matmul,
+    "einsum": einsum,
+    "conv": lambda op: convolution(op, "forward"),
+    "conv_dgrad": lambda op: convolution(op, "dgrad"),
+    "conv_wgrad": lambda op: convolution(op, "wgrad"),
+    "rnn": _rnn,
+    "hlo_dot": hlo_dot,
+    "hlo_conv": hlo_convolution,
+}
