@@ -1,0 +1,41 @@
+"""The documentation names everything there is: verbs, options, environment variables, links."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import typer.main
+
+from tcprobe.cli import app
+from tests.support import ROOT
+
+DOCS = {p.name: p.read_text(encoding="utf-8") for p in (ROOT / "docs").glob("*.md")}
+COMMAND = typer.main.get_command(app)
+VERBS = sorted(COMMAND.commands)  # type: ignore[attr-defined]
+
+
+def options(verb: str) -> list[str]:
+    """Return every option of a verb, as typed."""
+    parameters = COMMAND.commands[verb].params  # type: ignore[attr-defined]
+    return [o for p in parameters for o in (*p.opts, *p.secondary_opts) if o.startswith("--") and o != "--help"]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_and_option_is_documented(verb: str) -> None:
+    page = DOCS[f"{verb}.md"]
+    assert f"tcprobe {verb}" in page
+    assert not [o for o in options(verb) if o not in page]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_environment_variable_is_documented(verb: str) -> None:
+    names = [p.envvar for p in COMMAND.commands[verb].params if p.envvar]  # type: ignore[attr-defined]
+    assert not [n for n in names if n not in DOCS[f"{verb}.md"]]
+
+
+@pytest.mark.parametrize("name", ["README.md", *sorted(f"docs/{n}" for n in DOCS)])
+def test_links_lead_somewhere(name: str) -> None:
+    page = ROOT / name
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8"))
+    assert not [link for link in links if not (page.parent / link).exists()]
