@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
 import typer
+
+from tcprobe.cli import options as o
 
 
 def register(app: typer.Typer) -> None:
@@ -10,5 +17,50 @@ def register(app: typer.Typer) -> None:
     app.command("report")(report)
 
 
-def report() -> None:
-    """Read a profile and report its Tensor Core use."""
+def report(
+    ctx: typer.Context,
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="Run folder, profile file, or directory with one.")],
+    format: o.FormatOption = None,  # noqa: A002 - the parameter's name is the option's
+    output: o.OutputOption = None,
+    top: o.TopOption = None,
+    by: o.ByOption = None,
+    iter_start: o.IterStartOption = None,
+    iter_stop: o.IterStopOption = None,
+    target_gpu: o.TargetOption = "a100-sxm-40",
+    width: o.WidthOption = None,
+    force: o.ForceOption = False,
+) -> None:
+    """Read a profile and report its Tensor Core use: how good, why not better, what first.
+
+    Reads a run folder of tcprobe, *.xplane.pb of TensorFlow or JAX, and the CSV and JSON reports of DLProf.
+    Needs neither a GPU nor TensorFlow.
+    """
+    chosen = _chosen(ctx, format, output)
+    with o.errors_as_json(chosen == "json" and output in (None, "-")):
+        from tcprobe.analysis import Options
+        from tcprobe.flows.report import make_report
+        from tcprobe.flows.write import destination, write_report
+        from tcprobe.report.base import ReportSpec
+
+        to = destination(chosen, output, force)
+        profile = make_report(path, Options(iter_start, iter_stop, target_gpu))
+        spec = ReportSpec(top, tuple(by or ()), o.text_width(width), o.wants_color())
+        files = write_report(profile, spec, to)
+    _say(path, files)
+
+
+def _chosen(ctx: typer.Context, format: o.Format | None, output: str | None) -> str | None:  # noqa: A002
+    """Return the format asked for; TCPROBE_FORMAT is that of standard output, where no ending tells."""
+    source = ctx.get_parameter_source("format")
+    typed = source is not None and source.name == "COMMANDLINE"
+    return format.value if format and (typed or output in (None, "-")) else None
+
+
+def _say(path: Path, files: list[Path]) -> None:
+    """Say on standard error what was written, or what to type next."""
+    if len(files) > 1:
+        print(f"Wrote {len(files)} tables to {files[0].parent}: {', '.join(f.name for f in files)}", file=sys.stderr)
+    elif files:
+        print(f"Wrote {files[0]}", file=sys.stderr)
+    elif sys.stderr.isatty():
+        print(f"Next: tcprobe report {shlex.quote(str(path))} -o tables/  (every table as CSV)", file=sys.stderr)

@@ -1,0 +1,117 @@
+"""Options that several verbs share, and what they say about the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from tcprobe.errors import TcprobeError
+
+
+class Format(StrEnum):
+    """An output format; the names are those of `tcprobe.report.REPORTERS`."""
+
+    text = "text"
+    csv = "csv"
+    json = "json"
+    markdown = "markdown"
+
+
+class By(StrEnum):
+    """A table to show; the names are those of `tcprobe.report.views.BY`."""
+
+    kernel = "kernel"
+    op = "op"
+    layer = "layer"
+    iteration = "iteration"
+    device = "device"
+
+
+FormatOption = Annotated[
+    Format | None,
+    typer.Option("--format", envvar="TCPROBE_FORMAT", help="Output format. Default: by the ending of -o, else text."),
+]
+OutputOption = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="Write to a file (.txt, .csv, .json, .md) or, as one CSV per table, to a folder; - is standard output.",
+    ),
+]
+ForceOption = Annotated[bool, typer.Option("--force", "-f", help="Replace files that exist.")]
+TopOption = Annotated[
+    int | None,
+    typer.Option(
+        "--top",
+        "-n",
+        min=0,
+        envvar="TCPROBE_TOP",
+        help="Rows of each table; 0 shows all. Default: 10 in text and markdown, all in csv and json.",
+    ),
+]
+ByOption = Annotated[
+    list[By] | None,
+    typer.Option("--by", help="Show only this table below the headline; may be given several times."),
+]
+IterStartOption = Annotated[
+    int | None,
+    typer.Option("--iter-start", min=0, metavar="N", help="First iteration to count. Default: after the warm-up."),
+]
+IterStopOption = Annotated[
+    int | None,
+    typer.Option("--iter-stop", min=0, metavar="N", help="Last iteration to count. Default: the last whole one."),
+]
+TargetOption = Annotated[
+    str,
+    typer.Option(
+        "--target-gpu",
+        metavar="NAME",
+        envvar="TCPROBE_TARGET_GPU",
+        help="GPU to judge a run without a GPU for.",
+    ),
+]
+WidthOption = Annotated[
+    int | None,
+    typer.Option(
+        "--width",
+        min=0,
+        metavar="N",
+        envvar="TCPROBE_WIDTH",
+        help="Columns to fit the text in; 0 sets no limit. Default: the terminal's, no limit elsewhere.",
+    ),
+]
+
+
+def text_width(asked: int | None) -> int | None:
+    """Return the columns that text may take on standard output; None where there is no limit."""
+    if asked is not None:
+        return asked or None
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def wants_color() -> bool:
+    """Return whether standard output takes colours: a terminal, unless NO_COLOR; anything under FORCE_COLOR."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
+
+
+@contextmanager
+def errors_as_json(wanted: bool) -> Iterator[None]:
+    """Put a failure on standard output too, as ``{"error": {...}}``, for programs that read JSON there."""
+    try:
+        yield
+    except TcprobeError as error:
+        if wanted:
+            print(json.dumps({"error": {"code": error.code, "message": error.message, "hint": error.hint}}))
+        raise

@@ -1,0 +1,173 @@
+"""Why not more, and what first: blockers by cost, the costliest ops off the Tensor Cores, badly sized layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcprobe.columns import Table, Value
+from tcprobe.profile import Profile
+from tcprobe.report import formatting as f
+from tcprobe.report.grid import Head, Section
+
+Row = Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What is weighed: kernel time where it was measured, else the FLOPs of the graph's ops.
+
+    Attributes:
+        table: the capable ops that a blocker keeps off the Tensor Cores.
+        weight: one number per row, same unit throughout.
+        total: what shares are taken of.
+        measured: weights are ns of kernel time, not FLOPs.
+    """
+
+    table: Table
+    weight: NDArray[np.float64]
+    total: float
+    measured: bool
+
+
+def blocked(profile: Profile) -> Cost | None:
+    """Return the ops that could use Tensor Cores and do not, with what each costs; None where there is none."""
+    ops = profile.require("ops")
+    total = _sum(profile.require("kernels").numbers("sum_ns")) or _sum(ops.numbers("sum_ns"))
+    if total > 0:
+        off = ops.numbers("sum_ns") - np.nan_to_num(ops.numbers("tc_ns")) - np.nan_to_num(ops.numbers("unknown_ns"))
+        capable = _is(ops, "tc_capable", {"yes"})
+        return _cost(ops, off, total, capable & (np.nan_to_num(off) > 0), measured=True)
+    gemms = profile.require("gemms")
+    runs = ~_is(gemms, "executes", {"no"})
+    return _cost(gemms, gemms.numbers("flops"), _sum(gemms.numbers("flops")[runs]), runs, measured=False)
+
+
+def _cost(
+    table: Table, weight: NDArray[np.float64], total: float, mask: NDArray[np.bool_], measured: bool
+) -> Cost | None:
+    mask = mask & ~_is(table, "tc_blocker", {None, "none"})
+    if not mask.any():
+        return None
+    weight, kept = np.nan_to_num(weight[mask]), table.take(mask)
+    order = np.argsort(-weight, kind="stable")
+    return Cost(kept.take(order), weight[order], total, measured)
+
+
+def _is(table: Table, column: str, wanted: set[str | None]) -> NDArray[np.bool_]:
+    names = table.names(column)
+    chosen = np.array([name in wanted for name in names.names] + [None in wanted], dtype=np.bool_)
+    return chosen[names.ids]
+
+
+def _sum(values: NDArray[np.float64]) -> float:
+    return float(np.nansum(values))
+
+
+def reach(profile: Profile) -> float | None:
+    """Return the share of the step's GEMM FLOPs that nothing keeps off Tensor Cores; None where it is unknown."""
+    gemms = profile.require("gemms")
+    flops = np.where(_is(gemms, "executes", {"no"}), 0, gemms.numbers("flops"))
+    total = float(flops.sum())
+    return 100 * float(flops[_is(gemms, "tc_blocker", {"none"})].sum()) / total if total > 0 else None
+
+
+def causes(cost: Cost, top: int | None) -> Section:
+    """Return one row per blocker: what it costs, how many ops, the costliest of them."""
+    groups: dict[str, list[int]] = {}
+    for i, why in enumerate(cost.table.values("tc_blocker")):
+        groups.setdefault(str(why), []).append(i)
+    ranked = sorted(groups.items(), key=lambda item: -float(cost.weight[item[1]].sum()))
+    rows = [_cause(cost, why, members) for why, members in ranked[:top]]
+    heads = (
+        Head("kept off by" if cost.measured else "would be kept off by", wraps=True),
+        Head("kernel time" if cost.measured else "FLOP/step", right=True),
+        Head("share", right=True),
+        Head("ops", right=True),
+        Head("costliest", least=28),
+        Head("source", rank=1, least=24),
+    )
+    title = "Why not more" if cost.measured else "What would keep ops off the Tensor Cores"
+    return Section(title, heads, tuple(rows), _more(len(ranked) - len(rows)))
+
+
+def _cause(cost: Cost, why: str, members: list[int]) -> tuple[str, ...]:
+    spent = float(cost.weight[members].sum())
+    worst = cost.table.take(np.array(members[:1]))
+    row = next(worst.rows())
+    return (
+        f.visible(why),
+        f.duration(spent) if cost.measured else f.flops(spent),
+        f.percent(100 * spent / cost.total if cost.total else None),
+        f.count(len(members)),
+        _where(row),
+        f.plain(row["source"]),
+    )
+
+
+def _where(row: Row) -> str:
+    """Return the layer with the pass, or the op where no layer is known."""
+    place = f.plain(row["layer"] or row["op"])
+    return f"{place} ({row['pass']})" if row["layer"] and row["pass"] else place
+
+
+def first(cost: Cost, top: int | None) -> Section:
+    """Return the costliest ops that are off the Tensor Cores, with what to change."""
+    shown = cost.table.take(np.arange(min(len(cost.table), top or len(cost.table))))
+    rows = [
+        (
+            _where(row),
+            f.plain(row["op_type"]),
+            f.duration(weight) if cost.measured else f.flops(weight),
+            f.percent(100 * weight / cost.total if cost.total else None),
+            f.plain(row["tc_blocker"]),
+            f.plain(row["source"]),
+        )
+        for row, weight in zip(shown.rows(), cost.weight.tolist(), strict=False)
+    ]
+    heads = (
+        Head("layer or op", least=36),
+        Head("type", rank=2),
+        Head("kernel time" if cost.measured else "FLOP/step", right=True),
+        Head("share", right=True),
+        Head("kept off by" if cost.measured else "would be kept off by", wraps=True),
+        Head("source", rank=1, least=24),
+    )
+    return Section("Where first", heads, tuple(rows), _more(len(cost.table) - len(rows)))
+
+
+def bad_sizes(profile: Profile, top: int | None) -> Section | None:
+    """Return the badly sized dimensions, the costliest first; None where none is known."""
+    table = profile.require("bad_sizes")
+    if not len(table):
+        return None
+    time, flops = (np.nan_to_num(table.numbers(c), nan=-1.0) for c in ("kernel_ns", "flops_pct"))
+    shown = table.take(np.lexsort((-flops, -time))[:top])
+    rows = list(shown.rows())
+    heads, cells = _bad_size_cells(rows)
+    title = f"Badly sized ({len(table):,})"
+    return Section(title, heads, cells, _more(len(table) - len(rows)))
+
+
+def _bad_size_cells(rows: list[dict[str, Value]]) -> tuple[tuple[Head, ...], tuple[tuple[str, ...], ...]]:
+    columns: tuple[tuple[Head, Callable[[Row], str]], ...] = (
+        (Head("layer", least=24), lambda r: f.plain(r["layer"])),
+        (Head("dimension"), lambda r: f.plain(r["dimension"])),
+        (Head("size", right=True), lambda r: f"{r['size']} -> {r['next_size']}"),
+        (Head("kernel time", right=True), lambda r: f.duration(r["kernel_ns"])),
+        (Head("share", right=True), lambda r: f.percent(r["share_pct"])),
+        (Head("of GEMM FLOPs", right=True, rank=3), lambda r: f.percent(r["flops_pct"])),
+        (Head("passes", rank=4), lambda r: f.plain(r["passes"])),
+        (Head("dtype", rank=5), lambda r: f.plain(r["dtype"])),
+        (Head("source", rank=1, least=24), lambda r: f.plain(r["source"])),
+        (Head("advice", wraps=True), lambda r: f.plain(r["advice"])),
+    )
+    used = [(head, show) for head, show in columns if any(show(r) != f.NA for r in rows)]
+    return tuple(h for h, _ in used), tuple(tuple(show(r) for _, show in used) for r in rows)
+
+
+def _more(left: int) -> tuple[str, ...]:
+    return (f"{left:,} more; --top 0 shows all",) if left > 0 else ()

@@ -1,0 +1,144 @@
+"""Values as a person reads them: scaled units, never a cut number, `-` for what was not measured.
+
+Every function takes None for NA. Scaling happens here and nowhere earlier: tables hold ns, bytes and percent.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Callable
+
+from tcprobe.columns import Value
+
+NA = "-"
+TIMES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
+BINARY = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+DECIMAL = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
+
+
+def number(value: float, significant: int = 6) -> str:
+    """Return `value` with all digits before the point and, in all, `significant` or more; no trailing zeros."""
+    if abs(value) >= 10 ** (significant - 1):
+        return f"{value:.0f}"
+    return f"{value:.{significant}g}"
+
+
+def _scaled(value: float, scales: tuple[tuple[int, str], ...], base: str) -> str:
+    """Return `value` in the largest unit of which it is one or more, with three significant digits."""
+    for size, unit in scales:
+        # What would print as 1000 of a unit belongs to the next one up.
+        if abs(value) >= size * 0.9995:
+            scaled = value / size
+            places = 2 if abs(scaled) < 9.995 else 1 if abs(scaled) < 99.95 else 0
+            return f"{scaled:.{places}f} {unit}"
+    return f"{number(value, 3)} {base}".rstrip()
+
+
+def duration(ns: Value) -> str:
+    """Return nanoseconds as ns, us, ms or s."""
+    return NA if ns is None else _scaled(float(ns), TIMES, "ns")
+
+
+def percent(value: Value, sign: bool = True) -> str:
+    """Return 0-100 with one decimal; what is neither 0 nor 100 never prints as either."""
+    if value is None:
+        return NA
+    share = float(value)
+    text = "<0.1" if 0 < share < 0.05 else ">99.9" if 99.95 <= share < 100 else f"{share:.1f}"
+    return f"{text} %" if sign else text
+
+
+def percents(low: Value, high: Value) -> str:
+    """Return a range of 0-100, or one figure where both ends print alike."""
+    if low is None or high is None or percent(low) == percent(high):
+        return percent(high if low is None else low)
+    return f"{percent(low, sign=False)}-{percent(high)}"
+
+
+def count(value: Value) -> str:
+    """Return a whole number with thousands separated by commas."""
+    return NA if value is None else f"{int(value):,}"
+
+
+def size(value: Value) -> str:
+    """Return bytes in binary units."""
+    return NA if value is None else _scaled(float(value), BINARY, "B")
+
+
+def flops(value: Value) -> str:
+    """Return a count of floating-point operations with a decimal prefix (12.3 GFLOP)."""
+    if value is None:
+        return NA
+    scaled = _scaled(float(value), DECIMAL, "")
+    return f"{scaled}FLOP" if scaled[-1].isalpha() else f"{scaled} FLOP"
+
+
+def plain(value: Value) -> str:
+    """Return any value as text, with control characters made visible."""
+    if value is None or value == "":
+        return NA
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return visible(value) if isinstance(value, str) else number(float(value), 10)
+
+
+def visible(text: str) -> str:
+    """Replace control and formatting characters by escapes, so that a name cannot steer the terminal."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_escaped(c) if unicodedata.category(c) in {"Cc", "Cf", "Zl", "Zp"} else c for c in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+UNITS: dict[str, Callable[[Value], str]] = {
+    "pct": percent,
+    "ns": duration,
+    "bytes": size,
+    "flops": flops,
+}
+
+
+def figure(metric: str, value: Value) -> str:
+    """Return a figure in the unit that the suffix of its name tells (``_pct``, ``_ns``, ``_bytes``)."""
+    unit = metric.rpartition("_")[2]
+    if value is None:
+        return NA
+    if unit in UNITS:
+        return UNITS[unit](value)
+    return count(value) if float(value).is_integer() else number(float(value), 4)
+
+
+def shorten(text: str, width: int) -> str:
+    """Cut `text` in its middle to `width` characters; the ends of kernel and op names tell most."""
+    if len(text) <= width:
+        return text
+    if width < 4:
+        return text[:width]
+    tail = (width - 2) // 2
+    return f"{text[: width - 2 - tail]}..{text[len(text) - tail :]}"
+
+
+def shapes(text: Value) -> str:
+    """Return JSON shapes (``[[4096, 100], [100, 3136]] -> [4096, 3136]``) as ``4096x100, 100x3136 -> 4096x3136``."""
+    if text is None:
+        return NA
+    return " -> ".join(_shape_list(part.strip()) for part in str(text).split("->"))
+
+
+def _shape_list(part: str) -> str:
+    try:
+        parsed = json.loads(part)
+    except ValueError:
+        return visible(part)
+    if not isinstance(parsed, list):
+        return visible(part)
+    nested = [s for s in parsed if isinstance(s, list)]
+    return ", ".join(_shape(s) for s in nested) if nested else _shape(parsed)
+
+
+def _shape(dimensions: list[object]) -> str:
+    return "x".join("?" if d is None else str(d) for d in dimensions) or "scalar"

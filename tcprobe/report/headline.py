@@ -1,0 +1,194 @@
+"""The first lines of a report: what was profiled, how well the Tensor Cores were used, and every headline figure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tcprobe.columns import Value
+from tcprobe.profile import Metadata, Note, Profile, Window
+from tcprobe.report import formatting as f
+from tcprobe.report.findings import reach
+from tcprobe.report.grid import Head, Section
+
+Row = Mapping[str, Value]
+
+LABELS = {
+    "tc_kernel_time_pct": "TC share of kernel time",
+    "tc_capable_time_pct": "TC share within capable ops",
+    "capable_time_pct": "capable ops, share of kernel time",
+    "coverage_pct": "kernel time of known class",
+    "gpu_busy_pct": "GPU busy",
+    "step_time_ns": "step time",
+    "kernel_time_ns": "kernel time",
+}
+BASIS_WORDS = {
+    "counter": "hardware counters",
+    "name": "kernel names",
+    "shape": "shapes and rates",
+    "reported": "the profiler's own report",
+    "predicted": "a prediction",
+    "measured": "measurement",
+    "graph": "the graph",
+    "inferred": "inference",
+}
+
+
+def summary_row(profile: Profile, metric: str) -> Row | None:
+    """Return the row of `summary` for a metric; None where there is none."""
+    return next((row for row in profile.require("summary").rows() if row["metric"] == metric), None)
+
+
+def facts(profile: Profile) -> list[tuple[str, str]]:
+    """Return what was profiled as (label, text) pairs; what is unknown is left out."""
+    meta = profile.metadata
+    found = [
+        ("profile", _source(meta)),
+        ("command", f.visible(" ".join(meta.command))),
+        ("GPU", _gpus(profile)),
+        ("precision", _precision(meta)),
+        ("window", _window(profile, meta.window)),
+        ("judged for", "" if not _needs_target(profile) else f"{meta.target_gpu} (--target-gpu)"),
+    ]
+    return [(label, text) for label, text in found if text]
+
+
+def _source(meta: Metadata) -> str:
+    profiler = None if (meta.framework or "").startswith(meta.profiler or "") else meta.profiler
+    known = ", ".join(x for x in (meta.format, profiler, meta.framework, meta.host and f"on {meta.host}") if x)
+    more = f" and {len(meta.paths) - 1} more" if len(meta.paths) > 1 else ""
+    name = f"{f.visible(meta.paths[0])}{more}" if meta.paths else ""
+    partial = "; PARTIAL: the run was cut off" if meta.partial else ""
+    return f"{name} ({f.visible(known)}{partial})".strip()
+
+
+def _precision(meta: Metadata) -> str:
+    xla = {True: "XLA on", False: "XLA off", None: None}[meta.xla]
+    return ", ".join(x for x in (meta.precision, xla) if x)
+
+
+def _gpus(profile: Profile) -> str:
+    kinds: dict[tuple[str, str], list[Row]] = {}
+    for row in profile.require("devices").rows():
+        kinds.setdefault((_gpu_name(row), _gpu_facts(row)), []).append(row)
+    parts = []
+    for (name, about), rows in kinds.items():
+        many = f"{len(rows)} x " if len(rows) > 1 else ""
+        parts.append(f"{many}{name}{about}{_states(rows)}")
+    if parts:
+        return "; ".join(parts)
+    return "none used: a CPU run" if profile.metadata.gpu_used is False else ""
+
+
+def _gpu_name(row: Row) -> str:
+    name = f.visible(str(row["name"])) if row["name"] else "unknown GPU"
+    return f"{name} (inferred)" if row["name_basis"] == "inferred" else name
+
+
+def _gpu_facts(row: Row) -> str:
+    vendor = str(row["vendor"] or "")
+    foreign = "not an NVIDIA GPU" if vendor and vendor.lower() != "nvidia" else ""
+    cores = {"yes": "has Tensor Cores", "no": "no Tensor Cores"}.get(str(row["tensor_cores"]), "")
+    compute = f"compute capability {row['compute_capability']}" if row["compute_capability"] and not foreign else ""
+    return "".join(f", {x}" for x in (compute, foreign or cores) if x)
+
+
+def _states(rows: list[Row]) -> str:
+    idle = [str(r["device"]) for r in rows if r["state"] == "idle"]
+    active = [str(r["device"]) for r in rows if r["state"] != "idle"]
+    if not idle:
+        return ""
+    return f": {len(active)} active ({', '.join(active) or 'none'}), {len(idle)} idle ({', '.join(idle)})"
+
+
+def _window(profile: Profile, window: Window) -> str:
+    table = profile.require("iterations")
+    if window.first is None:
+        return window.basis
+    counted = sum(bool(x) for x in table.values("in_window"))
+    many = f": {counted} of {len(table)} steps counted" if len(table) else ""
+    return f"iterations {window.first} to {window.last} ({window.basis}){many}"
+
+
+def _needs_target(profile: Profile) -> bool:
+    return profile.metadata.target_gpu is not None and not len(profile.require("devices"))
+
+
+def answer(profile: Profile) -> list[str]:
+    """Return the headline: one sentence on how much of the kernel time ran on Tensor Cores, or why nobody knows."""
+    row = summary_row(profile, "tc_kernel_time_pct")
+    if row is None or row["value"] is None:
+        return [f"Tensor Core use: {_unmeasured(profile, row)}.", *_reach(profile)]
+    low, high = row["low"], row["high"]
+    open_range = f.percents(low, high) != f.percent(low)
+    share = f.percents(low, high) if open_range else f.percent(row["value"])
+    lines = [f"Kernels that use Tensor Cores took {share} of the kernel time{_grounds(profile, row)}."]
+    if open_range:
+        lines.append("It is a range because the class of some kernels is unknown: all on Tensor Cores, or none.")
+    return lines
+
+
+def _grounds(profile: Profile, row: Row) -> str:
+    basis = BASIS_WORDS.get(str(row["basis"]))
+    coverage = summary_row(profile, "coverage_pct")
+    share = coverage["value"] if coverage else None
+    known = "" if share is None else f"{f.percent(share)} of it is of known class"
+    told = "; ".join(x for x in (f"by {basis}" if basis else "", known) if x)
+    return f" ({told})" if told else ""
+
+
+def _reach(profile: Profile) -> list[str]:
+    """Say how much of a step's arithmetic the target GPU's Tensor Cores could take, where the graph is known."""
+    share = reach(profile)
+    if share is None or profile.metadata.target_gpu is None:
+        return []
+    target = f.visible(profile.metadata.target_gpu)
+    return [
+        f"On {target}, {f.percent(share)} of the FLOPs of a step's GEMM-like ops could use Tensor Cores as they are."
+    ]
+
+
+def _unmeasured(profile: Profile, row: Row | None) -> str:
+    if row is not None and row["reason"]:
+        return f.visible(str(row["reason"])).rstrip(".")
+    if profile.metadata.gpu_used is False:
+        return "not measured, because the workload ran on the CPU"
+    return "not measured" + _because(profile.absent.get("kernels") or profile.absent.get("summary"))
+
+
+def _because(reason: str | None) -> str:
+    return f": {f.visible(reason)}" if reason else ""
+
+
+def figures(profile: Profile) -> Section | None:
+    """Return every headline figure with what it rests on; None where there is none."""
+    rows = list(profile.require("summary").rows())
+    if not rows:
+        return None
+    heads = (Head("figure"), Head("value", right=True), Head("rests on", rank=1), Head("remark", wraps=True))
+    return Section("Figures", heads, tuple(_figure(row) for row in rows))
+
+
+def _figure(row: Row) -> tuple[str, str, str, str]:
+    metric = str(row["metric"])
+    basis = BASIS_WORDS.get(str(row["basis"]), "")
+    return (LABELS.get(metric, _spoken(metric)), _value(metric, row), basis, f.visible(str(row["reason"] or "")))
+
+
+def _value(metric: str, row: Row) -> str:
+    if row["value"] is None:
+        return f.visible(str(row["text"])) if row["text"] else "not measured"
+    low, high = f.figure(metric, row["low"]), f.figure(metric, row["high"])
+    if low != high and f.NA not in (low, high):
+        return f"{low} to {high}" if not metric.endswith("_pct") else f.percents(row["low"], row["high"])
+    return f.figure(metric, row["value"])
+
+
+def _spoken(metric: str) -> str:
+    stem, _, unit = metric.rpartition("_")
+    return (stem if stem and unit in f.UNITS else metric).replace("_", " ").replace("tc ", "TC ")
+
+
+def notes(profile: Profile) -> list[Note]:
+    """Return the notes, what costs a figure first; of equal level in the order given, each once."""
+    order = {"error": 0, "warning": 1, "note": 2}
+    return sorted(dict.fromkeys(profile.metadata.notes), key=lambda note: order[note.level])

@@ -1,0 +1,39 @@
+"""The report as GitHub-flavoured Markdown, for a pull request's comment: the tables fold away."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from tcprobe.profile import Profile
+from tcprobe.report.base import ReportSpec
+from tcprobe.report.grid import Section, escape_markdown, markdown_lines
+from tcprobe.report.screen import screen
+
+FORMAT = "markdown"
+SUFFIXES: tuple[str, ...] = (".md", ".markdown")
+
+
+def render(profile: Profile, spec: ReportSpec, out: TextIO) -> None:
+    """Write the report; the first screen is open, the tables below it are folded unless asked for by name."""
+    shown = screen(profile, spec)
+    blocks = [["# Tensor Core report"], [f"**{escape_markdown(shown.answer[0])}**"]]
+    blocks += [[escape_markdown(line)] for line in shown.answer[1:]]
+    blocks.append([f"- {label}: {escape_markdown(text)}" for label, text in shown.facts])
+    blocks += [["## " + s.title, "", *_table(s)] for s in shown.first]
+    blocks.append([_note(*warning) for warning in shown.warnings])
+    blocks += [["## " + s.title, "", *_table(s)] if spec.by else _folded(s) for s in shown.tables]
+    blocks.append([f"- no {escape_markdown(name)}: {escape_markdown(why)}" for name, why in shown.absent])
+    out.write("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
+
+
+def _table(section: Section) -> list[str]:
+    return [*markdown_lines(section), *(line for note in section.notes for line in ("", f"({note})"))]
+
+
+def _folded(section: Section) -> list[str]:
+    return [f"<details><summary>{section.title}</summary>", "", *_table(section), "", "</details>"]
+
+
+def _note(level: str, message: str, remedy: str | None) -> str:
+    advice = f" *What to do:* {escape_markdown(remedy)}" if remedy else ""
+    return f"- **{level}**: {escape_markdown(message)}{advice}"

@@ -1,0 +1,117 @@
+"""The order of a report, the same in text and Markdown: the answer, why, what first, notes, then tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcprobe.columns import Value
+from tcprobe.profile import Profile
+from tcprobe.report import findings, headline, views
+from tcprobe.report.base import ReportSpec
+from tcprobe.report.formatting import number, plain, visible
+from tcprobe.report.grid import Head, Section
+
+FIRST_SCREEN_ROWS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """A whole report.
+
+    Attributes:
+        facts: what was profiled, as (label, text).
+        answer: the headline sentences.
+        first: sections of the first screen, the costliest thing first.
+        warnings: (level, message, remedy) of each note.
+        tables: the sections below.
+        absent: (table, reason) of each table that was to be shown and is not there.
+    """
+
+    facts: tuple[tuple[str, str], ...]
+    answer: tuple[str, ...]
+    first: tuple[Section, ...]
+    warnings: tuple[tuple[str, str, str | None], ...]
+    tables: tuple[Section, ...]
+    absent: tuple[tuple[str, str], ...]
+
+
+def screen(profile: Profile, spec: ReportSpec) -> Screen:
+    """Return what a report shows; with ``spec.by`` only those tables follow the headline."""
+    found = [(view, views.section(profile, view, spec)) for view in _views(profile, spec)]
+    return Screen(
+        tuple(headline.facts(profile)),
+        tuple(headline.answer(profile)),
+        () if spec.by else tuple(_first(profile, spec)),
+        tuple((n.level, visible(n.message), n.remedy and visible(n.remedy)) for n in headline.notes(profile)),
+        tuple([s for _, s in found if s] + ([] if spec.by else _rest(profile, spec))),
+        tuple(
+            (view.table, _reason(profile, view))
+            for view, s in found
+            if s is None and _worth_saying(profile, view, spec)
+        ),
+    )
+
+
+def _views(profile: Profile, spec: ReportSpec) -> list[views.View]:
+    if spec.by:
+        return [views.BY[name] for name in spec.by]
+    on_gpu = len(profile.require("kernels")) > 0
+    return [*views.BY.values()] if on_gpu else [*views.BY.values(), views.HOST_OPS, views.GEMMS]
+
+
+def _worth_saying(profile: Profile, view: views.View, spec: ReportSpec) -> bool:
+    return bool(spec.by) or view.table in profile.absent
+
+
+def _reason(profile: Profile, view: views.View) -> str:
+    if view.table in profile.absent:
+        return visible(profile.absent[view.table])
+    return "the profile has none" if profile.table(view.table) is not None else "this source does not give them"
+
+
+def _first(profile: Profile, spec: ReportSpec) -> list[Section]:
+    rows = FIRST_SCREEN_ROWS if spec.top is None else min(FIRST_SCREEN_ROWS, spec.top)
+    cost = findings.blocked(profile)
+    sections = [headline.figures(profile)]
+    if cost:
+        sections += [findings.causes(cost, rows), findings.first(cost, rows)]
+    sections.append(findings.bad_sizes(profile, spec.top))
+    return [s for s in sections if s]
+
+
+def _rest(profile: Profile, spec: ReportSpec) -> list[Section]:
+    return [s for s in (_metrics(profile), _reported(profile, spec)) if s]
+
+
+def _metrics(profile: Profile) -> Section | None:
+    """Return the last value of each figure that the workload logged."""
+    last = {row["name"]: row for row in profile.require("metrics").rows()}
+    heads = (Head("figure"), Head("last value", right=True), Head("unit"))
+    cells = tuple((plain(name), number(float(row["value"] or 0), 10), plain(row["unit"])) for name, row in last.items())
+    return Section("Logged by the workload", heads, cells) if cells else None
+
+
+def _reported(profile: Profile, spec: ReportSpec) -> Section | None:
+    """Return the profiler's own figures, as it gave them."""
+    rows = list(profile.require("reported").rows())
+    heads = (
+        Head("figure", least=24),
+        Head("value", right=True),
+        Head("unit"),
+        Head("source", rank=1, least=24),
+    )
+    shown = rows[: spec.top]
+    cells = tuple((plain(r["metric"]), *_as_given(r), plain(r["source"])) for r in shown)
+    left = len(rows) - len(shown)
+    notes = (f"{left:,} more; --top 0 shows all",) if left else ()
+    return Section("As the profiler itself reported", heads, cells, notes) if cells else None
+
+
+def _as_given(row: dict[str, Value]) -> tuple[str, str]:
+    """Return value and unit with the digits that the profiler gave, long times in seconds."""
+    value, unit = row["value"], plain(row["unit"])
+    if value is None:
+        return plain(row["text"]), unit
+    if unit == "ns" and float(value) >= 1e9:
+        return number(float(value) / 1e9), "s"
+    return number(float(value), 10), unit

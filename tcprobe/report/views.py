@@ -1,0 +1,313 @@
+"""The tables that a report shows: which columns of which table, under which headings, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tcprobe.columns import Table, Value
+from tcprobe.profile import Profile
+from tcprobe.report import formatting as f
+from tcprobe.report.base import ReportSpec
+from tcprobe.report.grid import Head, Section
+
+Row = Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column of a view: its heading and how a row's cell is made."""
+
+    head: Head
+    show: Callable[[Row], str]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One table as a report shows it.
+
+    Attributes:
+        by: its name after ``--by``.
+        table: the table of the contract that it shows.
+        title: heading; the plural names the rows (``kernels``).
+        fields: its columns in order; one that is NA in every row is not shown.
+        order: column to sort by, largest first; None keeps the order of the table.
+    """
+
+    by: str
+    table: str
+    title: str
+    fields: tuple[Field, ...]
+    order: str | None = "sum_ns"
+
+
+def _name(text: str, column: str, rank: int = 0, least: int = 24) -> Field:
+    return Field(Head(text, rank=rank, least=least), lambda row: f.plain(row[column]))
+
+
+def _sentence(text: str, column: str, rank: int = 0) -> Field:
+    return Field(Head(text, rank=rank, wraps=True), lambda row: f.plain(row[column]))
+
+
+def _word(text: str, column: str, rank: int = 0) -> Field:
+    return Field(Head(text, rank=rank), lambda row: f.plain(row[column]))
+
+
+def _number(text: str, column: str, show: Callable[[Value], str], rank: int = 0) -> Field:
+    return Field(Head(text, right=True, rank=rank), lambda row: show(row[column]))
+
+
+def _time(text: str, column: str, rank: int = 0) -> Field:
+    return _number(text, column, f.duration, rank)
+
+
+def _count(text: str, column: str, rank: int = 0) -> Field:
+    return _number(text, column, f.count, rank)
+
+
+def _tc_share(row: Row) -> str:
+    """Return the share of Tensor Core kernels; a range where the class of some kernels is unknown."""
+    low, unknown, total = row["tc_kernel_time_pct"], row["unknown_ns"], row["sum_ns"]
+    if low is None or not unknown or not total:
+        return f.percent(low)
+    return f.percents(low, min(100.0, float(low) + 100 * float(unknown) / float(total)))
+
+
+def _share(text: str, column: str, rank: int = 0) -> Field:
+    return _number(text, column, f.percent, rank)
+
+
+_TC_SHARE = Field(Head("TC share", right=True), _tc_share)
+
+KERNELS = View(
+    "kernel",
+    "kernels",
+    "Kernels",
+    (
+        _name("kernel", "kernel", least=36),
+        _word("Tensor Cores", "uses_tc"),
+        _time("time", "sum_ns"),
+        _share("share", "share_pct"),
+        _count("calls", "calls", 1),
+        _time("mean", "mean_ns", 3),
+        _time("min", "min_ns", 6),
+        _time("max", "max_ns", 6),
+        _word("precision", "precision", 4),
+        _name("op", "op", 2, least=30),
+        _word("op can", "op_capable", 5),
+        _word("basis", "basis", 7),
+        _name("evidence", "evidence", 8),
+        _count("registers", "registers", 9),
+        _number("static shared", "static_shared_bytes", f.size, 10),
+        _number("dynamic shared", "dynamic_shared_bytes", f.size, 10),
+        _word("block", "block", 9),
+        _word("grid", "grid", 9),
+        _share("occupancy", "occupancy_pct", 9),
+        _count("GPU", "device", 3),
+    ),
+)
+OPS = View(
+    "op",
+    "ops",
+    "Ops",
+    (
+        _name("op", "op", least=30),
+        _word("type", "op_type", 2),
+        _word("can use TC", "tc_capable", 2),
+        _sentence("kept off by", "tc_blocker"),
+        _time("kernel time", "sum_ns"),
+        _share("share", "share_pct"),
+        _time("on TC", "tc_ns", 3),
+        _time("unknown", "unknown_ns", 5),
+        _time("host time", "host_ns", 4),
+        _count("calls", "calls", 4),
+        _count("kernels", "launches", 6),
+        _word("pass", "pass", 5),
+        _name("layer", "layer", 6),
+        _word("dtype", "dtype", 4),
+        Field(Head("shapes", rank=7, least=30), lambda row: f.shapes(row["shapes"])),
+        _number("FLOP/call", "flops", f.flops, 5),
+        _name("source", "source", 3),
+    ),
+)
+LAYERS = View(
+    "layer",
+    "layers",
+    "Layers",
+    (
+        _name("layer", "layer"),
+        _word("class", "layer_class", 3),
+        _time("kernel time", "sum_ns"),
+        _share("share", "share_pct", 1),
+        _share("capable on TC", "tc_capable_time_pct"),
+        _time("forward", "forward_ns", 4),
+        _time("input grad", "dgrad_ns", 4),
+        _time("weight grad", "wgrad_ns", 4),
+        _time("on TC", "tc_ns", 3),
+        _time("unknown", "unknown_ns", 5),
+        _time("host time", "host_ns", 4),
+        _count("kernels", "launches", 6),
+        _count("GEMM ops", "gemms", 5),
+        _number("FLOP/step", "flops", f.flops, 2),
+        _name("source", "source", 1),
+    ),
+)
+ITERATIONS = View(
+    "iteration",
+    "iterations",
+    "Iterations",
+    (
+        _count("iteration", "iteration"),
+        _word("counted", "in_window"),
+        _time("duration", "duration_ns"),
+        _time("kernel time", "sum_ns", 1),
+        _time("on TC", "tc_ns", 3),
+        _time("unknown", "unknown_ns", 4),
+        _time("GPU busy", "union_ns", 4),
+        _time("copies", "memory_ns", 5),
+        _count("kernels", "launches", 6),
+        _TC_SHARE,
+        Field(Head("# TC, = not TC, ? unknown", rank=2), lambda row: f.plain(row["bar"])),
+    ),
+    order=None,
+)
+DEVICES = View(
+    "device",
+    "devices",
+    "GPUs",
+    (
+        _count("GPU", "device"),
+        _name("name", "name"),
+        _word("name is", "name_basis", 4),
+        _word("state", "state"),
+        _word("Tensor Cores", "tensor_cores", 1),
+        _word("compute", "compute_capability", 5),
+        _count("SMs", "sm_count", 6),
+        _number("memory", "memory_bytes", f.size, 6),
+        _share("busy", "gpu_busy_pct"),
+        _time("kernel time", "sum_ns"),
+        _TC_SHARE,
+        _time("on TC", "tc_ns", 3),
+        _time("unknown", "unknown_ns", 4),
+        _time("copies", "memory_ns", 4),
+        _count("kernels", "launches", 2),
+        _number("peak memory", "peak_memory_bytes", f.size, 3),
+    ),
+    order=None,
+)
+HOST_OPS = View(
+    "host op",
+    "host_ops",
+    "Ops by host time",
+    (
+        _name("op", "op"),
+        _word("type", "op_type"),
+        _time("host time", "sum_ns"),
+        _share("share", "share_pct"),
+        _count("calls", "calls", 1),
+        _time("mean", "mean_ns", 2),
+        _time("min", "min_ns", 4),
+        _time("max", "max_ns", 4),
+    ),
+)
+GEMMS = View(
+    "gemm",
+    "gemms",
+    "Matrix multiplications of a step",
+    (
+        _name("layer", "layer"),
+        _word("pass", "pass"),
+        _word("type", "op_type", 4),
+        _count("M", "m"),
+        _count("N", "n"),
+        _count("K", "k"),
+        _count("batch", "batch", 3),
+        _word("dtype", "dtype", 1),
+        _number("FLOP", "flops", f.flops, 1),
+        _sentence("kept off by", "tc_blocker", 1),
+        _time("kernel time", "kernel_ns", 2),
+        _name("source", "source", 2),
+        _name("op", "op", 5),
+    ),
+    order="flops",
+)
+BY = {view.by: view for view in (KERNELS, OPS, LAYERS, ITERATIONS, DEVICES)}
+
+
+def section(profile: Profile, view: View, spec: ReportSpec) -> Section | None:
+    """Return the rows of a view that `spec` asks for; None where the profile lacks the table or it has no row."""
+    table = profile.table(view.table)
+    if table is None or not len(table):
+        return None
+    table = _ordered(_executed(table), view.order)
+    total = len(table)
+    shown = table if spec.top is None else table.take(np.arange(min(spec.top, total)))
+    rows = _rows(profile, view, shown, table)
+    fields = [x for x in view.fields if any(x.show(row) != f.NA for row in rows)]
+    left = total - len(rows)
+    notes = (f"{left:,} more; --top 0 shows all",) if left else ()
+    title = f"{view.title} ({total:,})" if not left else f"{view.title} (top {len(rows):,} of {total:,})"
+    return Section(title, tuple(x.head for x in fields), tuple(tuple(x.show(r) for x in fields) for r in rows), notes)
+
+
+def _executed(table: Table) -> Table:
+    """Leave out what was traced and does not run."""
+    if "executes" not in table:
+        return table
+    return table.take(np.array([x != "no" for x in table.values("executes")], dtype=np.bool_))
+
+
+def _ordered(table: Table, order: str | None) -> Table:
+    if order is None:
+        return table
+    keys: Any = np.nan_to_num(np.asarray(table.numbers(order), dtype=np.float64), nan=-1.0)
+    return table.take(np.argsort(-keys, kind="stable"))
+
+
+def _rows(profile: Profile, view: View, shown: Table, whole: Table) -> list[dict[str, Value]]:
+    """Return the rows with what no table stores: shares, means, whether the kernel's op is capable, a bar."""
+    rows = list(shown.rows())
+    if "sum_ns" in whole:
+        _add_shares(rows, _total(profile, whole))
+    if view is KERNELS:
+        ops = profile.require("ops")
+        capable = dict(zip(ops.values("op"), ops.values("tc_capable"), strict=True))
+        for row in rows:
+            row["op_capable"] = capable.get(row["op"])
+    if view is ITERATIONS:
+        _add_bars(rows)
+    return rows
+
+
+def _total(profile: Profile, whole: Table) -> float:
+    """Return what shares are taken of: all kernel time, or all host time for ops of the host."""
+    kernels = 0.0 if whole.spec.name == "host_ops" else float(np.nansum(profile.require("kernels").numbers("sum_ns")))
+    return kernels or float(np.nansum(whole.numbers("sum_ns")))
+
+
+def _add_shares(rows: list[dict[str, Value]], total: float) -> None:
+    for row in rows:
+        spent, calls = row["sum_ns"], row.get("calls")
+        known = spent is not None
+        if row.get("share_pct") is None:
+            row["share_pct"] = 100 * float(spent) / total if known and total > 0 else None  # type: ignore[arg-type]
+        row["mean_ns"] = float(spent) / float(calls) if known and calls else None  # type: ignore[arg-type]
+
+
+def _add_bars(rows: list[dict[str, Value]], width: int = 24) -> None:
+    """Draw each step's kernel time, Tensor Core time first, to the scale of the longest counted step.
+
+    A longer step that is not counted (warm-up) is cut at that scale's end and marked with a plus sign.
+    """
+    counted = [row for row in rows if row["in_window"]] or rows
+    longest = max(float(row["sum_ns"] or 0) for row in counted)
+    for row in rows:
+        row["bar"] = None
+        if longest and row["sum_ns"] is not None and row["tc_ns"] is not None:
+            on, unknown, whole = (float(row[c] or 0) / longest * width for c in ("tc_ns", "unknown_ns", "sum_ns"))
+            ends = [round(x) for x in (on, whole - unknown, whole)]
+            bar = "#" * ends[0] + "=" * (ends[1] - ends[0]) + "?" * (ends[2] - ends[1])
+            row["bar"] = bar if len(bar) <= width else bar[:width] + "+"

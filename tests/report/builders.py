@@ -1,0 +1,228 @@
+"""Analysed profiles built by hand, with figures as real runs have them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tcprobe.columns import Table, Value
+from tcprobe.profile import Metadata, Note, Profile, Window
+from tcprobe.tables import TABLES
+
+MS = 1_000_000
+WGRAD = "void cudnn::cnn::wgrad2d_grouped_direct_kernel<__half, __half, float, int, (bool)1, (bool)0, (int)1>(...)"
+SGEMM = "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_nn"
+
+
+def table(name: str, *rows: dict[str, Value]) -> Table:
+    """Build a table of the contract from its rows."""
+    return Table.from_rows(TABLES[name], rows)
+
+
+def figure(metric: str, value: float | None = None, **more: Any) -> dict[str, Value]:
+    return {"metric": metric, "value": value, **more}
+
+
+def gpu_profile(**metadata: Any) -> Profile:
+    """A mixed-precision run of four steps on one A100, half of its kernel time in a kernel off the Tensor Cores.
+
+    Kernel time in the window: 42 (wgrad) + 30 (gemm, TC) + 20 (elementwise) + 8 (unknown) = 100 ms.
+    """
+    meta = Metadata(
+        format="xplane",
+        paths=("runs/gan/host.xplane.pb",),
+        profiler="tensorflow",
+        framework="tensorflow 2.4.1",
+        host="node7",
+        command=("python", "train_gan.py", "--precision", "mixed_float16"),
+        precision="mixed_float16",
+        xla=False,
+        gpu_used=True,
+        window=Window(2, 3, 20 * MS, 130 * MS, "detected"),
+        notes=(
+            Note("lost-events", "7 events were lost", "profile fewer steps: --iter-stop", "warning"),
+            Note("clock", "the clock of the file was corrected", None, "note"),
+        ),
+    )
+    tables = [_summary(), _kernels(), _ops(), _layers(), _iterations(), _devices(), _bad_sizes(), _metrics()]
+    return Profile(replace(meta, **metadata)).with_tables(*tables)
+
+
+def _summary() -> Table:
+    return table(
+        "summary",
+        figure("tc_kernel_time_pct", 30.0, low=30.0, high=38.0, basis="name"),
+        figure("coverage_pct", 92.0, basis="name"),
+        figure("tc_capable_time_pct", 41.666666666666664, basis="name"),
+        figure("gpu_busy_pct", 90.90909090909092, basis="measured"),
+        figure("step_time_ns", 55.0 * MS, basis="measured", reason="steps inside the profiled window"),
+        figure("tc_pipe_active_pct", None, reason="needs hardware counters"),
+        figure("gpu", None, text="NVIDIA A100-SXM4-40GB"),
+    )
+
+
+def _kernels() -> Table:
+    wgrad = "model/conv2d_3/Conv2D_grad/Conv2DBackpropFilter"
+    return table(
+        "kernels",
+        {"device": 0, "kernel": WGRAD, "op": wgrad, "op_type": "Conv2DBackpropFilter", "calls": 2, "sum_ns": 42 * MS,
+         "min_ns": 20 * MS, "max_ns": 22 * MS, "uses_tc": "no", "basis": "name", "evidence": "direct kernel",
+         "precision": "fp16", "registers": 128, "static_shared_bytes": 1024, "block": "256,1,1", "grid": "640,1,1",
+         "occupancy_pct": 25.0},
+        {"device": 0, "kernel": SGEMM, "op": "model/dense/MatMul", "op_type": "MatMul", "calls": 4, "sum_ns": 30 * MS,
+         "min_ns": 7 * MS, "max_ns": 8 * MS, "uses_tc": "yes", "basis": "name", "evidence": "s16816gemm",
+         "precision": "fp16", "registers": 230, "dynamic_shared_bytes": 81920, "block": "128,1,1", "grid": "32,25,1",
+         "occupancy_pct": 12.5},
+        {"device": 0, "kernel": "Eigen::internal::EigenMetaKernel<...>", "op": "model/tanh", "op_type": "Tanh",
+         "calls": 8, "sum_ns": 20 * MS, "min_ns": 2 * MS, "max_ns": 3 * MS, "uses_tc": "no", "basis": "name",
+         "evidence": "Eigen element-wise"},
+        {"device": 0, "kernel": 'odd "kernel",\nwith\ttwo lines', "op": None, "calls": 1, "sum_ns": 8 * MS,
+         "min_ns": 8 * MS, "max_ns": 8 * MS, "uses_tc": "unknown", "basis": None, "evidence": "no rule matches"},
+    )  # fmt: skip
+
+
+def _ops() -> Table:
+    return table(
+        "ops",
+        {"op": "model/conv2d_3/Conv2D_grad/Conv2DBackpropFilter", "op_type": "Conv2DBackpropFilter",
+         "layer": "generator/conv2d_3", "pass": "wgrad", "calls": 2, "launches": 2, "tc_capable": "yes",
+         "tc_blocker": "library chose a CUDA-core kernel: one output channel", "sum_ns": 42 * MS, "union_ns": 42 * MS,
+         "tc_ns": 0, "unknown_ns": 0, "dtype": "float16",
+         "shapes": "[[4096,28,28,8],[4],[4096,28,28,1]] -> [5,5,8,1]", "flops": 1284505600,
+         "source": "train_gan.py:61", "basis": "graph"},
+        {"op": "model/dense/MatMul", "op_type": "MatMul", "layer": "generator/dense", "pass": "forward", "calls": 2,
+         "launches": 4, "tc_capable": "yes", "tc_blocker": "none", "sum_ns": 30 * MS, "union_ns": 30 * MS,
+         "tc_ns": 30 * MS, "unknown_ns": 0, "dtype": "float16", "shapes": "[[4096,100],[100,3136]] -> [4096,3136]",
+         "flops": 2569011200, "source": "train_gan.py:54", "basis": "graph"},
+        {"op": "model/tanh", "op_type": "Tanh", "tc_capable": "no", "sum_ns": 20 * MS, "tc_ns": 0, "unknown_ns": 0},
+    )  # fmt: skip
+
+
+def _layers() -> Table:
+    return table(
+        "layers",
+        {"layer": "generator/conv2d_3", "layer_class": "Conv2D", "launches": 2, "sum_ns": 42 * MS, "share_pct": 42.0,
+         "wgrad_ns": 42 * MS, "tc_ns": 0, "unknown_ns": 0, "capable_ns": 42 * MS, "tc_capable_time_pct": 0.0,
+         "gemms": 1, "flops": 1284505600, "source": "train_gan.py:61"},
+        {"layer": "generator/dense", "layer_class": "Dense", "launches": 4, "sum_ns": 30 * MS, "share_pct": 30.0,
+         "forward_ns": 30 * MS, "tc_ns": 30 * MS, "unknown_ns": 0, "capable_ns": 30 * MS,
+         "tc_capable_time_pct": 100.0, "gemms": 1, "flops": 2569011200, "source": "train_gan.py:54"},
+        {"layer": "(no layer)", "launches": 9, "sum_ns": 28 * MS, "share_pct": 28.0, "tc_ns": 0,
+         "unknown_ns": 8 * MS},
+    )  # fmt: skip
+
+
+def _iterations() -> Table:
+    def step(
+        number: int, counted: bool, duration: float | None, total: int, on_tc: int, unknown: int
+    ) -> dict[str, Value]:
+        return {"iteration": number, "in_window": counted, "start_ns": number * 55 * MS, "duration_ns": duration,
+                "launches": 8, "sum_ns": total * MS, "union_ns": total * MS, "tc_ns": on_tc * MS,
+                "unknown_ns": unknown * MS, "memory_ns": MS, "tc_kernel_time_pct": 100 * on_tc / total}  # fmt: skip
+
+    return table(
+        "iterations",
+        step(0, False, 900 * MS, 200, 10, 100),
+        step(1, False, 60 * MS, 50, 15, 4),
+        step(2, True, 55 * MS, 50, 15, 4),
+        step(3, True, None, 50, 15, 4),
+    )
+
+
+def _device(ordinal: int, state: str, **more: Value) -> dict[str, Value]:
+    return {"device": ordinal, "name": "A100-SXM4-40GB", "name_basis": "inferred", "vendor": "Nvidia",
+            "compute_capability": "8.0", "tensor_cores": "yes", "sm_count": 108, "memory_bytes": 42_505_273_344,
+            "state": state, **more}  # fmt: skip
+
+
+def _devices() -> Table:
+    active = {"launches": 15, "sum_ns": 100 * MS, "union_ns": 100 * MS, "window_ns": 110 * MS,
+              "gpu_busy_pct": 90.90909090909092, "tc_ns": 30 * MS, "unknown_ns": 8 * MS, "memory_ns": 2 * MS,
+              "tc_kernel_time_pct": 30.0}  # fmt: skip
+    return table("devices", _device(0, "active", **active))
+
+
+def several_gpus() -> Profile:
+    """The same run where the machine has four GPUs, of which it used two."""
+    rows = [_device(i, "active" if i in (0, 2) else "idle", launches=15 if i in (0, 2) else 0) for i in range(4)]
+    return gpu_profile().with_tables(table("devices", *rows))
+
+
+def _bad_sizes() -> Table:
+    return table(
+        "bad_sizes",
+        {"layer": "generator/conv2d", "layer_class": "Conv2D", "dimension": "filters", "size": 63, "next_size": 64,
+         "multiple": 8, "passes": "forward, dgrad", "dtype": "float16", "kernel_ns": 3 * MS, "share_pct": 3.0,
+         "flops_pct": 4.0, "advice": "make it 64", "source": "train_gan.py:57", "basis": "graph"},
+        {"layer": "generator/conv2d_3", "layer_class": "Conv2D", "dimension": "filters", "size": 1, "next_size": 8,
+         "multiple": 8, "passes": "forward", "dtype": "float16", "kernel_ns": 42 * MS, "share_pct": 42.0,
+         "flops_pct": 0.5, "advice": "fixed by the data", "source": "train_gan.py:61", "basis": "graph"},
+    )  # fmt: skip
+
+
+def _metrics() -> Table:
+    return table(
+        "metrics",
+        {"step": 0, "name": "G Loss", "value": 0.72},
+        {"step": 1, "name": "G Loss", "value": 0.699},
+        {"step": 1, "name": "throughput", "value": 63603.233, "unit": "img/s"},
+    )
+
+
+def cpu_profile() -> Profile:
+    """A run without a GPU: nothing of the Tensor Cores measured, the graph and the host times known."""
+    meta = Metadata(
+        "run_folder",
+        ("tcprobe-runs/train_gan-1",),
+        framework="tensorflow 2.21.0",
+        command=("train_gan",),
+        target_gpu="a100-sxm-40",
+        gpu_used=False,
+        window=Window(2, 9, basis="chosen while it ran"),
+    )
+    summary = table(
+        "summary",
+        figure("tc_kernel_time_pct", reason="not measured: the workload ran on the CPU"),
+        figure("step_time_ns", 812.5 * MS, basis="measured"),
+    )
+    gemm = {"layer": "generator/dense", "layer_class": "Dense", "pass": "forward", "op": "dense/MatMul",
+            "op_type": "MatMul", "m": 256, "n": 3087, "k": 100, "batch": 1, "dtype": "float32", "flops": 158054400,
+            "executes": "yes", "tc_blocker": "none", "source": "train_gan.py:54", "basis": "graph"}  # fmt: skip
+    double = {
+        **gemm,
+        "op": "big/MatMul",
+        "layer": "head",
+        "dtype": "float64",
+        "flops": 41945600,
+        "tc_blocker": "float64",
+    }
+    dead = {**double, "op": "dead/MatMul", "executes": "no"}
+    host = {
+        "op": "dense/MatMul",
+        "op_type": "MatMul",
+        "calls": 8,
+        "sum_ns": 40 * MS,
+        "min_ns": 4 * MS,
+        "max_ns": 6 * MS,
+    }
+    bad = {"layer": "generator/dense", "layer_class": "Dense", "dimension": "units", "size": 3087, "next_size": 3088,
+           "multiple": 8, "flops_pct": 79.0, "source": "train_gan.py:54", "basis": "graph"}  # fmt: skip
+    profile = Profile(meta).with_tables(
+        summary, table("gemms", gemm, double, dead), table("host_ops", host), table("bad_sizes", bad)
+    )
+    return profile.with_absent(kernels="no GPU ran", devices="no GPU ran")
+
+
+def summary_only() -> Profile:
+    """A source that holds a profiler's own totals and nothing else (DLProf's simple mode)."""
+    meta = Metadata("dlprof_json", ("simple.json",), profiler="dlprof 0.16.0")
+    rows = [
+        {"metric": "Total GPU Time", "value": 17.09e9, "unit": "ns", "source": "simple.json"},
+        {"metric": "GPU", "text": "A100-SXM4-40GB", "source": "simple.json"},
+    ]
+    summary = table("summary", figure("tc_kernel_time_pct", 15.447630193095379, basis="reported"))
+    profile = Profile(meta).with_tables(summary, table("reported", *rows))
+    return profile.with_absent(kernels="DLProf's summary has totals only", ops="DLProf's summary has totals only")
+
+
+PROFILES = {"gpu": gpu_profile, "several_gpus": several_gpus, "cpu": cpu_profile, "summary_only": summary_only}

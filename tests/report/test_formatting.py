@@ -1,0 +1,110 @@
+"""Values as a person reads them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tcprobe.report import formatting as f
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (None, "-"), (0, "0 ns"), (1, "1 ns"), (999, "999 ns"), (1000, "1.00 us"), (1234, "1.23 us"),
+        (55_000_000, "55.0 ms"), (812_500_000, "812 ms"), (17_090_000_000, "17.1 s"), (999_600_000, "1.00 s"),
+        (86_461_724_964, "86.5 s"), (12_345_678_901_234, "12346 s"), (2.5, "2.5 ns"),
+    ],
+)  # fmt: skip
+def test_duration(ns: float | None, text: str) -> None:
+    assert f.duration(ns) == text
+
+
+SIZES = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+
+
+@given(st.integers(0, 10**18))
+def test_a_duration_reads_back_within_half_a_percent(ns: int) -> None:
+    number, unit = f.duration(ns).split()
+    assert float(number) * SIZES[unit] == pytest.approx(ns, rel=0.0051, abs=0.5)
+    assert float(number) < 1000 or unit == "s"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "-"), (0.0, "0.0 %"), (0.001, "<0.1 %"), (0.05, "0.1 %"), (35.4, "35.4 %"), (99.97, ">99.9 %"),
+        (100.0, "100.0 %"),
+    ],
+)  # fmt: skip
+def test_percent_never_rounds_to_none_or_all(value: float | None, text: str) -> None:
+    assert f.percent(value) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (30.0, 38.0, "30.0-38.0 %"), (30.0, 30.01, "30.0 %"), (None, 5.0, "5.0 %"), (5.0, None, "5.0 %"),
+        (None, None, "-"),
+    ],
+)  # fmt: skip
+def test_a_range_shows_both_ends_where_they_differ(low: float | None, high: float | None, text: str) -> None:
+    assert f.percents(low, high) == text
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "text"),
+    [
+        ("gpu_busy_pct", 90.909, "90.9 %"), ("step_time_ns", 1.01e8, "101 ms"), ("memory_bytes", 2**30, "1.00 GiB"),
+        ("kernels", 1234567.0, "1,234,567"), ("loss", 0.123456, "0.1235"), ("gpu_busy_pct", None, "-"),
+    ],
+)  # fmt: skip
+def test_a_figure_takes_its_unit_from_its_name(metric: str, value: float | None, text: str) -> None:
+    assert f.figure(metric, value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(2 * 4096 * 100 * 3136, "2.57 GFLOP"), (12, "12 FLOP"), (0, "0 FLOP"), (3.2e15, "3.20 PFLOP"), (None, "-")],
+)
+def test_flops(value: float | None, text: str) -> None:
+    assert f.flops(value) == text
+
+
+def test_a_name_cannot_steer_the_terminal() -> None:
+    assert f.plain("a\x1b[31mb\nc\u202ed\u2028e") == "a\\x1b[31mb\\nc\\u202ed\\u2028e"
+    assert f.plain("für µs") == "für µs"
+
+
+@given(st.text())
+def test_what_is_shown_stays_on_one_line(text: str) -> None:
+    assert len(f.visible(text).splitlines()) <= 1
+
+
+@given(st.text(min_size=1), st.integers(4, 60))
+def test_shortening_keeps_both_ends_and_the_width(text: str, width: int) -> None:
+    short = f.shorten(text, width)
+    assert len(short) <= width
+    assert short == text or (".." in short and short[0] == text[0] and short[-1] == text[-1])
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[[4096,100],[100,3136]] -> [4096,3136]", "4096x100, 100x3136 -> 4096x3136"),
+        ("[[null,8]]", "?x8"), ("[]", "scalar"), ("[[],[3]]", "scalar, 3"), ("[null]", "?"),
+        ("f32[4,8] x f32[8]", "f32[4,8] x f32[8]"), ("7", "7"), (None, "-"),
+    ],
+)  # fmt: skip
+def test_shapes(text: str | None, shown: str) -> None:
+    assert f.shapes(text) == shown
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_number_never_turns_into_another(value: float) -> None:
+    shown = f.number(value, 10)
+    assert float(shown) == pytest.approx(value, rel=1e-9, abs=0.5 if abs(value) > 1e9 else 0)
+    assert re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", shown)

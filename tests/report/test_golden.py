@@ -1,0 +1,62 @@
+"""Whole reports, compared with files that a person has read."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+import pytest
+
+from tcprobe.report import markdown, terminal
+from tcprobe.report.base import Reporter, ReportSpec
+from tests.report.builders import PROFILES
+
+Compare = Callable[[str, str], None]
+
+
+def rendered(reporter: Reporter, name: str, spec: ReportSpec) -> str:
+    out = io.StringIO()
+    reporter.render(PROFILES[name](), spec, out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_text_without_a_terminal(name: str, golden: Compare) -> None:
+    golden(f"{name}.txt", rendered(terminal, name, ReportSpec()))
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_text_on_a_terminal_of_100_columns(name: str, golden: Compare) -> None:
+    text = rendered(terminal, name, ReportSpec(width=100))
+    golden(f"{name}_100.txt", text)
+    assert max(len(line) for line in text.splitlines()) <= 100
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_markdown(name: str, golden: Compare) -> None:
+    golden(f"{name}.md", rendered(markdown, name, ReportSpec()))
+
+
+def test_one_table_only(golden: Compare) -> None:
+    golden("gpu_by_layer.txt", rendered(terminal, "gpu", ReportSpec(by=("layer",), top=2)))
+
+
+def test_the_first_screen_fits_one_screen() -> None:
+    text = rendered(terminal, "gpu", ReportSpec(width=100))
+    assert text.index("\nKernels (") < 100 * 40
+    assert text[: text.index("\nKernels (")].count("\n") <= 40
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_the_same_profile_gives_the_same_bytes(name: str) -> None:
+    assert rendered(terminal, name, ReportSpec()) == rendered(terminal, name, ReportSpec())
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_what_was_not_measured_is_never_zero(name: str) -> None:
+    text = rendered(terminal, name, ReportSpec())
+    assert "nan" not in text.lower().split()
+    assert "None" not in text
+    if name == "cpu":
+        assert " 0.0 %" not in text
+        assert "Tensor Core use: not measured" in text

@@ -1,0 +1,74 @@
+"""Tables as text: they fit, and no number is ever cut."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tcprobe.report.grid import Head, Section, escape_markdown, left_out, markdown_lines, text_lines
+
+KERNEL = "cutlass_80_tensorop_s1688gemm_128x128_16x4_nn_align4"
+SECTION = Section(
+    "Kernels",
+    (Head("kernel", least=20), Head("time", right=True), Head("why", wraps=True), Head("grid", rank=1)),
+    ((KERNEL, "12345.6 ms", "its inner dimension is no multiple of eight, so the library pads", "640,1,1"),),
+)
+
+
+def test_without_a_width_nothing_is_cut() -> None:
+    head, row = text_lines(SECTION, None)
+    assert KERNEL in row
+    assert row.endswith("so the library pads  640,1,1")
+    assert head.split() == ["kernel", "time", "why", "grid"]
+    assert left_out(SECTION, None) == 0
+
+
+def test_a_narrow_terminal_loses_rank_first_then_the_middle_of_names() -> None:
+    lines = text_lines(SECTION, 64)
+    assert max(map(len, lines)) <= 64
+    assert "grid" not in lines[0]
+    assert left_out(SECTION, 64) == 1
+    assert "12345.6 ms" in lines[1]
+    assert lines[1].startswith("cutlass_80_")
+    assert "_align4" in lines[1].split()[0]
+
+
+def test_a_sentence_wraps_below_itself_and_loses_no_word() -> None:
+    lines = text_lines(SECTION, 64)
+    start = lines[0].index("why")
+    assert " ".join(line[start:].strip() for line in lines[1:]) == SECTION.cells[0][2]
+    assert all(not line[:start].strip() for line in lines[2:])
+
+
+def test_no_rows_no_lines() -> None:
+    assert text_lines(Section("Empty", (Head("a"),)), 80) == []
+    assert markdown_lines(Section("Empty", (Head("a"),))) == []
+
+
+cells = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=90)
+NUMBERS = st.integers(0, 10**12).map(str)
+
+
+@given(st.lists(st.tuples(cells, NUMBERS, cells), min_size=1, max_size=5), st.integers(70, 160))
+def test_every_table_fits_and_keeps_its_numbers(rows: list[tuple[str, str, str]], width: int) -> None:
+    heads = (Head("name", least=20), Head("n", right=True), Head("why", wraps=True))
+    lines = text_lines(Section("t", heads, tuple(rows)), width)
+    assert max(map(len, lines)) <= width
+    for _, number, _ in rows:
+        assert any(number in line.split() for line in lines)
+
+
+def test_markdown_escapes_what_a_name_may_hold() -> None:
+    section = Section("t", (Head("name"), Head("n", right=True)), (("a|b<script>`*_c", "1"),))
+    assert markdown_lines(section) == [
+        "| name | n |",
+        "| --- | ---: |",
+        "| a\\|b&lt;script&gt;\\`\\*\\_c | 1 |",
+    ]
+
+
+@given(st.text())
+def test_escaped_text_has_no_bare_markup(text: str) -> None:
+    escaped = escape_markdown(text)
+    assert "<" not in escaped
+    assert ">" not in escaped

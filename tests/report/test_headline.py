@@ -1,0 +1,89 @@
+"""The first lines: never more than was measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tcprobe.profile import Note, Profile
+from tcprobe.report import headline
+from tests.report.builders import cpu_profile, figure, gpu_profile, several_gpus, summary_only, table
+
+
+def with_share(**figures: object) -> Profile:
+    return gpu_profile().with_tables(table("summary", figure("tc_kernel_time_pct", **figures)))  # type: ignore[arg-type]
+
+
+def test_a_range_is_said_to_be_one() -> None:
+    first, second = headline.answer(gpu_profile())
+    assert first == (
+        "Kernels that use Tensor Cores took 30.0-38.0 % of the kernel time"
+        " (by kernel names; 92.0 % of it is of known class)."
+    )
+    assert "range" in second
+
+
+def test_equal_ends_are_one_figure() -> None:
+    assert headline.answer(with_share(value=33.9, low=33.9, high=33.9, basis="name")) == [
+        "Kernels that use Tensor Cores took 33.9 % of the kernel time (by kernel names)."
+    ]
+
+
+def test_zero_measured_is_zero() -> None:
+    assert headline.answer(with_share(value=0.0, low=0.0, high=0.0))[0].endswith("took 0.0 % of the kernel time.")
+
+
+def test_not_measured_gives_the_reason_and_no_figure() -> None:
+    lines = headline.answer(with_share(reason="not applicable: Tesla P100 has no Tensor Cores."))
+    assert lines == ["Tensor Core use: not applicable: Tesla P100 has no Tensor Cores."]
+
+
+def test_a_cpu_run_says_so_and_what_a_gpu_could_do() -> None:
+    # 158,054,400 of 158,054,400 + 41,945,600 FLOPs run as they are; the pruned op counts for neither.
+    assert headline.answer(cpu_profile()) == [
+        "Tensor Core use: not measured: the workload ran on the CPU.",
+        "On a100-sxm-40, 79.0 % of the FLOPs of a step's GEMM-like ops could use Tensor Cores as they are.",
+    ]
+
+
+def test_without_any_summary_the_reason_is_that_of_the_missing_table() -> None:
+    bare = Profile(summary_only().metadata).with_absent(kernels="the file holds no kernels")
+    assert headline.answer(bare) == ["Tensor Core use: not measured: the file holds no kernels."]
+
+
+def test_idle_gpus_are_counted() -> None:
+    assert ": 2 active (0, 2), 2 idle (1, 3)" in dict(headline.facts(several_gpus()))["GPU"]
+
+
+def test_a_foreign_gpu_is_named_as_one() -> None:
+    row = {"device": 0, "name": "MI300X", "vendor": "AMD", "tensor_cores": "no", "state": "active"}
+    facts = dict(headline.facts(gpu_profile().with_tables(table("devices", row))))
+    assert facts["GPU"] == "MI300X, not an NVIDIA GPU"
+
+
+def test_a_partial_run_is_marked() -> None:
+    assert "PARTIAL" in dict(headline.facts(gpu_profile(partial=True)))["profile"]
+
+
+@pytest.mark.parametrize("xla", [None, True, False])
+def test_unknown_settings_are_left_out(xla: bool | None) -> None:
+    facts = dict(headline.facts(gpu_profile(precision=None, xla=xla, command=())))
+    assert "command" not in facts
+    assert facts.get("precision") == {None: None, True: "XLA on", False: "XLA off"}[xla]
+
+
+def test_figures_say_what_they_rest_on_and_why_they_are_missing() -> None:
+    section = headline.figures(gpu_profile())
+    assert section is not None
+    rows = {row[0]: row[1:] for row in section.cells}
+    assert rows["TC pipe active"] == ("not measured", "", "needs hardware counters")
+    assert rows["step time"] == ("55.0 ms", "measurement", "steps inside the profiled window")
+    assert rows["gpu"][0] == "NVIDIA A100-SXM4-40GB"
+
+
+def test_notes_stand_with_the_worst_first_and_once() -> None:
+    loss, hint, gap = Note("a", "a", level="warning"), Note("b", "b", level="note"), Note("c", "c", level="error")
+    profile = gpu_profile()
+    noted = replace(profile, metadata=replace(profile.metadata, notes=(hint, loss, gap, loss)))
+    assert [n.code for n in headline.notes(noted)] == ["c", "a", "b"]

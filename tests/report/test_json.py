@@ -1,0 +1,62 @@
+"""The report as JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from tcprobe import __version__
+from tcprobe.report import json_
+from tcprobe.report.base import ReportSpec
+from tcprobe.tables import TABLES
+from tests.report.builders import PROFILES, gpu_profile
+
+
+def document(name: str = "gpu", **spec: object) -> dict[str, Any]:
+    out = io.StringIO()
+    json_.render(PROFILES[name](), ReportSpec(**spec), out)  # type: ignore[arg-type]
+    parsed: dict[str, Any] = json.loads(out.getvalue(), parse_constant=pytest.fail)
+    return parsed
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_it_is_json_with_a_schema(name: str) -> None:
+    found = document(name)
+    assert list(found) == ["schema", "tcprobe", "metadata", "summary", "tables", "absent", "notes"]
+    assert (found["schema"], found["tcprobe"]) == (1, __version__)
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_rows_have_the_columns_of_the_contract(name: str) -> None:
+    for table, rows in document(name)["tables"].items():
+        for row in rows:
+            assert list(row) == [c.name for c in TABLES[table].columns]
+
+
+def test_missing_is_null_and_figures_are_whole() -> None:
+    found = document()
+    assert {row["metric"]: row["value"] for row in found["summary"]}["tc_pipe_active_pct"] is None
+    assert found["tables"]["kernels"][0]["sum_ns"] == 42_000_000
+    assert found["tables"]["iterations"][3]["duration_ns"] is None
+    assert found["notes"][0] == {
+        "code": "lost-events",
+        "message": "7 events were lost",
+        "remedy": "profile fewer steps: --iter-stop",
+        "level": "warning",
+    }
+
+
+def test_tables_and_rows_can_be_chosen() -> None:
+    assert {name: len(rows) for name, rows in document(by=("op", "layer"), top=2)["tables"].items()} == {
+        "ops": 2,
+        "layers": 2,
+    }
+
+
+def test_what_json_cannot_hold_is_null() -> None:
+    out = io.StringIO()
+    json_.render(gpu_profile(run={"a": [float("nan"), {"b": float("inf")}], "c": 1}), ReportSpec(), out)
+    assert json.loads(out.getvalue())["metadata"]["run"] == {"a": [None, {"b": None}], "c": 1}

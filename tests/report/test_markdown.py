@@ -1,0 +1,38 @@
+"""The report as Markdown."""
+
+from __future__ import annotations
+
+import io
+
+from tcprobe.report import markdown
+from tcprobe.report.base import ReportSpec
+from tests.report.builders import gpu_profile
+
+
+def text(**spec: object) -> str:
+    out = io.StringIO()
+    markdown.render(gpu_profile(), ReportSpec(**spec), out)  # type: ignore[arg-type]
+    return out.getvalue()
+
+
+def test_the_answer_is_the_first_thing_below_the_title() -> None:
+    lines = [line for line in text().splitlines() if line]
+    assert lines[1].startswith("**Kernels that use Tensor Cores took 30.0-38.0 %")
+
+
+def test_tables_fold_unless_asked_for() -> None:
+    assert text().count("<details>") == text().count("</details>") == 6
+    assert "<details>" not in text(by=("kernel",))
+
+
+def test_every_row_of_a_table_has_as_many_cells() -> None:
+    rows = [line.replace("\\|", "") for line in text().splitlines() if line.startswith("|")]
+    blocks: dict[int, int] = {}
+    for row in rows:
+        blocks[row.count("|")] = blocks.get(row.count("|"), 0) + 1
+    assert all(count >= 3 for count in blocks.values())
+
+
+def test_names_cannot_be_markup() -> None:
+    assert "&lt;\\_\\_half" in text()
+    assert "<__half" not in text()

@@ -1,0 +1,102 @@
+"""The tables as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tcprobe.columns import Table
+from tcprobe.errors import UsageError
+from tcprobe.report import tables_csv
+from tcprobe.report.base import ReportSpec
+from tcprobe.tables import DERIVED, KERNELS
+from tests.report.builders import PROFILES, gpu_profile, summary_only, table
+
+
+def text(shown: Table, top: int | None = None) -> str:
+    out = io.StringIO()
+    tables_csv.write_table(shown, out, top)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_pandas_reads_every_table_back_as_it_was(name: str) -> None:
+    import pandas as pd
+
+    for shown in tables_csv.written(PROFILES[name]()):
+        read = pd.read_csv(io.StringIO(text(shown)), dtype=tables_csv.pandas_dtypes(shown.spec.name))
+        pd.testing.assert_frame_equal(read, shown.to_pandas())
+
+
+def test_pandas_takes_numbers_for_numbers_without_help() -> None:
+    import pandas as pd
+
+    read = pd.read_csv(io.StringIO(text(gpu_profile().require("kernels"))))
+    assert read["sum_ns"].dtype == np.int64
+    assert read["occupancy_pct"].dtype == np.float64
+    assert read["kernel"].iloc[3] == 'odd "kernel",\nwith\ttwo lines'
+    assert pd.read_csv(io.StringIO(text(gpu_profile().require("iterations"))))["in_window"].dtype == np.bool_
+
+
+@pytest.mark.parametrize("spec", DERIVED, ids=lambda s: s.name)
+def test_the_header_is_the_contract_even_without_rows(spec: object) -> None:
+    name = spec.name  # type: ignore[attr-defined]
+    header = next(csv.reader(io.StringIO(text(gpu_profile().require(name)))))
+    assert header == [c.name for c in spec.columns]  # type: ignore[attr-defined]
+
+
+def test_na_is_empty_and_zero_is_zero() -> None:
+    rows = list(csv.DictReader(io.StringIO(text(gpu_profile().require("ops")))))
+    assert (rows[0]["tc_ns"], rows[0]["host_ns"], rows[2]["flops"]) == ("0", "", "")
+
+
+names = st.text(min_size=1).filter(lambda s: "\x00" not in s)
+
+
+@given(st.lists(names, min_size=1, max_size=5))
+def test_any_name_survives(kernels: list[str]) -> None:
+    shown = Table(KERNELS, {"kernel": kernels, "uses_tc": ["no"] * len(kernels), "evidence": ["e"] * len(kernels)})
+    rows = list(csv.DictReader(io.StringIO(text(shown), newline="")))
+    assert [row["kernel"] for row in rows] == kernels
+
+
+@given(st.lists(st.integers(0, 2**53), min_size=1))
+def test_times_are_whole_and_exact(times: list[int]) -> None:
+    n = len(times)
+    shown = Table(KERNELS, {"kernel": ["k"] * n, "uses_tc": ["no"] * n, "evidence": ["e"] * n, "sum_ns": times})
+    assert [row["sum_ns"] for row in csv.DictReader(io.StringIO(text(shown)))] == [str(t) for t in times]
+
+
+def test_top_limits_rows() -> None:
+    assert text(gpu_profile().require("kernels"), top=1).count("void cudnn") == 1
+    assert len(list(csv.reader(io.StringIO(text(gpu_profile().require("kernels"), top=1))))) == 2
+
+
+def test_the_table_is_the_one_asked_for() -> None:
+    out = io.StringIO()
+    tables_csv.render(gpu_profile(), ReportSpec(by=("layer",)), out)
+    assert out.getvalue().startswith("layer,layer_class,")
+    default = io.StringIO()
+    tables_csv.render(gpu_profile(), ReportSpec(), default)
+    assert default.getvalue() == text(gpu_profile().require("kernels"))
+
+
+def test_one_csv_holds_one_table() -> None:
+    with pytest.raises(UsageError, match="one CSV holds one table"):
+        tables_csv.render(gpu_profile(), ReportSpec(by=("op", "layer")), io.StringIO())
+
+
+def test_the_seven_tables_are_always_written_the_rest_where_they_have_rows() -> None:
+    written = [t.spec.name for t in tables_csv.written(summary_only())]
+    assert written == ["summary", "kernels", "ops", "layers", "iterations", "devices", "bad_sizes", "reported"]
+    assert "metrics" in [t.spec.name for t in tables_csv.written(gpu_profile())]
+
+
+def test_a_bool_is_true_or_false() -> None:
+    step = {"iteration": 0, "in_window": False}
+    assert text(table("iterations", step)).splitlines()[1].startswith("0,false,")

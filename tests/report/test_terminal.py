@@ -1,0 +1,66 @@
+"""The report as text."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+
+from tcprobe.report import terminal
+from tcprobe.report.base import ReportSpec
+from tests.report.builders import PROFILES, SGEMM, WGRAD, cpu_profile, gpu_profile, summary_only
+
+
+def text(profile: object, **spec: object) -> str:
+    out = io.StringIO()
+    terminal.render(profile, ReportSpec(**spec), out)  # type: ignore[arg-type]
+    return out.getvalue()
+
+
+def test_names_are_whole_without_a_terminal() -> None:
+    shown = text(gpu_profile())
+    assert WGRAD in shown
+    assert SGEMM in shown
+    assert "left out" not in shown
+
+
+def test_a_terminal_says_that_columns_are_missing() -> None:
+    assert "--width 0" in text(gpu_profile(), width=100)
+
+
+def test_colours_only_where_asked_and_they_change_no_word() -> None:
+    plain, coloured = text(gpu_profile()), text(gpu_profile(), color=True)
+    assert "\x1b" not in plain
+    assert re.sub(r"\x1b\[\d+m", "", coloured) == plain
+    assert "\x1b[33mwarning\x1b[0m: 7 events" in coloured
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+@pytest.mark.parametrize("name", PROFILES)
+def test_every_width_renders(name: str, width: int) -> None:
+    assert text(PROFILES[name](), width=width).startswith("profile")
+
+
+def test_a_remedy_follows_its_warning() -> None:
+    lines = text(gpu_profile()).splitlines()
+    at = lines.index("warning: 7 events were lost")
+    assert lines[at + 1] == "  what to do: profile fewer steps: --iter-stop"
+
+
+def test_a_missing_table_is_named_with_its_reason() -> None:
+    assert "no kernels: DLProf's summary has totals only" in text(summary_only())
+
+
+def test_a_table_asked_for_and_not_there_is_explained() -> None:
+    assert "no iterations: this source does not give them" in text(summary_only(), by=("iteration",))
+
+
+def test_a_cpu_run_shows_what_it_can() -> None:
+    shown = text(cpu_profile())
+    for expected in ("812 ms", "dense/MatMul", "train_gan.py:54", "3087 -> 3088", "float64", "158 MFLOP"):
+        assert expected in shown
+
+
+def test_the_profilers_own_figures_keep_their_digits() -> None:
+    assert re.search(r"Total GPU Time +17\.09 +s ", text(summary_only()))
