@@ -1,0 +1,181 @@
+"""Measure tcprobe on large XSpace files against XProf, in one run.
+
+    python bench/xplane.py --sample SAMPLE.xplane.pb [--xprof-python PYTHON] [--copies 1000 3000] [--reader-only]
+
+Builds large files by replicating a sample in time, once as it is stored and once as TensorFlow 2.21 writes it
+(no group_id, no derived lines), in a temporary folder that is removed afterwards. Every command runs as a process
+of its own, five times by default: wall time and user time are the best of them, memory is the largest peak RSS.
+XProf does kernel_stats + framework_op_stats + overview_page, uncached, in one process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+DERIVED_IDS = range(-559038737, -559038729)
+XPROF = """
+import sys
+from xprof.convert import raw_to_tool_data as convert
+for tool in ("kernel_stats", "framework_op_stats", "overview_page"):
+    data, _ = convert.xspace_to_tool_data([sys.argv[1]], tool, {"use_saved_result": False})
+    assert data
+"""
+READER = """
+import sys
+from pathlib import Path
+from tcprobe.readers import xplane
+xplane.read(xplane.finds(Path(sys.argv[1])))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one process cost: seconds of wall and user time, peak resident bytes."""
+
+    wall_s: float
+    user_s: float
+    peak_bytes: int
+
+
+def replicate(sample: Path, copies: int, raw: bool, out: Path) -> int:
+    """Write `sample` repeated `copies` times in time; return its number of events.
+
+    `raw` leaves out what TensorFlow 2.21 does not store: derived lines, and group_id.
+    """
+    from tests.fixtures.xplane.schema import XSpace
+
+    space = XSpace.FromString(sample.read_bytes())
+    span = max(e.offset_ps + e.duration_ps for p in space.planes for x in p.lines for e in x.events) + 10**9
+    made = XSpace(hostnames=["bench"])
+    events = 0
+    for plane in space.planes:
+        grown = made.planes.add()
+        grown.CopyFrom(plane)
+        del grown.lines[:]
+        ids = {m.name: i for i, m in plane.stat_metadata.items()}
+        for line in plane.lines:
+            if not (raw and line.id in DERIVED_IDS):
+                shift = Shift(span, ids.get("correlation_id"), ids.get("group_id"), raw)
+                events += shift.grow(grown.lines.add(), line, copies)
+    out.write_bytes(made.SerializeToString())
+    return events
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """How a copy of an event differs from its original."""
+
+    span_ps: int
+    correlation: int | None
+    group: int | None
+    raw: bool
+
+    def grow(self, grown: Any, line: Any, copies: int) -> int:
+        """Fill the line `grown` with `copies` copies of `line`; return the number of events."""
+        grown.id, grown.name, grown.timestamp_ns = line.id, line.name, line.timestamp_ns
+        for copy in range(copies):
+            for event in line.events:
+                self.change(grown.events.add(), event, copy)
+        return copies * len(line.events)
+
+    def change(self, made: Any, event: Any, copy: int) -> None:
+        """Make the `copy`-th copy of `event`."""
+        made.CopyFrom(event)
+        made.offset_ps = event.offset_ps + copy * self.span_ps
+        for index in reversed(range(len(made.stats))):
+            stat = made.stats[index]
+            if stat.metadata_id == self.group:
+                if self.raw:
+                    del made.stats[index]
+                else:
+                    stat.int64_value += copy
+            elif stat.metadata_id == self.correlation:
+                field = stat.WhichOneof("value")
+                setattr(stat, field, getattr(stat, field) + copy * 100_000)
+
+
+def measure(command: list[str]) -> Cost:
+    """Run `command` once as a process of its own; SystemExit where it fails."""
+    start = time.perf_counter()
+    child = os.posix_spawn(command[0], command, {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}, file_actions=quiet())
+    _, status, usage = os.wait4(child, 0)
+    wall = time.perf_counter() - start
+    if status:
+        raise SystemExit(f"{' '.join(command[:4])} failed: {os.waitstatus_to_exitcode(status)}")
+    return Cost(wall, usage.ru_utime, usage.ru_maxrss * 1024)
+
+
+def quiet() -> list[tuple[int, int, str, int, int]]:
+    """Return the file actions that send standard output to /dev/null."""
+    return [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+
+
+def best(command: list[str], runs: int) -> Cost:
+    """Return the least times and the largest memory of `runs` runs."""
+    costs = [measure(command) for _ in range(runs)]
+    return Cost(min(c.wall_s for c in costs), min(c.user_s for c in costs), max(c.peak_bytes for c in costs))
+
+
+def commands(file: Path, options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
+    """Yield what to measure on `file`: a label and a command."""
+    python = sys.executable
+    if options.reader_only:
+        yield "tcprobe (reader alone)", [python, "-c", READER, str(file)]
+    else:
+        out = str(file.with_suffix(".tables"))
+        report = [python, "-m", "tcprobe", "report", str(file), "--format", "csv", "-o", out, "--force"]
+        yield "tcprobe report --format csv", report
+    if options.xprof_python:
+        copy = file.parent / "xprof" / file.name
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copyfile(file, copy)
+        yield "XProf, three tools", [options.xprof_python, "-c", XPROF, str(copy)]
+
+
+def report(file: Path, events: int, options: argparse.Namespace) -> None:
+    """Measure every command on `file` and print the figures and their ratio."""
+    print(f"\n{file.name}: {file.stat().st_size / 1e6:.0f} MB, {events:,} events")
+    costs = []
+    for label, command in commands(file, options):
+        cost = best(command, options.runs)
+        costs.append(cost)
+        print(
+            f"  {label:30} wall {cost.wall_s:6.2f} s  user {cost.user_s:6.2f} s  peak {cost.peak_bytes / 1e6:6.0f} MB"
+        )
+    if len(costs) == 2:
+        ours, theirs = costs
+        print(f"  ratio: time 1/{theirs.wall_s / ours.wall_s:.1f}, memory 1/{theirs.peak_bytes / ours.peak_bytes:.1f}")
+
+
+def main() -> None:
+    """Build the files, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sample", type=Path, required=True, help="XSpace file to replicate")
+    parser.add_argument("--xprof-python", help="interpreter of an environment with xprof")
+    parser.add_argument("--copies", type=int, nargs="+", default=[1000, 3000], help="sizes to build")
+    parser.add_argument("--runs", type=int, default=5, help="runs of each command")
+    parser.add_argument("--reader-only", action="store_true", help="measure the reader without analysis and output")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="tcprobe-bench-") as folder:
+        for copies in options.copies:
+            for raw in (False, True):
+                file = Path(folder) / f"{copies}-{'as-written' if raw else 'as-stored'}.xplane.pb"
+                report(file, replicate(options.sample, copies, raw, file), options)
+                shutil.rmtree(file.parent / "xprof", ignore_errors=True)
+                file.unlink()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""The protobuf wire format of XSpace, read without a schema compiler: spans first, values when they are needed.
+
+Messages and field numbers follow tsl/profiler/protobuf/xplane.proto (openxla/xla, 2026). A file is one
+bytearray with `PADDING` zero bytes after its end, so that array code may look a few bytes ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+Buffer: TypeAlias = bytes | bytearray
+Span: TypeAlias = tuple[int, int]
+
+PADDING: Final = 64
+MOST_NS: Final = 1 << 61  # the year 2043 since the epoch; sums with it stay within int64
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+
+
+class DamagedError(ValueError):
+    """Bytes that are no message of the expected kind; the message says what and at which byte."""
+
+
+def varint(data: Buffer, at: int, end: int) -> tuple[int, int]:
+    """Return the unsigned varint at `at` and the position after it.
+
+    Raises:
+        DamagedError: it runs past `end` or over ten bytes.
+    """
+    value = shift = 0
+    while at < end and shift < 70:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & 0xFFFF_FFFF_FFFF_FFFF, at
+        shift += 7
+    raise DamagedError(f"number cut off at byte {at}")
+
+
+def signed(value: int) -> int:
+    """Return the int64 that an unsigned 64-bit `value` stands for."""
+    return value - (1 << 64) if value >> 63 else value
+
+
+def fields(data: Buffer, span: Span) -> Iterator[tuple[int, int, int, int]]:
+    """Yield (field number, wire type, first, last) of each field of the message in `span`.
+
+    For a varint `first` is the value and `last` its end; otherwise `first`:`last` is the payload.
+
+    Raises:
+        DamagedError: a field runs past the message or has a wire type that protobuf 3 does not write.
+    """
+    at, end = span
+    while at < end:
+        tag, at = varint(data, at, end)
+        number, wire = tag >> 3, tag & 7
+        if wire == VARINT:
+            value, at = varint(data, at, end)
+            yield number, VARINT, value, at
+            continue
+        if wire == BYTES:
+            size, at = varint(data, at, end)
+        elif wire in (FIXED64, FIXED32):
+            size = 8 if wire == FIXED64 else 4
+        else:
+            raise DamagedError(f"wire type {wire} at byte {at}")
+        if size > end - at:
+            raise DamagedError(f"field of {size} bytes at byte {at} runs past its message")
+        yield number, wire, at, at + size
+        at += size
+
+
+def text(data: Buffer, span: Span) -> str:
+    """Return the string in `span`; bytes that are no UTF-8 are replaced."""
+    return data[span[0] : span[1]].decode("utf-8", "replace")
+
+
+@dataclass(slots=True)
+class Plane:
+    """One XPlane: its name, and where its lines, metadata and stats lie in the file."""
+
+    name: str = ""
+    lines: list[Span] = field(default_factory=list)
+    event_metadata: list[Span] = field(default_factory=list)
+    stat_metadata: list[Span] = field(default_factory=list)
+    stats: list[Span] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Space:
+    """One XSpace: planes as spans, and what the profiler said about its own run."""
+
+    planes: list[Plane] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    hosts: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Line:
+    """Head of one XLine: `events` begins at the first event or, without events, at the end."""
+
+    id: int = 0
+    name: str = ""
+    timestamp_ns: int = 0
+    events: Span = (0, 0)
+
+
+def scan_space(data: Buffer, size: int) -> Space:
+    """Return the planes of a file of `size` bytes, without looking at events.
+
+    Raises:
+        DamagedError: the bytes are no XSpace.
+    """
+    space = Space()
+    said = {2: space.errors, 3: space.warnings, 4: space.hosts}
+    for number, wire, first, last in fields(data, (0, size)):
+        if number == 1 and wire == BYTES:
+            space.planes.append(_scan_plane(data, (first, last)))
+        elif number in said and wire == BYTES:
+            said[number].append(text(data, (first, last)))
+    return space
+
+
+def _scan_plane(data: Buffer, span: Span) -> Plane:
+    plane = Plane()
+    parts = {3: plane.lines, 4: plane.event_metadata, 5: plane.stat_metadata, 6: plane.stats}
+    for number, wire, first, last in fields(data, span):
+        if wire != BYTES:
+            continue
+        if number == 2:
+            plane.name = text(data, (first, last))
+        elif number in parts:
+            parts[number].append((first, last))
+    return plane
+
+
+def line_head(data: Buffer, span: Span) -> Line:
+    """Return the head of a line.
+
+    The fields before the events give all of it, as every writer of XSpace puts them there; only a line
+    that has its name elsewhere is scanned to its end.
+
+    Raises:
+        DamagedError: it is no line, or begins at an impossible time.
+    """
+    line = _head(data, span)
+    if abs(line.timestamp_ns) > MOST_NS:
+        raise DamagedError(f"line {line.name} begins at an impossible time")
+    return line
+
+
+def _head(data: Buffer, span: Span) -> Line:
+    line = Line(events=(span[1], span[1]))
+    for number, wire, first, last in fields(data, span):
+        if number == 1 and wire == VARINT:
+            line.id = signed(first)
+        elif number == 2 and wire == BYTES:
+            line.name = text(data, (first, last))
+        elif number == 3 and wire == VARINT:
+            line.timestamp_ns = signed(first)
+        elif number == 4 and wire == BYTES and line.events[0] == span[1]:
+            line.events = (_tag_before(data, first, span[0]), span[1])
+            if line.name:
+                return line
+    return line
+
+
+def _tag_before(data: Buffer, payload: int, start: int) -> int:
+    """Return where the field of tag 0x22 begins whose payload is at `payload`."""
+    at = payload - 2
+    while at > start and data[at + 1 : payload] and data[at] >= 0x80:
+        at -= 1
+    return at
+
+
+def string_map(data: Buffer, spans: list[Span]) -> dict[int, str]:
+    """Return id -> name of a map of XEventMetadata or XStatMetadata."""
+    return {key: _name(data, value) for key, value in entries(data, spans)}
+
+
+def entries(data: Buffer, spans: list[Span]) -> Iterator[tuple[int, Span]]:
+    """Yield (key, span of the value) of each entry of a map<int64, message>."""
+    for span in spans:
+        key, value = 0, (0, 0)
+        for number, wire, first, last in fields(data, span):
+            if number == 1 and wire == VARINT:
+                key = signed(first)
+            elif number == 2 and wire == BYTES:
+                value = (first, last)
+        yield key, value
+
+
+def _name(data: Buffer, span: Span) -> str:
+    name = ""
+    for number, wire, first, last in fields(data, span):
+        if number == 2 and wire == BYTES:
+            name = text(data, (first, last))
+    return name
