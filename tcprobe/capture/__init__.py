@@ -1,1 +1,8 @@
-"""."""
+"""Run a workload under a profiler: one module per profiler, listed here."""
+
+from __future__ import annotations
+
+from tcprobe.capture import tensorflow
+from tcprobe.capture.base import Capture
+
+CAPTURES: tuple[Capture, ...] = (tensorflow,)

@@ -1,0 +1,194 @@
+"""The environment of a workload: what is set for it, what is recorded of it, what its interpreter holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from tcprobe.errors import ToolError
+
+COMMAND_BUFFERS_SINCE: Final = (2, 16)
+"""First TensorFlow whose XLA knows ``--xla_gpu_enable_command_buffer``; older ones abort on an unknown flag."""
+
+RECORDED: Final = re.compile(
+    r"CUDA_(VISIBLE_DEVICES|DEVICE_ORDER|LAUNCH_BLOCKING|MODULE_LOADING|CACHE_DISABLE)|NVIDIA_(TF32_OVERRIDE|VISIBLE_DEVICES)"
+    r"|XLA_(FLAGS|PYTHON_CLIENT_\w+)|TF_(XLA_FLAGS|CPP_\w+|GPU_\w+|CUDNN_\w+|CUBLAS\w+|DEBUG_CUDNN\w+|USE_\w+|MATMUL_\w+"
+    r"|ENABLE_\w+|DISABLE_\w+|DETERMINISTIC_OPS|FORCE_GPU_ALLOW_GROWTH|AUTO_MIXED_PRECISION_\w+|AUTOTUNE_THRESHOLD"
+    r"|NUM_(INTEROP|INTRAOP)_THREADS|LAYOUT_OPTIMIZER_\w+)|CUDNN_\w+|CUBLAS\w+|NCCL_\w+|NVTX_\w+|KERAS_BACKEND"
+    r"|OMP_NUM_THREADS|MKL_\w+|TCPROBE_\w+"
+)
+SECRET: Final = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|AUTH(?!ENTIC)|API_?KEY|PRIVATE", re.IGNORECASE)
+URL_PASSWORD: Final = re.compile(r"://[^/\s@]+@")
+
+_CHECK: Final = "check --python and --launcher"
+
+ASK: Final = """
+import json, sys
+try:
+    from importlib import metadata
+    from importlib.util import find_spec
+except ImportError:
+    metadata = find_spec = None
+def version(*names):
+    for name in names:
+        try:
+            return metadata.version(name)
+        except Exception:
+            pass
+tensorflow = version("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly", "tensorflow-intel",
+                     "tensorflow-macos", "tensorflow-rocm", "nvidia-tensorflow")
+print(json.dumps({"python": "%d.%d.%d" % sys.version_info[:3], "tensorflow": tensorflow,
+                  "keras": version("keras", "keras-nightly"),
+                  "present": bool(tensorflow or (find_spec and find_spec("tensorflow")))}))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """What the workload's interpreter holds, by the metadata of its packages; nothing is imported.
+
+    Attributes:
+        python: version.
+        tensorflow, keras: versions of the installed packages, where their metadata tells.
+        has_tensorflow: whether ``import tensorflow`` would find something.
+    """
+
+    python: str
+    tensorflow: str | None
+    keras: str | None
+    has_tensorflow: bool
+
+
+@cache
+def ask_interpreter(python: str, launcher: tuple[str, ...] = ()) -> Interpreter:
+    """Ask an interpreter which TensorFlow is installed in it, without importing it.
+
+    Raises:
+        ToolError: it cannot be started, or is no Python 3.8 or later.
+    """
+    command = [*launcher, python, "-c", ASK]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
+    except FileNotFoundError as error:
+        raise ToolError(f"{error.filename}: no such program", _where_else(launcher)) from error
+    except OSError as error:
+        raise ToolError(
+            f"{command[0]}: cannot be started: {error.strerror}", "check --python and --launcher"
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise ToolError(f"{' '.join(command[:-2])}: no answer within 300 s", "check --launcher") from error
+    return _answer(command, done)
+
+
+def _where_else(launcher: tuple[str, ...]) -> str:
+    if launcher:
+        return "check --launcher; its first word must be a program on PATH"
+    found = shutil.which("python3")
+    return f"--python takes the path of an interpreter, as in --python {found or '/usr/bin/python3'}"
+
+
+def _answer(command: list[str], done: subprocess.CompletedProcess[str]) -> Interpreter:
+    shown = " ".join(command[:-2])
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    try:
+        said = json.loads(lines[-1])
+        python = tuple(int(n) for n in said["python"].split("."))
+        answer = Interpreter(said["python"], said["tensorflow"], said["keras"], said["present"])
+    except (IndexError, ValueError, KeyError, TypeError) as error:
+        last = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()[-1]
+        raise ToolError(f"{shown}: is no Python that can be asked for its version: {last[:200]}") from error
+    if python < (3, 8):
+        raise ToolError(f"{shown}: is Python {said['python']}; the probe needs 3.8 or later", "choose another --python")
+    return answer
+
+
+def version_tuple(version: str | None) -> tuple[int, int] | None:
+    """Return major and minor of a version such as ``2.16.1+nv24.05``; None where it tells none."""
+    match = re.match(r"(\d+)\.(\d+)", version or "")
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def variables(
+    precision: str | None,
+    xla: bool | None,
+    device: str | None,
+    tensorflow: str | None,
+    inherited: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Return what to set for a workload over the variables that it inherits.
+
+    Args:
+        precision: float32 and tf32 govern NVIDIA_TF32_OVERRIDE, which is read when the libraries load.
+        xla: True asks for auto-clustering, False undoes an inherited one, None leaves it.
+        device: for CUDA_VISIBLE_DEVICES; None keeps the first GPU of those that are visible now.
+        tensorflow: version in the workload's interpreter; None where unknown, then no version-bound flag is set.
+        inherited: the variables as they are; those of this process where None.
+    """
+    now = os.environ if inherited is None else inherited
+    chosen = {"CUDA_VISIBLE_DEVICES": visible_devices(device, now.get("CUDA_VISIBLE_DEVICES"))}
+    if precision == "float32":
+        chosen["NVIDIA_TF32_OVERRIDE"] = "0"
+    elif precision == "tf32" and now.get("NVIDIA_TF32_OVERRIDE", "1") != "1":
+        chosen["NVIDIA_TF32_OVERRIDE"] = "1"
+    clustering = now.get("TF_XLA_FLAGS", "")
+    if xla:
+        chosen["TF_XLA_FLAGS"] = f"{clustering} --tf_xla_auto_jit=2 --tf_xla_cpu_global_jit".strip()
+    elif xla is False and "--tf_xla_auto_jit" in clustering:
+        chosen["TF_XLA_FLAGS"] = f"{clustering} --tf_xla_auto_jit=-1"
+    flags = now.get("XLA_FLAGS", "")
+    known = version_tuple(tensorflow)
+    if known and known >= COMMAND_BUFFERS_SINCE and "--xla_gpu_enable_command_buffer" not in flags:
+        # Kernels that a CUDA graph launches carry no op; an empty list of commands turns the graphs off.
+        chosen["XLA_FLAGS"] = f"{flags} --xla_gpu_enable_command_buffer=".strip()
+    return chosen
+
+
+def visible_devices(device: str | None, inherited: str | None) -> str:
+    """Return the value of CUDA_VISIBLE_DEVICES: what was asked for, else the first that is visible, else 0."""
+    if device is not None:
+        return device
+    if inherited is None:
+        return "0"
+    return inherited.split(",")[0].strip()
+
+
+def recorded(inherited: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that matter to the figures, as the workload saw them; never one that may hold a secret."""
+    seen = {**inherited, **chosen}
+    return {
+        name: seen[name]
+        for name in sorted(seen)
+        if RECORDED.fullmatch(name) and not SECRET.search(name) and not URL_PASSWORD.search(seen[name])
+    }
+
+
+def driver_version() -> str | None:
+    """Return the version of the NVIDIA driver of this machine; None where there is none to be found."""
+    try:
+        return Path("/sys/module/nvidia/version").read_text(encoding="ascii").strip() or None
+    except (OSError, ValueError):
+        pass
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return None
+    command = [program, "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    first = done.stdout.strip().splitlines()[:1]
+    return first[0] if done.returncode == 0 and first and re.fullmatch(r"[\d.]+", first[0]) else None
+
+
+def host_facts() -> dict[str, Any]:
+    """Return the keys of run.json that say where it ran."""
+    return {"host": platform.node() or None, "driver": driver_version()}

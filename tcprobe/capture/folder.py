@@ -1,0 +1,167 @@
+"""The run folder: made under a temporary name, renamed when whole, never written over anything."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from tcprobe.errors import OutputError
+
+HOME: Final = "tcprobe-runs"
+RECORD: Final = "run.json"
+LEAST_FREE_BYTES: Final = 64 * 2**20
+"""Room that must be free at the start: a small profile and its tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """A run folder under way.
+
+    Attributes:
+        path: where it lies now, under its temporary name; ``raw/`` and ``probe/`` are made.
+        final: where it shall lie.
+        derived: the final name was made up, so that a number may be added to it where it is taken.
+        force: an earlier run folder of that name is replaced.
+    """
+
+    path: Path
+    final: Path
+    derived: bool
+    force: bool = False
+
+
+def make_folder(output: Path | None, label: str, force: bool = False) -> RunFolder:
+    """Make the folder of a new run.
+
+    Args:
+        output: where it shall lie; None derives ``tcprobe-runs/LABEL-UTC``.
+        label: short name of the workload.
+        force: replace an earlier run folder at `output`; anything else there is never touched.
+
+    Raises:
+        OutputError: `output` exists, or the folder cannot be made or has no room.
+    """
+    final = output if output is not None else _free(Path(HOME) / _stamp(label))
+    _refuse(final, force)
+    with _named(final):
+        final.parent.mkdir(parents=True, exist_ok=True)
+        path = Path(tempfile.mkdtemp(prefix=f".partial-{final.name}-", dir=final.parent)).resolve()
+        path.chmod(0o777 & ~_umask())
+        for name in ("raw", "probe"):
+            (path / name).mkdir()
+        free = shutil.disk_usage(path).free
+    if free < LEAST_FREE_BYTES:
+        shutil.rmtree(path)
+        raise OutputError(
+            f"{final.parent}: only {free // 2**20} MB are free, and a run needs {LEAST_FREE_BYTES // 2**20} MB",
+            "make room, or choose another place with --output",
+        )
+    return RunFolder(path, final, output is None, force)
+
+
+def _stamp(label: str) -> str:
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '_', label).strip('.') or 'workload'}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _free(wanted: Path) -> Path:
+    """Return `wanted`, with a number added where it is taken."""
+    candidate, number = wanted, 2
+    while os.path.lexists(candidate):
+        candidate, number = wanted.with_name(f"{wanted.name}-{number}"), number + 1
+    return candidate
+
+
+def _refuse(final: Path, force: bool) -> None:
+    if not os.path.lexists(final) or _is_empty(final):
+        return
+    if not force:
+        raise OutputError(f"{final}: exists already", "--force replaces an earlier run, or choose another --output")
+    if final.is_symlink() or not is_run_folder(final):
+        raise OutputError(
+            f"{final}: is no run folder of tcprobe, so --force leaves it alone", "choose another --output"
+        )
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        return path.is_dir() and not path.is_symlink() and not any(path.iterdir())
+    except OSError:
+        return False
+
+
+def is_run_folder(path: Path) -> bool:
+    """Say whether tcprobe wrote this folder: its run.json names tcprobe."""
+    try:
+        return "tcprobe" in json.loads((path / RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError):
+        return False
+
+
+def write_record(folder: Path, record: Mapping[str, Any]) -> None:
+    """Write run.json whole or not at all.
+
+    Raises:
+        OutputError: the system refused (a full disk, most often).
+    """
+    with _named(folder / RECORD):
+        temporary = folder / f".{RECORD}.tmp"
+        temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        temporary.replace(folder / RECORD)
+
+
+def seal(folder: RunFolder) -> Path:
+    """Give the folder its final name and return it; where that was taken meanwhile, another one.
+
+    Raises:
+        OutputError: the system refused; the folder stays under its temporary name, which the message tells.
+    """
+    final, old = folder.final, None
+    if os.path.lexists(final) and not _is_empty(final):
+        if folder.force and is_run_folder(final):
+            old = Path(tempfile.mkdtemp(prefix=f".old-{final.name}-", dir=final.parent))
+        else:
+            final = _free(final)
+    try:
+        if old is not None:
+            final.replace(old)
+        folder.path.replace(final)
+    except OSError as error:
+        if old is not None and not final.exists():
+            old.replace(final)
+        raise OutputError(
+            f"{folder.path}: cannot be renamed to {final}: {error.strerror}",
+            f"the run is kept: tcprobe report {folder.path}",
+        ) from error
+    if old is not None:
+        shutil.rmtree(old, ignore_errors=True)
+    return final
+
+
+def discard(folder: RunFolder) -> None:
+    """Remove a folder whose workload was never started."""
+    shutil.rmtree(folder.path, ignore_errors=True)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"{path}: cannot be written: {error.strerror}", "check the folder's permissions and the room on its disk"
+        ) from error

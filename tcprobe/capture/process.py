@@ -1,0 +1,240 @@
+"""Run a workload to its end: its own terminal, its own signals, its own exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Final, TextIO
+
+from tcprobe.capture.base import Launch
+from tcprobe.errors import ToolError
+
+POLL_SECONDS: Final = 0.2
+FORWARDED: Final = (signal.SIGTERM, signal.SIGHUP)
+Watcher = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a workload ended.
+
+    Attributes:
+        exit_code: its own; 128 + n where signal n ended it.
+        wall_ns: how long it ran.
+        interrupted: Ctrl-C was pressed, or an interrupt sent.
+    """
+
+    exit_code: int
+    wall_ns: int
+    interrupted: bool
+
+
+def run(launch: Launch, stdout_to_stderr: bool = False, watch: Watcher | None = None) -> Ended:
+    """Start `launch` and wait until it ends; standard input, output and error are inherited.
+
+    In the foreground of a terminal the workload shares our process group: the terminal sends Ctrl-C to both, and we
+    wait for the workload to end by itself. Elsewhere it gets a group of its own, and what is sent to us is passed on
+    once. The second interrupt terminates it, the third kills it.
+
+    Args:
+        launch: what to start.
+        stdout_to_stderr: move its standard output to standard error, so that ours holds the report alone.
+        watch: called some times a second while it runs.
+
+    Raises:
+        ToolError: it cannot be started.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    own_group = not (launch.forward_interrupt and in_foreground())
+    start = time.monotonic_ns()
+    signals = _Signals(own_group, launch.forward_interrupt)
+    with signals.handled():
+        signals.child = child = _start(launch, own_group, stdout_to_stderr)
+        while (code := _wait(child)) is None:
+            if watch is not None:
+                watch()
+    return Ended(128 - code if code < 0 else code, time.monotonic_ns() - start, signals.interrupts > 0)
+
+
+def in_foreground() -> bool:
+    """Say whether the terminal sends Ctrl-C to our process group."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
+def _start(launch: Launch, own_group: bool, stdout_to_stderr: bool) -> subprocess.Popen[bytes]:
+    # A group in the background of a terminal would be stopped by its first read from it.
+    no_input = own_group and not launch.forward_interrupt and os.isatty(0)
+    try:
+        return subprocess.Popen(
+            list(launch.argv),
+            env={**os.environ, **launch.environment},
+            process_group=0 if own_group else None,
+            stdin=subprocess.DEVNULL if no_input else None,
+            stdout=sys.stderr.fileno() if stdout_to_stderr else None,
+        )
+    except OSError as error:
+        missing = isinstance(error, FileNotFoundError)
+        what = "no such program" if missing else f"cannot be started: {error.strerror}"
+        raise ToolError(f"{launch.argv[0]}: {what}", "check --python and --launcher") from error
+
+
+def _wait(child: subprocess.Popen[bytes]) -> int | None:
+    try:
+        return child.wait(POLL_SECONDS)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+class _Signals:
+    """What reaches us while the workload runs, and what we make of it."""
+
+    def __init__(self, own_group: bool, forward_interrupt: bool) -> None:
+        self.own_group, self.forward_interrupt = own_group, forward_interrupt
+        self.child: subprocess.Popen[bytes] | None = None
+        self.interrupts = 0
+
+    @contextmanager
+    def handled(self) -> Iterator[None]:
+        """Handle the signals that are not ignored; what was in force before is restored."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        ours = {signal.SIGINT: self._interrupted, **dict.fromkeys(FORWARDED, self._forward)}
+        before = {n: signal.getsignal(n) for n in ours}
+        taken = [n for n in ours if before[n] is not signal.SIG_IGN]
+        try:
+            for number in taken:
+                signal.signal(number, ours[number])
+            yield
+        finally:
+            for number in taken:
+                signal.signal(number, before[number])
+
+    def _interrupted(self, _number: int, _frame: FrameType | None) -> None:
+        self.interrupts += 1
+        if self.interrupts > 2:
+            self._send(signal.SIGKILL)
+        elif self.interrupts == 2:
+            self._send(signal.SIGTERM)
+            _say("tcprobe: terminating the workload; once more kills it")
+        elif not self.forward_interrupt:
+            _say("tcprobe: the profiler writes nothing when interrupted, so the workload goes on; Ctrl-C again ends it")
+        else:
+            if self.own_group:
+                self._send(signal.SIGINT)
+            _say("tcprobe: interrupted; waiting for the workload to end (Ctrl-C again terminates it)")
+
+    def _forward(self, number: int, _frame: FrameType | None) -> None:
+        self._send(signal.Signals(number))
+
+    def _send(self, number: signal.Signals) -> None:
+        if self.child is None:
+            return
+        try:
+            if self.own_group:
+                os.killpg(self.child.pid, number)
+            else:
+                self.child.send_signal(number)
+        except (ProcessLookupError, PermissionError):
+            pass  # it has ended in the meantime
+
+
+def _say(text: str) -> None:
+    # A handler may interrupt a print, whose buffer then refuses a second writer: write past it.
+    os.write(2, f"\n{text}\n".encode())
+
+
+class Progress:
+    """Lines on a terminal that say how far the workload is, read from the probe's steps.csv.
+
+    Whole lines only, at the start and end of the profiled window and every `every_s` seconds in between:
+    the workload writes to the same terminal, and a line that is redrawn in place would tear its output.
+    """
+
+    def __init__(self, steps: Path, out: TextIO, every_s: float = 10.0) -> None:
+        self.steps, self.out, self.every_s = steps, out, every_s
+        self.said_at = time.monotonic()
+        self.inode, self.offset, self.rest = 0, 0, b""
+        self.kind = ""
+        self.last: tuple[int, int] | None = None
+        self.shown: tuple[int, int] | None = None
+
+    def __call__(self) -> None:
+        """Read what is new and say it, where there is something to say."""
+        before = self.kind
+        self._read()
+        changed = self.kind != before and (self.kind == "profiled" or before == "profiled")
+        due = time.monotonic() - self.said_at >= self.every_s and self.last != self.shown
+        if self.last is not None and (changed or due):
+            self.out.write(f"\r\x1b[Ktcprobe: {self._text()}\n")
+            self.out.flush()
+            self.said_at, self.shown = time.monotonic(), self.last
+
+    def _read(self) -> None:
+        try:
+            with self.steps.open("rb") as file:
+                if (inode := os.fstat(file.fileno()).st_ino) != self.inode:
+                    # The probe writes the file anew when it has found that its steps were others.
+                    self.inode, self.offset, self.rest, self.last, self.shown = inode, 0, b"", None, None
+                file.seek(self.offset)
+                new = file.read(1 << 20)
+        except OSError:
+            return
+        self.offset += len(new)
+        *lines, self.rest = (self.rest + new).split(b"\n")
+        for line in lines:
+            step, _, after = line.partition(b",")
+            start, _, kind = after.partition(b",")
+            if step.isdigit() and start.isdigit():
+                self.last, self.kind = (int(step), int(start)), kind.decode("ascii", "replace").strip()
+                self.shown = self.shown or self.last
+
+    def _text(self) -> str:
+        step, start = self.last or (0, 0)
+        shown_step, shown_start = self.shown or (step, start)
+        state = {"profiled": ", profiling", "after": ", profiled"}.get(self.kind, "")
+        if step == shown_step:
+            return f"step {step}{state}"
+        return f"step {step}, {(start - shown_start) / (step - shown_step) / 1e9:.4g} s a step{state}"
+
+
+def progress(folder: Path, own: Callable[[Path], str | None] | None = None) -> Watcher | None:
+    """Return what shows life on a terminal; None where standard error is none.
+
+    Args:
+        folder: the run folder.
+        own: a capture's own word on what it is doing now; it is said whenever it changes.
+    """
+    if not sys.stderr.isatty():
+        return None
+    steps = Progress(folder / "probe" / "steps.csv", sys.stderr)
+    said: list[str | None] = [None]
+
+    def watch() -> None:
+        steps()
+        text = own(folder) if own is not None else None
+        if text and text != said[0]:
+            said[0] = text
+            sys.stderr.write(f"\r\x1b[Ktcprobe: {text}\n")
+            sys.stderr.flush()
+
+    return watch

@@ -1,0 +1,129 @@
+"""TensorFlow's own profiler, started and stopped by the probe inside the workload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from tcprobe.capture import environment
+from tcprobe.capture.base import CaptureRequest, Collected, Launch
+from tcprobe.capture.probed import install_probe, read_probe
+from tcprobe.profile import Note
+
+NAME = "tensorflow"
+
+FEW_STEPS: Final = 3
+LARGEST_XSPACE: Final = 2 * 2**30
+"""Protobuf's ceiling for one message; TensorFlow writes an empty or no file beyond it and reports success."""
+
+
+def available(request: CaptureRequest) -> str | None:  # noqa: ARG001 - the protocol's signature
+    """Return None: the probe brings what it needs and says itself what a workload without TensorFlow lacks."""
+    return None
+
+
+def prepare(request: CaptureRequest) -> Launch:
+    """Copy the probe, write its orders, choose the environment.
+
+    Raises:
+        OutputError: the run folder cannot be written.
+        ToolError: the interpreter cannot be started.
+    """
+    holds = environment.ask_interpreter(request.python, request.launcher)
+    chosen = environment.variables(request.precision, request.xla, request.device, holds.tensorflow)
+    command = install_probe(request, profile=True)
+    # A launcher may start a clean environment (a container, ssh): env sets ours on its far side.
+    inside = ("env", *(f"{name}={value}" for name, value in chosen.items())) if request.launcher else ()
+    return Launch(
+        argv=(*request.launcher, *inside, *command),
+        environment=chosen,
+        profiler_version=holds.tensorflow,
+    )
+
+
+def collect(request: CaptureRequest, exit_code: int) -> Collected:
+    """Find the XSpace files below ``raw/`` and say what limits them."""
+    found = sorted((request.folder / "raw").rglob("*.xplane.pb"))
+    kept = tuple(path for path in found if _size(path) > 0)
+    notes = list(_file_notes(request.folder, found))
+    notes += _probe_notes(read_probe(request.folder), bool(kept), exit_code)
+    return Collected(kept, tuple(notes))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _file_notes(folder: Path, found: list[Path]) -> Iterator[Note]:
+    for path in found:
+        if _size(path) == 0:
+            yield Note(
+                "empty-profile",
+                f"{path.relative_to(folder)}: TensorFlow wrote an empty file; a profile over 2 GiB ends so",
+                "profile fewer steps with --iter-start and --iter-stop",
+                "error",
+            )
+
+
+def _probe_notes(probe: dict[str, Any], kept: bool, exit_code: int) -> Iterator[Note]:
+    """Say what is missing and why, where the probe has not said so itself."""
+    said = {n.get("code") for n in probe.get("notes") or () if isinstance(n, dict)}
+    steps = probe.get("steps")
+    count = steps.get("count") if isinstance(steps, dict) else None
+    profiled = _profiled(probe)
+    if not probe:
+        yield _no_probe()
+    elif not probe.get("tensorflow"):
+        yield _no_tensorflow()
+    elif not count and "no-steps" not in said:
+        yield _no_steps()
+    elif count and not kept and exit_code == 0 and not said & {"no-window", "no-profile", "empty-profile"}:
+        yield Note("no-profile", f"{count} steps ran and the profiler left no file", None, "error")
+    elif profiled is not None and profiled < FEW_STEPS:
+        yield _short_window(profiled)
+
+
+def _no_probe() -> Note:
+    return Note(
+        "no-probe",
+        "the probe left no record: the workload ended before it could start, or stopped it",
+        "see what the workload printed",
+        "error",
+    )
+
+
+def _no_steps() -> Note:
+    return Note(
+        "no-steps",
+        "no training step was found: nothing was profiled",
+        "mark your step with `with tcprobe.step():`, or name its function with --step-function",
+    )
+
+
+def _short_window(profiled: int) -> Note:
+    return Note(
+        "short-window",
+        f"{profiled} step{'s were' if profiled != 1 else ' was'} profiled: too few to tell warm-up from the rest",
+        "let the workload run at least 25 steps",
+    )
+
+
+def _no_tensorflow() -> Note:
+    return Note(
+        "no-tensorflow",
+        "the workload did not import TensorFlow: steps, graph and kernels were not recorded",
+        "tcprobe cannot yet profile other frameworks by itself; profile it with its own profiler and give "
+        "`tcprobe report` the file, where it is of a format that is read",
+    )
+
+
+def _profiled(probe: dict[str, Any]) -> int | None:
+    window = probe.get("window")
+    if not isinstance(window, dict):
+        return None
+    first, last = window.get("first_step"), window.get("last_step")
+    return last - first + 1 if isinstance(first, int) and isinstance(last, int) else None

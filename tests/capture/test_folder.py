@@ -1,0 +1,145 @@
+"""The run folder is renamed when whole, and nothing is ever written over."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tcprobe.capture import folder
+from tcprobe.errors import OutputError
+
+
+def run_at(path: Path) -> Path:
+    """Make an earlier run folder."""
+    path.mkdir(parents=True)
+    (path / "run.json").write_text('{"tcprobe": "0"}')
+    (path / "raw").mkdir()
+    return path
+
+
+def test_a_folder_lies_beside_its_final_name_until_it_is_sealed(tmp_path: Path) -> None:
+    home = folder.make_folder(tmp_path / "a" / "run", "x")
+    assert home.path.parent == tmp_path / "a"
+    assert home.path.name.startswith(".partial-run-")
+    assert sorted(p.name for p in home.path.iterdir()) == ["probe", "raw"]
+    folder.write_record(home.path, {"tcprobe": "1"})
+    assert folder.seal(home) == tmp_path / "a" / "run"
+    assert [p.name for p in (tmp_path / "a").iterdir()] == ["run"]
+    assert json.loads((tmp_path / "a/run/run.json").read_text()) == {"tcprobe": "1"}
+
+
+def test_a_folder_is_as_open_as_the_umask_says(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        home = folder.make_folder(tmp_path / "run", "x")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(home.path.stat().st_mode) == 0o750
+
+
+def test_a_derived_name_holds_the_label_and_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    home = folder.make_folder(None, "my train/../x")
+    final = folder.seal(home)
+    assert re.fullmatch(r"tcprobe-runs/my_train_.._x-\d{8}T\d{6}Z", str(final))
+    assert (tmp_path / final / "raw").is_dir()
+
+
+def test_runs_of_one_second_get_names_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(folder, "_stamp", lambda label: label)
+    homes = [folder.make_folder(None, "x") for _ in range(3)]
+    assert [folder.seal(home).name for home in homes] == ["x", "x-2", "x-3"]
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_foreign_folder_is_never_touched(tmp_path: Path, force: bool) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.tex").write_text("years of work")
+    with pytest.raises(OutputError, match=r"exists already|is no run folder"):
+        folder.make_folder(tmp_path / "run", "x", force)
+    assert [p.name for p in tmp_path.iterdir()] == ["run"]
+    assert (tmp_path / "run" / "thesis.tex").read_text() == "years of work"
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_file_or_link_of_that_name_is_never_touched(tmp_path: Path, force: bool) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to(run_at(tmp_path / "earlier"))
+    for name in ("file", "link"):
+        with pytest.raises(OutputError):
+            folder.make_folder(tmp_path / name, "x", force)
+    assert (tmp_path / "earlier" / "run.json").exists()
+
+
+def test_an_empty_folder_may_become_the_run(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    home = folder.make_folder(tmp_path / "run", "x")
+    assert (folder.seal(home) / "raw").is_dir()
+
+
+def test_an_earlier_run_is_replaced_by_force_and_only_when_the_new_one_is_whole(tmp_path: Path) -> None:
+    old = run_at(tmp_path / "run")
+    with pytest.raises(OutputError, match="exists already") as caught:
+        folder.make_folder(old, "x")
+    assert "--force" in str(caught.value.hint)
+    home = folder.make_folder(old, "x", force=True)
+    assert json.loads((old / "run.json").read_text()) == {"tcprobe": "0"}
+    folder.write_record(home.path, {"tcprobe": "1"})
+    folder.seal(home)
+    assert json.loads((old / "run.json").read_text()) == {"tcprobe": "1"}
+    assert [p.name for p in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_name_that_is_taken_meanwhile_costs_no_run(tmp_path: Path) -> None:
+    home = folder.make_folder(tmp_path / "run", "x")
+    run_at(tmp_path / "run")
+    assert folder.seal(home) == tmp_path / "run-2"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["run", "run-2"]
+
+
+def test_force_does_not_reach_what_came_meanwhile_and_is_no_run(tmp_path: Path) -> None:
+    home = folder.make_folder(tmp_path / "run", "x", force=True)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "mine").write_text("x")
+    assert folder.seal(home) == tmp_path / "run-2"
+    assert (tmp_path / "run" / "mine").exists()
+
+
+def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(OutputError, match=r"cannot be written: (Not a directory|File exists)"):
+        folder.make_folder(tmp_path / "file" / "run", "x")
+
+
+def test_a_full_disk_is_refused_before_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Usage(NamedTuple):
+        free: int
+
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(3 * 2**20))
+    with pytest.raises(OutputError, match="only 3 MB are free"):
+        folder.make_folder(tmp_path / "run", "x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_record_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    folder.write_record(tmp_path, {"tcprobe": "1"})
+    with pytest.raises(TypeError):
+        folder.write_record(tmp_path, {"tcprobe": object()})
+    assert json.loads((tmp_path / "run.json").read_text()) == {"tcprobe": "1"}
+    with pytest.raises(OutputError, match=r"run\.json: cannot be written: No such file"):
+        folder.write_record(tmp_path / "gone", {})
+
+
+def test_a_rename_that_fails_keeps_the_run_and_says_where(tmp_path: Path) -> None:
+    home = folder.make_folder(tmp_path / "a" / "run", "x")
+    shutil.rmtree(home.path)
+    with pytest.raises(OutputError, match="cannot be renamed"):
+        folder.seal(home)

@@ -1,0 +1,229 @@
+"""A workload runs as if alone: exit codes, signals, output, input, terminal; and progress is told."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from tcprobe.capture import process
+from tcprobe.capture.base import Launch
+from tcprobe.errors import ToolError
+from tests.support import ROOT
+
+
+def python(code: str, **kwargs: bool) -> Launch:
+    return Launch((sys.executable, "-c", textwrap.dedent(code)), **kwargs)
+
+
+RUNNER = """
+import sys
+from tcprobe.capture import process
+from tcprobe.capture.base import Launch
+launch = Launch((sys.executable, "-c", sys.argv[1]), forward_interrupt=sys.argv[2] != "keep")
+ended = process.run(launch, stdout_to_stderr=sys.argv[2] == "moved")
+print("ENDED", ended.exit_code, ended.interrupted, flush=True)
+"""
+
+
+def runner(code: str, forward: str = "forward") -> list[str]:
+    return [sys.executable, "-c", RUNNER, textwrap.dedent(code), forward]
+
+
+def read_until(descriptor: int, word: bytes, seconds: float = 30) -> bytes:
+    text, end = b"", time.monotonic() + seconds
+    while word not in text and time.monotonic() < end:
+        if select.select([descriptor], [], [], 0.2)[0]:
+            try:
+                new = os.read(descriptor, 65536)
+            except OSError:
+                break
+            if not new:
+                break
+            text += new
+    assert word in text, text.decode(errors="replace")
+    return text
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("pass", 0),
+        ("raise SystemExit(7)", 7),
+        ("raise ValueError('x')", 1),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 137),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", 139),
+    ],
+)
+def test_the_exit_code_is_the_workloads_own(code: str, expected: int) -> None:
+    ended = process.run(python(code))
+    assert (ended.exit_code, ended.interrupted) == (expected, False)
+    assert ended.wall_ns > 0
+
+
+def test_output_passes_untouched_and_whole() -> None:
+    code = "import sys; sys.stdout.write('x' * 5_000_000); sys.stderr.write('y' * 3_000_000)"
+    done = subprocess.run(runner(code), capture_output=True, cwd=ROOT, check=True)
+    assert done.stdout == b"x" * 5_000_000 + b"ENDED 0 False\n"
+    assert done.stderr == b"y" * 3_000_000
+
+
+def test_input_reaches_the_workload() -> None:
+    done = subprocess.run(runner("print(input()[::-1])"), input=b"abc\n", capture_output=True, cwd=ROOT, check=True)
+    assert done.stdout == b"cba\nENDED 0 False\n"
+
+
+def test_output_can_move_to_standard_error() -> None:
+    done = subprocess.run(runner("print('hello')", "moved"), capture_output=True, cwd=ROOT, check=True)
+    assert (done.stdout, done.stderr) == (b"ENDED 0 False\n", b"hello\n")
+
+
+def test_the_environment_adds_to_the_inherited_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INHERITED", "1")
+    code = "import os; raise SystemExit(40 + int(os.environ['INHERITED']) + int(os.environ['SET']))"
+    assert process.run(Launch((sys.executable, "-c", code), {"SET": "1"})).exit_code == 42
+
+
+def test_a_program_that_is_missing_is_named() -> None:
+    with pytest.raises(ToolError, match="no-such-program: no such program"):
+        process.run(Launch(("no-such-program",)))
+
+
+def test_a_program_that_may_not_run_is_named(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("")
+    with pytest.raises(ToolError, match="cannot be started: Permission denied"):
+        process.run(Launch((str(tmp_path / "x"),)))
+
+
+WAITS = """
+    import sys, time
+    try:
+        print("READY", flush=True)
+        time.sleep(60)
+    except KeyboardInterrupt:
+        print("CLEANUP", flush=True)
+        sys.exit(9)
+"""
+STUBBORN = """
+    import signal, time
+    signal.signal(signal.SIGINT, lambda *a: print("IGNORED", flush=True))
+    print("READY", flush=True)
+    while True: time.sleep(0.1)
+"""
+
+
+def test_ctrl_c_in_a_terminal_reaches_the_workload_once() -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(ROOT)
+        command = runner(WAITS)
+        os.execv(command[0], command)
+    read_until(terminal, b"READY")
+    os.write(terminal, b"\x03")
+    text = read_until(terminal, b"True\r\n")
+    os.waitpid(pid, 0)
+    os.close(terminal)
+    assert b"ENDED 9 True" in text
+    assert text.count(b"CLEANUP") == 1
+    assert b"waiting for the workload to end" in text
+
+
+def test_an_interrupt_without_a_terminal_is_passed_on_once() -> None:
+    child = subprocess.Popen(runner(WAITS), stdout=subprocess.PIPE, cwd=ROOT, start_new_session=True)
+    assert child.stdout is not None
+    read_until(child.stdout.fileno(), b"READY\n")
+    os.killpg(child.pid, signal.SIGINT)
+    text = child.communicate(timeout=30)[0]
+    assert text == b"CLEANUP\nENDED 9 True\n"
+
+
+def test_the_second_interrupt_terminates() -> None:
+    child = subprocess.Popen(runner(STUBBORN), stdout=subprocess.PIPE, cwd=ROOT, start_new_session=True)
+    assert child.stdout is not None
+    read_until(child.stdout.fileno(), b"READY\n")
+    child.send_signal(signal.SIGINT)
+    read_until(child.stdout.fileno(), b"IGNORED\n")
+    child.send_signal(signal.SIGINT)
+    assert child.communicate(timeout=30)[0] == b"ENDED 143 True\n"
+
+
+def test_a_workload_that_must_not_be_interrupted_is_not() -> None:
+    child = subprocess.Popen(
+        runner(WAITS, "keep"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, start_new_session=True
+    )
+    assert child.stdout is not None
+    assert child.stderr is not None
+    read_until(child.stdout.fileno(), b"READY\n")
+    child.send_signal(signal.SIGINT)
+    read_until(child.stderr.fileno(), b"the workload goes on")
+    assert child.poll() is None
+    child.send_signal(signal.SIGINT)
+    assert child.communicate(timeout=30)[0] == b"ENDED 143 True\n"
+
+
+def test_a_termination_is_passed_on() -> None:
+    child = subprocess.Popen(runner(WAITS), stdout=subprocess.PIPE, cwd=ROOT, start_new_session=True)
+    assert child.stdout is not None
+    read_until(child.stdout.fileno(), b"READY\n")
+    child.send_signal(signal.SIGTERM)
+    assert child.communicate(timeout=30)[0] == b"ENDED 143 False\n"
+
+
+def test_handlers_are_restored() -> None:
+    before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    process.run(python("pass"))
+    assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
+
+
+def test_progress_tells_the_window_and_the_step_time(tmp_path: Path) -> None:
+    steps, out = tmp_path / "steps.csv", io.StringIO()
+    progress = process.Progress(steps, out, every_s=0.0)
+    progress()
+    assert out.getvalue() == ""
+    steps.write_text("step,start_ns,kind\n0,1000000000,warm-up\n")
+    progress()
+    # Two steps from 1.0 s to 2.3 s, then four from 2.3 s to 4.0 s; a line that is half written waits.
+    steps.write_text(steps.read_text() + "1,2000000000,warm-up\n2,2300000000,warm-up\n4,3000000000,prof")
+    progress()
+    with steps.open("a") as file:
+        file.write("iled\n6,4000000000,after\n")
+    progress()
+    lines = [line.removeprefix("\r\x1b[K") for line in out.getvalue().split("\n")]
+    assert lines[0] == "tcprobe: step 2, 0.65 s a step"
+    assert lines[1:] == ["tcprobe: step 6, 0.425 s a step, profiled", ""]
+
+
+def test_progress_is_silent_between_two_due_lines(tmp_path: Path) -> None:
+    steps, out = tmp_path / "steps.csv", io.StringIO()
+    steps.write_text("step,start_ns,kind\n0,0,warm-up\n1,10,warm-up\n")
+    progress = process.Progress(steps, out, every_s=3600)
+    progress()
+    assert out.getvalue() == ""
+    with steps.open("a") as file:
+        file.write("2,20,profiled\n")
+    progress()
+    assert out.getvalue() == "\r\x1b[Ktcprobe: step 2, 1e-08 s a step, profiling\n"
+
+
+def test_progress_follows_a_file_that_is_written_anew(tmp_path: Path) -> None:
+    steps, out = tmp_path / "steps.csv", io.StringIO()
+    steps.write_text("step,start_ns,kind\n0,0,warm-up\n1,100,warm-up\n2,200,warm-up\n3,300,warm-up\n")
+    progress = process.Progress(steps, out, every_s=3600)
+    progress()
+    (tmp_path / "new").write_text("step,start_ns,kind\n0,0,warm-up\n1,200,profiled\n")
+    (tmp_path / "new").replace(steps)
+    progress()
+    assert out.getvalue() == "\r\x1b[Ktcprobe: step 1, 2e-07 s a step, profiling\n"
+
+
+def test_there_is_no_progress_off_a_terminal(tmp_path: Path) -> None:
+    assert process.progress(tmp_path) is None
