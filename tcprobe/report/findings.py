@@ -83,7 +83,7 @@ def causes(cost: Cost, top: int | None) -> Section:
     ranked = sorted(groups.items(), key=lambda item: -float(cost.weight[item[1]].sum()))
     rows = [_cause(cost, why, members) for why, members in ranked[:top]]
     heads = (
-        Head("kept off by" if cost.measured else "would be kept off by", wraps=True),
+        Head("reason", wraps=True),
         Head("kernel time" if cost.measured else "FLOP/step", right=True),
         Head("share", right=True),
         Head("ops", right=True),
@@ -133,7 +133,7 @@ def first(cost: Cost, top: int | None) -> Section:
         Head("type", rank=2),
         Head("kernel time" if cost.measured else "FLOP/step", right=True),
         Head("share", right=True),
-        Head("kept off by" if cost.measured else "would be kept off by", wraps=True),
+        Head("reason", wraps=True),
         Head("source", rank=1, least=24),
     )
     return Section("Where first", heads, tuple(rows), _more(len(cost.table) - len(rows)))

@@ -116,11 +116,11 @@ def _needs_target(profile: Profile) -> bool:
 def answer(profile: Profile) -> list[str]:
     """Return the headline: one sentence on how much of the kernel time ran on Tensor Cores, or why nobody knows."""
     row = summary_row(profile, "tc_kernel_time_pct")
-    if row is None or row["value"] is None:
-        return [f"Tensor Core use: {_unmeasured(profile, row)}.", *_reach(profile)]
-    low, high = row["low"], row["high"]
+    low, high = (None, None) if row is None else (row["low"], row["high"])
+    if row is None or (row["value"] is None and None in (low, high)):
+        return [f"{_unmeasured(profile, row)}.", *_reach(profile)]
     open_range = f.percents(low, high) != f.percent(low)
-    share = f.percents(low, high) if open_range else f.percent(row["value"])
+    share = f.percents(low, high) if open_range or row["value"] is None else f.percent(row["value"])
     lines = [f"Kernels that use Tensor Cores took {share} of the kernel time{_grounds(profile, row)}."]
     if open_range:
         lines.append("It is a range because the class of some kernels is unknown: all on Tensor Cores, or none.")
@@ -148,15 +148,14 @@ def _reach(profile: Profile) -> list[str]:
 
 
 def _unmeasured(profile: Profile, row: Row | None) -> str:
-    if row is not None and row["reason"]:
-        return f.visible(str(row["reason"])).rstrip(".")
-    if profile.metadata.gpu_used is False:
-        return "not measured, because the workload ran on the CPU"
-    return "not measured" + _because(profile.absent.get("kernels") or profile.absent.get("summary"))
-
-
-def _because(reason: str | None) -> str:
-    return f": {f.visible(reason)}" if reason else ""
+    reason = str(row["reason"] or "") if row is not None else ""
+    reason = reason or profile.absent.get("kernels") or profile.absent.get("summary") or ""
+    reason = f.visible(reason).rstrip(".")
+    if "not measured" in reason:
+        return reason[0].upper() + reason[1:]
+    if reason.startswith("not "):
+        return f"Tensor Core use: {reason}"
+    return f"Tensor Core use was not measured: {reason}" if reason else "Tensor Core use was not measured"
 
 
 def figures(profile: Profile) -> Section | None:
@@ -175,12 +174,12 @@ def _figure(row: Row) -> tuple[str, str, str, str]:
 
 
 def _value(metric: str, row: Row) -> str:
-    if row["value"] is None:
-        return f.visible(str(row["text"])) if row["text"] else "not measured"
     low, high = f.figure(metric, row["low"]), f.figure(metric, row["high"])
     if low != high and f.NA not in (low, high):
-        return f"{low} to {high}" if not metric.endswith("_pct") else f.percents(row["low"], row["high"])
-    return f.figure(metric, row["value"])
+        return f.percents(row["low"], row["high"]) if metric.endswith("_pct") else f"{low} to {high}"
+    if row["value"] is None and row["text"]:
+        return f.visible(str(row["text"]))
+    return "not measured" if row["value"] is None else f.figure(metric, row["value"])
 
 
 def _spoken(metric: str) -> str:

@@ -244,13 +244,23 @@ def section(profile: Profile, view: View, spec: ReportSpec) -> Section | None:
         return None
     table = _ordered(_executed(table), view.order)
     total = len(table)
-    shown = table if spec.top is None else table.take(np.arange(min(spec.top, total)))
-    rows = _rows(profile, view, shown, table)
+    start = _start(table, spec.top) if view is ITERATIONS else 0
+    stop = total if spec.top is None else min(start + spec.top, total)
+    rows = _rows(profile, view, table.take(np.arange(start, stop)), table)
     fields = [x for x in view.fields if any(x.show(row) != f.NA for row in rows)]
     left = total - len(rows)
     notes = (f"{left:,} more; --top 0 shows all",) if left else ()
-    title = f"{view.title} ({total:,})" if not left else f"{view.title} (top {len(rows):,} of {total:,})"
+    of = "" if not left else f"{len(rows):,} of " if view.order is None else f"top {len(rows):,} of "
+    title = f"{view.title} ({of}{total:,})"
     return Section(title, tuple(x.head for x in fields), tuple(tuple(x.show(r) for x in fields) for r in rows), notes)
+
+
+def _start(iterations: Table, top: int | None) -> int:
+    """Return the first of `top` iterations to show: the end of the warm-up, then those that count."""
+    counted = np.flatnonzero(iterations.numbers("in_window"))
+    if top is None or not len(counted):
+        return 0
+    return max(0, min(int(counted[0]) - 2, len(iterations) - top))
 
 
 def _executed(table: Table) -> Table:

@@ -59,4 +59,4 @@ def test_what_was_not_measured_is_never_zero(name: str) -> None:
     assert "None" not in text
     if name == "cpu":
         assert " 0.0 %" not in text
-        assert "Tensor Core use: not measured" in text
+        assert "Tensor Core use was not measured" in text

@@ -42,14 +42,14 @@ def test_not_measured_gives_the_reason_and_no_figure() -> None:
 def test_a_cpu_run_says_so_and_what_a_gpu_could_do() -> None:
     # 158,054,400 of 158,054,400 + 41,945,600 FLOPs run as they are; the pruned op counts for neither.
     assert headline.answer(cpu_profile()) == [
-        "Tensor Core use: not measured: the workload ran on the CPU.",
+        "No GPU: Tensor Core use was not measured.",
         "On a100-sxm-40, 79.0 % of the FLOPs of a step's GEMM-like ops could use Tensor Cores as they are.",
     ]
 
 
 def test_without_any_summary_the_reason_is_that_of_the_missing_table() -> None:
     bare = Profile(summary_only().metadata).with_absent(kernels="the file holds no kernels")
-    assert headline.answer(bare) == ["Tensor Core use: not measured: the file holds no kernels."]
+    assert headline.answer(bare) == ["Tensor Core use was not measured: the file holds no kernels."]
 
 
 def test_idle_gpus_are_counted() -> None:

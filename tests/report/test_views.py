@@ -44,6 +44,15 @@ def test_bars_are_to_the_scale_of_the_longest_counted_step() -> None:
     assert bars[0] == "#" * 5 + "=" * 19 + "+"
 
 
+def test_of_many_iterations_those_around_the_start_of_the_window_are_shown() -> None:
+    steps = [{"iteration": i, "in_window": i >= 15, "sum_ns": MS} for i in range(57)]
+    profile = gpu_profile().with_tables(table("iterations", *steps))
+    section = views.section(profile, views.ITERATIONS, ReportSpec(top=5))
+    assert section is not None
+    assert [row[0] for row in section.cells] == ["13", "14", "15", "16", "17"]
+    assert section.title == "Iterations (5 of 57)"
+
+
 def test_rows_of_unknown_time_stand_last() -> None:
     rows = [{"kernel": k, "uses_tc": "no", "evidence": "", "sum_ns": ns} for k, ns in (("a", None), ("b", 1), ("c", 2))]
     section = views.section(gpu_profile().with_tables(table("kernels", *rows)), views.KERNELS, ReportSpec())

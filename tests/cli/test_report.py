@@ -1,0 +1,162 @@
+"""`tcprobe report` as a user runs it: exit code, standard output, standard error."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support import shared
+
+T4 = "samples/xplane/tf24_t4_alexnet_fp32.xplane.pb"
+
+
+def tcprobe(*args: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tcprobe", "report", *map(str, args)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, **environment}, timeout=120
+    )
+
+
+def refused(*args: str | Path) -> list[str]:
+    """Run what must fail: exit code 2, nothing on standard output, an error and at most a hint on the other."""
+    done = tcprobe(*args)
+    lines = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert lines[0].startswith("tcprobe: error: ")
+    assert len(lines) <= 2
+    assert all(line.startswith("hint: ") for line in lines[1:])
+    return lines
+
+
+def shown(*args: str | Path, **environment: str) -> str:
+    done = tcprobe(*args, **environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_a_missing_path(tmp_path: Path) -> None:
+    assert "no such file or directory" in refused(tmp_path / "none.pb")[0]
+
+
+def test_an_empty_file(tmp_path: Path) -> None:
+    (tmp_path / "a.xplane.pb").touch()
+    assert "the file is empty" in refused(tmp_path / "a.xplane.pb")[0]
+
+
+def test_a_text_file(tmp_path: Path) -> None:
+    (tmp_path / "a.xplane.pb").write_text("hello, this is text\n")
+    lines = refused(tmp_path / "a.xplane.pb")
+    assert "text that starts with 'hello, this is text'" in lines[0]
+    assert "expected" in lines[1]
+
+
+def test_a_directory_without_a_profile(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("pass\n")
+    assert "no profile in this directory (it holds model.py)" in refused(tmp_path)[0]
+
+
+def test_a_truncated_profile(tmp_path: Path) -> None:
+    whole = shared(T4).read_bytes()
+    (tmp_path / "a.xplane.pb").write_bytes(whole[: len(whole) // 2])
+    assert str(tmp_path / "a.xplane.pb") in refused(tmp_path / "a.xplane.pb")[0]
+
+
+def test_an_unknown_format_is_a_usage_error(tmp_path: Path) -> None:
+    done = tcprobe(tmp_path, "--format", "jsn")
+    assert done.returncode == 2
+    assert "json" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_existing_file_is_refused_before_the_profile_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("mine")
+    lines = refused(tmp_path / "none.pb", "-o", tmp_path / "a.json")
+    assert "a.json: exists already" in lines[0]
+    assert "--force" in lines[1]
+    assert (tmp_path / "a.json").read_text() == "mine"
+
+
+def test_a_failure_opens_no_output(tmp_path: Path) -> None:
+    refused(tmp_path / "none.pb", "-o", tmp_path / "a.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_is_json_too_where_json_is_read(tmp_path: Path) -> None:
+    done = tcprobe(tmp_path / "none.pb", "--format", "json")
+    error = json.loads(done.stdout)["error"]
+    assert done.returncode == 2
+    assert error["code"] == "E201"
+    assert done.stderr.startswith(f"tcprobe: error: {error['message']}\n")
+
+
+def test_a_closed_pipe_is_quiet() -> None:
+    command = [sys.executable, "-m", "tcprobe", "report", str(shared(T4)), "--top", "0"]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert run.stdout is not None
+    assert run.stderr is not None
+    run.stdout.close()
+    assert run.stderr.read() == b""
+    run.stderr.close()
+    assert run.wait(timeout=120) == 1
+
+
+def test_csv_on_standard_output_is_one_table() -> None:
+    kernels = list(csv.DictReader(io.StringIO(shown(shared(T4), "--format", "csv"))))
+    ops = list(csv.DictReader(io.StringIO(shown(shared(T4), "--format", "csv", "--by", "op"))))
+    assert {row["uses_tc"] for row in kernels} <= {"yes", "no", "unknown"}
+    assert len(kernels) > 10
+    assert {"op", "tc_blocker"} <= set(ops[0])
+
+
+def test_a_folder_of_tables(tmp_path: Path) -> None:
+    done = tcprobe(shared(T4), "-o", tmp_path / "tables")
+    names = {p.name for p in (tmp_path / "tables").iterdir()}
+    assert (done.returncode, done.stdout) == (0, "")
+    assert {f"{n}.csv" for n in ("summary", "kernels", "ops", "layers", "iterations", "devices", "bad_sizes")} <= names
+    assert done.stderr.startswith(f"Wrote {len(names)} tables to {tmp_path / 'tables'}: summary.csv, ")
+
+
+def test_the_ending_chooses_the_format(tmp_path: Path) -> None:
+    for ending, start in ((".json", "{"), (".md", "# "), (".txt", "profile"), (".csv", "device,kernel,")):
+        done = tcprobe(shared(T4), "-o", tmp_path / f"a{ending}", TCPROBE_FORMAT="csv")
+        assert done.stderr == f"Wrote {tmp_path / f'a{ending}'}\n"
+        assert (tmp_path / f"a{ending}").read_text().startswith(start)
+
+
+def test_the_environment_sets_format_and_rows() -> None:
+    document = json.loads(shown(shared(T4), TCPROBE_FORMAT="json", TCPROBE_TOP="3"))
+    assert len(document["tables"]["kernels"]) == 3
+
+
+def test_width_and_colour_are_the_users() -> None:
+    wide, narrow = shown(shared(T4)), shown(shared(T4), "--width", "100")
+    assert "\x1b" not in wide
+    assert max(map(len, narrow.splitlines())) <= 100 < max(map(len, wide.splitlines()))
+    assert "\x1b[1m" in shown(shared(T4), NO_COLOR="", FORCE_COLOR="1")
+
+
+def test_an_ascii_terminal_gets_every_line() -> None:
+    assert shown(shared(T4), PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+
+
+def test_the_same_profile_gives_the_same_bytes() -> None:
+    for kind in ("text", "csv", "json", "markdown"):
+        assert shown(shared(T4), "--format", kind) == shown(shared(T4), "--format", kind)
+
+
+def test_reading_an_xspace_needs_no_heavy_library() -> None:
+    code = (
+        "import sys\n"
+        f"sys.argv = ['tcprobe', 'report', {str(shared(T4))!r}]\n"
+        "from tcprobe.__main__ import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'pandas', 'tensorflow', 'google.protobuf', 'rich', 'nvtx'} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
