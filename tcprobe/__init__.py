@@ -2,4 +2,8 @@
 
 from __future__ import annotations
 
+from tcprobe.marks import step
+
+__all__ = ["__version__", "step"]
+
 __version__ = "0.1.0"

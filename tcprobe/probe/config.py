@@ -1,0 +1,50 @@
+"""The probe's orders, as `config.json` in the run folder gives them."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Dict, List, NamedTuple, Optional
+
+
+class Config(NamedTuple):
+    """The keys of config.json; docs/run-folder.md says what each means."""
+
+    out: str
+    raw: str
+    kind: str
+    name: str
+    argv: List[str]
+    profile: bool = True
+    iter_start: Optional[int] = None
+    iter_stop: Optional[int] = None
+    window_steps: int = 20
+    window_seconds: float = 60.0
+    window_bytes: int = 200_000_000
+    precision: Optional[str] = None
+    xla: Optional[bool] = None
+    step_function: Optional[str] = None
+    metric_patterns: List[str] = []
+    steps_min_skip: int = 2
+
+
+def load(path: str) -> Config:
+    """Read `path`; unknown keys are ignored, missing ones take their defaults.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is not JSON.
+        KeyError: ``out``, ``raw`` or ``target`` is missing.
+    """
+    with open(path, encoding="utf-8") as file:
+        return parse(json.load(file), os.environ.get("TCPROBE_STEP_FUNCTION"))
+
+
+def parse(data: Dict[str, Any], step_function: Optional[str] = None) -> Config:
+    """Turn the decoded file into a Config; `step_function` is the environment's, the file's stands before it."""
+    kind, name = data["target"]
+    optional = {key: data[key] for key in Config._fields if data.get(key) is not None}
+    optional.setdefault("argv", [])
+    optional.setdefault("step_function", step_function or None)
+    optional.update(out=os.path.abspath(data["out"]), raw=os.path.abspath(data["raw"]), kind=kind, name=name)
+    return Config(**optional)

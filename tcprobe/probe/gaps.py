@@ -1,0 +1,57 @@
+"""Guards around every hook: one that fails becomes a named gap, and the workload runs on."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable, Dict, List, Optional, TypeVar
+
+Result = TypeVar("Result")
+
+
+class Gaps:
+    """What this TensorFlow lacks or the probe could not do, and what the report should say.
+
+    Attributes:
+        gaps: ``{"hook", "reason"}``, one per hook at most.
+        notes: ``{"code", "message", "remedy", "level"}``, one per code at most.
+        changed: True since the last time someone set it to False.
+    """
+
+    def __init__(self) -> None:
+        self.gaps: List[Dict[str, str]] = []
+        self.notes: List[Dict[str, Optional[str]]] = []
+        self.changed = False
+
+    def add(self, hook: str, reason: object) -> None:
+        """Record that `hook` does not work; later reasons for the same hook are dropped."""
+        text = "%s: %s" % (type(reason).__name__, reason) if isinstance(reason, BaseException) else str(reason)
+        if all(gap["hook"] != hook for gap in self.gaps):
+            self.gaps.append({"hook": hook, "reason": text.splitlines()[0][:300] if text else "unknown"})
+            self.changed = True
+
+    def note(self, code: str, message: str, remedy: Optional[str] = None, level: str = "warning") -> None:
+        """Record a sentence for the report; a second one under the same code replaces the first."""
+        self.notes = [n for n in self.notes if n["code"] != code]
+        self.notes.append({"code": code, "message": message, "remedy": remedy, "level": level})
+        self.changed = True
+
+    def run(self, hook: str, action: Callable[[], Result], default: Optional[Result] = None) -> Optional[Result]:
+        """Return what `action` returns; where it raises, record a gap and return `default`."""
+        try:
+            return action()
+        except Exception as error:
+            self.add(hook, error)
+            return default
+
+    def guarded(self, hook: str, action: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `action` so wrapped that it never raises."""
+
+        @functools.wraps(action)
+        def safe(*args: Any, **kwds: Any) -> Any:
+            try:
+                return action(*args, **kwds)
+            except Exception as error:
+                self.add(hook, error)
+                return None
+
+        return safe

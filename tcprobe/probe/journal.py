@@ -1,0 +1,147 @@
+"""What the probe writes: steps.csv and metrics.csv as they come, probe.json as things become known.
+
+A daemon thread flushes twice a second, so that a killed process loses less than the last second.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import threading
+from array import array
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from .gaps import Gaps
+
+INTERVAL_SECONDS = 0.4
+Metric = Tuple[int, str, float, str]
+
+
+def write_atomically(path: str, text: str) -> None:
+    """Write `text` to `path` so that a reader sees the old file or the new one, never a part."""
+    partial = path + ".partial"
+    with open(partial, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+    os.replace(partial, path)
+
+
+def _lines(rows: Any) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue()
+
+
+class Journal:
+    """The rows of a run, in memory and on disk.
+
+    Args:
+        folder: where the files go; it must exist.
+        gaps: takes what fails.
+
+    Attributes:
+        numbers, starts: of the steps: number, and start in ns since the start of the workload.
+        kind: returns the kind of a row of steps.csv.
+        summary: returns the content of probe.json.
+        before_flush: called by the thread before it writes.
+    """
+
+    def __init__(self, folder: str, gaps: Gaps) -> None:
+        self.numbers = array("q")
+        self.starts = array("q")
+        self.kind: Callable[[int], str] = lambda _: "measured"
+        self.summary: Callable[[], Dict[str, Any]] = dict
+        self.before_flush: Callable[[], None] = lambda: None
+        self._folder = folder
+        self._gaps = gaps
+        self._lock = threading.Lock()
+        self._flushed = 0
+        self._rewrite = True
+        self._metrics: List[Metric] = []
+        self._metrics_begun = False
+        self._written: Optional[str] = None
+        self._stop = threading.Event()
+        self._thread: Optional[threading.Thread] = None
+
+    def row(self, number: int, start_ns: int) -> None:
+        """Add a step."""
+        self.starts.append(start_ns)
+        self.numbers.append(number)
+
+    def truncate(self, rows: int) -> None:
+        """Drop the steps from `rows` on; the file is rewritten."""
+        with self._lock:
+            del self.numbers[rows:], self.starts[rows:]
+            self._rewrite = True
+
+    def metric(self, step: int, name: str, value: float, unit: str) -> None:
+        """Add a figure that the script logged."""
+        self._metrics.append((step, name, value, unit))
+
+    def start(self) -> None:
+        """Write the first files and start the thread."""
+        self.flush()
+        self._thread = threading.Thread(target=self._work, name="tcprobe-journal", daemon=True)
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Write everything for the last time, every kind as it turned out."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(5)
+        self._rewrite = True
+        self.flush()
+
+    def disable(self) -> None:
+        """Write no more; for a forked child, where the thread is gone and the lock may be held."""
+        self._stop.set()
+        self.flush = lambda: None  # type: ignore[method-assign]
+
+    def flush(self) -> None:
+        """Bring the files up to date."""
+        for hook, action in (
+            ("logged figures", self.before_flush),
+            ("steps.csv", self._flush_steps),
+            ("metrics.csv", self._flush_metrics),
+            ("probe.json", self._flush_summary),
+        ):
+            self._gaps.run(hook, action)
+
+    def _work(self) -> None:
+        while not self._stop.wait(INTERVAL_SECONDS):
+            self.flush()
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._folder, name)
+
+    def _flush_steps(self) -> None:
+        with self._lock:
+            first = 0 if self._rewrite else self._flushed
+            last = len(self.numbers)
+            if first == last and not self._rewrite:
+                return
+            text = _lines((self.numbers[row], self.starts[row], self.kind(row)) for row in range(first, last))
+            rewrite, self._rewrite, self._flushed = self._rewrite, False, last
+        if rewrite:
+            write_atomically(self._path("steps.csv"), "step,start_ns,kind\n" + text)
+        else:
+            self._append("steps.csv", text)
+
+    def _flush_metrics(self) -> None:
+        rows, self._metrics = self._metrics, []
+        if not self._metrics_begun:
+            write_atomically(self._path("metrics.csv"), "step,name,value,unit\n")
+            self._metrics_begun = True
+        if rows:
+            self._append("metrics.csv", _lines(rows))
+
+    def _flush_summary(self) -> None:
+        text = json.dumps(self.summary(), indent=1, default=str) + "\n"
+        if text != self._written:
+            write_atomically(self._path("probe.json"), text)
+            self._written = text
+
+    def _append(self, name: str, text: str) -> None:
+        with open(self._path(name), "a", encoding="utf-8", newline="") as file:
+            file.write(text)

@@ -1,0 +1,98 @@
+"""Runs the workload as Python itself would: a `__main__` of its own, its argv, path, file name and traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+from importlib.machinery import SourceFileLoader
+from typing import Any, Callable, Dict, List, Set
+
+from . import tracebacks
+
+
+def run(kind: str, name: str, argv: List[str]) -> None:
+    """Run a script or module to its end; what it raises comes through, `SystemExit` included.
+
+    Args:
+        kind: ``script`` (name is a path) or ``module`` (as after ``python -m``).
+        name: the path or the dotted name.
+        argv: its arguments, without argv[0].
+    """
+    start = _module(name, argv) if kind == "module" else _script(name, argv)
+    try:
+        start()
+    except SystemExit:
+        raise
+    except BaseException:
+        tracebacks.clean_uncaught()
+        raise
+
+
+def unshadow(folder: str, before: Set[str]) -> None:
+    """Forget modules that the probe has imported and that the script's own folder has too.
+
+    A script beside its own ``json.py`` must get its own; without the probe it would stand first.
+    """
+    for name in {module.partition(".")[0] for module in set(sys.modules) - before}:
+        own = os.path.join(folder, name)
+        if os.path.exists(own + ".py") or os.path.isdir(own):
+            for module in [m for m in sys.modules if m == name or m.startswith(name + ".")]:
+                del sys.modules[module]
+
+
+def folder_of(kind: str, name: str) -> str:
+    """Return what Python would put first into `sys.path`."""
+    return os.getcwd() if kind == "module" else os.path.dirname(os.path.realpath(name))
+
+
+def set_path(kind: str, name: str) -> None:
+    """Put the workload's folder where the probe's own stands in `sys.path`."""
+    if getattr(sys.flags, "safe_path", False):
+        del sys.path[0]
+    else:
+        sys.path[0] = folder_of(kind, name)
+
+
+def _fresh(**names: Any) -> types.ModuleType:
+    """Install an empty `__main__`, as the interpreter has it when it starts."""
+    module = types.ModuleType("__main__")
+    module.__dict__.update(__builtins__=sys.modules["builtins"], __annotations__={}, **names)
+    sys.modules["__main__"] = module
+    return module
+
+
+def _module(name: str, argv: List[str]) -> Callable[[], None]:
+    import runpy
+
+    sys.argv = ["-m", *argv]
+    _fresh()
+    start: Any = runpy._run_module_as_main  # type: ignore[attr-defined]
+    return lambda: start(name) and None
+
+
+def _script(name: str, argv: List[str]) -> Callable[[], None]:
+    sys.argv = [name, *argv]
+    if os.path.isdir(name) or name.endswith((".zip", ".pyz")):
+        return _packed(name)
+    # Python 3.9 made the script's file name absolute.
+    path = os.path.abspath(name) if sys.version_info >= (3, 9) else name
+    loader = SourceFileLoader("__main__", path)
+    module = _fresh(__file__=path, __cached__=None, __loader__=loader)
+    with open(path, "rb") as file:
+        source = file.read()
+    return lambda: _execute(source, path, module.__dict__)
+
+
+def _packed(name: str) -> Callable[[], None]:
+    """Run a folder or zip file that holds a ``__main__.py``."""
+    import runpy
+
+    _fresh()
+    sys.path[0] = name
+    start: Any = runpy._run_module_as_main  # type: ignore[attr-defined]
+    return lambda: start("__main__", False) and None
+
+
+def _execute(source: bytes, path: str, names: Dict[str, Any]) -> None:
+    exec(compile(source, path, "exec", dont_inherit=True), names)

@@ -1,0 +1,143 @@
+"""Training calls in, rows of steps.csv out: numbers and times the steps that the period finder tells."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, List, Optional
+
+from .journal import Journal
+from .steps import BEGIN, REVISED, UNKNOWN, PeriodFinder
+
+
+class Stepper:
+    """Counts steps.
+
+    Args:
+        journal: takes the rows.
+        clock: nanoseconds since the start of the workload.
+        listener: told of every step: ``before_step(row, number)`` before its clock is read, ``begun(number)``
+            after, ``lost()`` where the pattern broke, ``revised(row)`` where rows from `row` on were renumbered,
+            ``retracted(row)`` where the last row was none.
+
+    Attributes:
+        basis: how the steps were found, as in probe.json.
+        finder: the period finder.
+    """
+
+    def __init__(self, journal: Journal, clock: Callable[[], int], listener: Any) -> None:
+        self.finder = PeriodFinder()
+        self.explicit: Optional[str] = None
+        self._journal = journal
+        self._clock = clock
+        self._listener = listener
+        self._starts: List[int] = []  # of the calls since finder.base
+        self._weights: List[int] = []
+        self._base_row = 0  # rows that no revision reaches
+        self._next = 0  # number of the next step
+
+    @property
+    def basis(self) -> str:
+        """Return how the steps were found."""
+        return self.explicit or self.finder.basis
+
+    @property
+    def count(self) -> int:
+        """Return the steps begun so far."""
+        return self._next
+
+    def is_inside_step(self) -> bool:
+        """Say whether calls of the current step are still to come."""
+        return self.explicit is not None or self.finder.is_inside()
+
+    def call(self, key: int, weight: int = 1, start: Optional[int] = None) -> None:
+        """Take a training call that begins now, or that began at `start`.
+
+        Args:
+            key: number of the function.
+            weight: steps that one call makes (steps_per_execution).
+            start: for a call known to train only after the event; no step range is opened for it.
+        """
+        if self.explicit is not None:
+            return
+        base = self.finder.base
+        verdict = self.finder.add(key)
+        if verdict == REVISED:
+            self._revise(weight, start)
+        elif verdict == BEGIN:
+            self._starts.append(self._begin(weight, start))
+        else:
+            if verdict == UNKNOWN:
+                self._listener.lost()
+            self._starts.append(self._clock() if start is None else start)
+        self._weights.append(weight)
+        if self.finder.base != base:
+            self._trim(self.finder.base - base)
+
+    def step(self, basis: str, weight: int = 1) -> None:
+        """Begin a step that the script marks itself; calls count no more."""
+        if self.explicit is None:
+            self.explicit = basis
+            self._journal.truncate(0)
+            self._next = 0
+            self._listener.revised(0)
+        self._begin(weight, None)
+
+    def set_weight(self, weight: int) -> None:
+        """Correct the steps that the latest call makes."""
+        if self._weights and self._weights[-1] != weight:
+            self._next += weight - self._weights[-1]
+            self._weights[-1] = weight
+
+    def retract(self) -> None:
+        """Take the latest call back: it ended without training (end of data)."""
+        if self.explicit or self.finder.searching or not self._starts:
+            return
+        began = self.finder.undo()
+        del self._starts[-1:], self._weights[-1:]
+        if began:
+            row = len(self._journal.numbers) - 1
+            self._next = self._journal.numbers[row]
+            self._journal.truncate(row)
+            self._listener.retracted(row)
+
+    def _begin(self, weight: int, start: Optional[int]) -> int:
+        number = self._next
+        if start is None:
+            self._listener.before_step(len(self._journal.numbers), number)
+            start = self._clock()
+            self._journal.row(number, start)
+            self._listener.begun(number)
+        else:
+            self._journal.row(number, start)
+        self._next = number + weight
+        return start
+
+    def _revise(self, weight: int, start: Optional[int]) -> None:
+        boundaries = self.finder.boundaries
+        current = bool(boundaries) and boundaries[-1] == len(self.finder.keys) - 1
+        earlier = boundaries[:-1] if current else boundaries
+        numbers = self._journal.numbers
+        self._next = numbers[self._base_row] if len(numbers) > self._base_row else self._next
+        wanted = []
+        for index in earlier:
+            wanted.append((self._next, self._starts[index]))
+            self._next += self._weights[index]
+        self._rewrite(wanted)
+        if current:
+            self._starts.append(self._begin(weight, start))
+        else:
+            self._starts.append(self._clock() if start is None else start)
+
+    def _rewrite(self, wanted: Any) -> None:
+        have = list(zip(self._journal.numbers[self._base_row :], self._journal.starts[self._base_row :]))
+        same = 0
+        while same < min(len(have), len(wanted)) and have[same] == wanted[same]:
+            same += 1
+        if same < len(have):
+            self._journal.truncate(self._base_row + same)
+            self._listener.revised(self._base_row + same)
+        for number, began in wanted[same:]:
+            self._journal.row(number, began)
+
+    def _trim(self, calls: int) -> None:
+        del self._starts[:calls], self._weights[:calls]
+        self._base_row = len(self._journal.numbers) - len(self.finder.boundaries)

@@ -1,0 +1,52 @@
+"""Starts the probe, runs the workload whatever became of the probe, and finishes."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import threading
+from typing import Any, List, Set
+
+from . import script
+from .config import Config, load
+from .probe import Probe
+
+
+def run(arguments: List[str], before: Set[str]) -> None:
+    """Run the workload of a configuration.
+
+    Args:
+        arguments: path of config.json.
+        before: modules that were loaded before the probe's own.
+    """
+    if len(arguments) != 1:
+        sys.exit("usage: python tcprobe_probe config.json")
+    try:
+        config = load(arguments[0])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        sys.exit("tcprobe: %s: not a configuration of the probe (%s: %s)" % (arguments[0], type(error).__name__, error))
+    probe = _start(config)
+    script.set_path(config.kind, config.name)
+    script.unshadow(script.folder_of(config.kind, config.name), before)
+    try:
+        script.run(config.kind, config.name, config.argv)
+    finally:
+        # Threads of the script may still train; the interpreter waits for them before `atexit`.
+        if probe is not None and threading.active_count() <= 1 + _daemons():
+            probe.finish()
+
+
+def _daemons() -> int:
+    return sum(thread.daemon for thread in threading.enumerate())
+
+
+def _start(config: Config) -> Any:
+    """Return the probe, started; None where it failed, and the workload runs without."""
+    try:
+        probe = Probe(config)
+        probe.start()
+        atexit.register(probe.finish)
+    except Exception as error:
+        print("tcprobe: the probe could not start (%s: %s)" % (type(error).__name__, error), file=sys.stderr)
+        return None
+    return probe
