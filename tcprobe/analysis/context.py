@@ -1,0 +1,143 @@
+"""The GPU that figures and blockers are judged against, and what of it is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcprobe.analysis.options import Options
+from tcprobe.columns import Table, Value
+from tcprobe.hardware import Capability, Gpu, HasTensorCores, Identification, find_gpu, identify
+from tcprobe.profile import Profile
+from tcprobe.tables import DEVICES
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the run ran on, or would run on.
+
+    Attributes:
+        measured: whether a GPU ran; False judges against the target GPU.
+        gpu: its row in gpus.csv, None where it is not known or several models ran.
+        name: what to call it.
+        compute_capability: of it, None where unknown.
+        tensor_cores: whether it has any; ``unknown`` where several models disagree.
+        nvidia: whether it is NVIDIA's.
+        tf32_allowed: whether float32 may run as TF32; None leaves it to the framework's default.
+    """
+
+    measured: bool
+    gpu: Gpu | None
+    name: str | None
+    compute_capability: Capability | None
+    tensor_cores: HasTensorCores
+    nvidia: bool
+    tf32_allowed: bool | None
+
+
+def with_identity(profile: Profile) -> Profile:
+    """Return the profile with each device's model and Tensor Cores told from its figures.
+
+    A device that launches name and the reader did not list is added, with nothing known of it.
+    """
+    devices = _listed(profile)
+    if not len(devices):
+        return profile
+    rows = [{**row, **_identity(row)} for row in devices.rows()]
+    return profile.with_tables(Table.from_rows(DEVICES, rows))
+
+
+def _listed(profile: Profile) -> Table:
+    devices, launches = profile.require("devices"), profile.require("launches")
+    seen = set(devices.numbers("device").tolist())
+    added = [d for d in np.unique(launches.numbers("device")).tolist() if d not in seen]
+    rows = [*devices.rows(), *({"device": d, "tensor_cores": "unknown", "state": "active"} for d in added)]
+    return Table.from_rows(DEVICES, sorted(rows, key=lambda row: float(row["device"] or 0)))
+
+
+def _identity(row: dict[str, Value]) -> dict[str, Value]:
+    if not _is_nvidia(row):
+        return {"tensor_cores": "no"}
+    name = row["name"] if row["name_basis"] != "inferred" else None
+    found = _identified(row, name)
+    basis = None if found.name is None else "reported" if name is not None else found.basis
+    capability = row["compute_capability"]
+    if capability is None and found.gpu is not None:
+        capability = "{}.{}".format(*found.gpu.compute_capability)
+    return {
+        "name": found.name, "name_basis": basis, "tensor_cores": found.tensor_cores, "compute_capability": capability,
+    }  # fmt: skip
+
+
+def _identified(row: dict[str, Value], name: Value) -> Identification:
+    return identify(
+        parse_capability(row["compute_capability"]),
+        None if row["sm_count"] is None else int(row["sm_count"]),
+        _number(row["bandwidth_bytes_per_s"]),
+        _number(row["memory_bytes"]),
+        _number(row["clock_khz"]),
+        None if name is None else str(name),
+    )
+
+
+def _is_nvidia(row: dict[str, Value]) -> bool:
+    return row["vendor"] is None or str(row["vendor"]).lower() == "nvidia"
+
+
+def _number(value: Value) -> float | None:
+    return None if value is None else float(value)
+
+
+def parse_capability(text: Value) -> Capability | None:
+    """Return (major, minor) of ``7.5``; None where it is absent or is no such number."""
+    major, _, minor = str(text).partition(".")
+    return (int(major), int(minor or 0)) if major.isdigit() and (minor or "0").isdigit() else None
+
+
+def context_of(profile: Profile, options: Options, used: frozenset[int]) -> Context:
+    """Return what the figures are judged against.
+
+    Args:
+        profile: with identified devices.
+        options: for the target where no GPU ran.
+        used: ordinals of the devices that ran kernels; where none is told apart, all listed ones count.
+
+    Raises:
+        UsageError: the target GPU is unknown.
+    """
+    rows = list(profile.require("devices").rows())
+    active = [row for row in rows if row["device"] in used] or rows
+    tf32 = _tf32(profile)
+    if not active or (profile.metadata.gpu_used is False and not used):
+        target = find_gpu(options.target_gpu)
+        cores: HasTensorCores = "yes" if target.tensor_cores else "no"
+        allowed = True if tf32 is None else tf32  # TensorFlow's default on GPUs that have it
+        return Context(False, target, target.name, target.compute_capability, cores, True, allowed)
+    models = {m.id: m for row in active if (m := _identified(row, row["name"]).gpu)}
+    names = {str(row["name"]) for row in active if row["name"] is not None}
+    cores_of = {str(row["tensor_cores"]) for row in active}
+    capabilities = {parse_capability(row["compute_capability"]) for row in active}
+    return Context(
+        measured=True,
+        gpu=next(iter(models.values())) if len(models) == 1 else None,
+        name=" and ".join(sorted(names)) or None,
+        compute_capability=capabilities.pop() if len(capabilities) == 1 else None,
+        tensor_cores=_agreed(cores_of),
+        nvidia=any(_is_nvidia(row) for row in active),
+        tf32_allowed=tf32,
+    )
+
+
+def _agreed(answers: set[str]) -> HasTensorCores:
+    if answers == {"no"}:
+        return "no"
+    return "yes" if "yes" in answers else "unknown"
+
+
+def _tf32(profile: Profile) -> bool | None:
+    """Return what the run asked for; NVIDIA_TF32_OVERRIDE=0 switches TF32 off in cuBLAS and cuDNN."""
+    environment = profile.metadata.run.get("environment")
+    if isinstance(environment, dict) and str(environment.get("NVIDIA_TF32_OVERRIDE")) == "0":
+        return False
+    return {"float32": False, "tf32": True}.get(profile.metadata.precision or "")

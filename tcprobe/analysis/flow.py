@@ -1,0 +1,193 @@
+"""The analysis from end to end: recorded tables in, derived tables and notes added."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcprobe.analysis.context import Context, context_of, with_identity
+from tcprobe.analysis.figures import Measured, Totals, not_applicable
+from tcprobe.analysis.gemms import Gemms, build_gemms
+from tcprobe.analysis.iterations import Iterations, choose_window, collect_iterations, counted, whole_capture
+from tcprobe.analysis.kernels import derive_kernels, reclassify
+from tcprobe.analysis.layers import build_layers
+from tcprobe.analysis.ops import Ops, build_ops
+from tcprobe.analysis.options import Options
+from tcprobe.analysis.reported import Reported, compare
+from tcprobe.analysis.sizes import build_bad_sizes
+from tcprobe.analysis.timing import device_table, iteration_table
+from tcprobe.analysis.utilisation import build_summary, capable_times, precision_shares
+from tcprobe.analysis.validity import check_recorded, coverage_notes, idle_notes, outside_notes, precision_notes
+from tcprobe.analysis.verdicts import Launched, derive
+from tcprobe.columns import Table
+from tcprobe.profile import Note, Profile, Window
+
+NO_LAUNCHES = "the source records no kernels"
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernels:
+    """What the kernels of a profile come to.
+
+    Attributes:
+        table: of the window; empty where the source has none.
+        launched: launches that count; None where the source has sums only.
+        everything: all launches; None likewise.
+        whole: no launch was left out.
+        notes: what classification has to say.
+    """
+
+    table: Table
+    launched: Launched | None
+    everything: Launched | None
+    whole: bool
+    notes: tuple[Note, ...] = ()
+
+
+def analyse(profile: Profile, options: Options | None = None) -> Profile:
+    """Return the profile with every derived table that its recorded ones allow, and what limits them.
+
+    Sums are over the launches of the window; docs/figures.md gives each formula. The same tables give the same
+    result, whatever the order of their rows.
+
+    Args:
+        profile: as a reader returns it; derived tables of the source's own (kernels, ops) are completed.
+        options: choices; defaults where None.
+
+    Raises:
+        UsageError: an iteration outside the profile, or an unknown target GPU.
+        MeasurementFailed: a GPU was used and no kernel was recorded.
+    """
+    options = options or Options(target_gpu=profile.metadata.target_gpu or Options().target_gpu)
+    check_recorded(profile)
+    profile = with_identity(profile)
+    found = collect_iterations(profile)
+    window, notes = choose_window(profile, found, options)
+    window, notes = _with_kernels(profile, window, notes)
+    profile = profile.with_metadata(window=window, target_gpu=options.target_gpu).with_notes(*notes)
+    kernels = _kernels(profile)
+    profile = _timed(profile, found, kernels).with_notes(*kernels.notes)
+    context = context_of(profile, options, _used(profile))
+    ops = build_ops(profile, kernels.launched, kernels.table, context, kernels.whole)
+    gemms = build_gemms(profile, ops, context)
+    profile = _without_shares(_per_layer(profile, ops, gemms, context, kernels), context)
+    measured = Measured(profile, context, kernels.table, ops, gemms)
+    return profile.with_tables(build_summary(measured)).with_notes(*_limits(measured, kernels))
+
+
+def _kernels(profile: Profile) -> _Kernels:
+    launches = profile.require("launches")
+    if len(launches):
+        inside = counted(profile.metadata.window, launches.numbers("iteration"))
+        table, launched, everything = derive(profile, inside, derive_kernels)
+        notes = tuple(outside_notes(launches, *_bounds(profile))) if not inside.all() else ()
+        return _Kernels(table, launched, everything, bool(inside.all()), notes)
+    read = profile.table("kernels")
+    if read is None:
+        return _Kernels(profile.require("kernels"), None, None, True)
+    table, notes = reclassify(read, profile)
+    return _Kernels(table, None, None, True, notes)
+
+
+def _with_kernels(profile: Profile, window: Window, notes: tuple[Note, ...]) -> tuple[Window, tuple[Note, ...]]:
+    """Fall back to the whole capture where no step of the window launched a kernel that was recorded."""
+    stored = profile.require("launches").numbers("iteration")
+    if window.basis == "given" or not len(stored) or counted(window, stored).any():
+        return window, notes
+    message = "no kernel belongs to the steps that the profile marks: the whole capture is counted"
+    remedy = "warm-up may be inside; give --iter-start and --iter-stop where the steps are known"
+    return whole_capture(profile), (*notes, Note("steps-without-kernels", message, remedy))
+
+
+def _bounds(profile: Profile) -> tuple[int | None, int | None]:
+    return profile.metadata.window.start_ns, profile.metadata.window.end_ns
+
+
+def _used(profile: Profile) -> frozenset[int]:
+    devices = profile.require("devices")
+    active = np.array(devices.values("state"), dtype=object) == "active"
+    return frozenset(int(d) for d in devices.numbers("device")[active].tolist())
+
+
+def _timed(profile: Profile, found: Iterations, kernels: _Kernels) -> Profile:
+    """Add kernels, devices and iterations; say why one is missing."""
+    window = profile.metadata.window
+    if len(kernels.table):
+        profile = profile.with_tables(kernels.table)
+    elif "kernels" not in profile.absent:
+        profile = profile.with_absent(kernels=NO_LAUNCHES)
+    if len(profile.require("devices")):
+        launches = profile.require("launches")
+        profile = profile.with_tables(device_table(profile, window, kernels.launched, launches, kernels.table))
+    elif "devices" not in profile.absent:
+        profile = profile.with_absent(devices="the source describes no GPU")
+    if len(found.numbers):
+        return profile.with_tables(iteration_table(profile, found, window, kernels.everything))
+    if profile.table("iterations") is None and "iterations" not in profile.absent:
+        profile = profile.with_absent(iterations="the source marks no steps")
+    return profile
+
+
+def _per_layer(profile: Profile, ops: Ops | None, gemms: Gemms, context: Context, kernels: _Kernels) -> Profile:
+    """Add ops, gemms, layers and bad sizes; say why one is missing."""
+    totals = Totals.of(kernels.table, None)
+    kernel_ns = totals.kernel_ns if totals else None
+    made = {
+        "ops": (ops.table if ops else None, "the source names no ops"),
+        "gemms": (gemms.table if len(gemms.table) else None, "no op with known shapes multiplies matrices"),
+        "layers": (build_layers(ops, gemms, kernel_ns), "no op belongs to a layer"),
+        "bad_sizes": (build_bad_sizes(profile, gemms, ops, context, kernel_ns), "no graph with shapes was recorded"),
+    }
+    for name, (table, why) in made.items():
+        profile = profile.with_tables(table) if table is not None else _without(profile, name, why)
+    return profile
+
+
+def _without_shares(profile: Profile, context: Context) -> Profile:
+    """A GPU without Tensor Cores has no share of them, not one of 0 %."""
+    devices = profile.table("devices")
+    if devices is not None:
+        lacking = np.array(devices.values("tensor_cores"), dtype=object) == "no"
+        share = np.where(lacking, np.nan, devices.numbers("tc_kernel_time_pct"))
+        profile = profile.with_tables(devices.with_columns(tc_kernel_time_pct=share))
+    if not_applicable(context) is None:
+        return profile
+    for name, column in (("iterations", "tc_kernel_time_pct"), ("layers", "tc_capable_time_pct")):
+        if (table := profile.table(name)) is not None:
+            profile = profile.with_tables(table.with_columns(**{column: np.full(len(table), np.nan)}))
+    return profile
+
+
+def _without(profile: Profile, name: str, why: str) -> Profile:
+    return profile if name in profile.absent else profile.with_absent(**{name: why})
+
+
+def _limits(measured: Measured, kernels: _Kernels) -> tuple[Note, ...]:
+    """Return the notes that follow from the figures."""
+    reported = Reported(measured.profile)
+    totals = Totals.of(kernels.table, reported.kernel_times)
+    notes: list[Note] = [*idle_notes(measured.profile.require("devices"))]
+    if totals is None or totals.kernel_ns <= 0:
+        return tuple(notes)
+    if not_applicable(measured.context) is None:
+        notes += coverage_notes(100.0 * (1.0 - totals.unknown_ns / totals.kernel_ns))
+        capable = _capable_types(measured.ops)
+        notes += precision_notes(measured.profile.metadata.precision, precision_shares(kernels.table, capable))
+    spent, on_tc, _ = capable_times(measured)
+    ours = {
+        "tc_kernel_time_pct": 100.0 * totals.tc_ns / totals.kernel_ns,
+        "tc_capable_time_pct": 100.0 * on_tc / spent if spent and on_tc is not None else None,
+        "kernel_time_ns": totals.kernel_ns,
+        "tc_time_ns": totals.tc_ns,
+    }
+    if kernels.whole and reported:
+        notes += compare(reported, ours)
+    return tuple(notes)
+
+
+def _capable_types(ops: Ops | None) -> frozenset[str]:
+    if ops is None:
+        return frozenset()
+    pairs = zip(ops.table.values("op_type"), ops.table.values("tc_capable"), strict=True)
+    return frozenset(str(kind) for kind, capable in pairs if capable == "yes")

@@ -1,0 +1,234 @@
+"""The iterations of a profile, and the window of those that the figures count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcprobe.analysis.grouping import count_by, sum_by
+from tcprobe.analysis.options import Options
+from tcprobe.columns import FloatArray, IntArray, Table
+from tcprobe.errors import UsageError
+from tcprobe.profile import Note, Profile, Window
+
+FEWEST_TO_DETECT: Final = 4  # below, no half of the run is left to compare the first steps with
+LAUNCHES_OFF: Final = 0.10  # autotuning and half-recorded steps change the number of kernels by far more
+TIME_OFF: Final = 0.50  # DLProf's own warning of uneven iterations fires on a tail of 2.5 times the rest
+PROBE_MARK: Final = "tcprobe_step"
+
+
+@dataclass(frozen=True, slots=True)
+class Iterations:
+    """What each iteration holds, in order of its number.
+
+    Attributes:
+        numbers: of the iterations.
+        start_ns, end_ns: on the host; NaN where unknown.
+        launches, sum_ns: kernels and their time; NaN where the profile has no launches.
+    """
+
+    numbers: IntArray
+    start_ns: FloatArray
+    end_ns: FloatArray
+    launches: FloatArray
+    sum_ns: FloatArray
+
+    @property
+    def duration_ns(self) -> FloatArray:
+        """Start to start of the following iteration; NaN for the last and before a gap in the numbers."""
+        gap = np.diff(self.start_ns)
+        following = np.diff(self.numbers) == 1
+        lengths: FloatArray = np.full(len(self.numbers), np.nan)
+        lengths[: len(gap)] = np.where(following & (gap >= 0), gap, np.nan)
+        return lengths
+
+    def of(self, values: NDArray[Any]) -> IntArray:
+        """Return the row of each iteration number; -1 for NaN and for numbers that are not here."""
+        if not len(self.numbers):
+            return np.full(len(values), -1, np.int64)
+        known = np.nan_to_num(np.asarray(values, np.float64), nan=-1.0).astype(np.int64)
+        row = np.searchsorted(self.numbers, known).clip(max=len(self.numbers) - 1)
+        return np.where((self.numbers[row] == known) & ~np.isnan(values), row, -1).astype(np.int64)
+
+
+def collect_iterations(profile: Profile) -> Iterations:
+    """Return the iterations that step marks or launches name; none where neither does."""
+    marks, launches = profile.require("step_marks"), profile.require("launches")
+    stored = launches.numbers("iteration")
+    named = [marks.numbers("iteration"), stored[~np.isnan(stored)]]
+    numbers = np.unique(np.concatenate(named).astype(np.int64))
+    empty = np.full(len(numbers), np.nan)
+    found = Iterations(numbers, empty, empty, empty, empty)
+    start, end = _bounds(found, marks, launches)
+    if profile.table("launches") is None:
+        return Iterations(numbers, start, end, empty, empty)
+    row = found.of(stored)
+    inside = row >= 0
+    counts = count_by(row[inside], len(numbers)).astype(np.float64)
+    sums = sum_by(row[inside], launches.numbers("duration_ns")[inside], len(numbers)).astype(np.float64)
+    return Iterations(numbers, start, end, counts, sums)
+
+
+def _bounds(found: Iterations, marks: Table, launches: Table) -> tuple[FloatArray, FloatArray]:
+    """Return start and end of each iteration: its mark's, else its first launch and last kernel."""
+    start, end = np.full(len(found.numbers), np.inf), np.full(len(found.numbers), -np.inf)
+    called = launches.numbers("launch_ns")
+    begun = np.where(np.isnan(called), launches.numbers("start_ns"), called)
+    row = found.of(launches.numbers("iteration"))
+    np.minimum.at(start, row[row >= 0], begun[row >= 0])
+    np.maximum.at(end, row[row >= 0], (launches.numbers("start_ns") + launches.numbers("duration_ns"))[row >= 0])
+    marked = found.of(marks.numbers("iteration").astype(np.float64))
+    start[marked], end[marked] = np.inf, -np.inf
+    np.minimum.at(start, marked, marks.numbers("start_ns"))
+    np.maximum.at(end, marked, marks.numbers("end_ns"))
+    return np.where(np.isfinite(start), start, np.nan), np.where(np.isfinite(end), end, np.nan)
+
+
+def choose_window(profile: Profile, found: Iterations, options: Options) -> tuple[Window, tuple[Note, ...]]:
+    """Return the iterations that count, and what the reader must know about the choice.
+
+    Asked-for bounds go first, then the window in which the probe profiled, then detection: the first
+    iterations are left out while their kernels or length differ from the later ones' median (autotuning,
+    compilation), and the last where it is incomplete. One iteration or none is counted whole.
+
+    Raises:
+        UsageError: a bound lies outside the iterations of the profile.
+    """
+    _check(found, options)
+    if len(found.numbers) <= 1 and options.iter_start is None and options.iter_stop is None:
+        return whole_capture(profile, found), _without_window(profile, found)
+    given = options.iter_start is not None or options.iter_stop is not None
+    first, last, basis = _probed(profile, found) or _detected(profile, found)
+    if given:
+        basis = "given"
+        stop = int(found.numbers[last]) if options.iter_stop is None else options.iter_stop
+        start = min(int(found.numbers[first]), stop) if options.iter_start is None else options.iter_start
+        inside = np.flatnonzero((found.numbers >= start) & (found.numbers <= max(start, stop)))
+        first, last = int(inside[0]), int(inside[-1])
+    return _window(profile, found, first, last, basis), _few(found, last - first + 1, given)
+
+
+def _check(found: Iterations, options: Options) -> None:
+    for name, value in (("--iter-start", options.iter_start), ("--iter-stop", options.iter_stop)):
+        if value is None:
+            continue
+        if not len(found.numbers):
+            raise UsageError(f"{name} {value}: this profile has no iterations to choose from", f"leave {name} out")
+        low, high = int(found.numbers[0]), int(found.numbers[-1])
+        if not low <= value <= high:
+            raise UsageError(
+                f"{name} {value} is outside the iterations of this profile, {low} to {high}",
+                f"give a number from {low} to {high}",
+            )
+    start, stop = options.iter_start, options.iter_stop
+    if start is not None and stop is not None:
+        if start > stop:
+            raise UsageError(f"--iter-start {start} comes after --iter-stop {stop}", "swap the two")
+        if not np.any((found.numbers >= start) & (found.numbers <= stop)):
+            raise UsageError(f"no iteration was recorded from {start} to {stop}", f"recorded: {_listed(found)}")
+
+
+def _listed(found: Iterations) -> str:
+    return ", ".join(str(n) for n in found.numbers[:10]) + (", ..." if len(found.numbers) > 10 else "")
+
+
+def _without_window(profile: Profile, found: Iterations) -> tuple[Note, ...]:
+    if profile.table("launches") is None:
+        return ()
+    held = "one step" if len(found.numbers) else "no step"
+    return (
+        Note(
+            "one-step-only",
+            f"the profile marks {held}, so there is no window: warm-up may be inside",
+            "record several steps (tcprobe profile does) and compare",
+        ),
+    )
+
+
+def _few(found: Iterations, kept: int, given: bool) -> tuple[Note, ...]:
+    if given or kept >= FEWEST_TO_DETECT - 1:
+        return ()
+    said = f"the window holds {kept} of {len(found.numbers)} iterations"
+    why = "too few to tell warm-up from the rest" if kept == len(found.numbers) else "the others deviate"
+    return (Note("few-steps", f"{said}: {why}", "record at least 10 steps after warm-up"),)
+
+
+def _probed(profile: Profile, found: Iterations) -> tuple[int, int, str] | None:
+    """Return the probe's own window, as far as its marks are in the profile."""
+    chosen = profile.metadata.run.get("window")
+    if not isinstance(chosen, dict) or PROBE_MARK not in profile.require("step_marks").values("name"):
+        return None
+    first, last = chosen.get("first_step"), chosen.get("last_step")
+    if not isinstance(first, int) or not isinstance(last, int):
+        return None
+    inside = np.flatnonzero((found.numbers >= first) & (found.numbers <= last))
+    return (int(inside[0]), int(inside[-1]), "profiled by the probe") if len(inside) else None
+
+
+def _detected(profile: Profile, found: Iterations) -> tuple[int, int, str]:
+    count = len(found.numbers)
+    if count < FEWEST_TO_DETECT:
+        return 0, count - 1, "whole capture"
+    deviates = _deviating(found)
+    if profile.metadata.format.startswith("dlprof"):
+        deviates[0] |= found.numbers[0] == 0  # DLProf counts the start-up of the process into iteration 0
+    first = int(np.argmin(deviates[:-1])) if not deviates[:-1].all() else 0
+    last = count - 2 if deviates[-1] and first <= count - 2 else count - 1
+    return first, last, "detected"
+
+
+def _deviating(found: Iterations) -> NDArray[np.bool_]:
+    """Return which iterations differ from the median of the later half (the last one apart)."""
+    half = slice(len(found.numbers) // 2, -1)
+    result = np.zeros(len(found.numbers), np.bool_)
+    for values, allowed in (
+        (found.launches, LAUNCHES_OFF), (found.sum_ns, TIME_OFF), (found.duration_ns, TIME_OFF)
+    ):  # fmt: skip
+        known = values[half][~np.isnan(values[half])]
+        if len(known) and (median := float(np.median(known))) > 0:
+            result |= np.nan_to_num(np.abs(values / median - 1.0)) > allowed
+    return result
+
+
+def whole_capture(profile: Profile, found: Iterations | None = None) -> Window:
+    """Return the whole capture: from the first to the last GPU activity, where the reader gives no bounds."""
+    given = profile.metadata.window
+    if given.start_ns is not None and given.end_ns is not None:
+        return given
+    numbers = found.numbers if found else np.zeros(0, np.int64)
+    first, last = (int(numbers[0]), int(numbers[-1])) if len(numbers) else (None, None)
+    starts, ends = _activity(profile)
+    low, high = (int(starts.min()), int(ends.max())) if len(starts) else (None, None)
+    return Window(first, last, low, high, "whole capture")
+
+
+def _activity(profile: Profile) -> tuple[IntArray, IntArray]:
+    tables = [profile.require("launches"), profile.require("memory_ops")]
+    starts = np.concatenate([t.numbers("start_ns") for t in tables])
+    return starts, starts + np.concatenate([t.numbers("duration_ns") for t in tables])
+
+
+def _window(profile: Profile, found: Iterations, first: int, last: int, basis: str) -> Window:
+    """Start of the first to start of the iteration after the last; else to the end of what the last launched."""
+    start, numbers = found.start_ns[first], found.numbers
+    if last + 1 < len(numbers):
+        end = found.start_ns[last + 1]
+    else:
+        launches = profile.require("launches")
+        mine = launches.numbers("iteration") == numbers[last]
+        ends = (launches.numbers("start_ns") + launches.numbers("duration_ns"))[mine]
+        end = np.fmax(found.end_ns[last], ends.max() if len(ends) else np.nan)
+    known = start == start and end == end and end > start
+    low, high = (int(start), int(end)) if known else (None, None)
+    return Window(int(numbers[first]), int(numbers[last]), low, high, basis)
+
+
+def counted(window: Window, iterations: FloatArray) -> NDArray[np.bool_]:
+    """Return which launches or copies count: all of a whole capture, else those of the window's iterations."""
+    if window.basis == "whole capture" or window.first is None or window.last is None:
+        return np.ones(len(iterations), np.bool_)
+    with np.errstate(invalid="ignore"):
+        return (iterations >= window.first) & (iterations <= window.last)

@@ -1,0 +1,126 @@
+"""What an op's path alone tells: forward or gradient, and the scope it stands in.
+
+Scopes are never shortened: TensorFlow makes them unique with ``_N``, and the user's own names end in it too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from tcprobe.gemm.ops import Family, family_of
+
+_CALLS: Final = re.compile(r"^(?:(?:(?:Stateful)?PartitionedCall(?:_\d+)?|replica_\d+)/)+")
+_TAPE: Final = re.compile(r"^gradient_tape/")
+_REWRITER: Final = re.compile(r"ArithmeticOptimizer/FoldTranspose(?:Conjugate)?IntoMatMul_")
+_BRANCH: Final = re.compile(r"(^|/)(then|else|body|cond)/_\d+(?=/)")
+_JIT: Final = re.compile(r"^(?:jit|pjit)\(.*\)$")
+_JVP: Final = re.compile(r"^(transpose\()?jvp\((.*?)\)+$")
+# Scopes that an op's own implementation makes inside a layer's scope.
+_INNER: Final = frozenset({"Tensordot", "einsum"})
+_NOT_MODELS: Final = frozenset({"while", "cond", "body", "then", "else", "gradients"})
+
+
+Scopes: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """An op's path without what frameworks put around it.
+
+    Attributes:
+        scopes: in which the op stands; of a gradient, the scope or path of the forward op that it is kept under.
+        gradient: whether it computes a gradient.
+    """
+
+    scopes: Scopes
+    gradient: bool
+
+
+def plain(op: str) -> str:
+    """Return the path without call prefixes and rewriters' prefixes, branch counters made equal."""
+    return _BRANCH.sub(r"\1\2/_", _REWRITER.sub("", _CALLS.sub("", op)))
+
+
+def parse_path(op: str) -> Path:
+    """Return the scopes of an op and whether it is a gradient's.
+
+    Knows TensorFlow's ``gradient_tape/<forward>/<op>`` and ``<forward>_grad/<op>``, and JAX's
+    ``jit(f)/transpose(jvp(Model))/<scope>/<op>``.
+    """
+    text = _CALLS.sub("", _REWRITER.sub("", op))
+    tape = bool(_TAPE.match(text))
+    parts, transposed = _unwrapped(_CALLS.sub("", _TAPE.sub("", text)).split("/"))
+    scopes = parts[:-1]
+    grad = next((i for i, part in enumerate(scopes) if part.endswith("_grad")), None)
+    if tape or grad is None:
+        return Path(tuple(scopes), tape or transposed)
+    return Path((*scopes[:grad], scopes[grad].removesuffix("_grad")), True)
+
+
+def _unwrapped(parts: list[str]) -> tuple[list[str], bool]:
+    kept, transposed = [], False
+    for part in parts:
+        match = _JVP.match(part)
+        transposed |= bool(match and match[1])
+        if match and match[2]:
+            kept.append(match[2])
+        elif not match and not _JIT.match(part):
+            kept.append(part)
+    return kept, transposed
+
+
+def forward_scopes(ops: Iterable[str]) -> frozenset[Scopes]:
+    """Return every scope in which an op that is no gradient stands."""
+    return frozenset(path.scopes for path in map(parse_path, ops) if not path.gradient)
+
+
+def scope_of(path: Path, forward: frozenset[Scopes]) -> Scopes:
+    """Return the scope of the forward op: a gradient is kept under that scope, or under the op's own path.
+
+    Args:
+        path: of any op.
+        forward: scopes in which forward ops stand; they tell the two apart. Where they do not, a last part in
+            capitals is an op's (``Conv2D``), as TensorFlow names them.
+    """
+    scopes = path.scopes
+    if path.gradient and scopes and scopes not in forward:
+        shorter = scopes[:-1]
+        if shorter in forward or scopes[-1][:1].isupper() or scopes[-1] == "convolution":
+            scopes = shorter
+    kept = len(scopes)
+    while kept > 1 and scopes[kept - 1] in _INNER:
+        kept -= 1
+    return scopes[:kept]
+
+
+def model_scopes(ops: Iterable[tuple[str, str | None]]) -> frozenset[str]:
+    """Return the outermost scopes that hold a matrix multiplication: the models, or layers called by themselves.
+
+    Args:
+        ops: path and type of every op of the profile.
+    """
+    found = {parse_path(op).scopes[:1] for op, op_type in ops if "::" not in op and family_of(op_type)}
+    return frozenset(scope[0] for scope in found if scope) - _NOT_MODELS - {""}
+
+
+def layer_of(scopes: Scopes, models: frozenset[str]) -> str | None:
+    """Return the scope that stands for the layer; None outside the models."""
+    return "/".join(scopes) if scopes and scopes[0] in models else None
+
+
+def pass_of(path: Path, op_type: str | None, in_model: bool) -> str | None:
+    """Return the pass as far as path and type prove it; None for an op outside the models.
+
+    A gradient MatMul is ``other``: that ``MatMul_1`` is the weight's is a habit, not a rule.
+    """
+    family: Family | None = family_of(op_type)
+    if not in_model and family is None:
+        return None
+    if not path.gradient:
+        return "forward"
+    if family == "conv_wgrad":
+        return "wgrad"
+    return "dgrad" if family in ("conv_dgrad", "conv") else "other"

@@ -1,0 +1,150 @@
+"""The summary: step time, throughput, FLOPs and what share of the GPU's peak they reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from tcprobe.analysis.figures import NO_GPU, Measured, Row, figure
+from tcprobe.analysis.reported import Reported
+from tcprobe.columns import FloatArray, Value
+
+UNDER_PROFILER: Final = "of steps under the profiler, which slows them and runs kernels one by one"
+MIXED: Final = "several dtypes, or a GPU or dtype without a known peak"
+NO_STEP: Final = "no step is marked"
+ONCE: Final = "each op counts once a step"
+THROUGHPUT: Final = "throughput"
+
+
+def rate_rows(measured: Measured, reported: Reported) -> Iterator[Row]:
+    """Yield the figures per step and per second."""
+    yield _iterations(measured, reported)
+    yield _step_time(measured, reported)
+    if len(measured.profile.require("metrics")):
+        yield _throughput(measured)
+    yield _flops_per_step(measured)
+    yield from _achieved(measured)
+
+
+def _iterations(measured: Measured, reported: Reported) -> Row:
+    table = measured.profile.require("iterations")
+    if len(table):
+        return figure("iterations_in_window", float(table.numbers("in_window").sum()), "measured")
+    told = reported.get("iterations / aggregated iterations")
+    if told is not None:
+        return figure("iterations_in_window", told, "reported")
+    return figure("iterations_in_window", None, None, "the source marks no steps")
+
+
+def _step_time(measured: Measured, reported: Reported) -> Row:
+    """The median of steps that no profiler slowed; else of what there is, with the reason."""
+    steps = measured.profile.require("steps")
+    kinds, lengths = np.array(steps.values("kind"), dtype=object), steps.numbers("duration_ns")
+    for kind, why in (("measured", None), ("after", None), ("profiled", UNDER_PROFILER)):
+        found = lengths[kinds == kind]
+        if len(known := found[~np.isnan(found)]):
+            return figure("step_time_ns", float(np.median(known)), "measured", why, _spread(known))
+    table = measured.profile.require("iterations")
+    lengths = table.numbers("duration_ns")[table.numbers("in_window")] if len(table) else np.zeros(0)
+    if len(known := lengths[~np.isnan(lengths)]):
+        return figure("step_time_ns", float(np.median(known)), "measured", UNDER_PROFILER, _spread(known))
+    told = reported.get("iterations / average iteration time (ns)")
+    if told:
+        return figure("step_time_ns", told, "reported", f"mean {UNDER_PROFILER}")
+    return figure("step_time_ns", None, None, "no two steps were marked")
+
+
+def _spread(values: FloatArray) -> tuple[float, float]:
+    """Return the quartiles: the range in which half of the steps lie."""
+    low, high = np.percentile(values, [25, 75])
+    return float(low), float(high)
+
+
+def _throughput(measured: Measured) -> Row:
+    """The median of what the script logged during measured steps."""
+    metrics, steps = measured.profile.require("metrics"), measured.profile.require("steps")
+    named = np.array([str(n).lower() == THROUGHPUT for n in metrics.values("name")], dtype=np.bool_)
+    if not named.any():
+        return figure(THROUGHPUT, None, None, "the script logged none under that name")
+    values, units = metrics.numbers("value")[named], metrics.names("unit").take(named).tolist()
+    quiet = steps.numbers("step")[np.array(steps.values("kind"), dtype=object) == "measured"]
+    inside = np.isin(metrics.numbers("step")[named], quiet) & np.isfinite(values)
+    why = None if inside.any() else "of all steps, warm-up and profiled ones included"
+    chosen = values[inside] if inside.any() else values[np.isfinite(values)]
+    unit = units[0] if len(set(units)) == 1 else None
+    if not len(chosen):
+        return figure(THROUGHPUT, None, None, "the script logged no finite number")
+    return figure(THROUGHPUT, float(np.median(chosen)), "reported", why, _spread(chosen), unit)
+
+
+def _flops_per_step(measured: Measured) -> Row:
+    runs = measured.gemms.table.values("executes")
+    steps = [f for f, e in zip(measured.gemms.step_flops, runs, strict=True) if e != "no"]
+    if not steps:
+        return figure("flops_per_step", None, None, "no matrix multiplication with shapes was recorded")
+    if not measured.gemms.traced and _counted_steps(measured) is None:
+        return figure("flops_per_step", None, None, NO_STEP)
+    known = [f for f in steps if f is not None]
+    if len(known) < len(steps):
+        why = f"{len(steps) - len(known)} of {len(steps)} matrix multiplications have unknown shapes: a lower bound"
+        return figure("flops_per_step", None, "graph", why, (float(sum(known)), None))
+    guess = "some ops may not execute: an upper bound" if "unknown" in runs else None
+    return figure("flops_per_step", float(sum(known)), "graph", guess)
+
+
+def _achieved(measured: Measured) -> Iterator[Row]:
+    """FLOPs of the ops whose kernels were timed, over that time; and the time that the peak would need, over it."""
+    rate, peak = "achieved_tflop_per_s", "peak_pct"
+    if not measured.context.measured:
+        yield figure(rate, None, None, NO_GPU)
+        yield figure(peak, None, None, NO_GPU)
+        return
+    timed = _timed(measured)
+    steps = _counted_steps(measured)
+    if not timed or steps is None:
+        why = NO_STEP if steps is None else "no op has both shapes and kernel time"
+        yield figure(rate, None, None, why)
+        yield figure(peak, None, None, why)
+        return
+    spent = sum(time for _, _, time in timed)
+    yield figure(rate, steps * sum(f for f, _, _ in timed) / spent / 1e3, "shape", ONCE)
+    ideal = [_ideal_ns(flops, dtype, measured) for flops, dtype, _ in timed]
+    if None in ideal:
+        yield figure(peak, None, None, MIXED)
+    else:
+        share = 100.0 * steps * sum(i for i in ideal if i is not None) / spent
+        why = f"{ONCE}; against {measured.context.name}'s dense peak for the dtype of each op"
+        yield figure(peak, share, "shape", why)
+
+
+def _timed(measured: Measured) -> list[tuple[float, Value, float]]:
+    """Return (FLOPs of a step, dtype, kernel ns of the window) of each op that has both."""
+    table = measured.gemms.table
+    found: dict[int, list[tuple[int | None, Value, Value]]] = {}
+    columns = (measured.gemms.step_flops, measured.gemms.records, table.values("dtype"), table.values("kernel_ns"))
+    for flops, record, dtype, time in zip(*columns, strict=True):
+        if time:
+            found.setdefault(record, []).append((flops, dtype, time))
+    return [
+        (float(sum(f for f, _, _ in parts if f is not None)), parts[0][1], float(parts[0][2] or 0))
+        for parts in found.values()
+        if all(f is not None for f, _, _ in parts)
+    ]
+
+
+def _counted_steps(measured: Measured) -> float | None:
+    table = measured.profile.require("iterations")
+    counted = float(table.numbers("in_window").sum()) if len(table) else 0.0
+    return counted or None
+
+
+def _ideal_ns(flops: float, dtype: Value, measured: Measured) -> float | None:
+    """Return the time at the GPU's peak; float32 is TF32 where the run allows it and the GPU has it."""
+    gpu = measured.context.gpu
+    if gpu is None or dtype is None:
+        return None
+    names = ["tf32", "float32"] if dtype == "float32" and measured.context.tf32_allowed is not False else [str(dtype)]
+    peak = next((p for name in names if (p := gpu.peak_flop_per_s(name))), None)
+    return None if not peak else 1e9 * flops / peak

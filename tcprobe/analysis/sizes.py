@@ -1,0 +1,157 @@
+"""The bad_sizes table: dimensions of layers that no Tensor Core tile divides evenly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from tcprobe.analysis.advice import explain, is_harmless
+from tcprobe.analysis.attribution import graph_record
+from tcprobe.analysis.context import Context
+from tcprobe.analysis.gemms import Gemms
+from tcprobe.analysis.ops import Ops
+from tcprobe.columns import Table, Value
+from tcprobe.gemm.alignment import bytes_of, multiple_for, next_size
+from tcprobe.gemm.dimensions import named_sizes
+from tcprobe.gemm.ops import Family, family_of, gemms_of
+from tcprobe.gemm.record import OpRecord, flops_of
+from tcprobe.profile import Profile
+from tcprobe.tables import BAD_SIZES, PASSES
+
+Row: TypeAlias = dict[str, Value]
+Touched: TypeAlias = list[tuple[int, OpRecord, int | None]]
+_CONVOLUTIONS: Final[tuple[Family, ...]] = ("conv", "conv_dgrad", "conv_wgrad", "hlo_conv")
+
+
+@dataclass(slots=True)
+class _Layer:
+    """The ops of one layer that execute: their rows in `graph_ops`, records and FLOPs."""
+
+    name: str
+    first: Row
+    ops: Touched = field(default_factory=list)
+
+    @property
+    def transposed(self) -> bool:
+        """Whether its forward pass is a convolution's input gradient, its input gradient a convolution."""
+        return any(
+            (family_of(o.op_type), o.pass_) in (("conv_dgrad", "forward"), ("conv", "dgrad")) for _, o, _ in self.ops
+        )
+
+
+def build_bad_sizes(
+    profile: Profile, gemms: Gemms, ops: Ops | None, context: Context, kernel_ns: float | None
+) -> Table | None:
+    """Return one row per layer, dimension and size that is not aligned, costliest first; None without a graph.
+
+    The batch is never listed: it is no contiguous dimension of any pass. An op outside any layer stands under
+    its own name, once, in its forward pass.
+
+    Args:
+        profile: holds the graph.
+        gemms: tells which of its rows count.
+        ops: kernel time per graph record, where measured.
+        context: GPU to judge the cost against.
+        kernel_ns: all kernel time, None where nothing was measured.
+    """
+    graph = profile.require("graph_ops")
+    if not len(graph):
+        return None
+    layers = _layers(graph, gemms)
+    flops = sum(f or 0 for layer in layers for _, _, f in layer.ops)
+    spent = ops.graph_ns if ops else {}
+    rows = [
+        {**_row(layer, *key, touched, context), **_shares(touched, spent, kernel_ns, flops)}
+        for layer in layers
+        for key, touched in _bad(layer).items()
+    ]
+    _name_images(rows)
+    rows.sort(key=_weight)
+    return Table.from_rows(BAD_SIZES, rows)
+
+
+def _layers(graph: Table, gemms: Gemms) -> list[_Layer]:
+    records = list(graph.rows())
+    found: dict[str, _Layer] = {}
+    for row in gemms.graph_rows:
+        source, record = records[row], graph_record(graph, row)
+        if source["executes"] == "no" or family_of(record.op_type) is None:
+            continue
+        if source["layer"] is None and record.pass_ not in ("forward", "other"):
+            continue
+        name = str(source["layer"] or source["op"])
+        calls = source["calls_per_step"]
+        flops = flops_of(gemms_of(record))
+        times = 1.0 if calls is None else float(calls)
+        layer = found.setdefault(name, _Layer(name, source))
+        layer.ops.append((row, record, None if flops is None else round(flops * times)))
+    return list(found.values())
+
+
+def _bad(layer: _Layer) -> dict[tuple[str, int], Touched]:
+    """Return the ops that each unaligned dimension of the layer touches."""
+    found: dict[tuple[str, int], Touched] = {}
+    for op in layer.ops:
+        for dimension, size in named_sizes(op[1], layer.transposed):
+            if size % multiple_for(op[1].dtype):
+                found.setdefault((dimension, size), []).append(op)
+    return found
+
+
+def _row(layer: _Layer, dimension: str, size: int, touched: Touched, context: Context) -> Row:
+    widest = min((record.dtype for _, record, _ in touched), key=lambda d: (bytes_of(d) or 99, d or ""))
+    multiple = multiple_for(widest)
+    convolution = any(family_of(record.op_type) in _CONVOLUTIONS for _, record, _ in touched)
+    passes = {record.pass_ for _, record, _ in touched}
+    return {
+        "layer": layer.name,
+        "layer_class": layer.first["layer_class"],
+        "dimension": dimension,
+        "size": size,
+        "next_size": next_size(size, multiple),
+        "multiple": multiple,
+        "passes": ", ".join(p for p in PASSES if p in passes) or None,
+        "dtype": widest,
+        "advice": explain(dimension, size, convolution, widest, context),
+        "source": layer.first["source"],
+        "basis": "graph",
+    }
+
+
+def _shares(touched: Touched, spent: dict[int, int], kernel_ns: float | None, flops: int) -> Row:
+    times = [spent.get(row) for row, _, _ in touched]
+    known = [t for t in times if t is not None]
+    counts = [f for _, _, f in touched]
+    return {
+        "kernel_ns": sum(known) if known else None,
+        "share_pct": 100.0 * sum(known) / kernel_ns if known and kernel_ns else None,
+        "flops_pct": 100.0 * sum(f or 0 for f in counts) / flops if flops and None not in counts else None,
+    }
+
+
+def _weight(row: Row) -> tuple[bool, float, float, str, str, int]:
+    cost, flops = (-float(row[c] or 0) for c in ("kernel_ns", "flops_pct"))
+    return (
+        is_harmless(str(row["advice"])),
+        cost,
+        flops,
+        str(row["layer"]),
+        str(row["dimension"]),
+        int(row["size"] or 0),
+    )
+
+
+def _name_images(rows: list[Row]) -> None:
+    """Units that become an image's channels must be changed through these."""
+    channels = {int(row["size"] or 0) for row in rows if row["dimension"] == "channels"}
+    for row in rows:
+        if row["dimension"] != "units":
+            continue
+        fits = [c for c in channels if c > 4 and int(row["size"] or 0) % c == 0 and int(row["size"] or 0) > c]
+        if fits:
+            size, count = int(row["size"] or 0), max(fits)
+            better = next_size(count, 8)
+            row["advice"] = (
+                f"{row['advice']}; if it is reshaped to images of {count} channels ({size} = {size // count} x "
+                f"{count}), give them {better}: {size // count} x {better} = {size // count * better} units"
+            )

@@ -1,0 +1,107 @@
+"""Gates: what makes a measurement fail, and what makes its figures weaker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from tcprobe.analysis.reported import Reported
+from tcprobe.columns import Table
+from tcprobe.errors import MeasurementFailed
+from tcprobe.profile import Note, Profile
+
+ENOUGH_COVERAGE_PCT: Final = 90.0  # below, the bounds of the Tensor Core share are too far apart to act on
+MOST_OUTSIDE_PCT: Final = 1.0
+_ASKED: Final = {"mixed_float16": "fp16", "mixed_bfloat16": "bf16", "tf32": "tf32", "float32": "fp32"}
+_GPU_FORMATS: Final = ("dlprof", "nsys")
+
+
+def check_recorded(profile: Profile) -> None:
+    """Refuse a run that used a GPU and left no kernel record: that is no 0 %.
+
+    Raises:
+        MeasurementFailed: says what is missing and what to do.
+    """
+    if _recorded(profile) or not _used(profile):
+        return
+    said = next((n for n in profile.metadata.notes if n.level == "error" and n.remedy), None)
+    why = f": {said.message}" if said else ""
+    remedy = said.remedy if said else "check that the steps ran on the GPU while the profiler recorded, and run again"
+    raise MeasurementFailed(f"the GPU was used and no kernel was recorded{why}", remedy)
+
+
+def _recorded(profile: Profile) -> bool:
+    if len(profile.require("launches")):
+        return True
+    for table, column in (("kernels", "sum_ns"), ("ops", "sum_ns"), ("ops", "union_ns")):
+        if np.nansum(profile.require(table).numbers(column)) > 0:
+            return True
+    times = Reported(profile).kernel_times
+    return times is not None and times.total > 0
+
+
+def _used(profile: Profile) -> bool:
+    if profile.metadata.gpu_used is not None:
+        return profile.metadata.gpu_used
+    named = profile.metadata.format.startswith(_GPU_FORMATS)
+    return named or len(profile.require("devices")) > 0
+
+
+def coverage_notes(coverage_pct: float | None) -> Iterator[Note]:
+    """Yield a warning where too much kernel time is of unknown class."""
+    if coverage_pct is not None and coverage_pct < ENOUGH_COVERAGE_PCT:
+        yield Note(
+            "low-coverage",
+            f"the class of {100 - coverage_pct:.1f} % of the kernel time is unknown: the Tensor Core share is a range",
+            "hardware counters decide: profile these kernels with Nsight Compute",
+        )
+
+
+def outside_notes(launches: Table, low: int | None, high: int | None) -> Iterator[Note]:
+    """Yield a note where kernels ran within the window that no step launched, so that no figure counts them."""
+    if low is None or high is None or not len(launches):
+        return
+    start, spent = launches.numbers("start_ns"), launches.numbers("duration_ns")
+    within = (start >= low) & (start < high)
+    stray = within & np.isnan(launches.numbers("iteration"))
+    whole = int(spent[within].sum())
+    share = 100.0 * int(spent[stray].sum()) / whole if whole else 0.0
+    if share > MOST_OUTSIDE_PCT:
+        yield Note(
+            "kernels-outside-steps",
+            f"{int(stray.sum())} kernels within the window ({share:.1f} % of its kernel time) belong to no step: "
+            "no figure counts them",
+        )
+
+
+def precision_notes(asked: str | None, shares: dict[str, float]) -> Iterator[Note]:
+    """Yield a note where the multiplications ran in another precision than was asked for.
+
+    Args:
+        asked: precision of the run, None where unset.
+        shares: precision -> share of the kernel time of capable ops, in percent.
+    """
+    wanted = _ASKED.get(asked or "")
+    if wanted is None or not shares:
+        return
+    got = shares.get(wanted, 0.0)
+    if got < 50.0:
+        order = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
+        ran = ", ".join(f"{name} {share:.0f} %" for name, share in order[:3])
+        yield Note(
+            "precision-differs",
+            f"{asked} was asked for, and {got:.0f} % of the time of matrix multiplications ran in {wanted} ({ran})",
+            "check that the policy is set before the layers are built, and that none sets a dtype of its own",
+        )
+
+
+def idle_notes(devices: Table) -> Iterator[Note]:
+    """Yield a note where some GPUs of several ran nothing."""
+    state = devices.values("state")
+    active = state.count("active")
+    if 0 < active < len(state):
+        idle = len(state) - active
+        message = f"{active} of {len(state)} GPUs ran kernels, {idle} {'was' if idle == 1 else 'were'} idle"
+        yield Note("idle-devices", message, "set CUDA_VISIBLE_DEVICES to those in use", "note")
