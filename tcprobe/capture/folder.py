@@ -153,8 +153,10 @@ def seal(folder: RunFolder) -> Path:
 
 
 def discard(folder: RunFolder) -> None:
-    """Remove a folder whose workload was never started."""
+    """Remove a folder whose workload was never started, and the home of all runs where it is empty."""
     shutil.rmtree(folder.path, ignore_errors=True)
+    if folder.derived and _is_empty(folder.final.parent):
+        folder.final.parent.rmdir()
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tcprobe import __version__
-from tcprobe.cli import report
+from tcprobe.cli import profile, report, workloads
 
 app = typer.Typer(
     name="tcprobe",
@@ -34,5 +34,5 @@ def _global(
     pass
 
 
-for verb in (report,):
+for verb in (profile, report, workloads):
     verb.register(app)

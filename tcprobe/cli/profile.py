@@ -1,0 +1,150 @@
+"""`tcprobe profile`: run a workload under a profiler and report on it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import typer
+
+from tcprobe.cli import options as o
+from tcprobe.cli import profile_options as p
+from tcprobe.errors import UsageError
+
+if TYPE_CHECKING:
+    from tcprobe.flows.profile import Outcome
+    from tcprobe.flows.write import Destination
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the application; what stands after the workload is the workload's own."""
+    app.command(
+        "profile",
+        context_settings={
+            "allow_extra_args": True,
+            "ignore_unknown_options": True,
+            "allow_interspersed_args": False,
+        },
+    )(profile)
+
+
+def profile(
+    ctx: typer.Context,
+    words: p.WordsArgument = None,
+    profiler: p.ProfilerOption = "auto",
+    precision: p.PrecisionOption = None,
+    xla: p.XlaOption = None,
+    iter_start: p.IterStartOption = None,
+    iter_stop: p.IterStopOption = None,
+    device: p.DeviceOption = None,
+    python: p.PythonOption = None,
+    launcher: p.LauncherOption = "",
+    output: p.FolderOption = None,
+    force: p.ForceOption = False,
+    target_gpu: p.TargetOption = None,
+    metric_pattern: p.PatternOption = None,
+    step_function: p.StepFunctionOption = None,
+    key_node: p.KeyNodeOption = None,
+    mode: p.ModeOption = None,
+    json: p.JsonOption = False,
+    report_file: p.FileOption = None,
+) -> None:
+    """Run a training workload under a profiler and report its use of the Tensor Cores.
+
+    tcprobe's options stand before WORKLOAD, all that follows is the workload's own:
+    tcprobe profile --precision mixed_float16 train.py --epochs 3
+    """
+    _check_words(ctx, words)
+    on_stdout = json and report_file in (None, "-")
+    with o.errors_as_json(on_stdout):
+        from tcprobe.flows.profile import ProfileOptions
+        from tcprobe.flows.profile import profile as run
+
+        to = _destination(json, report_file, force)
+        wanted = ProfileOptions(
+            tuple(words or ()), profiler, precision, xla, iter_start, iter_stop, device, python,
+            _split(launcher), output, force, target_gpu, tuple(metric_pattern or ()), step_function,
+            key_node, mode,
+        )  # fmt: skip
+        outcome = run(wanted, on_stdout, _say)
+        _show(outcome, to)
+    _hint(ctx, outcome, words or [])
+    raise typer.Exit(outcome.exit_code)
+
+
+def _split(launcher: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(launcher))
+    except ValueError as error:
+        raise UsageError(f"--launcher {launcher!r}: {error}", "quote it as one would in a shell") from error
+
+
+def _say(text: str) -> None:
+    print(f"tcprobe: {text}", file=sys.stderr, flush=True)
+
+
+def _names(ctx: typer.Context) -> list[str]:
+    return [
+        name for option in ctx.command.params for name in (*option.opts, *option.secondary_opts) if name.startswith("-")
+    ]
+
+
+def _check_words(ctx: typer.Context, words: Sequence[str] | None) -> None:
+    """Refuse an option that is none of ours and stands where the workload should.
+
+    Raises:
+        UsageError: names it, and the option that it resembles.
+    """
+    first = words[0] if words else ""
+    if not first.startswith("-") or first == "-m":
+        return
+    name = first.partition("=")[0]
+    near = get_close_matches(name, _names(ctx), n=1)
+    hint = f"did you mean {near[0]}?" if near else "tcprobe profile --help lists them"
+    raise UsageError(f"no such option: {name}", f"{hint} (options of the workload stand after its name)")
+
+
+def _destination(json: bool, report_file: str | None, force: bool) -> Destination | None:
+    """Return where the report goes besides the terminal; None where it goes there alone."""
+    from tcprobe.flows.write import destination
+
+    if not json and report_file in (None, "-"):
+        return None
+    try:
+        return destination("json" if json else None, report_file, force)
+    except UsageError as error:
+        raise UsageError(error.message, "end the file's name in .txt, .json, .md or .csv") from error
+
+
+def _show(outcome: Outcome, to: Destination | None) -> None:
+    """Print the report, write the file, say where everything is and what to type next."""
+    from tcprobe.flows.write import destination, write_report
+    from tcprobe.report.base import ReportSpec
+
+    spec = ReportSpec(None, (), o.text_width(None), o.wants_color())
+    if outcome.report is not None:
+        if to is None or to.path is not None:
+            write_report(outcome.report, spec, destination("text", None))
+        for path in write_report(outcome.report, spec, to) if to is not None else []:
+            _say(f"wrote {path}")
+    folder = shlex.quote(str(outcome.folder))
+    if outcome.failure is None:
+        _say(f"tables: {folder}/tables/*.csv")
+        _say(f"next: tcprobe report {folder}")
+        return
+    _say(f"run folder kept: {folder}")
+    if outcome.exit_code == outcome.failure.exit_code:
+        raise outcome.failure
+    _say(f"error: {outcome.failure.message}")
+
+
+def _hint(ctx: typer.Context, outcome: Outcome, words: Sequence[str]) -> None:
+    """Where the workload refused an argument that is an option of ours, say that it stands too late."""
+    given = {word.partition("=")[0] for word in words[1:]}
+    late = [name for name in _names(ctx) if name in given and name.startswith("--") and name != "--help"]
+    if outcome.workload_code == 2 and late:  # what argparse exits with
+        options = ", ".join(late)
+        print(f"hint: {options}: tcprobe's options stand before the workload, all after it is its own", file=sys.stderr)

@@ -1,0 +1,20 @@
+"""`tcprobe workloads`: list what can be profiled by name."""
+
+from __future__ import annotations
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the application."""
+    app.command("workloads")(workloads)
+
+
+def workloads() -> None:
+    """List the workloads that come with tcprobe; `tcprobe profile NAME` runs one."""
+    from tcprobe.flows.workloads import packaged_workloads
+
+    found = packaged_workloads()
+    widest = max((len(w.name) for w in found), default=0)
+    for workload in found:
+        print(f"{workload.name.ljust(widest)}  {workload.description}")

@@ -1,0 +1,269 @@
+"""`profile` as a function: run a workload under a profiler, keep what it left, report on it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from tcprobe.analysis import Options
+from tcprobe.capture import CAPTURES, environment, folder, process
+from tcprobe.capture.base import Capture, CaptureRequest, Launch, Target
+from tcprobe.capture.probed import read_probe
+from tcprobe.errors import TcprobeError, ToolError, UsageError
+from tcprobe.flows import run_record
+from tcprobe.flows.report import make_report
+from tcprobe.flows.workloads import Workload, find_workload
+from tcprobe.flows.write import write_tables
+from tcprobe.hardware import find_gpu
+from tcprobe.profile import Profile
+
+PRECISIONS: Final = ("float32", "tf32", "mixed_float16", "mixed_bfloat16")
+PROFILERS: Final = ("auto", *(c.NAME for c in CAPTURES))
+TITLES: Final = {"tensorflow": "TensorFlow's profiler", "dlprof": "DLProf"}
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileOptions:
+    """What the user asked to be profiled, and how.
+
+    Attributes:
+        words: the workload (a packaged name, a path, or ``-m module``) and its own arguments.
+        profiler: auto, or the name of a capture.
+        precision: one of `PRECISIONS`; None changes nothing.
+        xla: True, False, or None for unchanged.
+        iter_start, iter_stop: steps to profile, both included; None leaves them to the capture.
+        device: for CUDA_VISIBLE_DEVICES; None takes the first visible GPU.
+        python: the workload's interpreter; None takes tcprobe's own.
+        launcher: words that stand before everything.
+        output: the run folder; None derives a name below ``tcprobe-runs``.
+        force: replace an earlier run folder.
+        target_gpu: GPU against which blockers are judged where none ran.
+        metric_patterns: further regular expressions for logged figures.
+        step_function: name of the function that is one step.
+        key_node, mode: DLProf's key node and mode.
+    """
+
+    words: tuple[str, ...]
+    profiler: str = "auto"
+    precision: str | None = None
+    xla: bool | None = None
+    iter_start: int | None = None
+    iter_stop: int | None = None
+    device: str | None = None
+    python: str | None = None
+    launcher: tuple[str, ...] = ()
+    output: Path | None = None
+    force: bool = False
+    target_gpu: str | None = None
+    metric_patterns: tuple[str, ...] = ()
+    step_function: str | None = None
+    key_node: str | None = None
+    mode: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a profiled run came to.
+
+    Attributes:
+        folder: the run folder under its final name.
+        workload_code: exit code of the workload.
+        interrupted: it was interrupted.
+        report: the analysed profile; None where `failure` says why there is none.
+        failure: why there is no report, or its tables were not written.
+    """
+
+    folder: Path
+    workload_code: int
+    interrupted: bool
+    report: Profile | None = None
+    failure: TcprobeError | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """Return the workload's own code where it failed, else 2 where the measurement did, else 0."""
+        return self.workload_code or (self.failure.exit_code if self.failure else 0)
+
+
+def profile(
+    options: ProfileOptions, stdout_to_stderr: bool = False, say: Callable[[str], None] = lambda _: None
+) -> Outcome:
+    """Run a workload under a profiler and report on it.
+
+    Args:
+        options: what to run and how.
+        stdout_to_stderr: move the workload's standard output to standard error.
+        say: called with what happens, one line each.
+
+    Raises:
+        UsageError: an option or the workload makes no sense; nothing was started.
+        InputError: the script cannot be used; nothing was started.
+        ToolError: interpreter, launcher or profiler cannot be used; nothing was started.
+        OutputError: the run folder cannot be written.
+    """
+    options = _checked(options)
+    target, workload = find_workload(options.words)
+    _check_tensorflow(options, workload)
+    home = folder.make_folder(options.output, target.label, options.force)
+    started = False
+    try:
+        request = _request(options, target, workload, home.path)
+        capture = choose(options, request)
+        launch = capture.prepare(request)
+        record = run_record.begin(request, launch, _asked(options, request, workload, capture.NAME))
+        folder.write_record(home.path, record)
+        say(f"running {target.label} under {TITLES.get(capture.NAME, capture.NAME)}")
+        ended = _run(capture, request, launch, stdout_to_stderr)
+        started = True
+    finally:
+        if not started:
+            folder.discard(home)
+    collected = capture.collect(request, ended.exit_code)
+    folder.write_record(home.path, run_record.finish(record, ended, collected, read_probe(home.path)))
+    return _report(folder.seal(home), options, capture.NAME, ended)
+
+
+def _checked(options: ProfileOptions) -> ProfileOptions:
+    """Refuse what makes no sense before anything is started; give the GPU its id."""
+    start, stop = options.iter_start, options.iter_stop
+    if start is not None and stop is not None and stop < start:
+        raise UsageError(f"--iter-stop {stop} comes before --iter-start {start}", "swap the two")
+    for pattern in options.metric_patterns:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise UsageError(
+                f"--metric-pattern {pattern!r}: no regular expression: {error}",
+                r"as in --metric-pattern '(?P<name>loss)=(?P<value>[\d.]+)'",
+            ) from error
+    gpu = find_gpu(options.target_gpu).id if options.target_gpu else None
+    return replace(options, target_gpu=gpu, python=options.python or sys.executable)
+
+
+def _check_tensorflow(options: ProfileOptions, workload: Workload | None) -> None:
+    """Refuse an interpreter that cannot be started, or a packaged workload without TensorFlow."""
+    python = options.python or sys.executable
+    if environment.ask_interpreter(python, options.launcher).has_tensorflow or workload is None:
+        return
+    raise ToolError(
+        f"{python}: has no TensorFlow, which {workload.name} needs",
+        "pip install 'tcprobe[cpu]' (or [gpu]), or name an interpreter that has it: --python PATH",
+    )
+
+
+def _request(options: ProfileOptions, target: Target, workload: Workload | None, home: Path) -> CaptureRequest:
+    """A packaged workload takes precision and XLA as its own arguments; the others get them from the probe."""
+    precision, xla = options.precision, options.xla
+    if workload is not None and precision and workload.takes("--precision"):
+        target, precision = _with_argument(target, "--precision", precision), None
+    if workload is not None and xla and workload.takes("--xla"):
+        target, xla = _with_argument(target, "--xla"), None
+    given = {"key_node": options.key_node, "mode": options.mode}
+    return CaptureRequest(
+        target=target,
+        folder=home,
+        python=options.python or sys.executable,
+        launcher=options.launcher,
+        iter_start=options.iter_start,
+        iter_stop=options.iter_stop,
+        precision=precision,
+        xla=xla,
+        device=options.device,
+        metric_patterns=options.metric_patterns,
+        step_function=options.step_function,
+        options={key: value for key, value in given.items() if value is not None},
+    )
+
+
+def _with_argument(target: Target, name: str, *value: str) -> Target:
+    """Put an argument before the workload's own, which keep the last word."""
+    if _own_argument(target, name) is not None:
+        return target
+    return replace(target, args=(name, *value, *target.args))
+
+
+def _own_argument(target: Target, name: str) -> str | None:
+    """Return what follows `name` among the workload's arguments; empty where nothing does, None without it."""
+    for place, word in enumerate(target.args):
+        if word == name:
+            return target.args[place + 1] if place + 1 < len(target.args) else ""
+        if word.startswith(f"{name}="):
+            return word.partition("=")[2]
+    return None
+
+
+def choose(options: ProfileOptions, request: CaptureRequest) -> Capture:
+    """Choose the profiler: the one asked for; by itself DLProf where a key node is given, else TensorFlow's.
+
+    Raises:
+        ToolError: it cannot be used here.
+        UsageError: an option is DLProf's and the profiler is another.
+    """
+    for_dlprof = options.key_node is not None or options.mode is not None
+    name = options.profiler
+    if name == "auto":
+        name = "dlprof" if for_dlprof else "tensorflow"
+    elif for_dlprof and name != "dlprof":
+        raise UsageError(
+            "--key-node and --mode are DLProf's", f"leave them out, or --profiler dlprof instead of {name}"
+        )
+    capture = next((c for c in CAPTURES if name == c.NAME), None)
+    if capture is None:
+        raise UsageError(f"no profiler called {name!r}", f"there are {', '.join(PROFILERS)}")
+    if reason := capture.available(request):
+        raise ToolError(f"{TITLES.get(name, name)} cannot be used: {reason}", _instead(name))
+    return capture
+
+
+def _instead(name: str) -> str | None:
+    if name == "tensorflow":
+        return None
+    return "--profiler tensorflow needs no other program and no key node: it finds the steps by itself"
+
+
+def _asked(
+    options: ProfileOptions, request: CaptureRequest, workload: Workload | None, profiler: str
+) -> dict[str, Any]:
+    own = _own_argument(request.target, "--precision") if workload else None
+    own_xla = workload is not None and _own_argument(request.target, "--xla") is not None
+    return {
+        "workload": " ".join(options.words[:2]) if options.words[0] == "-m" else options.words[0],
+        "profiler": profiler,
+        "precision": own if own in PRECISIONS else options.precision,
+        "xla": True if own_xla else options.xla,
+        "target_gpu": options.target_gpu,
+    }
+
+
+def _run(capture: Capture, request: CaptureRequest, launch: Launch, stdout_to_stderr: bool) -> process.Ended:
+    watch = process.progress(request.folder, getattr(capture, "progress", None))
+    return process.run(launch, stdout_to_stderr, watch)
+
+
+def _report(home: Path, options: ProfileOptions, profiler: str, ended: process.Ended) -> Outcome:
+    """Report on a run folder; a failure to do so leaves the folder and the workload's own exit code."""
+    outcome = Outcome(home, ended.exit_code, ended.interrupted)
+    try:
+        report = _analysed(home, options, profiler)
+    except TcprobeError as error:
+        return replace(outcome, failure=error)
+    try:
+        write_tables(report, home / "tables", force=True)
+    except TcprobeError as error:
+        return replace(outcome, report=report, failure=error)
+    return replace(outcome, report=report)
+
+
+def _analysed(home: Path, options: ProfileOptions, profiler: str) -> Profile:
+    wanted = Options(target_gpu=options.target_gpu) if options.target_gpu else Options()
+    if profiler != "dlprof":
+        return make_report(home, wanted)
+    try:
+        return make_report(home, replace(wanted, iter_start=options.iter_start, iter_stop=options.iter_stop))
+    except UsageError:
+        # The iterations asked for are not in the profile, which is known only now: report on those that are.
+        return make_report(home, wanted)

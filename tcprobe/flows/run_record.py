@@ -1,0 +1,86 @@
+"""run.json: what ran, where, with what, and how it ended; docs/run-folder.md describes every key."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from tcprobe import __version__
+from tcprobe.capture import environment
+from tcprobe.capture.base import CaptureRequest, Collected, Launch
+from tcprobe.capture.process import Ended
+from tcprobe.profile import Note
+
+SCHEMA: Final = 1
+FROM_PROBE: Final = ("gpu_used", "gpus", "peak_gpu_memory_bytes", "window", "gaps")
+
+
+def begin(request: CaptureRequest, launch: Launch, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record of a run that is about to start: complete but for its end, and marked partial.
+
+    Args:
+        request: what is captured.
+        launch: how it is started.
+        asked: ``workload``, ``profiler``, ``precision``, ``xla`` and ``target_gpu``, as the user gave them.
+    """
+    holds = environment.ask_interpreter(request.python, request.launcher)
+    module = ("-m",) if request.target.kind == "module" else ()
+    return {
+        "schema": SCHEMA,
+        "tcprobe": __version__,
+        "workload": asked["workload"],
+        "command": [*module, request.target.name, *request.target.args],
+        "cwd": str(Path.cwd()),
+        "profiler": {"name": asked["profiler"], "version": launch.profiler_version},
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "wall_ns": None,
+        "exit_code": None,
+        "partial": True,
+        "interrupted": False,
+        "environment": environment.recorded(os.environ, launch.environment),
+        **environment.host_facts(),
+        "python": holds.python,
+        "tensorflow": holds.tensorflow,
+        "keras": holds.keras,
+        "precision": asked["precision"],
+        "xla": asked["xla"],
+        "iter_start": request.iter_start,
+        "iter_stop": request.iter_stop,
+        **dict.fromkeys(FROM_PROBE),
+        "target_gpu": asked["target_gpu"],
+        "notes": [],
+    }
+
+
+def finish(record: Mapping[str, Any], ended: Ended, collected: Collected, probe: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record with how the run ended, what the probe saw and what the capture found.
+
+    Args:
+        record: what `begin` returned.
+        ended: how the workload ended.
+        collected: what the profiler left.
+        probe: probe.json; empty where there is none.
+    """
+    versions = {key: probe[key] for key in ("python", "tensorflow", "keras") if key in probe}
+    return {
+        **record,
+        **versions,
+        **{key: probe.get(key) for key in FROM_PROBE},
+        "wall_ns": ended.wall_ns,
+        "exit_code": ended.exit_code,
+        "partial": ended.exit_code != 0 or ended.interrupted,
+        "interrupted": ended.interrupted,
+        "notes": _notes(probe, collected.notes),
+    }
+
+
+def _notes(probe: Mapping[str, Any], ours: tuple[Note, ...]) -> list[dict[str, Any]]:
+    """Join the probe's notes and ours; of two under one code ours stands."""
+    theirs = probe.get("notes")
+    codes = {note.code for note in ours}
+    kept = [n for n in theirs if isinstance(n, dict) and n.get("code") not in codes] if isinstance(theirs, list) else []
+    return kept + [asdict(note) for note in ours]
