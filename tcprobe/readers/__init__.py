@@ -5,7 +5,7 @@ Of two formats found side by side the earlier one is read; the order therefore s
 
 from __future__ import annotations
 
-from tcprobe.readers import run_folder, xplane
+from tcprobe.readers import dlprof_csv, dlprof_json, run_folder, xplane
 from tcprobe.readers.base import Reader
 
-READERS: tuple[Reader, ...] = (run_folder, xplane)
+READERS: tuple[Reader, ...] = (run_folder, xplane, dlprof_csv, dlprof_json)
