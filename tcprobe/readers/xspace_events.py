@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.readers.xspace_lines import Bytes, Ints
+from tcprobe.readers.xspace_lines import Bytes, Ints, small_message
 from tcprobe.readers.xspace_wire import BYTES, FIXED64, VARINT, DamagedError, Span, fields, signed
 
 DOUBLE, UINT, INT, STRING, BLOB, REF = 2, 3, 4, 5, 6, 7  # field numbers of XStat.value
@@ -124,20 +124,11 @@ def decode(file: Bytes, starts: Ints, ends: Ints, wanted: Wanted) -> Events:
     Raises:
         DamagedError: an event is no XEvent, or its times are beyond any capture.
     """
-    u8 = file.u8
-    metadata_id, length = varints(file, starts + 1)
-    odd = (u8[starts] != 0x08) | (length == 0)
-    at = starts + 1 + length
-    odd |= u8[at] != 0x10
-    offset, length = varints(file, at + 1)
-    odd |= length == 0
-    at += 1 + length
-    timed = (u8[at] == 0x18) & (at < ends)
-    duration, length = varints(file, at + 1)
-    odd |= timed & (length == 0)
-    duration[~timed] = 0
-    at += np.where(timed, 1 + length, 0)
-    odd |= at > ends
+    metadata_id, at, odd = _optional(file, starts, ends, 0x08)
+    offset, at, unread = _optional(file, at, ends, 0x10)
+    odd |= unread
+    duration, at, unread = _optional(file, at, ends, 0x18)
+    odd |= unread | (at > ends)
     found, strange = _stats(file, np.where(odd, ends, at), ends, wanted)
     odd[strange] = True
     events = Events(metadata_id, offset, duration, found)
@@ -146,6 +137,16 @@ def decode(file: Bytes, starts: Ints, ends: Ints, wanted: Wanted) -> Events:
     if len(events) and max(_largest(events.offset_ps), _largest(events.duration_ps)) > MOST_PS:
         raise DamagedError("event beyond 30 days of the capture")
     return events
+
+
+def _optional(file: Bytes, at: Ints, ends: Ints, tag: int) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """Return (value or 0, position after it, unreadable) of a varint field that may be left out."""
+    here = (file.u8[at] == tag) & (at < ends)
+    value, length = varints(file, at + 1)
+    if here.all():
+        return value, at + 1 + length, length == 0
+    value[~here] = 0
+    return value, at + np.where(here, 1 + length, 0), here & (length == 0)
 
 
 def _largest(values: Ints) -> int:
@@ -159,12 +160,8 @@ def _stats(file: Bytes, at: Ints, ends: Ints, wanted: Wanted) -> tuple[Stats, In
     parts: list[tuple[Ints, NDArray[np.int8], Ints, Ints]] = []
     strange: list[Ints] = []
     while len(row):
-        size = file.u8[at + 1].astype(np.int64)
-        long = size >= 0x80
-        more = file.u8[at + 2].astype(np.int64)
-        first = at + 2 + long
-        last = first + np.where(long, (size & 0x7F) | (more << 7), size)
-        bad = (file.u8[at] != 0x22) | (long & (more >= 0x80)) | (last > ends)
+        first, last, bad = small_message(file.u8, at)
+        bad |= last > ends
         last[bad] = ends[bad]
         column, value_at, unread = _stat_column(file, first, last, wanted)
         bad |= unread
@@ -180,14 +177,18 @@ def _stat_column(
     file: Bytes, first: Ints, last: Ints, wanted: Wanted
 ) -> tuple[NDArray[np.int8], Ints, NDArray[np.bool_]]:
     """Return each stat's column, where its value begins, and whether its id must be read plainly."""
-    low = file.u8[first + 1].astype(np.int64)
-    middle = file.u8[first + 2].astype(np.int64)
-    high = file.u8[first + 3].astype(np.int64)
-    two, three = low >= 0x80, (low >= 0x80) & (middle >= 0x80)
-    stat_id = np.where(two, (low & 0x7F) | ((middle & 0x7F) << 7), low)
-    stat_id = np.where(three, stat_id | ((high & 0x7F) << 14), stat_id)
-    unread = (file.u8[first] != 0x08) | (three & (high >= 0x80))
-    value_at = first + 2 + two + three
+    stat_id = file.u8[first + 1].astype(np.int64)
+    unread = file.u8[first] != 0x08
+    value_at = first + 2
+    for byte in (2, 3):
+        more = np.flatnonzero(stat_id >= 1 << (7 * (byte - 1)))
+        if not len(more):
+            break
+        next_byte = file.u8[first[more] + byte].astype(np.int64)
+        shift = 7 * (byte - 1)
+        stat_id[more] = (stat_id[more] & ((1 << shift) - 1)) | (next_byte << shift)
+        value_at[more] += 1
+    unread |= stat_id >= 1 << 21
     return wanted.column(stat_id), value_at, unread | (value_at > last)
 
 

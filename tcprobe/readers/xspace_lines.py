@@ -22,6 +22,7 @@ EVENT_TAG: Final = 0x22  # field 4, length-delimited
 BLOCK: Final = 4 << 20  # bytes walked at once: bounds the memory of one chunk of events
 STRIDE: Final = 2048  # bytes between walkers
 WINDOW: Final = 256  # bytes in which a walker looks for its first event
+FEW: Final = 32  # walkers for which lock-step pays
 PLAIN: Final = 64 << 10  # bytes walked one by one where walkers don't pay
 
 
@@ -86,32 +87,58 @@ def _walk(file: Bytes, at: int, stop: int, end: int) -> tuple[Bounds, int]:
     active = np.arange(len(seeds))
     position, limit = seeds, limits
     walked: list[tuple[Ints, Ints, Ints]] = []
-    while len(active):
+    while len(active) >= FEW:
         first, last = _step(file.u8, position, end)
         alive = last >= 0
         walked.append((active[alive], first[alive], last[alive]))
         exits[active[alive]] = last[alive]
         going = alive & (last < limit)
         active, position, limit = active[going], last[going], limit[going]
+    walked += _finish(file.data, (active, position, limit), exits, end)
     broken = np.flatnonzero(exits[:-1] != seeds[1:])
     proved = int(broken[0]) if len(broken) else len(seeds) - 1
+    if not walked:
+        return (seeds[:0], seeds[:0]), at
     owner, starts, ends = (np.concatenate(part) for part in zip(*walked, strict=True))
-    if len(broken):
-        starts, ends = starts[owner <= proved], ends[owner <= proved]
-    # events of the chain do not overlap, so starts and ends keep their pairs when sorted apart
-    return (np.sort(starts), np.sort(ends)), int(exits[proved])
+    # the events of one walker are in order already; sorting small integers by walker is linear
+    order = np.argsort(owner.astype(np.int16), kind="stable")
+    order = order[: int(np.count_nonzero(owner <= proved))]
+    return (starts[order], ends[order]), int(exits[proved])
+
+
+def _finish(data: Buffer, left: tuple[Ints, Ints, Ints], exits: Ints, end: int) -> Iterator[tuple[Ints, Ints, Ints]]:
+    """Walk the last few walkers to their limits one by one, which array code would do at its cost per call.
+
+    A walker that began inside an event may find nonsense: it stops there and is not proved.
+    """
+    for walker, at, limit in zip(*(part.tolist() for part in left), strict=True):
+        try:
+            (starts, ends), exits[walker] = _walk_plainly(data, at, limit, end)
+        except DamagedError:
+            continue
+        yield np.full(len(starts), walker), starts, ends
 
 
 def _step(u8: NDArray[np.uint8], at: Ints, end: int) -> Bounds:
     """Return the payload of the event at each position, its end -1 where there is no plain event."""
-    size = u8[at + 1].astype(np.int64)
-    more = u8[at + 2].astype(np.int64)
-    long = size >= 0x80
-    first = at + 2 + long
-    last = first + np.where(long, (size & 0x7F) | (more << 7), size)
-    bad = (u8[at] != EVENT_TAG) | (long & (more >= 0x80)) | (last > end)
+    first, last, bad = small_message(u8, at)
+    bad |= last > end
     last[bad] = -1
     return first, last
+
+
+def small_message(u8: NDArray[np.uint8], at: Ints) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """Return (payload, end, unreadable) of the field at each position, a message under tag 0x22 below 16 KiB."""
+    size = u8[at + 1].astype(np.int64)
+    first = at + 2
+    bad = u8[at] != EVENT_TAG
+    long = np.flatnonzero(size >= 0x80)
+    if len(long):
+        more = u8[at[long] + 2].astype(np.int64)
+        size[long] = (size[long] & 0x7F) | (more << 7)
+        first[long] += 1
+        bad[long] |= more >= 0x80
+    return first, first + size, bad
 
 
 def _seeds(u8: NDArray[np.uint8], at: int, stop: int) -> Ints:
