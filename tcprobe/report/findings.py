@@ -32,6 +32,15 @@ class Cost:
     total: float
     measured: bool
 
+    @property
+    def unit(self) -> str:
+        """What shares are shares of, in words."""
+        return "the kernel time" if self.measured else "the FLOPs of a step's GEMM-like ops"
+
+    def show(self, weight: float) -> str:
+        """Return a weight with its unit."""
+        return f.duration(weight) if self.measured else f.flops(weight)
+
 
 def blocked(profile: Profile) -> Cost | None:
     """Return the ops that could use Tensor Cores and do not, with what each costs; None where there is none."""
@@ -75,13 +84,42 @@ def reach(profile: Profile) -> float | None:
     return 100 * float(flops[_is(gemms, "tc_blocker", {"none"})].sum()) / total if total > 0 else None
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What one reason costs.
+
+    Attributes:
+        reason: what keeps the ops off, in words.
+        spent: their weight.
+        share_pct: that over the total, 0-100; None where the total is unknown.
+        ops: how many they are.
+        worst: row of the costliest.
+    """
+
+    reason: str
+    spent: float
+    share_pct: float | None
+    ops: int
+    worst: Row
+
+
+def by_reason(cost: Cost) -> list[Group]:
+    """Return one group per reason, the costliest first."""
+    members: dict[str, list[int]] = {}
+    for i, why in enumerate(cost.table.values("tc_blocker")):
+        members.setdefault(str(why), []).append(i)
+    groups = []
+    for why, rows in members.items():
+        spent = float(cost.weight[rows].sum())
+        worst = next(cost.table.take(np.array(rows[:1])).rows())
+        groups.append(Group(why, spent, 100 * spent / cost.total if cost.total else None, len(rows), worst))
+    return sorted(groups, key=lambda group: -group.spent)
+
+
 def causes(cost: Cost, top: int | None) -> Section:
     """Return one row per blocker: what it costs, how many ops, the costliest of them."""
-    groups: dict[str, list[int]] = {}
-    for i, why in enumerate(cost.table.values("tc_blocker")):
-        groups.setdefault(str(why), []).append(i)
-    ranked = sorted(groups.items(), key=lambda item: -float(cost.weight[item[1]].sum()))
-    rows = [_cause(cost, why, members) for why, members in ranked[:top]]
+    groups = by_reason(cost)
+    rows = tuple(_cause(cost, group) for group in groups[:top])
     heads = (
         Head("reason", wraps=True),
         Head("kernel time" if cost.measured else "FLOP/step", right=True),
@@ -91,24 +129,21 @@ def causes(cost: Cost, top: int | None) -> Section:
         Head("source", rank=1, least=24),
     )
     title = "Why not more" if cost.measured else "What would keep ops off the Tensor Cores"
-    return Section(title, heads, tuple(rows), _more(len(ranked) - len(rows)))
+    return Section(title, heads, rows, _more(len(groups) - len(rows)))
 
 
-def _cause(cost: Cost, why: str, members: list[int]) -> tuple[str, ...]:
-    spent = float(cost.weight[members].sum())
-    worst = cost.table.take(np.array(members[:1]))
-    row = next(worst.rows())
+def _cause(cost: Cost, group: Group) -> tuple[str, ...]:
     return (
-        f.visible(why),
-        f.duration(spent) if cost.measured else f.flops(spent),
-        f.percent(100 * spent / cost.total if cost.total else None),
-        f.count(len(members)),
-        _where(row),
-        f.plain(row["source"]),
+        f.visible(group.reason),
+        cost.show(group.spent),
+        f.percent(group.share_pct),
+        f.count(group.ops),
+        where(group.worst),
+        f.plain(group.worst["source"]),
     )
 
 
-def _where(row: Row) -> str:
+def where(row: Row) -> str:
     """Return the layer with the pass, or the op where no layer is known."""
     place = f.plain(row["layer"] or row["op"])
     return f"{place} ({row['pass']})" if row["layer"] and row["pass"] else place
@@ -119,9 +154,9 @@ def first(cost: Cost, top: int | None) -> Section:
     shown = cost.table.take(np.arange(min(len(cost.table), top or len(cost.table))))
     rows = [
         (
-            _where(row),
+            where(row),
             f.plain(row["op_type"]),
-            f.duration(weight) if cost.measured else f.flops(weight),
+            cost.show(weight),
             f.percent(100 * weight / cost.total if cost.total else None),
             f.plain(row["tc_blocker"]),
             f.plain(row["source"]),
@@ -136,20 +171,29 @@ def first(cost: Cost, top: int | None) -> Section:
         Head("reason", wraps=True),
         Head("source", rank=1, least=24),
     )
-    return Section("Where first", heads, tuple(rows), _more(len(cost.table) - len(rows)))
+    return Section(
+        "Costliest ops off the Tensor Cores" if cost.measured else "Largest of these ops",
+        heads,
+        tuple(rows),
+        _more(len(cost.table) - len(rows)),
+    )
 
 
 def bad_sizes(profile: Profile, top: int | None) -> Section | None:
     """Return the badly sized dimensions, the costliest first; None where none is known."""
-    table = profile.require("bad_sizes")
-    if not len(table):
+    rows = worst_sizes(profile, top)
+    if not rows:
         return None
-    time, flops = (np.nan_to_num(table.numbers(c), nan=-1.0) for c in ("kernel_ns", "flops_pct"))
-    shown = table.take(np.lexsort((-flops, -time))[:top])
-    rows = list(shown.rows())
+    total = len(profile.require("bad_sizes"))
     heads, cells = _bad_size_cells(rows)
-    title = f"Badly sized ({len(table):,})"
-    return Section(title, heads, cells, _more(len(table) - len(rows)))
+    return Section(f"Badly sized ({total:,})", heads, cells, _more(total - len(rows)))
+
+
+def worst_sizes(profile: Profile, top: int | None) -> list[dict[str, Value]]:
+    """Return the rows of `bad_sizes` by kernel time, by FLOPs where none was measured."""
+    table = profile.require("bad_sizes")
+    time, flops = (np.nan_to_num(table.numbers(c), nan=-1.0) for c in ("kernel_ns", "flops_pct"))
+    return list(table.take(np.lexsort((-flops, -time))[:top]).rows())
 
 
 def _bad_size_cells(rows: list[dict[str, Value]]) -> tuple[tuple[Head, ...], tuple[tuple[str, ...], ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from tcprobe.columns import Value
@@ -12,14 +13,25 @@ from tcprobe.report.grid import Head, Section
 
 Row = Mapping[str, Value]
 
-LABELS = {
+FIRST = {
     "tc_kernel_time_pct": "TC share of kernel time",
     "tc_capable_time_pct": "TC share within capable ops",
     "capable_time_pct": "capable ops, share of kernel time",
     "coverage_pct": "kernel time of known class",
     "gpu_busy_pct": "GPU busy",
     "step_time_ns": "step time",
-    "kernel_time_ns": "kernel time",
+    "achieved_tflop_per_s": "achieved TFLOP/s",
+    "peak_pct": "share of the GPU's peak",
+}
+LABELS = {
+    **FIRST,
+    "tc_time_ns": "time of TC kernels",
+    "memory_time_ns": "time of copies and sets",
+    "kernels": "kernels launched",
+    "iterations_in_window": "iterations counted",
+    "flops_per_step": "FLOP in a step",
+    "bad_size_count": "bad sizes",
+    "gemm_layers": "layers with GEMM-like ops",
 }
 BASIS_WORDS = {
     "counter": "hardware counters",
@@ -106,7 +118,8 @@ def _window(profile: Profile, window: Window) -> str:
         return window.basis
     counted = sum(bool(x) for x in table.values("in_window"))
     many = f": {counted} of {len(table)} steps counted" if len(table) else ""
-    return f"iterations {window.first} to {window.last} ({window.basis}){many}"
+    span = f"iteration {window.first}" if window.first == window.last else f"iterations {window.first} to {window.last}"
+    return f"{span} ({window.basis}){many}"
 
 
 def _needs_target(profile: Profile) -> bool:
@@ -139,9 +152,9 @@ def _grounds(profile: Profile, row: Row) -> str:
 def _reach(profile: Profile) -> list[str]:
     """Say how much of a step's arithmetic the target GPU's Tensor Cores could take, where the graph is known."""
     share = reach(profile)
-    if share is None or profile.metadata.target_gpu is None:
+    if share is None or not _needs_target(profile):
         return []
-    target = f.visible(profile.metadata.target_gpu)
+    target = f.visible(str(profile.metadata.target_gpu))
     return [
         f"On {target}, {f.percent(share)} of the FLOPs of a step's GEMM-like ops could use Tensor Cores as they are."
     ]
@@ -158,19 +171,33 @@ def _unmeasured(profile: Profile, row: Row | None) -> str:
     return f"Tensor Core use was not measured: {reason}" if reason else "Tensor Core use was not measured"
 
 
-def figures(profile: Profile) -> Section | None:
-    """Return every headline figure with what it rests on; None where there is none."""
-    rows = list(profile.require("summary").rows())
-    if not rows:
-        return None
+def figures(profile: Profile, first: bool) -> Section | None:
+    """Return headline figures with what they rest on, those of the first screen or the rest; None where there is none.
+
+    What is missing stands below with the reason, but for the reason that the headline gives already.
+    """
+    rows = [row for row in profile.require("summary").rows() if (row["metric"] in FIRST) == first]
+    known, missing = [r for r in rows if _known(r)], [r for r in rows if not _known(r)]
+    headline = summary_row(profile, "tc_kernel_time_pct")
+    said = headline["reason"] if headline and not _known(headline) else None
+    by_reason: dict[str, list[str]] = {}
+    for row in missing:
+        if said is None or row["reason"] != said:
+            by_reason.setdefault(f.visible(str(row["reason"] or "no reason given")), []).append(_label(row))
+    notes = tuple(f"not measured: {', '.join(names)}: {reason}" for reason, names in by_reason.items())
     heads = (Head("figure"), Head("value", right=True), Head("rests on", rank=1), Head("remark", wraps=True))
-    return Section("Figures", heads, tuple(_figure(row) for row in rows))
+    title = "Figures" if first else "Further figures"
+    return Section(title, heads, tuple(_figure(row) for row in known), notes) if known or notes else None
+
+
+def _known(row: Row) -> bool:
+    return any(row[column] is not None for column in ("value", "low", "text"))
 
 
 def _figure(row: Row) -> tuple[str, str, str, str]:
     metric = str(row["metric"])
     basis = BASIS_WORDS.get(str(row["basis"]), "")
-    return (LABELS.get(metric, _spoken(metric)), _value(metric, row), basis, f.visible(str(row["reason"] or "")))
+    return (_label(row), _value(metric, row), basis, f.visible(str(row["reason"] or "")))
 
 
 def _value(metric: str, row: Row) -> str:
@@ -182,9 +209,13 @@ def _value(metric: str, row: Row) -> str:
     return "not measured" if row["value"] is None else f.figure(metric, row["value"])
 
 
-def _spoken(metric: str) -> str:
+def _label(row: Row) -> str:
+    metric = str(row["metric"])
+    if precision := re.fullmatch(r"precision_(\w+)_time_pct", metric):
+        return f"kernel time in {precision[1]}" if precision[1] != "unknown" else "kernel time of unknown precision"
     stem, _, unit = metric.rpartition("_")
-    return (stem if stem and unit in f.UNITS else metric).replace("_", " ").replace("tc ", "TC ")
+    spoken = (stem if stem and unit in f.UNITS else metric).replace("_", " ").replace("tc ", "TC ")
+    return LABELS.get(metric, spoken)
 
 
 def notes(profile: Profile) -> list[Note]:

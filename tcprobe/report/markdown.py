@@ -19,8 +19,13 @@ def render(profile: Profile, spec: ReportSpec, out: TextIO) -> None:
     blocks = [["# Tensor Core report"], [f"**{escape_markdown(shown.answer[0])}**"]]
     blocks += [[escape_markdown(line)] for line in shown.answer[1:]]
     blocks.append([f"- {label}: {escape_markdown(text)}" for label, text in shown.facts])
-    blocks += [["## " + s.title, "", *_table(s)] for s in shown.first]
+    if shown.steps:
+        blocks.append(
+            ["## What to do first", "", *(f"{n}. {escape_markdown(s)}" for n, s in enumerate(shown.steps, 1))]
+        )
+    blocks += [["## " + s.title, "", *_table(s)] for s in shown.figures]
     blocks.append([_note(*warning) for warning in shown.warnings])
+    blocks += [["## " + s.title, "", *_table(s)] for s in shown.why]
     blocks += [["## " + s.title, "", *_table(s)] if spec.by else _folded(s) for s in shown.tables]
     blocks.append([f"- no {escape_markdown(name)}: {escape_markdown(why)}" for name, why in shown.absent])
     out.write("\n\n".join("\n".join(block) for block in blocks if block) + "\n")

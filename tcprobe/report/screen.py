@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tcprobe.columns import Value
 from tcprobe.profile import Profile
-from tcprobe.report import findings, headline, views
+from tcprobe.report import advice, findings, headline, views
 from tcprobe.report.base import ReportSpec
 from tcprobe.report.formatting import number, plain, visible
 from tcprobe.report.grid import Head, Section
@@ -21,16 +21,20 @@ class Screen:
     Attributes:
         facts: what was profiled, as (label, text).
         answer: the headline sentences.
-        first: sections of the first screen, the costliest thing first.
+        steps: what to do first, in sentences.
+        figures: the headline figures.
         warnings: (level, message, remedy) of each note.
+        why: what keeps ops off the Tensor Cores, the costliest of them, bad sizes.
         tables: the sections below.
         absent: (table, reason) of each table that was to be shown and is not there.
     """
 
     facts: tuple[tuple[str, str], ...]
     answer: tuple[str, ...]
-    first: tuple[Section, ...]
+    steps: tuple[str, ...]
+    figures: tuple[Section, ...]
     warnings: tuple[tuple[str, str, str | None], ...]
+    why: tuple[Section, ...]
     tables: tuple[Section, ...]
     absent: tuple[tuple[str, str], ...]
 
@@ -41,8 +45,10 @@ def screen(profile: Profile, spec: ReportSpec) -> Screen:
     return Screen(
         tuple(headline.facts(profile)),
         tuple(headline.answer(profile)),
-        () if spec.by else tuple(_first(profile, spec)),
+        tuple(advice.steps(profile, findings.blocked(profile))),
+        () if spec.by else tuple(s for s in (headline.figures(profile, first=True),) if s),
         tuple((n.level, visible(n.message), n.remedy and visible(n.remedy)) for n in headline.notes(profile)),
+        () if spec.by else tuple(_why(profile, spec)),
         tuple([s for _, s in found if s] + ([] if spec.by else _rest(profile, spec))),
         tuple(
             (view.table, _reason(profile, view))
@@ -69,18 +75,15 @@ def _reason(profile: Profile, view: views.View) -> str:
     return "the profile has none" if profile.table(view.table) is not None else "this source does not give them"
 
 
-def _first(profile: Profile, spec: ReportSpec) -> list[Section]:
-    rows = FIRST_SCREEN_ROWS if spec.top is None else min(FIRST_SCREEN_ROWS, spec.top)
+def _why(profile: Profile, spec: ReportSpec) -> list[Section]:
+    rows = None if spec.top is None else min(FIRST_SCREEN_ROWS, spec.top)
     cost = findings.blocked(profile)
-    sections = [headline.figures(profile)]
-    if cost:
-        sections += [findings.causes(cost, rows), findings.first(cost, rows)]
-    sections.append(findings.bad_sizes(profile, spec.top))
-    return [s for s in sections if s]
+    sections = [findings.causes(cost, rows), findings.first(cost, rows)] if cost else []
+    return [s for s in (*sections, findings.bad_sizes(profile, spec.top)) if s]
 
 
 def _rest(profile: Profile, spec: ReportSpec) -> list[Section]:
-    return [s for s in (_metrics(profile), _reported(profile, spec)) if s]
+    return [s for s in (headline.figures(profile, first=False), _metrics(profile), _reported(profile, spec)) if s]
 
 
 def _metrics(profile: Profile) -> Section | None:

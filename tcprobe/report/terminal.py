@@ -20,10 +20,10 @@ LEVEL_COLORS = {"error": RED, "warning": YELLOW, "note": DIM}
 def render(profile: Profile, spec: ReportSpec, out: TextIO) -> None:
     """Write the report; without ``spec.width`` every name is whole and every column there."""
     shown = screen(profile, spec)
-    blocks = [_facts(shown, spec), _answer(shown, spec)]
-    blocks += [_section(section, spec) for section in shown.first]
+    blocks = [_facts(shown, spec), _answer(shown, spec), _steps(shown, spec)]
+    blocks += [_section(section, spec) for section in shown.figures]
     blocks += [_warnings(shown, spec)]
-    blocks += [_section(section, spec) for section in shown.tables]
+    blocks += [_section(section, spec) for section in (*shown.why, *shown.tables)]
     blocks += [_absent(shown, spec), _hidden(shown, spec)]
     out.write("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
 
@@ -40,6 +40,11 @@ def _facts(shown: Screen, spec: ReportSpec) -> list[str]:
 def _answer(shown: Screen, spec: ReportSpec) -> list[str]:
     first, *rest = shown.answer
     return [_paint(line, BOLD, spec) for line in _wrapped(first, spec)] + [x for r in rest for x in _wrapped(r, spec)]
+
+
+def _steps(shown: Screen, spec: ReportSpec) -> list[str]:
+    lines = [x for n, step in enumerate(shown.steps, 1) for x in _wrapped(f"{n}. {step}", spec, "   ")]
+    return [_paint("What to do first", BOLD, spec), *lines] if lines else []
 
 
 def _section(section: Section, spec: ReportSpec) -> list[str]:
@@ -62,7 +67,7 @@ def _absent(shown: Screen, spec: ReportSpec) -> list[str]:
 
 
 def _hidden(shown: Screen, spec: ReportSpec) -> list[str]:
-    tables = [s.title.split(" (")[0] for s in (*shown.first, *shown.tables) if left_out(s, spec.width)]
+    tables = [s.title.split(" (")[0] for s in (*shown.figures, *shown.why, *shown.tables) if left_out(s, spec.width)]
     said = f"Columns are left out to fit {spec.width} ({', '.join(tables)}); --width 0 or --format csv shows all."
     return [_paint(line, DIM, spec) for line in _wrapped(said, spec)] if tables else []
 

@@ -87,7 +87,7 @@ KERNELS = View(
     "kernels",
     "Kernels",
     (
-        _name("kernel", "kernel", least=36),
+        _name("kernel", "kernel", least=44),
         _word("Tensor Cores", "uses_tc"),
         _time("time", "sum_ns"),
         _share("share", "share_pct"),
@@ -97,7 +97,7 @@ KERNELS = View(
         _time("max", "max_ns", 6),
         _word("precision", "precision", 4),
         _name("op", "op", 2, least=30),
-        _word("op can", "op_capable", 5),
+        _word("op capable", "op_capable", 5),
         _word("basis", "basis", 7),
         _name("evidence", "evidence", 8),
         _count("registers", "registers", 9),
@@ -196,7 +196,6 @@ DEVICES = View(
         _count("kernels", "launches", 2),
         _number("peak memory", "peak_memory_bytes", f.size, 3),
     ),
-    order=None,
 )
 HOST_OPS = View(
     "host op",

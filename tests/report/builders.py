@@ -86,7 +86,7 @@ def _ops() -> Table:
         "ops",
         {"op": "model/conv2d_3/Conv2D_grad/Conv2DBackpropFilter", "op_type": "Conv2DBackpropFilter",
          "layer": "generator/conv2d_3", "pass": "wgrad", "calls": 2, "launches": 2, "tc_capable": "yes",
-         "tc_blocker": "library chose a CUDA-core kernel: one output channel", "sum_ns": 42 * MS, "union_ns": 42 * MS,
+         "tc_blocker": "library choice: ran a kernel without them", "sum_ns": 42 * MS, "union_ns": 42 * MS,
          "tc_ns": 0, "unknown_ns": 0, "dtype": "float16",
          "shapes": "[[4096,28,28,8],[4],[4096,28,28,1]] -> [5,5,8,1]", "flops": 1284505600,
          "source": "train_gan.py:61", "basis": "graph"},
@@ -153,10 +153,10 @@ def _bad_sizes() -> Table:
         "bad_sizes",
         {"layer": "generator/conv2d", "layer_class": "Conv2D", "dimension": "filters", "size": 63, "next_size": 64,
          "multiple": 8, "passes": "forward, dgrad", "dtype": "float16", "kernel_ns": 3 * MS, "share_pct": 3.0,
-         "flops_pct": 4.0, "advice": "make it 64", "source": "train_gan.py:57", "basis": "graph"},
+         "flops_pct": 4.0, "advice": "runs on Tensor Cores at about 40 % of the aligned rate", "source": "train_gan.py:57", "basis": "graph"},
         {"layer": "generator/conv2d_3", "layer_class": "Conv2D", "dimension": "filters", "size": 1, "next_size": 8,
          "multiple": 8, "passes": "forward", "dtype": "float16", "kernel_ns": 42 * MS, "share_pct": 42.0,
-         "flops_pct": 0.5, "advice": "fixed by the data", "source": "train_gan.py:61", "basis": "graph"},
+         "flops_pct": 0.5, "advice": "1 output channel: cuDNN may fall back to CUDA-core kernels", "source": "train_gan.py:61", "basis": "graph"},
     )  # fmt: skip
 
 
@@ -188,15 +188,15 @@ def cpu_profile() -> Profile:
     gemm = {"layer": "generator/dense", "layer_class": "Dense", "pass": "forward", "op": "dense/MatMul",
             "op_type": "MatMul", "m": 256, "n": 3087, "k": 100, "batch": 1, "dtype": "float32", "flops": 158054400,
             "executes": "yes", "tc_blocker": "none", "source": "train_gan.py:54", "basis": "graph"}  # fmt: skip
-    double = {
+    off = {
         **gemm,
         "op": "big/MatMul",
         "layer": "head",
-        "dtype": "float64",
+        "dtype": "float32",
         "flops": 41945600,
-        "tc_blocker": "float64",
+        "tc_blocker": "TF32 off",
     }
-    dead = {**double, "op": "dead/MatMul", "executes": "no"}
+    dead = {**off, "op": "dead/MatMul", "executes": "no"}
     host = {
         "op": "dense/MatMul",
         "op_type": "MatMul",
@@ -208,7 +208,7 @@ def cpu_profile() -> Profile:
     bad = {"layer": "generator/dense", "layer_class": "Dense", "dimension": "units", "size": 3087, "next_size": 3088,
            "multiple": 8, "flops_pct": 79.0, "source": "train_gan.py:54", "basis": "graph"}  # fmt: skip
     profile = Profile(meta).with_tables(
-        summary, table("gemms", gemm, double, dead), table("host_ops", host), table("bad_sizes", bad)
+        summary, table("gemms", gemm, off, dead), table("host_ops", host), table("bad_sizes", bad)
     )
     return profile.with_absent(kernels="no GPU ran", devices="no GPU ran")
 

@@ -54,7 +54,7 @@ def test_without_kernel_time_flops_are_weighed() -> None:
     cost = findings.blocked(cpu_profile())
     assert cost is not None
     assert not cost.measured
-    assert [row[:4] for row in findings.causes(cost, 5).cells] == [("float64", "41.9 MFLOP", "21.0 %", "1")]
+    assert [row[:4] for row in findings.causes(cost, 5).cells] == [("TF32 off", "41.9 MFLOP", "21.0 %", "1")]
 
 
 def test_nothing_known_is_nothing_said() -> None:
@@ -73,5 +73,9 @@ def test_bad_sizes_show_the_next_size_and_stand_by_cost() -> None:
     section = findings.bad_sizes(gpu_profile(), 1)
     assert section is not None
     row = dict(zip((h.text for h in section.heads), section.cells[0], strict=True))
-    assert (row["layer"], row["size"], row["advice"]) == ("generator/conv2d_3", "1 -> 8", "fixed by the data")
+    assert (row["layer"], row["size"], row["advice"]) == (
+        "generator/conv2d_3",
+        "1 -> 8",
+        "1 output channel: cuDNN may fall back to CUDA-core kernels",
+    )
     assert section.notes == ("1 more; --top 0 shows all",)

@@ -41,10 +41,12 @@ def test_one_table_only(golden: Compare) -> None:
     golden("gpu_by_layer.txt", rendered(terminal, "gpu", ReportSpec(by=("layer",), top=2)))
 
 
-def test_the_first_screen_fits_one_screen() -> None:
+def test_answer_advice_figures_and_warnings_fit_one_screen() -> None:
     text = rendered(terminal, "gpu", ReportSpec(width=100))
-    assert text.index("\nKernels (") < 100 * 40
-    assert text[: text.index("\nKernels (")].count("\n") <= 40
+    first = text[: text.index("\nWhy not more")]
+    assert first.count("\n") <= 36
+    for said in ("Kernels that use Tensor Cores", "What to do first", "step time", "warning: "):
+        assert said in first
 
 
 @pytest.mark.parametrize("name", PROFILES)

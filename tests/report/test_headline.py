@@ -74,12 +74,41 @@ def test_unknown_settings_are_left_out(xla: bool | None) -> None:
 
 
 def test_figures_say_what_they_rest_on_and_why_they_are_missing() -> None:
-    section = headline.figures(gpu_profile())
+    section, rest = (headline.figures(gpu_profile(), first) for first in (True, False))
     assert section is not None
+    assert rest is not None
     rows = {row[0]: row[1:] for row in section.cells}
-    assert rows["TC pipe active"] == ("not measured", "", "needs hardware counters")
     assert rows["step time"] == ("55.0 ms", "measurement", "steps inside the profiled window")
-    assert rows["gpu"][0] == "NVIDIA A100-SXM4-40GB"
+    assert rest.cells == (("gpu", "NVIDIA A100-SXM4-40GB", "", ""),)
+    assert rest.notes == ("not measured: TC pipe active: needs hardware counters",)
+
+
+def test_the_reason_of_the_headline_is_given_once() -> None:
+    why = "not applicable: Tesla P100 has no Tensor Cores"
+    rows = (
+        figure("tc_kernel_time_pct", reason=why),
+        figure("coverage_pct", reason=why),
+        figure("peak_pct", reason="x"),
+    )
+    section = headline.figures(gpu_profile().with_tables(table("summary", *rows)), first=True)
+    assert section is not None
+    assert section.notes == ("not measured: share of the GPU's peak: x",)
+    assert section.cells == ()
+
+
+@pytest.mark.parametrize(
+    ("metric", "label"),
+    [
+        ("precision_fp16_time_pct", "kernel time in fp16"),
+        ("precision_unknown_time_pct", "kernel time of unknown precision"),
+        ("tc_something_new_pct", "TC something new"),
+        ("flops_per_step", "FLOP in a step"),
+    ],
+)
+def test_every_figure_has_words(metric: str, label: str) -> None:
+    section = headline.figures(gpu_profile().with_tables(table("summary", figure(metric, 1.0))), first=False)
+    assert section is not None
+    assert section.cells[0][0] == label
 
 
 def test_notes_stand_with_the_worst_first_and_once() -> None:

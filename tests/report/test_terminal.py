@@ -58,7 +58,7 @@ def test_a_table_asked_for_and_not_there_is_explained() -> None:
 
 def test_a_cpu_run_shows_what_it_can() -> None:
     shown = text(cpu_profile())
-    for expected in ("812 ms", "dense/MatMul", "train_gan.py:54", "3087 -> 3088", "float64", "158 MFLOP"):
+    for expected in ("812 ms", "dense/MatMul", "train_gan.py:54", "3087 -> 3088", "TF32 off", "158 MFLOP"):
         assert expected in shown
 
 

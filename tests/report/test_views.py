@@ -20,7 +20,12 @@ def shown(by: str, **spec: object) -> list[dict[str, str]]:
 
 def test_kernels_have_share_mean_and_whether_their_op_is_capable() -> None:
     first, second = shown("kernel", top=2)
-    assert (first["time"], first["share"], first["mean"], first["op can"]) == ("42.0 ms", "42.0 %", "21.0 ms", "yes")
+    assert (first["time"], first["share"], first["mean"], first["op capable"]) == (
+        "42.0 ms",
+        "42.0 %",
+        "21.0 ms",
+        "yes",
+    )
     assert (second["Tensor Cores"], second["registers"], second["dynamic shared"]) == ("yes", "230", "80.0 KiB")
 
 

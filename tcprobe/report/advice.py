@@ -1,0 +1,67 @@
+"""What to do first, in sentences: a remedy for each of the costliest blockers, then the costliest bad sizes."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from tcprobe.profile import Profile
+from tcprobe.report import formatting as f
+from tcprobe.report.findings import Cost, Row, by_reason, where, worst_sizes
+
+MOST: Final = 3
+SMALLEST_PCT: Final = 1.0
+MIXED: Final = "rain in mixed precision (tf.keras.mixed_precision, or --precision of tcprobe profile)"
+REMEDIES: Final = (
+    (r"float64 cannot use", "Compute in float32 or less"),
+    (r"bfloat16 cannot use", "Use mixed_float16: this GPU's Tensor Cores take float16"),
+    (r"float(32)? cannot use", f"T{MIXED}"),
+    (r"TF32 off", f"Allow TF32 (unset NVIDIA_TF32_OVERRIDE, enable_tensor_float_32_execution(True)), or t{MIXED}"),
+    (r"GPU has no Tensor Cores", "Run on a GPU with Tensor Cores (Volta or later, but no GTX 16xx)"),
+    (r"multiple", "Make the sizes multiples of 8 (see Badly sized)"),
+    (r"library choice", "Try 8 or more channels, NHWC layout, or XLA; then compare step times"),
+)
+
+
+def steps(profile: Profile, cost: Cost | None) -> list[str]:
+    """Return at most three things to do, the costliest first; nothing that stands for less than a hundredth."""
+    found = [*_blockers(cost), *_sizes(profile)] if cost else _sizes(profile)
+    ranked = sorted(found, key=lambda item: -item[0])
+    return [text for share, text in ranked if share >= SMALLEST_PCT][:MOST]
+
+
+def remedy(reason: str) -> str | None:
+    """Return what helps against a blocker; None where nothing is known to."""
+    return next((text for pattern, text in REMEDIES if re.search(pattern, reason)), None)
+
+
+def _blockers(cost: Cost) -> list[tuple[float, str]]:
+    found = []
+    for group in by_reason(cost):
+        cure = remedy(group.reason)
+        if cure and group.share_pct is not None:
+            why = f"{f.visible(group.reason)}, {f.percent(group.share_pct)} of {cost.unit}"
+            at = f"above all {where(group.worst)}{_line(group.worst)}"
+            found.append((group.share_pct, f"{cure}. Why: {why}; {at}."))
+    return found
+
+
+def _sizes(profile: Profile) -> list[tuple[float, str]]:
+    """Return the sizes worth changing; advice that starts with nothing, no effect or follows says to leave them."""
+    found = []
+    for row in worst_sizes(profile, None):
+        measured = row["share_pct"] is not None
+        share, unit = (row["share_pct"], "kernel time") if measured else (row["flops_pct"], "GEMM FLOPs")
+        advice = str(row["advice"] or "")
+        if share is None or advice.startswith(("nothing", "no effect", "follows")):
+            continue
+        change = (
+            f"Change {f.plain(row['dimension'])} of {f.plain(row['layer'])} from {row['size']} to {row['next_size']}"
+        )
+        why = f"{f.percent(share)} of the {unit}{f'; {f.visible(advice)}' if advice else ''}"
+        found.append((float(share), f"{change}{_line(row)}. Why: {why}."))
+    return found
+
+
+def _line(row: Row) -> str:
+    return f" ({f.plain(row['source'])})" if row["source"] else ""
