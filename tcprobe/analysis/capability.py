@@ -1,0 +1,216 @@
+"""Which ops could use Tensor Cores, and what keeps one that could off them.
+
+Capable is a matter of the op's *type*: a type with a Tensor Core kernel in cuBLAS, cuDNN or XLA. Op names say
+nothing reliable (a fused convolution is named after its last op). Whether this op on this GPU could is the
+blocker's business: dtype, GPU, TF32, shape, or the library's choice.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from tcprobe.hardware import FIRST_WITH_TENSOR_CORES, Capability, Gpu
+
+Capable = Literal["yes", "no", "unknown"]
+BlockerKind = Literal["none", "type", "gpu", "dtype", "tf32", "shape", "library", "unknown"]
+
+# TensorFlow: the allow list of its auto_mixed_precision pass, the fused forms that grappler makes of it, and the XLA
+# ops of the bridge. Depthwise convolutions are left out there and here: they are no matrix product, and their kernels
+# (cuDNN conv2d_c1_k1, TensorFlow's own) measure no Tensor Core activity.
+_TENSORFLOW: Final = re.compile(
+    r"_?(?:Mkl)?(?:Native)?_?(?:Fused)?(?:"
+    r"MatMul|BatchMatMul(?:V[23])?|Einsum|Conv(?:2D|3D)?(?:Backprop(?:Filter|Input)(?:V2)?)?(?:BiasActivation|WithBias\w*)?"
+    r")|CudnnRNN(?:V[23]|Backprop(?:V[23])?|Forward)?|BlockLSTM(?:V2|Grad(?:V2)?)?|(?:GRU|LSTM)(?:BlockCell)(?:Grad)?"
+    r"|Xla(?:Dot(?:V2|General)?|Conv(?:V2)?|Einsum)|FusedConv2DBiasActivation"
+)
+# HLO opcodes, and the targets of custom calls by which XLA reaches cuBLAS and cuDNN
+_XLA: Final = re.compile(
+    r"dot|dot_general|dot-general|convolution|conv_general_dilated|ragged-dot|scaled-dot|__cublas\$\S*(?:gemm|matmul)\S*"
+    r"|__cudnn\$(?:conv|fmha|blockScaledDot)\S*|__triton_gemm|gemm_fusion\S*"
+)
+_PYTORCH: Final = re.compile(
+    r"(?:aten::)?_*(?:mm|bmm|addmm|baddbmm|addbmm|addmm_activation|int_mm|scaled_mm|grouped_mm|scaled_grouped_mm|matmul|linear|bilinear"
+    r"|einsum|tensordot|chain_matmul|conv(?:_transpose)?[123]d|(?:cudnn_|mkldnn_|miopen_)?convolution"
+    r"(?:_mode|_transpose|_backward|_overrideable|_relu|_add_relu|_double_backward)?|thnn_conv2d(?:_forward|_backward)?|slow_conv[23]d\w*"
+    r"|scaled_dot_product_\w*attention\w*|(?:flash|efficient|cudnn)_attention_(?:forward|backward)|cudnn_rnn(?:_backward)?"
+    r"|lstm|gru|rnn_(?:tanh|relu)|linear_backward)"
+)
+# The same types as DLProf writes them for PyTorch
+_DLPROF: Final = re.compile(
+    r"__matmul__|matmul|mm|bmm|addmm|baddbmm|addbmm|linear|conv(?:_transpose)?[123]d|lstm|gru|rnn|multi_head_attention_forward",
+    re.IGNORECASE,
+)
+_CONTAINER: Final = re.compile(
+    r"xla_run|_?XlaRun|_?XlaLaunch\w*|XlaMergeNode|_?XlaCompile\w*|(?:Stateful)?PartitionedCall|(?:Stateless)?(?:While|If|Case)|While|RemoteCall"
+    r"|SymbolicGradient|fusion|custom-call|call|while|conditional|async-\w+|TRTEngineOp|_?FusedMHA\w*|simple_mode\w*|unknown|other",
+    re.IGNORECASE,
+)
+_MULTIPLIES: Final = re.compile(
+    r"matmul|gemm|conv(?!ert)|einsum|attention|lstm|gru(?![a-z])|rnn|linear|(?<![a-z])dot(?![a-z])|mm(?:backward|_|$|\d)",
+    re.IGNORECASE,
+)
+_NEVER: Final = re.compile(
+    r"\w*Depthwise\w*|CudnnRNN(?:Canonical|Params)\w*|SparseTensorDenseMatMul|\w*cudnn_rnn_flatten_weight|Linear(?:Interp|Space)\w*|LinSpace",
+    re.IGNORECASE,
+)
+
+# Operand types of the Tensor Core instructions by compute capability. Source: PTX ISA, mma and wgmma; NVIDIA tuning
+# guides; FP64 exists on the data-centre chips alone (8.0, 9.0, 10.x); sm_103 keeps a trace of FP64 only.
+_SINCE: Final = {
+    "float16": (7, 0),
+    "int8": (7, 2),
+    "uint8": (7, 2),
+    "bfloat16": (8, 0),
+    "float32": (8, 0),
+    "float8": (8, 9),
+    "float4": (10, 0),
+}
+_FP64_CAPABILITIES: Final = frozenset({(8, 0), (9, 0), (10, 0)})
+_SHORT: Final = {
+    "half": "float16", "fp16": "float16", "bf16": "bfloat16", "tf32": "float32", "fp32": "float32", "float": "float32",
+    "double": "float64", "fp64": "float64", "fp8": "float8", "fp4": "float4",
+}  # fmt: skip
+_INDEX_TYPES: Final = frozenset({"int32", "int64", "uint32", "uint64", "bool"})
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """What keeps an op off the Tensor Cores.
+
+    Attributes:
+        kind: none, type (no Tensor Core kernel), gpu, dtype, tf32, shape, library (its choice), unknown.
+        text: in words, for a report; "none" where nothing does.
+    """
+
+    kind: BlockerKind
+    text: str
+
+
+NONE: Final = Blocker("none", "none")
+
+
+def tc_capable(op_type: str | None) -> Capable:
+    """Say whether an op type has a Tensor Core kernel in the libraries that frameworks call.
+
+    Args:
+        op_type: TensorFlow op, HLO opcode or custom-call target, ATen op, or DLProf's op type.
+
+    Returns:
+        unknown for containers (a fusion, a called function) and for names that speak of a matrix product
+        without being known; no for everything else.
+    """
+    if not op_type or _CONTAINER.fullmatch(op_type):
+        return "unknown"
+    if _NEVER.fullmatch(op_type):
+        return "no"
+    if any(known.fullmatch(op_type) for known in (_TENSORFLOW, _XLA, _PYTORCH, _DLPROF)):
+        return "yes"
+    return "unknown" if _MULTIPLIES.search(op_type) else "no"
+
+
+def conv_like(op_type: str | None) -> bool:
+    """Say whether an op type is a convolution, whose kernels may multiply less than its shapes count."""
+    return op_type is not None and re.search(r"conv(?!ert)", op_type, re.IGNORECASE) is not None
+
+
+def operand_dtypes(dtype: str | None) -> tuple[str, ...]:
+    """Split the dtype of an op into those of its operands, as TensorFlow spells them; index inputs left out."""
+    parts = [_SHORT.get(p.strip().lower(), p.strip().lower()) for p in (dtype or "").split("+") if p.strip()]
+    return tuple(dict.fromkeys(p for p in parts if p not in _INDEX_TYPES))
+
+
+def supported_since(dtype: str, compute_capability: Capability) -> bool | None:
+    """Say whether Tensor Cores of this compute capability multiply `dtype` (float32 as TF32); None where not known."""
+    if dtype == "float64":
+        return compute_capability in _FP64_CAPABILITIES
+    family = next((name for name in _SINCE if dtype == name or dtype.startswith(f"{name}_")), None)
+    if family is None:
+        return False if dtype.startswith("complex128") else None
+    return compute_capability >= _SINCE[family]
+
+
+def _possessive(gpu: Gpu | None, compute_capability: Capability) -> str:
+    if gpu is None:
+        return f"the Tensor Cores of compute capability {compute_capability[0]}.{compute_capability[1]}"
+    name = re.sub(r"\s*\(.*?\)", "", gpu.name).removeprefix("Tesla ").removeprefix("GeForce ")
+    article = "an" if name[0] in "AEFHILMNORSX" else "a"
+    return f"{article} {name}'s Tensor Cores"
+
+
+def dtype_blocker(
+    dtype: str | None, gpu: Gpu | None, compute_capability: Capability, tf32_allowed: bool | None
+) -> Blocker:
+    """Say whether the dtype, or TF32 switched off, keeps an op off a GPU's Tensor Cores; `NONE` where neither does."""
+    dtypes = operand_dtypes(dtype)
+    if not dtypes:
+        return Blocker("unknown", "the dtype of the op is not recorded")
+    for one in dtypes:
+        able = supported_since(one, compute_capability)
+        if able is False:
+            return Blocker("dtype", f"{one} cannot use {_possessive(gpu, compute_capability)}")
+        if able is None:
+            return Blocker("unknown", f"whether Tensor Cores take {one} is not known")
+    if "float32" in dtypes and tf32_allowed is not True:
+        return (
+            Blocker("tf32", "TF32 off")
+            if tf32_allowed is False
+            else Blocker("unknown", "whether TF32 was allowed is not recorded")
+        )
+    return NONE
+
+
+def tc_blocker(
+    op_type: str | None,
+    dtype: str | None,
+    gpu: Gpu | None,
+    *,
+    compute_capability: Capability | None,
+    tf32_allowed: bool | None,
+    contiguous_dims_bytes_aligned: bool | None,
+    uses_tc: str | None,
+    kernel: str | None = None,
+) -> Blocker:
+    """Say what keeps an op off the Tensor Cores.
+
+    Args:
+        op_type: as `tc_capable` takes it.
+        dtype: of its inputs, joined by + where they differ.
+        gpu: the GPU, where it is known.
+        compute_capability: of the GPU; taken from `gpu` where None.
+        tf32_allowed: whether float32 may be rounded to TF32; None where not known.
+        contiguous_dims_bytes_aligned: whether the contiguous dimensions are multiples of 16 bytes. Since cuBLAS 11 and
+            cuDNN 7.6.3 that is a matter of speed, not of use, except for float8, where it is a condition.
+        uses_tc: what its kernels did: yes, no, unknown; None where nothing was measured.
+        kernel: the kernel that ran without Tensor Cores, for the text.
+    """
+    capable = tc_capable(op_type)
+    if capable == "no":
+        return Blocker("type", f"{op_type} has no Tensor Core kernel")
+    if uses_tc == "yes":
+        return NONE
+    at = compute_capability or (gpu.compute_capability if gpu else None)
+    if (gpu and not gpu.tensor_cores) or (at and at < FIRST_WITH_TENSOR_CORES):
+        return Blocker("gpu", "GPU has no Tensor Cores")
+    if at is None:
+        return Blocker("unknown", "the GPU is not known")
+    if capable == "unknown":
+        return Blocker("unknown", f"{op_type or 'an op without a type'} may hold ops of any kind")
+    if (blocker := dtype_blocker(dtype, gpu, at, tf32_allowed)) != NONE:
+        return blocker
+    return _chosen(operand_dtypes(dtype), contiguous_dims_bytes_aligned, uses_tc, kernel)
+
+
+def _chosen(dtypes: tuple[str, ...], aligned: bool | None, uses_tc: str | None, kernel: str | None) -> Blocker:
+    """Say what is left where GPU and dtype allow Tensor Cores: shape, the library's choice, or nothing."""
+    if aligned is False and any(d.startswith(("float8", "float4")) for d in dtypes):
+        return Blocker("shape", f"{dtypes[0]} needs contiguous dimensions that are multiples of 16 bytes")
+    if uses_tc is None:
+        return NONE
+    if uses_tc == "unknown":
+        return Blocker("unknown", "whether its kernels use Tensor Cores is not known")
+    ran = f" ran {kernel}" if kernel else " ran a kernel without them"
+    if aligned is False:
+        return Blocker("shape", f"a contiguous dimension is no multiple of 16 bytes, and the library{ran}")
+    return Blocker("library", f"library choice:{ran}")
