@@ -6,9 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from tcprobe.analysis.paths import Scopes, forward_scopes, layer_of, model_scopes, parse_path, pass_of, plain, scope_of
+from tcprobe.analysis.paths import (
+    NOTHING_KNOWN,
+    Known,
+    Scopes,
+    layer_of,
+    model_scopes,
+    parse_path,
+    pass_of,
+    plain,
+    scope_of,
+)
 from tcprobe.columns import Table
-from tcprobe.gemm.ops import canonical_type
+from tcprobe.gemm.ops import canonical_type, family_of
 from tcprobe.gemm.record import OpRecord, parse_dtype, parse_object, parse_shape, parse_shapes
 
 Key: TypeAlias = tuple[str, ...]
@@ -58,15 +68,33 @@ def attribute(names: Sequence[OpName], graph: Table) -> list[Attribution]:
     """
     index = _Index(graph)
     models = model_scopes((n.op, n.op_type) for n in names)
-    forward = forward_scopes(n.op for n in names) | index.scopes
+    known = Known.of((n.op, n.op_type) for n in names)
     found = [(name, index.find(name)) for name in names]
-    return [_from_graph(index, rows) if rows else _from_path(name, models, forward, index) for name, rows in found]
+    return [_from_graph(index, rows) if rows else _from_path(name, models, known, index) for name, rows in found]
 
 
-def _from_path(name: OpName, models: frozenset[str], forward: frozenset[Scopes], index: _Index) -> Attribution:
+def with_layers(graph: Table) -> Table:
+    """Fill in layer and pass of XLA's instructions from the path of the op that they stand for."""
+    kinds = [family_of(op_type) or "" for op_type in graph.names("op_type").tolist()]
+    if not any(kind.startswith("hlo") for kind in kinds):
+        return graph
+    pairs = list(zip(graph.names("op").tolist(), graph.names("op_type").tolist(), strict=True))
+    names = [OpName(str(op), op_type) for op, op_type in pairs]
+    ops = [(n.op, n.op_type) for n in names]
+    models, known = model_scopes(ops), Known.of(ops)
+    layers, passes = graph.values("layer"), graph.values("pass")
+    for row, name in enumerate(names):
+        path = parse_path(name.op)
+        if kinds[row].startswith("hlo") and layers[row] is None:
+            layers[row] = layer_of(scope_of(path, known), models)
+            passes[row] = passes[row] or pass_of(path, name.op_type, layers[row] is not None)
+    return Table(graph.spec, {**graph.columns, "layer": layers, "pass": passes})
+
+
+def _from_path(name: OpName, models: frozenset[str], known: Known, index: _Index) -> Attribution:
     """Tell the layer by the scope: the one that the graph's ops in this scope belong to, else the scope itself."""
     path = parse_path(name.op)
-    scopes = scope_of(path, forward)
+    scopes = scope_of(path, known)
     layer = layer_of(scopes, models)
     if (row := index.in_scope(scopes)) is not None:
         pass_ = pass_of(path, name.op_type, True)
@@ -92,8 +120,8 @@ class _Index:
         wanted = ("function", "op", "op_type", "executed_op", "executed_type", "attributes")
         columns: list[list[Any]] = [graph.values(c) for c in wanted]
         for row, (function, op, op_type, executed, executed_type, attributes) in enumerate(zip(*columns, strict=True)):
-            if self._columns["layer"][row] is not None and self._columns["pass"][row] == "forward":
-                self._scopes.setdefault(scope_of(parse_path(op), frozenset()), []).append(row)
+            if self._tells_scope(row):
+                self._scopes.setdefault(scope_of(parse_path(op), NOTHING_KNOWN), []).append(row)
             self._add(0, row, function, executed or op)
             self._add(1, row, executed, executed_type)
             self._add(2, row, plain(executed or op), canonical_type(executed_type or op_type))
@@ -102,6 +130,10 @@ class _Index:
             self._add(5, row, plain(op))
             for alias in _aliases(attributes):
                 self._add(4, row, plain(alias.rpartition(":")[0] or alias))
+
+    def _tells_scope(self, row: int) -> bool:
+        layer, pass_, executes = (self._columns[c][row] for c in ("layer", "pass", "executes"))
+        return layer is not None and pass_ == "forward" and executes != "no"
 
     def _add(self, level: int, row: int, *key: str | None) -> None:
         if None not in key:
@@ -127,11 +159,6 @@ class _Index:
         if name.hlo_op is None:
             return []
         return self._executing(list(dict.fromkeys(self._by_key[5].get((simple,), []))))
-
-    @property
-    def scopes(self) -> frozenset[Scopes]:
-        """The scopes of all forward ops that belong to a layer."""
-        return frozenset(self._scopes)
 
     def in_scope(self, scopes: Scopes) -> int | None:
         """Return a row of the one layer whose forward ops stand in this scope; None where there is none, or several."""

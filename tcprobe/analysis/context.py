@@ -95,13 +95,14 @@ def parse_capability(text: Value) -> Capability | None:
     return (int(major), int(minor or 0)) if major.isdigit() and (minor or "0").isdigit() else None
 
 
-def context_of(profile: Profile, options: Options, used: frozenset[int]) -> Context:
+def context_of(profile: Profile, options: Options, used: frozenset[int], ran: bool) -> Context:
     """Return what the figures are judged against.
 
     Args:
         profile: with identified devices.
         options: for the target where no GPU ran.
         used: ordinals of the devices that ran kernels; where none is told apart, all listed ones count.
+        ran: whether kernels ran at all; the source may not say on which GPU.
 
     Raises:
         UsageError: the target GPU is unknown.
@@ -109,7 +110,7 @@ def context_of(profile: Profile, options: Options, used: frozenset[int]) -> Cont
     rows = list(profile.require("devices").rows())
     active = [row for row in rows if row["device"] in used] or rows
     tf32 = _tf32(profile)
-    if not active or (profile.metadata.gpu_used is False and not used):
+    if not ran:
         target = find_gpu(options.target_gpu)
         cores: HasTensorCores = "yes" if target.tensor_cores else "no"
         allowed = True if tf32 is None else tf32  # TensorFlow's default on GPUs that have it
@@ -124,7 +125,7 @@ def context_of(profile: Profile, options: Options, used: frozenset[int]) -> Cont
         name=" and ".join(sorted(names)) or None,
         compute_capability=capabilities.pop() if len(capabilities) == 1 else None,
         tensor_cores=_agreed(cores_of),
-        nvidia=any(_is_nvidia(row) for row in active),
+        nvidia=not active or any(_is_nvidia(row) for row in active),
         tf32_allowed=tf32,
     )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcprobe.analysis.attribution import with_layers
 from tcprobe.analysis.context import Context, context_of, with_identity
 from tcprobe.analysis.figures import Measured, Totals, not_applicable
 from tcprobe.analysis.gemms import Gemms, build_gemms
@@ -18,7 +19,14 @@ from tcprobe.analysis.reported import Reported, compare
 from tcprobe.analysis.sizes import build_bad_sizes
 from tcprobe.analysis.timing import device_table, iteration_table
 from tcprobe.analysis.utilisation import build_summary, capable_times, precision_shares
-from tcprobe.analysis.validity import check_recorded, coverage_notes, idle_notes, outside_notes, precision_notes
+from tcprobe.analysis.validity import (
+    check_recorded,
+    coverage_notes,
+    has_gpu_record,
+    idle_notes,
+    outside_notes,
+    precision_notes,
+)
 from tcprobe.analysis.verdicts import Launched, derive
 from tcprobe.columns import Table
 from tcprobe.profile import Note, Profile, Window
@@ -61,19 +69,21 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     """
     options = options or Options(target_gpu=profile.metadata.target_gpu or Options().target_gpu)
     check_recorded(profile)
-    profile = with_identity(profile)
+    graph = profile.table("graph_ops")
+    profile = with_identity(profile if graph is None else profile.with_tables(with_layers(graph)))
     found = collect_iterations(profile)
     window, notes = choose_window(profile, found, options)
     window, notes = _with_kernels(profile, window, notes)
     profile = profile.with_metadata(window=window, target_gpu=options.target_gpu).with_notes(*notes)
     kernels = _kernels(profile)
     profile = _timed(profile, found, kernels).with_notes(*kernels.notes)
-    context = context_of(profile, options, _used(profile))
+    context = context_of(profile, options, _used(profile), has_gpu_record(profile))
     ops = build_ops(profile, kernels.launched, kernels.table, context, kernels.whole)
     gemms = build_gemms(profile, ops, context)
     profile = _without_shares(_per_layer(profile, ops, gemms, context, kernels), context)
     measured = Measured(profile, context, kernels.table, ops, gemms)
-    return profile.with_tables(build_summary(measured)).with_notes(*_limits(measured, kernels))
+    recorded = () if graph is None else (graph,)
+    return profile.with_tables(build_summary(measured), *recorded).with_notes(*_limits(measured, kernels))
 
 
 def _kernels(profile: Profile) -> _Kernels:

@@ -171,7 +171,7 @@ def _probed(profile: Profile, found: Iterations) -> tuple[int, int, str] | None:
 def _detected(profile: Profile, found: Iterations) -> tuple[int, int, str]:
     count = len(found.numbers)
     if count < FEWEST_TO_DETECT:
-        return 0, count - 1, "whole capture"
+        return 0, count - 1, "all steps"
     deviates = _deviating(found)
     if profile.metadata.format.startswith("dlprof"):
         deviates[0] |= found.numbers[0] == 0  # DLProf counts the start-up of the process into iteration 0

@@ -248,16 +248,15 @@ def _row(found: _Found, where: Attribution, graph: Table, context: Context, by_k
 
 def _capability(row: Row, records: list[OpRecord], context: Context) -> Row:
     types = [_text(row.get("op_type")), *dict.fromkeys(r.op_type for r in records)]
-    spent, unclear = row.get("tc_ns"), row.get("unknown_ns")
+    spent, unclear, said = row.get("tc_ns"), row.get("unknown_ns"), row.get("tc_blocker")
     capable = "yes" if spent or row.get("tc_capable") == "yes" else is_capable(types)
     if capable != "yes":
         return {"tc_capable": capable, "tc_blocker": None}
-    if spent:
-        return {"tc_capable": capable, "tc_blocker": "none"}
+    if spent or said is not None:
+        return {"tc_capable": capable, "tc_blocker": "none" if spent else said}
     aligned = all_aligned(_contiguous(records), _text(row.get("dtype")))
-    uses = (
-        None if not context.measured else "no" if row.get("sum_ns") and not unclear and spent is not None else "unknown"
-    )
+    idle = spent is not None and not unclear and (row.get("sum_ns") or row.get("union_ns"))
+    uses = None if not context.measured else "no" if idle else "unknown"
     kind = next((t for t in types if is_capable([t]) == "yes"), types[0])
     return {"tc_capable": capable, "tc_blocker": why_not(kind, _text(row.get("dtype")), context, aligned, uses)}
 

@@ -72,28 +72,43 @@ def _unwrapped(parts: list[str]) -> tuple[list[str], bool]:
     return kept, transposed
 
 
-def forward_scopes(ops: Iterable[str]) -> frozenset[Scopes]:
-    """Return every scope in which an op that is no gradient stands."""
-    return frozenset(path.scopes for path in map(parse_path, ops) if not path.gradient)
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the ops of a profile say of its scopes.
 
-
-def scope_of(path: Path, forward: frozenset[Scopes]) -> Scopes:
-    """Return the scope of the forward op: a gradient is kept under that scope, or under the op's own path.
-
-    Args:
-        path: of any op.
-        forward: scopes in which forward ops stand; they tell the two apart. Where they do not, a last part in
-            capitals is an op's (``Conv2D``), as TensorFlow names them.
+    Attributes:
+        ops: path of every op that is no gradient, the op itself included.
+        holders: scopes in which a matrix multiplication stands: layers of their own.
     """
-    scopes = path.scopes
-    if path.gradient and scopes and scopes not in forward:
-        shorter = scopes[:-1]
-        if shorter in forward or scopes[-1][:1].isupper() or scopes[-1] == "convolution":
-            scopes = shorter
-    kept = len(scopes)
-    while kept > 1 and scopes[kept - 1] in _INNER:
-        kept -= 1
-    return scopes[:kept]
+
+    ops: frozenset[Scopes]
+    holders: frozenset[Scopes]
+
+    @classmethod
+    def of(cls, ops: Iterable[tuple[str, str | None]]) -> Known:
+        """Collect from path and type of every op."""
+        forward = [(parse_path(op), op.rpartition("/")[2], op_type) for op, op_type in ops]
+        forward = [entry for entry in forward if not entry[0].gradient]
+        paths = frozenset((*path.scopes, last) for path, last, _ in forward)
+        base = cls(paths, frozenset())
+        return cls(paths, frozenset(scope_of(path, base) for path, _, op_type in forward if family_of(op_type)))
+
+
+NOTHING_KNOWN: Final = Known(frozenset(), frozenset())
+
+
+def scope_of(path: Path, known: Known) -> Scopes:
+    """Return the scope in which the forward op stands, without the scopes that ops open for themselves.
+
+    TensorFlow keeps a gradient under its forward op's scope or path, and an op's own reads and reshapes under its
+    path. A fused op has lost its path, so the name of a type counts too, and any name in capitals below a layer
+    that multiplies.
+    """
+    kept = path.scopes
+    while len(kept) > 1 and (kept in known.ops or kept[-1] in _INNER or family_of(kept[-1])):
+        kept = kept[:-1]
+    inner = kept not in known.holders and kept[:-1] in known.holders and kept[-1][:1].isupper()
+    return kept[:-1] if inner else kept
 
 
 def model_scopes(ops: Iterable[tuple[str, str | None]]) -> frozenset[str]:

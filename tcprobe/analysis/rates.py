@@ -11,7 +11,7 @@ from tcprobe.analysis.figures import NO_GPU, Measured, Row, figure
 from tcprobe.analysis.reported import Reported
 from tcprobe.columns import FloatArray, Value
 
-UNDER_PROFILER: Final = "of steps under the profiler, which slows them and runs kernels one by one"
+UNDER_PROFILER: Final = "of steps under the profiler, which slows them"
 MIXED: Final = "several dtypes, or a GPU or dtype without a known peak"
 NO_STEP: Final = "no step is marked"
 ONCE: Final = "each op counts once a step"
@@ -33,7 +33,7 @@ def _iterations(measured: Measured, reported: Reported) -> Row:
     if len(table):
         return figure("iterations_in_window", float(table.numbers("in_window").sum()), "measured")
     told = reported.get("iterations / aggregated iterations")
-    if told is not None:
+    if told:
         return figure("iterations_in_window", told, "reported")
     return figure("iterations_in_window", None, None, "the source marks no steps")
 

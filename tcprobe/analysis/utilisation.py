@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from tcprobe.analysis.rates import rate_rows
 from tcprobe.analysis.reported import Reported
 from tcprobe.columns import Table
 from tcprobe.tables import SUMMARY
+
+NO_GPU_TIME: Final = "no GPU: its time was not measured"
 
 
 def build_summary(measured: Measured) -> Table:
@@ -46,8 +49,7 @@ def _tensor_core_rows(measured: Measured, totals: Totals | None, reported: Repor
         yield figure("capable_time_pct", None, None, why)
         return
     low, high = (100.0 * part / totals.kernel_ns for part in (totals.tc_ns, totals.tc_ns + totals.unknown_ns))
-    unclear = "the class of some kernels is unknown: a range" if high > low else None
-    yield figure("tc_kernel_time_pct", low, totals.basis, unclear, (low, high))
+    yield _bounded("tc_kernel_time_pct", low, high, totals.basis)
     yield figure("coverage_pct", 100.0 - (high - low), totals.basis)
     yield _efficiency(measured, reported)
     yield _capable(measured, totals)
@@ -66,8 +68,21 @@ def _efficiency(measured: Measured, reported: Reported) -> Row:
     if spent == 0:
         return figure(name, None, None, "no op that could use Tensor Cores ran a kernel")
     low, high = 100.0 * on_tc / spent, 100.0 * (on_tc + unclear) / spent
-    why = "the class of some kernels is unknown: a range" if unclear else None
-    return figure(name, low, "name", why, (low, high))
+    return _bounded(name, low, high, _basis(measured))
+
+
+def _basis(measured: Measured) -> str:
+    totals = Totals.of(measured.kernels, None)
+    return totals.basis if totals else "reported"
+
+
+def _bounded(name: str, low: float, high: float, basis: str) -> Row:
+    """Return the lower bound with its range; where no kernel's class is known, the range alone."""
+    if high - low >= 100.0:
+        return figure(name, None, basis, "the class of no kernel is known", (low, high))
+    return figure(
+        name, low, basis, "the class of some kernels is unknown: a range" if high > low else None, (low, high)
+    )
 
 
 def capable_times(measured: Measured) -> tuple[float | None, float | None, float | None]:
@@ -115,13 +130,12 @@ def _busy(measured: Measured, reported: Reported) -> Row:
     if active.any():
         count = int(active.sum())
         why = None if count == 1 else f"mean of {count} active devices"
+        if measured.profile.metadata.window.basis == "whole capture":
+            why = "; ".join(filter(None, (why, "from the first to the last GPU activity")))
         return figure("gpu_busy_pct", float(share[active].mean()), "measured", why)
     if reported.gpu_busy_pct is not None:
         return figure("gpu_busy_pct", reported.gpu_busy_pct, "reported")
     return figure("gpu_busy_pct", None, None, "no start times of kernels" if measured.context.measured else NO_GPU_TIME)
-
-
-NO_GPU_TIME = "no GPU: its time was not measured"
 
 
 def _memory(measured: Measured, reported: Reported) -> Row:

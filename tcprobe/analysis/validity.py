@@ -24,7 +24,7 @@ def check_recorded(profile: Profile) -> None:
     Raises:
         MeasurementFailed: says what is missing and what to do.
     """
-    if _recorded(profile) or not _used(profile):
+    if has_gpu_record(profile) or not _used(profile):
         return
     said = next((n for n in profile.metadata.notes if n.level == "error" and n.remedy), None)
     why = f": {said.message}" if said else ""
@@ -32,7 +32,8 @@ def check_recorded(profile: Profile) -> None:
     raise MeasurementFailed(f"the GPU was used and no kernel was recorded{why}", remedy)
 
 
-def _recorded(profile: Profile) -> bool:
+def has_gpu_record(profile: Profile) -> bool:
+    """Return whether any source says that a kernel ran."""
     if len(profile.require("launches")):
         return True
     for table, column in (("kernels", "sum_ns"), ("ops", "sum_ns"), ("ops", "union_ns")):

@@ -1,0 +1,123 @@
+"""Bad sizes: which are listed, what is said of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tcprobe.analysis import Options, analyse
+from tcprobe.analysis.gemms import one_trace_each
+from tests.analysis import builders as b
+
+
+def bad(*records: dict[str, Any], **options: Any) -> dict[tuple[str, str], dict[str, Any]]:
+    run = b.profile(b.graph(*records), gpu_used=False, **options.pop("metadata", {}))
+    return {(r["layer"], r["dimension"]): r for r in b.rows(analyse(run, Options(**options)), "bad_sizes")}
+
+
+def test_the_generator_of_the_gan_with_bad_sizes() -> None:
+    found = bad(
+        b.dense("dense", 100, 3087, batch=4090), b.conv("conv2d", 7, 63, 63), b.conv("conv2d_1", 14, 63, 31),
+        b.conv("conv2d_2", 28, 31, 7), b.conv("conv2d_3", 28, 7, 1),
+    )  # fmt: skip
+    assert {(*key, row["size"], row["next_size"]) for key, row in found.items()} == {
+        ("dense", "inputs", 100, 104), ("dense", "units", 3087, 3088),
+        ("conv2d", "channels", 63, 64), ("conv2d", "filters", 63, 64),
+        ("conv2d_1", "channels", 63, 64), ("conv2d_1", "filters", 31, 32),
+        ("conv2d_2", "channels", 31, 32), ("conv2d_2", "filters", 7, 8),
+        ("conv2d_3", "channels", 7, 8), ("conv2d_3", "filters", 1, 8),
+    }  # fmt: skip
+    assert "4090" not in {str(row["size"]) for row in found.values()}
+    assert "3087 = 49 x 63" in found["dense", "units"]["advice"]
+    assert "3136 units" in found["dense", "units"]["advice"]
+    assert found["conv2d_1", "channels"]["advice"].startswith("follows from the layer that feeds this one")
+    assert "about 40 % of the aligned rate" in found["conv2d_1", "filters"]["advice"]
+    assert "weight gradient" in found["conv2d_3", "filters"]["advice"]
+
+
+def test_good_sizes_are_not_listed_whatever_the_batch() -> None:
+    assert bad(b.dense("a", 128, 64, batch=4090), b.conv("c", 28, 24, 64, batch=7)) == {}
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_images_are_left_alone(channels: int) -> None:
+    found = bad(b.conv("first", 28, channels, 24))
+    assert found["first", "channels"]["advice"].startswith("nothing")
+
+
+def test_tiny_heads_are_left_alone_and_come_last() -> None:
+    found = bad(b.dense("hidden", 4090, 4090), b.dense("head", 4096, 10))
+    assert found["head", "units"]["advice"].startswith("nothing")
+    assert list(found)[-1] == ("head", "units")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size", "options", "words"),
+    [
+        ("float16", 4090, {}, "63 %"),
+        ("bfloat16", 4091, {"target_gpu": "h100-sxm"}, "22 %"),
+        ("float32", 4090, {}, "61 %"),
+        ("float32", 4092, {}, "full rate in TF32"),
+        ("float32", 4090, {"metadata": {"precision": "float32"}}, "no effect"),
+        ("float32", 4090, {"target_gpu": "t4"}, "no effect"),
+        ("float16", 4090, {"target_gpu": "p100"}, "no Tensor Cores"),
+    ],
+)
+def test_cost_follows_dtype_and_gpu(dtype: str, size: int, options: dict[str, Any], words: str) -> None:
+    found = bad(b.dense("a", 64, size, dtype=dtype), **options)
+    assert words in found["a", "units"]["advice"]
+
+
+def test_passes_time_and_share() -> None:
+    forward = b.dense("a", 100, 64)
+    dgrad = {
+        **forward, "op": "grad/a/MatMul", "pass": "dgrad", "input_shapes": [[32, 64], [100, 64]],
+        "output_shape": [32, 100], "attributes": {"transpose_a": False, "transpose_b": True},
+    }  # fmt: skip
+    rows = [(b.TC, op, i, 1000 * i + 400 * op, 300) for i in range(5) for op in (0, 1)]
+    names = b.details(("model/a/MatMul", "MatMul"), ("grad/a/MatMul", "MatMul"))
+    out = analyse(b.profile(b.launches(*rows), names, b.devices({}), b.graph(forward, dgrad)), Options())
+    (row,) = b.rows(out, "bad_sizes")
+    assert (row["dimension"], row["size"], row["passes"]) == ("inputs", 100, "forward, dgrad")
+    assert (row["kernel_ns"], row["share_pct"], row["flops_pct"]) == (3000, 100.0, 100.0)
+
+
+def test_pruned_ops_do_not_count() -> None:
+    assert bad(b.dense("a", 100, 64, executes="no")) == {}
+
+
+def test_products_of_activations_stand_for_themselves() -> None:
+    scores = {
+        "op": "m/mha/MatMul", "op_type": "BatchMatMulV2", "input_shapes": [[2, 4, 16, 12], [2, 4, 16, 12]],
+        "input_dtypes": ["float16"] * 2, "output_shape": [2, 4, 16, 16], "attributes": {"adj_x": False, "adj_y": True},
+    }  # fmt: skip
+    assert [(k, r["size"]) for k, r in bad(scores).items()] == [(("m/mha/MatMul", "features"), 12)]
+
+
+def test_transposed_convolution_keeps_the_layers_own_words() -> None:
+    up = {
+        "op": "m/up/conv", "op_type": "Conv2DBackpropInput", "layer": "up", "layer_class": "Conv2DTranspose",
+        "input_shapes": [[4], [5, 5, 31, 64], [4, 7, 7, 64]], "input_dtypes": ["int32", "float16", "float16"],
+        "output_shape": [4, 14, 14, 31],
+        "attributes": {"data_format": "NHWC", "strides": [1, 2, 2, 1], "padding": "SAME"},
+    }  # fmt: skip
+    assert list(bad(up)) == [("up", "filters")]
+
+
+def test_float8_needs_multiples_of_16() -> None:
+    row = bad(b.dense("a", 64, 24, dtype="float8_e4m3fn"))["a", "units"]
+    assert (row["multiple"], row["next_size"]) == (16, 32)
+
+
+def test_repeated_traces_count_once() -> None:
+    first = {**b.dense("a", 100, 64, batch=None), "function": "__inference_step_12", "executes": "unknown"}  # type: ignore[arg-type]
+    second = {**b.dense("a", 100, 64), "function": "__inference_step_345"}
+    other = {**b.dense("z", 100, 64), "function": "__inference_other_7"}
+    assert one_trace_each(b.graph(first, second, other)) == [1, 2]
+
+
+def test_instructions_of_xla_do_not_count_beside_traced_ops() -> None:
+    hlo = {"op": "m/a/MatMul", "op_type": "dot", "function": "module(1)", "input_shapes": [[8, 8], [8, 8]]}
+    assert one_trace_each(b.graph(b.dense("a", 100, 64), hlo)) == [0]
+    assert one_trace_each(b.graph(hlo)) == [0]
