@@ -17,7 +17,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 DERIVED_IDS = range(-559038737, -559038729)
+QUIET = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_WRONLY, 0) for stream in (1, 2)]
 XPROF = """
 import sys
 from xprof.convert import raw_to_tool_data as convert
@@ -106,20 +109,21 @@ class Shift:
                 setattr(stat, field, getattr(stat, field) + copy * 100_000)
 
 
+def build(sample: Path, copies: int, raw: bool, out: Path) -> int:
+    """Run `replicate` in a process of its own: a child's peak memory starts at its parent's."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(replicate, sample, copies, raw, out).result()
+
+
 def measure(command: list[str]) -> Cost:
     """Run `command` once as a process of its own; SystemExit where it fails."""
     start = time.perf_counter()
-    child = os.posix_spawn(command[0], command, {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}, file_actions=quiet())
+    child = os.posix_spawn(command[0], command, {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}, file_actions=QUIET)
     _, status, usage = os.wait4(child, 0)
     wall = time.perf_counter() - start
     if status:
         raise SystemExit(f"{' '.join(command[:4])} failed: {os.waitstatus_to_exitcode(status)}")
     return Cost(wall, usage.ru_utime, usage.ru_maxrss * 1024)
-
-
-def quiet() -> list[tuple[int, int, str, int, int]]:
-    """Return the file actions that send standard output to /dev/null."""
-    return [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
 
 
 def best(command: list[str], runs: int) -> Cost:
@@ -172,7 +176,7 @@ def main() -> None:
         for copies in options.copies:
             for raw in (False, True):
                 file = Path(folder) / f"{copies}-{'as-written' if raw else 'as-stored'}.xplane.pb"
-                report(file, replicate(options.sample, copies, raw, file), options)
+                report(file, build(options.sample, copies, raw, file), options)
                 shutil.rmtree(file.parent / "xprof", ignore_errors=True)
                 file.unlink()
 

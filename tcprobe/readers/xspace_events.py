@@ -6,8 +6,9 @@ lock-step over a chunk; an event that is built otherwise is decoded alone, by th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,9 @@ _FOLDS: Final = tuple(
         (0x0000_0000_0FFF_FFFF, 0x0FFF_FFFF_0000_0000, 4),
     )
 )
+
+
+Silent: TypeAlias = Callable[[Ints], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +120,8 @@ def varints(file: Bytes, at: Ints) -> tuple[Ints, Ints]:
     return word.view(np.int64), length.view(np.int64)
 
 
-def decode(file: Bytes, starts: Ints, ends: Ints, wanted: Wanted) -> Events:
-    """Return the events at `starts`:`ends`.
+def decode(file: Bytes, starts: Ints, ends: Ints, wanted: Wanted, silent: Silent | None = None) -> Events:
+    """Return the events at `starts`:`ends`; of events that are `silent` by their metadata id, without stats.
 
     No position goes further than `PADDING` past the end of an event, whatever the bytes are.
 
@@ -129,7 +133,8 @@ def decode(file: Bytes, starts: Ints, ends: Ints, wanted: Wanted) -> Events:
     odd |= unread
     duration, at, unread = _optional(file, at, ends, 0x18)
     odd |= unread | (at > ends)
-    found, strange = _stats(file, np.where(odd, ends, at), ends, wanted)
+    mute = odd if silent is None else odd | silent(metadata_id)
+    found, strange = _stats(file, np.where(mute, ends, at), ends, wanted)
     odd[strange] = True
     events = Events(metadata_id, offset, duration, found)
     if odd.any():

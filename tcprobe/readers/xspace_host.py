@@ -17,6 +17,13 @@ from tcprobe.readers.xspace_wire import Line, Plane, line_head, string_map
 
 HOST_PLANES: Final = ("/host:CPU", "/host:CUPTI")
 EAGER: Final = "EagerLocalExecute"
+# events of the runtime that carry many stats and none that is wanted
+SILENT: Final = frozenset(
+    (
+        *("MemoryAllocation", "MemoryDeallocation", "ExecutorState::Process", "ExecutorPropagateOutputs"),
+        *("ThreadpoolListener::Record", "ThreadpoolListener::StartRegion", "ThreadpoolListener::StopRegion"),
+    )
+)
 Key = TypeVar("Key", bound=tuple[str, str] | tuple[str, int])
 
 CORRELATION, STEP, ROOT, STEP_NAME, GROUP, HLO_OP, PROGRAM, SHAPE = range(8)
@@ -101,7 +108,7 @@ def read_host(file: Bytes, plane: Plane, host: Host) -> None:
     for span in plane.lines:
         line = line_head(file.data, span)
         for starts, ends in event_bounds(file, line.events):
-            reader.add(line, decode(file, starts, ends, reader.wanted), host)
+            reader.add(line, decode(file, starts, ends, reader.wanted, reader.is_silent), host)
     reader.finish(host)
 
 
@@ -130,6 +137,7 @@ class _HostReader:
         self.index = Index(event_names)
         self.ops = [host_op(name) for name in self.names]
         self.is_op = np.array([*(op is not None for op in self.ops), False])
+        self.silent = np.array([*(name in SILENT for name in self.names), False])
         rows = len(self.names)
         self.calls, self.sum_ns, self.max_ns = (np.zeros(rows, np.int64) for _ in range(3))
         self.min_ns = np.full(rows, 1 << 62, np.int64)
@@ -147,6 +155,17 @@ class _HostReader:
         host.launch_ns.append(start[launches.row[valid]])
         self._count_hlo(name, duration, events.stats, host)
         self._find_marks(name, start, duration, events.stats, host)
+        self._learn(name, events.stats)
+
+    def is_silent(self, metadata_id: Ints) -> NDArray[np.bool_]:
+        """Whether the stats of events of this kind need no decoding."""
+        return self.silent[self.index.rows(metadata_id)]
+
+    def _learn(self, name: NDArray[np.int32], stats: Stats) -> None:
+        """Take ops for silent once an event of theirs has shown that it carries no launch, step or instruction."""
+        self.silent[name[self.is_op[name]]] = True
+        self.silent[name[stats.row[~np.isin(stats.column, (SHAPE, GROUP))]]] = False
+        self.silent[-1] = False
 
     def _count_ops(self, name: NDArray[np.int32], duration: Ints, shapes: Stats) -> None:
         row = np.flatnonzero(self.is_op[name])
