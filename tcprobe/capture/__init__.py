@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcprobe.capture import tensorflow
+from tcprobe.capture import dlprof, tensorflow
 from tcprobe.capture.base import Capture
 
-CAPTURES: tuple[Capture, ...] = (tensorflow,)
+CAPTURES: tuple[Capture, ...] = (tensorflow, dlprof)
