@@ -50,7 +50,7 @@ def by_words(having: str, without: str, within: str) -> re.Pattern[str]:
 
 
 # Words of kernels that may multiply matrices: where one stands, no other word proves the contrary.
-MULTIPLIES_WITHIN: Final = r"gemm(?!a) | matmul | flash | attention | convol | mul_mat | tensor_?core"
+MULTIPLIES_WITHIN: Final = r"gemm(?!a) | matmul | flash(?!infer) | attention | convol | mul_mat | tensor_?core"
 MULTIPLIES: Final = r"""
     (?:mat|matrix|mtx)_?(?:mul|vec)\w* | mm | bmm | b?addmm | spmm | sddmm | (?:[hidqbwu]|wg)?mma | conv\d*d?
     | deconv\w* | [dw]grad\w* | fprop | attn | \w{0,20}mha | mla | sdpa | linear | mlp | ffn | dot\w* | dense | einsum

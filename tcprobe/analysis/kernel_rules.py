@@ -36,9 +36,9 @@ RULES: Final[tuple[Rule, ...]] = (
         "no",
         by_name(r"""
             split_?k_?reduce\w* | reduce_?split_?k\w* | offsets_?kernel\w* | compute_gemm_pointers
-            | make_batch_pointers | splitkv\w{0,40}?combine | fwdcombine | attn_?combine | dot_do_o | convert_d[qkv]+
-            | bwd_?pre_?process | bwd_?post_?process | prepare_varlen | scalePackedTensor
-            | (?:marlin|awq|gptq)\w{0,40}?_repack | permute_cols | reshape_and_cache\w*
+            | make_batch_pointers | (?:splitkv|flash_)\w{0,40}?combine | (?:fwd|forward)_?combine | attn_?combine
+            | dot_do_o | convert_d[qkv]+ | (?:bwd|backward)_?(?:pre|post)_?process | prepare_varlen
+            | scalePackedTensor | (?:marlin|awq|gptq)\w{0,40}?_repack | permute_cols | reshape_and_cache\w*
             | deep_gemm::(?:transpose|pack|smxx_)\w* | merge_?(?:attn_?)?states? | reduce_wgrad\w*
             | epilogue::impl::globalKernel | moe_(?:align|sum|permute|unpermute|sort|topk|finalize)\w*
             | topk\w{0,40}?gating\w*
@@ -160,7 +160,9 @@ RULES: Final[tuple[Rule, ...]] = (
         "yes",
         by_name(r"""
             (?<![a-z])flash_(?:fwd|bwd)_(?:splitkv_|dq_dk_dv_|sparse_|mla_)?\w{0,40}?kernel
-            | FlashAttn(?:Fwd|Bwd)(?:Sm\d+)? | Flash_(?:fwd|bwd)_kernel_traits | (?<![a-z])flash_(?:fprop|bprop)\w*
+            | FlashAttn(?:Fwd|Bwd)(?:Sm\d+)? | FlashAttention(?:Forward|Backward)Sm\d+
+            | (?<![a-z])flash_mla_\w{0,40}?kernel | Flash_(?:fwd|bwd)_kernel_traits
+            | (?<![a-z])flash_(?:fprop|bprop)\w*
         """),
         "FlashAttention, which takes float16, bfloat16 and float8 only",
         "Dao-AILab/flash-attention, csrc",
@@ -185,10 +187,10 @@ RULES: Final[tuple[Rule, ...]] = (
         by_name(r"""
             fmha_cutlass[FB]_b?f16\w* | Attention(?:Backward)?Kernel<cutlass::(?:half_t|bfloat16_t)
             | (?<![a-z])fmha_v2_\w+ | (?<![a-z])fmha(?:Sm\d+\w?)?Kernel_\w* | (?<![a-z])fmha_(?:fprop|dgrad)_fp16\w*
-            | Sm(?:90|100)Fmha\w* | (?<![a-z])(?:Single|Batch)Prefill\w{0,40}?Kernel\w*
+            | Sm(?:90|100)Fmha\w* | qk_int8_sv_f(?:8|16)\w* | (?<![a-z])(?:Single|Batch)Prefill\w{0,40}?Kernel\w*
         """),
         "fused attention on half precision or narrower",
-        "facebookresearch/xformers; NVIDIA/TensorRT-LLM; NVIDIA/apex; flashinfer prefill.cuh",
+        "facebookresearch/xformers; NVIDIA/TensorRT-LLM; NVIDIA/apex; flashinfer prefill.cuh; SageAttention",
     ),
     Rule(
         "one-token",

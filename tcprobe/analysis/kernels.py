@@ -223,9 +223,10 @@ class _Rates:
         key = groups.device * ops + groups.op + 1
         bound = len(groups.devices) * ops
         self.spent = np.bincount(key, weights=groups.duration, minlength=bound)
-        iteration = np.nan_to_num(launches.numbers("iteration"), nan=-1.0).astype(np.int64)
-        steps = np.unique(np.stack((key, iteration)), axis=1)[0]
-        self.least = np.bincount(steps, minlength=bound)
+        step = np.nan_to_num(launches.numbers("iteration"), nan=-1.0).astype(np.int64)
+        steps, step = distinct(step - step.min(), int(np.ptp(step)) + 1)
+        ran, _ = distinct(key * len(steps) + step, bound * len(steps))
+        self.least = np.bincount(ran // len(steps), minlength=bound)
         self.op, self.key = groups.shared(groups.op), groups.shared(key)
         self.details = details
         self.flops: dict[int, int | None] = {}
