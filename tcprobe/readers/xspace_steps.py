@@ -10,7 +10,7 @@ import numpy as np
 
 from tcprobe.columns import FloatArray
 from tcprobe.readers.xspace_gpu import NONE, DeviceEvents
-from tcprobe.readers.xspace_host import Host, Mark
+from tcprobe.readers.xspace_host import Mark
 from tcprobe.readers.xspace_lines import Ints
 
 
@@ -51,9 +51,14 @@ def choose_steps(marks: Sequence[Mark]) -> Steps:
     return Steps(tuple(range(len(numbers)) if repeats else numbers), tuple(chosen), repeats)
 
 
-def launch_times(host: Host, events: DeviceEvents) -> Ints:
-    """Return the host time of the launch of each event, `NONE` where the file has none."""
-    ids, times = host.launches()
+def launch_times(launches: tuple[Ints, Ints], events: DeviceEvents) -> Ints:
+    """Return the host time of the launch of each event, `NONE` where the file has none.
+
+    Args:
+        launches: as `Host.launches` returns them.
+        events: of one GPU.
+    """
+    ids, times = launches
     if not len(ids) or not len(events):
         return np.full(len(events), NONE, np.int64)
     place = np.minimum(np.searchsorted(ids, events.correlation), len(ids) - 1)

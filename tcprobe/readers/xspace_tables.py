@@ -35,17 +35,25 @@ class Part:
     modules: dict[int, Module]
 
 
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """When things happened on one host: its steps, the start of the capture, launches by correlation id."""
+
+    steps: Steps
+    origin: int
+    launches: tuple[Ints, Ints]
+
+
 def tables(parts: Sequence[Part]) -> tuple[list[Table], dict[str, str], list[Note]]:
     """Return (tables, reason of each absent one, notes)."""
-    steps = [choose_steps(part.host.marks) for part in parts]
-    origins = [_origin(part) for part in parts]
+    clocks = [Clock(choose_steps(p.host.marks), _origin(p), p.host.launches()) for p in parts]
     builder = _Builder()
-    for part, found, origin in zip(parts, steps, origins, strict=True):
+    for part, clock in zip(parts, clocks, strict=True):
         for gpu in part.gpus:
-            builder.add(part, gpu, found, origin)
+            builder.add(part, gpu, clock)
     made = [
         _host_ops(parts),
-        Table.from_rows(contract.STEP_MARKS, _step_rows(steps, origins)),
+        Table.from_rows(contract.STEP_MARKS, _step_rows(clocks)),
         Table.from_rows(contract.GRAPH_OPS, [row for part in parts for row in graph_rows(part.modules)]),
     ]
     absent = {}
@@ -54,7 +62,7 @@ def tables(parts: Sequence[Part]) -> tuple[list[Table], dict[str, str], list[Not
     else:
         reason = "the profile has no GPU plane"
         absent = dict.fromkeys(("launches", "launch_configs", "op_details", "memory_ops", "devices"), reason)
-    return _present(made, absent), absent, list(_step_notes(steps))
+    return _present(made, absent), absent, list(_step_notes(clocks))
 
 
 def _present(made: list[Table], absent: dict[str, str]) -> list[Table]:
@@ -97,34 +105,34 @@ class _Builder:
     launches: list[Table] = field(default_factory=list)
     memory: list[Table] = field(default_factory=list)
 
-    def add(self, part: Part, gpu: Gpu, steps: Steps, origin: int) -> None:
+    def add(self, part: Part, gpu: Gpu, clock: Clock) -> None:
         """Append the rows of one GPU."""
         device = part.first_device + gpu.ordinal
         events = gpu.kernels
-        launch = launch_times(part.host, events)
+        launch = launch_times(clock.launches, events)
         ops = np.array([self.resolver.op_id(key, part.modules) for key in events.ops] or [-1], np.int64)
         codes = [self.configs.setdefault(d, len(self.configs)) for d in events.details]
         columns: dict[str, Data] = {
-            **_times(events, device, origin),
+            **_times(events, device, clock.origin),
             "kernel": _named(events, events.names),
             "op_id": ops[events.op],
             "config_id": np.array(codes or [-1], np.int64)[events.detail],
             "correlation_id": _float(np.where(events.correlation > 0, events.correlation, NONE)),
-            "launch_ns": _float(np.where(launch == NONE, NONE, launch - origin)),
-            "iteration": iterations(steps, events, launch),
+            "launch_ns": _float(np.where(launch == NONE, NONE, launch - clock.origin)),
+            "iteration": iterations(clock.steps, events, launch),
         }
         self.launches.append(Table(contract.LAUNCHES, columns))
-        self._add_memory(part, gpu.memory, steps, (device, origin))
+        self._add_memory(gpu.memory, device, clock)
 
-    def _add_memory(self, part: Part, events: DeviceEvents, steps: Steps, place: tuple[int, int]) -> None:
+    def _add_memory(self, events: DeviceEvents, device: int, clock: Clock) -> None:
         sizes = [memory_size(text) for text, _ in events.details]
         size = np.array([np.nan if s is None else s for s in sizes] or [np.nan])
-        launch = launch_times(part.host, events)
+        launch = launch_times(clock.launches, events)
         columns: dict[str, Data] = {
-            **_times(events, *place),
+            **_times(events, device, clock.origin),
             "kind": _named(events, [memory_kind(name) for name in events.names]),
             "size_bytes": size[events.detail],
-            "iteration": iterations(steps, events, launch),
+            "iteration": iterations(clock.steps, events, launch),
         }
         self.memory.append(Table(contract.MEMORY_OPS, columns))
 
@@ -221,21 +229,23 @@ def _host_row(op: str, op_type: str, times: Times) -> dict[str, Value]:
     }
 
 
-def _step_rows(steps: Sequence[Steps], origins: Sequence[int]) -> list[dict[str, Value]]:
+def _step_rows(clocks: Sequence[Clock]) -> list[dict[str, Value]]:
     """Return the marks of the first host that has some; the others run the same steps."""
-    found, origin = next(((s, o) for s, o in zip(steps, origins, strict=True) if s.marks), (Steps((), ()), 0))
+    clock = next((c for c in clocks if c.steps.marks), None)
+    if clock is None:
+        return []
     return [
         {
             "iteration": number,
             "name": mark.group_name or mark.name,
-            "start_ns": mark.start_ns - origin,
-            "end_ns": mark.end_ns - origin,
+            "start_ns": mark.start_ns - clock.origin,
+            "end_ns": mark.end_ns - clock.origin,
         }
-        for number, mark in zip(found.number, found.marks, strict=True)
+        for number, mark in zip(clock.steps.number, clock.steps.marks, strict=True)
     ]
 
 
-def _step_notes(steps: Sequence[Steps]) -> Iterator[Note]:
-    if any(found.renumbered for found in steps):
+def _step_notes(clocks: Sequence[Clock]) -> Iterator[Note]:
+    if any(clock.steps.renumbered for clock in clocks):
         message = "step numbers of the profile's marks repeat: steps are numbered from 0 in order of time"
         yield Note("step-numbers-repeat", message, level="note")

@@ -66,8 +66,8 @@ def test_the_first_launch_under_a_correlation_id_counts() -> None:
     host = Host(
         correlation=[np.array([9, 300_000_000, 4]), np.array([4])], launch_ns=[np.array([5, 6, 70]), np.array([7])]
     )
-    assert launch_times(host, events([4, 9, 5, 300_000_000, NONE])).tolist() == [7, 5, NONE, 6, NONE]
+    assert launch_times(host.launches(), events([4, 9, 5, 300_000_000, NONE])).tolist() == [7, 5, NONE, 6, NONE]
 
 
 def test_no_launches_at_all() -> None:
-    assert launch_times(Host(), events([4])).tolist() == [NONE]
+    assert launch_times(Host().launches(), events([4])).tolist() == [NONE]
