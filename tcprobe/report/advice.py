@@ -11,12 +11,15 @@ from tcprobe.report.findings import Cost, Row, by_reason, where, worst_sizes
 
 MOST: Final = 3
 SMALLEST_PCT: Final = 1.0
-MIXED: Final = "rain in mixed precision (tf.keras.mixed_precision, or --precision of tcprobe profile)"
+MIXED: Final = "mixed precision"
 REMEDIES: Final = (
     (r"float64 cannot use", "Compute in float32 or less"),
     (r"bfloat16 cannot use", "Use mixed_float16: this GPU's Tensor Cores take float16"),
-    (r"float(32)? cannot use", f"T{MIXED}"),
-    (r"TF32 off", f"Allow TF32 (unset NVIDIA_TF32_OVERRIDE, enable_tensor_float_32_execution(True)), or t{MIXED}"),
+    (r"float(32)? cannot use", f"Train in {MIXED}"),
+    (
+        r"TF32 off",
+        f"Allow TF32 (unset NVIDIA_TF32_OVERRIDE, enable_tensor_float_32_execution(True)), or train in {MIXED}",
+    ),
     (r"GPU has no Tensor Cores", "Run on a GPU with Tensor Cores (Volta or later, but no GTX 16xx)"),
     (r"multiple", "Make the sizes multiples of 8 (see Badly sized)"),
     (r"library choice", "Try 8 or more channels, NHWC layout, or XLA; then compare step times"),
@@ -25,7 +28,7 @@ REMEDIES: Final = (
 
 def steps(profile: Profile, cost: Cost | None) -> list[str]:
     """Return at most three things to do, the costliest first; nothing that stands for less than a hundredth."""
-    found = [*_blockers(cost), *_sizes(profile)] if cost else _sizes(profile)
+    found = [*_blockers(cost, _how(profile.metadata.framework)), *_sizes(profile)] if cost else _sizes(profile)
     ranked = sorted(found, key=lambda item: -item[0])
     return [text for share, text in ranked if share >= SMALLEST_PCT][:MOST]
 
@@ -35,14 +38,22 @@ def remedy(reason: str) -> str | None:
     return next((text for pattern, text in REMEDIES if re.search(pattern, reason)), None)
 
 
-def _blockers(cost: Cost) -> list[tuple[float, str]]:
+def _how(framework: str | None) -> str:
+    """Return how mixed precision is set in a framework."""
+    known = (framework or "").lower()
+    if known.startswith("tensorflow"):
+        return f"{MIXED} (tf.keras.mixed_precision, or tcprobe profile --precision)"
+    return f"{MIXED} (torch.autocast)" if known.startswith("pytorch") else f"{MIXED} (float16 or bfloat16)"
+
+
+def _blockers(cost: Cost, mixed: str) -> list[tuple[float, str]]:
     found = []
     for group in by_reason(cost):
         cure = remedy(group.reason)
         if cure and group.share_pct is not None:
             why = f"{f.visible(group.reason)}, {f.percent(group.share_pct)} of {cost.unit}"
             at = f"above all {where(group.worst)}{_line(group.worst)}"
-            found.append((group.share_pct, f"{cure}. Why: {why}; {at}."))
+            found.append((group.share_pct, f"{cure.replace(MIXED, mixed)}. Why: {why}; {at}."))
     return found
 
 

@@ -123,7 +123,7 @@ def _window(profile: Profile, window: Window) -> str:
 
 
 def _needs_target(profile: Profile) -> bool:
-    return profile.metadata.target_gpu is not None and not len(profile.require("devices"))
+    return profile.metadata.target_gpu is not None and profile.metadata.gpu_used is False
 
 
 def answer(profile: Profile) -> list[str]:
@@ -182,12 +182,16 @@ def figures(profile: Profile, first: bool) -> Section | None:
     said = headline["reason"] if headline and not _known(headline) else None
     by_reason: dict[str, list[str]] = {}
     for row in missing:
-        if said is None or row["reason"] != said:
+        if said is None or not (row["reason"] == said or (_no_gpu(row["reason"]) and _no_gpu(said))):
             by_reason.setdefault(f.visible(str(row["reason"] or "no reason given")), []).append(_label(row))
     notes = tuple(f"not measured: {', '.join(names)}: {reason}" for reason, names in by_reason.items())
     heads = (Head("figure"), Head("value", right=True), Head("rests on", rank=1), Head("remark", wraps=True))
     title = "Figures" if first else "Further figures"
     return Section(title, heads, tuple(_figure(row) for row in known), notes) if known or notes else None
+
+
+def _no_gpu(reason: Value) -> bool:
+    return str(reason).startswith("no GPU")
 
 
 def _known(row: Row) -> bool:
@@ -203,7 +207,9 @@ def _figure(row: Row) -> tuple[str, str, str, str]:
 def _value(metric: str, row: Row) -> str:
     low, high = f.figure(metric, row["low"]), f.figure(metric, row["high"])
     if low != high and f.NA not in (low, high):
-        return f.percents(row["low"], row["high"]) if metric.endswith("_pct") else f"{low} to {high}"
+        span = f.percents(row["low"], row["high"]) if metric.endswith("_pct") else f"{low} to {high}"
+        middle = f.figure(metric, row["value"])
+        return span if middle in (f.NA, low, high) else f"{middle} ({span})"
     if row["value"] is None and row["text"]:
         return f.visible(str(row["text"]))
     return "not measured" if row["value"] is None else f.figure(metric, row["value"])

@@ -26,6 +26,7 @@ def render(profile: Profile, spec: ReportSpec, out: TextIO) -> None:
     blocks += [["## " + s.title, "", *_table(s)] for s in shown.figures]
     blocks.append([_note(*warning) for warning in shown.warnings])
     blocks += [["## " + s.title, "", *_table(s)] for s in shown.why]
+    blocks.append([_note(*note) for note in shown.notes])
     blocks += [["## " + s.title, "", *_table(s)] if spec.by else _folded(s) for s in shown.tables]
     blocks.append([f"- no {escape_markdown(name)}: {escape_markdown(why)}" for name, why in shown.absent])
     out.write("\n\n".join("\n".join(block) for block in blocks if block) + "\n")

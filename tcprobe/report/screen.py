@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
 
 from tcprobe.columns import Value
 from tcprobe.profile import Profile
@@ -11,6 +14,7 @@ from tcprobe.report.base import ReportSpec
 from tcprobe.report.formatting import number, plain, visible
 from tcprobe.report.grid import Head, Section
 
+Said: TypeAlias = tuple[str, str, str | None]
 FIRST_SCREEN_ROWS = 5
 
 
@@ -23,8 +27,9 @@ class Screen:
         answer: the headline sentences.
         steps: what to do first, in sentences.
         figures: the headline figures.
-        warnings: (level, message, remedy) of each note.
+        warnings: (level, message, remedy) of each error and warning.
         why: what keeps ops off the Tensor Cores, the costliest of them, bad sizes.
+        notes: likewise of each note.
         tables: the sections below.
         absent: (table, reason) of each table that was to be shown and is not there.
     """
@@ -33,8 +38,9 @@ class Screen:
     answer: tuple[str, ...]
     steps: tuple[str, ...]
     figures: tuple[Section, ...]
-    warnings: tuple[tuple[str, str, str | None], ...]
+    warnings: tuple[Said, ...]
     why: tuple[Section, ...]
+    notes: tuple[Said, ...]
     tables: tuple[Section, ...]
     absent: tuple[tuple[str, str], ...]
 
@@ -47,8 +53,9 @@ def screen(profile: Profile, spec: ReportSpec) -> Screen:
         tuple(headline.answer(profile)),
         tuple(advice.steps(profile, findings.blocked(profile))),
         () if spec.by else tuple(s for s in (headline.figures(profile, first=True),) if s),
-        tuple((n.level, visible(n.message), n.remedy and visible(n.remedy)) for n in headline.notes(profile)),
+        _notes(profile, ("error", "warning")),
         () if spec.by else tuple(_why(profile, spec)),
+        _notes(profile, ("note",)),
         tuple([s for _, s in found if s] + ([] if spec.by else _rest(profile, spec))),
         tuple(
             (view.table, _reason(profile, view))
@@ -58,11 +65,18 @@ def screen(profile: Profile, spec: ReportSpec) -> Screen:
     )
 
 
+def _notes(profile: Profile, levels: tuple[str, ...]) -> tuple[Said, ...]:
+    chosen = [note for note in headline.notes(profile) if note.level in levels]
+    return tuple((n.level, visible(n.message), n.remedy and visible(n.remedy)) for n in chosen)
+
+
 def _views(profile: Profile, spec: ReportSpec) -> list[views.View]:
     if spec.by:
         return [views.BY[name] for name in spec.by]
-    on_gpu = len(profile.require("kernels")) > 0
-    return [*views.BY.values()] if on_gpu else [*views.BY.values(), views.HOST_OPS, views.GEMMS]
+    shown = [*views.BY.values()]
+    if np.isnan(profile.require("ops").numbers("host_ns")).all():
+        shown.append(views.HOST_OPS)
+    return shown if len(profile.require("kernels")) else [*shown, views.GEMMS]
 
 
 def _worth_saying(profile: Profile, view: views.View, spec: ReportSpec) -> bool:
@@ -116,5 +130,5 @@ def _as_given(row: dict[str, Value]) -> tuple[str, str]:
     if value is None:
         return plain(row["text"]), unit
     if unit == "ns" and float(value) >= 1e9:
-        return number(float(value) / 1e9), "s"
+        return number(float(value) / 1e9, 10), "s"
     return number(float(value), 10), unit

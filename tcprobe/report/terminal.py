@@ -8,7 +8,7 @@ from typing import TextIO
 from tcprobe.profile import Profile
 from tcprobe.report.base import ReportSpec
 from tcprobe.report.grid import Section, left_out, text_lines
-from tcprobe.report.screen import Screen, screen
+from tcprobe.report.screen import Said, Screen, screen
 
 FORMAT = "text"
 SUFFIXES: tuple[str, ...] = (".txt",)
@@ -22,8 +22,10 @@ def render(profile: Profile, spec: ReportSpec, out: TextIO) -> None:
     shown = screen(profile, spec)
     blocks = [_facts(shown, spec), _answer(shown, spec), _steps(shown, spec)]
     blocks += [_section(section, spec) for section in shown.figures]
-    blocks += [_warnings(shown, spec)]
-    blocks += [_section(section, spec) for section in (*shown.why, *shown.tables)]
+    blocks += [_said(shown.warnings, spec)]
+    blocks += [_section(section, spec) for section in shown.why]
+    blocks += [_said(shown.notes, spec)]
+    blocks += [_section(section, spec) for section in shown.tables]
     blocks += [_absent(shown, spec), _hidden(shown, spec)]
     out.write("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
 
@@ -49,13 +51,15 @@ def _steps(shown: Screen, spec: ReportSpec) -> list[str]:
 
 def _section(section: Section, spec: ReportSpec) -> list[str]:
     lines = text_lines(section, spec.width)
-    head = [_paint(section.title, BOLD, spec), _paint(lines[0], DIM, spec)] if lines else []
-    return [*head, *lines[1:], *(f"({note})" for note in section.notes)]
+    notes = [x for note in section.notes for x in _wrapped(f"({note})", spec, " ")]
+    if not lines:
+        return [_paint(section.title, BOLD, spec), *notes]
+    return [_paint(section.title, BOLD, spec), _paint(lines[0], DIM, spec), *lines[1:], *notes]
 
 
-def _warnings(shown: Screen, spec: ReportSpec) -> list[str]:
+def _said(notes: tuple[Said, ...], spec: ReportSpec) -> list[str]:
     lines = []
-    for level, message, remedy in shown.warnings:
+    for level, message, remedy in notes:
         first, *rest = _wrapped(f"{level}: {message}", spec, "  ")
         lines += [_paint(level, LEVEL_COLORS[level], spec) + first[len(level) :], *rest]
         lines += _wrapped(f"  what to do: {remedy}", spec, "  ") if remedy else []

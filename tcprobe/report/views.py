@@ -34,14 +34,14 @@ class View:
         table: the table of the contract that it shows.
         title: heading; the plural names the rows (``kernels``).
         fields: its columns in order; one that is NA in every row is not shown.
-        order: column to sort by, largest first; None keeps the order of the table.
+        order: columns to sort by, largest first, the next one where the former is equal or NA; empty keeps the order
     """
 
     by: str
     table: str
     title: str
     fields: tuple[Field, ...]
-    order: str | None = "sum_ns"
+    order: tuple[str, ...] = ("sum_ns",)
 
 
 def _name(text: str, column: str, rank: int = 0, least: int = 24) -> Field:
@@ -120,6 +120,7 @@ OPS = View(
         _sentence("kept off by", "tc_blocker"),
         _time("kernel time", "sum_ns"),
         _share("share", "share_pct"),
+        _time("GPU time", "union_ns", 6),
         _time("on TC", "tc_ns", 3),
         _time("unknown", "unknown_ns", 5),
         _time("host time", "host_ns", 4),
@@ -132,6 +133,7 @@ OPS = View(
         _number("FLOP/call", "flops", f.flops, 5),
         _name("source", "source", 3),
     ),
+    order=("sum_ns", "union_ns", "host_ns"),
 )
 LAYERS = View(
     "layer",
@@ -154,6 +156,7 @@ LAYERS = View(
         _number("FLOP/step", "flops", f.flops, 2),
         _name("source", "source", 1),
     ),
+    order=("sum_ns", "flops", "host_ns"),
 )
 ITERATIONS = View(
     "iteration",
@@ -172,7 +175,7 @@ ITERATIONS = View(
         _TC_SHARE,
         Field(Head("# TC, = not TC, ? unknown", rank=2), lambda row: f.plain(row["bar"])),
     ),
-    order=None,
+    order=(),
 )
 DEVICES = View(
     "device",
@@ -231,7 +234,7 @@ GEMMS = View(
         _name("source", "source", 2),
         _name("op", "op", 5),
     ),
-    order="flops",
+    order=("flops",),
 )
 BY = {view.by: view for view in (KERNELS, OPS, LAYERS, ITERATIONS, DEVICES)}
 
@@ -249,7 +252,7 @@ def section(profile: Profile, view: View, spec: ReportSpec) -> Section | None:
     fields = [x for x in view.fields if any(x.show(row) != f.NA for row in rows)]
     left = total - len(rows)
     notes = (f"{left:,} more; --top 0 shows all",) if left else ()
-    of = "" if not left else f"{len(rows):,} of " if view.order is None else f"top {len(rows):,} of "
+    of = "" if not left else f"{len(rows):,} of " if not view.order else f"top {len(rows):,} of "
     title = f"{view.title} ({of}{total:,})"
     return Section(title, tuple(x.head for x in fields), tuple(tuple(x.show(r) for x in fields) for r in rows), notes)
 
@@ -269,11 +272,11 @@ def _executed(table: Table) -> Table:
     return table.take(np.array([x != "no" for x in table.values("executes")], dtype=np.bool_))
 
 
-def _ordered(table: Table, order: str | None) -> Table:
-    if order is None:
+def _ordered(table: Table, order: tuple[str, ...]) -> Table:
+    if not order:
         return table
-    keys: Any = np.nan_to_num(np.asarray(table.numbers(order), dtype=np.float64), nan=-1.0)
-    return table.take(np.argsort(-keys, kind="stable"))
+    keys: list[Any] = [-np.nan_to_num(np.asarray(table.numbers(c), dtype=np.float64)) for c in reversed(order)]
+    return table.take(np.lexsort(keys))
 
 
 def _rows(profile: Profile, view: View, shown: Table, whole: Table) -> list[dict[str, Value]]:

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support import shared
 
 T4 = "samples/xplane/tf24_t4_alexnet_fp32.xplane.pb"
@@ -160,3 +162,80 @@ def test_reading_an_xspace_needs_no_heavy_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
+
+
+def headline(path: str) -> str:
+    """Return the lines of a sample's report above its figures."""
+    return shown(shared(path), "--top", "3").split("\nFigures\n")[0]
+
+
+def test_a_t4_in_float32() -> None:
+    text = shown(shared(T4))
+    assert "Tesla T4 (inferred)" in text
+    assert "Kernels that use Tensor Cores took 0.0 % of the kernel time" in text
+    assert "1. Train in mixed precision" in text
+    assert "float32 cannot use a T4's Tensor Cores" in text
+    assert "warm-up may be inside" in text
+
+
+def test_the_ops_of_a_t4_are_capable_and_blocked() -> None:
+    rows = list(csv.DictReader(io.StringIO(shown(shared(T4), "--format", "csv", "--by", "op"))))
+    capable = [row for row in rows if row["tc_capable"] == "yes"]
+    assert {row["tc_blocker"] for row in capable} == {"float32 cannot use a T4's Tensor Cores"}
+    # TensorFlow's own kernel_stats calls 52 launches (51 kernels) eligible: all but the fused convolutions' 20 and one
+    # gradient of the dense layer (volta_sgemm_32x128_nt), whose op it leaves out.
+    fused = sum(int(row["launches"]) for row in capable if row["op_type"] == "_FusedConv2D")
+    assert fused == 20
+    assert sum(int(row["launches"]) for row in capable) == 52 + fused + 1
+
+
+def test_a_p100_has_no_tensor_cores() -> None:
+    text = headline("samples/xplane/tf24_p100_alexnet_fp32.xplane.pb")
+    assert "Tensor Core use: not applicable: Tesla P100" in text
+    assert "0.0 %" not in text
+
+
+def test_of_eight_v100_two_were_active() -> None:
+    text = headline("samples/xplane/tf22_8xv100_bert_step0.xplane.pb")
+    assert "8 x Tesla V100" in text
+    assert "2 active (4, 6), 6 idle (0, 1, 2, 3, 5, 7)" in text
+
+
+@pytest.mark.parametrize("name", ["gemm", "attention"])
+def test_an_mi300_is_no_nvidia_gpu(name: str) -> None:
+    text = headline(f"samples/xplane/jax08_mi300_{name}.xplane.pb")
+    assert "not an NVIDIA GPU" in text
+    assert "a100" not in text
+
+
+@pytest.mark.parametrize("name", ["tf24_v100_alexnet_fp32", "tf25_turing_chess_fp32"])
+def test_one_step_is_reported_with_a_warning(name: str) -> None:
+    text = shown(shared(f"samples/xplane/{name}.xplane.pb"))
+    assert "warning: the profile marks one step" in text
+    assert "took 0.0 % of the kernel time" in text
+
+
+def test_dlprofs_own_efficiency_is_shown() -> None:
+    document = json.loads(shown(shared("samples/dlprof/a100x4_pytorch_1.7_summary.csv"), "--format", "json"))
+    figures = {row["metric"]: row for row in document["summary"]}
+    assert figures["tc_capable_time_pct"]["value"] == 35.4
+    assert figures["tc_capable_time_pct"]["basis"] == "reported"
+
+
+def test_a_folder_of_dlprof_reports_is_one_profile() -> None:
+    text = shown(shared("samples/dlprof/pytorch_1.8"))
+    assert "GeForce RTX 2070 SUPER" in text
+    assert "(torch.autocast)" in text
+
+
+def test_dlprofs_ops_of_tensorflow_1() -> None:
+    rows = list(csv.DictReader(io.StringIO(shown(
+        shared("samples/dlprof/v100_tf1_0.13_detailed.csv"), "--format", "csv", "--by", "op"
+    ))))  # fmt: skip
+    assert len(rows) == 387
+
+
+def test_a_folder_of_many_profiles_names_them() -> None:
+    lines = refused(shared("samples/dlprof/simple_0.16_json"))
+    assert "11" in lines[0]
+    assert "tcprobe report" in lines[1]

@@ -153,10 +153,14 @@ def _bad_sizes() -> Table:
         "bad_sizes",
         {"layer": "generator/conv2d", "layer_class": "Conv2D", "dimension": "filters", "size": 63, "next_size": 64,
          "multiple": 8, "passes": "forward, dgrad", "dtype": "float16", "kernel_ns": 3 * MS, "share_pct": 3.0,
-         "flops_pct": 4.0, "advice": "runs on Tensor Cores at about 40 % of the aligned rate", "source": "train_gan.py:57", "basis": "graph"},
+         "flops_pct": 4.0,
+         "advice": "runs on Tensor Cores at about 40 % of the aligned rate",
+         "source": "train_gan.py:57", "basis": "graph"},
         {"layer": "generator/conv2d_3", "layer_class": "Conv2D", "dimension": "filters", "size": 1, "next_size": 8,
          "multiple": 8, "passes": "forward", "dtype": "float16", "kernel_ns": 42 * MS, "share_pct": 42.0,
-         "flops_pct": 0.5, "advice": "1 output channel: cuDNN may fall back to CUDA-core kernels", "source": "train_gan.py:61", "basis": "graph"},
+         "flops_pct": 0.5,
+         "advice": "1 output channel: cuDNN may fall back to CUDA-core kernels",
+         "source": "train_gan.py:61", "basis": "graph"},
     )  # fmt: skip
 
 
