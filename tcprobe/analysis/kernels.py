@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.analysis.context import parse_capability
-from tcprobe.analysis.grouping import distinct
+from tcprobe.analysis.grouping import count_by, distinct, sum_by
 from tcprobe.analysis.kernel_precision import precision_of_dtype
 from tcprobe.analysis.kernel_verdict import Verdict, classify, refine
-from tcprobe.columns import IntArray, Names, Table, Value
+from tcprobe.columns import FloatArray, IntArray, Names, Table, Value
 from tcprobe.gemm.ops import gemms_of
 from tcprobe.gemm.record import OpRecord, flops_of, parse_shape, parse_shapes
 from tcprobe.hardware import Capability, Gpu, identify
@@ -75,7 +75,13 @@ def _tf32(profile: Profile) -> bool | None:
 
 
 class _Groups:
-    """Launches grouped by device, kernel and op label; ids of the groups run from 0."""
+    """Launches grouped by device, kernel and op label; ids of the groups run from 0.
+
+    Attributes:
+        group: of each launch.
+        op: row of `op_details` of each launch, -1 for none.
+        device: position of each launch's device among `devices`.
+    """
 
     def __init__(self, launches: Table, details: Table) -> None:
         self.duration: IntArray = launches.numbers("duration_ns")
@@ -83,26 +89,32 @@ class _Groups:
         self.labels, label_of = _labels(details)
         ops = launches.numbers("op_id")
         self.op: IntArray = np.where((ops >= 0) & (ops < len(details)), ops, -1).astype(np.int64)
-        self.devices, device = np.unique(launches.numbers("device"), return_inverse=True)
-        self.device: IntArray = device.ravel().astype(np.int64)
+        self.devices, self.device = _codes(launches.numbers("device"))
         keys = (self.device * len(self.kernels) + kernel) * len(self.labels) + label_of[self.op]
         found, self.group = distinct(keys, len(self.devices) * len(self.kernels) * len(self.labels))
         rest, self.label_id = np.divmod(found, len(self.labels))
         self.device_id, self.kernel_id = np.divmod(rest, len(self.kernels))
-        self.order = np.argsort(self.group, kind="stable")
-        self.starts = np.flatnonzero(np.r_[True, np.diff(self.group[self.order]) != 0])
+        pairs, _ = distinct(self.group * (len(details) + 1) + self.op + 1, len(found) * (len(details) + 1))
+        self._pair_group, pair_op = np.divmod(pairs, len(details) + 1)
+        self._pair_op = pair_op - 1
 
     def __len__(self) -> int:
-        return len(self.starts)
+        return len(self.kernel_id)
 
-    def reduce(self, function: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
-        """Reduce the values of each group's launches to one."""
-        reduced: NDArray[Any] = function.reduceat(values[self.order], self.starts)
-        return reduced
+    def extreme(self, function: np.ufunc) -> FloatArray:
+        """Return the shortest (np.minimum) or longest (np.maximum) launch of each group."""
+        found = np.full(len(self), np.inf if function is np.minimum else -np.inf)
+        function.at(found, self.group, self.duration.astype(np.float64))
+        return found
 
-    def shared(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the value that all launches of a group share; -1 where they differ."""
-        low, high = self.reduce(np.minimum, values), self.reduce(np.maximum, values)
+    def shared(self, of_op: NDArray[Any]) -> NDArray[Any]:
+        """Return the value that all ops of a group share; -1 where they differ.
+
+        Args:
+            of_op: value of each op; the last is that of no op.
+        """
+        values, starts = of_op[self._pair_op], np.flatnonzero(np.r_[True, np.diff(self._pair_group) != 0])
+        low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
         return np.where(low == high, low, -1)
 
     def costliest(self, values: IntArray) -> IntArray:
@@ -114,6 +126,13 @@ class _Groups:
         best = np.lexsort((value, -cost, group))
         chosen: IntArray = value[best][np.r_[True, np.diff(group[best]) != 0]] - 1
         return chosen
+
+
+def _codes(values: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the distinct values in ascending order, and the position of each row's among them."""
+    low = int(values.min())
+    found, positions = distinct(values - low, int(values.max()) - low + 1)
+    return found + low, positions
 
 
 def _merged(names: Names) -> tuple[list[str], IntArray]:
@@ -142,7 +161,7 @@ def derive_kernels(profile: Profile) -> Table:
     if not len(launches):
         return Table(KERNELS, {c.name: [] for c in KERNELS.columns})
     groups = _Groups(launches, details)
-    sums = groups.reduce(np.add, groups.duration)
+    sums = sum_by(groups.group, groups.duration, len(groups))
     kernels = [groups.kernels[k] for k in groups.kernel_id.tolist()]
     labels = [groups.labels[i] for i in groups.label_id.tolist()]
     columns: dict[str, Any] = {
@@ -150,10 +169,10 @@ def derive_kernels(profile: Profile) -> Table:
         "kernel": kernels,
         "op": [op for op, _ in labels],
         "op_type": [kind for _, kind in labels],
-        "calls": np.bincount(groups.group).astype(np.float64),
+        "calls": count_by(groups.group, len(groups)).astype(np.float64),
         "sum_ns": sums.astype(np.float64),
-        "min_ns": groups.reduce(np.minimum, groups.duration).astype(np.float64),
-        "max_ns": groups.reduce(np.maximum, groups.duration).astype(np.float64),
+        "min_ns": groups.extreme(np.minimum),
+        "max_ns": groups.extreme(np.maximum),
         **_configs(groups.costliest(launches.numbers("config_id")), profile.require("launch_configs")),
         **_verdicts(groups, kernels, [kind for _, kind in labels], launches, profile),
     }
@@ -184,7 +203,7 @@ def _verdicts(
     where = [devices.get(int(groups.devices[d]), _Device()) for d in groups.device_id.tolist()]
     found = [device.classify(kernel) for device, kernel in zip(where, kernels, strict=True)]
     dtypes = details.names("dtype")
-    dtype_of = groups.shared(np.r_[dtypes.ids, -1][groups.op]).tolist()
+    dtype_of = groups.shared(np.r_[dtypes.ids, -1]).tolist()
     dtype = [dtypes.names[i] if i >= 0 else None for i in dtype_of]
     rates = _Rates(groups, launches, details) if any(v.uses_tc == "unknown" for v in found) else None
     for i, verdict in enumerate(found):
@@ -224,10 +243,11 @@ class _Rates:
         bound = len(groups.devices) * ops
         self.spent = np.bincount(key, weights=groups.duration, minlength=bound)
         step = np.nan_to_num(launches.numbers("iteration"), nan=-1.0).astype(np.int64)
-        steps, step = distinct(step - step.min(), int(np.ptp(step)) + 1)
+        steps, step = _codes(step)
         ran, _ = distinct(key * len(steps) + step, bound * len(steps))
         self.least = np.bincount(ran // len(steps), minlength=bound)
-        self.op, self.key = groups.shared(groups.op), groups.shared(key)
+        self.op = groups.shared(np.r_[np.arange(ops - 1), -1])
+        self.key = groups.device_id * ops + self.op + 1
         self.details = details
         self.flops: dict[int, int | None] = {}
 
