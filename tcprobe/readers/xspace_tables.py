@@ -237,7 +237,7 @@ def _step_rows(clocks: Sequence[Clock]) -> list[dict[str, Value]]:
     return [
         {
             "iteration": number,
-            "name": mark.group_name or mark.name,
+            "name": mark.name if mark.step is not None else mark.group_name,
             "start_ns": mark.start_ns - clock.origin,
             "end_ns": mark.end_ns - clock.origin,
         }

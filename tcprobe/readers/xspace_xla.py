@@ -99,7 +99,7 @@ def resolve(key: OpKey, modules: dict[int, Module]) -> dict[str, Value] | None:
     """
     if key.hlo_op:
         name = key.hlo_op.rpartition("::")[2]
-        module = modules.get(key.program) if key.program is not None else None
+        module = _module_of(key, modules)
         instruction = module.by_name.get(name) if module else None
         if module and instruction:
             return op_row(module, instruction)
@@ -111,6 +111,14 @@ def resolve(key: OpKey, modules: dict[int, Module]) -> dict[str, Value] | None:
         return None
     dtype, shapes = parse_shapes(key.shape) if key.shape else (None, None)
     return _row(op=op, op_type=kind, dtype=dtype, input_shapes=shapes)
+
+
+def _module_of(key: OpKey, modules: dict[int, Module]) -> Module | None:
+    """Return the module by program id, which older writers leave out, else by name where only one has it."""
+    if key.program is not None:
+        return modules.get(key.program)
+    named = [m for m in modules.values() if key.module in (m.name, m.name.rpartition("(")[0])]
+    return named[0] if len(named) == 1 else None
 
 
 def _bare_hlo(key: OpKey, name: str, module: Module | None) -> dict[str, Value]:
