@@ -140,7 +140,8 @@ def _contents(summary: Summary | None, reports: Reports) -> Iterator[Note]:
     if DETAILED in reports and KERNEL not in reports and ITERATION not in reports:
         yield Note(
             "op-times-are-unions",
-            "the times of ops are DLProf's: unions over their kernels and copies, so they are no kernel times",
+            "the times of ops are DLProf's: unions over their kernels and copies, so they are no kernel times"
+            + _share_using(reports[DETAILED]),
             "ask DLProf for its iteration report (--reports=all)",
         )
     if DETAILED in reports and (idle := _eligible_without_time(reports[DETAILED])):
@@ -154,6 +155,18 @@ def _contents(summary: Summary | None, reports: Reports) -> Iterator[Note]:
         yield Note("device-unknown", "the iteration report names no device: all launches count as GPU 0", None, "note")
     if summary is not None and summary.partial:
         yield Note("cut-off", "the summary ends in the middle of a line, which was left out", "copy the file again")
+
+
+def _share_using(detail: Report) -> str:
+    """Say what share the ops take that DLProf marks as using Tensor Cores."""
+    time, uses = np.nan_to_num(detail.numbers("total gpu time ns")), detail.flags("uses tc") == 1
+    if not detail.has("uses tc") or time.sum() <= 0:
+        return ""
+    share = 100.0 * time[uses].sum() / time.sum()
+    return (
+        f"; those that DLProf marks as using Tensor Cores take {share:.1f} % of the ops' time, which is an upper "
+        "bound: one such kernel marks the whole op"
+    )
 
 
 def _eligible_without_time(detail: Report) -> int:

@@ -149,13 +149,16 @@ def _ops(detail: Report, reports: Reports) -> Table:
 def _devices(summary: Summary | None, reports: Reports, rows: Rows | None) -> Table | None:
     """Return the GPUs: those that the summary names, and those that ran kernels.
 
-    The summary's count and its names are two things (8 GPUs beside two names have been seen), so only the names count.
+    The summary's count and its names are two things (8 GPUs beside two names have been seen), so only the names
+    count. Without any, one nameless GPU stands for those that ran.
     """
-    names = _gpu_names(summary)
+    names, captured = _gpu_names(summary), kernels_captured(summary, reports)
     used = set() if rows is None else {int(device) for device in np.unique(rows.device)}
+    if not names and not used and captured:
+        used = {0}  # some GPU ran these kernels; which, nothing tells
     ids = sorted({*range(len(names)), *used})
     idle = idle_devices(reports) if rows is None else set(ids) - used
-    if kernels_captured(summary, reports) is False:
+    if captured is False:
         idle = set(ids)
     table: list[dict[str, Value]] = []
     for device in ids[:MOST_DEVICES]:

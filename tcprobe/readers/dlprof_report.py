@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tcprobe.columns import FloatArray, IntArray, Names
 from tcprobe.errors import WrongFormat
 
-_NUMBER: Final = re.compile(r"\d{1,20}(?:\.\d{0,30})?(?:e[+-]?\d{1,3})?", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"\d{1,20}(?:\.\d{0,30})?(?:e[+-]?\d{1,3})?", re.IGNORECASE | re.ASCII)
 _NO_NUMBER: Final = frozenset({"nan", "-nan", "inf", "-inf", "n/a", "na", "-"})  # how C++ prints 0/0, and tables a gap
 LARGEST: Final = float(2**53)  # whole numbers are exact below it; 104 days in ns
 

@@ -10,7 +10,7 @@ Shape: TypeAlias = list[int]
 Labelled: TypeAlias = dict[str, int]
 
 _SHAPE: Final = re.compile(r"<([^<>]*)>")
-_LABELLED: Final = re.compile(r"\s*([A-Z]):(\d{1,15})\s*")
+_LABELLED: Final = re.compile(r"\s*([A-Z]):([0-9]{1,15})\s*")
 # NVIDIA TensorFlow's NVTX ranges spell bfloat16 so
 _DTYPES: Final = {"bfloat32": "bfloat16", "half": "float16", "float": "float32", "double": "float64"}
 # DLProf prints convolutions channels first, filters K C R S; TensorFlow's arithmetic takes N H W C and R S C K.
@@ -58,7 +58,7 @@ def _dimensions(inner: str) -> tuple[str, Shape | None]:
     if parts and all(labelled):
         return "".join(m[1] for m in labelled if m), [int(m[2]) for m in labelled if m]
     plain = [part.strip() for part in parts]
-    if plain == ["0"] or not all(re.fullmatch(r"\d{1,15}", part) for part in plain):
+    if plain == ["0"] or not all(re.fullmatch(r"[0-9]{1,15}", part) for part in plain):
         return "", None
     return "", [int(part) for part in plain]
 

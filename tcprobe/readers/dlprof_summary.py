@@ -18,6 +18,17 @@ ALL_OPS: Final = "All Ops"
 ALL_KERNELS: Final = "All Kernels"
 GPU_TIME: Final = "GPU Time (ns)"
 TC_UTILIZATION: Final = "Tensor Core Kernel Utilization %"
+EDITED: Final = "the file is damaged or was edited; take DLProf's own output"
+_ORDER: Final = {
+    REPORT: ("Wall Clock Time (ns)", TC_UTILIZATION, "GPU Utilization %", "GPU Idle %"),
+    ITERATIONS: ("Total Iterations", "Aggregated Iterations", "Start Iteration", "Stop Iteration"),
+    ALL_OPS: (GPU_TIME, "CPU Time (ns)", "# Ops"),
+    ALL_KERNELS: (GPU_TIME, "CPU Time (ns)", "# Kernels"),
+}
+_ROWS: Final = (
+    "All ops", "Ops using TC", "Ops eligible for TC but not using", "All other ops",
+    "All kernels", "Kernels using TC", "Memory", "All other kernels",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +68,7 @@ class Summary:
         self.partial = partial
 
     def __iter__(self) -> Iterator[Figure]:
-        order = list(SECTIONS)
-        return iter(sorted(self._by_key.values(), key=lambda f: _place(order, f.section.lower())))
+        return iter(sorted(self._by_key.values(), key=_place))
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -78,8 +88,15 @@ class Summary:
         return Summary([*other._by_key.values(), *self._by_key.values()], self.partial and other.partial)
 
 
-def _place(order: list[str], section: str) -> int:
-    return order.index(section) if section in order else len(order)
+def _place(figure: Figure) -> tuple[int, int, int]:
+    """Return where DLProf's CSV prints a figure; its JSON sorts by name."""
+    sections, heads = list(SECTIONS), _ORDER.get(figure.section, ())
+    section = figure.section.lower()
+    return (
+        sections.index(section) if section in sections else len(sections),
+        heads.index(figure.name) if figure.name in heads else len(heads),
+        _ROWS.index(figure.row) if figure.row in _ROWS else len(_ROWS),
+    )
 
 
 def from_lines(path: Path, lines: list[str], ended: bool) -> Summary:
@@ -93,11 +110,15 @@ def from_lines(path: Path, lines: list[str], ended: bool) -> Summary:
     Raises:
         WrongFormat: a line belongs to no section, or is no figure.
     """
-    figures = list(_figures(path, lines))
-    summary = Summary(figures)
-    if ended or kernels_add_up(summary) or not figures:
-        return summary
-    last = max(number for number, line in enumerate(lines) if line.strip(" ,"))
+    if ended:
+        return Summary(_figures(path, lines))
+    try:
+        whole = Summary(_figures(path, lines))
+    except WrongFormat:
+        whole = Summary(())
+    if kernels_add_up(whole):
+        return whole
+    last = max((number for number, line in enumerate(lines) if line.strip(" ,")), default=0)
     return Summary(_figures(path, lines[:last]), partial=True)
 
 
@@ -112,7 +133,7 @@ def _figures(path: Path, lines: list[str]) -> Iterator[Figure]:
         elif bare:
             if not section or "," not in line:
                 found = f"line {number} of the summary is '{bare[:40]}', where 'name,value' was expected"
-                raise WrongFormat(path, found, "the file is damaged or was edited; take DLProf's own output")
+                raise WrongFormat(path, found, EDITED)
             yield from _line(path, number, section, heads, line.strip())
 
 
@@ -141,7 +162,7 @@ def from_object(path: Path, held: Mapping[str, Any]) -> Summary:
 def _section(path: Path, section: str, content: Any) -> Iterator[Figure]:
     name = SECTIONS.get(section.strip().lower(), section.strip())
     if not isinstance(content, dict):
-        raise WrongFormat(path, f"section '{section[:40]}' holds no figures", "take DLProf's own output")
+        raise WrongFormat(path, f"section '{section[:40]}' holds no figures", EDITED)
     for key, value in content.items():
         if isinstance(value, dict):
             for column, inner in value.items():
@@ -156,7 +177,7 @@ def _scalar(path: Path, name: str, value: Any) -> str:
     if value is None or value == []:
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise WrongFormat(path, f"'{name[:40]}' holds {type(value).__name__}, where one figure was expected")
+        raise WrongFormat(path, f"'{name[:40]}' holds {type(value).__name__}, where one figure was expected", EDITED)
     return _unquoted(str(value)) if isinstance(value, str) else repr(value)
 
 
@@ -170,7 +191,7 @@ def _figure(path: Path, section: str, row: str | None, name: str, text: str) -> 
         if section not in SECTIONS.values():
             return Figure(section, row, name, text, None, source)
         found = f"'{name[:40]}' under {section} is '{text[:40]}', where a number was expected"
-        raise WrongFormat(path, found, "the file is damaged or was edited; take DLProf's own output") from error
+        raise WrongFormat(path, found, EDITED) from error
     return Figure(section, row, name, text, value, source)
 
 

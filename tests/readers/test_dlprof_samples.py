@@ -94,7 +94,18 @@ def test_detail_of_tensorflow_1_says_what_it_cannot() -> None:
     assert {n.code for n in profile.metadata.notes} == {"op-times-are-unions", "eligible-without-gpu-time"}
     note = next(n for n in profile.metadata.notes if n.code == "eligible-without-gpu-time")
     assert note.message.startswith("23 op(s)")
-    assert {"launches", "kernels", "devices", "reported"} <= set(profile.absent)
+    assert {"launches", "kernels", "reported"} <= set(profile.absent)
+    assert profile.require("devices").values("name") == [None]  # some GPU ran it
+
+
+def test_detail_of_tensorflow_1_bounds_the_use_of_tensor_cores() -> None:
+    path = shared("samples/dlprof/v100_tf1_0.13_detailed.csv")
+    used, every = 0, 0
+    for line in raw(path):
+        every += int(line["Total GPU Time (ns)"])
+        used += int(line["Total GPU Time (ns)"]) * (line["Using TC"] == "yes")
+    notes = {n.code: n.message for n in dlprof_csv.read([path]).metadata.notes}
+    assert f"take {100 * used / every:.1f} % of the ops' time, which is an upper bound" in notes["op-times-are-unions"]
 
 
 def test_shapes_and_dtypes_of_tensorflow_1() -> None:
