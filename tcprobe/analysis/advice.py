@@ -43,9 +43,7 @@ def explain(dimension: str, size: int, convolution: bool, dtype: str | None, con
     if dimension == "units" and size <= TINY_HEAD:
         return f"{_NOTHING}: so small a head is bound by memory and launches, not by arithmetic"
     if dimension in ("inputs", "channels", "channels per group"):
-        return (
-            f"follows from the layer that feeds this one: change it there. {_cost(size, convolution, dtype, context)}"
-        )
+        return f"{_cost(size, convolution, dtype, context)}; it follows from what feeds this layer: change it there"
     return _cost(size, convolution, dtype, context)
 
 
@@ -82,5 +80,7 @@ def _measured(size: int, convolution: bool, family: str, context: Context) -> st
         return "runs on Tensor Cores at full rate in TF32, which asks for multiples of 4; float16 asks for 8"
     if share is None:
         return "runs on Tensor Cores more slowly; how much is not measured for this dtype"
-    said = f"runs on Tensor Cores at about {share} % of the aligned rate ({kind}, large products on {name})"
-    return f"{said}; for convolutions no public figure exists" if convolution else said
+    rate = f"about {share} % of the aligned rate ({kind}, large products on {name})"
+    if convolution:
+        return f"runs on Tensor Cores more slowly: not measured for convolutions; matrix products reach {rate}"
+    return f"runs on Tensor Cores at {rate}"

@@ -22,6 +22,7 @@ from tcprobe.gemm.ops import canonical_type, family_of
 from tcprobe.gemm.record import OpRecord, parse_dtype, parse_object, parse_shape, parse_shapes
 
 Key: TypeAlias = tuple[str, ...]
+_XLA_TYPES: Final = ("fusion", "custom-call")
 _AGREED: Final = ("layer", "layer_class", "pass", "source", "called_from")
 
 
@@ -91,6 +92,20 @@ def with_layers(graph: Table) -> Table:
     return Table(graph.spec, {**graph.columns, "layer": layers, "pass": passes})
 
 
+def with_proof(graph: Table, ran: frozenset[int], clustered: bool) -> Table:
+    """Correct which records execute by what the profile shows.
+
+    Args:
+        graph: `graph_ops`; says ``no`` of ops that the optimised graph no longer holds.
+        ran: rows that ops of the profile are; they execute, whatever the graph says.
+        clustered: XLA compiled parts of the graph, and what is inside a cluster is not seen in it: ``no`` is then
+            not known.
+    """
+    executes = graph.values("executes")
+    changed = ["yes" if row in ran else "unknown" if clustered and e == "no" else e for row, e in enumerate(executes)]
+    return graph if changed == executes else Table(graph.spec, {**graph.columns, "executes": changed})
+
+
 def _from_path(name: OpName, models: frozenset[str], known: Known, index: _Index) -> Attribution:
     """Tell the layer by the scope: the one that the graph's ops in this scope belong to, else the scope itself."""
     path = parse_path(name.op)
@@ -101,6 +116,10 @@ def _from_path(name: OpName, models: frozenset[str], known: Known, index: _Index
         own = {column: index.agreed(column, [row]) for column in ("layer", "layer_class", "source")}
         return Attribution(**own, pass_=pass_, basis="name")
     pass_ = pass_of(path, name.op_type, layer is not None)
+    if layer is not None and (model := index.model_at(scopes)) is not None:
+        layer = model
+    elif layer is not None and (model := index.model_at(scopes[:-1])) is not None:
+        layer = f"{model}/{scopes[-1]}"
     return Attribution(layer=layer, pass_=pass_, basis="name" if layer or pass_ else None)
 
 
@@ -116,12 +135,15 @@ class _Index:
     def __init__(self, graph: Table) -> None:
         self._columns = {c: graph.values(c) for c in (*_AGREED, "executes")}
         self._scopes: dict[Scopes, list[int]] = {}
+        self._models: dict[Scopes, set[str]] = {}
         self._by_key: list[dict[Key, list[int]]] = [{} for _ in range(6)]
         wanted = ("function", "op", "op_type", "executed_op", "executed_type", "attributes")
         columns: list[list[Any]] = [graph.values(c) for c in wanted]
         for row, (function, op, op_type, executed, executed_type, attributes) in enumerate(zip(*columns, strict=True)):
             if self._tells_scope(row):
-                self._scopes.setdefault(scope_of(parse_path(op), NOTHING_KNOWN), []).append(row)
+                scopes = scope_of(parse_path(op), NOTHING_KNOWN)
+                self._scopes.setdefault(scopes, []).append(row)
+                self._models.setdefault(scopes[:-1], set()).add(str(self._columns["layer"][row]).rpartition("/")[0])
             self._add(0, row, function, executed or op)
             self._add(1, row, executed, executed_type)
             self._add(2, row, plain(executed or op), canonical_type(executed_type or op_type))
@@ -156,7 +178,8 @@ class _Index:
 
     def _without_type(self, name: OpName, simple: str) -> list[int]:
         """XLA shows the op's name on an instruction of another type."""
-        if name.hlo_op is None:
+        kind = family_of(name.op_type) or ""
+        if name.hlo_op is None and not kind.startswith("hlo") and name.op_type not in _XLA_TYPES:
             return []
         return self._executing(list(dict.fromkeys(self._by_key[5].get((simple,), []))))
 
@@ -164,6 +187,11 @@ class _Index:
         """Return a row of the one layer whose forward ops stand in this scope; None where there is none, or several."""
         rows = self._scopes.get(scopes, [])
         return rows[0] if len({self._columns["layer"][row] for row in rows}) == 1 else None
+
+    def model_at(self, scopes: Scopes) -> str | None:
+        """Return the model whose layers stand in this scope, as their records name it; None where that is not sure."""
+        found = self._models.get(scopes, set()) - {""}
+        return next(iter(found)) if len(found) == 1 else None
 
     def _executing(self, rows: list[int]) -> list[int]:
         for answer in ("yes", "unknown"):

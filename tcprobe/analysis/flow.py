@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from tcprobe.analysis.attribution import with_layers
+from tcprobe.analysis.attribution import with_layers, with_proof
 from tcprobe.analysis.context import Context, context_of, with_identity
 from tcprobe.analysis.figures import Measured, Totals, not_applicable
 from tcprobe.analysis.gemms import Gemms, build_gemms
@@ -31,7 +32,8 @@ from tcprobe.analysis.verdicts import Launched, derive
 from tcprobe.columns import Table
 from tcprobe.profile import Note, Profile, Window
 
-NO_LAUNCHES = "the source records no kernels"
+XLA_RUNS: Final = frozenset({"_XlaRun", "XlaRun", "XlaLaunch"})
+NO_LAUNCHES: Final = "the source records no kernels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     profile = _timed(profile, found, kernels).with_notes(*kernels.notes)
     context = context_of(profile, options, _used(profile), has_gpu_record(profile))
     ops = build_ops(profile, kernels.launched, kernels.table, context, kernels.whole)
+    profile = _proven(profile, ops)
     gemms = build_gemms(profile, ops, context)
     profile = _without_shares(_per_layer(profile, ops, gemms, context, kernels), context)
     measured = Measured(profile, context, kernels.table, ops, gemms)
@@ -108,6 +111,15 @@ def _with_kernels(profile: Profile, window: Window, notes: tuple[Note, ...]) -> 
     message = "no kernel belongs to the steps that the profile marks: the whole capture is counted"
     remedy = "warm-up may be inside; give --iter-start and --iter-stop where the steps are known"
     return whole_capture(profile), (*notes, Note("steps-without-kernels", message, remedy))
+
+
+def _proven(profile: Profile, ops: Ops | None) -> Profile:
+    """Let the profile say which ops of the graph execute."""
+    graph = profile.table("graph_ops")
+    if graph is None or ops is None:
+        return profile
+    clustered = profile.metadata.xla is True or not XLA_RUNS.isdisjoint(ops.table.names("op_type").names)
+    return profile.with_tables(with_proof(graph, ops.ran, clustered))
 
 
 def _bounds(profile: Profile) -> tuple[int | None, int | None]:

@@ -61,6 +61,9 @@ def _step(rows: list[Row]) -> Row:
     }
 
 
+_CALLS: Final = frozenset(
+    {"EagerLocalExecute", "EagerExecute", "PartitionedCall", "StatefulPartitionedCall", "_XlaRun"}
+)
 _PASSES: Final = ("forward", "dgrad", "wgrad")
 
 
@@ -82,11 +85,17 @@ def _row(layer: str, ops: list[Row], step: Row, kernel_ns: float | None) -> Row:
         "unknown_ns": _sum(op["unknown_ns"] for op in timed) if measured else None,
         "capable_ns": capable_ns if measured else None,
         "tc_capable_time_pct": share,
-        "host_ns": _sum(known) if (known := [op["host_ns"] for op in ops if op["host_ns"] is not None]) else None,
+        "host_ns": _host(ops),
         "gemms": step.get("gemms"),
         "flops": step.get("flops"),
         "source": step.get("source") or _shared(op["source"] for op in ops),
     }
+
+
+def _host(ops: list[Row]) -> int | None:
+    """Sum host time; the call of a function spans the ops inside it and would count them twice."""
+    own = [op["host_ns"] for op in ops if op["host_ns"] is not None and str(op["op_type"]) not in _CALLS]
+    return _sum(own) if own else None
 
 
 def _sum(values: Iterable[Value]) -> int | None:

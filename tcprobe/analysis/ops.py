@@ -37,10 +37,12 @@ class Ops:
     Attributes:
         table: `ops` of the contract.
         graph_ns: row of `graph_ops` -> summed kernel time of the ops that are surely executions of it.
+        ran: rows of `graph_ops` that ops of the profile are.
     """
 
     table: Table
     graph_ns: dict[int, int]
+    ran: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True)
@@ -66,6 +68,7 @@ def build_ops(profile: Profile, launched: Launched | None, kernels: Table, conte
     found = _measured(profile, launched, kernels)
     _add_read(found, profile, whole)
     attributed = attribute([f.name for f in found.values()], graph)
+    ran = frozenset(row for a in attributed for row in a.rows)
     if launched is None and not len(kernels):
         attributed += _add_graph(found, graph, attributed)
     if not found or set(found) == {(NO_OP, None)}:
@@ -74,7 +77,7 @@ def build_ops(profile: Profile, launched: Launched | None, kernels: Table, conte
     rows = [_row(f, a, graph, context, dtypes.get(key)) for (key, f), a in zip(found.items(), attributed, strict=True)]
     spent = _by_instruction(profile, launched, graph) if launched else _by_op(rows, attributed)
     rows.sort(key=_order)
-    return Ops(Table.from_rows(OPS, rows), spent)
+    return Ops(Table.from_rows(OPS, rows), spent, ran)
 
 
 def _by_instruction(profile: Profile, launched: Launched, graph: Table) -> dict[int, int]:
@@ -224,7 +227,7 @@ def _add_graph(found: dict[Key, _Found], graph: Table, attributed: list[Attribut
     added: list[OpName] = []
     for row, record in enumerate(graph.rows()):
         key = (str(record["executed_op"] or record["op"]), _text(record["executed_type"] or record["op_type"]))
-        if row not in joined and record["executes"] != "no" and key not in found:
+        if row not in joined and record["executes"] == "yes" and key not in found:
             found[key] = _Found({"op": key[0], "op_type": key[1]}, OpName(*key), [])
             added.append(found[key].name)
     return attribute(added, graph)

@@ -79,10 +79,12 @@ class Known:
     Attributes:
         ops: path of every op that is no gradient, the op itself included.
         holders: scopes in which a matrix multiplication stands: layers of their own.
+        models: scopes around those: models and blocks, whose parts are layers.
     """
 
     ops: frozenset[Scopes]
     holders: frozenset[Scopes]
+    models: frozenset[Scopes]
 
     @classmethod
     def of(cls, ops: Iterable[tuple[str, str | None]]) -> Known:
@@ -90,11 +92,12 @@ class Known:
         forward = [(parse_path(op), op.rpartition("/")[2], op_type) for op, op_type in ops]
         forward = [entry for entry in forward if not entry[0].gradient]
         paths = frozenset((*path.scopes, last) for path, last, _ in forward)
-        base = cls(paths, frozenset())
-        return cls(paths, frozenset(scope_of(path, base) for path, _, op_type in forward if family_of(op_type)))
+        base = cls(paths, frozenset(), frozenset())
+        holders = frozenset(scope_of(path, base) for path, _, op_type in forward if family_of(op_type))
+        return cls(paths, holders, frozenset(scope[:depth] for scope in holders for depth in range(1, len(scope))))
 
 
-NOTHING_KNOWN: Final = Known(frozenset(), frozenset())
+NOTHING_KNOWN: Final = Known(frozenset(), frozenset(), frozenset())
 
 
 def scope_of(path: Path, known: Known) -> Scopes:
@@ -102,13 +105,16 @@ def scope_of(path: Path, known: Known) -> Scopes:
 
     TensorFlow keeps a gradient under its forward op's scope or path, and an op's own reads and reshapes under its
     path. A fused op has lost its path, so the name of a type counts too, and any name in capitals below a layer
-    that multiplies.
+    that multiplies. What stands deeper in a model than its layers (``batch_norm/moments``) belongs to the layer.
     """
     kept = path.scopes
     while len(kept) > 1 and (kept in known.ops or kept[-1] in _INNER or family_of(kept[-1])):
         kept = kept[:-1]
-    inner = kept not in known.holders and kept[:-1] in known.holders and kept[-1][:1].isupper()
-    return kept[:-1] if inner else kept
+    if kept in known.holders or not known.holders:
+        return kept
+    depth = next((d for d in range(len(kept) - 1, 0, -1) if kept[:d] in known.models), len(kept) - 1)
+    part = kept[: depth + 1]
+    return part[:-1] if part[:-1] in known.holders and part[-1][:1].isupper() else part
 
 
 def model_scopes(ops: Iterable[tuple[str, str | None]]) -> frozenset[str]:

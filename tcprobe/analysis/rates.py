@@ -69,7 +69,7 @@ def _throughput(measured: Measured) -> Row:
     if not named.any():
         return figure(THROUGHPUT, None, None, "the script logged none under that name")
     values, units = metrics.numbers("value")[named], metrics.names("unit").take(named).tolist()
-    quiet = steps.numbers("step")[np.array(steps.values("kind"), dtype=object) == "measured"]
+    quiet = steps.numbers("step")[np.isin(np.array(steps.values("kind"), dtype=str), ("measured", "after"))]
     inside = np.isin(metrics.numbers("step")[named], quiet) & np.isfinite(values)
     why = None if inside.any() else "of all steps, warm-up and profiled ones included"
     chosen = values[inside] if inside.any() else values[np.isfinite(values)]
@@ -90,8 +90,11 @@ def _flops_per_step(measured: Measured) -> Row:
     if len(known) < len(steps):
         why = f"{len(steps) - len(known)} of {len(steps)} matrix multiplications have unknown shapes: a lower bound"
         return figure("flops_per_step", None, "graph", why, (float(sum(known)), None))
-    guess = "some ops may not execute: an upper bound" if "unknown" in runs else None
-    return figure("flops_per_step", float(sum(known)), "graph", guess)
+    sure = sum(f or 0 for f, e in zip(measured.gemms.step_flops, runs, strict=True) if e == "yes")
+    if sure < sum(known):
+        why = "whether some ops execute is not known: a range"
+        return figure("flops_per_step", None, "graph", why, (float(sure), float(sum(known))))
+    return figure("flops_per_step", float(sum(known)), "graph")
 
 
 def _achieved(measured: Measured) -> Iterator[Row]:

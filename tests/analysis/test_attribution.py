@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tcprobe.analysis.attribution import Attribution, OpName, attribute, with_layers
-from tcprobe.analysis.paths import Known, parse_path, plain, scope_of
+from tcprobe.analysis.attribution import Attribution, OpName, attribute, with_layers, with_proof
+from tcprobe.analysis.paths import NOTHING_KNOWN, parse_path, plain, scope_of
 from tests.analysis import builders as b
 
 TF24 = [
@@ -63,7 +63,7 @@ def test_suffixes_of_scopes_are_never_stripped() -> None:
 
 def test_gradient_scope_without_forward_ops() -> None:
     path = parse_path("gradient_tape/m/conv_1/convolution/Conv2DBackpropFilter")
-    assert scope_of(path, Known(frozenset(), frozenset())) == ("m", "conv_1")
+    assert scope_of(path, NOTHING_KNOWN) == ("m", "conv_1")
 
 
 RECORDS = b.graph(
@@ -121,6 +121,23 @@ def test_instructions_of_xla_get_layer_and_pass_from_their_path() -> None:
     assert filled.values("pass") == ["forward", "other"]
     (found,) = attribute([OpName("m/fc/MatMul", "dot", "module(1)", "dot.1")], filled)
     assert (found.layer, found.rows) == ("m/fc", (0,))
+
+
+def test_parts_of_a_layer_fold_into_it_and_take_the_name_of_the_model() -> None:
+    record = {**b.dense("gen/fc", 8, 8), "op": "gen_1/fc_1/MatMul"}
+    names = [
+        OpName("gen_1/fc_1/MatMul", "MatMul"),
+        OpName("gen_1/norm_1/moments/mean", "Mean"),
+        OpName("gradient_tape/gen_1/norm_1/batchnorm/mul/Mul", "Mul"),
+        OpName("gen_1/fc_1/Reshape/shape", "Pack"),
+    ]
+    assert [a.layer for a in attribute(names, b.graph(record))] == ["gen/fc", "gen/norm_1", "gen/norm_1", "gen/fc"]
+
+
+def test_what_ran_executes_whatever_the_graph_says() -> None:
+    records = b.graph(*(b.dense(name, 8, 8, executes=e) for name, e in (("a", "no"), ("b", "no"), ("c", "yes"))))
+    assert with_proof(records, frozenset({0}), clustered=False).values("executes") == ["yes", "no", "yes"]
+    assert with_proof(records, frozenset({0}), clustered=True).values("executes") == ["yes", "unknown", "yes"]
 
 
 def test_plain() -> None:

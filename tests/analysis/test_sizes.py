@@ -31,8 +31,9 @@ def test_the_generator_of_the_gan_with_bad_sizes() -> None:
     assert "4090" not in {str(row["size"]) for row in found.values()}
     assert "3087 = 49 x 63" in found["dense", "units"]["advice"]
     assert "3136 units" in found["dense", "units"]["advice"]
-    assert found["conv2d_1", "channels"]["advice"].startswith("follows from the layer that feeds this one")
-    assert "about 40 % of the aligned rate" in found["conv2d_1", "filters"]["advice"]
+    assert found["conv2d_1", "channels"]["advice"].endswith("it follows from what feeds this layer: change it there")
+    assert "not measured for convolutions" in found["conv2d_1", "filters"]["advice"]
+    assert "at about 40 % of the aligned rate" in found["dense", "units"]["advice"]
     assert "weight gradient" in found["conv2d_3", "filters"]["advice"]
 
 
