@@ -184,7 +184,7 @@ def find_gpu(name: str) -> Gpu:
 def has_tensor_cores(
     compute_capability: Capability | None, name: str | None = None, sm_count: int | None = None
 ) -> tuple[HasTensorCores, str]:
-    """Say whether a GPU has Tensor Cores, and why.
+    """Say whether an NVIDIA GPU has Tensor Cores, and why.
 
     From compute capability 7.0 on it has, except the TU116 and TU117 chips, which report 7.5 like every
     Turing: they are told by name, or by their SM count.
@@ -247,7 +247,7 @@ def identify(
     clock_khz: float | None = None,
     name: str | None = None,
 ) -> Identification:
-    """Say which GPU has these figures.
+    """Say which NVIDIA GPU has these figures.
 
     A name that gpus.csv knows decides, unless the SM count contradicts it (a cut-down variant of the same
     name). Otherwise compute capability and SM count must be equal, and bandwidth, memory and clock within

@@ -194,3 +194,11 @@ def test_a_gpu_is_never_taken_for_another(gpu: Gpu, bandwidth: float, memory: fl
         return
     assert found.gpu in (gpu, None)
     assert found.tensor_cores == ("yes" if gpu.tensor_cores else "no")
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_gpu_or_a_usage_error(text: str) -> None:
+    try:
+        assert find_gpu(text) in load_gpus()
+    except UsageError as error:
+        assert error.hint

@@ -70,4 +70,5 @@ MOVES_OR_MAPS: Final = r"""
     | uniform | normal | histogram | one_?hot | arange | clamp | clip | compare | where | mask\w* | tril | triu | nan
     | finite | im2col | col2im | nonzero | flip | roll | sampl\w* | grid_stride | backoff | nchw\w* | nhwc\w*
     | kv_?cache | cache | flatten | expand | broadcast | select | nms | roi\w* | redzone\w* | delay | spin | sleep
+    | iota | reverse\w* | bitcast\w* | maximum | minimum | negate | logistic | power | floor | ceil | round | sign
 """

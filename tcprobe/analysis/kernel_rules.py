@@ -260,7 +260,10 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "xla-fusion",
         "no",
-        by_name(r"^(?:[a-z][a-z0-9]*_)*fusion(?:[_.]\d+)*$ | ^(?:wrapped|loop|input)_[a-z_]+(?:[_.]\d+)*$"),
+        by_name(r"""
+            ^(?:[a-z][a-z0-9]*_)*fusion(?:[_.]\d+)*$
+            | ^(?:wrapped|loop|input)_(?!dot|gemm|conv(?!ert))[a-z_]+(?:[_.]\d+)*$
+        """),
         "an XLA loop, reduction or transpose fusion; matrix products go to libraries or to Triton",
         "OpenXLA GPU compiler, fusion emitters",
     ),

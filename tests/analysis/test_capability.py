@@ -9,7 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.analysis.capability import NONE, Blocker, operand_dtypes, supported_since, tc_blocker, tc_capable
+from tcprobe.analysis.kernels import derive_kernels
 from tcprobe.hardware import Gpu, find_gpu, load_gpus
+from tcprobe.readers import xplane
+from tcprobe.readers.xspace_wire import fields, text
+from tests.support import shared
 
 CAPABLE = (
     "MatMul",
@@ -257,3 +261,22 @@ def test_there_is_always_an_answer_in_words(
     assert (found.kind == "none") == (found == NONE)
     if gpu is not None and not gpu.tensor_cores and tc_capable(op_type) != "no" and uses != "yes":
         assert found.kind == "gpu"
+
+
+@pytest.mark.parametrize(
+    ("name", "theirs", "ours"),
+    [("tf24_t4_alexnet_fp32", 51, 72), ("tf24_v100_alexnet_fp32", 49, 70), ("tf25_turing_chess_fp32", 58, 78)],
+)
+def test_what_tensorflow_calls_eligible_is_capable_and_more(name: str, theirs: int, ours: int) -> None:
+    # TensorFlow goes by the end of the op's name and misses a _FusedConv2D named Relu, and MatMul_1
+    data = shared(f"samples/xplane/{name}.kernel_stats.pb").read_bytes()
+    eligible: set[tuple[str, str]] = set()
+    for _, _, begin, end in fields(data, (0, len(data))):
+        report = {n: v if wire == 0 else text(data, (v, w)) for n, wire, v, w in fields(data, (begin, end))}
+        if report.get(11):
+            eligible.add((str(report[1]), str(report[12]).partition(":")[0]))
+    table = derive_kernels(xplane.read([shared(f"samples/xplane/{name}.xplane.pb")]))
+    rows = zip(table.values("kernel"), table.values("op"), table.values("op_type"), strict=True)
+    capable = {(kernel, op) for kernel, op, op_type in rows if tc_capable(str(op_type)) == "yes"}
+    assert (len(eligible), len(capable)) == (theirs, ours)
+    assert eligible <= capable
