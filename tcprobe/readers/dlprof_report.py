@@ -100,12 +100,20 @@ class Report:
         return WrongFormat(self.path, f"column '{name}' of the {self.kind} report: {found}", hint)
 
 
+class _Codes(dict[str, int]):
+    """Numbers texts in order of appearance."""
+
+    def __missing__(self, text: str) -> int:
+        self[text] = code = len(self)
+        return code
+
+
 class Builder:
     """Collects rows column by column; strings are stored once, so a long report costs a few bytes a cell."""
 
     def __init__(self, columns: Sequence[str]) -> None:
         self.columns = tuple(columns)
-        self._index: list[dict[str, int]] = [{} for _ in columns]
+        self._index = [_Codes() for _ in columns]
         self._parts: list[list[NDArray[np.int32]]] = [[] for _ in columns]
         self.rows = 0
 
@@ -113,8 +121,7 @@ class Builder:
         """Append rows, each with one text per column."""
         self.rows += len(rows)
         for index, parts, values in zip(self._index, self._parts, zip(*rows, strict=True), strict=False):
-            ids = (index.setdefault(value, len(index)) for value in values)
-            parts.append(np.fromiter(ids, dtype=np.int32, count=len(values)))
+            parts.append(np.fromiter(map(index.__getitem__, values), dtype=np.int32, count=len(values)))
 
     def report(self, kind: str, path: Path) -> Report:
         """Return what was collected."""

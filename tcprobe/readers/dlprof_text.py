@@ -70,14 +70,16 @@ def _read_table(path: Path) -> Report:
 def _parse_table(path: Path, strict: bool) -> Report:
     csv.field_size_limit(LONGEST_CELL)
     with path.open(encoding=_encoding(path), newline="") as file:
-        rows = (row for row in csv.reader(file, strict=strict) if any(cell.strip() for cell in row))
+        rows = (row for row in csv.reader(file, strict=strict) if any(map(str.strip, row)))
         title, header = _heading(path, rows)
         columns = [canonical(cell) for cell in header]
         layout = _layout(path, title, columns)
         builder = Builder(columns)
         at = 0
         while chunk := list(islice(rows, CHUNK)):
-            builder.add([_fitted(path, at + i, row, len(columns)) for i, row in enumerate(chunk, 1)])
+            if any(len(row) != len(columns) for row in chunk):
+                chunk = [_fitted(path, at + i, row, len(columns)) for i, row in enumerate(chunk, 1)]
+            builder.add(chunk)
             at += len(chunk)
     return builder.report(layout.kind, path)
 
