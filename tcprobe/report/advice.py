@@ -58,19 +58,19 @@ def _blockers(cost: Cost, mixed: str) -> list[tuple[float, str]]:
 
 
 def _sizes(profile: Profile) -> list[tuple[float, str]]:
-    """Return the sizes worth changing; advice that starts with nothing, no effect or follows says to leave them."""
+    """Return the sizes worth changing: not those that cost nothing, nor those that another layer's size decides."""
     found = []
     for row in worst_sizes(profile, None):
         measured = row["share_pct"] is not None
         share, unit = (row["share_pct"], "kernel time") if measured else (row["flops_pct"], "GEMM FLOPs")
         advice = str(row["advice"] or "")
-        if share is None or advice.startswith(("nothing", "no effect", "follows")):
+        if share is None or advice.startswith(("nothing", "no effect")) or "follows from" in advice:
             continue
         change = (
             f"Change {f.plain(row['dimension'])} of {f.plain(row['layer'])} from {row['size']} to {row['next_size']}"
         )
-        why = f"{f.percent(share)} of the {unit}{f'; {f.visible(advice)}' if advice else ''}"
-        found.append((float(share), f"{change}{_line(row)}. Why: {why}."))
+        effect = f"; {f.visible(advice.split('; ')[0])}" if advice else ""
+        found.append((float(share), f"{change}{_line(row)}. Why: {f.percent(share)} of the {unit}{effect}."))
     return found
 
 

@@ -126,7 +126,7 @@ def causes(cost: Cost, top: int | None) -> Section:
         Head("share", right=True),
         Head("ops", right=True),
         Head("costliest", least=28),
-        Head("source", rank=1, least=24),
+        Head("source", rank=1, least=20, path=True),
     )
     title = "Why not more" if cost.measured else "What would keep ops off the Tensor Cores"
     return Section(title, heads, rows, _more(len(groups) - len(rows)))
@@ -169,7 +169,7 @@ def first(cost: Cost, top: int | None) -> Section:
         Head("kernel time" if cost.measured else "FLOP/step", right=True),
         Head("share", right=True),
         Head("reason", wraps=True),
-        Head("source", rank=1, least=24),
+        Head("source", rank=1, least=20, path=True),
     )
     return Section(
         "Costliest ops off the Tensor Cores" if cost.measured else "Largest of these ops",
@@ -185,8 +185,16 @@ def bad_sizes(profile: Profile, top: int | None) -> Section | None:
     if not rows:
         return None
     total = len(profile.require("bad_sizes"))
-    heads, cells = _bad_size_cells(rows)
-    return Section(f"Badly sized ({total:,})", heads, cells, _more(total - len(rows)))
+    marks = _marks(rows)
+    heads, cells = _bad_size_cells(rows, marks)
+    legend = tuple(f"{mark}: {text}" for text, mark in marks.items())
+    return Section(f"Badly sized ({total:,})", heads, cells, (*_more(total - len(rows)), *legend))
+
+
+def _marks(rows: list[dict[str, Value]]) -> dict[str, str]:
+    """Return advice -> mark; many sizes share one advice, which is said once below the table."""
+    distinct = dict.fromkeys(f.visible(str(row["advice"])) for row in rows if row["advice"])
+    return {advice: f"[{number}]" for number, advice in enumerate(distinct, 1)}
 
 
 def worst_sizes(profile: Profile, top: int | None) -> list[dict[str, Value]]:
@@ -196,22 +204,24 @@ def worst_sizes(profile: Profile, top: int | None) -> list[dict[str, Value]]:
     return list(table.take(np.lexsort((-flops, -time))[:top]).rows())
 
 
-def _bad_size_cells(rows: list[dict[str, Value]]) -> tuple[tuple[Head, ...], tuple[tuple[str, ...], ...]]:
+def _bad_size_cells(
+    rows: list[dict[str, Value]], marks: dict[str, str]
+) -> tuple[tuple[Head, ...], tuple[tuple[str, ...], ...]]:
     columns: tuple[tuple[Head, Callable[[Row], str]], ...] = (
         (Head("layer", least=24), lambda r: f.plain(r["layer"])),
         (Head("dimension"), lambda r: f.plain(r["dimension"])),
         (Head("size", right=True), lambda r: f"{r['size']} -> {r['next_size']}"),
         (Head("kernel time", right=True), lambda r: f.duration(r["kernel_ns"])),
         (Head("share", right=True), lambda r: f.percent(r["share_pct"])),
-        (Head("of GEMM FLOPs", right=True, rank=3), lambda r: f.percent(r["flops_pct"])),
+        (Head("of GEMM FLOPs", right=True, rank=1), lambda r: f.percent(r["flops_pct"])),
         (Head("passes", rank=4), lambda r: f.plain(r["passes"])),
         (Head("dtype", rank=5), lambda r: f.plain(r["dtype"])),
-        (Head("source", rank=1, least=24), lambda r: f.plain(r["source"])),
-        (Head("advice", wraps=True), lambda r: f.plain(r["advice"])),
+        (Head("advice"), lambda r: marks.get(f.visible(str(r["advice"])), f.NA)),
+        (Head("source", least=20, path=True), lambda r: f.plain(r["source"])),
     )
     used = [(head, show) for head, show in columns if any(show(r) != f.NA for r in rows)]
     return tuple(h for h, _ in used), tuple(tuple(show(r) for _, show in used) for r in rows)
 
 
 def _more(left: int) -> tuple[str, ...]:
-    return (f"{left:,} more; --top 0 shows all",) if left > 0 else ()
+    return (f"({left:,} more; --top 0 shows all)",) if left > 0 else ()

@@ -109,6 +109,8 @@ def figure(metric: str, value: Value) -> str:
         return NA
     if unit in UNITS:
         return UNITS[unit](value)
+    if metric.startswith("flops_per"):
+        return flops(value)
     return count(value) if float(value).is_integer() else number(float(value), 4)
 
 

@@ -23,6 +23,7 @@ class Head:
         least: characters that are enough of a name, which a narrow terminal may show shortened in its middle;
             0 for what is never shortened, as numbers.
         wraps: a sentence, which a narrow terminal shows on several lines.
+        path: file:line, which is shortened at its start.
     """
 
     text: str
@@ -30,6 +31,7 @@ class Head:
     rank: int = 0
     least: int = 0
     wraps: bool = False
+    path: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,9 @@ def _shortened(section: Section, width: int) -> Section:
 def _cut(cell: str, head: Head, limit: int) -> str:
     if len(cell) <= limit:
         return cell
-    return "\n".join(textwrap.wrap(cell, limit)) if head.wraps else shorten(cell, limit)
+    if head.wraps:
+        return "\n".join(textwrap.wrap(cell, limit))
+    return f"..{cell[2 - limit :]}" if head.path else shorten(cell, limit)
 
 
 def _shared(wanted: list[tuple[int, int]], room: int) -> list[int]:

@@ -37,7 +37,7 @@ BASIS_WORDS = {
     "counter": "hardware counters",
     "name": "kernel names",
     "shape": "shapes and rates",
-    "reported": "the profiler's own report",
+    "reported": "reported",
     "predicted": "a prediction",
     "measured": "measurement",
     "graph": "the graph",
@@ -141,7 +141,7 @@ def answer(profile: Profile) -> list[str]:
 
 
 def _grounds(profile: Profile, row: Row) -> str:
-    basis = BASIS_WORDS.get(str(row["basis"]))
+    basis = "the profiler's own report" if row["basis"] == "reported" else BASIS_WORDS.get(str(row["basis"]))
     coverage = summary_row(profile, "coverage_pct")
     share = coverage["value"] if coverage else None
     known = "" if share is None else f"{f.percent(share)} of it is of known class"
@@ -184,7 +184,7 @@ def figures(profile: Profile, first: bool) -> Section | None:
     for row in missing:
         if said is None or not (row["reason"] == said or (_no_gpu(row["reason"]) and _no_gpu(said))):
             by_reason.setdefault(f.visible(str(row["reason"] or "no reason given")), []).append(_label(row))
-    notes = tuple(f"not measured: {', '.join(names)}: {reason}" for reason, names in by_reason.items())
+    notes = tuple(f"(not measured: {', '.join(names)}: {reason})" for reason, names in by_reason.items())
     heads = (Head("figure"), Head("value", right=True), Head("rests on", rank=1), Head("remark", wraps=True))
     title = "Figures" if first else "Further figures"
     return Section(title, heads, tuple(_figure(row) for row in known), notes) if known or notes else None

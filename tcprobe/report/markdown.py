@@ -33,7 +33,7 @@ def render(profile: Profile, spec: ReportSpec, out: TextIO) -> None:
 
 
 def _table(section: Section) -> list[str]:
-    return [*markdown_lines(section), *(line for note in section.notes for line in ("", f"({note})"))]
+    return [*markdown_lines(section), *(line for note in section.notes for line in ("", escape_markdown(note)))]
 
 
 def _folded(section: Section) -> list[str]:

@@ -80,7 +80,8 @@ def _views(profile: Profile, spec: ReportSpec) -> list[views.View]:
 
 
 def _worth_saying(profile: Profile, view: views.View, spec: ReportSpec) -> bool:
-    return bool(spec.by) or view.table in profile.absent
+    without_gpu = profile.metadata.gpu_used is False and view.table in ("kernels", "devices")
+    return bool(spec.by) or (view.table in profile.absent and not without_gpu)
 
 
 def _reason(profile: Profile, view: views.View) -> str:
@@ -120,7 +121,7 @@ def _reported(profile: Profile, spec: ReportSpec) -> Section | None:
     shown = rows[: spec.top]
     cells = tuple((plain(r["metric"]), *_as_given(r), plain(r["source"])) for r in shown)
     left = len(rows) - len(shown)
-    notes = (f"{left:,} more; --top 0 shows all",) if left else ()
+    notes = (f"({left:,} more; --top 0 shows all)",) if left else ()
     return Section("As the profiler itself reported", heads, cells, notes) if cells else None
 
 

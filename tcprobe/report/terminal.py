@@ -51,7 +51,7 @@ def _steps(shown: Screen, spec: ReportSpec) -> list[str]:
 
 def _section(section: Section, spec: ReportSpec) -> list[str]:
     lines = text_lines(section, spec.width)
-    notes = [x for note in section.notes for x in _wrapped(f"({note})", spec, " ")]
+    notes = [x for note in section.notes for x in _wrapped(note, spec, "   ")]
     if not lines:
         return [_paint(section.title, BOLD, spec), *notes]
     return [_paint(section.title, BOLD, spec), _paint(lines[0], DIM, spec), *lines[1:], *notes]

@@ -48,6 +48,10 @@ def _name(text: str, column: str, rank: int = 0, least: int = 24) -> Field:
     return Field(Head(text, rank=rank, least=least), lambda row: f.plain(row[column]))
 
 
+def _source(rank: int) -> Field:
+    return Field(Head("source", rank=rank, least=20, path=True), lambda row: f.plain(row["source"]))
+
+
 def _sentence(text: str, column: str, rank: int = 0) -> Field:
     return Field(Head(text, rank=rank, wraps=True), lambda row: f.plain(row[column]))
 
@@ -131,7 +135,7 @@ OPS = View(
         _word("dtype", "dtype", 4),
         Field(Head("shapes", rank=7, least=30), lambda row: f.shapes(row["shapes"])),
         _number("FLOP/call", "flops", f.flops, 5),
-        _name("source", "source", 3),
+        _source(3),
     ),
     order=("sum_ns", "union_ns", "host_ns"),
 )
@@ -154,7 +158,7 @@ LAYERS = View(
         _count("kernels", "launches", 6),
         _count("GEMM ops", "gemms", 5),
         _number("FLOP/step", "flops", f.flops, 2),
-        _name("source", "source", 1),
+        _source(1),
     ),
     order=("sum_ns", "flops", "host_ns"),
 )
@@ -231,7 +235,7 @@ GEMMS = View(
         _number("FLOP", "flops", f.flops, 1),
         _sentence("kept off by", "tc_blocker", 1),
         _time("kernel time", "kernel_ns", 2),
-        _name("source", "source", 2),
+        _source(2),
         _name("op", "op", 5),
     ),
     order=("flops",),
@@ -251,7 +255,7 @@ def section(profile: Profile, view: View, spec: ReportSpec) -> Section | None:
     rows = _rows(profile, view, table.take(np.arange(start, stop)), table)
     fields = [x for x in view.fields if any(x.show(row) != f.NA for row in rows)]
     left = total - len(rows)
-    notes = (f"{left:,} more; --top 0 shows all",) if left else ()
+    notes = (f"({left:,} more; --top 0 shows all)",) if left else ()
     of = "" if not left else f"{len(rows):,} of " if not view.order else f"top {len(rows):,} of "
     title = f"{view.title} ({of}{total:,})"
     return Section(title, tuple(x.head for x in fields), tuple(tuple(x.show(r) for x in fields) for r in rows), notes)

@@ -26,7 +26,8 @@ def test_without_a_gpu_flops_are_weighed() -> None:
 
 
 @pytest.mark.parametrize(
-    "advice_given", ["nothing: an image's", "no effect: no Tensor Cores", "follows from the layer"]
+    "advice_given",
+    ["nothing: an image's", "no effect: no Tensor Cores", "slower; it follows from what feeds this layer"],
 )
 def test_a_size_to_be_left_alone_is_no_advice(advice_given: str) -> None:
     row = {"layer": "l", "dimension": "units", "size": 10, "next_size": 16, "multiple": 8, "basis": "graph",

@@ -37,7 +37,7 @@ def test_blockers_are_summed_and_stand_by_cost() -> None:
         ("dtype: float32", "30.0 ms", "15.0 %", "2", "c", "-"),
     )
     assert [row[0] for row in findings.first(cost, 2).cells] == ["b", "c"]
-    assert findings.first(cost, 2).notes == ("1 more; --top 0 shows all",)
+    assert findings.first(cost, 2).notes == ("(1 more; --top 0 shows all)",)
 
 
 def test_time_of_unknown_class_is_no_cost() -> None:
@@ -73,9 +73,18 @@ def test_bad_sizes_show_the_next_size_and_stand_by_cost() -> None:
     section = findings.bad_sizes(gpu_profile(), 1)
     assert section is not None
     row = dict(zip((h.text for h in section.heads), section.cells[0], strict=True))
-    assert (row["layer"], row["size"], row["advice"]) == (
-        "generator/conv2d_3",
-        "1 -> 8",
-        "1 output channel: cuDNN may fall back to CUDA-core kernels",
+    assert (row["layer"], row["size"], row["advice"]) == ("generator/conv2d_3", "1 -> 8", "[1]")
+    assert section.notes == (
+        "(1 more; --top 0 shows all)",
+        "[1]: 1 output channel: cuDNN may fall back to CUDA-core kernels",
     )
-    assert section.notes == ("1 more; --top 0 shows all",)
+
+
+def test_an_advice_that_many_sizes_share_is_said_once() -> None:
+    row = {"layer": "l", "dimension": "units", "size": 10, "next_size": 16, "multiple": 8, "basis": "graph"}
+    rows = [{**row, "advice": advice} for advice in ("pad it", "leave it", "pad it", None)]
+    section = findings.bad_sizes(gpu_profile().with_tables(table("bad_sizes", *rows)), None)
+    assert section is not None
+    marks = [cells[[h.text for h in section.heads].index("advice")] for cells in section.cells]
+    assert marks == ["[1]", "[2]", "[1]", "-"]
+    assert section.notes == ("[1]: pad it", "[2]: leave it")

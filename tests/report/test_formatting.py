@@ -59,7 +59,8 @@ def test_a_range_shows_both_ends_where_they_differ(low: float | None, high: floa
     ("metric", "value", "text"),
     [
         ("gpu_busy_pct", 90.909, "90.9 %"), ("step_time_ns", 1.01e8, "101 ms"), ("memory_bytes", 2**30, "1.00 GiB"),
-        ("kernels", 1234567.0, "1,234,567"), ("loss", 0.123456, "0.1235"), ("gpu_busy_pct", None, "-"),
+        ("kernels", 1234567.0, "1,234,567"), ("flops_per_step", 26_344_681_920.0, "26.3 GFLOP"),
+        ("loss", 0.123456, "0.1235"), ("gpu_busy_pct", None, "-"),
     ],
 )  # fmt: skip
 def test_a_figure_takes_its_unit_from_its_name(metric: str, value: float | None, text: str) -> None:

@@ -40,6 +40,13 @@ def test_a_sentence_wraps_below_itself_and_loses_no_word() -> None:
     assert all(not line[:start].strip() for line in lines[2:])
 
 
+def test_a_source_line_keeps_its_end() -> None:
+    section = Section(
+        "t", (Head("source", least=20, path=True), Head("n")), (("/home/u/project/train_gan.py:163", "1"),)
+    )
+    assert text_lines(section, 23)[1] == "..t/train_gan.py:163  1"
+
+
 def test_no_rows_no_lines() -> None:
     assert text_lines(Section("Empty", (Head("a"),)), 80) == []
     assert markdown_lines(Section("Empty", (Head("a"),))) == []

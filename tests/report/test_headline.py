@@ -80,7 +80,7 @@ def test_figures_say_what_they_rest_on_and_why_they_are_missing() -> None:
     rows = {row[0]: row[1:] for row in section.cells}
     assert rows["step time"] == ("55.0 ms", "measurement", "steps inside the profiled window")
     assert rest.cells == (("gpu", "NVIDIA A100-SXM4-40GB", "", ""),)
-    assert rest.notes == ("not measured: TC pipe active: needs hardware counters",)
+    assert rest.notes == ("(not measured: TC pipe active: needs hardware counters)",)
 
 
 def test_the_reason_of_the_headline_is_given_once() -> None:
@@ -92,7 +92,7 @@ def test_the_reason_of_the_headline_is_given_once() -> None:
     )
     section = headline.figures(gpu_profile().with_tables(table("summary", *rows)), first=True)
     assert section is not None
-    assert section.notes == ("not measured: share of the GPU's peak: x",)
+    assert section.notes == ("(not measured: share of the GPU's peak: x)",)
     assert section.cells == ()
 
 

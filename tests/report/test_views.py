@@ -76,7 +76,7 @@ def test_what_is_left_out_is_counted() -> None:
     section = views.section(gpu_profile(), views.KERNELS, ReportSpec(top=1))
     assert section is not None
     assert section.title == "Kernels (top 1 of 4)"
-    assert section.notes == ("3 more; --top 0 shows all",)
+    assert section.notes == ("(3 more; --top 0 shows all)",)
 
 
 @pytest.mark.parametrize("by", views.BY)
