@@ -12,6 +12,7 @@ import weakref
 from threading import get_ident
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+from .backlog import RETRACTED, Backlog
 from .config import Config
 from .gaps import Gaps
 from .ranges import Ranges
@@ -46,6 +47,7 @@ class Calls:
         current: the one that runs, None outside.
         tape: the outermost eager tape that is active.
         failed: the latest training call raised, so that its step is not whole.
+        quick: calls are only noted, for the journal's thread; set once the window is over.
         callees: all that have been seen, by key.
     """
 
@@ -54,6 +56,8 @@ class Calls:
         self.current: Optional[Callee] = None
         self.tape: Any = None
         self.callees: List[Callee] = []
+        self.quick = False
+        self.backlog = Backlog(stepper)
         self.recorder: Any = NoRecorder()
         self.weights = Weights(gaps)
         self.enabled = True
@@ -69,6 +73,8 @@ class Calls:
         self._owner: Optional[int] = None
         self._tape_start: Tuple[Optional[Callee], int] = (None, 0)
         self._sample: Any = None
+        # Keras before 2.11 enters the tape of a step again to scale the loss.
+        self._latest: Callable[[], Any] = lambda: None
 
     def on_tensorflow(self, tf: Any) -> None:
         """Hook calls and tapes."""
@@ -97,6 +103,7 @@ class Calls:
     def _hook_functions(self, tf: Any) -> None:
         kind = type(tf.function(lambda: None))
         original, eager, functions = kind.__call__, tf.executing_eagerly, self._functions
+        note, clock = self.backlog.note, self._clock
 
         @functools.wraps(original)
         def call(function: Any, *args: Any, **kwds: Any) -> Any:
@@ -108,7 +115,10 @@ class Calls:
             if get_ident() != self._owner or self.tape is not None:
                 return original(function, *args, **kwds)
             self.inside, self.current, self.recorder.current = True, callee, callee.key
-            self._begin(callee)
+            if self.quick:
+                note((callee.key, callee.weight, clock()))
+            else:
+                self._begin(callee)
             try:
                 return original(function, *args, **kwds)
             except BaseException as error:
@@ -174,13 +184,20 @@ class Calls:
         if get_ident() == self._owner:
             callee.weight = self.weights.of(callee.key)
             callee.calls += 1
+            self._count(callee, start)
+
+    def _count(self, callee: Callee, start: Optional[int] = None) -> None:
+        if self.quick:
+            self.backlog.note((callee.key, callee.weight, self._clock() if start is None else start))
+        else:
+            self.backlog.drain()
             self._stepper.call(callee.key, callee.weight, start)
 
     def _begin(self, callee: Callee) -> None:
         self.failed = False
         try:
             callee.calls += 1
-            self._stepper.call(callee.key, callee.weight)
+            self._count(callee)
             if self._ranges.active:
                 self._ranges.begin_phase(callee.name.rpartition(".")[2])
         except Exception as error:
@@ -190,7 +207,9 @@ class Calls:
     def _failed(self, error: BaseException) -> None:
         self.failed = True
         if type(error).__name__ in END_OF_DATA:
-            self._gaps.run("steps", self._stepper.retract)
+            self.backlog.note((RETRACTED, 0, 0))
+            if not self.quick:
+                self._gaps.run("steps", self.backlog.drain)
 
     def _end_phase(self) -> None:
         self._gaps.run("ranges", self._ranges.end_phase)
@@ -203,7 +222,7 @@ class Calls:
 
         @functools.wraps(enter)
         def entered(tape: Any) -> Any:
-            if self.tape is None and not self.inside and eager():
+            if self.tape is None and not self.inside and eager() and self._latest() is not tape:
                 self._gaps.run("eager tapes", lambda: self._tape_entered(tape))
             return enter(tape)
 
@@ -233,13 +252,13 @@ class Calls:
         callee = self._tapes.get(place)
         if callee is None:
             callee = self._tapes[place] = self._new("tape at %s:%d" % place, eager=True)
-        self.tape = tape
+        self.tape, self._latest = tape, weakref.ref(tape)
         if not callee.training:
             self._tape_start = (callee, self._clock())
         elif get_ident() == self._owner:
             self._take_sample(callee)
             callee.calls += 1
-            self._stepper.call(callee.key)
+            self._count(callee)
         self._ranges.begin_phase("forward")
 
     def _gradient_taken(self) -> None:

@@ -5,6 +5,7 @@ A daemon thread flushes twice a second, so that a killed process loses less than
 
 from __future__ import annotations
 
+import bisect
 import csv
 import io
 import json
@@ -74,6 +75,11 @@ class Journal:
         with self._lock:
             del self.numbers[rows:], self.starts[rows:]
             self._rewrite = True
+
+    def step_at(self, time_ns: int) -> int:
+        """Return the number of the step that was running at `time_ns`; 0 before the first."""
+        row = bisect.bisect_right(self.starts, time_ns) - 1
+        return self.numbers[row] if row >= 0 else 0
 
     def metric(self, step: int, name: str, value: float, unit: str) -> None:
         """Add a figure that the script logged."""

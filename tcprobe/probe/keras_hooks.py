@@ -19,6 +19,7 @@ class KerasHooks:
         self._calls = calls
         self._gaps = gaps
         self._seen: List[Any] = []
+        self._applies = False  # one optimizer's apply calls another: apply_gradients, apply, the inner one
 
     def install(self, keras: Any) -> None:
         """Hook one Keras; a second call with the same does nothing."""
@@ -58,13 +59,17 @@ class KerasHooks:
         @functools.wraps(apply)
         def applying(optimizer: Any, *args: Any, **kwds: Any) -> Any:
             current = calls.current
-            if current is not None:
-                calls.trains()
-                gaps.run("steps per call", lambda: calls.weights.applied(current.key, optimizer))
+            if self._applies or (current is None and calls.inside):
                 return apply(optimizer, *args, **kwds)
-            if calls.inside:
+            if current is None:
+                return calls.eager_apply(apply, optimizer, args, kwds)
+            calls.trains()
+            gaps.run("steps per call", lambda: calls.weights.applied(current.key, optimizer))
+            self._applies = True
+            try:
                 return apply(optimizer, *args, **kwds)
-            return calls.eager_apply(apply, optimizer, args, kwds)
+            finally:
+                self._applies = False
 
         return applying
 

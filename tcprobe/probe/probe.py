@@ -42,7 +42,7 @@ class Probe:
         self.calls = Calls(config, self.stepper, self.ranges, self.clock, self.gaps)
         self.keras = KerasHooks(config, self.calls, self.gaps)
         self.marker = Marker(self.stepper, self.ranges, self.gaps)
-        self.tee = Tee(self._patterns(), lambda: self.stepper.count - 1, self.journal.metric, self.gaps)
+        self.tee = Tee(self._patterns(), self.clock, self.journal.step_at, self.journal.metric, self.gaps)
         self.recorder: Any = NoRecorder()
         self._pid = os.getpid()
         self._began = time.perf_counter_ns()
@@ -61,7 +61,7 @@ class Probe:
         self.gaps.run("graph record", self._make_recorder)
         self.journal.kind = self.window.kind
         self.journal.summary = self.summary
-        self.journal.before_flush = self.tee.drain
+        self.journal.before_flush = self._catch_up
         self.profiler.preempted = self._preempted
         hooks = {
             "tensorflow": self._on_tensorflow,
@@ -70,6 +70,7 @@ class Probe:
             "logging": self.tee.listen_to_files,
             "traceback": tracebacks.clean_printed,
         }
+        self._set_pace()
         self.gaps.run("imports", AfterImport(hooks, self.gaps).install)
         self.gaps.run("tcprobe.step", self.marker.install)
         self.gaps.run("fork", lambda: os.register_at_fork(after_in_child=self._in_child))
@@ -84,6 +85,7 @@ class Probe:
             return
         self._finished = True
         self.gaps.run("eager sample", self.calls.end_sample)
+        self.gaps.run("steps", self.calls.backlog.drain)
         self.gaps.run("profiler stop", self._finish_window)
         self.calls.disable()
         self.gaps.run("graph record", self.recorder.write)
@@ -136,6 +138,11 @@ class Probe:
         for action in actions:
             self.gaps.run("profiler window", {OPEN: self._open, CLOSE: self._close, DISCARD: self._discard}[action])
         self._paused += time.perf_counter_ns() - began
+        self._set_pace()
+
+    def _set_pace(self) -> None:
+        """Only note the calls from now on where nothing more is decided as they come."""
+        self.calls.quick = self.window.is_over() and not self.ranges.active
 
     def begun(self, number: int) -> None:
         """Mark the step that has begun."""
@@ -149,10 +156,15 @@ class Probe:
     def revised(self, row: int) -> None:
         """Take the window again where the steps in it were none."""
         self.window.revised(row)
+        self._set_pace()
 
     def retracted(self, _: int) -> None:
         """Forget the step that began last."""
         self.gaps.run("ranges", self.ranges.end_step)
+
+    def _catch_up(self) -> None:
+        self.calls.backlog.drain()
+        self.tee.drain()
 
     # --- the window --------------------------------------------------------------------------------------
 

@@ -22,7 +22,8 @@ HISTORY = 3 * MAX_PERIOD
 PATIENCE = 4 * MAX_PERIOD
 # A pattern that leaves out a key lately seen must run at least this long before it is believed.
 STUBBORN = 16
-# Patterns in a row, each gone after less than four periods, that show that there is none.
+# Patterns in a row, each gone within a period, after which none of them is resumed; twice as many show that there
+# is none at all.
 UNSTEADY = 4
 
 
@@ -113,6 +114,8 @@ class PeriodFinder:
         return self._break(key)
 
     def _break(self, key: int) -> str:
+        held = len(self.keys) - 1 - self._locked_at
+        self._unsteady = self._unsteady + 1 if held < len(self.pattern) else 0
         self._old, self.pattern = self.pattern, ()
         self._broken_at = len(self.keys) - 1
         self._foreign = key not in self._old
@@ -120,25 +123,24 @@ class PeriodFinder:
         return UNKNOWN
 
     def _search(self) -> str:
+        size, since = len(self._old), len(self.keys) - self._broken_at
         self._foreign = self._foreign or self.keys[-1] not in self._old
         if self._resumes():
-            size = len(self._old)
             return self._found(self._old, len(self.keys) - self._run(size) // size * size)
         # After an irregular stretch of the same calls (the rest of an epoch), the old pattern comes first.
-        waits = not self._foreign and len(self.keys) - self._broken_at <= 3 * len(self._old)
+        waits = not self._foreign and since <= 3 * size and self._unsteady < UNSTEADY
         period = 0 if waits else self._period()
-        if period:
+        if period and self._unsteady < 2 * UNSTEADY:
             start = self._first_of(period)
-            self._unsteady = self._unsteady + 1 if self._broken_at - self._locked_at < 4 * len(self._old) else 0
-            if self._unsteady >= UNSTEADY:
-                return self._fail()
             return self._found(tuple(self.keys[start : start + period]), start)
-        return self._fail() if len(self.keys) - self._broken_at > PATIENCE else UNKNOWN
+        return self._fail() if period or since > PATIENCE else UNKNOWN
 
     def _resumes(self) -> bool:
         """True where the old pattern has just run whole again."""
         size, since = len(self._old), len(self.keys) - self._broken_at
         if not size or since < size or tuple(self.keys[-size:]) != self._old:
+            return False
+        if self._unsteady >= UNSTEADY:
             return False
         if not self._foreign:
             return True

@@ -24,7 +24,8 @@ class Tee:
 
     Args:
         patterns: what to look for.
-        step: returns the number of the current step, -1 before the first.
+        clock: nanoseconds since the start of the workload.
+        step: returns the number of the step at a time of that clock.
         found: called with step, name, value and unit of each figure, in the thread that calls `drain`.
         gaps: takes what fails.
     """
@@ -32,11 +33,13 @@ class Tee:
     def __init__(
         self,
         patterns: Patterns,
-        step: Callable[[], int],
+        clock: Callable[[], int],
+        step: Callable[[int], int],
         found: Callable[[int, str, float, str], None],
         gaps: Gaps,
     ) -> None:
         self._patterns = patterns
+        self._clock = clock
         self._step = step
         self._found = found
         self._gaps = gaps
@@ -49,11 +52,11 @@ class Tee:
         """Shadow `write` of a text stream."""
         if stream is None or "write" in getattr(stream, "__dict__", {"write": None}):
             return
-        write, waiting, step, number = stream.write, self._waiting, self._step, len(self._streams)
+        write, waiting, clock, number = stream.write, self._waiting, self._clock, len(self._streams)
 
         def tee(text: str) -> Any:
             result = write(text)
-            waiting.append((number, step(), text))
+            waiting.append((number, clock(), text))
             return result
 
         stream.write = tee
@@ -86,15 +89,15 @@ class Tee:
     def drain(self) -> None:
         """Search what has been printed since the last call."""
         while self._waiting:
-            number, step, text = self._waiting.popleft()
+            number, time, text = self._waiting.popleft()
             if not isinstance(text, str):
                 continue
             lines = (self._unfinished.pop(number, "") + text).replace("\r", "\n").split("\n")
             self._unfinished[number] = lines.pop()[-LONGEST_UNFINISHED:]
             for line in lines:
                 if line:
-                    self._search(step, line)
+                    self._search(time, line)
 
-    def _search(self, step: int, line: str) -> None:
+    def _search(self, time: int, line: str) -> None:
         for figure in self._patterns.find(line):
-            self._found(max(step, 0), *figure)
+            self._found(self._step(time), *figure)

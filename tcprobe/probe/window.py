@@ -77,6 +77,10 @@ class Window:
         if self.state != "waiting" and self._config.profile and row <= last and self._restarts < MAX_RESTARTS:
             self._restart = True
 
+    def is_over(self) -> bool:
+        """Say whether no step will be asked about any more."""
+        return self.state == "done" and not self._restart
+
     def preempted(self, row: int) -> bool:
         """Note that the session has to close during step `row`, for the script's own profiler.
 
@@ -166,7 +170,8 @@ class Window:
 
     def _end(self, last_row: int) -> None:
         self.state = "done"
-        self.first_row = self._opened_row if self.first_row is None else self.first_row
+        if self.first_row is None or self.first_row > last_row:
+            self.first_row = self._opened_row
         self.last_row = max(last_row, self.first_row)
 
     def kind(self, row: int) -> str:

@@ -1,0 +1,255 @@
+"""The probe in real TensorFlow processes: steps, windows, endings. One process for each test."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.probe.running import Run, prepare, run
+
+pytestmark = pytest.mark.tensorflow
+pytest.importorskip("tensorflow")
+
+HEAD = """
+import sys
+import numpy as np, tensorflow as tf
+def model(name):
+    return tf.keras.Sequential([tf.keras.Input((8,)), tf.keras.layers.Dense(8, name=name), tf.keras.layers.Dense(4)])
+x, y = tf.ones((16, 8)), tf.ones((16, 4))
+def trainer(m, optimizer):
+    def train(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((m(x, training=True) - y) ** 2)
+        optimizer.apply_gradients(zip(tape.gradient(loss, m.trainable_variables), m.trainable_variables))
+        return loss
+    return train
+first = trainer(model("one"), tf.keras.optimizers.SGD(0.01))
+"""
+GAN = (
+    HEAD
+    + """
+g, d = tf.function(first), tf.function(trainer(model("two"), tf.keras.optimizers.SGD(0.01)))
+validate = tf.function(lambda x: tf.reduce_sum(x))
+for step in range(30):
+    for _ in range(CRITIC): d(x, y)
+    print("G Loss: %.3f, D Loss: 1.5" % float(g(x, y)))
+    if step % 10 == 9: validate(x)
+"""
+)
+ACCUMULATION = (
+    HEAD
+    + """
+m, optimizer = model("one"), tf.keras.optimizers.SGD(0.01)
+kept = [tf.Variable(tf.zeros_like(v)) for v in m.trainable_variables]
+@tf.function
+def accumulate(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((m(x) - y) ** 2)
+    for sum, gradient in zip(kept, tape.gradient(loss, m.trainable_variables)): sum.assign_add(gradient)
+@tf.function
+def apply():
+    optimizer.apply_gradients(zip([v.read_value() for v in kept], m.trainable_variables))
+    for v in kept: v.assign(tf.zeros_like(v))
+for _ in range(28):
+    for _ in range(4): accumulate(x, y)
+    apply()
+"""
+)
+FIT = (
+    HEAD
+    + """
+m = model("one")
+m.compile("sgd", "mse", steps_per_execution=PER_CALL, run_eagerly=EAGER)
+a, b = np.ones((320, 8), "float32"), np.ones((320, 4), "float32")
+if BATCHES: [m.train_on_batch(a[:16], b[:16]) for _ in range(30)]
+else: m.fit(a, b, batch_size=16, epochs=3, verbose=2, validation_data=(a, b))
+"""
+)
+EAGER = HEAD + "for _ in range(28): first(x, y)"
+LOOP = (
+    HEAD
+    + """
+data = tf.data.Dataset.from_tensors((x, y)).repeat(7)
+@tf.function
+def epoch():
+    for a, b in data: first(a, b)
+for _ in range(6): epoch()
+"""
+)
+
+
+def assert_marked(probed: Run) -> None:
+    """The profile holds one mark for every profiled step, by number."""
+    pytest.importorskip("tensorflow")
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+    space = xplane_pb2.XSpace.FromString(probed.profiles[0].read_bytes())
+    marks = set()
+    for plane in space.planes:
+        names = {key: value.name for key, value in plane.event_metadata.items()}
+        stats = {key: value.name for key, value in plane.stat_metadata.items()}
+        for line in plane.lines:
+            for event in line.events:
+                if names[event.metadata_id] == "tcprobe_step":
+                    marks.update(s.int64_value for s in event.stats if stats[s.metadata_id] == "step_num")
+    assert {number for number, kind in probed.steps if kind == "profiled"} <= marks
+
+
+@pytest.mark.parametrize(
+    ("script", "count", "period", "basis"),
+    [
+        (GAN.replace("CRITIC", "1"), 30, 2, "period"),
+        (GAN.replace("CRITIC", "5"), 30, 6, "period"),
+        (ACCUMULATION, 28, 5, "period"),
+        (FIT.replace("PER_CALL", "1").replace("EAGER", "False").replace("BATCHES", "0"), 60, 1, "keras fit"),
+        (FIT.replace("PER_CALL", "1").replace("EAGER", "True").replace("BATCHES", "0"), 60, 1, "keras fit"),
+        (FIT.replace("PER_CALL", "1").replace("EAGER", "False").replace("BATCHES", "1"), 30, 1, "keras fit"),
+        (EAGER, 28, 1, "period"),
+    ],
+    ids=["D, G", "5 D + 1 G", "accumulation", "fit", "eager fit", "train_on_batch", "eager tape"],
+)
+def test_steps(tmp_path: Path, script: str, count: int, period: int, basis: str) -> None:
+    probed = run(tmp_path, script)
+    assert probed.code == 0, probed.err
+    seen = probed.seen
+    assert (seen["steps"]["count"], seen["steps"]["period"], seen["steps"]["basis"]) == (count, period, basis)
+    assert [number for number, _ in probed.steps] == list(range(count))
+    assert seen["window"]["first_step"] >= 2
+    assert seen["window"]["last_step"] == min(seen["window"]["first_step"] + 19, count - 1)
+    assert seen["gaps"] == []
+    assert seen["gpu_used"] is False
+    assert_marked(probed)
+
+
+@pytest.mark.parametrize(
+    ("script", "numbers"),
+    [
+        (FIT.replace("PER_CALL", "5").replace("EAGER", "False").replace("BATCHES", "0"), list(range(0, 60, 5))),
+        (LOOP, list(range(0, 42, 7))),
+    ],
+    ids=["steps_per_execution", "dataset loop"],
+)
+def test_steps_within_a_call(tmp_path: Path, script: str, numbers: list[int]) -> None:
+    probed = run(tmp_path, script)
+    assert probed.code == 0, probed.err
+    assert [number for number, _ in probed.steps] == numbers
+    assert probed.seen["steps"]["count"] == numbers[-1] + numbers[1]
+
+
+def test_logged_figures_belong_to_their_step(tmp_path: Path) -> None:
+    probed = run(tmp_path, GAN.replace("CRITIC", "1"))
+    losses = [int(row["step"]) for row in probed.rows("metrics.csv") if row["name"] == "g_loss"]
+    assert losses == list(range(30))
+
+
+def test_crash_shows_the_scripts_traceback_and_keeps_the_profile(tmp_path: Path) -> None:
+    probed = run(tmp_path, HEAD + "f = tf.function(first)\nfor _ in range(6): f(x, y)\nf(x, tf.zeros((3, 3)))")
+    assert probed.code == 1
+    assert probed.err.count('workload.py", line') >= 1
+    assert "tcprobe" not in probed.err
+    assert probed.seen["window"]["last_step"] == 5
+    assert len(probed.profiles) == 1
+
+
+def test_scripts_own_profiler_works_beside(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    script = f"""
+f = tf.function(first)
+for step in range(40):
+    if step == 5: tf.profiler.experimental.start({str(own)!r})
+    f(x, y)
+    if step == 8: tf.profiler.experimental.stop()
+"""
+    probed = run(tmp_path, HEAD + script)
+    assert probed.code == 0, probed.err
+    assert len(list(own.rglob("*.xplane.pb"))) == 1
+    assert probed.seen["window"]["last_step"] - probed.seen["window"]["first_step"] == 19
+    assert len(probed.profiles) == 1
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_very_short_run(tmp_path: Path, steps: int) -> None:
+    probed = run(tmp_path, HEAD + f"f = tf.function(first)\nfor _ in range({steps}): f(x, y)")
+    assert probed.code == 0
+    assert len(probed.profiles) == (steps > 1)
+    if steps > 1:
+        assert (probed.seen["window"]["first_step"], probed.seen["window"]["last_step"]) == (1, steps - 1)
+    else:
+        assert [note["code"] for note in probed.seen["notes"]] == ["no-window"]
+
+
+def test_named_function_is_the_step(tmp_path: Path) -> None:
+    script = "f = tf.function(lambda x: x * 2)\n@tf.function\ndef mine(x): return x + 1\n"
+    script += "for _ in range(9):\n    f(x); mine(x); mine(x)"
+    probed = run(tmp_path, HEAD + script, environment={"TCPROBE_STEP_FUNCTION": "mine"})
+    assert probed.seen["steps"]["count"] == 18
+    assert probed.seen["steps"]["basis"] == "step function"
+
+
+PRECISION = """
+print(tf.config.experimental.tensor_float_32_execution_enabled())
+print(tf.keras.mixed_precision.global_policy().name)
+import os; print(os.environ.get("NVIDIA_TF32_OVERRIDE"), os.environ.get("TF_XLA_FLAGS"))
+m = model("one"); m.compile("sgd", "mse"); m.fit(x, y, verbose=0); print(m.jit_compile)
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({}, "True float32 None None False"),
+        ({"precision": "float32", "xla": False}, "False float32 0 None False"),
+        ({"precision": "tf32"}, "True float32 None None False"),
+        (
+            {"precision": "mixed_bfloat16", "xla": True},
+            "True mixed_bfloat16 None --tf_xla_auto_jit=2 --tf_xla_cpu_global_jit True",
+        ),
+    ],
+    ids=["unset", "float32", "tf32", "mixed_bfloat16"],
+)
+def test_precision_and_xla(tmp_path: Path, settings: dict[str, object], told: str) -> None:
+    probed = run(tmp_path, HEAD + PRECISION, **settings)
+    assert probed.code == 0, probed.err
+    assert probed.out.split() == told.split()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_interrupted_within_the_window(tmp_path: Path, number: int) -> None:
+    script = (
+        HEAD + "import time\nf = tf.function(first)\nwhile True: f(x, y); time.sleep(0.3); print('step', flush=True)"
+    )
+    probed = interrupt(tmp_path, script, lambda child: child.send_signal(number))
+    assert probed.code == -number
+    assert len(probed.profiles) == 1
+    assert probed.seen["finished"]
+
+
+def test_killed(tmp_path: Path) -> None:
+    script = (
+        HEAD + "import time\nf = tf.function(first)\nwhile True: f(x, y); time.sleep(0.3); print('step', flush=True)"
+    )
+    probed = interrupt(tmp_path, script, lambda child: (time.sleep(1), os.kill(child.pid, signal.SIGKILL)))
+    assert probed.code == -signal.SIGKILL
+    assert not probed.seen["finished"]
+    assert len(probed.steps) >= 3
+
+
+def interrupt(folder: Path, script: str, act: Callable[[subprocess.Popen[str]], object]) -> Run:
+    """Run a script, act on it after its fourth step, wait for its end."""
+    path = folder / "workload.py"
+    path.write_text(script)
+    command = prepare(folder / "run", "script", str(path))
+    with (folder / "err").open("w") as err:
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err, text=True)
+        assert child.stdout is not None
+        for _ in range(4):
+            child.stdout.readline()
+        act(child)
+        out, _ = child.communicate(timeout=60)
+    return Run(folder / "run", child.returncode, out, (folder / "err").read_text())
