@@ -24,7 +24,7 @@ LAUNCHES: Final = T(
     "one kernel launch as the GPU ran it",
     (
         C("device", "int", "GPU ordinal within the profile, row key of `devices`", nullable=False),
-        C("stream", "int", "CUDA stream id", nullable=False),
+        C("stream", "int", "CUDA stream id; -1 where the source has none", nullable=False),
         C("start_ns", "int", "start on the GPU, from the start of the capture", nullable=False),
         C("duration_ns", "int", "time on the GPU", nullable=False),
         C("kernel", "str", "kernel name, demangled where the source has it", nullable=False),
