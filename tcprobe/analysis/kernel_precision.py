@@ -27,7 +27,7 @@ _OPERAND: Final = re.compile(
     | (?P<bf16> (?:(?<![a-z])|(?<=qkv))(?:bf16 | bfloat16) )
     | (?P<tf32> (?<![a-z])(?:tf32 | tfloat32) )
     | (?P<fp16> (?<![a-z0-9])f16 | (?:(?<![a-z])|(?<=qkv))(?:fp16 | half) )
-    | (?P<int8> (?<![a-z0-9])(?:int8 | [isu]8(?![0-9]) | (?:un)?signed\ char) )
+    | (?P<int8> (?<![a-z0-9])(?:int8 | [isu]8(?![0-9]) | (?<!\()(?:un)?signed\ char) )
     | (?P<int4> integer_subbyte | (?<![a-z0-9])(?:int4 | [su]4(?![0-9])) )
     | (?P<fp64> (?<![a-z0-9])(?:f64 | fp64 | double)(?!\d) )
     | (?P<fp32> (?<![a-z0-9])(?:f32 | fp32 | float)(?!\d) )

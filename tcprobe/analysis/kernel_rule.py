@@ -33,7 +33,7 @@ class Rule:
 def words_of(name: str) -> str:
     """Return the function's own name as lower-case words joined by underscores, without template and arguments."""
     bare = re.sub(r"\(anonymous namespace\)|<unnamed>|\{anonymous\}", "", name).removeprefix("void ")
-    bare = re.split(r"[<(]", bare, maxsplit=1)[0]
+    bare = re.sub(r"_?0x[0-9a-f]+", "", re.split(r"[<(]", bare, maxsplit=1)[0])
     bare = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", bare)
     return bare.lower()
 
@@ -54,8 +54,9 @@ MULTIPLIES_WITHIN: Final = r"gemm(?!a) | matmul | flash(?!infer) | attention | c
 MULTIPLIES: Final = r"""
     (?:mat|matrix|mtx)_?(?:mul|vec)\w* | mm | bmm | b?addmm | spmm | sddmm | (?:[hidqbwu]|wg)?mma | conv\d*d?
     | deconv\w* | [dw]grad\w* | fprop | attn | \w{0,20}mha | mla | sdpa | linear | mlp | ffn | dot\w* | dense | einsum
-    | lstm | gru | rnn | moe | experts? | lora\w* | [bs]gmv\w* | chunk\w* | ss[dm] | retention | delta | gla | qkv?\w*
-    | proj\w* | fc\d* | outer | gram | cdist | syrk | trsm | trmm | hadamard | marlin
+    | lstm | gru | rnn | moe | experts? | lora\w* | [bs]gmv\w* | chunk\w* | ss[dm] | retention | delta | gla | fla
+    | gdn | kkt | recompute | qkv?\w* | proj\w* | fc\d* | outer | gram | cdist | syrk | trsm | trmm | hadamard
+    | marlin
 """
 MOVES_OR_MAPS: Final = r"""
     element_?wise | point_?wise | vectorized | relu\d? | leaky | elu | selu | gelu | silu | swish | mish | swiglu
@@ -65,10 +66,11 @@ MOVES_OR_MAPS: Final = r"""
     | cast\w* | convert\w* | transposes? | transposed | permut\w* | unpermute | reshape | reformat | concat\w* | cat
     | stack | slic\w* | strided | gather\w* | scatter\w* | index\w* | embedding\w* | lookup | reduc\w* | sum | mean
     | max | min | argmax | argmin | top_?k | sort\w* | radix | scan | cumsum | cumprod | drop_?out | bias | pool\w*
-    | resiz\w* | interp\w* | upsampl\w* | pad\w* | unpad | pack\w* | unpack\w* | quant | quantiz\w* | dequant\w*
-    | rotary | rope | adam\w* | sgd | momentum | lamb | rmsprop | optimi[sz]er\w* | unique | random | philox | rand
-    | uniform | normal | histogram | one_?hot | arange | clamp | clip | compare | where | mask\w* | tril | triu | nan
-    | finite | im2col | col2im | nonzero | flip | roll | sampl\w* | grid_stride | backoff | nchw\w* | nhwc\w*
-    | kv_?cache | cache | flatten | expand | broadcast | select | nms | roi\w* | redzone\w* | delay | spin | sleep
-    | iota | reverse\w* | bitcast\w* | maximum | minimum | negate | logistic | power | floor | ceil | round | sign
+    | resiz\w* | interp\w* | upsampl\w* | pad\w* | unpad | pack | repack\w* | unpack\w* | quant | quantiz\w*
+    | dequant\w* | rotary | rope | adam\w* | sgd | momentum | lamb | rmsprop | optimi[sz]er\w* | unique | random
+    | philox | rand | uniform | normal | histogram | one_?hot | arange | clamp | clip | compare | where | mask\w*
+    | tril | triu | nan | finite | im2col | col2im | nonzero | flip | roll | sampl\w* | grid_stride | backoff
+    | nchw\w* | nhwc\w* | kv_?cache | cache | flatten | expand | broadcast | select | nms | roi\w* | redzone\w*
+    | delay | spin | sleep | iota | reverse\w* | bitcast\w* | maximum | minimum | negate | logistic | power | floor
+    | ceil | round | sign
 """

@@ -536,4 +536,20 @@ NAMES: tuple[tuple[str, str, str | None], ...] = (
     ("convolution_2", "unknown", None),
     ("loop_multiply_convert_fusion_2", "no", None),
     ("cupy_add__float32_float32_float32", "no", None),
+    ("__myl_Cast_0x88a9fc905715f4bf12322bd14c6ba089", "no", None),
+    ("__myl_AddSqrtDivMulCastMulAddReshReshTran_0x3bd0e47e6d9763a38e7103a8dfce83c4", "no", None),
+    ("__myl_FcCast_0x3bd0e47e6d9763a38e7103a8dfce83c4", "unknown", None),
+    ("sm80_trt_conv_act_pool_v3_tile_rows_8_tile_cols_120_execute_kernel_trt", "unknown", None),
+    (
+        "sm89_xmma_gemm_e4m3e4m3_e4m3f32_f32_tn_n_tilesize64x64x64_stage4_warpsize2x2x1_tensor16x8x32_bias_f32_execute_kernel_trt",
+        "yes",
+        "fp8",
+    ),
+    ("_gdn_fla_recompute_w_packed_kernel", "unknown", None),
+    (
+        "void flashinfer::trtllm_mnnvl_allreduce::oneshotAllreduceFusionKernel<(unsigned char)4, __nv_bfloat16, false>",
+        "no",
+        "bf16",
+    ),
+    ("void marlin_moe_wna16::Marlin<(long)1125899906909960, (long)562949953487106, (int)128>", "yes", None),
 )
