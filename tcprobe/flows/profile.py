@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from tcprobe.analysis import Options
 from tcprobe.capture import CAPTURES, environment, folder, process
-from tcprobe.capture.base import Capture, CaptureRequest, Launch, Target
+from tcprobe.capture.base import Capture, CaptureRequest, Collected, Launch, Target
 from tcprobe.capture.probed import read_probe
-from tcprobe.errors import TcprobeError, ToolError, UsageError
+from tcprobe.errors import MeasurementFailed, TcprobeError, ToolError, UsageError
 from tcprobe.flows import run_record
 from tcprobe.flows.report import make_report
 from tcprobe.flows.workloads import Workload, find_workload
@@ -124,7 +124,14 @@ def profile(
             folder.discard(home)
     collected = capture.collect(request, ended.exit_code)
     folder.write_record(home.path, run_record.finish(record, ended, collected, read_probe(home.path)))
-    return _report(folder.seal(home), options, capture.NAME, ended)
+    final = folder.seal(home)
+    outcome = None
+    try:
+        outcome = _measured(_report(final, options, ended), collected)
+    finally:
+        if outcome is None:
+            say(f"run folder kept: {final}")
+    return outcome
 
 
 def _checked(options: ProfileOptions) -> ProfileOptions:
@@ -141,12 +148,23 @@ def _checked(options: ProfileOptions) -> ProfileOptions:
                 r"as in --metric-pattern '(?P<name>loss)=(?P<value>[\d.]+)'",
             ) from error
     gpu = find_gpu(options.target_gpu).id if options.target_gpu else None
-    return replace(options, target_gpu=gpu, python=options.python or sys.executable)
+    return replace(options, target_gpu=gpu, python=_python(options))
+
+
+def _python(options: ProfileOptions) -> str:
+    """Return the interpreter: the one asked for, else tcprobe's own; behind a launcher that lacks it, its python3."""
+    if options.python or not options.launcher:
+        return options.python or sys.executable
+    try:
+        environment.ask_interpreter(sys.executable, options.launcher)
+    except ToolError:
+        return "python3"
+    return sys.executable
 
 
 def _check_tensorflow(options: ProfileOptions, workload: Workload | None) -> None:
     """Refuse an interpreter that cannot be started, or a packaged workload without TensorFlow."""
-    python = options.python or sys.executable
+    python = str(options.python)
     if environment.ask_interpreter(python, options.launcher).has_tensorflow or workload is None:
         return
     raise ToolError(
@@ -166,7 +184,7 @@ def _request(options: ProfileOptions, target: Target, workload: Workload | None,
     return CaptureRequest(
         target=target,
         folder=home,
-        python=options.python or sys.executable,
+        python=str(options.python),
         launcher=options.launcher,
         iter_start=options.iter_start,
         iter_stop=options.iter_stop,
@@ -244,11 +262,21 @@ def _run(capture: Capture, request: CaptureRequest, launch: Launch, stdout_to_st
     return process.run(launch, stdout_to_stderr, watch)
 
 
-def _report(home: Path, options: ProfileOptions, profiler: str, ended: process.Ended) -> Outcome:
+def _measured(outcome: Outcome, collected: Collected) -> Outcome:
+    """Fail a run without a kernel where the profiler says what it lacks, unless it is known to have used no GPU."""
+    report, lacks = outcome.report, next((n for n in collected.notes if n.level == "error"), None)
+    if report is None or outcome.failure or lacks is None:
+        return outcome
+    if report.metadata.gpu_used is False or len(report.require("kernels")):
+        return outcome
+    return replace(outcome, failure=MeasurementFailed(lacks.message, lacks.remedy))
+
+
+def _report(home: Path, options: ProfileOptions, ended: process.Ended) -> Outcome:
     """Report on a run folder; a failure to do so leaves the folder and the workload's own exit code."""
     outcome = Outcome(home, ended.exit_code, ended.interrupted)
     try:
-        report = _analysed(home, options, profiler)
+        report = make_report(home, Options(target_gpu=options.target_gpu) if options.target_gpu else None)
     except TcprobeError as error:
         return replace(outcome, failure=error)
     try:
@@ -256,14 +284,3 @@ def _report(home: Path, options: ProfileOptions, profiler: str, ended: process.E
     except TcprobeError as error:
         return replace(outcome, report=report, failure=error)
     return replace(outcome, report=report)
-
-
-def _analysed(home: Path, options: ProfileOptions, profiler: str) -> Profile:
-    wanted = Options(target_gpu=options.target_gpu) if options.target_gpu else Options()
-    if profiler != "dlprof":
-        return make_report(home, wanted)
-    try:
-        return make_report(home, replace(wanted, iter_start=options.iter_start, iter_stop=options.iter_stop))
-    except UsageError:
-        # The iterations asked for are not in the profile, which is known only now: report on those that are.
-        return make_report(home, wanted)

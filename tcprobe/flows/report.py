@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tcprobe.analysis import Options, analyse
+from tcprobe.errors import UsageError
 from tcprobe.flows.read import open_profile
-from tcprobe.profile import Profile
+from tcprobe.profile import Note, Profile
 
 
 def make_report(path: Path, options: Options | None = None) -> Profile:
     """Read the profile at `path` and add what follows from it: summary, kernels, ops, layers, iterations, ...
+
+    A run folder of DLProf's counts the iterations that the run asked for, where `options` choose none.
 
     Args:
         path: a run folder, a profile file, or a directory that holds one.
@@ -21,4 +25,28 @@ def make_report(path: Path, options: Options | None = None) -> Profile:
         UsageError: `path` holds several runs, or an option does not fit the profile.
         MeasurementFailed: a GPU was used and left no kernel record.
     """
-    return analyse(open_profile(path), options or Options())
+    options = options or Options()
+    profile = open_profile(path)
+    asked = _asked_of_run(profile, options)
+    if asked == options:
+        return analyse(profile, options)
+    try:
+        return analyse(profile, asked)
+    except UsageError as error:
+        note = Note("iterations-not-there", f"{error.message}: the window was detected instead", error.hint)
+        return analyse(profile.with_notes(note), options)
+
+
+def _asked_of_run(profile: Profile, options: Options) -> Options:
+    """Return `options` with the iterations that the run was asked for, where its profiler left them to the reader."""
+    run = profile.metadata.run
+    profiler = run.get("profiler")
+    by_reader = isinstance(profiler, dict) and profiler.get("name") == "dlprof"
+    if not by_reader or options.iter_start is not None or options.iter_stop is not None:
+        return options
+    start, stop = (run.get(key) for key in ("iter_start", "iter_stop"))
+    return replace(
+        options,
+        iter_start=start if isinstance(start, int) else None,
+        iter_stop=stop if isinstance(stop, int) else None,
+    )

@@ -20,6 +20,7 @@ LEVELS: Final = ("note", "warning", "error")
 NOT_RECORDED: Final = "the profiler left no file in this run"
 NO_STEPS: Final = "no training step was seen"
 NO_GRAPH: Final = "the probe recorded no GEMM-like op of a training function"
+NO_PROBE: Final = "the probe did not watch this run"
 NO_METRICS: Final = "the workload logged no figure that a pattern finds"
 FROM_PROFILER: Final = ("launches", "launch_configs", "op_details", "memory_ops", "host_ops", "ranges", "step_marks")
 
@@ -59,8 +60,9 @@ def read(files: list[Path]) -> Profile:
     run = _load(folder / RECORD)
     probe = _load(folder / "probe" / "probe.json")
     profile = _raw(folder / "raw")
+    watched = (folder / "probe" / "config.json").is_file()
     for name, why, (table, notes) in _probed(folder / "probe"):
-        profile = _with(profile, name, why, table, notes)
+        profile = _with(profile, name, why if watched else NO_PROBE, table, notes)
     profile = _described(profile, folder, run, probe)
     return profile.with_notes(*_notes(run, probe))
 

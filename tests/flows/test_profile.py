@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import sys
 import textwrap
 from pathlib import Path
@@ -18,6 +19,7 @@ from tcprobe.flows import profile as flow
 from tcprobe.flows.profile import Outcome, ProfileOptions, choose, profile
 from tcprobe.flows.report import make_report
 from tcprobe.flows.workloads import Workload, find_workload, packaged_workloads
+from tests.support import ROOT
 
 needs_tensorflow = pytest.mark.skipif(
     importlib.util.find_spec("tensorflow") is None, reason="TensorFlow is not installed"
@@ -48,7 +50,7 @@ def note_codes(outcome: Outcome) -> set[str]:
 
 
 def request(tmp_path: Path, *words: str, **options: Any) -> CaptureRequest:
-    chosen = ProfileOptions(words, **options)
+    chosen = flow._checked(ProfileOptions(words, **options))
     target, workload = find_workload(words)
     return flow._request(chosen, target, workload, tmp_path)
 
@@ -141,6 +143,48 @@ def test_a_gpu_that_left_no_kernel_is_a_failed_measurement_and_the_folder_is_kep
     assert isinstance(outcome.failure, MeasurementFailed)
     assert (outcome.exit_code, outcome.report) == (2, None)
     assert (record(outcome)["gpu_used"], record(outcome)["exit_code"]) == (True, 0)
+
+
+@pytest.fixture
+def fake_dlprof(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.setenv("PATH", f"{ROOT / 'tests/fixtures/fake_dlprof'}{os.pathsep}{os.environ['PATH']}")
+    return monkeypatch
+
+
+def test_a_run_under_dlprof_ends_in_the_same_report(fake_dlprof: pytest.MonkeyPatch) -> None:
+    outcome = run("print('trained')", key_node="ASSIGNADDVARIABLEOP_1", iter_start=3, iter_stop=6)
+    assert outcome.exit_code == 0
+    for report in (outcome.report, make_report(outcome.folder)):
+        assert report is not None
+        window = report.metadata.window
+        assert (window.first, window.last, window.basis) == (3, 6, "given")
+        assert report.absent["steps"] == "the probe did not watch this run"
+
+
+def test_iterations_that_dlprof_did_not_find_are_said_not_to_be_there(fake_dlprof: pytest.MonkeyPatch) -> None:
+    outcome = run("pass", key_node="ASSIGNADDVARIABLEOP_1", iter_stop=5000)
+    assert outcome.exit_code == 0
+    assert "iterations-not-there" in note_codes(outcome)
+
+
+@pytest.mark.parametrize(("code", "expected"), [("pass", 2), ("raise SystemExit(7)", 7)])
+def test_a_profiler_that_left_nothing_is_a_failed_measurement(
+    fake_dlprof: pytest.MonkeyPatch, code: str, expected: int
+) -> None:
+    fake_dlprof.setenv("FAKE_DLPROF_MOOD", "writes-nothing")
+    outcome = run(code, profiler="dlprof")
+    assert isinstance(outcome.failure, MeasurementFailed)
+    assert (outcome.exit_code, outcome.report is None) == (expected, False)
+
+
+def test_a_launcher_without_our_interpreter_gets_its_python3(tmp_path: Path) -> None:
+    launcher = tmp_path / "container"
+    launcher.write_text('#!/bin/sh\ncase "$1" in /*) exit 127;; esac\nexec "$@"\n')
+    launcher.chmod(0o755)
+    chosen = flow._checked(ProfileOptions(("x",), launcher=(str(launcher),)))
+    assert chosen.python == "python3"
+    assert flow._checked(ProfileOptions(("x",), launcher=("env",))).python == sys.executable
+    assert flow._checked(ProfileOptions(("x",), launcher=(str(launcher),), python="/p")).python == "/p"
 
 
 def test_a_launcher_that_fails_later_leaves_no_folder(tmp_path: Path) -> None:
