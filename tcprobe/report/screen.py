@@ -13,6 +13,7 @@ from tcprobe.report import advice, findings, headline, views
 from tcprobe.report.base import ReportSpec
 from tcprobe.report.formatting import number, plain, visible
 from tcprobe.report.grid import Head, Section
+from tcprobe.report.sections import section
 
 Said: TypeAlias = tuple[str, str, str | None]
 FIRST_SCREEN_ROWS = 5
@@ -47,7 +48,7 @@ class Screen:
 
 def screen(profile: Profile, spec: ReportSpec) -> Screen:
     """Return what a report shows; with ``spec.by`` only those tables follow the headline."""
-    found = [(view, views.section(profile, view, spec)) for view in _views(profile, spec)]
+    found = [(view, section(profile, view, spec)) for view in _views(profile, spec)]
     return Screen(
         tuple(headline.facts(profile)),
         tuple(headline.answer(profile)),
