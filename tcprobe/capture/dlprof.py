@@ -109,7 +109,7 @@ def _key_node(build: Build, key_node: str | None) -> tuple[str, ...]:
 
 def _base_name(folder: Path) -> str:
     """Return a name for Nsight Systems' files that is ours alone: they may land in the working directory."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "_", f"nsys_{folder.name}")
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", f"nsys_{folder.name.removeprefix('.partial-')}")
 
 
 def collect(request: CaptureRequest, exit_code: int) -> Collected:

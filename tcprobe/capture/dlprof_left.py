@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import signal
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -67,15 +68,14 @@ def notes(home: Path, exit_code: int, key_node: str | None) -> Iterator[Note]:
     """
     held = reports(home)
     if not held:
-        yield _nothing(home, exit_code)
-        return
-    if exit_code != 0:
+        yield _nothing(home, exit_code, key_node)
+    elif exit_code != 0:
         yield Note(
             "dlprof-exit",
             f"dlprof ended with exit code {exit_code}, though it wrote reports: the workload's own code or DLProf's",
             "see what the workload printed",
         )
-    if not any(path.stem.endswith("_summary") for path in held):
+    if held and not any(path.stem.endswith("_summary") for path in held):
         yield Note(
             "no-summary",
             "DLProf wrote no summary (runs of batch size 1 have been seen to end so): GPU and versions are not known",
@@ -84,12 +84,16 @@ def notes(home: Path, exit_code: int, key_node: str | None) -> Iterator[Note]:
     if key_node is not None:
         yield from _key_node(held, key_node)
     if database(home) or nsys_database(home):
-        yield Note(
-            "private-files",
-            f"the databases in {home.name} hold the whole environment and command line of the run, passwords included",
-            "leave *.sqlite out when you pass the folder on; the report does not need them",
-            "note",
-        )
+        yield _private(home)
+
+
+def _private(home: Path) -> Note:
+    return Note(
+        "private-files",
+        f"the databases in {home.name} hold the whole environment and command line of the run, passwords included",
+        "leave *.sqlite out when you pass the folder on; the report does not need them",
+        "note",
+    )
 
 
 def _key_node(held: list[Path], key_node: str) -> Iterator[Note]:
@@ -103,14 +107,16 @@ def _key_node(held: list[Path], key_node: str) -> Iterator[Note]:
         )
 
 
-def _nothing(home: Path, exit_code: int) -> Note:
+def _nothing(home: Path, exit_code: int, key_node: str | None) -> Note:
     interrupted = exit_code in (128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGKILL)
     if (found := nsys_database(home)) is not None:
+        key = f" --key_node={shlex.quote(key_node)}" if key_node else ""
         return Note(
             "dlprof-post-processing",
             f"Nsight Systems recorded the run and DLProf wrote no report from it (exit code {exit_code})",
-            f"aggregate the recording again, without running the workload: dlprof --database={found.name} "
-            "--reports=all --output_path=reports (older builds: --nsys_database), then tcprobe report reports",
+            f"aggregate the recording again, without running the workload: in raw/{home.name} of the run folder, "
+            f"dlprof --database={found.name}{key} --reports=all --output_path=reports, then tcprobe report reports "
+            "(other builds: --nsys_database, --key_op)",
             "error",
         )
     if interrupted:

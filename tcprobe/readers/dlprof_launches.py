@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.columns import FloatArray, IntArray, Names, Table
+from tcprobe.readers.dlprof_layout import SIMPLE_OP
 from tcprobe.readers.dlprof_report import Report, coalesce, distinct_rows
 from tcprobe.readers.dlprof_shapes import dtype_of, first_shape, shapes_of
 from tcprobe.tables import KERNELS, LAUNCH_CONFIGS, LAUNCHES, OP_DETAILS
@@ -26,8 +27,8 @@ class Rows:
     """The iteration report, coded: one entry per launch.
 
     Attributes:
-        device, start_ns, duration_ns, iteration: as in the contract of `launches`.
-        launch_ns: NaN where unknown.
+        device, start_ns, duration_ns: as in the contract of `launches`.
+        iteration, launch_ns: NaN where unknown.
         kernel: full name where the report has it, else the short one.
         op_id: row of `ops`; -1 where the report names no op.
         ops: one row per distinct op.
@@ -38,7 +39,7 @@ class Rows:
     device: IntArray
     start_ns: IntArray
     duration_ns: IntArray
-    iteration: IntArray
+    iteration: FloatArray
     launch_ns: FloatArray
     kernel: Names
     op_id: IntArray
@@ -58,7 +59,7 @@ class Rows:
             "op_id": self.op_id,
             "config_id": self.config_id,
             "launch_ns": self.launch_ns,
-            "iteration": self.iteration.astype(np.float64),
+            "iteration": self.iteration,
         }
         return Table(LAUNCHES, columns)
 
@@ -76,7 +77,7 @@ def read_rows(report: Report) -> Rows:
         device=report.whole("device id") if report.has("device id") else np.zeros(len(report), np.int64),
         start_ns=report.whole("gpu start time ns"),
         duration_ns=report.whole("gpu duration ns"),
-        iteration=report.whole("iteration"),
+        iteration=report.numbers("iteration"),
         launch_ns=report.numbers("api call start ns"),
         kernel=_named(coalesce(long_name, short_name)),
         op_id=op_id,
@@ -94,13 +95,15 @@ def _named(kernel: Names) -> Names:
 
 
 def op_labels(name: Names, direction: Names) -> list[str | None]:
-    """Return the name of each op; a backward op that shares its name with a forward one is marked.
+    """Return the name of each op; None for the pseudo-op of simple mode, which is none.
 
-    DLProf names both by the module that was called, and they must not become one.
+    A backward op that shares its name with a forward one is marked: DLProf names both by the module that was called,
+    and they must not become one.
     """
+    name = Names(name.ids, [n if not n.startswith(SIMPLE_OP) else "" for n in name.names])
     forward = {n for n, d in zip(name.tolist(), direction.tolist(), strict=True) if d != BACKWARD}
     pairs = zip(name.tolist(), direction.tolist(), strict=True)
-    return [f"{n} [{BACKWARD}]" if d == BACKWARD and n in forward else n for n, d in pairs]
+    return [f"{n} [{BACKWARD}]" if d == BACKWARD and n in forward else n or None for n, d in pairs]
 
 
 def _ops(report: Report) -> tuple[IntArray, Table]:

@@ -25,6 +25,9 @@ SECTIONS: Final = {
 }
 """Sections of the summary, by lower-case name, in DLProf's order."""
 
+SIMPLE_OP: Final = "simple_mode_global_node"
+"""Start of name and type of the one pseudo-op that stands for the whole process in simple mode."""
+
 _ALIASES: Final = {"using tc": "uses tc", "data types": "data type", "calls": "no calls"}
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from tcprobe.profile import Note
-from tcprobe.readers.dlprof_layout import DETAILED, EXPERT_SYSTEMS, ITERATION, KERNEL
+from tcprobe.readers.dlprof_layout import DETAILED, EXPERT_SYSTEMS, ITERATION, KERNEL, SIMPLE_OP
 from tcprobe.readers.dlprof_report import Report
 from tcprobe.readers.dlprof_reported import feedback
 from tcprobe.readers.dlprof_summary import ALL_KERNELS, ALL_OPS, GPU_TIME, ITERATIONS, Summary, kernels_add_up
@@ -17,7 +17,6 @@ from tcprobe.readers.dlprof_summary import ALL_KERNELS, ALL_OPS, GPU_TIME, ITERA
 Reports = dict[str, Report]
 
 KERNELS_USING_TC: Final = "Kernels using TC"
-SIMPLE_OP: Final = "simple_mode_global_node"
 MODE_SHARE: Final = 0.5  # of the ops that must agree on a number of calls before it counts as the cadence
 ROUNDING_NS: Final = 1.0
 

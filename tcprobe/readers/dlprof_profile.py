@@ -124,7 +124,7 @@ def _per_launch(rows: Rows | None) -> list[Table]:
 
 
 def _aggregated(reports: Reports, rows: Rows | None) -> list[Table | None]:
-    detail = reports.get(DETAILED)
+    detail = None if is_simple(None, reports) else reports.get(DETAILED)
     tables: list[Table | None] = []
     if rows is None and KERNEL in reports:
         tables.append(kernels_table(reports[KERNEL], detail))
@@ -139,7 +139,7 @@ def _ops(detail: Report, reports: Reports) -> Table:
         if len(report := reports.get(kind, detail)) and report is not detail:
             by_id = detail.has("op id") and report.has("op id")
             return ops_table(detail, times_by_op(report, column, detail), True, by_id)
-    if TENSOR_CORE in reports and not is_simple(None, reports):
+    if TENSOR_CORE in reports:
         eligible = reports[TENSOR_CORE]
         by_id = detail.has("op id") and eligible.has("op id")
         return ops_table(detail, eligible_times(eligible, detail), False, by_id)
@@ -191,7 +191,8 @@ def _absent(summary: Summary | None, reports: Reports, measured: bool | None) ->
     launches = _NO_KERNELS if measured is False else sums
     kernels = _NO_KERNELS if measured is False else "neither DLProf's kernel report nor its iteration report is here"
     reasons = {"launches": launches, "op_details": launches, "launch_configs": launches, "kernels": kernels}
-    reasons |= {"ops": "DLProf's detail report is not here", "host_ops": "DLProf's detail report is not here"}
+    ops = "DLProf's simple mode knows no ops" if is_simple(summary, reports) else "DLProf's detail report is not here"
+    reasons |= {"ops": ops, "host_ops": ops}
     reasons |= {"devices": "DLProf's summary, which names the GPUs, is not here"}
     reasons |= {"reported": "none of DLProf's summaries is here"}
     return {**_ABSENT, **reasons}

@@ -112,7 +112,7 @@ def test_json_alone_says_the_same_as_csv_alone(tmp_path: Path) -> None:
 def test_percentages_come_from_json_where_both_lie_there(tmp_path: Path) -> None:
     run = make.Run(mode="simple")  # tensor kernels take 80 of 167 us
     profile = written(tmp_path, run, formats=("csv", "json"))
-    figures, exact = reported(profile), 100 * 800_000 / 1_672_000
+    figures, exact = reported(profile), 100 * 800_000 / 1_670_000
     assert figures["Summary Report / Tensor Core Kernel Utilization %"] == exact
     assert len(profile.metadata.paths) == 16
     alone = reported(written(tmp_path / "csv", run))
@@ -208,6 +208,15 @@ def test_the_aggregated_range_is_told(tmp_path: Path) -> None:
     note = next(n for n in profile.metadata.notes if n.code == "start-or-tail-inside")
     assert note.level == "warning" and "iteration 0" in note.message and "iteration 8" in note.message
     assert (profile.metadata.window.first, profile.metadata.window.last) == (0, 8)
+
+
+def test_simple_mode_names_no_ops(tmp_path: Path) -> None:
+    profile = written(tmp_path, make.Run("1.0.0", "simple"))
+    assert len(profile.require("kernels")) == 5
+    assert set(profile.require("kernels").values("op")) == {None}
+    assert set(profile.require("launches").numbers("op_id").tolist()) == {-1}
+    assert profile.absent["ops"] == profile.absent["host_ops"] == "DLProf's simple mode knows no ops"
+    assert codes(profile)[0] == "simple-mode"
 
 
 def test_a_whole_run_is_told(tmp_path: Path) -> None:

@@ -1,0 +1,67 @@
+"""`tcprobe profile --profiler dlprof` as a user types it, against the fake."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT
+
+FAKE = ROOT / "tests/fixtures/fake_dlprof"
+
+
+def tcprobe(work: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in `work`, the fake first on PATH."""
+    path = f"{FAKE}{os.pathsep}{os.environ['PATH']}"
+    (work / "train.py").write_text("print('0.5 img/s')\n")
+    return subprocess.run(
+        [sys.executable, "-m", "tcprobe", "profile", "--profiler", "dlprof", *words, "train.py"],
+        cwd=work,
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def run_folders(work: Path) -> list[Path]:
+    return sorted((work / "tcprobe-runs").glob("*")) if (work / "tcprobe-runs").exists() else []
+
+
+@pytest.mark.parametrize("build", ["tf1-0.13", "tf2-1.2", "tf2-1.8"])
+def test_it_ends_in_the_same_report(build: str, tmp_path: Path) -> None:
+    key = ["--key-node", "ASSIGNADDVARIABLEOP_1", "--iter-start", "2", "--iter-stop", "6"]
+    done = tcprobe(tmp_path, *key, FAKE_DLPROF_BUILD=build)
+    assert done.returncode == 0, done.stderr
+    # 80 of the 167 us of a step are on Tensor Cores
+    assert "Kernels that use Tensor Cores took 47.9 % of the kernel time" in done.stdout
+    assert "iterations 2 to 6 (given): 5 of 7 steps counted" in done.stdout
+    (folder,) = run_folders(tmp_path)
+    assert {"dlprof_summary.csv", "dlprof_iteration.csv"} <= {p.name for p in (folder / "raw/dlprof").iterdir()}
+    assert json.loads((folder / "run.json").read_text())["profiler"]["name"] == "dlprof"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["tcprobe-runs", "train.py"]  # nothing is left lying about
+
+
+def test_nothing_captured_is_a_failed_measurement(tmp_path: Path) -> None:
+    done = tcprobe(tmp_path, FAKE_DLPROF_MOOD="zero-kernels")
+    assert done.returncode == 2
+    assert "DLProf captured no GPU kernel" in done.stderr and "Traceback" not in done.stderr
+    assert len(run_folders(tmp_path)) == 1
+
+
+def test_another_vendors_dlprof_starts_nothing(tmp_path: Path) -> None:
+    done = tcprobe(tmp_path, FAKE_DLPROF_MOOD="foreign-vendor")
+    assert done.returncode == 2 and "is not NVIDIA's DLProf" in done.stderr
+    assert "img/s" not in done.stdout
+    assert run_folders(tmp_path) == []
+
+
+def test_dlprofs_own_exit_code_is_passed_on(tmp_path: Path) -> None:
+    done = tcprobe(tmp_path, FAKE_DLPROF_MOOD="nonzero-exit")
+    assert done.returncode == 5
+    assert "Tensor Cores took" in done.stdout
