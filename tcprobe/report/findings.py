@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from tcprobe.report import formatting as f
 from tcprobe.report.grid import Head, Section
 
 Row = Mapping[str, Value]
+
+
+NOT_BLOCKED: Final = frozenset({None, "none", "not an NVIDIA GPU"})  # of the last there is nothing to say or do
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,7 @@ def blocked(profile: Profile) -> Cost | None:
 def _cost(
     table: Table, weight: NDArray[np.float64], total: float, mask: NDArray[np.bool_], measured: bool
 ) -> Cost | None:
-    mask = mask & ~_is(table, "tc_blocker", {None, "none"})
+    mask = mask & ~_is(table, "tc_blocker", NOT_BLOCKED)
     if not mask.any():
         return None
     weight, kept = np.nan_to_num(weight[mask]), table.take(mask)
@@ -66,7 +70,7 @@ def _cost(
     return Cost(kept.take(order), weight[order], total, measured)
 
 
-def _is(table: Table, column: str, wanted: set[str | None]) -> NDArray[np.bool_]:
+def _is(table: Table, column: str, wanted: Collection[str | None]) -> NDArray[np.bool_]:
     names = table.names(column)
     chosen = np.array([name in wanted for name in names.names] + [None in wanted], dtype=np.bool_)
     return chosen[names.ids]

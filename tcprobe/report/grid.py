@@ -144,10 +144,12 @@ def _cut(cell: str, head: Head, limit: int) -> str:
 
 
 def _shared(wanted: list[tuple[int, int]], room: int) -> list[int]:
-    """Share `room` among columns of (wanted, least) width: short ones get all, long ones equal parts of the rest."""
-    given = [0] * len(wanted)
-    for done, i in enumerate(sorted(range(len(wanted)), key=lambda i: wanted[i])):
-        fair = room // (len(wanted) - done)
-        given[i] = min(wanted[i][0], max(wanted[i][1], fair))
-        room -= given[i]
+    """Share `room` among columns of (wanted, least) width: each its least, then equal parts of the rest."""
+    given = [min(want, least) for want, least in wanted]
+    room -= sum(given)
+    missing = [want - has for (want, _), has in zip(wanted, given, strict=True)]
+    for done, i in enumerate(sorted(range(len(wanted)), key=lambda i: missing[i])):
+        more = max(0, min(missing[i], room // (len(wanted) - done)))
+        given[i] += more
+        room -= more
     return given

@@ -92,7 +92,8 @@ def _gpus(profile: Profile) -> str:
 
 
 def _gpu_name(row: Row) -> str:
-    name = f.visible(str(row["name"])) if row["name"] else "unknown GPU"
+    unnamed = f"{row['vendor']} GPU" if row["vendor"] else "GPU"
+    name = f.visible(str(row["name"] or f"{unnamed} of unknown name"))
     return f"{name} (inferred)" if row["name_basis"] == "inferred" else name
 
 

@@ -40,6 +40,10 @@ def test_blockers_are_summed_and_stand_by_cost() -> None:
     assert findings.first(cost, 2).notes == ("(1 more; --top 0 shows all)",)
 
 
+def test_of_a_foreign_gpu_nothing_is_off_the_tensor_cores() -> None:
+    assert findings.blocked(profile_of(op("a", "not an NVIDIA GPU", 10))) is None
+
+
 def test_time_of_unknown_class_is_no_cost() -> None:
     assert findings.blocked(profile_of(op("a", "shape", 10, on_tc=2, unknown_ns=8 * MS))) is None
 

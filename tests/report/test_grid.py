@@ -29,8 +29,7 @@ def test_a_narrow_terminal_loses_rank_first_then_the_middle_of_names() -> None:
     assert "grid" not in lines[0]
     assert left_out(SECTION, 64) == 1
     assert "12345.6 ms" in lines[1]
-    assert lines[1].startswith("cutlass_80_")
-    assert "_align4" in lines[1].split()[0]
+    assert lines[1].startswith("cutlass_80..nn_align4  ")
 
 
 def test_a_sentence_wraps_below_itself_and_loses_no_word() -> None:
@@ -56,9 +55,9 @@ cells = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, 
 NUMBERS = st.integers(0, 10**12).map(str)
 
 
-@given(st.lists(st.tuples(cells, NUMBERS, cells), min_size=1, max_size=5), st.integers(70, 160))
+@given(st.lists(st.tuples(cells, NUMBERS, cells), min_size=1, max_size=5), st.integers(72, 160))
 def test_every_table_fits_and_keeps_its_numbers(rows: list[tuple[str, str, str]], width: int) -> None:
-    heads = (Head("name", least=20), Head("n", right=True), Head("why", wraps=True))
+    heads = (Head("name", least=24), Head("n", right=True), Head("why", wraps=True))
     lines = text_lines(Section("t", heads, tuple(rows)), width)
     assert max(map(len, lines)) <= width
     for _, number, _ in rows:

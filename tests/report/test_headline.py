@@ -60,6 +60,8 @@ def test_a_foreign_gpu_is_named_as_one() -> None:
     row = {"device": 0, "name": "MI300X", "vendor": "AMD", "tensor_cores": "no", "state": "active"}
     facts = dict(headline.facts(gpu_profile().with_tables(table("devices", row))))
     assert facts["GPU"] == "MI300X, not an NVIDIA GPU"
+    unnamed = dict(headline.facts(gpu_profile().with_tables(table("devices", {**row, "name": None}))))
+    assert unnamed["GPU"] == "AMD GPU of unknown name, not an NVIDIA GPU"
 
 
 def test_a_partial_run_is_marked() -> None:

@@ -26,7 +26,7 @@ def test_kernels_have_share_mean_and_whether_their_op_is_capable() -> None:
         "21.0 ms",
         "yes",
     )
-    assert (second["Tensor Cores"], second["registers"], second["dynamic shared"]) == ("yes", "230", "80.0 KiB")
+    assert (second["uses TC"], second["registers"], second["dynamic shared"]) == ("yes", "230", "80.0 KiB")
 
 
 def test_shares_of_ops_are_of_all_kernel_time() -> None:
