@@ -79,6 +79,8 @@ def _probe_notes(probe: dict[str, Any], kept: bool, exit_code: int) -> Iterator[
         yield _no_probe()
     elif not probe.get("tensorflow"):
         yield _no_tensorflow()
+    elif not count and exit_code:
+        yield Note("no-steps", "the workload ended before a training step was found", None)
     elif not count and "no-steps" not in said:
         yield _no_steps()
     elif count and not kept and exit_code == 0 and not said & {"no-window", "no-profile", "empty-profile"}:
@@ -116,8 +118,8 @@ def _no_tensorflow() -> Note:
     return Note(
         "no-tensorflow",
         "the workload did not import TensorFlow: steps, graph and kernels were not recorded",
-        "tcprobe cannot yet profile other frameworks by itself; profile it with its own profiler and give "
-        "`tcprobe report` the file, where it is of a format that is read",
+        "for other frameworks Nsight Systems is needed, which tcprobe cannot drive yet; a profile of their own may be "
+        "of a format that `tcprobe report` reads",
     )
 
 

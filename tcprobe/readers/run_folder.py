@@ -110,7 +110,7 @@ def _described(profile: Profile, folder: Path, run: dict[str, Any], probe: dict[
     command = run.get("command")
     return profile.with_metadata(
         paths=(str(folder),),
-        profiler=known.profiler or _profiler(run),
+        profiler=known.profiler or (_profiler(run) if known.format != FORMAT else None),
         framework=f"tensorflow {tensorflow}" if tensorflow else known.framework,
         host=_text(run.get("host")) or known.host,
         command=tuple(str(word) for word in command) if isinstance(command, list) else known.command,

@@ -89,6 +89,7 @@ def test_a_whole_run_needs_no_note(request_: CaptureRequest) -> None:
         ({}, 0, "no-profile"),
         ({}, 7, None),
         ({"steps": {"count": 0}, "notes": [{"code": "no-steps"}]}, 0, None),
+        ({"steps": {"count": 0}, "notes": [{"code": "no-steps"}]}, 1, "no-steps"),
         ({"notes": [{"code": "no-window"}]}, 0, None),
         ({"window": {"first_step": 4, "last_step": 4}, "notes": [{"code": "no-profile"}]}, 0, "short-window"),
     ],

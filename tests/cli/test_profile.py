@@ -115,7 +115,7 @@ def test_a_script_without_tensorflow_runs_and_is_told_what_is_missing(tmp_path: 
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("args ['work.py', '--precision', 'x', '-o', 'y']\n")
     assert "did not import TensorFlow" in done.stdout
-    assert "cannot yet" in done.stdout
+    assert "Nsight Systems is needed, which tcprobe cannot drive yet" in done.stdout
     last = done.stderr.splitlines()[-2:]
     assert last[0].startswith(f"tcprobe: tables: tcprobe-runs/{home.name}/tables")
     assert last[1] == f"tcprobe: next: tcprobe report tcprobe-runs/{home.name}"
