@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from tcprobe.profile import Note
-from tcprobe.readers.dlprof_layout import DETAILED, EXPERT_SYSTEMS, ITERATION, KERNEL, SIMPLE_OP
+from tcprobe.readers.dlprof_layout import DETAILED, EXPERT_SYSTEMS, ITERATION, KERNEL, SIMPLE_OP, TENSOR_CORE
 from tcprobe.readers.dlprof_report import Report
 from tcprobe.readers.dlprof_reported import feedback
 from tcprobe.readers.dlprof_summary import ALL_KERNELS, ALL_OPS, GPU_TIME, ITERATIONS, Summary, kernels_add_up
@@ -22,12 +22,18 @@ ROUNDING_NS: Final = 1.0
 
 
 def kernels_captured(summary: Summary | None, reports: Reports) -> bool | None:
-    """Say whether the profile holds any kernel; None where the reports at hand cannot tell."""
-    for kind in (ITERATION, KERNEL):
-        if kind in reports:
-            return len(reports[kind]) > 0
+    """Say whether the profile holds any kernel; None where the reports at hand cannot tell.
+
+    In simple mode the iteration report has no rows, and an eligible op need not exist: emptiness alone proves nothing
+    while another report tells of kernels.
+    """
+    told = [len(reports[kind]) > 0 for kind in (ITERATION, KERNEL, TENSOR_CORE) if kind in reports]
+    if any(told):
+        return True
     if summary is not None and (total := summary.value(ALL_KERNELS, GPU_TIME, "All kernels")) is not None:
         return total > (summary.value(ALL_KERNELS, GPU_TIME, "Memory") or 0.0)
+    if ITERATION in reports or KERNEL in reports:
+        return False
     if DETAILED in reports:
         return bool(np.nansum(reports[DETAILED].numbers("total gpu time ns")) > 0)
     return None

@@ -32,7 +32,7 @@ _ABSENT: Final = {
     "step_marks": "DLProf's reports hold no host time of its iterations",
 }
 _NO_KERNELS: Final = "DLProf captured no kernel"
-_SUMS_ONLY: Final = "DLProf's {} hold{} sums, not launches; its iteration report is not here"
+_SUMS_ONLY: Final = "DLProf's {} hold{} sums, not launches; its iteration report {}"
 
 
 def read_profile(format_name: str, files: Sequence[Found]) -> Profile:
@@ -187,7 +187,8 @@ def _absent(summary: Summary | None, reports: Reports, measured: bool | None) ->
     held = [name for kind, name in ((KERNEL, "kernel report"), (DETAILED, "detail report")) if kind in reports]
     if summary is not None:
         held.append("summary")
-    sums = _SUMS_ONLY.format(" and ".join(held) or "reports", "" if len(held) > 1 or not held else "s")
+    without = "has no rows" if ITERATION in reports else "is not here"
+    sums = _SUMS_ONLY.format(" and ".join(held) or "reports", "" if len(held) > 1 or not held else "s", without)
     launches = _NO_KERNELS if measured is False else sums
     kernels = _NO_KERNELS if measured is False else "neither DLProf's kernel report nor its iteration report is here"
     reasons = {"launches": launches, "op_details": launches, "launch_configs": launches, "kernels": kernels}

@@ -219,6 +219,16 @@ def test_simple_mode_names_no_ops(tmp_path: Path) -> None:
     assert codes(profile)[0] == "simple-mode"
 
 
+def test_an_iteration_report_without_rows_hides_no_kernels(tmp_path: Path) -> None:
+    make.write(tmp_path, make.Run("1.0.0", "simple"), make.ALL)
+    path = tmp_path / "dlprof_iteration.csv"
+    path.write_text("\n".join(path.read_text().splitlines()[:2]) + "\n")
+    profile = read(tmp_path)
+    assert "no-kernels" not in codes(profile)
+    assert profile.require("kernels").numbers("sum_ns").sum() == 10 * 167_000
+    assert profile.absent["launches"].endswith("its iteration report has no rows")
+
+
 def test_a_whole_run_is_told(tmp_path: Path) -> None:
     assert "whole-run" in codes(written(tmp_path, make.Run(key="")))
 
