@@ -120,8 +120,11 @@ def write_record(folder: Path, record: Mapping[str, Any]) -> None:
     """
     with _named(folder / RECORD):
         temporary = folder / f".{RECORD}.tmp"
-        temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        temporary.replace(folder / RECORD)
+        try:
+            temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+            temporary.replace(folder / RECORD)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def seal(folder: RunFolder) -> Path:

@@ -13,7 +13,7 @@ from tcprobe.analysis import Options
 from tcprobe.capture import CAPTURES, environment, folder, process
 from tcprobe.capture.base import Capture, CaptureRequest, Collected, Launch, Target
 from tcprobe.capture.probed import read_probe
-from tcprobe.errors import MeasurementFailed, TcprobeError, ToolError, UsageError
+from tcprobe.errors import MeasurementFailed, OutputError, TcprobeError, ToolError, UsageError
 from tcprobe.flows import run_record
 from tcprobe.flows.report import make_report
 from tcprobe.flows.workloads import Workload, find_workload
@@ -123,15 +123,26 @@ def profile(
         if not started:
             folder.discard(home)
     collected = capture.collect(request, ended.exit_code)
-    folder.write_record(home.path, run_record.finish(record, ended, collected, read_probe(home.path)))
-    final = folder.seal(home)
+    final, full = _sealed(home, record, ended, collected)
     outcome = None
     try:
         outcome = _measured(_report(final, options, ended), collected)
     finally:
         if outcome is None:
             say(f"run folder kept: {final}")
-    return outcome
+    return replace(outcome, failure=full or outcome.failure)
+
+
+def _sealed(
+    home: folder.RunFolder, record: dict[str, Any], ended: process.Ended, collected: Collected
+) -> tuple[Path, OutputError | None]:
+    """Complete the record and give the folder its name; a full disk leaves the record of the start, and is returned."""
+    full = None
+    try:
+        folder.write_record(home.path, run_record.finish(record, ended, collected, read_probe(home.path)))
+    except OutputError as error:
+        full = error
+    return folder.seal(home), full
 
 
 def _checked(options: ProfileOptions) -> ProfileOptions:

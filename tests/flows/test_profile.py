@@ -14,7 +14,7 @@ import pytest
 
 from tcprobe.capture import tensorflow
 from tcprobe.capture.base import CaptureRequest
-from tcprobe.errors import MeasurementFailed, ToolError, UsageError
+from tcprobe.errors import MeasurementFailed, OutputError, ToolError, UsageError
 from tcprobe.flows import profile as flow
 from tcprobe.flows.profile import Outcome, ProfileOptions, choose, profile
 from tcprobe.flows.report import make_report
@@ -143,6 +143,24 @@ def test_a_gpu_that_left_no_kernel_is_a_failed_measurement_and_the_folder_is_kep
     assert isinstance(outcome.failure, MeasurementFailed)
     assert (outcome.exit_code, outcome.report) == (2, None)
     assert (record(outcome)["gpu_used"], record(outcome)["exit_code"]) == (True, 0)
+
+
+def test_a_disk_that_fills_up_costs_the_record_of_the_end_and_not_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Path] = []
+
+    def full(home: Path, content: dict[str, Any]) -> None:
+        if written:
+            raise OutputError("run.json: cannot be written: No space left on device")
+        written.append(home)
+        write_record(home, content)
+
+    write_record = flow.folder.write_record
+    monkeypatch.setattr(flow.folder, "write_record", full)
+    outcome = run("pass")
+    assert isinstance(outcome.failure, OutputError)
+    assert (outcome.exit_code, outcome.folder.name.startswith("work-")) == (2, True)
+    assert outcome.report is not None
+    assert "partial-run" in note_codes(outcome)
 
 
 @pytest.fixture
