@@ -33,7 +33,8 @@ _FOLDS: Final = tuple(
 )
 
 
-Silent: TypeAlias = Callable[[Ints], NDArray[np.bool_]]
+DECODE, NO_STATS, LEAVE_OUT = range(3)
+Need: TypeAlias = Callable[[Ints], NDArray[np.int8]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,21 +121,27 @@ def varints(file: Bytes, at: Ints) -> tuple[Ints, Ints]:
     return word.view(np.int64), length.view(np.int64)
 
 
-def decode(file: Bytes, starts: Ints, ends: Ints, wanted: Wanted, silent: Silent | None = None) -> Events:
-    """Return the events at `starts`:`ends`; of events that are `silent` by their metadata id, without stats.
+def decode(file: Bytes, starts: Ints, ends: Ints, wanted: Wanted, need: Need | None = None) -> Events:
+    """Return the events at `starts`:`ends`.
 
+    `need` tells by the metadata ids which events are left out (`LEAVE_OUT`) or read without stats (`NO_STATS`).
     No position goes further than `PADDING` past the end of an event, whatever the bytes are.
 
     Raises:
         DamagedError: an event is no XEvent, or its times are beyond any capture.
     """
     metadata_id, at, odd = _optional(file, starts, ends, 0x08)
+    mute = np.zeros(len(at), np.bool_)
+    if need is not None:
+        how = np.where(odd, DECODE, need(metadata_id))
+        keep = np.flatnonzero(how != LEAVE_OUT)
+        starts, ends, metadata_id, at = (part[keep] for part in (starts, ends, metadata_id, at))
+        odd, mute = odd[keep], how[keep] == NO_STATS
     offset, at, unread = _optional(file, at, ends, 0x10)
     odd |= unread
     duration, at, unread = _optional(file, at, ends, 0x18)
     odd |= unread | (at > ends)
-    mute = odd if silent is None else odd | silent(metadata_id)
-    found, strange = _stats(file, np.where(mute, ends, at), ends, wanted)
+    found, strange = _stats(file, np.where(odd | mute, ends, at), ends, wanted)
     odd[strange] = True
     events = Events(metadata_id, offset, duration, found)
     if odd.any():

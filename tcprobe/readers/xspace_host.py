@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.readers.xspace_codes import Index, Texts, combine
-from tcprobe.readers.xspace_events import Events, Stats, Wanted, decode
+from tcprobe.readers.xspace_events import DECODE, LEAVE_OUT, NO_STATS, Events, Stats, Wanted, decode
 from tcprobe.readers.xspace_gpu import NONE
 from tcprobe.readers.xspace_lines import Bytes, Ints, event_bounds
 from tcprobe.readers.xspace_text import executor_op
@@ -17,8 +17,8 @@ from tcprobe.readers.xspace_wire import Line, Plane, line_head, string_map
 
 HOST_PLANES: Final = ("/host:CPU", "/host:CUPTI")
 EAGER: Final = "EagerLocalExecute"
-# events of the runtime that carry many stats and none that is wanted
-SILENT: Final = frozenset(
+# frequent events of the runtime, of no use here: no op, no launch, no step
+USELESS: Final = frozenset(
     (
         *("MemoryAllocation", "MemoryDeallocation", "ExecutorState::Process", "ExecutorPropagateOutputs"),
         *("ThreadpoolListener::Record", "ThreadpoolListener::StartRegion", "ThreadpoolListener::StopRegion"),
@@ -108,7 +108,7 @@ def read_host(file: Bytes, plane: Plane, host: Host) -> None:
     for span in plane.lines:
         line = line_head(file.data, span)
         for starts, ends in event_bounds(file, line.events):
-            reader.add(line, decode(file, starts, ends, reader.wanted, reader.is_silent), host)
+            reader.add(line, decode(file, starts, ends, reader.wanted, reader.need), host)
     reader.finish(host)
 
 
@@ -137,7 +137,8 @@ class _HostReader:
         self.index = Index(event_names)
         self.ops = [host_op(name) for name in self.names]
         self.is_op = np.array([*(op is not None for op in self.ops), False])
-        self.silent = np.array([*(name in SILENT for name in self.names), False])
+        useless = [LEAVE_OUT if name in USELESS else DECODE for name in self.names]
+        self.needed = np.array([*useless, DECODE], np.int8)
         rows = len(self.names)
         self.calls, self.sum_ns, self.max_ns = (np.zeros(rows, np.int64) for _ in range(3))
         self.min_ns = np.full(rows, 1 << 62, np.int64)
@@ -157,15 +158,15 @@ class _HostReader:
         self._find_marks(name, start, duration, events.stats, host)
         self._learn(name, events.stats)
 
-    def is_silent(self, metadata_id: Ints) -> NDArray[np.bool_]:
-        """Whether the stats of events of this kind need no decoding."""
-        return self.silent[self.index.rows(metadata_id)]
+    def need(self, metadata_id: Ints) -> NDArray[np.int8]:
+        """Return how events of these kinds are to be decoded."""
+        return self.needed[self.index.rows(metadata_id)]
 
     def _learn(self, name: NDArray[np.int32], stats: Stats) -> None:
-        """Take ops for silent once an event of theirs has shown that it carries no launch, step or instruction."""
-        self.silent[name[self.is_op[name]]] = True
-        self.silent[name[stats.row[~np.isin(stats.column, (SHAPE, GROUP))]]] = False
-        self.silent[-1] = False
+        """Read ops without stats once an event of theirs has shown that it carries no launch, step or instruction."""
+        self.needed[name[self.is_op[name]]] = NO_STATS
+        self.needed[name[stats.row[(stats.column != SHAPE) & (stats.column != GROUP)]]] = DECODE
+        self.needed[-1] = DECODE
 
     def _count_ops(self, name: NDArray[np.int32], duration: Ints, shapes: Stats) -> None:
         row = np.flatnonzero(self.is_op[name])

@@ -20,8 +20,8 @@ Bounds: TypeAlias = tuple[Ints, Ints]
 
 EVENT_TAG: Final = 0x22  # field 4, length-delimited
 BLOCK: Final = 4 << 20  # bytes walked at once: bounds the memory of one chunk of events
-STRIDE: Final = 2048  # bytes between walkers
-WINDOW: Final = 128  # bytes in which a walker looks for its first event
+STRIDE: Final = 1536  # bytes between walkers
+WINDOW: Final = 96  # bytes in which a walker looks for its first event
 FEW: Final = 32  # walkers for which lock-step pays
 PLAIN: Final = 64 << 10  # bytes walked one by one where walkers don't pay
 
