@@ -172,7 +172,7 @@ def _ending(run: dict[str, Any]) -> list[Note]:
     if run.get("interrupted"):
         how = "the workload was interrupted"
     elif not isinstance(code, int):
-        how = "tcprobe itself was stopped before the workload ended"
+        how = "how the workload ended was not recorded (tcprobe was stopped, or the disk was full)"
     elif code > 128:
         how = f"the workload was ended by {_signal(code - 128)}"
     else:

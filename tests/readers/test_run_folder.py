@@ -152,7 +152,7 @@ def test_metrics_are_figures_with_units(tmp_path: Path) -> None:
         ({"exit_code": 137, "partial": True}, "ended by SIGKILL"),
         ({"exit_code": 255, "partial": True}, "ended by signal 127"),
         ({"exit_code": 130, "partial": True, "interrupted": True}, "was interrupted"),
-        ({"exit_code": None, "partial": True}, "tcprobe itself was stopped"),
+        ({"exit_code": None, "partial": True}, "how the workload ended was not recorded"),
     ],
 )
 def test_a_run_that_did_not_end_well_says_how(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
