@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tcprobe.readers.dlprof_report import coalesce, distinct_rows
 from tcprobe.readers.dlprof_shapes import dtype_of, first_shape, shapes_of
 from tcprobe.readers.dlprof_tables import called_from, launch_counts
 from tests.fixtures.dlprof import make
+from tests.support import ROOT
 
 COMMITTED = Path(make.__file__).parent
 
@@ -372,6 +374,13 @@ def test_headers_and_names_are_told_whatever_their_spelling() -> None:
     assert canonical("Using TC") == canonical("Uses TC") == "uses tc"
     names = {"dlprof_op_type": "dlprof", "run_1_tensor_core": "run_1", "summary": "", "x": "x", "a_group_node": "a"}
     assert {stem: profile_name(stem) for stem in names} == names
+
+
+def test_every_note_is_documented() -> None:
+    page = (ROOT / "docs/dlprof.md").read_text(encoding="utf-8")
+    sources = [p.read_text(encoding="utf-8") for p in (ROOT / "tcprobe").rglob("dlprof*.py")]
+    told = {code for text in sources for code in re.findall(r'Note\(\s*"([a-z-]+)"', text)}
+    assert len(told) > 12 and not [code for code in told if f"`{code}`" not in page]
 
 
 def test_small_helpers() -> None:
