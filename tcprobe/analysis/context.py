@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcprobe.analysis.options import Options
+from tcprobe.analysis.options import DEFAULT_TARGET, Options
 from tcprobe.columns import Table, Value
 from tcprobe.hardware import Capability, Gpu, HasTensorCores, Identification, find_gpu, identify
 from tcprobe.profile import Profile
@@ -111,7 +111,7 @@ def context_of(profile: Profile, options: Options, used: frozenset[int], ran: bo
     active = [row for row in rows if row["device"] in used] or rows
     tf32 = _tf32(profile)
     if not ran:
-        target = find_gpu(options.target_gpu)
+        target = find_gpu(options.target_gpu or DEFAULT_TARGET)
         cores: HasTensorCores = "yes" if target.tensor_cores else "no"
         allowed = True if tf32 is None else tf32  # TensorFlow's default on GPUs that have it
         return Context(False, target, target.name, target.compute_capability, cores, True, allowed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -15,7 +15,7 @@ from tcprobe.analysis.iterations import Iterations, choose_window, collect_itera
 from tcprobe.analysis.kernels import derive_kernels, reclassify
 from tcprobe.analysis.layers import build_layers
 from tcprobe.analysis.ops import Ops, build_ops
-from tcprobe.analysis.options import Options
+from tcprobe.analysis.options import DEFAULT_TARGET, Options
 from tcprobe.analysis.reported import Reported, compare
 from tcprobe.analysis.sizes import build_bad_sizes
 from tcprobe.analysis.timing import device_table, iteration_table
@@ -69,14 +69,16 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
         UsageError: an iteration outside the profile, or an unknown target GPU.
         MeasurementFailed: a GPU was used and no kernel was recorded.
     """
-    options = options or Options(target_gpu=profile.metadata.target_gpu or Options().target_gpu)
+    options = options or Options()
+    target = options.target_gpu or profile.metadata.target_gpu or DEFAULT_TARGET
+    options = replace(options, target_gpu=target)
     check_recorded(profile)
     graph = profile.table("graph_ops")
     profile = with_identity(profile if graph is None else profile.with_tables(with_layers(graph)))
     found = collect_iterations(profile)
     window, notes = choose_window(profile, found, options)
     window, notes = _with_kernels(profile, window, notes)
-    profile = profile.with_metadata(window=window, target_gpu=options.target_gpu).with_notes(*notes)
+    profile = profile.with_metadata(window=window, target_gpu=target).with_notes(*notes)
     kernels = _kernels(profile)
     profile = _timed(profile, found, kernels).with_notes(*kernels.notes)
     context = context_of(profile, options, _used(profile), has_gpu_record(profile))

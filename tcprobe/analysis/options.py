@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+DEFAULT_TARGET: Final = "a100-sxm-40"
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,9 +14,10 @@ class Options:
 
     Attributes:
         iter_start, iter_stop: first and last iteration to count, both included; None leaves it to detection.
-        target_gpu: id in gpus.csv against which blockers are judged where no GPU ran.
+        target_gpu: id in gpus.csv against which blockers are judged where no GPU ran; None takes the one that the
+            run was judged for, else `DEFAULT_TARGET`.
     """
 
     iter_start: int | None = None
     iter_stop: int | None = None
-    target_gpu: str = "a100-sxm-40"
+    target_gpu: str | None = None

@@ -72,12 +72,12 @@ IterStopOption = Annotated[
     typer.Option("--iter-stop", min=0, metavar="N", help="Last iteration to count. Default: the last whole one."),
 ]
 TargetOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--target-gpu",
         metavar="NAME",
         envvar="TCPROBE_TARGET_GPU",
-        help="GPU to judge a run without a GPU for.",
+        help="GPU for which a run without one is judged. Default: the one of the run, else a100-sxm-40.",
     ),
 ]
 WidthOption = Annotated[

@@ -26,7 +26,7 @@ def report(
     by: o.ByOption = None,
     iter_start: o.IterStartOption = None,
     iter_stop: o.IterStopOption = None,
-    target_gpu: o.TargetOption = "a100-sxm-40",
+    target_gpu: o.TargetOption = None,
     width: o.WidthOption = None,
     force: o.ForceOption = False,
 ) -> None:

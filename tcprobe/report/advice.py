@@ -43,7 +43,7 @@ def _how(framework: str | None) -> str:
     known = (framework or "").lower()
     if known.startswith("tensorflow"):
         return f"{MIXED} (tf.keras.mixed_precision, or tcprobe profile --precision)"
-    return f"{MIXED} (torch.autocast)" if known.startswith("pytorch") else f"{MIXED} (float16 or bfloat16)"
+    return f"{MIXED} (torch.autocast)" if known.startswith("pytorch") else f"{MIXED} (float16)"
 
 
 def _blockers(cost: Cost, mixed: str) -> list[tuple[float, str]]:
