@@ -41,10 +41,6 @@ class Build:
         """Return the option that takes the key node, as this build calls it."""
         return self.first("--key_node", "--key_op")
 
-    def database_flag(self) -> str | None:
-        """Return the option that reads an Nsight Systems database again."""
-        return self.first("--database", "--nsys_database")
-
     def first(self, *names: str) -> str | None:
         """Return the first of these options that the build has."""
         return next((name for name in names if name in self.flags), None)

@@ -292,4 +292,4 @@ def test_a_help_text_in_one_block_is_understood() -> None:
     build = parse_help(text, None)
     assert build.modes == ("simple", "pytorch")
     assert build.formats == ("csv", "json")
-    assert (build.key_flag(), build.database_flag()) == ("--key_node", None)
+    assert build.key_flag() == "--key_node"
