@@ -19,6 +19,7 @@ from tcprobe.profile import Profile
 from tcprobe.tables import GEMMS
 
 Row: TypeAlias = dict[str, Value]
+MOST_CALLS: Final = 1e9
 _COUNTER: Final = re.compile(r"^(?:__inference_|__forward_|__backward_)?(.*?)(?:_\d+)?$")
 
 
@@ -63,8 +64,14 @@ def build_gemms(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
             rows.append({**row, "kernel_ns": spent.get(index), "basis": "graph"})
             numbers.append(index)
             flops = row["flops"]
-            steps.append(None if flops is None else round(int(flops) * (1.0 if calls is None else float(calls))))
+            steps.append(None if flops is None else round(int(flops) * executions(calls)))
     return Gemms(Table.from_rows(GEMMS, rows), tuple(steps), tuple(numbers), tuple(kept), _is_traced(graph))
+
+
+def executions(calls_per_step: Value) -> float:
+    """Return how often an op runs in a step: once where that is not recorded, or is no such number."""
+    count = 1.0 if calls_per_step is None else float(calls_per_step)
+    return count if 0.0 <= count <= MOST_CALLS else 1.0
 
 
 def _is_traced(graph: Table) -> bool:

@@ -14,7 +14,7 @@ from tcprobe.analysis.attribution import Attribution, OpName, attribute, graph_r
 from tcprobe.analysis.blockers import is_capable, why_not
 from tcprobe.analysis.context import Context
 from tcprobe.analysis.grouping import count_by, distinct, sum_by, union_by
-from tcprobe.analysis.verdicts import UNKNOWN, YES, Launched
+from tcprobe.analysis.verdicts import UNKNOWN, YES, Launched, op_ids
 from tcprobe.columns import IntArray, Table, Value
 from tcprobe.gemm.alignment import all_aligned
 from tcprobe.gemm.ops import contiguous_sizes, gemms_of
@@ -85,7 +85,7 @@ def _by_instruction(profile: Profile, launched: Launched, graph: Table) -> dict[
     details = profile.require("op_details")
     columns = (details.names(c).tolist() for c in ("op", "op_type", "hlo_module", "hlo_op"))
     names = [OpName(str(op), *rest) for op, *rest in zip(*columns, strict=True)]
-    ids = launched.launches.numbers("op_id")
+    ids = op_ids(launched.launches, details)
     known = ids >= 0
     times = sum_by(ids[known], launched.duration_ns[known], len(details)).tolist()
     return _certain(zip(attribute(names, graph) if len(graph) else [], times, strict=False))
@@ -148,7 +148,7 @@ def _text(value: Value) -> str | None:
 def _from_launches(profile: Profile, launched: Launched) -> dict[Key, _Found]:
     details, launches = profile.require("op_details"), launched.launches
     keys, of_detail = _op_keys(details)
-    position = of_detail[launches.numbers("op_id")]  # the last entry stands for op_id -1
+    position = of_detail[op_ids(launches, details)]  # the last entry stands for op_id -1
     groups, group = distinct(position, len(keys))
     start, size = launches.numbers("start_ns"), len(groups)
     devices, device = np.unique(launches.numbers("device"), return_inverse=True)

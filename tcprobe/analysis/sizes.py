@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from tcprobe.analysis.advice import explain, is_harmless
 from tcprobe.analysis.attribution import graph_record
 from tcprobe.analysis.context import Context
-from tcprobe.analysis.gemms import Gemms
+from tcprobe.analysis.gemms import Gemms, executions
 from tcprobe.analysis.ops import Ops
 from tcprobe.columns import Table, Value
 from tcprobe.gemm.alignment import bytes_of, multiple_for, next_size
@@ -80,9 +80,8 @@ def _layers(graph: Table, gemms: Gemms) -> list[_Layer]:
         if source["layer"] is None and record.pass_ not in ("forward", "other"):
             continue
         name = str(source["layer"] or source["op"])
-        calls = source["calls_per_step"]
         flops = flops_of(gemms_of(record))
-        times = 1.0 if calls is None else float(calls)
+        times = executions(source["calls_per_step"])
         layer = found.setdefault(name, _Layer(name, source))
         layer.ops.append((row, record, None if flops is None else round(flops * times)))
     return list(found.values())

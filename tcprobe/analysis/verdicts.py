@@ -101,7 +101,7 @@ def _verdicts(profile: Profile, launches: Table, tables: list[Table]) -> NDArray
     details = profile.require("op_details")
     devices, device = np.unique(launches.numbers("device"), return_inverse=True)
     names, ops = max(len(kernel.names), 1), len(details) + 1
-    keys = (device.ravel().astype(np.int64) * names + kernel.ids) * ops + launches.numbers("op_id") + 1
+    keys = (device.ravel().astype(np.int64) * names + kernel.ids) * ops + op_ids(launches, details) + 1
     found, inverse = distinct(keys, max(len(devices), 1) * names * ops)
     classes = _by_key(tables)
     op_names, op_types = details.values("op"), details.values("op_type")
@@ -112,6 +112,12 @@ def _verdicts(profile: Profile, launches: Table, tables: list[Table]) -> NDArray
         label = (op_names[op - 1], op_types[op - 1]) if op else (None, None)
         codes[i] = classes.get((int(devices[where]), kernel.names[name], *label), UNKNOWN)
     return codes[inverse]
+
+
+def op_ids(launches: Table, details: Table) -> IntArray:
+    """Return the row of `op_details` of each launch; -1 where it has none, or one that is not there."""
+    ids = launches.numbers("op_id")
+    return np.where((ids >= 0) & (ids < len(details)), ids, -1).astype(np.int64)
 
 
 def _by_key(tables: list[Table]) -> dict[Key, int]:

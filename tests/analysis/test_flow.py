@@ -272,3 +272,34 @@ def test_the_input_is_left_as_it_was() -> None:
         for column, data in columns.items():
             now = run.tables[name].columns[column]
             assert np.array_equal(data, now, equal_nan=True) if isinstance(now, np.ndarray) else data == now.tolist()
+
+
+JSON = st.sampled_from(
+    ["", "{", "null", "[]", "[[1, 2], [2, null]]", "[[32, 64], [64, 31]]", '["float16"]', "[[1e400]]", "7",
+     '{"transpose_a": 1}', '{"strides": [1, 0, 2, 1], "data_format": "NHWC"}', '{"equation": "ab,bc->ac"}',
+     "[[4, 8, 8, 3], [3, 3, 3, 7]]", '{"aliases": [1, "x:y"]}']
+)  # fmt: skip
+RECORD = st.fixed_dictionaries(
+    {
+        "op": st.sampled_from(["m/a/MatMul", "m/b/Conv2D", "x", "gradient_tape/m/a/MatMul/MatMul_1"]),
+        "op_type": st.sampled_from(["MatMul", "Conv2D", "Conv2DBackpropInput", "Einsum", "dot", "convolution", "Odd"]),
+        "executes": st.sampled_from(["yes", "no", "unknown"]),
+        "pass": st.sampled_from([None, "forward", "dgrad", "wgrad", "other"]),
+        "layer": st.sampled_from([None, "a", "b/c"]),
+        "input_shapes": JSON, "input_dtypes": JSON, "output_shape": JSON, "attributes": JSON,
+        "calls_per_step": st.none() | st.floats(allow_nan=False),
+    }
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.lists(RECORD, max_size=6), st.lists(EVENT, max_size=6))
+def test_damaged_graphs_give_tables_all_the_same(records: list[Any], events: list[Any]) -> None:
+    tables = [b.graph(*records), b.host_ops(("m/a/MatMul", "MatMul", 1, 5))]
+    tables += [b.launches(*events), OPS, b.devices({})] if events else []
+    out = analyse(b.profile(*tables, gpu_used=bool(events)), Options())
+    for row in b.rows(out, "bad_sizes"):
+        assert row["size"] % row["multiple"] != 0
+        assert row["next_size"] - row["size"] < row["multiple"]
+        assert row["flops_pct"] is None or 0 <= row["flops_pct"] <= 100 + 1e-9
+    assert len(b.rows(out, "gemms")) == 0 or {r["basis"] for r in b.rows(out, "gemms")} <= {"graph"}
