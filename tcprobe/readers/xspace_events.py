@@ -7,7 +7,7 @@ lock-step over a chunk; an event that is built otherwise is decoded alone, by th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -39,7 +39,7 @@ Need: TypeAlias = Callable[[Ints], NDArray[np.int8]]
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Wanted stats of a chunk, one row each, in file order within an event.
+    """Wanted stats of a chunk, one row each, by column and in file order within it.
 
     Attributes:
         row: event within the chunk.
@@ -56,8 +56,14 @@ class Stats:
     size: Ints
 
     def of(self, column: int) -> Stats:
-        """Return the stats of one wanted name."""
-        return self.take(np.flatnonzero(self.column == column))
+        """Return the stats of one wanted name, as views."""
+        first, last = np.searchsorted(self.column, np.array((column, column + 1), np.int8)).tolist()
+        part = slice(first, last)
+        return Stats(self.row[part], self.column[part], self.kind[part], self.value[part], self.size[part])
+
+    def by_column(self) -> Stats:
+        """Return the stats in order of columns, those of a column in file order."""
+        return self.take(np.argsort(self.column, kind="stable"))
 
     def take(self, index: Ints) -> Stats:
         """Return the stats at `index`."""
@@ -148,7 +154,7 @@ def decode(file: Bytes, starts: Ints, ends: Ints, wanted: Wanted, need: Need | N
         events = _repair(file, events, np.flatnonzero(odd), (starts, ends), wanted)
     if len(events) and max(_largest(events.offset_ps), _largest(events.duration_ps)) > MOST_PS:
         raise DamagedError("event beyond 30 days of the capture")
-    return events
+    return replace(events, stats=events.stats.by_column())
 
 
 def _optional(file: Bytes, at: Ints, ends: Ints, tag: int) -> tuple[Ints, Ints, NDArray[np.bool_]]:
