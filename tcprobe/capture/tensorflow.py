@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from tcprobe.capture import environment
 from tcprobe.capture.base import CaptureRequest, Collected, Launch
@@ -12,10 +12,6 @@ from tcprobe.capture.probed import install_probe, read_probe
 from tcprobe.profile import Note
 
 NAME = "tensorflow"
-
-FEW_STEPS: Final = 3
-LARGEST_XSPACE: Final = 2 * 2**30
-"""Protobuf's ceiling for one message; TensorFlow writes an empty or no file beyond it and reports success."""
 
 
 def available(request: CaptureRequest) -> str | None:  # noqa: ARG001 - the protocol's signature
@@ -43,11 +39,10 @@ def prepare(request: CaptureRequest) -> Launch:
 
 
 def collect(request: CaptureRequest, exit_code: int) -> Collected:
-    """Find the XSpace files below ``raw/`` and say what limits them."""
+    """Find the XSpace files below ``raw/`` and say what is missing; of an empty one the reader says why."""
     found = sorted((request.folder / "raw").rglob("*.xplane.pb"))
     kept = tuple(path for path in found if _size(path) > 0)
-    notes = list(_file_notes(request.folder, found))
-    notes += _probe_notes(read_probe(request.folder), bool(kept), exit_code)
+    notes = _probe_notes(read_probe(request.folder), bool(found), exit_code)
     return Collected(kept, tuple(notes))
 
 
@@ -58,23 +53,11 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _file_notes(folder: Path, found: list[Path]) -> Iterator[Note]:
-    for path in found:
-        if _size(path) == 0:
-            yield Note(
-                "empty-profile",
-                f"{path.relative_to(folder)}: TensorFlow wrote an empty file; a profile over 2 GiB ends so",
-                "profile fewer steps with --iter-start and --iter-stop",
-                "error",
-            )
-
-
-def _probe_notes(probe: dict[str, Any], kept: bool, exit_code: int) -> Iterator[Note]:
+def _probe_notes(probe: dict[str, Any], found: bool, exit_code: int) -> Iterator[Note]:
     """Say what is missing and why, where the probe has not said so itself."""
     said = {n.get("code") for n in probe.get("notes") or () if isinstance(n, dict)}
     steps = probe.get("steps")
     count = steps.get("count") if isinstance(steps, dict) else None
-    profiled = _profiled(probe)
     if not probe:
         yield _no_probe()
     elif not probe.get("tensorflow"):
@@ -83,10 +66,8 @@ def _probe_notes(probe: dict[str, Any], kept: bool, exit_code: int) -> Iterator[
         yield Note("no-steps", "the workload ended before a training step was found", None)
     elif not count and "no-steps" not in said:
         yield _no_steps()
-    elif count and not kept and exit_code == 0 and not said & {"no-window", "no-profile", "empty-profile"}:
+    elif count and not found and exit_code == 0 and not said & {"no-window", "no-profile"}:
         yield Note("no-profile", f"{count} steps ran and the profiler left no file", None, "error")
-    elif profiled is not None and profiled < FEW_STEPS:
-        yield _short_window(profiled)
 
 
 def _no_probe() -> Note:
@@ -106,14 +87,6 @@ def _no_steps() -> Note:
     )
 
 
-def _short_window(profiled: int) -> Note:
-    return Note(
-        "short-window",
-        f"{profiled} step{'s were' if profiled != 1 else ' was'} profiled: too few to tell warm-up from the rest",
-        "let the workload run at least 25 steps",
-    )
-
-
 def _no_tensorflow() -> Note:
     return Note(
         "no-tensorflow",
@@ -121,11 +94,3 @@ def _no_tensorflow() -> Note:
         "for other frameworks Nsight Systems is needed, which tcprobe cannot drive yet; a profile of their own may be "
         "of a format that `tcprobe report` reads",
     )
-
-
-def _profiled(probe: dict[str, Any]) -> int | None:
-    window = probe.get("window")
-    if not isinstance(window, dict):
-        return None
-    first, last = window.get("first_step"), window.get("last_step")
-    return last - first + 1 if isinstance(first, int) and isinstance(last, int) else None

@@ -277,7 +277,7 @@ def test_one_step_is_reported_and_said_to_be_few() -> None:
     assert outcome.exit_code == 0
     assert outcome.report is not None
     assert len(outcome.report.require("steps")) == 1
-    assert note_codes(outcome) & {"no-window", "short-window"}
+    assert "no-window" in note_codes(outcome)
 
 
 @pytest.mark.tensorflow
