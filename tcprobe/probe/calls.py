@@ -89,6 +89,10 @@ class Calls:
             callee.training = True
             self._gaps.run("graph record", lambda: self.recorder.training(callee.key))
 
+    def is_eager(self) -> bool:
+        """Say whether a step without a tf.function has been seen."""
+        return any(callee.training and callee.eager for callee in self.callees)
+
     def names(self) -> List[str]:
         """Return the names of the functions that train."""
         return [callee.name for callee in self.callees if callee.training]

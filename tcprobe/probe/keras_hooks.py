@@ -8,13 +8,15 @@ from typing import Any, List
 from .calls import Calls
 from .config import Config
 from .gaps import Gaps
+from .layer_ranges import LayerRanges
 from .precision import on_model
 
 
 class KerasHooks:
     """Hooks keras, tf_keras, or the tf.keras of Keras 2."""
 
-    def __init__(self, config: Config, calls: Calls, gaps: Gaps) -> None:
+    def __init__(self, config: Config, calls: Calls, layers: LayerRanges, gaps: Gaps) -> None:
+        self._layers = layers
         self._config = config
         self._calls = calls
         self._gaps = gaps
@@ -25,6 +27,7 @@ class KerasHooks:
         """Hook one Keras; a second call with the same does nothing."""
         self._gaps.run("Keras fit", lambda: self._hook_fit(keras))
         self._gaps.run("Keras optimizers", lambda: self._hook_optimizers(keras))
+        self._gaps.run("ranges of layers", lambda: self._layers.add(defining(keras.layers.Layer, "__call__")))
 
     def _hook_fit(self, keras: Any) -> None:
         kind = defining(keras.Model, "make_train_function")

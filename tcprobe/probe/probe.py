@@ -16,6 +16,7 @@ from .gaps import Gaps
 from .imports import AfterImport
 from .journal import Journal
 from .keras_hooks import KerasHooks
+from .layer_ranges import LayerRanges
 from .metrics import Patterns
 from .profiler import Profiler
 from .ranges import Ranges
@@ -40,7 +41,8 @@ class Probe:
         self.profiler = Profiler(config.raw, self.gaps)
         self.stepper = Stepper(self.journal, self.clock, self)
         self.calls = Calls(config, self.stepper, self.ranges, self.clock, self.gaps)
-        self.keras = KerasHooks(config, self.calls, self.gaps)
+        self.layers = LayerRanges(self.ranges, self.gaps)
+        self.keras = KerasHooks(config, self.calls, self.layers, self.gaps)
         self.marker = Marker(self.stepper, self.ranges, self.gaps)
         self.tee = Tee(self._patterns(), self.clock, self.journal.step_at, self.journal.metric, self.gaps)
         self.recorder: Any = NoRecorder()
@@ -175,16 +177,20 @@ class Probe:
         self._resident = memory.resident_bytes()
         self._times = (self.clock(), None)
         self.ranges.open()
+        if self.calls.is_eager():
+            self.gaps.run("ranges of layers", self.layers.open)
         if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
             self.gaps.run("SIGTERM", lambda: signal.signal(signal.SIGTERM, self._terminated))
 
     def _close(self) -> None:
         self._times = (self._times[0], self.clock())
+        self.layers.close()
         self.ranges.close()
         self.profiler.stop()
         self._release_sigterm()
 
     def _discard(self) -> None:
+        self.layers.close()
         self.ranges.close()
         self.profiler.discard()
         self._release_sigterm()
@@ -228,6 +234,7 @@ class Probe:
         run("precision", lambda: precision.on_tensorflow(tf, self.config))
         run("TensorFlow's profiler", lambda: self.profiler.on_tensorflow(tf))
         self.ranges.on_tensorflow(tf)
+        self.layers.eager = tf.executing_eagerly
         self.calls.on_tensorflow(tf)
         run("graph record", lambda: self.recorder.on_tensorflow(tf))
         if precision.version(tf) < (2, 6):

@@ -44,6 +44,9 @@ class Ranges:
 
             self.nvtx = importlib.metadata.version("nvtx")
             self._domain = nvtx.get_domain(DOMAIN)
+        except ImportError:
+            self._gaps.add("NVTX ranges", "package nvtx is not installed in this interpreter")
+            return
         except Exception as error:
             self._gaps.add("NVTX ranges", error)
             return

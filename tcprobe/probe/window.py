@@ -148,7 +148,9 @@ class Window:
     def _is_full(self, row: int, number: int, now: int, grown: int) -> bool:
         config = self._config
         if grown > MEMORY_PER_BYTE * config.window_bytes and row > self._opened_row:
-            return self._because("cut short: the trace grew to its limit of %d MB" % (config.window_bytes // 10**6))
+            return self._because(
+                "cut short: the trace took more than %d MB of memory" % (MEMORY_PER_BYTE * config.window_bytes // 10**6)
+            )
         if config.iter_stop is not None and number > config.iter_stop:
             return self._because(self.reason or "as asked")
         if self.first_row is None or row == self.first_row:

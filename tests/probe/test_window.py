@@ -95,7 +95,7 @@ def test_long_steps_are_cut_by_time() -> None:
 def test_large_trace_is_cut_by_size() -> None:
     run = Run(window_bytes=10).steps([0.1] * 2).steps([0.1] * 10, grown=1000)
     assert run.end()[:2] == (1, 1)
-    assert "limit" in run.window.reason
+    assert "memory" in run.window.reason
 
 
 def test_several_steps_a_call() -> None:
