@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ from tcprobe.report.base import Reporter, ReportSpec
 
 DEFAULT_TOP = 10
 TO_PEOPLE = ("text", "markdown")
+UNENCODABLE = "backslashreplace"  # a name that the terminal's encoding cannot show must not cost the report
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,8 @@ def write_report(profile: Profile, spec: ReportSpec, to: Destination, stdout: Te
     spec = replace(spec, top=_rows(spec, to))
     if to.path is None:
         out = stdout or sys.stdout
+        if isinstance(out, io.TextIOWrapper):
+            out.reconfigure(errors=UNENCODABLE)
         to.reporter.render(profile, spec, out)
         out.flush()
         return []
@@ -151,7 +155,7 @@ def write_files(jobs: Sequence[tuple[Path, Callable[[TextIO], None]]], force: bo
         for path, write in jobs:
             with _named_failure(path):
                 written.append((_temporary(path), path))
-                with written[-1][0].open("w", encoding="utf-8", newline="") as out:
+                with written[-1][0].open("w", encoding="utf-8", errors=UNENCODABLE, newline="") as out:
                     write(out)
         for temporary, path in written:
             with _named_failure(path):

@@ -20,7 +20,7 @@ SCHEMA = 1
 
 def render(profile: Profile, spec: ReportSpec, out: TextIO) -> None:
     """Write the document; ``spec.by`` chooses the tables, ``spec.top`` limits their rows."""
-    json.dump(document(profile, spec), out, indent=1, allow_nan=False, ensure_ascii=False)
+    json.dump(document(profile, spec), out, indent=1, allow_nan=False)
     out.write("\n")
 
 

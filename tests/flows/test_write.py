@@ -146,3 +146,20 @@ def test_a_file_holds_no_colours_and_no_cut_names(tmp_path: Path) -> None:
     text = (tmp_path / "a.txt").read_text()
     assert "\x1b" not in text
     assert "wgrad2d_grouped_direct_kernel<__half, __half, float, int, (bool)1" in text
+
+
+@pytest.mark.parametrize("name", ["text", "csv", "json", "markdown"])
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_a_name_that_cannot_be_encoded_is_escaped(name: str, encoding: str, tmp_path: Path) -> None:
+    from tests.report.builders import table
+
+    kernel = {"kernel": "k\u00e9\udcff", "uses_tc": "no", "evidence": "e", "sum_ns": 1}
+    profile = gpu_profile().with_tables(table("kernels", kernel))
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding=encoding, newline="")
+    write_report(profile, ReportSpec(by=("kernel",)), destination(name, None), out)
+    assert "\\udcff" in raw.getvalue().decode(encoding)
+    write_report(profile, ReportSpec(by=("kernel",)), destination(name, str(tmp_path / "report.out")))
+    assert "\\udcff" in (tmp_path / "report.out").read_text(encoding="utf-8")
+    if name == "json":
+        assert json.loads(raw.getvalue())["tables"]["kernels"][0]["kernel"] == "k\u00e9\udcff"

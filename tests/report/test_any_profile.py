@@ -1,0 +1,65 @@
+"""Whatever a source leaves out, every format renders."""
+
+from __future__ import annotations
+
+import io
+import json
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tcprobe.columns import Column, Table, TableSpec, Value
+from tcprobe.profile import Metadata, Note, Profile, Window
+from tcprobe.report import REPORTERS
+from tcprobe.report.base import ReportSpec
+from tcprobe.tables import DERIVED, HOST_OPS, METRICS, REPORTED, STEPS
+
+NUMBERS = {
+    "int": st.integers(0, 2**53),
+    "float": st.floats(0, 1e15, allow_nan=False),
+    "bool": st.booleans(),
+}
+
+
+def cell(column: Column) -> st.SearchStrategy[Value]:
+    if column.kind == "str":
+        known: st.SearchStrategy[Value] = st.sampled_from(column.values) if column.values else st.text(max_size=30)
+    else:
+        known = NUMBERS[column.kind]
+    return st.none() | known if column.nullable else known
+
+
+def table_of(spec: TableSpec) -> st.SearchStrategy[Table]:
+    row = st.fixed_dictionaries({c.name: cell(c) for c in spec.columns})
+    return st.lists(row, max_size=3).map(lambda rows: Table.from_rows(spec, rows))
+
+
+SHOWN = (*DERIVED, HOST_OPS, STEPS, METRICS, REPORTED)
+METADATA = st.builds(
+    Metadata,
+    format=st.text(max_size=8),
+    paths=st.lists(st.text(max_size=20), max_size=2).map(tuple),
+    framework=st.none() | st.text(max_size=8),
+    precision=st.none() | st.text(max_size=8),
+    xla=st.none() | st.booleans(),
+    target_gpu=st.none() | st.text(max_size=8),
+    gpu_used=st.none() | st.booleans(),
+    partial=st.booleans(),
+    window=st.builds(Window, st.none() | st.integers(0, 9), st.none() | st.integers(0, 9)),
+    notes=st.lists(st.builds(Note, st.text(), st.text(), st.none() | st.text()), max_size=2).map(tuple),
+)
+TABLES = st.tuples(*(st.none() | table_of(spec) for spec in SHOWN))
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@given(METADATA, TABLES, st.sampled_from([None, 40, 80, 130]), st.sampled_from([None, 1, 10]))
+def test_every_format_renders(
+    metadata: Metadata, tables: tuple[Table | None, ...], width: int | None, top: int | None
+) -> None:
+    profile = Profile(metadata).with_tables(*(t for t in tables if t is not None))
+    for reporter in REPORTERS:
+        out = io.StringIO()
+        reporter.render(profile, ReportSpec(top=top, width=width), out)
+        assert out.getvalue().endswith("\n")
+        if reporter.FORMAT == "json":
+            assert json.loads(out.getvalue())["schema"] == 1
