@@ -94,6 +94,6 @@ def _add_bars(rows: list[dict[str, Value]], width: int = 24) -> None:
         row["bar"] = None
         if longest and row["sum_ns"] is not None and row["tc_ns"] is not None:
             on, unknown, whole = (float(row[c] or 0) / longest * width for c in ("tc_ns", "unknown_ns", "sum_ns"))
-            ends = [min(round(x), width + 1) for x in (on, whole - unknown, whole)]
+            ends = [max(0, min(round(x), width + 1)) for x in (on, whole - unknown, whole)]
             bar = "#" * ends[0] + "=" * (ends[1] - ends[0]) + "?" * (ends[2] - ends[1])
             row["bar"] = bar if len(bar) <= width else bar[:width] + "+"
