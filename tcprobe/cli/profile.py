@@ -126,7 +126,9 @@ def _show(outcome: Outcome, to: Destination | None) -> None:
 
     spec = ReportSpec(None, (), o.text_width(None), o.wants_color())
     if outcome.report is not None:
-        if to is None or to.path is not None:
+        if outcome.came_to_nothing:
+            _say(f"{outcome.ending}, and nothing was recorded")
+        elif to is None or to.path is not None:
             write_report(outcome.report, spec, destination("text", None))
         for path in write_report(outcome.report, spec, to) if to is not None else []:
             _say(f"wrote {path}")

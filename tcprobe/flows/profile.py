@@ -23,6 +23,7 @@ from tcprobe.profile import Profile
 
 PRECISIONS: Final = ("float32", "tf32", "mixed_float16", "mixed_bfloat16")
 PROFILERS: Final = ("auto", *(c.NAME for c in CAPTURES))
+RECORDINGS: Final = ("launches", "kernels", "ops", "host_ops", "graph_ops", "steps", "metrics", "reported")
 TITLES: Final = {"tensorflow": "TensorFlow's profiler", "dlprof": "DLProf"}
 
 
@@ -87,6 +88,18 @@ class Outcome:
     def exit_code(self) -> int:
         """Return the workload's own code where it failed, else 2 where the measurement did, else 0."""
         return self.workload_code or (self.failure.exit_code if self.failure else 0)
+
+    @property
+    def ending(self) -> str:
+        """Return how the workload failed, in a few words; empty where it did not."""
+        notes = self.report.metadata.notes if self.report is not None else ()
+        return next((n.message.partition(":")[0] for n in notes if n.code == "partial-run"), "")
+
+    @property
+    def came_to_nothing(self) -> bool:
+        """Return whether the workload failed before anything was recorded, so that a report would be empty."""
+        report = self.report
+        return bool(self.workload_code) and report is not None and not any(len(report.require(t)) for t in RECORDINGS)
 
 
 def profile(

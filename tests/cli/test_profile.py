@@ -141,9 +141,17 @@ def test_a_workload_that_fails_passes_its_code_on_and_leaves_a_readable_run(
     home = the_run(tmp_path)
     assert done.returncode == expected
     assert (record(home)["exit_code"], record(home)["partial"]) == (expected, True)
-    assert said in done.stdout
+    assert f"{said}, and nothing was recorded" in done.stderr
+    assert done.stdout == ""
     again = tcprobe(tmp_path, "report", home)
     assert (again.returncode, said in again.stdout) == (0, True)
+
+
+def test_a_workload_that_fails_late_is_reported_as_far_as_it_went(tmp_path: Path) -> None:
+    done = profile(tmp_path, "print('loss: 0.5'); raise SystemExit(7)")
+    assert done.returncode == 7
+    assert "failed with exit code 7" in done.stdout
+    assert "Logged by the workload" in done.stdout
 
 
 def test_a_traceback_is_the_scripts_own(tmp_path: Path) -> None:
@@ -151,7 +159,7 @@ def test_a_traceback_is_the_scripts_own(tmp_path: Path) -> None:
     done = profile(tmp_path, code)
     start = done.stderr.index("Traceback")
     plain = subprocess.run([sys.executable, "work.py"], cwd=tmp_path, capture_output=True, text=True)
-    assert plain.stderr.strip()
+    assert plain.stderr.endswith("ValueError: no good\n")
     assert done.stderr[start:].startswith(plain.stderr[plain.stderr.index("Traceback") :])
 
 
