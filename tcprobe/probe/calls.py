@@ -113,10 +113,12 @@ class Calls:
         def call(function: Any, *args: Any, **kwds: Any) -> Any:
             if self.inside or not eager():
                 return original(function, *args, **kwds)
+            if self._owner is not None and get_ident() != self._owner:
+                return original(function, *args, **kwds)
             callee = functions.get(id(function))
             if callee is None or not callee.training:
                 return self._other_call(original, function, args, kwds)
-            if get_ident() != self._owner or self.tape is not None:
+            if self.tape is not None:
                 return original(function, *args, **kwds)
             self.inside, self.current, self.recorder.current = True, callee, callee.key
             if self.quick:

@@ -253,3 +253,20 @@ def interrupt(folder: Path, script: str, act: Callable[[subprocess.Popen[str]], 
         act(child)
         out, _ = child.communicate(timeout=60)
     return Run(folder / "run", child.returncode, out, (folder / "err").read_text())
+
+
+def test_other_threads_are_no_steps(tmp_path: Path) -> None:
+    script = """
+import threading
+f, other, done = tf.function(first), tf.function(lambda x: tf.reduce_sum(x)), []
+f(x, y)
+def evaluate():
+    while not done: other(x)
+thread = threading.Thread(target=evaluate)
+thread.start()
+for _ in range(99): f(x, y)
+done.append(1)
+thread.join()
+"""
+    probed = run(tmp_path, HEAD + script)
+    assert probed.seen["steps"]["count"] == 100
