@@ -8,11 +8,11 @@ from types import TracebackType
 from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Sequence, Tuple, Type
 
 from .graph_eager import EagerSampler
-from .graph_exec import Collector, assign, executed_ops, match, unoptimised
+from .graph_exec import Collector, assign, match, optimised, unoptimised
 from .graph_json import Record, executed_record, op_record, write_json
 from .graph_pass import Passes
 from .graph_patch import Guard
-from .graph_shapes import Shapes, Sizes, first_arguments, has_unknown, infer, shape_list, sizes_of_call
+from .graph_shapes import Shapes, Sizes, called_with, first_arguments, has_unknown, infer, shape_list, sizes_of_call
 from .graph_store import Function, Store, stem
 from .graph_trace import Tracer
 from .graph_types import is_gemm
@@ -49,6 +49,8 @@ class GraphRecorder:
         self._current: Optional[Hashable] = None
         self.store = Store(gaps)
         self._pending: List[Trace] = []
+        self._owner = 0
+        self._function_class: Any = None
         self._lock = threading.RLock()
 
     @property
@@ -66,6 +68,7 @@ class GraphRecorder:
     def on_tensorflow(self, tf: Any) -> None:
         """Install the hooks of tracing."""
         self._tf = tf
+        self._function_class = type(tf.function(lambda: None))
         self.layers.eager = tf.executing_eagerly
         self.tracer.on_graph = self._began
         self.tracer.on_gradient = self._differentiated
@@ -103,7 +106,7 @@ class GraphRecorder:
 
     def write(self) -> None:
         """Write graph.json if there is anything new."""
-        if self._current is None and self._pending:
+        if self._pending and self._owner == threading.get_ident() and self.layers.eager():
             self._settle(final=True)
         with Guard(self._gaps, "graph.json"), self._lock:
             if self.store.changed:
@@ -112,13 +115,15 @@ class GraphRecorder:
     def _began(self, graph: Any) -> None:
         """Take note of a new trace; what it runs as is collected when TensorFlow starts to execute it."""
         key = self._current
-        if key is None:
-            return
+        call = None if key is None else called_with(self._function_class)
+        if key is None or call is None:
+            return  # a dataset's function, a model under construction
         function = self.store.functions.get(key)
         if function is not None and function.sizes is None:
             function.sizes = Sizes(None, ())
             with Guard(self._gaps, "sizes of the first call"):
-                function.sizes = sizes_of_call(self._tf)
+                function.sizes = sizes_of_call(self._tf, call)
+        self._owner = threading.get_ident()
         self._pending.append(Trace(graph, key))
         self._collect()
 
@@ -128,7 +133,7 @@ class GraphRecorder:
 
     def _differentiated(self) -> None:
         key = self._current
-        if key is None:
+        if key is None or not self._pending:
             return
         self.training(key)
         if self.on_training is not None:
@@ -180,8 +185,9 @@ class GraphRecorder:
         return sizes
 
     def _ops(self, visits: Sequence[Visit], graphs: Any, sizes: Sizes) -> List[Record]:
-        executed = executed_ops(graphs) if graphs is not None else []
-        matches, extra = match(visits, executed) if graphs is not None else ([unoptimised(v) for v in visits], [])
+        matches, extra = (
+            match(visits, optimised(graphs)) if graphs is not None else (list(map(unoptimised, visits)), [])
+        )
         inferred: Dict[str, Shapes] = {}
         if graphs is not None and _shapes_missing(visits):
             with Guard(self._gaps, "shapes of partial batches"):

@@ -95,14 +95,29 @@ def assign(collected: Iterable[Any], roots: Sequence[Any]) -> Dict[int, Any]:
     return found
 
 
-def executed_ops(graphs: Any) -> List[Executed]:
-    """Return the products of a FunctionGraphs message, inlined or in the functions that its nodes call."""
+class Optimised(NamedTuple):
+    """What a FunctionGraphs message says.
+
+    Attributes:
+        ops: the products, inlined or in the functions that its nodes call.
+        calls: name of the function that each call left in the graph runs, by the call's path.
+    """
+
+    ops: List[Executed]
+    calls: Dict[str, str]
+
+
+def optimised(graphs: Any) -> Optimised:
+    """Read the partitioned graphs: what the executor runs."""
     found: Dict[Tuple[str, str], Executed] = {}
+    calls: Dict[str, str] = {}
     for graph in graphs.partition_graphs:
         library = {f.signature.name: f.node_def for f in graph.library.function}
         for op in _of_nodes(graph.node, library, "", 0):
             found.setdefault((op.path, op.op_type), op)
-    return list(found.values())
+        for node in graph.node:
+            calls.update((normalised(node.name), function) for step, function in _called(node) if step == "/")
+    return Optimised(list(found.values()), calls)
 
 
 def _of_nodes(nodes: Iterable[Any], library: Dict[str, Any], prefix: str, depth: int) -> Iterator[Executed]:
@@ -136,7 +151,7 @@ def normalised(path: str) -> str:
     return _REWRITE.sub("", _COUNTER.sub(r"/\1/_N/", path))
 
 
-def match(visits: Sequence[Visit], executed: Sequence[Executed]) -> Tuple[List[Match], List[Executed]]:
+def match(visits: Sequence[Visit], graph: Optimised) -> Tuple[List[Match], List[Executed]]:
     """Return what each visit executes as, and the executed ops that nothing traced explains.
 
     An op executes at most once under each path: exact names are given out first, then the names of fused ops
@@ -144,7 +159,7 @@ def match(visits: Sequence[Visit], executed: Sequence[Executed]) -> Tuple[List[M
     """
     taken: Dict[int, Executed] = {}
     left: Dict[Tuple[str, str], List[Executed]] = {}
-    for op in executed:
+    for op in graph.ops:
         left.setdefault((normalised(op.path), family(op.op_type)), []).append(op)
     exact = [(0, index, visit.path) for index, visit in enumerate(visits) if not visit.compiled]
     for candidates in (exact, None):
@@ -152,7 +167,9 @@ def match(visits: Sequence[Visit], executed: Sequence[Executed]) -> Tuple[List[M
             same = left.get((path, family(visits[index].op.type)))
             if same and index not in taken:
                 taken[index] = same.pop(0)
-    return [_matched(v, taken.get(i)) for i, v in enumerate(visits)], [op for ops in left.values() for op in ops]
+    return [_matched(v, taken.get(i), graph.calls) for i, v in enumerate(visits)], [
+        op for ops in left.values() for op in ops
+    ]
 
 
 def _fusions(visits: Sequence[Visit], done: Container[int]) -> Iterator[Tuple[int, int, str]]:
@@ -163,11 +180,14 @@ def _fusions(visits: Sequence[Visit], done: Container[int]) -> Iterator[Tuple[in
                 yield distance, index, visit.path[: len(visit.path) - len(visit.op.name)] + name
 
 
-def _matched(visit: Visit, executed: Optional[Executed]) -> Match:
+def _matched(visit: Visit, executed: Optional[Executed], calls: Dict[str, str]) -> Match:
     if visit.compiled:
         return compiled(visit)
     if executed is not None and executed.final:
         return Match("yes", executed.name, executed.op_type, visit.names)
+    for path, function in visit.calls:
+        if calls.get(path, "").startswith(function):  # TensorFlow appends what it specialised the function for
+            return unoptimised(visit, path + "/")
     if executed is not None or (visit.live and not visit.inlined):
         return unoptimised(visit)
     return Match("no", None, None, ())
@@ -178,12 +198,17 @@ def compiled(visit: Visit) -> Match:
     return Match("unknown", None, None, (visit.path, *visit.names)) if visit.live else Match("no", None, None, ())
 
 
-def unoptimised(visit: Visit) -> Match:
-    """Return what an op executes as where its graph was not collected: it lives or not, and may be fused yet."""
+def unoptimised(visit: Visit, call: str = "") -> Match:
+    """Return what an op executes as where its graph was not collected: it lives or not, and may be fused yet.
+
+    Args:
+        visit: the traced op.
+        call: path of the call that was not inlined, with a slash; the function's ops are named relative to it.
+    """
     if visit.compiled or not visit.live:
         return compiled(visit)
     own = (visit.path, *visit.names)
-    fused = fused_names(visit.op)
-    prefixes = [name[: len(name) - len(visit.op.name)] for name in own]
-    return Match("yes", own[-1] if not visit.inlined else own[0], None,
-                 tuple(dict.fromkeys([*own, *(p + f for p in reversed(prefixes) for f in fused)])))  # fmt: skip
+    best = visit.path[len(call) :] if visit.inlined else own[-1]
+    prefixes = [name[: len(name) - len(visit.op.name)] for name in (best, *own)]
+    fused = [prefix + name for prefix in dict.fromkeys(prefixes) for name in fused_names(visit.op)]
+    return Match("yes", best, None, tuple(dict.fromkeys([*own, *fused])))

@@ -38,20 +38,38 @@ def shape_list(tensor: Any) -> Shape:
     return None if shape.rank is None else [None if d is None else int(d) for d in shape.as_list()]
 
 
-def sizes_of_call(tf: Any) -> Sizes:
-    """Read the sizes off the running call of a tf.function: its arguments, and Keras' fit around it."""
-    function_class = type(tf.function(lambda: None))
-    arguments: Tuple[Any, ...] = ()
-    batch: Optional[int] = None
+class Call(NamedTuple):
+    """The outermost call of a tf.function in progress, read off the stack.
+
+    Attributes:
+        arguments: its positional and keyword arguments.
+        fit: the local variables of Keras' `fit` around it, None outside any.
+    """
+
+    arguments: Tuple[Any, ...]
+    fit: Optional[Dict[str, Any]]
+
+
+def called_with(function_class: Any) -> Optional[Call]:
+    """Return the outermost call of a `function_class` object in progress in this thread, None where there is none."""
+    arguments: Optional[Tuple[Any, ...]] = None
+    fit = None
     frame: Any = sys._getframe(1)
     while frame is not None:
-        code = frame.f_code
-        if code.co_name == "__call__" and isinstance(frame.f_locals.get("self"), function_class):
-            arguments = (frame.f_locals.get("args", ()), frame.f_locals.get("kwds", frame.f_locals.get("kwargs", {})))
-        elif code.co_name == "fit":
-            batch = batch or batch_of_fit(frame.f_locals)
+        name = frame.f_code.co_name
+        if name == "__call__" and isinstance(frame.f_locals.get("self"), function_class):
+            local = frame.f_locals
+            arguments = (local.get("args", ()), local.get("kwds", local.get("kwargs", {})))
+        elif name == "fit" and arguments is not None:
+            fit = frame.f_locals
         frame = frame.f_back
-    flat = tf.nest.flatten(arguments)
+    return None if arguments is None else Call(arguments, fit)
+
+
+def sizes_of_call(tf: Any, call: Call) -> Sizes:
+    """Return the sizes that a call has: of its arguments, and of the batches that Keras' fit or a dataset makes."""
+    batch = batch_of_fit(call.fit) if call.fit else None
+    flat = tf.nest.flatten(call.arguments)
     for item in [] if batch else flat:
         batch = batch or batch_of_dataset(getattr(item, "_dataset", item))
     tensors = tuple(_value_shape(v) for v in flat if hasattr(v, "shape") and hasattr(v, "dtype"))

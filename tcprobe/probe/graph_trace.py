@@ -182,9 +182,9 @@ class Tracer:
         return gradient_function
 
     def _enter(self, op_type: str, op: Any) -> Union[Gradient, EagerGradient]:
-        self.on_gradient()
         if self.sampler is not None and self._eager():
             return self.sampler.enter(op_type, op)
+        self.on_gradient()
         graph, name = self._forward_of(op_type, op)
         note = self.note(graph, name) if name else None
         forward = (weakref.ref(graph), name) if name else None

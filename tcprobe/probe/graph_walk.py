@@ -25,6 +25,7 @@ class Visit(NamedTuple):
         repeats: None where it runs an unknown number of times a call (loops, branches, datasets), else 1.
         inlined: False in functions that a dataset runs for itself.
         compiled: True where XLA compiles the function around it.
+        calls: path and function name of every call around it, from the outside in.
     """
 
     op: Any
@@ -35,6 +36,7 @@ class Visit(NamedTuple):
     repeats: Optional[float]
     inlined: bool
     compiled: bool
+    calls: Tuple[Tuple[str, str], ...]
 
 
 class _Place(NamedTuple):
@@ -46,6 +48,7 @@ class _Place(NamedTuple):
     repeats: Optional[float]
     inlined: bool
     compiled: bool
+    calls: Tuple[Tuple[str, str], ...]
 
 
 def walk(root: Any, compiled: bool = False) -> List[Visit]:
@@ -56,7 +59,7 @@ def walk(root: Any, compiled: bool = False) -> List[Visit]:
         compiled: whether XLA compiles it as a whole.
     """
     found: List[Visit] = []
-    todo = [_Place(root, ("",), ({},), None, True, 1.0, True, compiled)]
+    todo = [_Place(root, ("",), ({},), None, True, 1.0, True, compiled, ())]
     while todo:
         place = todo.pop()
         live, used = living(place.graph, place.outputs) if place.live else (set(), {})
@@ -76,7 +79,8 @@ def _inside(place: _Place, op: Any, live: bool, used: Set[int]) -> Iterator[_Pla
         value = op.get_attr(attribute)
         kind = BRANCHES.get(attribute, "")
         for function in value if isinstance(value, (list, tuple)) else [value]:
-            graph = function_graph(place.graph, str(getattr(function, "name", function)))
+            name = str(getattr(function, "name", function))
+            graph = function_graph(place.graph, name)
             if graph is None:
                 continue
             skipped = 1 if kind in ("then", "else", "branch") else 0
@@ -94,6 +98,7 @@ def _inside(place: _Place, op: Any, live: bool, used: Set[int]) -> Iterator[_Pla
                 None if kind or dataset else place.repeats,
                 place.inlined and not dataset,
                 place.compiled or is_compiled(op),
+                (*place.calls, (place.prefixes[0] + op.name, name)),
             )
 
 

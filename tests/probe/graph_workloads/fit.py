@@ -61,7 +61,8 @@ class OwnStep(Subclassed):
 
 KINDS = {"sequential": sequential, "ragged": sequential, "subclassed": Subclassed, "own_step": OwnStep}
 if MODE == "mixed":
-    keras.mixed_precision.set_global_policy("mixed_bfloat16" if tf.__version__ >= "2.1" else "float32")
+    old = tuple(map(int, tf.__version__.split(".")[:2])) < (2, 6)  # no bfloat16 convolution on the CPU
+    keras.mixed_precision.set_global_policy("mixed_float16" if old else "mixed_bfloat16")
 model = KINDS.get(MODE, functional)()
 options = {}
 if tuple(map(int, tf.__version__.split(".")[:2])) >= (2, 6):
