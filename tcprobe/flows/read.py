@@ -35,6 +35,7 @@ def open_profile(path: Path, readers: Sequence[Reader] = READERS) -> Profile:
     reader, files = found[0]
     _check_one_run(path, files)
     profile = reader.read(files)
+    _check_alike(path, files, profile)
     others = [r for r, other in found[1:] if not _inside(other, files)]
     return _with_others(profile, reader, others)
 
@@ -110,6 +111,19 @@ def _check_one_run(path: Path, files: list[Path]) -> None:
         raise UsageError(
             f"{path}: {len(folders)} profiles below this directory: {_few([str(f) for f in folders])}",
             f"name one of them, as in: tcprobe report {newest} (the newest)",
+        )
+
+
+def _check_alike(path: Path, files: list[Path], profile: Profile) -> None:
+    """Refuse XSpaces of one folder whose GPUs differ: hosts of one run share a folder, and so may strangers."""
+    if len(files) < 2 or profile.metadata.format != "xplane":
+        return
+    devices = profile.require("devices")
+    kinds = {*zip(devices.values("vendor"), devices.values("compute_capability"), strict=True)}
+    if len(kinds) > 1:
+        raise UsageError(
+            f"{path}: {len(files)} profiles of different GPUs lie here: {_few([f.name for f in files])}",
+            f"name one of them, as in: tcprobe report {files[0]}",
         )
 
 

@@ -11,6 +11,7 @@ import pytest
 from tcprobe.errors import EmptyInput, MissingInput, TcprobeError, UnreadableInput, UsageError, WrongFormat
 from tcprobe.flows.read import open_profile
 from tcprobe.profile import Metadata, Profile
+from tests.support import shared
 
 
 @dataclass
@@ -153,3 +154,10 @@ def test_an_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_name_too_long_is_no_traceback() -> None:
     assert isinstance(failure(Path("a" * 5000)), MissingInput | UnreadableInput)
+
+
+def test_profiles_of_different_gpus_are_not_merged() -> None:
+    folder = shared("samples/xplane")
+    with pytest.raises(UsageError, match="7 profiles of different GPUs") as caught:
+        open_profile(folder)
+    assert "tcprobe report" in str(caught.value.hint)
