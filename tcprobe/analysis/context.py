@@ -59,9 +59,9 @@ def _listed(profile: Profile) -> Table:
 def _identity(row: dict[str, Value]) -> dict[str, Value]:
     if not _is_nvidia(row):
         return {"tensor_cores": "no"}
-    name = row["name"] if row["name_basis"] != "inferred" else None
-    found = _identified(row, name)
-    basis = None if found.name is None else "reported" if name is not None else found.basis
+    reported = row["name"] is not None and row["name_basis"] != "inferred"
+    found = identified(row if reported else {**row, "name": None})
+    basis = None if found.name is None else "reported" if reported else found.basis
     capability = row["compute_capability"]
     if capability is None and found.gpu is not None:
         capability = "{}.{}".format(*found.gpu.compute_capability)
@@ -70,14 +70,15 @@ def _identity(row: dict[str, Value]) -> dict[str, Value]:
     }  # fmt: skip
 
 
-def _identified(row: dict[str, Value], name: Value) -> Identification:
+def identified(row: dict[str, Value]) -> Identification:
+    """Return which GPU a row of `devices` describes, by its name and its figures."""
     return identify(
         parse_capability(row["compute_capability"]),
         None if row["sm_count"] is None else int(row["sm_count"]),
         _number(row["bandwidth_bytes_per_s"]),
         _number(row["memory_bytes"]),
         _number(row["clock_khz"]),
-        None if name is None else str(name),
+        None if row["name"] is None else str(row["name"]),
     )
 
 
@@ -109,13 +110,13 @@ def context_of(profile: Profile, options: Options, used: frozenset[int], ran: bo
     """
     rows = list(profile.require("devices").rows())
     active = [row for row in rows if row["device"] in used] or rows
-    tf32 = _tf32(profile)
+    tf32 = tf32_asked(profile)
     if not ran:
         target = find_gpu(options.target_gpu or DEFAULT_TARGET)
         cores: HasTensorCores = "yes" if target.tensor_cores else "no"
         allowed = True if tf32 is None else tf32  # TensorFlow's default on GPUs that have it
         return Context(False, target, target.name, target.compute_capability, cores, True, allowed)
-    models = {m.id: m for row in active if (m := _identified(row, row["name"]).gpu)}
+    models = {m.id: m for row in active if (m := identified(row).gpu)}
     names = {str(row["name"]) for row in active if row["name"] is not None}
     cores_of = {str(row["tensor_cores"]) for row in active}
     capabilities = {parse_capability(row["compute_capability"]) for row in active}
@@ -136,8 +137,11 @@ def _agreed(answers: set[str]) -> HasTensorCores:
     return "yes" if "yes" in answers else "unknown"
 
 
-def _tf32(profile: Profile) -> bool | None:
-    """Return what the run asked for; NVIDIA_TF32_OVERRIDE=0 switches TF32 off in cuBLAS and cuDNN."""
+def tf32_asked(profile: Profile) -> bool | None:
+    """Return whether the run asked for TF32; None where it left that to the framework.
+
+    NVIDIA_TF32_OVERRIDE=0 switches TF32 off in cuBLAS and cuDNN, whatever the framework asks for.
+    """
     environment = profile.metadata.run.get("environment")
     if isinstance(environment, dict) and str(environment.get("NVIDIA_TF32_OVERRIDE")) == "0":
         return False

@@ -8,20 +8,19 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.analysis.context import parse_capability
+from tcprobe.analysis.context import identified, parse_capability, tf32_asked
 from tcprobe.analysis.grouping import count_by, distinct, sum_by
 from tcprobe.analysis.kernel_precision import precision_of_dtype
 from tcprobe.analysis.kernel_verdict import Verdict, classify, refine
 from tcprobe.columns import FloatArray, IntArray, Names, Table, Value
 from tcprobe.gemm.ops import gemms_of
 from tcprobe.gemm.record import OpRecord, flops_of, parse_shape, parse_shapes
-from tcprobe.hardware import Capability, Gpu, identify
+from tcprobe.hardware import Capability, Gpu
 from tcprobe.profile import Note, Profile
 from tcprobe.tables import KERNELS
 
 __all__ = ["Verdict", "classify", "derive_kernels", "reclassify", "refine"]
 
-IDENTIFYING: Final = ("sm_count", "bandwidth_bytes_per_s", "memory_bytes", "clock_khz")
 CONFIG_COLUMNS: Final = ("registers", "static_shared_bytes", "dynamic_shared_bytes", "block", "grid", "occupancy_pct")
 
 
@@ -51,27 +50,15 @@ def _device(row: dict[str, Value]) -> _Device:
     vendor = None if row["vendor"] is None else str(row["vendor"])
     if vendor is not None and vendor.lower() != "nvidia":
         return _Device(None, name, capability, vendor, "no")
-    sm, bandwidth, memory, clock = (_number(row[c]) for c in IDENTIFYING)
-    found = identify(capability, None if sm is None else int(sm), bandwidth, memory, clock, name)
+    found = identified(row)
     known = found.tensor_cores if row["tensor_cores"] == "unknown" else str(row["tensor_cores"])
     if capability is None and found.gpu:
         capability = found.gpu.compute_capability
     return _Device(found.gpu, name or found.name, capability, vendor, known)
 
 
-def _number(value: Value) -> float | None:
-    return None if value is None else float(value)
-
-
 def _devices(profile: Profile) -> dict[int, _Device]:
     return {int(row["device"] or 0): _device(row) for row in profile.require("devices").rows()}
-
-
-def _tf32(profile: Profile) -> bool | None:
-    environment = profile.metadata.run.get("environment")
-    if isinstance(environment, dict) and str(environment.get("NVIDIA_TF32_OVERRIDE")) == "0":
-        return False
-    return {"float32": False, "tf32": True}.get(profile.metadata.precision or "")
 
 
 class _Groups:
@@ -199,7 +186,7 @@ def _verdicts(
     groups: _Groups, kernels: list[str], op_types: list[str | None], launches: Table, profile: Profile
 ) -> dict[str, Any]:
     """Return the columns that classification fills: names first, then the op, dtype and rate of what is left."""
-    details, devices, tf32 = profile.require("op_details"), _devices(profile), _tf32(profile)
+    details, devices, tf32 = profile.require("op_details"), _devices(profile), tf32_asked(profile)
     where = [devices.get(int(groups.devices[d]), _Device()) for d in groups.device_id.tolist()]
     found = [device.classify(kernel) for device, kernel in zip(where, kernels, strict=True)]
     dtypes = details.names("dtype")
