@@ -108,6 +108,9 @@ class GraphRecorder:
         """Write graph.json if there is anything new."""
         if self._pending and self._owner == threading.get_ident() and self.layers.eager():
             self._settle(final=True)
+        self._save()
+
+    def _save(self) -> None:
         with Guard(self._gaps, "graph.json"), self._lock:
             if self.store.changed:
                 write_json(self._path, self.store.document(getattr(self._tf, "__version__", None)))
@@ -152,6 +155,7 @@ class GraphRecorder:
             if not later:
                 self._collector.stop()
             self._resolve_all(settled)
+        self._save()
 
     def _resolve_all(self, settled: Sequence[Tuple[Trace, Any]]) -> None:
         """Resolve traces; one that never ran goes where another of the same function did (Keras 2 traces twice)."""

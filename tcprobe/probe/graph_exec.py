@@ -9,6 +9,7 @@ from .graph_types import family, is_gemm
 from .graph_walk import BRANCHES, Visit, fused_names
 
 ENDS = frozenset(("_Arg", "_DeviceArg", "_Retval", "_DeviceRetval"))
+CLUSTERS = frozenset(("_XlaRun", "_XlaCompile", "XlaLaunch", "_XlaLaunch"))
 ALIKE = 0.5  # least share of a collected graph's nodes that its traced graph has
 DEEPEST = 8
 _COUNTER = re.compile(r"/(then|else|body|cond|branch|branches)/_\d+/")
@@ -101,14 +102,16 @@ class Optimised(NamedTuple):
     Attributes:
         ops: the products, inlined or in the functions that its nodes call.
         calls: name of the function that each call left in the graph runs, by the call's path.
+        clustered: True where auto-clustering gave parts of it to XLA; no collected graph shows what is in them.
     """
 
     ops: List[Executed]
     calls: Dict[str, str]
+    clustered: bool
 
 
 def optimised(graphs: Any) -> Optimised:
-    """Read the partitioned graphs: what the executor runs."""
+    """Read the partitioned graphs, which are what the executor runs."""
     found: Dict[Tuple[str, str], Executed] = {}
     calls: Dict[str, str] = {}
     for graph in graphs.partition_graphs:
@@ -117,7 +120,8 @@ def optimised(graphs: Any) -> Optimised:
             found.setdefault((op.path, op.op_type), op)
         for node in graph.node:
             calls.update((normalised(node.name), function) for step, function in _called(node) if step == "/")
-    return Optimised(list(found.values()), calls)
+    clustered = any(node.op in CLUSTERS for graph in graphs.partition_graphs for node in graph.node)
+    return Optimised(list(found.values()), calls, clustered)
 
 
 def _of_nodes(nodes: Iterable[Any], library: Dict[str, Any], prefix: str, depth: int) -> Iterator[Executed]:
@@ -167,9 +171,7 @@ def match(visits: Sequence[Visit], graph: Optimised) -> Tuple[List[Match], List[
             same = left.get((path, family(visits[index].op.type)))
             if same and index not in taken:
                 taken[index] = same.pop(0)
-    return [_matched(v, taken.get(i), graph.calls) for i, v in enumerate(visits)], [
-        op for ops in left.values() for op in ops
-    ]
+    return [_matched(v, taken.get(i), graph) for i, v in enumerate(visits)], [op for ops in left.values() for op in ops]
 
 
 def _fusions(visits: Sequence[Visit], done: Container[int]) -> Iterator[Tuple[int, int, str]]:
@@ -180,17 +182,17 @@ def _fusions(visits: Sequence[Visit], done: Container[int]) -> Iterator[Tuple[in
                 yield distance, index, visit.path[: len(visit.path) - len(visit.op.name)] + name
 
 
-def _matched(visit: Visit, executed: Optional[Executed], calls: Dict[str, str]) -> Match:
+def _matched(visit: Visit, executed: Optional[Executed], graph: Optimised) -> Match:
     if visit.compiled:
         return compiled(visit)
     if executed is not None and executed.final:
         return Match("yes", executed.name, executed.op_type, visit.names)
     for path, function in visit.calls:
-        if calls.get(path, "").startswith(function):  # TensorFlow appends what it specialised the function for
+        if graph.calls.get(path, "").startswith(function):  # TensorFlow appends what it specialised the function for
             return unoptimised(visit, path + "/")
     if executed is not None or (visit.live and not visit.inlined):
         return unoptimised(visit)
-    return Match("no", None, None, ())
+    return compiled(visit) if graph.clustered else Match("no", None, None, ())
 
 
 def compiled(visit: Visit) -> Match:

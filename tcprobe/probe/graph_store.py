@@ -9,7 +9,7 @@ from typing import Any, Dict, Hashable, List, Optional, Tuple
 from .graph_json import SCHEMA, Record
 from .graph_shapes import Sizes
 
-KEPT = 4  # traces of one function that are kept: Keras 3.3's train_on_batch traces at every call
+KEPT = 4  # traces of one function that are kept, the first among them: Keras 3.3's train_on_batch traces at every call
 KEPT_IN_ALL = 64
 RETRACING = 8  # traces of one function from which the report speaks of it
 
@@ -53,14 +53,11 @@ class Store:
         self._eager: Optional[Record] = None
 
     def keep(self, key: Hashable, record: Record) -> None:
-        """Keep the last traces of each function and of the program; one like an earlier one replaces it."""
-        place = (key, record["name"])
-        same = [k for k in self._records if k[0] == key and stem(k[1]) == stem(place[1])]
-        for old in [k for k in same if _alike(self._records[k], record)]:
-            self._records.pop(old)
-        self._records[place] = record
-        same = [k for k in self._records if k in same or k == place]
-        for old in [*same[:-KEPT], *list(self._records)[:-KEPT_IN_ALL]]:
+        """Keep the first and the last traces of each function; one like an earlier one takes its place."""
+        same = [k for k in self._records if k[0] == key and stem(k[1]) == stem(record["name"])]
+        alike = [k for k in same if _alike(self._records[k], record)]
+        self._records[alike[0] if alike else (key, record["name"])] = record
+        for old in [*same[1 : 2 - KEPT], *list(self._records)[:-KEPT_IN_ALL]] if not alike else ():
             self._records.pop(old, None)
         self.changed = True
         function = self.functions[key]
@@ -82,7 +79,6 @@ class Store:
                 "executed_basis": "eager",
                 "traces": 0,
                 "calls_per_step": 1.0,
-                "variant_of": None,
                 "ops": ops,
             }
             self.changed = True
@@ -90,12 +86,13 @@ class Store:
     def document(self, version: Optional[str]) -> Record:
         """Return graph.json; `version` is TensorFlow's."""
         functions = [] if self._eager is None else [self._eager]
+        variants: List[Record] = []
         main: Dict[Tuple[Hashable, str], str] = {}
-        for (key, name), record in self._records.items():
-            function = self.functions[key]
+        for (key, _), record in self._records.items():
+            function, name = self.functions[key], record["name"]
             calls = function.calls_per_step
             first = main.setdefault((key, stem(name)), name)
-            functions.append(
+            (functions if first == name else variants).append(
                 dict(
                     record,
                     training=function.training,
@@ -106,7 +103,13 @@ class Store:
                 )
             )
         self.changed = False
-        return {"schema": SCHEMA, "tensorflow": version, "functions": functions, "models": self.models}
+        return {
+            "schema": SCHEMA,
+            "tensorflow": version,
+            "functions": functions,
+            "variants": variants,
+            "models": self.models,
+        }
 
 
 def stem(name: str) -> str:

@@ -35,7 +35,7 @@ def functions(recorded: Path, command: str) -> list[dict[str, Any]]:
 
 
 def training_ops(recorded: Path, command: str) -> list[dict[str, Any]]:
-    return [op for f in functions(recorded, command) if f["training"] and not f["variant_of"] for op in f["ops"]]
+    return [op for f in functions(recorded, command) if f["training"] for op in f["ops"]]
 
 
 def counts(recorded: Path, command: str) -> tuple[int, int]:
@@ -74,3 +74,87 @@ def test_what_xla_compiles_is_unknown_but_for_what_nobody_needs(recorded: Path) 
     ops = training_ops(recorded, "gan.py jit")
     assert [sum(op["executes"] == e for op in ops) for e in ("yes", "no", "unknown")] == [0, 15, 37]
     assert {f["executed_basis"] for f in functions(recorded, "gan.py jit")} == {"traced"}
+
+
+# Attention: per block query, key, value, output, two products of attention, two Dense; one Dense at the end.
+# Every weighted product has a wgrad (6 a block); the products of attention have two dgrads each.
+# Recurrent: two products a cell (LSTM, two GRUs) and a Dense; the dgrad of the model's input is pruned.
+# Convolutions: 12 with weights, 2 of Attention and 1 of Dot with two dgrads each; again no dgrad of the input.
+@pytest.mark.parametrize(
+    ("command", "forward", "dgrad", "wgrad"),
+    [
+        ("attention.py", 17, 21, 13),
+        ("recurrent.py", 7, 6, 7),
+        ("convolutions.py", 15, 17, 12),
+        ("fit.py functional", 6, 5, 6),
+        ("eager.py", 3, 3, 3),
+    ],
+)
+def test_passes(recorded: Path, command: str, forward: int, dgrad: int, wgrad: int) -> None:
+    passes = [op["pass"] for op in training_ops(recorded, command) if op["executes"] != "no"]
+    assert [passes.count(p) for p in ("forward", "dgrad", "wgrad", "other")] == [forward, dgrad, wgrad, 0]
+
+
+def test_a_custom_gradient_and_recomputed_layers_are_told_apart(recorded: Path) -> None:
+    ops = training_ops(recorded, "recompute.py")
+    assert [op["op"] for op in ops if op["pass"] == "other"] == ["MatMul_1", "MatMul_2"]
+    recomputed = [op for op in ops if op["layer"] == "first" and op["pass"] == "forward"]
+    assert len(recomputed) == 3  # for the penalty, in the block, and again to take the block's gradient
+
+
+@pytest.mark.parametrize("command", ["fit.py ragged", "partial_batches.py", "tape_outside.py ragged"])
+def test_a_partial_last_batch_leaves_no_size_unknown(recorded: Path, command: str) -> None:
+    found = [f for f in functions(recorded, command) if not f["name"].startswith("__backward")]
+    shapes = [s for f in found for op in f["ops"] if op["executes"] == "yes" for s in op["input_shapes"]]
+    assert shapes
+    assert all(shape is not None and None not in shape for shape in shapes)
+    assert {shape[0] for shape in shapes if len(shape) == 4 and shape[1:] == [8, 8, 1]} <= {8}
+
+
+def test_a_function_traced_again_stands_once_among_the_functions(recorded: Path) -> None:
+    document = json.loads((folder(recorded, "partial_batches.py") / "graph.json").read_text())
+    (function,) = document["functions"]
+    (variant,) = document["variants"]
+    assert variant["variant_of"] == function["name"]
+    assert (function["traces"], variant["traces"]) == (2, 2)
+
+
+def line_of(script: str, text: str) -> str:
+    lines = (WORKLOADS / script).read_text().splitlines()
+    (number,) = [n for n, line in enumerate(lines, 1) if text in line]
+    return f"{WORKLOADS / script}:{number}"
+
+
+def test_layers_and_lines(recorded: Path) -> None:
+    ops = {(op["layer"], op["pass"]): op for op in training_ops(recorded, "fit.py functional")}
+    assert {layer for layer, _ in ops if "encoder" in layer} >= {"net/encoder/deep"}
+    deep = ops["net/encoder/deep", "wgrad"]
+    assert (deep["layer_class"], deep["source"]) == ("Conv2D", line_of("fit.py", 'name="deep"'))
+    assert ops["net/shared", "forward"]["source"] == line_of("fit.py", 'name="shared"')
+    shared = [op for op in training_ops(recorded, "fit.py functional") if op["layer"] == "net/shared"]
+    assert sorted(op["pass"] for op in shared) == ["dgrad", "dgrad", "forward", "forward", "wgrad", "wgrad"]
+
+
+def test_sublayers_of_attention_have_the_line_that_constructs_the_attention(recorded: Path) -> None:
+    ops = [op for op in training_ops(recorded, "attention.py") if op["layer"].endswith("/query")]
+    assert {op["source"] for op in ops} == {line_of("attention.py", "MultiHeadAttention(")}
+    forward = {op["called_from"] for op in ops if op["pass"] == "forward"}
+    assert forward == {line_of("attention.py", "self.attention(x, x)")}
+
+
+def test_imported_functions_have_no_layer_but_their_gradients_a_pass(recorded: Path) -> None:
+    ops = [op for op in training_ops(recorded, "saved_model.py") if op["executes"] == "yes"]
+    assert {op["layer"] for op in ops} == {None}
+    assert sorted(op["pass"] for op in ops) == ["dgrad", "dgrad", "forward", "other", "other", *["wgrad"] * 3]
+
+
+def test_ops_of_loops_do_not_run_once_a_call(recorded: Path) -> None:
+    once = {op["op"] for op in training_ops(recorded, "control_flow.py") if "/_N/" not in op["op"]}
+    assert any("sequential" in name for name in once)
+    assert {f["calls_per_step"] for f in functions(recorded, "control_flow.py")} == {None}
+
+
+def test_grouped_convolutions_tell_their_groups(recorded: Path) -> None:
+    grouped = [op for op in training_ops(recorded, "convolutions.py") if (op["layer"] or "").endswith("/grouped")]
+    assert {op["attributes"]["groups"] for op in grouped} == {2}
+    assert len(grouped) == 3
