@@ -11,6 +11,7 @@ from tcprobe.analysis.attribution import with_layers, with_proof
 from tcprobe.analysis.context import Context, context_of, with_identity
 from tcprobe.analysis.figures import Measured, Totals, not_applicable
 from tcprobe.analysis.gemms import Gemms, build_gemms
+from tcprobe.analysis.host import without_containers
 from tcprobe.analysis.iterations import Iterations, choose_window, collect_iterations, counted, whole_capture
 from tcprobe.analysis.kernels import derive_kernels, reclassify
 from tcprobe.analysis.layers import build_layers
@@ -21,19 +22,20 @@ from tcprobe.analysis.sizes import build_bad_sizes
 from tcprobe.analysis.timing import device_table, iteration_table
 from tcprobe.analysis.utilisation import build_summary, capable_times, precision_shares
 from tcprobe.analysis.validity import (
+    NO_LAUNCHES,
     check_recorded,
     coverage_notes,
     has_gpu_record,
     idle_notes,
     outside_notes,
     precision_notes,
+    without_gpu,
 )
 from tcprobe.analysis.verdicts import Launched, derive
 from tcprobe.columns import Table
 from tcprobe.profile import Note, Profile, Window
 
 XLA_RUNS: Final = frozenset({"_XlaRun", "XlaRun", "XlaLaunch"})
-NO_LAUNCHES: Final = "the source records no kernels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     target = options.target_gpu or profile.metadata.target_gpu or DEFAULT_TARGET
     options = replace(options, target_gpu=target)
     check_recorded(profile)
+    profile = _cleared(profile)
     graph = profile.table("graph_ops")
     profile = with_identity(profile if graph is None else profile.with_tables(with_layers(graph)))
     found = collect_iterations(profile)
@@ -89,6 +92,14 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     measured = Measured(profile, context, kernels.table, ops, gemms)
     recorded = () if graph is None else (graph,)
     return profile.with_tables(build_summary(measured), *recorded).with_notes(*_limits(measured, kernels))
+
+
+def _cleared(profile: Profile) -> Profile:
+    """Leave out what would count twice, or would count as 0 and was never measured."""
+    host_ops = profile.table("host_ops")
+    if host_ops is not None:
+        profile = profile.with_tables(without_containers(host_ops))
+    return profile if has_gpu_record(profile) else without_gpu(profile)
 
 
 def _kernels(profile: Profile) -> _Kernels:

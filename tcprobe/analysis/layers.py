@@ -61,9 +61,6 @@ def _step(rows: list[Row]) -> Row:
     }
 
 
-_CALLS: Final = frozenset(
-    {"EagerLocalExecute", "EagerExecute", "PartitionedCall", "StatefulPartitionedCall", "_XlaRun"}
-)
 _PASSES: Final = ("forward", "dgrad", "wgrad")
 
 
@@ -93,8 +90,7 @@ def _row(layer: str, ops: list[Row], step: Row, kernel_ns: float | None) -> Row:
 
 
 def _host(ops: list[Row]) -> int | None:
-    """Sum host time; the call of a function spans the ops inside it and would count them twice."""
-    own = [op["host_ns"] for op in ops if op["host_ns"] is not None and str(op["op_type"]) not in _CALLS]
+    own = [op["host_ns"] for op in ops if op["host_ns"] is not None]
     return _sum(own) if own else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -15,6 +16,9 @@ from tcprobe.profile import Note, Profile
 ENOUGH_COVERAGE_PCT: Final = 90.0  # below, the bounds of the Tensor Core share are too far apart to act on
 MOST_OUTSIDE_PCT: Final = 1.0
 _ASKED: Final = {"mixed_float16": "fp16", "mixed_bfloat16": "bf16", "tf32": "tf32", "float32": "fp32"}
+NO_LAUNCHES: Final = "the source records no kernels"
+NOT_USED: Final = "the run used no GPU"
+_OF_A_GPU: Final = ("launches", "launch_configs", "op_details", "memory_ops", "kernels", "devices")
 _GPU_FORMATS: Final = ("dlprof", "nsys")
 
 
@@ -41,6 +45,15 @@ def has_gpu_record(profile: Profile) -> bool:
             return True
     times = Reported(profile).kernel_times
     return times is not None and times.total > 0
+
+
+def without_gpu(profile: Profile) -> Profile:
+    """Return a run without a GPU with its empty tables of one absent: an empty table reads as a count of 0."""
+    unused = profile.metadata.gpu_used is False
+    empty = [name for name in _OF_A_GPU if (table := profile.table(name)) is not None and not len(table)]
+    kept = {name: table for name, table in profile.tables.items() if name not in empty}
+    missing = [*empty, *(name for name in ("kernels", "devices") if unused and name not in kept)]
+    return replace(profile, tables=kept).with_absent(**dict.fromkeys(missing, NOT_USED if unused else NO_LAUNCHES))
 
 
 def _used(profile: Profile) -> bool:
