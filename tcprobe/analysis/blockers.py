@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from tcprobe.analysis.capability import tc_blocker, tc_capable
@@ -16,7 +17,24 @@ def is_capable(op_types: Iterable[str | None]) -> str:
     return "no" if answers == {"no"} else "unknown"
 
 
-def why_not(op_type: str | None, dtype: str | None, context: Context, aligned: bool | None, uses_tc: str | None) -> str:
+def short_name(kernel: str) -> str:
+    """Return a kernel's name without its result, namespaces, template arguments and parameters.
+
+    ``void cudnn::cnn::wgrad2d_grouped_direct_kernel<__half, float>(float)`` -> ``wgrad2d_grouped_direct_kernel``.
+    A name that has no such parts, or none outside them, stays as it is.
+    """
+    head = re.split(r"[<(]", kernel.replace("(anonymous namespace)::", ""), maxsplit=1)[0]
+    return head.rpartition("::")[2].rpartition(" ")[2] or kernel
+
+
+def why_not(
+    op_type: str | None,
+    dtype: str | None,
+    context: Context,
+    aligned: bool | None,
+    uses_tc: str | None,
+    kernel: str | None = None,
+) -> str:
     """Return what keeps a capable op off the Tensor Cores; ``none`` where nothing does.
 
     Args:
@@ -24,6 +42,7 @@ def why_not(op_type: str | None, dtype: str | None, context: Context, aligned: b
         context: the GPU to judge against.
         aligned: whether its contiguous dimensions fill 16-byte units, where known.
         uses_tc: what its kernels did; None where nothing was measured.
+        kernel: the costliest of its kernels without Tensor Cores, where known.
     """
     if not context.nvidia:
         return "not an NVIDIA GPU"
@@ -37,4 +56,5 @@ def why_not(op_type: str | None, dtype: str | None, context: Context, aligned: b
         tf32_allowed=context.tf32_allowed,
         contiguous_dims_bytes_aligned=aligned,
         uses_tc=uses_tc,
+        kernel=None if kernel is None else short_name(kernel),
     ).text

@@ -73,8 +73,8 @@ def build_ops(profile: Profile, launched: Launched | None, kernels: Table, conte
         attributed += _add_graph(found, graph, attributed)
     if not found or set(found) == {(NO_OP, None)}:
         return None
-    dtypes = _dtypes(kernels)
-    rows = [_row(f, a, graph, context, dtypes.get(key)) for (key, f), a in zip(found.items(), attributed, strict=True)]
+    told = _Kernels.of(kernels)
+    rows = [_row(f, a, graph, context, told) for f, a in zip(found.values(), attributed, strict=True)]
     spent = _by_instruction(profile, launched, graph) if launched else _by_op(rows, attributed)
     rows.sort(key=_order)
     return Ops(Table.from_rows(OPS, rows), spent, ran)
@@ -105,19 +105,37 @@ def _certain(pairs: Iterable[tuple[Attribution, int]]) -> dict[int, int]:
 
 def _order(row: Row) -> tuple[float, float, str, str]:
     """Costliest first; the name decides between equals, so that no order of the input shows."""
-    spent, host = (-float(row.get(c) or 0) for c in ("sum_ns", "host_ns"))
-    return spent, host, str(row["op"]), str(row.get("op_type"))
+    spent = row.get("sum_ns") if row.get("sum_ns") is not None else row.get("union_ns")
+    return -float(spent or 0), -float(row.get("host_ns") or 0), str(row["op"]), str(row.get("op_type"))
 
 
-def _dtypes(kernels: Table) -> dict[Key, str]:
-    """Return the dtype that the names of an op's kernels agree on, for profiles that have none of their own."""
-    said: dict[Key, set[Value]] = {}
-    columns = (kernels.values(c) for c in ("op", "op_type", "precision"))
-    for op, op_type, precision in zip(*columns, strict=True):
-        if op is not None and precision is not None:
-            said.setdefault((str(op), _text(op_type)), set()).add(_PRECISION_DTYPES.get(str(precision)))
-    agreed = {key: found.pop() for key, found in said.items() if len(found) == 1}
-    return {key: str(dtype) for key, dtype in agreed.items() if dtype is not None}
+@dataclass(frozen=True, slots=True)
+class _Kernels:
+    """What the kernels of an op say of it.
+
+    Attributes:
+        dtypes: on which the names of all its kernels agree, for profiles that have none of their own.
+        idle: the costliest of its kernels that does not use Tensor Cores.
+    """
+
+    dtypes: dict[Key, str]
+    idle: dict[Key, str]
+
+    @classmethod
+    def of(cls, kernels: Table) -> _Kernels:
+        """Collect from the kernels of the window, costliest first."""
+        said: dict[Key, set[Value]] = {}
+        idle: dict[Key, tuple[float, str]] = {}
+        columns = (kernels.values(c) for c in ("op", "op_type", "precision", "uses_tc", "kernel", "sum_ns"))
+        for op, op_type, precision, uses, kernel, spent in zip(*columns, strict=True):
+            key = (str(op), _text(op_type))
+            if op is not None and precision is not None:
+                said.setdefault(key, set()).add(_PRECISION_DTYPES.get(str(precision)))
+            if op is not None and uses == "no":
+                idle[key] = min(idle.get(key, (0.0, "")), (-float(spent or 0), str(kernel)))
+        agreed = {key: found.pop() for key, found in said.items() if len(found) == 1}
+        dtypes = {key: str(dtype) for key, dtype in agreed.items() if dtype is not None}
+        return cls(dtypes, {key: kernel for key, (_, kernel) in idle.items() if kernel})
 
 
 def _measured(profile: Profile, launched: Launched | None, kernels: Table) -> dict[Key, _Found]:
@@ -233,7 +251,7 @@ def _add_graph(found: dict[Key, _Found], graph: Table, attributed: list[Attribut
     return attribute(added, graph)
 
 
-def _row(found: _Found, where: Attribution, graph: Table, context: Context, by_kernels: str | None) -> Row:
+def _row(found: _Found, where: Attribution, graph: Table, context: Context, kernels: _Kernels) -> Row:
     records = [graph_record(graph, r) for r in where.rows] or found.records
     row: Row = {
         "layer": where.layer, "pass": where.pass_, "source": where.source, "called_from": where.called_from,
@@ -243,13 +261,14 @@ def _row(found: _Found, where: Attribution, graph: Table, context: Context, by_k
         "basis": where.basis or ("shape" if any(r.input_shapes for r in records) else None),
     }  # fmt: skip
     row = {**row, **{k: v for k, v in found.row.items() if v is not None}}
-    row["dtype"] = row["dtype"] or by_kernels
+    key = (str(row["op"]), _text(row.get("op_type")))
+    row["dtype"] = row["dtype"] or kernels.dtypes.get(key)
     if row["op"] == NO_OP:
         return {**row, "tc_capable": "unknown"}
-    return {**row, **_capability(row, records, context)}
+    return {**row, **_capability(row, records, context, kernels.idle.get(key))}
 
 
-def _capability(row: Row, records: list[OpRecord], context: Context) -> Row:
+def _capability(row: Row, records: list[OpRecord], context: Context, kernel: str | None) -> Row:
     types = [_text(row.get("op_type")), *dict.fromkeys(r.op_type for r in records)]
     spent, unclear, said = row.get("tc_ns"), row.get("unknown_ns"), row.get("tc_blocker")
     capable = "yes" if spent or row.get("tc_capable") == "yes" else is_capable(types)
@@ -261,7 +280,8 @@ def _capability(row: Row, records: list[OpRecord], context: Context) -> Row:
     idle = spent is not None and not unclear and (row.get("sum_ns") or row.get("union_ns"))
     uses = None if not context.measured else "no" if idle else "unknown"
     kind = next((t for t in types if is_capable([t]) == "yes"), types[0])
-    return {"tc_capable": capable, "tc_blocker": why_not(kind, _text(row.get("dtype")), context, aligned, uses)}
+    why = why_not(kind, _text(row.get("dtype")), context, aligned, uses, kernel)
+    return {"tc_capable": capable, "tc_blocker": why}
 
 
 def _contiguous(records: list[OpRecord]) -> tuple[Size, ...]:
