@@ -11,7 +11,12 @@ from tcprobe.analysis.figures import NO_GPU, Measured, Row, figure
 from tcprobe.analysis.reported import Reported
 from tcprobe.columns import FloatArray, Value
 
-UNDER_PROFILER: Final = "of steps under the profiler, which slows them"
+UNDER_PROFILER: Final = "steps under the profiler, which slows them"
+KINDS: Final = {
+    "measured": "steps outside the profiled window",
+    "after": "steps after the profiled window, for none before it was left to measure",
+    "profiled": UNDER_PROFILER,
+}
 MIXED: Final = "several dtypes, or a GPU or dtype without a known peak"
 NO_STEP: Final = "no step is marked"
 ONCE: Final = "each op counts once a step"
@@ -39,26 +44,24 @@ def _iterations(measured: Measured, reported: Reported) -> Row:
 
 
 def _step_time(measured: Measured, reported: Reported) -> Row:
-    """The median of steps that no profiler slowed; else of what there is, with the reason."""
+    """The median of steps that no profiler slowed; else of what there is; the reason says which, and how many."""
     steps = measured.profile.require("steps")
     kinds, lengths = np.array(steps.values("kind"), dtype=object), steps.numbers("duration_ns")
-    for kind, why in (("measured", None), ("after", None), ("profiled", UNDER_PROFILER)):
-        found = lengths[kinds == kind]
-        if len(known := found[~np.isnan(found)]):
-            return figure("step_time_ns", float(np.median(known)), "measured", why, _spread(known))
     table = measured.profile.require("iterations")
-    lengths = table.numbers("duration_ns")[table.numbers("in_window")] if len(table) else np.zeros(0)
-    if len(known := lengths[~np.isnan(lengths)]):
-        return figure("step_time_ns", float(np.median(known)), "measured", UNDER_PROFILER, _spread(known))
+    marked = table.numbers("duration_ns")[table.numbers("in_window")] if len(table) else np.zeros(0)
+    for found, which in (*((lengths[kinds == kind], which) for kind, which in KINDS.items()), (marked, UNDER_PROFILER)):
+        if count := len(known := found[~np.isnan(found)]):
+            why = f"median of {count} {which}" if count > 1 else f"1 of the {which}"
+            return figure("step_time_ns", float(np.median(known)), "measured", why, _spread(known))
     told = reported.get("iterations / average iteration time (ns)")
     if told:
-        return figure("step_time_ns", told, "reported", f"mean {UNDER_PROFILER}")
+        return figure("step_time_ns", told, "reported", f"mean of {UNDER_PROFILER}")
     return figure("step_time_ns", None, None, "no two steps were marked")
 
 
 def _spread(values: FloatArray) -> tuple[float, float]:
-    """Return the quartiles: the range in which half of the steps lie."""
-    low, high = np.percentile(values, [25, 75])
+    """Return percentiles 10 and 90, interpolated: a step that stalled moves them less than it moves the extremes."""
+    low, high = np.percentile(values, [10, 90])
     return float(low), float(high)
 
 

@@ -1,0 +1,35 @@
+"""Step time and its range: which steps, and what the reason says of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcprobe.analysis import analyse
+from tests.analysis import builders as b
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("measured", "median of 11 steps outside the profiled window"),
+        ("after", "median of 11 steps after the profiled window, for none before it was left to measure"),
+        ("profiled", "median of 11 steps under the profiler, which slows them"),
+    ],
+)
+def test_the_reason_says_which_steps_and_how_many(kind: str, reason: str) -> None:
+    # lengths 10, 20, ..., 110: the median is 60, percentiles 10 and 90 are 20 and 100; warm-up of 5000 counts nowhere
+    lengths = [5000, *range(10, 120, 10)]
+    rows = [(i, sum(lengths[:i]), spent, kind if i else "warm-up") for i, spent in enumerate(lengths)]
+    found = b.summary(analyse(b.profile(b.steps(*rows), gpu_used=False)))["step_time_ns"]
+    assert (found["value"], found["low"], found["high"], found["reason"]) == (60, 20, 100, reason)
+
+
+def test_steps_of_another_tool_were_under_its_profiler() -> None:
+    rows = [(b.TC, -1, i, 1000 * i, 300) for i in range(6)]
+    out = analyse(b.profile(b.launches(*rows), b.devices({}), b.marks([1000 * i for i in range(6)], 900)))
+    assert b.summary(out)["step_time_ns"]["reason"] == "median of 5 steps under the profiler, which slows them"
+
+
+def test_one_step_is_no_median() -> None:
+    found = b.summary(analyse(b.profile(b.steps((0, 0, 7, "measured")), gpu_used=False)))["step_time_ns"]
+    assert (found["value"], found["reason"]) == (7, "1 of the steps outside the profiled window")
