@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Container, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Container, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .graph_types import family, is_gemm
 from .graph_walk import BRANCHES, Visit, fused_names
 
 ENDS = frozenset(("_Arg", "_DeviceArg", "_Retval", "_DeviceRetval"))
 CLUSTERS = frozenset(("_XlaRun", "_XlaCompile", "XlaLaunch", "_XlaLaunch"))
-ALIKE = 0.5  # least share of a collected graph's nodes that its traced graph has
+ALIKE = 0.5  # least share that a collected and a traced graph have of each other's nodes
 DEEPEST = 8
 _COUNTER = re.compile(r"/(then|else|body|cond|branch|branches)/_\d+/")
 _REWRITE = re.compile(r"(?:ArithmeticOptimizer|ConstantFolding)/(?:FoldTransposeInto\w*?_|FoldMultiplyInto\w*?_)")
@@ -84,15 +84,25 @@ def _script_collects() -> bool:
 
 
 def assign(collected: Iterable[Any], roots: Sequence[Any]) -> Dict[int, Any]:
-    """Return the collected graph of each root by its index: the one whose nodes it traced."""
-    names = [{op.name for op in root.get_operations()} for root in roots]
-    found: Dict[int, Any] = {}
-    for graphs in collected:
+    """Return the collected graph of each root by its index: the one whose nodes it traced.
+
+    Pairs with most nodes in common come first, and both must share: a graph of a few nodes (an eager Identity) has
+    names that any function has. Of like roots the last is meant: Keras 2 traces twice and runs the second.
+    """
+    names = [{op.name for op in root.get_operations() if op.type != "Placeholder"} for root in roots]
+    pairs = []
+    for place, graphs in enumerate(collected):
         nodes = {n.name for n in graphs.pre_optimization_graph.node if n.op not in ENDS}
-        scores = [(len(nodes & known) / max(len(nodes), 1), i) for i, known in enumerate(names) if i not in found]
-        score, index = max(scores, default=(0.0, -1))
-        if score >= ALIKE:
-            found[index] = graphs
+        shared = [len(nodes & known) for known in names]
+        pairs += [
+            (-n, -i, place, graphs) for i, n in enumerate(shared) if n >= ALIKE * max(len(nodes), len(names[i]), 1)
+        ]
+    found: Dict[int, Any] = {}
+    taken: Set[int] = set()
+    for _, before, place, graphs in sorted(pairs, key=lambda pair: pair[:3]):
+        if -before not in found and place not in taken:
+            found[-before] = graphs
+            taken.add(place)
     return found
 
 
@@ -193,6 +203,16 @@ def _matched(visit: Visit, executed: Optional[Executed], graph: Optimised) -> Ma
     if executed is not None or (visit.live and not visit.inlined):
         return unoptimised(visit)
     return compiled(visit) if graph.clustered else Match("no", None, None, ())
+
+
+def swapped_in(visit: Visit, graph: Optional[Optimised]) -> Match:
+    """Return whether the optimised graph calls the alternative that `visit` stands in; unknown where there is none."""
+    if graph is None:
+        return Match("unknown", None, None, (visit.path,))
+    name = visit.op.graph.name  # __forward_<name>_12_specialized_for_... or __inference_<name>_12_...
+    if any(name in function for function in graph.calls.values()):
+        return Match("yes", visit.op.name, visit.op.type, ())
+    return Match("no", None, None, ())
 
 
 def compiled(visit: Visit) -> Match:
