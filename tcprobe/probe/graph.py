@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Sequence, Tuple, Type
 
 from .graph_eager import EagerSampler
-from .graph_exec import Collector, assign, match, optimised, unoptimised
+from .graph_exec import Collector, assign, match, optimised, swapped_in, unoptimised
 from .graph_json import Record, executed_record, op_record, write_json
 from .graph_pass import Passes
 from .graph_patch import Guard
@@ -16,7 +16,7 @@ from .graph_shapes import Shapes, Sizes, called_with, first_arguments, has_unkno
 from .graph_store import Function, Store, stem
 from .graph_trace import Tracer
 from .graph_types import is_gemm
-from .graph_walk import Visit, walk
+from .graph_walk import Visit, alternatives, walk
 from .layers import LayerHooks
 
 
@@ -177,7 +177,7 @@ class GraphRecorder:
                 "name": _text(getattr(concrete, "name", trace.graph.name)),
                 "python_name": function.name,
                 "executed_basis": _basis(visits, graphs),
-                "ops": self._ops(visits, graphs, self._sizes(function, trace.graph)),
+                "ops": self._ops(trace.graph, visits, graphs, self._sizes(function, trace.graph)),
             }
             self.store.keep(trace.key, record)
 
@@ -188,16 +188,17 @@ class GraphRecorder:
             function.sizes = sizes = Sizes(sizes.batch, first_arguments(graph, sizes.arguments))
         return sizes
 
-    def _ops(self, visits: Sequence[Visit], graphs: Any, sizes: Sizes) -> List[Record]:
-        matches, extra = (
-            match(visits, optimised(graphs)) if graphs is not None else (list(map(unoptimised, visits)), [])
-        )
+    def _ops(self, root: Any, visits: Sequence[Visit], graphs: Any, sizes: Sizes) -> List[Record]:
+        graph = None if graphs is None else optimised(graphs)
+        matches, extra = (list(map(unoptimised, visits)), []) if graph is None else match(visits, graph)
         inferred: Dict[str, Shapes] = {}
         if graphs is not None and _shapes_missing(visits):
             with Guard(self._gaps, "shapes of partial batches"):
                 inferred = infer(self._tf, graphs.post_optimization_graph, sizes, is_gemm)
+        others = alternatives(self.tracer.within(root), visits)
+        everything = [*zip(visits, matches), *((v, swapped_in(v, graph)) for v in others)]
         passes, records = Passes(visits), []
-        for visit, found in zip(visits, matches):
+        for visit, found in everything:
             note = self.tracer.note(visit.op.graph, visit.op.name)
             records.append(op_record(visit, note, passes.of(note), found, inferred.get(found.name or "")))
         return records + [executed_record(op, inferred.get(op.name)) for op in extra]

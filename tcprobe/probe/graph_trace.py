@@ -110,6 +110,10 @@ class Tracer:
         notes = self._notes.get(graph)
         return notes.ops.get(name) if notes else None
 
+    def within(self, root: Any) -> List[Any]:
+        """Return the noted graphs that were traced inside `root`, called from it or not."""
+        return [graph for graph in list(self._notes) if graph is not root and _outermost(graph) is root]
+
     def gradient(self) -> Union[Gradient, EagerGradient, None]:
         """Return the gradient function running in this thread, None outside any."""
         return getattr(self._local, "gradient", None)
@@ -225,6 +229,12 @@ def func_graph_class(tf: Any) -> Any:
     from tensorflow.python.framework.func_graph import FuncGraph
 
     return FuncGraph
+
+
+def _outermost(graph: Any) -> Any:
+    while getattr(getattr(graph, "outer_graph", None), "outer_graph", None) is not None:
+        graph = graph.outer_graph
+    return graph
 
 
 def gradient_table() -> Dict[str, Dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .graph_types import FUSED_AFTER, GEMM_TYPES
 
@@ -70,6 +70,22 @@ def walk(root: Any, compiled: bool = False) -> List[Visit]:
             if len(place.env) < DEEPEST:
                 todo.extend(_inside(place, op, op.name in live, used.get(op.name, set())))
     return found
+
+
+def alternatives(graphs: Iterable[Any], visits: Sequence[Visit]) -> List[Visit]:
+    """Return the cuDNN ops of `graphs` that no visit reached.
+
+    Keras 2 registers a second form of LSTM and GRU that nothing calls; TensorFlow puts it in the first one's
+    place when it optimises the function for a GPU.
+    """
+    seen = {id(visit.op.graph) for visit in visits}
+    return [
+        Visit(op, op.name, (), ({},), True, None, False, False, ())
+        for graph in graphs
+        if id(graph) not in seen
+        for op in graph.get_operations()
+        if op.type.startswith("CudnnRNN")
+    ]
 
 
 def _inside(place: _Place, op: Any, live: bool, used: Set[int]) -> Iterator[_Place]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tcprobe.probe.graph_exec import Executed, Optimised, match, normalised, unoptimised
+from tcprobe.probe.graph_exec import Executed, Optimised, assign, match, normalised, swapped_in, unoptimised
 from tcprobe.probe.graph_types import family, is_gemm
 from tcprobe.probe.graph_walk import Visit, fused_names
 
@@ -136,3 +136,20 @@ def test_families(kind: str, expected: str) -> None:
 @pytest.mark.parametrize("kind", ["BiasAdd", "_FusedBatchNormEx", "MatMulGradHelper", "Mul", "AvgPool", ""])
 def test_no_other_op_is_a_product(kind: str) -> None:
     assert not is_gemm(kind)
+
+
+def test_of_two_like_traces_the_second_ran() -> None:
+    root = SimpleNamespace(get_operations=lambda: [FakeOp("a", "MatMul")])
+    node = SimpleNamespace(name="a", op="MatMul")
+    collected = SimpleNamespace(pre_optimization_graph=SimpleNamespace(node=[node]))
+    assert assign([collected], [root, root]) == {1: collected}
+
+
+def test_keras_2s_form_for_a_gpu_executes_where_the_optimised_graph_calls_it() -> None:
+    op = FakeOp("CudnnRNN", "CudnnRNNV3")
+    op.graph = SimpleNamespace(name="gpu_lstm_with_fallback")
+    form = visit(op)
+    called = {"lstm/Call": "__forward_gpu_lstm_with_fallback_7_specialized_for_x"}
+    assert swapped_in(form, graph(calls=called)).executes == "yes"
+    assert swapped_in(form, graph(calls={"lstm/Call": "__forward_standard_lstm_3"})).executes == "no"
+    assert swapped_in(form, None).executes == "unknown"
