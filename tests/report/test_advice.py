@@ -49,11 +49,12 @@ def test_nothing_known_is_no_advice() -> None:
 @pytest.mark.parametrize(
     ("gpu", "dtype", "more", "said"),
     [
-        ("t4", "float32", {}, "Train in mixed precision"),
+        ("t4", "float32", {}, "Train in mixed precision in float16"),
         ("t4", "bfloat16", {}, "Use mixed_float16"),
         ("t4", "float64", {}, "Compute in float32"),
         ("p100", "float32", {}, "Run on a GPU with Tensor Cores"),
         ("a100-sxm-40", "float32", {"tf32_allowed": False}, "Allow TF32"),
+        ("a100-sxm-40", "float32", {"tf32_allowed": None}, "Make sure that the run allows TF32"),
         ("a100-sxm-40", "float16", {"uses_tc": "no"}, "Try 8 or more channels"),
         (
             "a100-sxm-40",
@@ -72,3 +73,28 @@ def test_every_blocker_that_has_a_cure_gets_it(gpu: str, dtype: str, more: dict[
     reason = tc_blocker("MatMul", dtype, find_gpu(gpu), **{**known, **more}).text  # type: ignore[arg-type]
     cure = advice.remedy(reason)
     assert (cure is None) if said is None else str(cure).startswith(said)
+
+
+@pytest.mark.parametrize("framework", ["tensorflow 2.21.0", "pytorch 1.8", None])
+@pytest.mark.parametrize(
+    ("gpu", "more", "said", "never"),
+    [
+        ("t4", {}, "float16", ("bfloat16", "TF32")),
+        ("v100-sxm2", {}, "float16", ("bfloat16", "TF32")),
+        ("a100-sxm-40", {"tf32_allowed": False}, "Allow TF32", ()),
+    ],
+)
+def test_a_precision_fits_the_gpu(
+    framework: str | None, gpu: str, more: dict[str, object], said: str, never: tuple[str, ...]
+) -> None:
+    known: dict[str, object] = {
+        "compute_capability": None, "tf32_allowed": None, "contiguous_dims_bytes_aligned": None, "uses_tc": "no",
+    }  # fmt: skip
+    reason = tc_blocker("MatMul", "float32", find_gpu(gpu), **{**known, **more}).text  # type: ignore[arg-type]
+    row = {"op": "a/MatMul", "op_type": "MatMul", "tc_capable": "yes", "tc_blocker": reason, "sum_ns": 9, "tc_ns": 0}
+    kernel = {"kernel": "sgemm", "sum_ns": 9, "uses_tc": "no", "evidence": "its name"}
+    profile = gpu_profile().with_metadata(framework=framework)
+    profile = profile.with_tables(table("ops", row), table("kernels", kernel), table("bad_sizes"))
+    (step,) = advice.steps(profile, findings.blocked(profile))
+    assert said in step.partition(". Why")[0]
+    assert not [word for word in never if word in step.partition(". Why")[0]]
