@@ -19,6 +19,7 @@ from tcprobe.analysis.figures import (
 from tcprobe.analysis.grouping import total
 from tcprobe.analysis.rates import rate_rows
 from tcprobe.analysis.reported import Reported
+from tcprobe.analysis.unions import union_rows
 from tcprobe.columns import Table
 from tcprobe.tables import SUMMARY
 
@@ -31,6 +32,7 @@ def build_summary(measured: Measured) -> Table:
     totals = Totals.of(measured.kernels, reported.kernel_times)
     rows = [
         *_tensor_core_rows(measured, totals, reported),
+        *union_rows(measured),
         *_time_rows(measured, totals, reported),
         *_precision_rows(measured, totals),
         *rate_rows(measured, reported),
@@ -42,7 +44,7 @@ def build_summary(measured: Measured) -> Table:
 def _tensor_core_rows(measured: Measured, totals: Totals | None, reported: Reported) -> Iterator[Row]:
     blocked = not_applicable(measured.context)
     if blocked or totals is None or totals.kernel_ns <= 0:
-        why = blocked or NO_KERNELS
+        why = blocked or _without_kernels(measured)
         yield figure("tc_kernel_time_pct", None, None, why)
         yield figure("coverage_pct", None, None, why)
         yield _efficiency(measured, reported) if not blocked else figure("tc_capable_time_pct", None, None, why)
@@ -53,6 +55,15 @@ def _tensor_core_rows(measured: Measured, totals: Totals | None, reported: Repor
     yield figure("coverage_pct", 100.0 - (high - low), totals.basis)
     yield _efficiency(measured, reported)
     yield _capable(measured, totals)
+
+
+def _without_kernels(measured: Measured) -> str:
+    """Return why there is no share of kernel time, with what bounds it where ops have times."""
+    using = next((row for row in union_rows(measured) if row["value"] is not None), None)
+    if using is None:
+        return NO_KERNELS
+    share = float(using["value"] or 0)
+    return f"{NO_KERNELS}; ops that use Tensor Cores took {share:.1f} % of the ops' GPU time, an upper bound"
 
 
 def _efficiency(measured: Measured, reported: Reported) -> Row:
