@@ -122,7 +122,8 @@ def groups(op_type: str, data_format: str, inputs: Sequence[Shape], outputs: Seq
 
 def write_json(path: str, data: Record) -> None:
     """Write `data` to `path` so that a reader sees the old file or the new one, whole."""
+    text = json.dumps(data, separators=(",", ":"))  # json.dump encodes in Python, an order slower
     partial = "%s.%d.partial" % (path, os.getpid())
     with open(partial, "w", encoding="utf-8") as file:
-        json.dump(data, file, separators=(",", ":"))
+        file.write(text)
     os.replace(partial, path)

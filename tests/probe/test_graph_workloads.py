@@ -70,6 +70,13 @@ def test_nested_functions_trace_60_and_execute_37(recorded: Path) -> None:
     assert counts(recorded, "gan.py nested") == (60, 37)
 
 
+# The packaged GAN has 5 products in the generator and 4 in the discriminator: 2 x (5 + 4 + 4) forward; gradients
+# 8 + 9 in the first tape, 8 + 8 + 9 in the second: 68. Executed: 9 + 13 forward, 4 dgrads of the discriminator and
+# 9 of the generator, and twice 7 of the discriminator (no gradient of images): 49.
+def test_the_packaged_gan_traces_68_and_executes_49(recorded: Path) -> None:
+    assert counts(recorded, COMMANDS[-1]) == (68, 49)
+
+
 def test_what_xla_compiles_is_unknown_but_for_what_nobody_needs(recorded: Path) -> None:
     ops = training_ops(recorded, "gan.py jit")
     assert [sum(op["executes"] == e for op in ops) for e in ("yes", "no", "unknown")] == [0, 15, 37]
