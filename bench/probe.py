@@ -38,13 +38,14 @@ def started_probe(folder: str) -> Any:
     return probe
 
 
-def switch(kind: type) -> Callable[[bool], None]:
+def switch(kind: Any, calls: Any) -> Callable[[bool], None]:
     """Return a function that puts the hook of tf.function calls on or off."""
     hooked = kind.__dict__["__call__"]
     original = hooked.__wrapped__
 
     def turn(on: bool) -> None:
-        kind.__call__ = hooked if on else original  # type: ignore[operator]
+        kind.__call__ = hooked if on else original
+        calls.set_quick(on)
 
     return turn
 
@@ -115,7 +116,7 @@ def main() -> int:
     probe = started_probe(folder)
     import tensorflow as tf
 
-    turn = switch(type(tf.function(lambda: None)))
+    turn = switch(type(tf.function(lambda: None)), probe.calls)
     good = show("training call", *measure(training_call(tf), turn), CALL_LIMIT_NS)
     good &= show("step of fit", *measure(fit_step(tf), turn), FIT_LIMIT_NS)
     print(f"TensorFlow {tf.__version__}, window {probe.window.state}, gaps {probe.gaps.gaps}")

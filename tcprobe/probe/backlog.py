@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import threading
-from typing import Any, Deque, Tuple
+from typing import Any, Callable, Deque, Optional, Tuple
 
 RETRACTED = -1
 
@@ -14,14 +14,18 @@ class Backlog:
 
     Args:
         stepper: takes the calls, in order.
+        resolve: turns function, `time.perf_counter_ns` and thread of a call in quick mode into key, steps and start;
+            None where it does not count.
 
     Attributes:
-        note: appends ``(key, weight, start_ns)``; key RETRACTED takes the call before back.
+        note: appends ``(key, steps, start_ns)``, key RETRACTED taking the call before back, or ``(function, clock,
+            thread)``.
     """
 
-    def __init__(self, stepper: Any) -> None:
-        self._waiting: Deque[Tuple[int, int, int]] = collections.deque()
+    def __init__(self, stepper: Any, resolve: Callable[[Any, int, int], Optional[Tuple[int, int, int]]]) -> None:
+        self._waiting: Deque[Tuple[Any, int, int]] = collections.deque()
         self._stepper = stepper
+        self._resolve = resolve
         self._lock = threading.Lock()
         self.note = self._waiting.append
 
@@ -29,8 +33,11 @@ class Backlog:
         """Hand over everything noted so far."""
         with self._lock:
             while self._waiting:
-                key, weight, start = self._waiting.popleft()
-                if key == RETRACTED:
+                what, first, second = self._waiting.popleft()
+                call = (what, first, second) if isinstance(what, int) else self._resolve(what, first, second)
+                if call is None:
+                    continue
+                if call[0] == RETRACTED:
                     self._stepper.retract()
                 else:
-                    self._stepper.call(key, weight, start)
+                    self._stepper.call(*call)

@@ -7,7 +7,7 @@ known process-wide, not per thread: replicas of a distribution strategy trace in
 from __future__ import annotations
 
 import functools
-import sys
+import time
 import weakref
 from threading import get_ident
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -15,19 +15,20 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from .backlog import RETRACTED, Backlog
 from .config import Config
 from .gaps import Gaps
+from .places import function_name, user_place
+from .quick import Quick
 from .ranges import Ranges
 from .recorder import Guarded, NoRecorder
 from .stepper import Stepper
 from .weights import Weights
 
 END_OF_DATA = ("OutOfRangeError", "StopIteration")
-NOT_THE_USERS = ("site-packages", "dist-packages", "<frozen", "<string>")
 
 
 class Callee:
     """A tf.function, or the place of an eager tape."""
 
-    __slots__ = ("key", "name", "training", "weight", "ref", "eager", "calls")
+    __slots__ = ("key", "name", "training", "weight", "ref", "eager", "calls", "under_tape")
 
     def __init__(self, key: int, name: str, ref: Any, eager: bool) -> None:
         self.key = key
@@ -37,6 +38,7 @@ class Callee:
         self.ref = ref
         self.eager = eager
         self.calls = 0
+        self.under_tape = False  # it has run inside an eager tape, whose step it is a part of
 
 
 class Calls:
@@ -47,7 +49,8 @@ class Calls:
         current: the one that runs, None outside.
         tape: the outermost eager tape that is active.
         failed: the latest training call raised, so that its step is not whole.
-        quick: calls are only noted, for the journal's thread; set once the window is over.
+        quick: calls are only noted, for the journal's thread, and new traces of known functions not recorded; set
+            once the window is over.
         callees: all that have been seen, by key.
     """
 
@@ -57,7 +60,8 @@ class Calls:
         self.tape: Any = None
         self.callees: List[Callee] = []
         self.quick = False
-        self.backlog = Backlog(stepper)
+        self.backlog = Backlog(stepper, self._resolve)
+        self._quick: Any = None
         self.recorder: Any = NoRecorder()
         self.weights = Weights(gaps)
         self.enabled = True
@@ -97,8 +101,19 @@ class Calls:
         """Return the names of the functions that train."""
         return [callee.name for callee in self.callees if callee.training]
 
+    def set_quick(self, quick: bool) -> None:
+        """Only note calls from now on, or count each as it comes."""
+        self.quick = quick
+        if quick:
+            self.recorder.current = None
+            for callee in list(self._functions.values()):
+                self._enter_quick(callee)
+        elif self._quick is not None:
+            self._gaps.run("quick calls", self._quick.leave)
+
     def disable(self) -> None:
         """Count no more; wrappers pass everything through."""
+        self.set_quick(False)
         self.enabled = False
         self.inside = True
 
@@ -107,7 +122,7 @@ class Calls:
     def _hook_functions(self, tf: Any) -> None:
         kind = type(tf.function(lambda: None))
         original, eager, functions = kind.__call__, tf.executing_eagerly, self._functions
-        note, clock = self.backlog.note, self._clock
+        self._quick = Quick(kind, original, self.backlog.note, self._failed)
 
         @functools.wraps(original)
         def call(function: Any, *args: Any, **kwds: Any) -> Any:
@@ -119,12 +134,12 @@ class Calls:
             if callee is None or not callee.training:
                 return self._other_call(original, function, args, kwds)
             if self.tape is not None:
+                callee.under_tape = True
                 return original(function, *args, **kwds)
-            self.inside, self.current, self.recorder.current = True, callee, callee.key
+            self.inside, self.current = True, callee
+            self._begin(callee)
             if self.quick:
-                note((callee.key, callee.weight, clock()))
-            else:
-                self._begin(callee)
+                self._enter_quick(callee)
             try:
                 return original(function, *args, **kwds)
             except BaseException as error:
@@ -161,6 +176,17 @@ class Calls:
         if callee.training and self.tape is None:
             self._gaps.run("steps", lambda: self._late(callee, start))
         return result
+
+    def _enter_quick(self, callee: Callee) -> None:
+        function = None if callee.ref is None else callee.ref()
+        if callee.training and not callee.under_tape and function is not None:
+            self._gaps.run("quick calls", lambda: self._quick.enter(function))
+
+    def _resolve(self, function: Any, clock: int, thread: int) -> Optional[Tuple[int, int, int]]:
+        callee = self._functions.get(id(function))
+        if callee is None or thread != self._owner:
+            return None
+        return callee.key, callee.weight, clock - (time.perf_counter_ns() - self._clock())
 
     def _register(self, function: Any) -> Callee:
         name = function_name(function)
@@ -202,6 +228,7 @@ class Calls:
     def _begin(self, callee: Callee) -> None:
         self.failed = False
         try:
+            self.recorder.current = callee.key
             callee.calls += 1
             self._count(callee)
             if self._ranges.active:
@@ -298,26 +325,3 @@ class Calls:
         sample, self._sample = self._sample, None
         if sample is not None:
             sample.__exit__(None, None, None)
-
-
-def function_name(function: Any) -> str:
-    """Return module and qualified name of the Python function below a tf.function."""
-    python = getattr(function, "python_function", None) or getattr(function, "_python_function", function)
-    while isinstance(python, functools.partial):
-        python = python.func
-    name = getattr(python, "__qualname__", None) or getattr(python, "__name__", type(python).__name__)
-    return "%s.%s" % (getattr(python, "__module__", "?"), name)
-
-
-def user_place() -> Tuple[str, int]:
-    """Return file and line of the innermost frame that is neither the probe's nor a library's."""
-    from .tracebacks import is_ours
-
-    frame: Any = sys._getframe(1)
-    place = ("?", 0)
-    while frame is not None:
-        place = (frame.f_code.co_filename, frame.f_lineno)
-        if not any(part in place[0] for part in NOT_THE_USERS) and not is_ours(place[0]):
-            return place
-        frame = frame.f_back
-    return place

@@ -144,7 +144,9 @@ class Probe:
 
     def _set_pace(self) -> None:
         """Only note the calls from now on where nothing more is decided as they come."""
-        self.calls.quick = self.window.is_over() and not self.ranges.active
+        quick = self.window.is_over() and not self.ranges.active
+        if quick != self.calls.quick:
+            self.calls.set_quick(quick)
 
     def begun(self, number: int) -> None:
         """Mark the step that has begun."""
