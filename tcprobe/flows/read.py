@@ -6,13 +6,13 @@ import codecs
 from collections.abc import Sequence
 from pathlib import Path
 
-from tcprobe.errors import EmptyInput, MissingInput, UnreadableInput, UsageError, WrongFormat
+from tcprobe.errors import EmptyInput, MissingInput, UnreadableInput, WrongFormat
 from tcprobe.profile import Note, Profile
 from tcprobe.readers import READERS
 from tcprobe.readers.base import Reader
+from tcprobe.readers.one_run import few, several_runs
 
 KNOWN = "a run folder of tcprobe, *.xplane.pb of TensorFlow or JAX, or the CSV or JSON reports of DLProf"
-LISTED = 8
 
 
 def open_profile(path: Path, readers: Sequence[Reader] = READERS) -> Profile:
@@ -33,9 +33,9 @@ def open_profile(path: Path, readers: Sequence[Reader] = READERS) -> Profile:
     if not found:
         raise _nothing(path)
     reader, files = found[0]
-    _check_one_run(path, files)
+    if len({file.parent for file in files}) > 1:
+        raise several_runs(path, files)
     profile = reader.read(files)
-    _check_alike(path, files, profile)
     others = [r for r, other in found[1:] if not _inside(other, files)]
     return _with_others(profile, reader, others)
 
@@ -70,7 +70,7 @@ def _neighbours(path: Path) -> str:
 def _nothing(path: Path) -> EmptyInput | WrongFormat:
     if path.is_dir():
         names = sorted(p.name for p in path.iterdir())
-        held = f"it holds {_few(names)}" if names else "it is empty"
+        held = f"it holds {few(names)}" if names else "it is empty"
         return EmptyInput(path, f"no profile in this directory ({held})", f"expected {KNOWN}")
     return WrongFormat(path, f"not a profile: {_kind(path)}", f"expected {KNOWN}")
 
@@ -96,35 +96,6 @@ def _kind(path: Path) -> str:
     first = text.splitlines()[0].strip() if text.strip() else ""
     shown = first if len(first) <= 40 else f"{first[:40]}..."
     return f"it is text that starts with {shown!r}"
-
-
-def _few(names: list[str]) -> str:
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return ", ".join(names[:LISTED]) + more
-
-
-def _check_one_run(path: Path, files: list[Path]) -> None:
-    """Refuse a directory of several runs: files of one run lie in one folder."""
-    folders = sorted({file.parent for file in files})
-    if len(folders) > 1:
-        newest = max(folders, key=lambda folder: folder.stat().st_mtime)
-        raise UsageError(
-            f"{path}: {len(folders)} profiles below this directory: {_few([str(f) for f in folders])}",
-            f"name one of them, as in: tcprobe report {newest} (the newest)",
-        )
-
-
-def _check_alike(path: Path, files: list[Path], profile: Profile) -> None:
-    """Refuse XSpaces of one folder whose GPUs differ: hosts of one run share a folder, and so may strangers."""
-    if len(files) < 2 or profile.metadata.format != "xplane":
-        return
-    devices = profile.require("devices")
-    kinds = {*zip(devices.values("vendor"), devices.values("compute_capability"), strict=True)}
-    if len(kinds) > 1:
-        raise UsageError(
-            f"{path}: {len(files)} profiles of different GPUs lie here: {_few([f.name for f in files])}",
-            f"name one of them, as in: tcprobe report {files[0]}",
-        )
 
 
 def _inside(other: list[Path], files: list[Path]) -> bool:

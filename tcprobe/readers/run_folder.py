@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tcprobe.columns import Table
-from tcprobe.errors import InputError
+from tcprobe.errors import InputError, UsageError
 from tcprobe.profile import Metadata, Note, Profile
 from tcprobe.readers.run_folder_graph import read_graph, read_metrics, read_steps
 
@@ -96,9 +96,10 @@ def _raw(folder: Path) -> Profile:
             continue
         try:
             return reader.read(files).with_notes(*notes)
-        except InputError as error:
-            reason = f"the profile cannot be read: {error.found}"
-            notes.append(Note("unreadable-profile", str(error), error.hint, "error"))
+        except (InputError, UsageError) as error:
+            found = error.found if isinstance(error, InputError) else error.message
+            reason = f"the profile cannot be read: {found}"
+            notes.append(Note("unreadable-profile", error.message, error.hint, "error"))
     empty = Profile(Metadata(FORMAT, notes=tuple(notes)))
     return empty.with_absent(**dict.fromkeys(FROM_PROFILER, reason))
 

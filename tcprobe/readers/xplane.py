@@ -13,6 +13,7 @@ from tcprobe.readers.xspace_gpu import GPU_PLANE, read_gpu
 from tcprobe.readers.xspace_host import HOST_PLANES, Host, read_host
 from tcprobe.readers.xspace_lines import Bytes
 from tcprobe.readers.xspace_notes import gpu_notes, said_notes
+from tcprobe.readers.xspace_session import check_hosts, check_place, started_ns
 from tcprobe.readers.xspace_tables import Part, tables
 from tcprobe.readers.xspace_wire import BYTES, PADDING, VARINT, DamagedError, Space, fields, scan_space, varint
 from tcprobe.readers.xspace_xla import read_modules
@@ -65,30 +66,20 @@ def _shows_a_plane(head: bytes) -> bool:
 
 
 def read(files: list[Path]) -> Profile:
-    """Read the files of one session, one per host, into one Profile.
-
-    Of several sessions (folders) the latest is read, and a note says so. GPUs are numbered through the hosts.
+    """Read the files of one session, one per host, into one Profile; GPUs are numbered through the hosts.
 
     Raises:
         InputError: a file is missing, empty, unreadable, or no whole XSpace.
+        UsageError: the files are not the hosts of one run; the message lists them.
     """
     if not files:
         raise EmptyInput("no file", "there is no XSpace to read")
-    session, notes = _latest(files)
+    check_place(files)
     parts: list[Part] = []
-    for path in session:
+    for path in files:
         parts.append(_read_file(path, _next_ordinal(parts)))
-    return _profile(session, parts, notes)
-
-
-def _latest(files: list[Path]) -> tuple[list[Path], list[Note]]:
-    """Return the files of the latest session, and a note where there are others."""
-    folders = sorted({path.parent for path in files}, key=lambda folder: (folder.name, str(folder)))
-    chosen = [path for path in files if path.parent == folders[-1]]
-    if len(folders) == 1:
-        return chosen, []
-    message = f"{len(folders)} profile sessions found; the latest is read: {folders[-1]}"
-    return chosen, [Note("several-sessions", message, "name the folder of another session to read that one")]
+    check_hosts(parts)
+    return _profile(files, parts)
 
 
 def _next_ordinal(parts: list[Part]) -> int:
@@ -131,10 +122,10 @@ def _read_space(file: Bytes, space: Space, path: Path, first_device: int) -> Par
             read_host(file, plane, host)
     wanted = {op.program for gpu in gpus for op in gpu.kernels.ops} | {program for _, program in host.hlo_ops}
     modules = read_modules(file.data, space.planes, {program for program in wanted if program is not None})
-    return Part(path, space, first_device, gpus, host, modules)
+    return Part(path, space, first_device, gpus, host, modules, started_ns(file.data, space))
 
 
-def _profile(session: list[Path], parts: list[Part], notes: list[Note]) -> Profile:
+def _profile(session: list[Path], parts: list[Part]) -> Profile:
     gpus = [gpu for part in parts for gpu in part.gpus]
     made, absent, more = tables(parts)
     said = [note for part in parts for note in said_notes(part.space)]
@@ -145,7 +136,7 @@ def _profile(session: list[Path], parts: list[Part], notes: list[Note]) -> Profi
         host=", ".join(dict.fromkeys(h for part in parts for h in part.space.hosts)) or None,
         xla=True if any(part.modules for part in parts) else None,
         gpu_used=bool(gpus),
-        notes=tuple(dict.fromkeys((*notes, *said, *(gpu_notes(gpus) if gpus else ()), *_host_notes(parts), *more))),
+        notes=tuple(dict.fromkeys((*said, *(gpu_notes(gpus) if gpus else ()), *_host_notes(parts), *more))),
     )
     return Profile(metadata, {table.spec.name: table for table in made}, absent)
 

@@ -25,7 +25,7 @@ from tcprobe.readers.xspace_xla import OpResolver, graph_rows, hlo_host_op
 
 @dataclass(slots=True)
 class Part:
-    """One file of a session: one host, whose GPU ordinals count from `first_device`."""
+    """One file of a session: one host, whose GPU ordinals count from `first_device`; `started_ns` since the epoch."""
 
     path: Path
     space: Space
@@ -33,6 +33,7 @@ class Part:
     gpus: list[Gpu]
     host: Host
     modules: dict[int, Module]
+    started_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

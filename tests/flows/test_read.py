@@ -74,14 +74,42 @@ def test_files_of_one_folder_are_read_together(tmp_path: Path) -> None:
     assert [[p.name for p in files] for files in chosen[1].seen] == [["host1.pb", "host2.pb"]]
 
 
-def test_several_runs_are_listed_and_none_is_guessed(tmp_path: Path) -> None:
+def test_several_runs_are_listed_the_newest_first_and_none_is_guessed(tmp_path: Path) -> None:
     fill(tmp_path, "run1/a.pb", "run2/a.pb")
     os.utime(tmp_path / "run1", (1, 1))
     error = failure(tmp_path)
     assert isinstance(error, UsageError)
-    assert str(tmp_path / "run1") in error.message
-    assert "2 profiles" in error.message
-    assert str(tmp_path / "run2") in str(error.hint)
+    assert error.message.endswith(
+        f"2 profiles below this directory, the newest first: {tmp_path}/run2, {tmp_path}/run1"
+    )
+    assert error.hint == f"name one of them, as in: tcprobe report {tmp_path}/run2"
+
+
+@pytest.mark.parametrize(
+    ("early", "late"), [("2026_01_02_03_04_05", "2026_01_02_03_04_06"), ("gan-20261121T050102Z", "a-20261122T040102Z")]
+)
+def test_the_newest_is_the_latest_by_name_where_names_have_times(early: str, late: str, tmp_path: Path) -> None:
+    fill(tmp_path, f"{early}/a.pb", f"{late}/a.pb")
+    os.utime(tmp_path / late, (1, 1))  # a copy has lost its own
+    assert str(failure(tmp_path).hint).endswith(late)
+
+
+def test_what_lies_in_the_directory_itself_is_listed_by_file(tmp_path: Path) -> None:
+    fill(tmp_path, "a b.pb", "below/c.pb")
+    os.utime(tmp_path / "below", (1, 1))
+    error = failure(tmp_path)
+    assert f"{tmp_path}/a b.pb, {tmp_path}/below" in error.message
+    assert error.hint == f"name one of them, as in: tcprobe report '{tmp_path}/a b.pb'"
+
+
+@pytest.mark.parametrize("path", ["samples/dlprof", "samples/xplane", "samples/dlprof/simple_0.16_json"])
+def test_the_hint_never_names_what_was_refused(path: str) -> None:
+    folder = shared(path)
+    with pytest.raises(UsageError) as caught:
+        open_profile(folder)
+    named = Path(str(caught.value.hint).split("tcprobe report ")[1])
+    assert folder in named.parents
+    open_profile(named)
 
 
 def test_many_runs_are_counted_not_listed(tmp_path: Path) -> None:
@@ -154,10 +182,3 @@ def test_an_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_name_too_long_is_no_traceback() -> None:
     assert isinstance(failure(Path("a" * 5000)), MissingInput | UnreadableInput)
-
-
-def test_profiles_of_different_gpus_are_not_merged() -> None:
-    folder = shared("samples/xplane")
-    with pytest.raises(UsageError, match="7 profiles of different GPUs") as caught:
-        open_profile(folder)
-    assert "tcprobe report" in str(caught.value.hint)

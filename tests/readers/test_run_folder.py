@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tcprobe.profile import Profile
 from tcprobe.readers import READERS, run_folder
 from tcprobe.readers.run_folder_graph import read_graph, read_metrics, read_steps
+from tests.fixtures.xplane.make import serialise
 
 OP = {
     "op": "dense/MatMul",
@@ -228,6 +229,20 @@ def test_a_damaged_profile_is_a_note_and_the_rest_is_there(tmp_path: Path) -> No
     if READERS[1].finds(made / "raw"):
         assert codes(profile) == ["unreadable-profile"]
         assert "cannot be read" in profile.absent["launches"]
+
+
+def test_two_sessions_below_raw_are_a_note_and_the_rest_is_there(tmp_path: Path) -> None:
+    made = make_run(tmp_path / "run")
+    for session in ("2026_01_01_00_00_00", "2026_01_02_00_00_00"):
+        raw = made / "raw" / "plugins" / "profile" / session / "vm.xplane.pb"
+        raw.parent.mkdir(parents=True)
+        raw.write_bytes(serialise("two_gpus"))
+    profile = read(made)
+    (note,) = profile.metadata.notes
+    assert (note.code, note.level) == ("unreadable-profile", "error")
+    assert str(note.remedy).endswith(f"{made}/raw/plugins/profile/2026_01_02_00_00_00")
+    assert len(profile.require("steps")) == 3
+    assert profile.table("launches") is None
 
 
 @given(st.binary(max_size=200), st.binary(max_size=200), st.binary(max_size=200))

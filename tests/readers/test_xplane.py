@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tcprobe.columns import Value
-from tcprobe.errors import EmptyInput, InputError, MissingInput, WrongFormat
+from tcprobe.errors import EmptyInput, InputError, MissingInput, UsageError, WrongFormat
 from tcprobe.profile import Profile
 from tcprobe.readers import xplane
 from tests.fixtures.xplane import make
@@ -27,6 +28,20 @@ def write(path: Path, space: object) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(space.SerializeToString(deterministic=True))  # type: ignore[attr-defined]
     return path
+
+
+SESSION = "plugins/profile/2026_01_01_00_00_00"
+
+
+def host(name: str, started_ns: int | None = None) -> Any:
+    """Return a profile of one host, which began at `started_ns` where that is given."""
+    space = make.two_gpus()
+    space.hostnames[0] = name
+    if started_ns is not None:
+        plane = space.planes.add(name="Task Environment")
+        plane.stat_metadata[1].name = "profile_start_time"
+        plane.stats.add(metadata_id=1, uint64_value=started_ns)
+    return space
 
 
 def column(profile: Profile, table: str, *names: str) -> list[tuple[Value, ...]]:
@@ -151,10 +166,8 @@ def test_xla_on_the_cpu_has_ops_and_graph() -> None:
 
 
 def test_several_hosts_number_their_gpus_through(tmp_path: Path) -> None:
-    for host in ("a", "b"):
-        space = make.two_gpus()
-        space.hostnames[0] = host
-        write(tmp_path / "plugins/profile/2026_01_01" / f"{host}.xplane.pb", space)
+    for name in ("a", "b"):
+        write(tmp_path / SESSION / f"{name}.xplane.pb", host(name))
     profile = xplane.read(xplane.finds(tmp_path))
     assert profile.metadata.host == "a, b"
     assert [n for (n,) in column(profile, "devices", "device")] == [0, 1, 2, 3, 4, 5]
@@ -164,12 +177,55 @@ def test_several_hosts_number_their_gpus_through(tmp_path: Path) -> None:
     assert [n for (n,) in column(profile, "step_marks", "iteration")] == [5, 6, 7]
 
 
-def test_the_latest_of_several_sessions_is_read(tmp_path: Path) -> None:
-    write(tmp_path / "plugins/profile/2026_01_01/h.xplane.pb", make.two_gpus())
-    write(tmp_path / "plugins/profile/2026_01_02/h.xplane.pb", make.old_schema())
-    profile = xplane.read(xplane.finds(tmp_path))
-    assert len(profile.require("launches")) == 3
-    assert [note.code for note in profile.metadata.notes] == ["several-sessions"]
+def refusal(files: list[Path]) -> str:
+    with pytest.raises(UsageError) as caught:
+        xplane.read(files)
+    assert "tcprobe report " in str(caught.value.hint)
+    return caught.value.message
+
+
+def test_of_several_sessions_none_is_chosen(tmp_path: Path) -> None:
+    for session in ("2026_01_01_00_00_00", "2026_01_02_00_00_00"):
+        write(tmp_path / "plugins/profile" / session / "h.xplane.pb", make.two_gpus())
+    said = refusal(xplane.finds(tmp_path))
+    assert said.index("2026_01_02") < said.index("2026_01_01")
+
+
+def test_two_files_of_one_host_are_two_runs(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write(tmp_path / SESSION / f"{name}.xplane.pb", host("node1"))
+    assert "two are of host node1" in refusal(xplane.finds(tmp_path))
+
+
+def test_hosts_recorded_at_other_times_are_of_other_runs(tmp_path: Path) -> None:
+    began, minute = 1_771_595_650_217_823_548, 60_000_000_000
+    files = [write(tmp_path / SESSION / "a.xplane.pb", host("a", began))]
+    files.append(write(tmp_path / SESSION / "b.xplane.pb", host("b", began + minute)))
+    assert xplane.read(files).metadata.host == "a, b"
+    files.append(write(tmp_path / SESSION / "c.xplane.pb", host("c", began - 30 * minute)))
+    assert "31 minutes apart" in refusal(files)
+
+
+def test_hosts_of_different_gpus_are_of_different_runs(tmp_path: Path) -> None:
+    space = make.old_schema()
+    space.hostnames[0] = "other"
+    files = [write(tmp_path / SESSION / "a.xplane.pb", space), write(tmp_path / SESSION / "b.xplane.pb", host("b"))]
+    assert "their GPUs differ" in refusal(files)
+
+
+def test_files_that_lie_in_no_session_are_no_hosts_of_one_run(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write(tmp_path / "downloads" / f"{name}.xplane.pb", host(name))
+    said = refusal(xplane.finds(tmp_path))
+    assert "2 profiles that are no hosts of one run (the folder is not plugins/profile/SESSION)" in said
+    assert "a.xplane.pb" in said
+
+
+def test_a_session_is_known_from_within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b"):
+        write(tmp_path / SESSION / f"{name}.xplane.pb", host(name))
+    monkeypatch.chdir(tmp_path / SESSION)
+    assert xplane.read(xplane.finds(Path())).metadata.host == "a, b"
 
 
 def test_times_since_the_epoch_are_brought_to_the_start_of_the_capture(tmp_path: Path) -> None:

@@ -1,0 +1,50 @@
+"""One run at a time: what is said of a path that holds several, and which of them is the newest."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from tcprobe.errors import UsageError
+
+LISTED: Final = 8
+_STAMP: Final = re.compile(r"(\d{4})_?(\d\d)_?(\d\d)[T_](\d\d)_?(\d\d)_?(\d\d)")  # of a session, of a run folder
+
+
+def several_runs(path: Path, files: Sequence[Path]) -> UsageError:
+    """Return the refusal of a directory whose files lie in several folders, each a run of its own.
+
+    Lists the folders, and what lies in `path` itself file by file, the newest first; the hint names the newest.
+    """
+    places = newest_first({file if file.parent == path else file.parent for file in files})
+    said = f"{path}: {len(places)} profiles below this directory, the newest first: {few([str(p) for p in places])}"
+    return UsageError(said, name_one(places))
+
+
+def strangers(files: Sequence[Path], why: str) -> UsageError:
+    """Return the refusal of files of one folder that are no hosts of one run; `why` says what shows that."""
+    shown = newest_first(set(files))
+    said = f"{files[0].parent}: {len(files)} profiles that are no hosts of one run ({why}), the newest first: "
+    return UsageError(said + few([p.name for p in shown]), name_one(shown))
+
+
+def newest_first(places: set[Path]) -> list[Path]:
+    """Sort by the time stamps in the names where all have one (a copy loses its own), else by modification."""
+    stamps = {place: _STAMP.search(place.name) for place in places}
+    if all(stamps.values()):
+        return sorted(places, key=lambda p: (stamp.groups() if (stamp := stamps[p]) else (), str(p)), reverse=True)
+    return sorted(places, key=lambda p: (-p.stat().st_mtime, str(p)))
+
+
+def name_one(places: Sequence[Path]) -> str:
+    """Return the hint that names the first place."""
+    return f"name one of them, as in: tcprobe report {shlex.quote(str(places[0]))}"
+
+
+def few(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(names[:LISTED]) + more
