@@ -32,6 +32,7 @@ class Gemms:
         step_flops: per row: FLOPs of all its executions in one step, None where unknown.
         records: per row: which op it is of; rows of one op share a number.
         graph_rows: rows of `graph_ops` that count: one trace of each function; there `records` are among them.
+        gpus: per row: number of GPUs that each execute it, 1 where that is not known.
         traced: whether they are TensorFlow's ops, which make one step together; XLA's modules may be any programs.
     """
 
@@ -39,6 +40,7 @@ class Gemms:
     step_flops: tuple[int | None, ...] = ()
     records: tuple[int, ...] = ()
     graph_rows: tuple[int, ...] = ()
+    gpus: tuple[int, ...] = ()
     traced: bool = False
 
 
@@ -65,7 +67,9 @@ def build_gemms(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
             numbers.append(index)
             flops = row["flops"]
             steps.append(None if flops is None else round(int(flops) * executions(calls)))
-    return Gemms(Table.from_rows(GEMMS, rows), tuple(steps), tuple(numbers), tuple(kept), _is_traced(graph))
+    ran_on = ops.graph_gpus if ops else {}
+    gpus = tuple(ran_on.get(index, 1) for index in numbers)
+    return Gemms(Table.from_rows(GEMMS, rows), tuple(steps), tuple(numbers), tuple(kept), gpus, _is_traced(graph))
 
 
 def executions(calls_per_step: Value) -> float:
@@ -144,7 +148,9 @@ def _from_profile(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
     for row in rows:
         single = times[row["op"], row["op_type"]] == 1
         row["kernel_ns"] = known[row["op"], row["op_type"]]["sum_ns"] if single else None
-    return Gemms(Table.from_rows(GEMMS, rows), tuple(_whole(row["flops"]) for row in rows), tuple(numbers))
+    ran_on = ops.detail_gpus if ops else {}
+    flops, gpus = tuple(_whole(row["flops"]) for row in rows), tuple(ran_on.get(index, 1) for index in numbers)
+    return Gemms(Table.from_rows(GEMMS, rows), flops, tuple(numbers), gpus=gpus)
 
 
 def _whole(value: Value) -> int | None:

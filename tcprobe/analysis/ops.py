@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -38,11 +38,15 @@ class Ops:
         table: `ops` of the contract.
         graph_ns: row of `graph_ops` -> summed kernel time of the ops that are surely executions of it.
         ran: rows of `graph_ops` that ops of the profile are.
+        graph_gpus: row of `graph_ops` -> number of GPUs that ran those ops: each executes them by itself.
+        detail_gpus: likewise by row of `op_details`.
     """
 
     table: Table
     graph_ns: dict[int, int]
     ran: frozenset[int] = frozenset()
+    graph_gpus: dict[int, int] = field(default_factory=dict)
+    detail_gpus: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -75,20 +79,37 @@ def build_ops(profile: Profile, launched: Launched | None, kernels: Table, conte
         return None
     told = _Kernels.of(kernels)
     rows = [_row(f, a, graph, context, told) for f, a in zip(found.values(), attributed, strict=True)]
-    spent = _by_instruction(profile, launched, graph) if launched else _by_op(rows, attributed)
+    by_op = _by_op(rows, attributed)
     rows.sort(key=_order)
-    return Ops(Table.from_rows(OPS, rows), spent, ran)
+    table = Table.from_rows(OPS, rows)
+    if launched is None:
+        return Ops(table, by_op, ran)
+    instructions, times, devices = _instructions(profile, launched)
+    where = attribute(instructions, graph) if len(graph) else []
+    ran_on: dict[int, set[int]] = {}
+    for entry, device in devices:
+        if where and len(where[entry].rows) == 1:
+            ran_on.setdefault(where[entry].rows[0], set()).add(device)
+    graph_gpus = {row: len(found) for row, found in ran_on.items()}
+    detail_gpus = dict(Counter(entry for entry, _ in devices))
+    return Ops(table, _certain(zip(where, times, strict=False)), ran, graph_gpus, detail_gpus)
 
 
-def _by_instruction(profile: Profile, launched: Launched, graph: Table) -> dict[int, int]:
-    """Sum by entry of `op_details`: XLA runs several instructions under one op's name."""
+def _instructions(profile: Profile, launched: Launched) -> tuple[list[OpName], list[int], list[tuple[int, int]]]:
+    """Return name and time of each entry of `op_details`, and the pairs (entry, GPU) that occur.
+
+    XLA runs several instructions under one op's name: each is an entry of its own.
+    """
     details = profile.require("op_details")
     columns = (details.names(c).tolist() for c in ("op", "op_type", "hlo_module", "hlo_op"))
     names = [OpName(str(op), *rest) for op, *rest in zip(*columns, strict=True)]
     ids = op_ids(launched.launches, details)
     known = ids >= 0
     times = sum_by(ids[known], launched.duration_ns[known], len(details)).tolist()
-    return _certain(zip(attribute(names, graph) if len(graph) else [], times, strict=False))
+    devices, device = np.unique(launched.launches.numbers("device")[known], return_inverse=True)
+    each = max(len(devices), 1)
+    pairs, _ = distinct(ids[known] * each + device.ravel(), len(details) * each)
+    return names, times, [(pair // each, int(devices[pair % each])) for pair in pairs.tolist()]
 
 
 def _by_op(rows: list[Row], attributed: list[Attribution]) -> dict[int, int]:

@@ -95,9 +95,16 @@ def _flops_per_step(measured: Measured) -> Row:
         return figure("flops_per_step", None, "graph", why, (float(sum(known)), None))
     sure = sum(f or 0 for f, e in zip(measured.gemms.step_flops, runs, strict=True) if e == "yes")
     if sure < sum(known):
-        why = "whether some ops execute is not known: a range"
+        unsure = sum(e == "unknown" for e in runs)
+        why = (
+            f"whether {unsure} of {len(steps)} matrix multiplications execute is not known{_why_not(measured)}: a range"
+        )
         return figure("flops_per_step", None, "graph", why, (float(sure), float(sum(known))))
     return figure("flops_per_step", float(sum(known)), "graph")
+
+
+def _why_not(measured: Measured) -> str:
+    return " (XLA compiled the step)" if measured.profile.metadata.xla else ""
 
 
 def _achieved(measured: Measured) -> Iterator[Row]:
@@ -126,13 +133,19 @@ def _achieved(measured: Measured) -> Iterator[Row]:
 
 
 def _timed(measured: Measured) -> list[tuple[float, Value, float]]:
-    """Return (FLOPs of a step, dtype, kernel ns of the window) of each op that has both."""
-    table = measured.gemms.table
+    """Return (FLOPs of a step on all GPUs, dtype, kernel ns of the window) of each op that has both."""
+    gemms = measured.gemms
     found: dict[int, list[tuple[int | None, Value, Value]]] = {}
-    columns = (measured.gemms.step_flops, measured.gemms.records, table.values("dtype"), table.values("kernel_ns"))
-    for flops, record, dtype, time in zip(*columns, strict=True):
+    columns = (
+        gemms.step_flops,
+        gemms.gpus,
+        gemms.records,
+        gemms.table.values("dtype"),
+        gemms.table.values("kernel_ns"),
+    )
+    for flops, gpus, record, dtype, time in zip(*columns, strict=True):
         if time:
-            found.setdefault(record, []).append((flops, dtype, time))
+            found.setdefault(record, []).append((None if flops is None else flops * gpus, dtype, time))
     return [
         (float(sum(f for f, _, _ in parts if f is not None)), parts[0][1], float(parts[0][2] or 0))
         for parts in found.values()
