@@ -25,6 +25,7 @@ from tcprobe.analysis.validity import (
     NO_LAUNCHES,
     check_recorded,
     coverage_notes,
+    execution_notes,
     has_gpu_record,
     idle_notes,
     outside_notes,
@@ -203,6 +204,7 @@ def _limits(measured: Measured, kernels: _Kernels) -> tuple[Note, ...]:
     reported = Reported(measured.profile)
     totals = Totals.of(kernels.table, reported.kernel_times)
     notes: list[Note] = [*idle_notes(measured.profile.require("devices"))]
+    notes += execution_notes(measured.gemms.table.values("executes"))
     if totals is None or totals.kernel_ns <= 0:
         return tuple(notes)
     if not_applicable(measured.context) is None:

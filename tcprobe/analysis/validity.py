@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from tcprobe.analysis.reported import Reported
-from tcprobe.columns import Table
+from tcprobe.columns import Table, Value
 from tcprobe.errors import MeasurementFailed
 from tcprobe.profile import Note, Profile
 
@@ -108,6 +108,22 @@ def precision_notes(asked: str | None, shares: dict[str, float]) -> Iterator[Not
             "precision-differs",
             f"{asked} was asked for, and {got:.0f} % of the time of matrix multiplications ran in {wanted} ({ran})",
             "check that the policy is set before the layers are built, and that none sets a dtype of its own",
+        )
+
+
+def execution_notes(executes: Sequence[Value]) -> Iterator[Note]:
+    """Yield a note where it is not known which multiplications of the graph execute: sums of FLOPs are then bounds.
+
+    Args:
+        executes: yes, no or unknown, of each row of `gemms`.
+    """
+    unsure, counted = list(executes).count("unknown"), sum(e != "no" for e in executes)
+    if unsure:
+        yield Note(
+            "executes-unknown",
+            f"whether {unsure} of {counted} matrix multiplications of the graph execute is not known: "
+            "FLOPs of a step are a range, those of layers upper bounds",
+            level="note",
         )
 
 

@@ -33,3 +33,22 @@ def test_steps_of_another_tool_were_under_its_profiler() -> None:
 def test_one_step_is_no_median() -> None:
     found = b.summary(analyse(b.profile(b.steps((0, 0, 7, "measured")), gpu_used=False)))["step_time_ns"]
     assert (found["value"], found["reason"]) == (7, "1 of the steps outside the profiled window")
+
+
+def test_ops_that_may_not_execute_make_a_range_that_is_explained() -> None:
+    sure, unsure = b.dense("a", 64, 64), b.dense("b", 64, 128, executes="unknown")
+    out = analyse(b.profile(b.graph(sure, unsure), gpu_used=False, xla=True))
+    found = b.summary(out)["flops_per_step"]
+    one, other = 2 * 32 * 64 * 64, 2 * 32 * 64 * 128
+    assert (found["value"], found["low"], found["high"]) == (None, one, one + other)
+    assert found["reason"] == (
+        "whether 1 of 2 matrix multiplications execute is not known (XLA compiled the step): a range"
+    )
+    assert {row["layer"]: row["flops"] for row in b.rows(out, "layers")} == {"a": one, "b": other}
+    (note,) = (n for n in out.metadata.notes if n.code == "executes-unknown")
+    assert "those of layers upper bounds" in note.message
+
+
+def test_what_surely_executes_needs_no_note() -> None:
+    out = analyse(b.profile(b.graph(b.dense("a", 64, 64), b.dense("b", 8, 8, executes="no")), gpu_used=False))
+    assert not [n for n in out.metadata.notes if n.code == "executes-unknown"]
