@@ -21,7 +21,13 @@ from tests.fixtures.xplane.schema import XSpace
 from tests.support import shared
 
 DERIVED = re.compile(r"^(Steps|Launch Stats|(TensorFlow|Framework) (Name Scope|Ops)|XLA (Modules|Ops)|Source code)$")
-REAL = ("tf24_t4_alexnet_fp32", "tf24_v100_alexnet_fp32", "tf25_turing_chess_fp32", "tf24_p100_alexnet_fp32", "tf22_8xv100_bert_step0")
+REAL = (
+    "tf24_t4_alexnet_fp32",
+    "tf24_v100_alexnet_fp32",
+    "tf25_turing_chess_fp32",
+    "tf24_p100_alexnet_fp32",
+    "tf22_8xv100_bert_step0",
+)
 
 
 class Reference:

@@ -1,0 +1,246 @@
+"""`tcprobe report` on the run folder of a GPU, and on what other GPUs and other endings would leave.
+
+`pytest tests/report tests/test_gpu_run.py --update-golden` writes the golden report anew, for a person to review.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tcprobe.tables import TABLES
+from tests.fixtures.gpu_run import catalogue, variants
+from tests.fixtures.gpu_run.make import RUN, Run, load
+from tests.support import ROOT
+
+GOLDEN = RUN.parent / "report.txt"
+LINE = "/home/user/project/workloads/train_gan.py:168"  # layers.Conv2D(1, 5, padding="same"), as recorded
+DIRECT = "wgrad2d_grouped_direct_kernel"
+LAST_CONV = "generator/conv2d_3"
+Change = Callable[[Run], Any]
+
+
+def tcprobe(*args: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tcprobe", "report", *map(str, args)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    folder = RUN.parent
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env=environment, timeout=120, cwd=folder
+    )
+
+
+def shown(*args: str | Path) -> str:
+    done = tcprobe(*args)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+class Report:
+    """The JSON report of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.all = json.loads(shown(folder, "--format", "json"))
+        self.summary = {row["metric"]: row for row in self.all["summary"]}
+        self.notes = {note["code"]: note for note in self.all["notes"]}
+
+    def rows(self, table: str, **wanted: Any) -> list[dict[str, Any]]:
+        """Return the rows of a table whose columns have these values."""
+        rows: list[dict[str, Any]] = self.all["tables"][table]
+        return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+
+    def off_tensor_cores(self) -> list[dict[str, Any]]:
+        """Return the capable ops that do not use Tensor Cores, costliest first."""
+        capable = [op for op in self.rows("ops", tc_capable="yes") if op["tc_blocker"] not in (None, "none")]
+        return sorted(capable, key=lambda op: -op["sum_ns"])
+
+
+@pytest.fixture(scope="module")
+def run() -> Report:
+    return Report(RUN)
+
+
+@pytest.fixture
+def changed(tmp_path: Path) -> Callable[[Change], Path]:
+    """Return what writes the run folder with something changed."""
+
+    def write(change: Change) -> Path:
+        made = load()
+        change(made)
+        return made.write(tmp_path / "run")
+
+    return write
+
+
+def test_headline(run: Report) -> None:
+    share = run.summary["tc_kernel_time_pct"]
+    assert (round(share["low"], 1), round(share["high"], 1), share["basis"]) == (28.9, 31.2, "name")
+    assert round(run.summary["tc_capable_time_pct"]["value"], 1) == 36.8
+    assert round(run.summary["coverage_pct"]["value"], 1) == 97.8
+    assert 50 < run.summary["gpu_busy_pct"]["value"] < 60
+
+
+def test_the_window_leaves_out_the_slow_step(run: Report) -> None:
+    counted = {row["iteration"]: row["in_window"] for row in run.rows("iterations")}
+    assert counted == {1: False, 2: False, 3: True, 4: True, 5: True}
+    (slow,) = run.rows("iterations", iteration=1)
+    assert slow["duration_ns"] > 30 * run.rows("iterations", iteration=3)[0]["duration_ns"]
+    assert not [k for k in run.rows("kernels") if k["kernel"] in {tried.name for tried in catalogue.AUTOTUNED}]
+
+
+def test_without_the_probe_the_slow_step_is_found() -> None:
+    report = Report(RUN / "raw")
+    assert report.all["metadata"]["window"]["basis"] == "detected"
+    assert [row["in_window"] for row in report.rows("iterations")] == [False, True, True, True, True]
+
+
+def test_the_costliest_op_off_the_tensor_cores(run: Report) -> None:
+    first = run.off_tensor_cores()[0]
+    assert (first["layer"], first["pass"], first["op_type"]) == (LAST_CONV, "wgrad", "Conv2DBackpropFilter")
+    assert first["source"] == LINE
+    assert DIRECT in first["tc_blocker"]
+    assert first["sum_ns"] / run.summary["kernel_time_ns"]["value"] == pytest.approx(0.42, abs=0.001)
+
+
+def test_bad_sizes_have_measured_times(run: Report) -> None:
+    sizes = {(r["layer"], r["dimension"]): r for r in run.rows("bad_sizes")}
+    expected = {
+        ("generator/dense", "units"): (3087, 3088),
+        ("generator/conv2d", "filters"): (63, 64),
+        ("generator/conv2d_1", "filters"): (31, 32),
+        ("generator/conv2d_2", "filters"): (7, 8),
+        (LAST_CONV, "filters"): (1, 8),
+    }
+    assert {key: (sizes[key]["size"], sizes[key]["next_size"]) for key in expected} == expected
+    assert all(row["kernel_ns"] > 0 for row in sizes.values())
+    (direct,) = [k for k in run.rows("kernels") if DIRECT in k["kernel"]]
+    assert sizes[LAST_CONV, "filters"]["kernel_ns"] > direct["sum_ns"]
+    assert not [r for r in sizes.values() if r["dimension"] == "batch"]
+
+
+def test_the_text_names_kernel_layer_line_and_pass(request: pytest.FixtureRequest) -> None:
+    text = shown("run", "--width", "0", "--top", "5")
+    blockers = text[text.index("\nWhy not more") : text.index("\nBadly sized")]
+    for said in (DIRECT, f"{LAST_CONV} (wgrad)", LINE):
+        assert said in blockers
+    if request.config.getoption("--update-golden", default=False):
+        GOLDEN.write_text(text, encoding="utf-8")
+    assert text == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_csv_tables_are_for_pandas(tmp_path: Path) -> None:
+    assert tcprobe(RUN, "-o", tmp_path / "tables").returncode == 0
+    found = {path.stem: pd.read_csv(path) for path in (tmp_path / "tables").glob("*.csv")}
+    assert {"summary", "kernels", "ops", "layers", "iterations", "devices", "gemms", "bad_sizes"} <= set(found)
+    for name, frame in found.items():
+        assert list(frame.columns) == [c.name for c in TABLES[name].columns]
+        assert len(frame)
+    assert found["kernels"]["sum_ns"].sum() == found["summary"].set_index("metric").value["kernel_time_ns"]
+
+
+def test_an_empty_gpu_plane_is_a_failed_measurement(changed: Callable[[Change], Path]) -> None:
+    done = tcprobe(changed(variants.no_kernels))
+    error, hint = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the GPU was used and no kernel was recorded" in error
+    assert hint.startswith("hint: check that the steps ran on the GPU")
+
+
+def test_a_refused_cupti_is_said_with_its_remedy(changed: Callable[[Change], Path]) -> None:
+    done = tcprobe(changed(variants.refused))
+    error, hint = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert variants.REFUSED in error
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in hint
+
+
+def test_lost_events_are_a_warning(changed: Callable[[Change], Path]) -> None:
+    report = Report(changed(variants.dropped))
+    assert report.notes["events-lost"]["level"] == "warning"
+    assert variants.DROPPED in report.notes["events-lost"]["message"]
+    assert report.notes["events-lost"]["remedy"]
+
+
+def test_an_idle_gpu_changes_no_figure(changed: Callable[[Change], Path], run: Report) -> None:
+    report = Report(changed(variants.second_gpu))
+    states = {row["device"]: row["state"] for row in report.rows("devices")}
+    assert states == {0: "active", 1: "idle"}
+    assert "idle-devices" in report.notes
+    assert report.summary == run.summary
+    (idle,) = report.rows("devices", device=1)
+    assert idle["tc_kernel_time_pct"] is None
+
+
+def test_v100(changed: Callable[[Change], Path], run: Report) -> None:
+    report = Report(changed(variants.v100))
+    (device,) = report.rows("devices")
+    assert (device["compute_capability"], device["tensor_cores"]) == ("7.0", "yes")
+    share = "tc_kernel_time_pct"
+    assert (report.summary[share]["low"], report.summary[share]["high"]) == (
+        run.summary[share]["low"],
+        run.summary[share]["high"],
+    )
+    verdicts = {k["uses_tc"] for k in report.rows("kernels") if "s884" in k["kernel"]}
+    assert verdicts == {"yes"}
+    rates = [r.summary["achieved_tflop_per_s"]["value"] / r.summary["peak_pct"]["value"] for r in (report, run)]
+    assert rates == pytest.approx([1.25, 3.12])  # 125 and 312 dense float16 TFLOP/s, by NVIDIA's data sheets
+
+
+def test_a_gpu_without_tensor_cores_has_no_share(changed: Callable[[Change], Path]) -> None:
+    folder = changed(variants.gtx1650)
+    report = Report(folder)
+    for metric in ("tc_kernel_time_pct", "tc_capable_time_pct", "tc_time_ns"):
+        row = report.summary.get(metric, {"value": None, "low": None, "high": None})
+        assert (row["value"], row["low"], row["high"]) == (None, None, None)
+    assert "not applicable" in report.summary["tc_kernel_time_pct"]["reason"]
+    assert {op["tc_blocker"] for op in report.off_tensor_cores()} == {"GPU has no Tensor Cores"}
+    assert "NVIDIA GeForce GTX 1650 has no Tensor Cores" in shown(folder)
+
+
+def test_tf32_off_is_the_blocker(changed: Callable[[Change], Path]) -> None:
+    folder = changed(variants.tf32_off)
+    report = Report(folder)
+    assert report.summary["tc_kernel_time_pct"]["low"] == 0
+    assert report.summary["tc_capable_time_pct"]["value"] == 0
+    assert {op["tc_blocker"] for op in report.off_tensor_cores()} == {"TF32 off"}
+    peak = report.summary["achieved_tflop_per_s"]["value"] / report.summary["peak_pct"]["value"]
+    assert peak == pytest.approx(0.195)  # the CUDA cores' float32 peak of an A100, 19.5 TFLOP/s
+    first = shown(folder).split("What to do first\n1. ")[1]
+    assert first.startswith("Allow TF32")
+
+
+def test_xla_brings_shapes_from_the_module(changed: Callable[[Change], Path]) -> None:
+    report = Report(changed(variants.xla))
+    ops = {op["op"]: op for op in report.rows("ops")}
+    direct = ops["gradient_tape/generator_1/conv2d_3_1/convolution/Conv2DBackpropFilter"]
+    assert (direct["pass"], direct["dtype"], direct["tc_capable"]) == ("wgrad", "float16", "yes")
+    assert direct["shapes"] == "[[8, 28, 28, 7], [8, 28, 28, 1]] -> [5, 5, 7, 1]"
+    assert direct["flops"] == 2 * 8 * 28 * 28 * 25 * 7
+    assert ops["generator_1/dense_1/MatMul"]["tc_ns"] > 0
+    assert ops["discriminator_3/dense_1_1/MatMul"]["unknown_ns"] > 0
+    sizes = {(r["layer"], r["size"]) for r in report.rows("bad_sizes")}
+    assert {("generator_1/dense_1", 3087), ("generator_1/conv2d_3_1", 1), ("generator_1/conv2d_3_1", 7)} <= sizes
+
+
+def test_a_run_that_was_killed_is_partial(changed: Callable[[Change], Path], run: Report) -> None:
+    report = Report(changed(variants.cut_off))
+    assert report.all["metadata"]["partial"] is True
+    assert report.notes["partial-run"]["level"] == "warning"
+    assert report.rows("iterations", iteration=1)[0]["in_window"] is False
+    share = "tc_kernel_time_pct"
+    assert report.summary[share]["low"] == pytest.approx(run.summary[share]["low"])
+
+
+def test_a_run_that_was_killed_before_the_profile_was_written(changed: Callable[[Change], Path]) -> None:
+    folder = changed(variants.cut_off)
+    next((folder / "raw").rglob("*.xplane.pb")).unlink()
+    done = tcprobe(folder)
+    assert done.returncode == 2
+    assert "no kernel was recorded" in done.stderr
