@@ -72,8 +72,9 @@ def _attributes(op: dict[str, Any]) -> str:
 def read_steps(path: Path) -> Read:
     """Return `STEPS` of steps.csv; the length of a step is the distance to the next one's start.
 
-    A last line that was cut off is dropped; a damaged one elsewhere is skipped and counted. The step after a
-    gap in the numbers gives no length to the one before.
+    Where numbers jump, one call made several steps (steps_per_execution): each takes its share of the distance.
+    A last line that was cut off is dropped; a damaged one elsewhere is skipped and counted, and then a jump in the
+    numbers gives no length to the step before it.
     """
     lines = _rows(path)
     rows = [row for row in lines if len(row) == 3 and _whole(row[0]) and _whole(row[1])]
@@ -81,8 +82,10 @@ def read_steps(path: Path) -> Read:
     if not rows:
         return None, notes
     steps, starts = [int(r[0]) for r in rows], [int(r[1]) for r in rows]
-    following = [b - a == 1 for a, b in pairwise(steps)]
-    lengths = [b - a if ok and b >= a else None for (a, b), ok in zip(pairwise(starts), following, strict=True)]
+    jumps = [b - a for a, b in pairwise(steps)]
+    sure = [jump == 1 or (jump > 1 and not notes) for jump in jumps]
+    apart = [b - a for a, b in pairwise(starts)]
+    lengths = [d // j if ok and d >= 0 else None for d, j, ok in zip(apart, jumps, sure, strict=True)]
     kinds = [r[2] if r[2] in KINDS else "measured" for r in rows]
     return Table(STEPS, {"step": steps, "start_ns": starts, "duration_ns": [*lengths, None], "kind": kinds}), notes
 

@@ -120,12 +120,21 @@ def test_steps_run_from_start_to_start(tmp_path: Path) -> None:
     assert steps.values("kind") == ["warm-up", "profiled", "after"]
 
 
-def test_a_gap_in_the_steps_is_no_length(tmp_path: Path) -> None:
+def test_steps_of_one_call_share_its_length(tmp_path: Path) -> None:
     path = tmp_path / "steps.csv"
-    path.write_text("step,start_ns,kind\n0,100,warm-up\n2,400,other\n3,300,measured\n")
+    path.write_text("step,start_ns,kind\n0,100,warm-up\n5,600,measured\n10,1600,measured\n11,1500,measured\n")
     table, notes = read_steps(path)
     assert table is not None
-    assert (table.values("duration_ns"), table.values("kind")[1], notes) == ([None, None, None], "measured", ())
+    assert (table.values("duration_ns"), notes) == ([100, 200, None, None], ())
+
+
+def test_a_lost_line_is_no_length(tmp_path: Path) -> None:
+    path = tmp_path / "steps.csv"
+    path.write_text("step,start_ns,kind\n0,100,warm-up\n1,?,other\n2,400,other\n3,300,measured\n")
+    table, notes = read_steps(path)
+    assert table is not None
+    assert (table.values("duration_ns"), table.values("kind")[1]) == ([None, None, None], "measured")
+    assert len(notes) == 1
 
 
 @pytest.mark.parametrize("cut", ["2,60", "2,600,", "2,600,aft"])
