@@ -217,7 +217,7 @@ def test_tf32_off_is_the_blocker(changed: Callable[[Change], Path]) -> None:
 
 
 def test_xla_brings_shapes_from_the_module(changed: Callable[[Change], Path]) -> None:
-    report = Report(changed(variants.xla))
+    report = Report(changed(variants.xla_alone))
     ops = {op["op"]: op for op in report.rows("ops")}
     direct = ops["gradient_tape/generator_1/conv2d_3_1/convolution/Conv2DBackpropFilter"]
     assert (direct["pass"], direct["dtype"], direct["tc_capable"]) == ("wgrad", "float16", "yes")
@@ -227,6 +227,31 @@ def test_xla_brings_shapes_from_the_module(changed: Callable[[Change], Path]) ->
     assert ops["discriminator_3/dense_1_1/MatMul"]["unknown_ns"] > 0
     sizes = {(r["layer"], r["size"]) for r in report.rows("bad_sizes")}
     assert {("generator_1/dense_1", 3087), ("generator_1/conv2d_3_1", 1), ("generator_1/conv2d_3_1", 7)} <= sizes
+
+
+def test_xla_joins_the_graph_of_the_probe(changed: Callable[[Change], Path]) -> None:
+    report = Report(changed(variants.xla))
+    first = report.off_tensor_cores()[0]
+    assert (first["layer"], first["pass"], first["source"]) == (LAST_CONV, "wgrad", LINE)
+    assert DIRECT in first["tc_blocker"]
+    (filters,) = report.rows("bad_sizes", layer=LAST_CONV, dimension="filters")
+    (layer,) = report.rows("layers", layer=LAST_CONV)
+    assert filters["kernel_ns"] == layer["sum_ns"] > first["sum_ns"]
+    assert report.rows("layers", layer="generator/dense")[0]["tc_ns"] > 0
+
+
+def test_a_step_that_lost_its_kernels_shows(changed: Callable[[Change], Path]) -> None:
+    report = Report(changed(variants.tail_lost))
+    whole, cut = (report.rows("iterations", iteration=n)[0]["launches"] for n in (4, 5))
+    assert 0 < cut < whole / 4
+    assert report.notes["events-lost"]["level"] == "warning"
+
+
+def test_kernels_of_unknown_steps_are_counted_whole(changed: Callable[[Change], Path], run: Report) -> None:
+    report = Report(changed(variants.without_launches))
+    assert report.all["metadata"]["window"]["basis"] == "whole capture"
+    assert report.notes["steps-without-kernels"]["level"] == "warning"
+    assert report.summary["kernel_time_ns"]["value"] > 5 * run.summary["kernel_time_ns"]["value"]
 
 
 def test_a_run_that_was_killed_is_partial(changed: Callable[[Change], Path], run: Report) -> None:
