@@ -43,11 +43,15 @@ def shown(*args: str | Path) -> str:
     return done.stdout
 
 
+def no_constant(name: str) -> None:
+    raise AssertionError(f"{name} is no JSON")
+
+
 class Report:
     """The JSON report of a folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.all = json.loads(shown(folder, "--format", "json"))
+        self.all = json.loads(shown(folder, "--format", "json"), parse_constant=no_constant)
         self.summary = {row["metric"]: row for row in self.all["summary"]}
         self.notes = {note["code"]: note for note in self.all["notes"]}
 

@@ -208,6 +208,27 @@ def test_sums_of_each_layer_and_pass() -> None:
     assert layer.nunique() == 9
 
 
+def test_bad_sizes_and_gemms_share_the_time_of_their_ops() -> None:
+    """Every size of this model that is not aligned is contiguous in all passes of its layer."""
+    reference, tables = made()
+    counted = reference.inside(3, 5)
+    spent = counted.groupby(counted["op"].map(path_of))["ns"].sum()
+    records = [o for f in load().graph["functions"] for o in f["ops"] if o["executed_op"]]
+    flops = sum(_flops(o) for o in records)
+    assert len(tables["bad_sizes"]) == 12
+    for row in tables["bad_sizes"].itertuples():
+        mine = [o for o in records if o["layer"] == row.layer]
+        assert (row.layer, row.kernel_ns) == (row.layer, sum(spent[o["executed_op"]] for o in mine))
+        assert row.share_pct == pytest.approx(100 * row.kernel_ns / counted["ns"].sum())
+        assert row.flops_pct == pytest.approx(100 * sum(map(_flops, mine)) / flops)
+        assert row.next_size == row.size + -row.size % 8
+    gemms = tables["gemms"][tables["gemms"]["executes"] == "yes"]
+    assert sorted(gemms["op"]) == sorted(o["op"] for o in records)
+    by_name = {o["op"]: o for o in records}
+    for row in gemms.itertuples():
+        assert (row.kernel_ns, row.flops) == (spent[by_name[row.op]["executed_op"]], _flops(by_name[row.op]))
+
+
 def test_each_iteration() -> None:
     reference, tables = made()
     iterations = tables["iterations"].set_index("iteration")
@@ -248,6 +269,14 @@ def test_steps_and_throughput_without_the_profiler() -> None:
     said = figures(tables)
     assert said.value["step_time_ns"] == lengths.median()
     assert (said.low["step_time_ns"], said.high["step_time_ns"]) == tuple(lengths.quantile([0.1, 0.9]))
+
+
+def test_throughput_without_the_profiler() -> None:
+    _, tables = made()
+    steps = pd.read_csv(RUN / "probe/steps.csv")
+    logged = pd.read_csv(RUN / "probe/metrics.csv").query("name == 'throughput'")
+    free = logged["value"][logged["step"].isin(steps["step"][steps["kind"] == "after"])]
+    assert figures(tables).value["throughput"] == pytest.approx(free.median(), rel=1e-9)
 
 
 def test_flops_and_rate() -> None:
@@ -328,6 +357,17 @@ def test_real_files_add_up(name: str) -> None:
         assert devices.loc[number, "memory_ns"] == reference.copies.query("device == @number")["ns"].sum()
         busy = 100 * union_ns(group) / devices.loc[number, "window_ns"]
         assert devices.loc[number, "gpu_busy_pct"] == pytest.approx(busy, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_float32_before_ampere_uses_no_tensor_cores(name: str) -> None:
+    _, tables, _ = real(name)
+    said = figures(tables)
+    assert set(tables["kernels"]["uses_tc"]) == {"no"}
+    if "p100" in name:
+        assert pd.isna(said.value["tc_kernel_time_pct"])
+    else:
+        assert (said.value["tc_kernel_time_pct"], said.value["coverage_pct"]) == (0, 100)
 
 
 @pytest.mark.parametrize("name", REAL)
