@@ -226,8 +226,8 @@ def graph_record(graph: Table, row: int) -> OpRecord:
     )
 
 
-def profile_record(details: Table, row: int) -> OpRecord:
-    """Return one row of `op_details` as the arithmetic takes it."""
+def profile_record(details: Table, row: int, pass_: str | None = None) -> OpRecord:
+    """Return one row of `op_details` as the arithmetic takes it; the pass stands in `ops`."""
     names = {c: details.names(c)[row] for c in ("op_type", "input_shapes", "output_shape", "dtype")}
     shapes, output = parse_shapes(names["input_shapes"]), parse_shape(names["output_shape"])
-    return OpRecord(names["op_type"] or "", shapes, output, {}, names["dtype"])
+    return OpRecord(names["op_type"] or "", shapes, output, {}, names["dtype"], pass_)

@@ -173,7 +173,10 @@ def _per_layer(profile: Profile, ops: Ops | None, gemms: Gemms, context: Context
         "ops": (ops.table if ops else None, "the source names no ops"),
         "gemms": (gemms.table if len(gemms.table) else None, "no op with known shapes multiplies matrices"),
         "layers": (build_layers(ops, gemms, kernel_ns), "no op belongs to a layer"),
-        "bad_sizes": (build_bad_sizes(profile, gemms, ops, context, kernel_ns), "no graph with shapes was recorded"),
+        "bad_sizes": (
+            build_bad_sizes(profile, gemms, ops, context, kernel_ns),
+            "no graph was recorded, and no shape of the profile itself tells which dimensions are features",
+        ),
     }
     for name, (table, why) in made.items():
         profile = profile.with_tables(table) if table is not None else _without(profile, name, why)

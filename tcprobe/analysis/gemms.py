@@ -33,6 +33,7 @@ class Gemms:
         records: per row: which op it is of; rows of one op share a number.
         graph_rows: rows of `graph_ops` that count: one trace of each function; there `records` are among them.
         gpus: per row: number of GPUs that each execute it, 1 where that is not known.
+        unseen: number of ops that multiply matrices and whose shapes the profile does not have.
         traced: whether they are TensorFlow's ops, which make one step together; XLA's modules may be any programs.
     """
 
@@ -42,6 +43,7 @@ class Gemms:
     graph_rows: tuple[int, ...] = ()
     gpus: tuple[int, ...] = ()
     traced: bool = False
+    unseen: int = 0
 
 
 def build_gemms(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
@@ -134,9 +136,12 @@ def _from_profile(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
     rows: list[Row] = []
     seen: set[tuple[object, ...]] = set()
     numbers: list[int] = []
+    unseen: set[tuple[Value, Value]] = set()
     for index, (op, op_type) in enumerate(zip(details.values("op"), details.values("op_type"), strict=True)):
         source = known.get((op, op_type))
-        record = profile_record(details, index)
+        record = profile_record(details, index, None if source is None else _text(source["pass"]))
+        if source is not None and not record.input_shapes and source["tc_capable"] == "yes":
+            unseen.add((op, op_type))
         shape: tuple[object, ...] = (op, op_type, record.input_shapes, record.output_shape)
         if source is None or not record.input_shapes or shape in seen:
             continue
@@ -150,7 +155,11 @@ def _from_profile(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
         row["kernel_ns"] = known[row["op"], row["op_type"]]["sum_ns"] if single else None
     ran_on = ops.detail_gpus if ops else {}
     flops, gpus = tuple(_whole(row["flops"]) for row in rows), tuple(ran_on.get(index, 1) for index in numbers)
-    return Gemms(Table.from_rows(GEMMS, rows), flops, tuple(numbers), gpus=gpus)
+    return Gemms(Table.from_rows(GEMMS, rows), flops, tuple(numbers), gpus=gpus, unseen=len(unseen))
+
+
+def _text(value: Value) -> str | None:
+    return None if value is None else str(value)
 
 
 def _whole(value: Value) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -273,7 +273,8 @@ def _add_graph(found: dict[Key, _Found], graph: Table, attributed: list[Attribut
 
 
 def _row(found: _Found, where: Attribution, graph: Table, context: Context, kernels: _Kernels) -> Row:
-    records = [graph_record(graph, r) for r in where.rows] or found.records
+    direction = where.pass_ or _text(found.row.get("pass"))
+    records = [graph_record(graph, r) for r in where.rows] or [replace(r, pass_=direction) for r in found.records]
     row: Row = {
         "layer": where.layer, "pass": where.pass_, "source": where.source, "called_from": where.called_from,
         "dtype": _same(r.dtype for r in found.records or records) or _same(r.dtype for r in records),

@@ -90,17 +90,19 @@ def _flops_per_step(measured: Measured) -> Row:
     if not measured.gemms.traced and _counted_steps(measured) is None:
         return figure("flops_per_step", None, None, NO_STEP)
     known = [f for f in steps if f is not None]
-    if len(known) < len(steps):
-        why = f"{len(steps) - len(known)} of {len(steps)} matrix multiplications have unknown shapes: a lower bound"
-        return figure("flops_per_step", None, "graph", why, (float(sum(known)), None))
+    unseen, basis = measured.gemms.unseen, "graph" if measured.gemms.graph_rows else "shape"
+    if len(known) < len(steps) or unseen:
+        lacking, whole = len(steps) - len(known) + unseen, len(steps) + unseen
+        why = f"{lacking} of {whole} matrix multiplications have unknown shapes: a lower bound"
+        return figure("flops_per_step", None, basis, why, (float(sum(known)), None))
     sure = sum(f or 0 for f, e in zip(measured.gemms.step_flops, runs, strict=True) if e == "yes")
     if sure < sum(known):
         unsure = sum(e == "unknown" for e in runs)
         why = (
             f"whether {unsure} of {len(steps)} matrix multiplications execute is not known{_why_not(measured)}: a range"
         )
-        return figure("flops_per_step", None, "graph", why, (float(sure), float(sum(known))))
-    return figure("flops_per_step", float(sum(known)), "graph")
+        return figure("flops_per_step", None, basis, why, (float(sure), float(sum(known))))
+    return figure("flops_per_step", float(sum(known)), basis)
 
 
 def _why_not(measured: Measured) -> str:

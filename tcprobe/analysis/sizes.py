@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from tcprobe.analysis.advice import explain, is_harmless
-from tcprobe.analysis.attribution import graph_record
+from tcprobe.analysis.attribution import graph_record, profile_record
 from tcprobe.analysis.context import Context
 from tcprobe.analysis.gemms import Gemms, executions
 from tcprobe.analysis.ops import Ops
 from tcprobe.columns import Table, Value
 from tcprobe.gemm.alignment import bytes_of, multiple_for, next_size
-from tcprobe.gemm.dimensions import named_sizes
+from tcprobe.gemm.dimensions import named_sizes, tells_features
 from tcprobe.gemm.ops import Family, family_of, gemms_of
 from tcprobe.gemm.record import OpRecord, flops_of
+from tcprobe.gemm.torch import torch_kind
 from tcprobe.profile import Profile
 from tcprobe.tables import BAD_SIZES, PASSES
 
@@ -42,7 +43,10 @@ class _Layer:
 def build_bad_sizes(
     profile: Profile, gemms: Gemms, ops: Ops | None, context: Context, kernel_ns: float | None
 ) -> Table | None:
-    """Return one row per layer, dimension and size that is not aligned, costliest first; None without a graph.
+    """Return one row per layer, dimension and size that is not aligned, costliest first.
+
+    Without a graph, the shapes of the profile itself tell, where it is certain which dimensions are features; None
+    where no shape tells.
 
     The batch is never listed: it is no contiguous dimension of any pass. An op outside any layer stands under
     its own name, once, in its forward pass.
@@ -55,13 +59,14 @@ def build_bad_sizes(
         kernel_ns: all kernel time, None where nothing was measured.
     """
     graph = profile.require("graph_ops")
-    if not len(graph):
+    layers = _layers(graph, gemms) if len(graph) else _profile_layers(profile, gemms, ops)
+    if not layers and not len(graph):
         return None
-    layers = _layers(graph, gemms)
+    basis = "graph" if len(graph) else "shape"
     flops = sum(f or 0 for layer in layers for _, _, f in layer.ops)
-    spent = ops.graph_ns if ops else {}
+    spent = (ops.graph_ns if len(graph) else _profile_ns(gemms)) if ops else {}
     rows = [
-        {**_row(layer, *key, touched, context), **_shares(touched, spent, kernel_ns, flops)}
+        {**_row(layer, *key, touched, context), "basis": basis, **_shares(touched, spent, kernel_ns, flops)}
         for layer in layers
         for key, touched in _bad(layer).items()
     ]
@@ -87,6 +92,28 @@ def _layers(graph: Table, gemms: Gemms) -> list[_Layer]:
     return list(found.values())
 
 
+def _profile_layers(profile: Profile, gemms: Gemms, ops: Ops | None) -> list[_Layer]:
+    """Return the ops of the profile whose own shapes tell which dimensions are features."""
+    details = profile.require("op_details")
+    known = {(row["op"], row["op_type"]): row for row in ops.table.rows()} if ops else {}
+    found: dict[str, _Layer] = {}
+    for index in dict.fromkeys(gemms.records):
+        source = known[details.names("op")[index], details.names("op_type")[index]]
+        record = profile_record(details, index, None if source["pass"] is None else str(source["pass"]))
+        if not tells_features(record):
+            continue
+        record = replace(record, pass_=record.pass_ or "forward")
+        name = str(source["layer"] or source["op"])
+        layer = found.setdefault(name, _Layer(name, {**source, "layer_class": None}))
+        layer.ops.append((index, record, flops_of(gemms_of(record))))
+    return list(found.values())
+
+
+def _profile_ns(gemms: Gemms) -> dict[int, int]:
+    times = zip(gemms.records, gemms.table.values("kernel_ns"), strict=True)
+    return {index: int(time) for index, time in times if time is not None}
+
+
 def _bad(layer: _Layer) -> dict[tuple[str, int], Touched]:
     """Return the ops that each unaligned dimension of the layer touches."""
     found: dict[tuple[str, int], Touched] = {}
@@ -100,7 +127,9 @@ def _bad(layer: _Layer) -> dict[tuple[str, int], Touched]:
 def _row(layer: _Layer, dimension: str, size: int, touched: Touched, context: Context) -> Row:
     widest = min((record.dtype for _, record, _ in touched), key=lambda d: (bytes_of(d) or 99, d or ""))
     multiple = multiple_for(widest)
-    convolution = any(family_of(record.op_type) in _CONVOLUTIONS for _, record, _ in touched)
+    convolution = any(
+        family_of(record.op_type) in _CONVOLUTIONS or torch_kind(record.op_type) == "conv" for _, record, _ in touched
+    )
     passes = {record.pass_ for _, record, _ in touched}
     return {
         "layer": layer.name,
@@ -113,7 +142,6 @@ def _row(layer: _Layer, dimension: str, size: int, touched: Touched, context: Co
         "dtype": widest,
         "advice": explain(dimension, size, convolution, widest, context),
         "source": layer.first["source"],
-        "basis": "graph",
     }
 
 

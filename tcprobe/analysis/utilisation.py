@@ -188,8 +188,12 @@ def precision_shares(kernels: Table, capable: frozenset[str]) -> dict[str, float
 def _size_rows(measured: Measured) -> Iterator[Row]:
     bad, graph = measured.profile.table("bad_sizes"), measured.gemms.table
     why = None if bad is not None else "no shapes of the graph were recorded"
-    yield figure("bad_size_count", None if bad is None else float(len(bad)), "graph", why)
+    basis = "graph" if len(measured.profile.require("graph_ops")) else "shape"
+    yield figure("bad_size_count", None if bad is None else float(len(bad)), basis, why)
     layers = {name for name, runs in zip(graph.values("layer"), graph.values("executes"), strict=True) if runs != "no"}
     known = len(layers - {None})
-    missing = None if len(graph) else why or "the graph holds no matrix multiplication"
-    yield figure("gemm_layers", float(known) if len(graph) else None, "graph", missing)
+    told = len(graph) > 0 and (known > 0 or basis == "graph")
+    missing = (
+        None if told else why or ("the source names no layers" if len(graph) else "no matrix multiplication is known")
+    )
+    yield figure("gemm_layers", float(known) if told else None, basis, missing)

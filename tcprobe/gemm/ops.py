@@ -11,6 +11,7 @@ from tcprobe.gemm.einsum import einsum
 from tcprobe.gemm.hlo import hlo_convolution, hlo_dot
 from tcprobe.gemm.matmul import matmul
 from tcprobe.gemm.record import UNKNOWN, Contiguous, Gemm, OpRecord, Size, product
+from tcprobe.gemm.torch import torch_gemms
 
 Family = Literal["matmul", "einsum", "conv", "conv_dgrad", "conv_wgrad", "depthwise", "rnn", "hlo_dot", "hlo_conv"]
 
@@ -51,7 +52,9 @@ def gemms_of(op: OpRecord) -> list[Gemm]:
     Source: NVIDIA Deep Learning Performance guides for fully-connected, convolutional and recurrent layers.
     """
     family = family_of(op.op_type)
-    if family is None or family == "depthwise":
+    if family is None:
+        return torch_gemms(op)
+    if family == "depthwise":
         return []
     return _READERS[family](op)
 

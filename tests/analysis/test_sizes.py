@@ -8,7 +8,9 @@ import pytest
 
 from tcprobe.analysis import Options, analyse
 from tcprobe.analysis.gemms import one_trace_each
+from tcprobe.tables import OP_DETAILS
 from tests.analysis import builders as b
+from tests.support import shared
 
 
 def bad(*records: dict[str, Any], **options: Any) -> dict[tuple[str, str], dict[str, Any]]:
@@ -122,3 +124,38 @@ def test_instructions_of_xla_do_not_count_beside_traced_ops() -> None:
     hlo = {"op": "m/a/MatMul", "op_type": "dot", "function": "module(1)", "input_shapes": [[8, 8], [8, 8]]}
     assert one_trace_each(b.graph(b.dense("a", 100, 64), hlo)) == [0]
     assert one_trace_each(b.graph(hlo)) == [0]
+
+
+def test_shapes_of_the_profile_tell_where_no_graph_was_recorded() -> None:
+    shapes = {"a/MatMul": "[[32, 100], [100, 31], [31]]", "b/MatMul": "[[30, 100], [100, 31]]"}
+    kinds = {"a/MatMul": "_FusedMatMul", "b/MatMul": "MatMul"}
+    made = [{"op": op, "op_type": kinds[op], "dtype": "float16", "input_shapes": s} for op, s in shapes.items()]
+    rows = [(b.TC, i % 2, i // 2, 500 * i, 300) for i in range(12)]
+    out = analyse(b.profile(b.launches(*rows), b.table(OP_DETAILS, made), b.devices({})))
+    found = {(r["layer"], r["dimension"]): r for r in b.rows(out, "bad_sizes")}
+    # MatMul may multiply activations, and its 30 rows may be the batch; the fused one has a bias
+    assert set(found) == {("a", "inputs"), ("a", "units")}
+    assert {(r["basis"], r["kernel_ns"], r["share_pct"]) for r in found.values()} == {("shape", 1800, 50.0)}
+    assert b.summary(out)["bad_size_count"]["basis"] == "shape"
+
+
+def test_a_profile_of_pytorch_by_dlprof() -> None:
+    from tcprobe.flows.read import open_profile
+
+    out = analyse(open_profile(shared("samples/dlprof/pytorch_1.8")))
+    found = {(str(r["layer"]).rpartition("/")[2], r["dimension"], r["size"]) for r in b.rows(out, "bad_sizes")}
+    assert {("linear", "units", 84), ("conv2d", "filters", 6), ("conv2d", "channels", 3)} <= found
+    gemms = {(r["op_type"], r["m"], r["n"], r["k"]) for r in b.rows(out, "gemms")}
+    assert {("conv2d", 900, 6, 27), ("linear", 1, 120, 400)} <= gemms
+    assert b.summary(out)["gemm_layers"]["reason"] == "the source names no layers"
+
+
+def test_ops_without_shapes_make_flops_a_lower_bound() -> None:
+    made = [
+        {"op": "a/MatMul", "op_type": "MatMul", "input_shapes": "[[32, 100], [100, 31]]"},
+        {"op": "b/MatMul", "op_type": "MatMul"},
+    ]
+    rows = [(b.TC, i % 2, i // 2, 500 * i, 300) for i in range(12)]
+    found = b.summary(analyse(b.profile(b.launches(*rows), b.table(OP_DETAILS, made), b.devices({}))))["flops_per_step"]
+    assert (found["value"], found["low"], found["basis"]) == (None, 2 * 32 * 100 * 31, "shape")
+    assert found["reason"] == "1 of 2 matrix multiplications have unknown shapes: a lower bound"

@@ -1,0 +1,59 @@
+"""PyTorch's ops as DLProf names them, from the shapes of their arguments. Of forward passes alone: which operand of a
+backward pass stands where is not recorded.
+
+torch.nn.functional: linear takes x[..., in], weight[out, in]; conv*d takes x[N, C, ...], weight[K, C / groups, ...].
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+from tcprobe.gemm.record import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, product
+
+Kind = Literal["linear", "conv"]
+_KINDS: Final[dict[Kind, re.Pattern[str]]] = {"linear": re.compile("linear"), "conv": re.compile("conv[123]d")}
+
+
+def torch_kind(op_type: str | None) -> Kind | None:
+    """Return which arithmetic a type of PyTorch has; None where it is none of those read here."""
+    return next((kind for kind, pattern in _KINDS.items() if pattern.fullmatch(op_type or "")), None)
+
+
+def torch_gemms(op: OpRecord) -> list[Gemm]:
+    """Return the multiplication of a forward op; empty for other types and for depthwise convolutions.
+
+    Shapes that contradict each other make it unknown.
+    """
+    kind = torch_kind(op.op_type)
+    x, weight = op.shape(0), op.shape(1)
+    if kind is None:
+        return []
+    if op.pass_ != "forward" or x is None or weight is None:
+        return [UNKNOWN]
+    return _linear(x, weight, op.output_shape) if kind == "linear" else _conv(x, weight, op.output_shape)
+
+
+def _linear(x: Shape, weight: Shape, out: Shape | None) -> list[Gemm]:
+    if not x or len(weight) != 2 or x[-1] != weight[1] or (out and out[-1] != weight[0]):
+        return [UNKNOWN]
+    units, inputs = weight
+    contiguous = (Contiguous("k", inputs), Contiguous("k", inputs), Contiguous("n", units))
+    return [Gemm(product(x[:-1]), units, inputs, 1, contiguous)]
+
+
+def _conv(x: Shape, weight: Shape, out: Shape | None) -> list[Gemm]:
+    if out is None or not len(x) == len(weight) == len(out) or len(x) < 3 or (out[0], out[1]) != (x[0], weight[0]):
+        return [UNKNOWN]
+    groups, filters = _ratio(x[1], weight[1]), weight[0]
+    group_filters = _ratio(filters, groups)
+    if groups is None or group_filters is None:
+        return [UNKNOWN]
+    if groups > 1 and weight[1] == 1:
+        return []
+    contiguous = (Contiguous("channels", weight[1]), Contiguous("filters", group_filters))
+    return [Gemm(product((x[0], *out[2:])), group_filters, product(weight[1:]), groups, contiguous)]
+
+
+def _ratio(whole: Size, part: Size) -> Size:
+    return whole // part if whole and part and whole % part == 0 else None
