@@ -22,6 +22,7 @@ from tcprobe.errors import UsageError
 Capability = tuple[int, int]
 HasTensorCores = Literal["yes", "no", "unknown"]
 
+DEFAULT_TARGET: Final = "a100-sxm-40"  # for which a run without a GPU is judged
 FIRST_WITH_TENSOR_CORES: Final = (7, 0)
 # Largest TU116 has 24 SMs (GTX 1660 Ti), smallest TU106 30 (RTX 2060): NVIDIA Turing architecture whitepaper.
 TURING_SMS_WITHOUT_TENSOR_CORES: Final = 24

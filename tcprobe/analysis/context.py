@@ -25,6 +25,7 @@ class Context:
         tensor_cores: whether it has any; ``unknown`` where several models disagree.
         nvidia: whether it is NVIDIA's.
         tf32_allowed: whether float32 may run as TF32; None leaves it to the framework's default.
+        gpu_used: False where the run is known to have used no GPU, None where nobody knows.
     """
 
     measured: bool
@@ -34,6 +35,7 @@ class Context:
     tensor_cores: HasTensorCores
     nvidia: bool
     tf32_allowed: bool | None
+    gpu_used: bool | None = True
 
 
 def with_identity(profile: Profile) -> Profile:
@@ -115,7 +117,8 @@ def context_of(profile: Profile, options: Options, used: frozenset[int], ran: bo
         target = find_gpu(options.target_gpu or DEFAULT_TARGET)
         cores: HasTensorCores = "yes" if target.tensor_cores else "no"
         allowed = True if tf32 is None else tf32  # TensorFlow's default on GPUs that have it
-        return Context(False, target, target.name, target.compute_capability, cores, True, allowed)
+        used_one = profile.metadata.gpu_used
+        return Context(False, target, target.name, target.compute_capability, cores, True, allowed, used_one)
     models = {m.id: m for row in active if (m := identified(row).gpu)}
     names = {str(row["name"]) for row in active if row["name"] is not None}
     cores_of = {str(row["tensor_cores"]) for row in active}

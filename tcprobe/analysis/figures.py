@@ -17,6 +17,7 @@ from tcprobe.profile import Profile
 
 Row: TypeAlias = dict[str, Value]
 NO_GPU: Final = "no GPU: Tensor Core use was not measured"
+NO_RECORD: Final = "no kernel was recorded, and whether a GPU was used is unknown: Tensor Core use was not measured"
 NO_KERNELS: Final = "the source has no kernel times"
 NO_OPS: Final = "the source names no ops"
 
@@ -89,10 +90,15 @@ def figure(
     }  # fmt: skip
 
 
+def without_kernels(context: Context) -> str:
+    """Return why there are no Tensor Core figures of a run without a kernel."""
+    return NO_GPU if context.gpu_used is False else NO_RECORD
+
+
 def not_applicable(context: Context) -> str | None:
     """Return why Tensor Core figures do not apply to this GPU; None where they do."""
     if not context.measured:
-        return NO_GPU
+        return without_kernels(context)
     if not context.nvidia:
         return "not an NVIDIA GPU"
     if context.tensor_cores == "no":

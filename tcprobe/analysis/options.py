@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
-DEFAULT_TARGET: Final = "a100-sxm-40"
+from tcprobe.hardware import DEFAULT_TARGET
+
+__all__ = ["DEFAULT_TARGET", "Options"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from tcprobe.analysis.figures import NO_GPU, Measured, Row, figure
+from tcprobe.analysis.figures import Measured, Row, figure, without_kernels
 from tcprobe.analysis.reported import Reported
 from tcprobe.columns import FloatArray, Value
 
@@ -113,8 +113,8 @@ def _achieved(measured: Measured) -> Iterator[Row]:
     """FLOPs of the ops whose kernels were timed, over that time; and the time that the peak would need, over it."""
     rate, peak = "achieved_tflop_per_s", "peak_pct"
     if not measured.context.measured:
-        yield figure(rate, None, None, NO_GPU)
-        yield figure(peak, None, None, NO_GPU)
+        yield figure(rate, None, None, without_kernels(measured.context))
+        yield figure(peak, None, None, without_kernels(measured.context))
         return
     timed = _timed(measured)
     steps = _counted_steps(measured)

@@ -146,7 +146,7 @@ def _busy(measured: Measured, reported: Reported) -> Row:
         return figure("gpu_busy_pct", float(share[active].mean()), "measured", why)
     if reported.gpu_busy_pct is not None:
         return figure("gpu_busy_pct", reported.gpu_busy_pct, "reported")
-    return figure("gpu_busy_pct", None, None, "no start times of kernels" if measured.context.measured else NO_GPU_TIME)
+    return figure("gpu_busy_pct", None, None, _untimed(measured, "no start times of kernels"))
 
 
 def _memory(measured: Measured, reported: Reported) -> Row:
@@ -155,9 +155,14 @@ def _memory(measured: Measured, reported: Reported) -> Row:
         return figure("memory_time_ns", spent, "measured")
     if reported.memory_ns is not None:
         return figure("memory_time_ns", reported.memory_ns, "reported")
-    return figure(
-        "memory_time_ns", None, None, "the source has no copies and sets" if measured.context.measured else NO_GPU_TIME
-    )
+    return figure("memory_time_ns", None, None, _untimed(measured, "the source has no copies and sets"))
+
+
+def _untimed(measured: Measured, why: str) -> str:
+    """Return why a time of a GPU is missing: `why` where one ran."""
+    if measured.context.measured:
+        return why
+    return NO_GPU_TIME if measured.context.gpu_used is False else NO_KERNELS
 
 
 def _precision_rows(measured: Measured, totals: Totals | None) -> Iterator[Row]:

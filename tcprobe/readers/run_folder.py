@@ -111,7 +111,7 @@ def _described(profile: Profile, folder: Path, run: dict[str, Any], probe: dict[
     command = run.get("command")
     return profile.with_metadata(
         paths=(str(folder),),
-        profiler=known.profiler or (_profiler(run) if known.format != FORMAT else None),
+        profiler=_profiler(run, known),
         framework=f"tensorflow {tensorflow}" if tensorflow else known.framework,
         host=_text(run.get("host")) or known.host,
         command=tuple(str(word) for word in command) if isinstance(command, list) else known.command,
@@ -124,11 +124,11 @@ def _described(profile: Profile, folder: Path, run: dict[str, Any], probe: dict[
     )
 
 
-def _profiler(run: dict[str, Any]) -> str | None:
+def _profiler(run: dict[str, Any], known: Metadata) -> str | None:
+    """Return what recorded the run; whose an XSpace is, only the record says."""
     found = run.get("profiler")
-    if not isinstance(found, dict):
-        return None
-    return " ".join(str(found[key]) for key in ("name", "version") if found.get(key)) or None
+    by_tensorflow = isinstance(found, dict) and found.get("name") == "tensorflow"
+    return "TensorFlow's profiler (XSpace)" if known.format == "xplane" and by_tensorflow else known.profiler
 
 
 def _text(value: Any) -> str | None:

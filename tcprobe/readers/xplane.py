@@ -132,7 +132,7 @@ def _profile(session: list[Path], parts: list[Part]) -> Profile:
     metadata = Metadata(
         format=FORMAT,
         paths=tuple(str(path) for path in session),
-        profiler="XLA profiler (XSpace)",
+        profiler="the profiler of TensorFlow or JAX (XSpace)",
         host=", ".join(dict.fromkeys(h for part in parts for h in part.space.hosts)) or None,
         xla=True if any(part.modules for part in parts) else None,
         gpu_used=bool(gpus),

@@ -7,7 +7,7 @@ from typing import Final
 
 from tcprobe.profile import Profile
 from tcprobe.report import formatting as f
-from tcprobe.report.findings import Cost, Row, by_reason, where, worst_sizes
+from tcprobe.report.findings import Cost, Row, by_reason, changes, where, worst_sizes
 
 MOST: Final = 3
 SMALLEST_PCT: Final = 1.0
@@ -77,7 +77,7 @@ def _sizes(profile: Profile) -> list[tuple[float, str]]:
         measured = row["share_pct"] is not None
         share, unit = (row["share_pct"], "kernel time") if measured else (row["flops_pct"], "GEMM FLOPs")
         advice = str(row["advice"] or "")
-        if share is None or advice.startswith(("nothing", "no effect")) or "follows from" in advice:
+        if share is None or not changes(row) or "no effect" in advice or "follows from" in advice:
             continue
         change = (
             f"Change {f.plain(row['dimension'])} of {f.plain(row['layer'])} from {row['size']} to {row['next_size']}"

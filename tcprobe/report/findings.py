@@ -214,7 +214,7 @@ def _bad_size_cells(
     columns: tuple[tuple[Head, Callable[[Row], str]], ...] = (
         (Head("layer", least=24), lambda r: f.plain(r["layer"])),
         (Head("dimension"), lambda r: f.plain(r["dimension"])),
-        (Head("size", right=True), lambda r: f"{r['size']} -> {r['next_size']}"),
+        (Head("size", right=True), _size),
         (Head("kernel time", right=True), lambda r: f.duration(r["kernel_ns"])),
         (Head("share", right=True), lambda r: f.percent(r["share_pct"])),
         (Head("of GEMM FLOPs", right=True, rank=1), lambda r: f.percent(r["flops_pct"])),
@@ -225,6 +225,15 @@ def _bad_size_cells(
     )
     used = [(head, show) for head, show in columns if any(show(r) != f.NA for r in rows)]
     return tuple(h for h, _ in used), tuple(tuple(show(r) for _, show in used) for r in rows)
+
+
+def changes(row: Row) -> bool:
+    """Whether the advice is to change the size, not to leave it."""
+    return not str(row["advice"] or "").startswith(("nothing", "no effect:"))
+
+
+def _size(row: Row) -> str:
+    return f"{row['size']} -> {row['next_size']}" if changes(row) else str(row["size"])
 
 
 def _more(left: int) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from tcprobe.columns import Value
+from tcprobe.hardware import DEFAULT_TARGET
 from tcprobe.profile import Metadata, Note, Profile, Window
 from tcprobe.report import formatting as f
 from tcprobe.report.findings import reach
@@ -33,11 +34,13 @@ LABELS = {
     "bad_size_count": "bad sizes",
     "gemm_layers": "layers with GEMM-like ops",
 }
+REPORTS = {"dlprof_csv": "CSV reports", "dlprof_json": "JSON reports"}
+FRAMEWORKS = ("TensorFlow", "PyTorch", "JAX")
 BASIS_WORDS = {
     "counter": "hardware counters",
     "name": "kernel names",
     "shape": "shapes and rates",
-    "reported": "reported",
+    "reported": "the profiler's own report",
     "predicted": "a prediction",
     "measured": "measurement",
     "graph": "the graph",
@@ -54,23 +57,43 @@ def facts(profile: Profile) -> list[tuple[str, str]]:
     """Return what was profiled as (label, text) pairs; what is unknown is left out."""
     meta = profile.metadata
     found = [
-        ("profile", _source(meta)),
+        ("profile", _place(meta)),
+        ("recorded by" if _profiler(meta) else "ran with", _about(meta)),
         ("command", f.visible(" ".join(meta.command))),
         ("GPU", _gpus(profile)),
         ("precision", _precision(meta)),
         ("window", _window(profile, meta.window)),
-        ("judged for", "" if not _needs_target(profile) else f"{meta.target_gpu} (--target-gpu)"),
+        ("judged for", _target(profile)),
     ]
     return [(label, text) for label, text in found if text]
 
 
-def _source(meta: Metadata) -> str:
-    profiler = None if (meta.framework or "").startswith(meta.profiler or "") else meta.profiler
-    known = ", ".join(x for x in (meta.format, profiler, meta.framework, meta.host and f"on {meta.host}") if x)
+def _place(meta: Metadata) -> str:
     more = f" and {len(meta.paths) - 1} more" if len(meta.paths) > 1 else ""
     name = f"{f.visible(meta.paths[0])}{more}" if meta.paths else ""
-    partial = "; PARTIAL: the run was cut off" if meta.partial else ""
-    return f"{name} ({f.visible(known)}{partial})".strip()
+    return f"{name} (PARTIAL: the run was cut off)".strip() if meta.partial else name
+
+
+def _profiler(meta: Metadata) -> str:
+    return ", ".join(word for word in (meta.profiler, REPORTS.get(meta.format)) if word)
+
+
+def _about(meta: Metadata) -> str:
+    """Return what recorded the profile, which framework ran, and where; what is unknown is left out."""
+    framework = meta.framework or ""
+    for name in FRAMEWORKS:
+        framework = re.sub(rf"^{name}\b", name, framework, flags=re.IGNORECASE)
+    words = (_profiler(meta), framework, meta.host and f"on {meta.host}")
+    return f.visible(", ".join(word for word in words if word))
+
+
+def _target(profile: Profile) -> str:
+    """Return the GPU that a run without one is judged for, and that nobody chose it where that is so."""
+    if not _needs_target(profile):
+        return ""
+    target = f.visible(str(profile.metadata.target_gpu))
+    default = target == DEFAULT_TARGET and profile.metadata.run.get("target_gpu") is None
+    return f"{target} ({'the default: ' if default else ''}--target-gpu chooses)"
 
 
 def _precision(meta: Metadata) -> str:
@@ -142,7 +165,7 @@ def answer(profile: Profile) -> list[str]:
 
 
 def _grounds(profile: Profile, row: Row) -> str:
-    basis = "the profiler's own report" if row["basis"] == "reported" else BASIS_WORDS.get(str(row["basis"]))
+    basis = BASIS_WORDS.get(str(row["basis"]))
     coverage = summary_row(profile, "coverage_pct")
     share = coverage["value"] if coverage else None
     known = "" if share is None else f"{f.percent(share)} of it is of known class"
@@ -192,7 +215,7 @@ def figures(profile: Profile, first: bool) -> Section | None:
 
 
 def _no_gpu(reason: Value) -> bool:
-    return str(reason).startswith("no GPU")
+    return str(reason).startswith(("no GPU", "no kernel was recorded", "the source has no kernel times"))
 
 
 def _known(row: Row) -> bool:
@@ -201,7 +224,8 @@ def _known(row: Row) -> bool:
 
 def _figure(row: Row) -> tuple[str, str, str, str]:
     metric = str(row["metric"])
-    basis = BASIS_WORDS.get(str(row["basis"]), "")
+    logged = metric == "throughput" and row["basis"] == "reported"
+    basis = "the workload's log" if logged else BASIS_WORDS.get(str(row["basis"]), "")
     return (_label(row), _value(metric, row), basis, f.visible(str(row["reason"] or "")))
 
 

@@ -31,7 +31,7 @@ def gpu_profile(**metadata: Any) -> Profile:
     meta = Metadata(
         format="xplane",
         paths=("runs/gan/host.xplane.pb",),
-        profiler="tensorflow",
+        profiler="TensorFlow's profiler (XSpace)",
         framework="tensorflow 2.4.1",
         host="node7",
         command=("python", "train_gan.py", "--precision", "mixed_float16"),

@@ -84,6 +84,19 @@ def test_bad_sizes_show_the_next_size_and_stand_by_cost() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("advice", "size"),
+    [("nothing: 1 input channel are an image's", "1"), ("no effect: Tesla P100 has no Tensor Cores", "1"),
+     ("no effect while this layer computes in float32 without TF32", "1 -> 8"), (None, "1 -> 8")],
+)  # fmt: skip
+def test_a_size_to_leave_alone_stands_alone(advice: str | None, size: str) -> None:
+    row = {"layer": "conv", "dimension": "channels", "size": 1, "multiple": 8, "next_size": 8, "advice": advice}
+    section = findings.bad_sizes(gpu_profile().with_tables(table("bad_sizes", row)), None)
+    assert section is not None
+    cells = dict(zip((head.text for head in section.heads), section.cells[0], strict=True))
+    assert cells["size"] == size
+
+
 def test_an_advice_that_many_sizes_share_is_said_once() -> None:
     row = {"layer": "l", "dimension": "units", "size": 10, "next_size": 16, "multiple": 8, "basis": "graph"}
     rows = [{**row, "advice": advice} for advice in ("pad it", "leave it", "pad it", None)]

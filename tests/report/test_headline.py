@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tcprobe.profile import Note, Profile
+from tcprobe.analysis import Options, analyse
+from tcprobe.profile import Metadata, Note, Profile
 from tcprobe.report import headline
 from tests.report.builders import cpu_profile, figure, gpu_profile, several_gpus, summary_only, table
 
@@ -50,6 +51,50 @@ def test_a_cpu_run_says_so_and_what_a_gpu_could_do() -> None:
 def test_without_any_summary_the_reason_is_that_of_the_missing_table() -> None:
     bare = Profile(summary_only().metadata).with_absent(kernels="the file holds no kernels")
     assert headline.answer(bare) == ["Tensor Core use was not measured: the file holds no kernels."]
+
+
+def test_where_nobody_knows_of_a_gpu_none_is_denied() -> None:
+    unknown = Profile(Metadata("run_folder", ("run",), gpu_used=None))
+    profile = analyse(unknown, Options())
+    (line,) = headline.answer(profile)
+    assert line.startswith("No kernel was recorded, and whether a GPU was used is unknown")
+    assert not any("no GPU" in str(row["reason"]) for row in profile.require("summary").rows())
+
+
+@pytest.mark.parametrize(
+    ("recorded", "target", "said"),
+    [
+        (None, "a100-sxm-40", "a100-sxm-40 (the default: --target-gpu chooses)"),
+        ("a100-sxm-40", "a100-sxm-40", "a100-sxm-40 (--target-gpu chooses)"),
+        (None, "t4", "t4 (--target-gpu chooses)"),
+    ],
+)
+def test_a_target_that_nobody_chose_is_called_the_default(recorded: str | None, target: str, said: str) -> None:
+    profile = cpu_profile().with_metadata(target_gpu=target, run={"target_gpu": recorded})
+    assert dict(headline.facts(profile))["judged for"] == said
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        (Metadata("run_folder", framework="tensorflow 2.4.1", host="vm"), None),
+        (Metadata("xplane", profiler="TensorFlow's profiler (XSpace)", framework="tensorflow 2.21.0", host="vm"),
+         "TensorFlow's profiler (XSpace), TensorFlow 2.21.0, on vm"),
+        (Metadata("dlprof_csv", profiler="DLProf 1.8.0", framework="pytorch 1.10"),
+         "DLProf 1.8.0, CSV reports, PyTorch 1.10"),
+        (Metadata("run_folder"), None),
+    ],
+)  # fmt: skip
+def test_what_recorded_a_profile_is_said_plainly(metadata: Metadata, said: str | None) -> None:
+    assert dict(headline.facts(Profile(metadata))).get("recorded by") == said
+
+
+def test_a_logged_throughput_rests_on_the_log() -> None:
+    rows = [figure(name, 2.0, basis="reported") for name in ("throughput", "gpu_busy_pct")]
+    profile = gpu_profile().with_tables(table("summary", *rows))
+    sections = (headline.figures(profile, first) for first in (True, False))
+    cells = {row[0]: row[2] for section in sections if section for row in section.cells}
+    assert cells == {"GPU busy": "the profiler's own report", "throughput": "the workload's log"}
 
 
 def test_idle_gpus_are_counted() -> None:
