@@ -90,7 +90,7 @@ class Probe:
         self.gaps.run("steps", self.calls.backlog.drain)
         self.gaps.run("profiler stop", self._finish_window)
         self.calls.disable()
-        self.gaps.run("graph record", self.recorder.write)
+        self.gaps.run("graph record", self._write_graph)
         self.gaps.run("GPUs", self._look_at_gpus)
         self.gaps.run("notes", self._conclude)
         self.tee.stop()
@@ -228,6 +228,10 @@ class Probe:
 
         self.recorder = self.calls.recorder = GraphRecorder(self.config.out, self.gaps)
         self.recorder.on_training = self.calls.trains
+
+    def _write_graph(self) -> None:
+        self.recorder.calls_per_step(self.stepper.calls_per_step())
+        self.recorder.write()
 
     def _on_tensorflow(self, tf: Any) -> None:
         self._tf = tf

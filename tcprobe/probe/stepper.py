@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from .journal import Journal
 from .steps import BEGIN, REVISED, UNKNOWN, PeriodFinder
@@ -33,6 +33,8 @@ class Stepper:
         self._weights: List[int] = []
         self._base_row = 0  # rows that no revision reaches
         self._next = 0  # number of the next step
+        self._marked: Dict[int, int] = {}  # calls by key since the script marks its steps
+        self._whole: Dict[int, int] = {}  # those of its steps that have ended
 
     @property
     def basis(self) -> str:
@@ -57,6 +59,7 @@ class Stepper:
             start: for a call known to train only after the event; no step range is opened for it.
         """
         if self.explicit is not None:
+            self._marked[key] = self._marked.get(key, 0) + 1
             return
         base = self.finder.base
         verdict = self.finder.add(key)
@@ -79,7 +82,25 @@ class Stepper:
             self._journal.truncate(0)
             self._next = 0
             self._listener.revised(0)
+        self._whole = dict(self._marked)
         self._begin(weight, None)
+
+    def calls_per_step(self) -> Dict[int, float]:
+        """Return how often each function is called in one step, by key; empty where that is not known yet.
+
+        A period tells exactly; elsewhere it is the mean of the steps that have ended and are remembered.
+        """
+        finder, ends = self.finder, self.finder.boundaries
+        if self.explicit is not None:
+            whole, steps = self._whole or self._marked, self._next - bool(self._whole)
+            return {key: count / steps for key, count in whole.items()} if steps else {}
+        if not ends:
+            return {}
+        if finder.pattern and finder.basis == "period":
+            keys, steps = list(finder.pattern), self._weights[ends[-1]]
+        else:
+            keys, steps = finder.keys[ends[0] : ends[-1]], sum(self._weights[end] for end in ends[:-1])
+        return {key: keys.count(key) / steps for key in set(keys)} if steps else {}
 
     def set_weight(self, weight: int) -> None:
         """Correct the steps that the latest call makes."""
