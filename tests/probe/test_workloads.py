@@ -127,11 +127,13 @@ def test_steps(tmp_path: Path, script: str, count: int, period: int, basis: str)
     assert_marked(probed)
 
 
-def test_functions_are_called_several_times_a_step(tmp_path: Path) -> None:
-    critic = run(tmp_path / "critic", GAN.replace("CRITIC", "5"))
-    accumulating = run(tmp_path / "accumulating", ACCUMULATION)
-    assert sorted(critic.calls_per_step()) == [1.0, 5.0]
-    assert accumulating.calls_per_step() == [4.0]
+@pytest.mark.parametrize(
+    ("script", "calls"),
+    [(GAN.replace("CRITIC", "5"), [1.0, 5.0]), (ACCUMULATION, [4.0])],
+    ids=["5 D + 1 G", "accumulation"],
+)
+def test_functions_are_called_several_times_a_step(tmp_path: Path, script: str, calls: list[float]) -> None:
+    assert sorted(run(tmp_path, script).calls_per_step()) == calls
 
 
 @pytest.mark.parametrize(
