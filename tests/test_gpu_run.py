@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -81,6 +82,14 @@ def changed(tmp_path: Path) -> Callable[[Change], Path]:
         return made.write(tmp_path / "run")
 
     return write
+
+
+def test_the_fixture_is_small_and_names_no_machine() -> None:
+    files = [path.read_bytes() for path in RUN.rglob("*") if path.is_file()]
+    assert sum(map(len, files)) < 300_000
+    folders = {found for text in files for found in re.findall(rb"\"(/\w+/\w+)", text)}
+    assert folders == {b"/home/user"}
+    assert not [text for text in files if b".partial-" in text]
 
 
 def test_headline(run: Report) -> None:
