@@ -245,6 +245,7 @@ ITERATIONS: Final = T(
     (
         C("iteration", "int", "number of the step", nullable=False),
         C("in_window", "bool", "whether the figures count it", nullable=False),
+        C("steps", "int", "training steps that it holds: several where one call makes them", nullable=False),
         C("start_ns", "int", "start on the host"),
         C("duration_ns", "int", "start to start; NA for the last"),
         C("launches", "int", "kernels launched by it"),

@@ -28,6 +28,7 @@ class Iterations:
         numbers: of the iterations.
         start_ns, end_ns: on the host; NaN where unknown.
         launches, sum_ns: kernels and their time; NaN where the profile has no launches.
+        steps: training steps that each holds, several where one call makes them (steps_per_execution).
     """
 
     numbers: IntArray
@@ -35,12 +36,13 @@ class Iterations:
     end_ns: FloatArray
     launches: FloatArray
     sum_ns: FloatArray
+    steps: IntArray
 
     @property
     def duration_ns(self) -> FloatArray:
         """Start to start of the following iteration; NaN for the last and before a gap in the numbers."""
         gap = np.diff(self.start_ns)
-        following = np.diff(self.numbers) == 1
+        following = np.diff(self.numbers) == self.steps[:-1]
         lengths: FloatArray = np.full(len(self.numbers), np.nan)
         lengths[: len(gap)] = np.where(following & (gap >= 0), gap, np.nan)
         return lengths
@@ -59,17 +61,37 @@ def collect_iterations(profile: Profile) -> Iterations:
     marks, launches = profile.require("step_marks"), profile.require("launches")
     stored = launches.numbers("iteration")
     named = [marks.numbers("iteration"), stored[~np.isnan(stored)]]
-    numbers = np.unique(np.concatenate(named).astype(np.int64))
+    numbers = distinct(np.concatenate(named).astype(np.int64))
     empty = np.full(len(numbers), np.nan)
-    found = Iterations(numbers, empty, empty, empty, empty)
+    steps = _steps_held(profile, numbers)
+    found = Iterations(numbers, empty, empty, empty, empty, steps)
     start, end = _bounds(found, marks, launches)
     if profile.table("launches") is None:
-        return Iterations(numbers, start, end, empty, empty)
+        return Iterations(numbers, start, end, empty, empty, steps)
     row = found.of(stored)
     inside = row >= 0
     counts = count_by(row[inside], len(numbers)).astype(np.float64)
     sums = sum_by(row[inside], launches.numbers("duration_ns")[inside], len(numbers)).astype(np.float64)
-    return Iterations(numbers, start, end, counts, sums)
+    return Iterations(numbers, start, end, counts, sums, steps)
+
+
+def _steps_held(profile: Profile, numbers: IntArray) -> IntArray:
+    """Return the steps of each iteration: the distance to the next number where the probe numbered them, else 1.
+
+    The last call of a run is taken to make as many steps as the one before it.
+    """
+    known = profile.require("steps").numbers("step").astype(np.int64)
+    held = np.ones(len(numbers), np.int64)
+    if len(known) < 2 or not _is_probed(profile):
+        return held
+    jumps = np.diff(known)
+    jumps = np.append(jumps, jumps[-1])
+    row = np.searchsorted(known, numbers).clip(max=len(known) - 1)
+    return np.where((known[row] == numbers) & (jumps[row] > 0), jumps[row], held)
+
+
+def _is_probed(profile: Profile) -> bool:
+    return PROBE_MARK in profile.require("step_marks").values("name")
 
 
 def _bounds(found: Iterations, marks: Table, launches: Table) -> tuple[FloatArray, FloatArray]:
@@ -159,7 +181,7 @@ def _few(found: Iterations, kept: int, given: bool) -> tuple[Note, ...]:
 def _probed(profile: Profile, found: Iterations) -> tuple[int, int, str] | None:
     """Return the probe's own window, as far as its marks are in the profile."""
     chosen = profile.metadata.run.get("window")
-    if not isinstance(chosen, dict) or PROBE_MARK not in profile.require("step_marks").values("name"):
+    if not isinstance(chosen, dict) or not _is_probed(profile):
         return None
     first, last = chosen.get("first_step"), chosen.get("last_step")
     if not isinstance(first, int) or not isinstance(last, int):

@@ -36,7 +36,7 @@ def rate_rows(measured: Measured, reported: Reported) -> Iterator[Row]:
 def _iterations(measured: Measured, reported: Reported) -> Row:
     table = measured.profile.require("iterations")
     if len(table):
-        return figure("iterations_in_window", float(table.numbers("in_window").sum()), "measured")
+        return figure("iterations_in_window", _counted_steps(measured) or 0.0, "measured")
     told = reported.get("iterations / aggregated iterations")
     if told:
         return figure("iterations_in_window", told, "reported")
@@ -48,7 +48,8 @@ def _step_time(measured: Measured, reported: Reported) -> Row:
     steps = measured.profile.require("steps")
     kinds, lengths = np.array(steps.values("kind"), dtype=object), steps.numbers("duration_ns")
     table = measured.profile.require("iterations")
-    marked = table.numbers("duration_ns")[table.numbers("in_window")] if len(table) else np.zeros(0)
+    each = table.numbers("duration_ns") / table.numbers("steps")
+    marked = each[table.numbers("in_window")] if len(table) else np.zeros(0)
     for found, which in (*((lengths[kinds == kind], which) for kind, which in KINDS.items()), (marked, UNDER_PROFILER)):
         if count := len(known := found[~np.isnan(found)]):
             why = f"median of {count} {which}" if count > 1 else f"1 of the {which}"
@@ -157,7 +158,7 @@ def _timed(measured: Measured) -> list[tuple[float, Value, float]]:
 
 def _counted_steps(measured: Measured) -> float | None:
     table = measured.profile.require("iterations")
-    counted = float(table.numbers("in_window").sum()) if len(table) else 0.0
+    counted = float(table.numbers("steps")[table.numbers("in_window")].sum()) if len(table) else 0.0
     return counted or None
 
 

@@ -27,6 +27,7 @@ def iteration_table(profile: Profile, found: Iterations, window: Window, launche
     columns: dict[str, Any] = {
         "iteration": found.numbers,
         "in_window": counted(window, found.numbers.astype(np.float64)),
+        "steps": found.steps,
         "start_ns": found.start_ns,
         "duration_ns": found.duration_ns,
     }

@@ -140,8 +140,9 @@ def _window(profile: Profile, window: Window) -> str:
     table = profile.require("iterations")
     if window.first is None:
         return window.basis
-    counted = sum(bool(x) for x in table.values("in_window"))
-    many = f": {counted} of {len(table)} steps counted" if len(table) else ""
+    held = table.numbers("steps")
+    counted = held[table.numbers("in_window")].sum() if len(table) else 0
+    many = f": {counted} of {held.sum()} steps counted" if len(table) else ""
     span = f"iteration {window.first}" if window.first == window.last else f"iterations {window.first} to {window.last}"
     return f"{span} ({window.basis}){many}"
 

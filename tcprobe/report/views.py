@@ -164,6 +164,7 @@ ITERATIONS = View(
     (
         _count("iteration", "iteration"),
         _word("counted", "in_window"),
+        Field(Head("steps", right=True, rank=6), lambda row: f.NA if row["steps"] == 1 else f.count(row["steps"])),
         _time("duration", "duration_ns"),
         _time("kernel time", "sum_ns", 1),
         _time("on TC", "tc_ns", 3),

@@ -50,7 +50,7 @@ def test_bars_are_to_the_scale_of_the_longest_counted_step() -> None:
 
 
 def test_of_many_iterations_those_around_the_start_of_the_window_are_shown() -> None:
-    steps = [{"iteration": i, "in_window": i >= 15, "sum_ns": MS} for i in range(57)]
+    steps = [{"iteration": i, "in_window": i >= 15, "steps": 1, "sum_ns": MS} for i in range(57)]
     profile = gpu_profile().with_tables(table("iterations", *steps))
     found = sections.section(profile, views.ITERATIONS, ReportSpec(top=5))
     assert found is not None

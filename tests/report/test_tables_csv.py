@@ -98,5 +98,5 @@ def test_the_seven_tables_are_always_written_the_rest_where_they_have_rows() -> 
 
 
 def test_a_bool_is_true_or_false() -> None:
-    step = {"iteration": 0, "in_window": False}
+    step = {"iteration": 0, "in_window": False, "steps": 1}
     assert text(table("iterations", step)).splitlines()[1].startswith("0,false,")
