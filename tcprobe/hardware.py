@@ -9,12 +9,12 @@ Peaks are dense and, for Tensor Cores, with accumulation in float32, which is wh
 from __future__ import annotations
 
 import csv
+import pkgutil
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
-from importlib.resources import files
 from typing import Final, Literal
 
 from tcprobe.errors import UsageError
@@ -145,8 +145,8 @@ def _gpu(row: dict[str, str]) -> Gpu:
 @lru_cache(maxsize=1)
 def load_gpus() -> tuple[Gpu, ...]:
     """Return every GPU of gpus.csv, in its order."""
-    text = files("tcprobe").joinpath("gpus.csv").read_text(encoding="utf-8")
-    return tuple(_gpu(row) for row in csv.DictReader(text.splitlines()))
+    data = pkgutil.get_data("tcprobe", "gpus.csv") or b""
+    return tuple(_gpu(row) for row in csv.DictReader(data.decode("utf-8").splitlines()))
 
 
 def _normal(name: str) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
+from tcprobe.analysis.grouping import distinct_numbers
 from tcprobe.analysis.options import DEFAULT_TARGET, Options
 from tcprobe.columns import Table, Value
 from tcprobe.hardware import Capability, Gpu, HasTensorCores, Identification, find_gpu, identify
@@ -53,7 +52,7 @@ def with_identity(profile: Profile) -> Profile:
 def _listed(profile: Profile) -> Table:
     devices, launches = profile.require("devices"), profile.require("launches")
     seen = set(devices.numbers("device").tolist())
-    added = [d for d in np.unique(launches.numbers("device")).tolist() if d not in seen]
+    added = [d for d in distinct_numbers(launches.numbers("device")).tolist() if d not in seen]
     rows = [*devices.rows(), *({"device": d, "tensor_cores": "unknown", "state": "active"} for d in added)]
     return Table.from_rows(DEVICES, sorted(rows, key=lambda row: float(row["device"] or 0)))
 

@@ -78,3 +78,10 @@ def total(values: NDArray[Any]) -> float | None:
     """Return the sum of the known values; None where none is known."""
     known = values[~np.isnan(values)] if values.dtype.kind == "f" else values
     return float(known.sum()) if len(known) else None
+
+
+def distinct_numbers(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the distinct numbers in ascending order; ``np.unique`` would load ``numpy.ma`` for that."""
+    ordered = np.sort(values)
+    different: NDArray[Any] = ordered[np.r_[True, ordered[1:] != ordered[:-1]][: len(ordered)]]
+    return different

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.analysis.grouping import count_by, sum_by
+from tcprobe.analysis.grouping import count_by, distinct_numbers, sum_by
 from tcprobe.analysis.options import Options
 from tcprobe.columns import FloatArray, IntArray, Table
 from tcprobe.errors import UsageError
@@ -61,7 +61,7 @@ def collect_iterations(profile: Profile) -> Iterations:
     marks, launches = profile.require("step_marks"), profile.require("launches")
     stored = launches.numbers("iteration")
     named = [marks.numbers("iteration"), stored[~np.isnan(stored)]]
-    numbers = distinct(np.concatenate(named).astype(np.int64))
+    numbers = distinct_numbers(np.concatenate(named).astype(np.int64))
     empty = np.full(len(numbers), np.nan)
     steps = _steps_held(profile, numbers)
     found = Iterations(numbers, empty, empty, empty, empty, steps)

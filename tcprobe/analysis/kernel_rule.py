@@ -40,7 +40,7 @@ def words_of(name: str) -> str:
 
 def by_name(pattern: str) -> re.Pattern[str]:
     """Compile a verbose pattern without regard to case."""
-    return re.compile(pattern, re.IGNORECASE | re.VERBOSE)
+    return re.compile(pattern, re.IGNORECASE | re.VERBOSE | re.ASCII)
 
 
 def by_words(having: str, without: str, within: str) -> re.Pattern[str]:

@@ -7,7 +7,6 @@ from typing import Final
 
 from tcprobe.profile import Profile
 from tcprobe.readers.dlprof_files import Found, look, scan
-from tcprobe.readers.dlprof_profile import read_profile
 
 FORMAT: Final = "dlprof_csv"
 
@@ -26,4 +25,6 @@ def read(files: list[Path]) -> Profile:
         UsageError: the files belong to several profiles.
         InputError: a file is empty, damaged or no report of DLProf's.
     """
+    from tcprobe.readers.dlprof_profile import read_profile
+
     return read_profile(FORMAT, [look(path) or Found(path, "csv", "unknown") for path in files])

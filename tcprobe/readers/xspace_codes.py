@@ -67,7 +67,7 @@ class Texts:
 
     def _intern(self, at: Ints, size: Ints) -> NDArray[np.int32]:
         out = np.zeros(len(at), np.int32)
-        for length in np.unique(size).tolist():
+        for length in dense(size)[1].tolist():
             same = np.flatnonzero(size == length)
             if 0 < length <= LONG_TEXT:
                 rows = np.ndarray((self._file.size - length + 1,), f"S{length}", self._file.data, 0, (1,))[at[same]]

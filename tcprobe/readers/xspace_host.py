@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.readers.xspace_codes import Index, Texts, combine
+from tcprobe.readers.xspace_codes import Index, Texts, combine, dense
 from tcprobe.readers.xspace_events import DECODE, LEAVE_OUT, NO_STATS, Events, Stats, Wanted, decode
 from tcprobe.readers.xspace_gpu import NONE
 from tcprobe.readers.xspace_lines import Bytes, Ints, event_bounds
@@ -198,7 +198,7 @@ class _HostReader:
         step, label = stats.of(STEP), stats.of(STEP_NAME)
         numbers = dict(zip(step.row.tolist(), step.number().tolist(), strict=True))
         labels = self.texts.codes(label, len(name))
-        rows = np.unique(np.concatenate((step.row, label.row))).tolist()
+        rows = dense(np.concatenate((step.row, label.row)))[1].tolist()
         if not rows:
             return
         roots = set(stats.of(ROOT).take(np.flatnonzero(stats.of(ROOT).number() > 0)).row.tolist())

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tcprobe.report import json_, markdown, tables_csv, terminal
 from tcprobe.report.base import Reporter
 
-REPORTERS: tuple[Reporter, ...] = (terminal, tables_csv, json_, markdown)
+REPORTERS: tuple[Reporter, ...] = (
+    Reporter("text", (".txt",), "terminal"),
+    Reporter("csv", (".csv",), "tables_csv"),
+    Reporter("json", (".json",), "json_"),
+    Reporter("markdown", (".md", ".markdown"), "markdown"),
+)

@@ -1,9 +1,10 @@
-"""What a reporter is: a module of this package with these names, listed in `tcprobe.report.REPORTERS`."""
+"""What a reporter is: a module of this package, listed in `tcprobe.report.REPORTERS`, and what it is asked."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TextIO
+from importlib import import_module
+from typing import TextIO
 
 from tcprobe.profile import Profile
 
@@ -25,17 +26,20 @@ class ReportSpec:
     color: bool = False
 
 
-class Reporter(Protocol):
-    """One output format.
+@dataclass(frozen=True, slots=True)
+class Reporter:
+    """One output format; its module has a function ``render(profile, spec, out)`` and is loaded when it is called.
 
     Attributes:
         FORMAT: its name on the command line.
         SUFFIXES: file name endings that choose it (``.json``).
+        module: of this package.
     """
 
     FORMAT: str
     SUFFIXES: tuple[str, ...]
+    module: str
 
     def render(self, profile: Profile, spec: ReportSpec, out: TextIO) -> None:
         """Write the analysed profile to `out`; the same profile and spec give the same bytes."""
-        ...
+        import_module(f"tcprobe.report.{self.module}").render(profile, spec, out)

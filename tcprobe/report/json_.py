@@ -13,8 +13,6 @@ from tcprobe.profile import Profile
 from tcprobe.report.base import ReportSpec
 from tcprobe.report.tables_csv import TABLE_OF, written
 
-FORMAT = "json"
-SUFFIXES: tuple[str, ...] = (".json",)
 SCHEMA = 1
 
 

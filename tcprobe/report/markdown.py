@@ -9,9 +9,6 @@ from tcprobe.report.base import ReportSpec
 from tcprobe.report.grid import Section, escape_markdown, markdown_lines
 from tcprobe.report.screen import screen
 
-FORMAT = "markdown"
-SUFFIXES: tuple[str, ...] = (".md", ".markdown")
-
 
 def render(profile: Profile, spec: ReportSpec, out: TextIO) -> None:
     """Write the report; the first screen is open, the tables below it are folded unless asked for by name."""

@@ -15,9 +15,6 @@ from tcprobe.profile import Profile
 from tcprobe.report.base import ReportSpec
 from tcprobe.tables import DERIVED, HOST_OPS, METRICS, REPORTED, STEPS, TABLES
 
-FORMAT = "csv"
-SUFFIXES: tuple[str, ...] = (".csv",)
-
 TABLE_OF = {"kernel": "kernels", "op": "ops", "layer": "layers", "iteration": "iterations", "device": "devices"}
 ALWAYS = ("summary", "kernels", "ops", "layers", "iterations", "devices", "bad_sizes")
 WRITTEN = (*(spec.name for spec in DERIVED), *(spec.name for spec in (HOST_OPS, STEPS, METRICS, REPORTED)))

@@ -10,9 +10,6 @@ from tcprobe.report.base import ReportSpec
 from tcprobe.report.grid import Section, left_out, text_lines
 from tcprobe.report.screen import Said, Screen, screen
 
-FORMAT = "text"
-SUFFIXES: tuple[str, ...] = (".txt",)
-
 BOLD, DIM, YELLOW, RED, RESET = "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
 LEVEL_COLORS = {"error": RED, "warning": YELLOW, "note": DIM}
 
