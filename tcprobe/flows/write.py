@@ -18,6 +18,7 @@ from tcprobe.report import REPORTERS, tables_csv
 from tcprobe.report.base import Reporter, ReportSpec
 
 DEFAULT_TOP = 10
+WHOLE = ReportSpec(top=None)
 TO_PEOPLE = ("text", "markdown")
 UNENCODABLE = "backslashreplace"  # a name that the terminal's encoding cannot show must not cost the report
 
@@ -119,7 +120,7 @@ def write_report(profile: Profile, spec: ReportSpec, to: Destination, stdout: Te
         out.flush()
         return []
     if to.folder:
-        return write_tables(profile, to.path, to.force)
+        return write_tables(profile, to.path, to.force, spec)
     plain = replace(spec, width=None, color=False)
     return write_files([(to.path, partial(to.reporter.render, profile, plain))], to.force)
 
@@ -130,16 +131,20 @@ def _rows(spec: ReportSpec, to: Destination) -> int | None:
     return spec.top or None
 
 
-def write_tables(profile: Profile, folder: Path, force: bool = False) -> list[Path]:
-    """Write one CSV per table into `folder` (made where missing); return the files.
+def write_tables(profile: Profile, folder: Path, force: bool = False, spec: ReportSpec = WHOLE) -> list[Path]:
+    """Write one CSV per table that `spec` asks for into `folder` (made where missing); return the files.
 
     Raises:
         OutputError: one of them exists and `force` is false, or the system refused; then none is written.
     """
     with _named_failure(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    tables = list(tables_csv.written(profile))
-    jobs = [(folder / f"{t.spec.name}.csv", partial(tables_csv.write_table, t)) for t in tables]
+    tables = list(tables_csv.written(profile, spec.by))
+    tops = [None if t.spec.name == "summary" else spec.top for t in tables]
+    jobs = [
+        (folder / f"{t.spec.name}.csv", partial(tables_csv.write_table, t, top=top))
+        for t, top in zip(tables, tops, strict=True)
+    ]
     return write_files(jobs, force)
 
 

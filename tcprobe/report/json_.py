@@ -11,7 +11,7 @@ from tcprobe import __version__
 from tcprobe.columns import Table
 from tcprobe.profile import Profile
 from tcprobe.report.base import ReportSpec
-from tcprobe.report.tables_csv import TABLE_OF, written
+from tcprobe.report.tables_csv import written
 
 SCHEMA = 1
 
@@ -26,8 +26,7 @@ def document(profile: Profile, spec: ReportSpec) -> dict[str, Any]:
     """Return the document as Python values that JSON can hold."""
     metadata = dataclasses.asdict(profile.metadata)
     notes = metadata.pop("notes")
-    wanted = {TABLE_OF[name] for name in spec.by}
-    tables = [t for t in written(profile) if t.spec.name != "summary" and (not wanted or t.spec.name in wanted)]
+    tables = [t for t in written(profile, spec.by) if t.spec.name != "summary"]
     return {
         "schema": SCHEMA,
         "tcprobe": __version__,

@@ -6,7 +6,7 @@ NA is an empty field, a bool is true or false, a time is whole ns; a name is who
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from tcprobe.columns import Kind, Table, Value
@@ -36,9 +36,13 @@ def render(profile: Profile, spec: ReportSpec, out: TextIO) -> None:
     write_table(profile.require(TABLE_OF[spec.by[0] if spec.by else "kernel"]), out, spec.top)
 
 
-def written(profile: Profile) -> Iterator[Table]:
-    """Yield the tables that are written to a folder: seven always, the others where they have rows."""
-    for name in WRITTEN:
+def written(profile: Profile, by: Sequence[str] = ()) -> Iterator[Table]:
+    """Yield the tables that are written to a folder: seven always, the others where they have rows.
+
+    With `by` these are the summary and what it names.
+    """
+    wanted = {"summary", *(TABLE_OF[name] for name in by)} if by else set(WRITTEN)
+    for name in (name for name in WRITTEN if name in wanted):
         table = profile.require(name)
         if name in ALWAYS or len(table):
             yield table

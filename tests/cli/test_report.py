@@ -96,8 +96,9 @@ def test_a_failure_is_json_too_where_json_is_read(tmp_path: Path) -> None:
     assert done.stderr.startswith(f"tcprobe: error: {error['message']}\n")
 
 
-def test_a_closed_pipe_is_quiet() -> None:
-    command = [sys.executable, "-m", "tcprobe", "report", str(shared(T4)), "--top", "0"]
+@pytest.mark.parametrize("form", ["text", "csv", "json", "markdown"])
+def test_a_closed_pipe_is_quiet(form: str) -> None:
+    command = [sys.executable, "-m", "tcprobe", "report", str(shared(T4)), "--top", "0", "--format", form]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert run.stdout is not None
     assert run.stderr is not None
@@ -105,6 +106,14 @@ def test_a_closed_pipe_is_quiet() -> None:
     assert run.stderr.read() == b""
     run.stderr.close()
     assert run.wait(timeout=120) == 1
+
+
+def test_a_path_with_blanks_and_letters_of_any_language(tmp_path: Path) -> None:
+    path = tmp_path / "mein lauf é" / "x ü.xplane.pb"
+    path.parent.mkdir()
+    path.write_bytes(shared(T4).read_bytes())
+    assert shown(path, PYTHONIOENCODING="utf-8").startswith(f"profile      {path}\n")
+    assert tcprobe(path, "-o", path.with_suffix(".md"), PYTHONIOENCODING="ascii").returncode == 0
 
 
 def test_csv_on_standard_output_is_one_table() -> None:

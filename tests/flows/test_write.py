@@ -163,3 +163,11 @@ def test_a_name_that_cannot_be_encoded_is_escaped(name: str, encoding: str, tmp_
     assert "\\udcff" in (tmp_path / "report.out").read_text(encoding="utf-8")
     if name == "json":
         assert json.loads(raw.getvalue())["tables"]["kernels"][0]["kernel"] == "k\u00e9\udcff"
+
+
+def test_a_folder_holds_the_tables_and_rows_that_were_asked_for(tmp_path: Path) -> None:
+    to = destination(None, f"{tmp_path}/tables/")
+    files = write_report(gpu_profile(), ReportSpec(1, ("kernel", "op")), to)
+    assert [path.name for path in files] == ["summary.csv", "kernels.csv", "ops.csv"]
+    assert [len(path.read_text().splitlines()) for path in files[1:]] == [2, 2]
+    assert len(files[0].read_text().splitlines()) > 2  # the summary is whole
