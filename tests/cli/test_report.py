@@ -234,7 +234,7 @@ def test_dlprofs_own_efficiency_is_shown() -> None:
 def test_a_folder_of_dlprof_reports_is_one_profile() -> None:
     text = shown(shared("samples/dlprof/pytorch_1.8"))
     assert "GeForce RTX 2070 SUPER" in text
-    assert "(torch.autocast)" in text
+    assert "(torch.autocast with dtype=torch.float16)" in text
 
 
 def test_dlprofs_ops_of_tensorflow_1() -> None:
