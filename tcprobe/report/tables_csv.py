@@ -37,14 +37,15 @@ def render(profile: Profile, spec: ReportSpec, out: TextIO) -> None:
 
 
 def written(profile: Profile, by: Sequence[str] = ()) -> Iterator[Table]:
-    """Yield the tables that are written to a folder: seven always, the others where they have rows.
+    """Yield the tables that are written to a folder: of those that the profile holds, seven always, others with rows.
 
+    A table that is absent (the kernels of a CPU run) is not written: an empty one would say that there were none.
     With `by` these are the summary and what it names.
     """
     wanted = {"summary", *(TABLE_OF[name] for name in by)} if by else set(WRITTEN)
     for name in (name for name in WRITTEN if name in wanted):
-        table = profile.require(name)
-        if name in ALWAYS or len(table):
+        table = profile.table(name)
+        if table is not None and (name in ALWAYS or len(table)):
             yield table
 
 

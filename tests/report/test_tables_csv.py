@@ -91,9 +91,15 @@ def test_one_csv_holds_one_table() -> None:
         tables_csv.render(gpu_profile(), ReportSpec(by=("op", "layer")), io.StringIO())
 
 
-def test_the_seven_tables_are_always_written_the_rest_where_they_have_rows() -> None:
-    written = [t.spec.name for t in tables_csv.written(summary_only())]
-    assert written == ["summary", "kernels", "ops", "layers", "iterations", "devices", "bad_sizes", "reported"]
+def test_an_absent_table_is_not_written_as_an_empty_one() -> None:
+    assert [t.spec.name for t in tables_csv.written(summary_only())] == ["summary", "reported"]
+    assert [t.spec.name for t in tables_csv.written(summary_only(), ("kernel",))] == ["summary"]
+
+
+def test_of_the_tables_there_seven_are_always_written_the_rest_where_they_have_rows() -> None:
+    emptied = gpu_profile().with_tables(table("kernels"), table("metrics"), table("host_ops"))
+    written = [t.spec.name for t in tables_csv.written(emptied)]
+    assert written == ["summary", "kernels", "ops", "layers", "iterations", "devices", "bad_sizes"]
     assert "metrics" in [t.spec.name for t in tables_csv.written(gpu_profile())]
 
 
