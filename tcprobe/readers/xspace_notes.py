@@ -58,7 +58,8 @@ def gpu_notes(gpus: Sequence[Gpu]) -> Iterator[Note]:
         yield Note(
             "gpu-plane-empty",
             f"the profile has {len(gpus)} GPU plane{'s' * (len(gpus) != 1)} and no kernel: the GPU was not measured",
-            "check that the steps ran on the GPU and that CUPTI could trace it (`tcprobe doctor`)",
+            "check that the steps ran on the GPU, that the CUPTI of TensorFlow's CUDA version is on LD_LIBRARY_PATH, "
+            "and that the driver lets users profile (NVreg_RestrictProfilingToAdminUsers=0)",
             "error",
         )
     if recorded >= EVENT_CAP:

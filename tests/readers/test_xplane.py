@@ -142,6 +142,7 @@ def test_refused_permission_is_named_with_its_remedy() -> None:
     assert set(notes) == {"cupti-permission", "events-lost", "gpu-plane-empty"}
     assert "NVreg_RestrictProfilingToAdminUsers=0" in str(notes["cupti-permission"].remedy)
     assert notes["gpu-plane-empty"].level == "error"
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in str(notes["gpu-plane-empty"].remedy)
 
 
 def test_a_cpu_run_has_no_gpu_and_says_so() -> None:
