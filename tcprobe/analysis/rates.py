@@ -14,7 +14,7 @@ from tcprobe.columns import FloatArray, Value
 UNDER_PROFILER: Final = "steps under the profiler, which slows them"
 KINDS: Final = {
     "measured": "steps outside the profiled window",
-    "after": "steps after the profiled window, for none before it was left to measure",
+    "after": "steps after the profiled window, none before it was left to measure",
     "profiled": UNDER_PROFILER,
 }
 MIXED: Final = "several dtypes, or a GPU or dtype without a known peak"

@@ -34,6 +34,7 @@ LABELS = {
     "bad_size_count": "bad sizes",
     "gemm_layers": "layers with GEMM-like ops",
 }
+MEDIANS = ("step_time_ns", "throughput")  # their value is no end of their range, however it prints
 REPORTS = {"dlprof_csv": "CSV reports", "dlprof_json": "JSON reports"}
 FRAMEWORKS = ("TensorFlow", "PyTorch", "JAX")
 BASIS_WORDS = {
@@ -235,7 +236,8 @@ def _value(metric: str, row: Row) -> str:
     if low != high and f.NA not in (low, high):
         span = f.percents(row["low"], row["high"]) if metric.endswith("_pct") else f"{low} to {high}"
         middle = f.figure(metric, row["value"])
-        return span if middle in (f.NA, low, high) else f"{middle} ({span})"
+        said = metric in MEDIANS or middle not in (low, high)
+        return f"{middle} ({span})" if said and middle != f.NA else span
     if row["value"] is None and row["text"]:
         return f.visible(str(row["text"]))
     return "not measured" if row["value"] is None else f.figure(metric, row["value"])

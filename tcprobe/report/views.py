@@ -169,7 +169,7 @@ ITERATIONS = View(
         _time("kernel time", "sum_ns", 1),
         _time("on TC", "tc_ns", 3),
         _time("unknown", "unknown_ns", 4),
-        _time("GPU busy", "union_ns", 4),
+        _time("kernels ran", "union_ns", 4),
         _time("copies", "memory_ns", 5),
         _count("kernels", "launches", 6),
         _TC_SHARE,

@@ -12,7 +12,7 @@ from tests.analysis import builders as b
     ("kind", "reason"),
     [
         ("measured", "median of 11 steps outside the profiled window"),
-        ("after", "median of 11 steps after the profiled window, for none before it was left to measure"),
+        ("after", "median of 11 steps after the profiled window, none before it was left to measure"),
         ("profiled", "median of 11 steps under the profiler, which slows them"),
     ],
 )

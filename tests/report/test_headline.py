@@ -97,6 +97,14 @@ def test_a_logged_throughput_rests_on_the_log() -> None:
     assert cells == {"GPU busy": "the profiler's own report", "throughput": "the workload's log"}
 
 
+def test_the_median_of_a_step_is_always_said() -> None:
+    ms = 1_000_000
+    step = figure("step_time_ns", 4.121 * ms, low=4.119 * ms, high=4.131 * ms, basis="measured")
+    section = headline.figures(gpu_profile().with_tables(table("summary", step)), first=True)
+    assert section is not None
+    assert section.cells[0][:2] == ("step time", "4.12 ms (4.12 ms to 4.13 ms)")
+
+
 def test_idle_gpus_are_counted() -> None:
     assert ": 2 active (0, 2), 2 idle (1, 3)" in dict(headline.facts(several_gpus()))["GPU"]
 
