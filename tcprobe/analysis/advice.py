@@ -6,6 +6,7 @@ from few points): compute-bound, all dimensions of at least 1024. Nothing public
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from tcprobe.analysis.context import Context
@@ -17,6 +18,7 @@ TINY_HEAD: Final = 16  # a product with so few columns reads its operands once a
 _A100: Final[dict[str, dict[int, int | None]]] = {"16-bit": {1: 40, 2: 63, 4: 63}, "tf32": {1: 61, 2: 61, 4: None}}
 _H100: Final[dict[str, dict[int, int | None]]] = {"16-bit": {1: 22, 2: 45, 4: 45}}
 _NOTHING: Final = "nothing"
+_GRAY: Final = "1 input channel is an image's, and padding it"
 
 
 def explain(dimension: str, size: int, convolution: bool, dtype: str | None, context: Context) -> str:
@@ -31,17 +33,17 @@ def explain(dimension: str, size: int, convolution: bool, dtype: str | None, con
     """
     channels, filters = dimension.startswith("channels"), dimension.startswith("filters")
     if channels and size <= IMAGE_CHANNELS:
-        return (
-            f"{_NOTHING}: {size} input channel{'s' * (size > 1)} are an image's, and padding them to 8 ran slower "
-            "where it was measured (V100, T4)"
-        )
-    if filters and size <= IMAGE_CHANNELS:
-        return (
-            f"{size} output channel{'s' * (size > 1)}: cuDNN may fall back to CUDA-core kernels, above all for the "
-            "weight gradient; if this layer costs time, try 8 filters of which you keep the first, and measure"
-        )
+        image = f"{size} input channels are an image's, and padding them" if size > 1 else _GRAY
+        return f"{_NOTHING}: {image} to 8 ran slower where it was measured (V100, T4)"
     if dimension == "units" and size <= TINY_HEAD:
         return f"{_NOTHING}: so small a head is bound by memory and launches, not by arithmetic"
+    if dimension == "features" and size <= TINY_HEAD:
+        return f"{_NOTHING}: a product with so small a dimension is bound by memory and launches, not by arithmetic"
+    if filters and size <= IMAGE_CHANNELS and _idle(dtype, context) is None:
+        return (
+            f"{size} output channel{'s' * (size > 1)}: cuDNN may run the weight gradient on a CUDA-core kernel; give "
+            f"the convolution 8 filters, keep the first{f' {size}' if size > 1 else ''} (slice) and measure"
+        )
     if dimension in ("inputs", "channels", "channels per group"):
         return f"{_cost(size, convolution, dtype, context)}; it follows from what feeds this layer: change it there"
     return _cost(size, convolution, dtype, context)
@@ -52,13 +54,24 @@ def is_harmless(advice: str) -> bool:
     return advice.startswith(_NOTHING)
 
 
+def aligned_share(advice: str) -> int:
+    """Return the percentage of the aligned rate that the advice names, 100 where it names none."""
+    found = re.search(r"about (\d+) % of the aligned rate", advice)
+    return int(found[1]) if found else 100
+
+
 def _cost(size: int, convolution: bool, dtype: str | None, context: Context) -> str:
+    family = _family(dtype, context)
+    return _idle(dtype, context) or _measured(size, convolution, family or "other", context)
+
+
+def _idle(dtype: str | None, context: Context) -> str | None:
+    """Return why no size matters to this dtype on this GPU; None where sizes matter."""
     if not context.nvidia or context.tensor_cores == "no":
         return f"no effect: {context.name or 'this GPU'} has no Tensor Cores"
-    family = _family(dtype, context)
-    if family is None:
+    if _family(dtype, context) is None:
         return "no effect while this layer computes in float32 without TF32; it counts once precision is lowered"
-    return _measured(size, convolution, family, context)
+    return None
 
 
 def _family(dtype: str | None, context: Context) -> str | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import isqrt
 from typing import Final, TypeAlias
 
-from tcprobe.analysis.advice import explain, is_harmless
+from tcprobe.analysis.advice import aligned_share, explain, is_harmless
 from tcprobe.analysis.attribution import graph_record, profile_record
 from tcprobe.analysis.context import Context
 from tcprobe.analysis.gemms import Gemms, executions
@@ -156,16 +157,22 @@ def _shares(touched: Touched, spent: dict[int, int], kernel_ns: float | None, fl
     }
 
 
-def _weight(row: Row) -> tuple[bool, float, float, str, str, int]:
+def _weight(row: Row) -> tuple[bool, float, float, int, str, str, int]:
     cost, flops = (-float(row[c] or 0) for c in ("kernel_ns", "flops_pct"))
     return (
         is_harmless(str(row["advice"])),
         cost,
         flops,
+        aligned_share(str(row["advice"])),
         str(row["layer"]),
         str(row["dimension"]),
         int(row["size"] or 0),
     )
+
+
+def _square(pixels: int) -> bool:
+    """Return whether so many pixels make a square image of at least 4 x 4, as a generator's first one is."""
+    return pixels >= 16 and isqrt(pixels) ** 2 == pixels
 
 
 def _name_images(rows: list[Row]) -> None:
@@ -174,9 +181,10 @@ def _name_images(rows: list[Row]) -> None:
     for row in rows:
         if row["dimension"] != "units":
             continue
-        fits = [c for c in channels if c > 4 and int(row["size"] or 0) % c == 0 and int(row["size"] or 0) > c]
+        size = int(row["size"] or 0)
+        fits = [c for c in channels if c > 4 and size % c == 0 and _square(size // c)]
         if fits:
-            size, count = int(row["size"] or 0), max(fits)
+            count = max(fits)
             better = next_size(count, 8)
             row["advice"] = (
                 f"{row['advice']}; if it is reshaped to images of {count} channels ({size} = {size // count} x "

@@ -37,6 +37,7 @@ def test_the_generator_of_the_gan_with_bad_sizes() -> None:
     assert "not measured for convolutions" in found["conv2d_1", "filters"]["advice"]
     assert "at about 40 % of the aligned rate" in found["dense", "units"]["advice"]
     assert "weight gradient" in found["conv2d_3", "filters"]["advice"]
+    assert "8 filters, keep the first (slice) and measure" in found["conv2d_3", "filters"]["advice"]
 
 
 def test_good_sizes_are_not_listed_whatever_the_batch() -> None:
@@ -46,7 +47,41 @@ def test_good_sizes_are_not_listed_whatever_the_batch() -> None:
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_images_are_left_alone(channels: int) -> None:
     found = bad(b.conv("first", 28, channels, 24))
-    assert found["first", "channels"]["advice"].startswith("nothing")
+    said = "1 input channel is" if channels == 1 else f"{channels} input channels are"
+    assert found["first", "channels"]["advice"].startswith(f"nothing: {said} an image's")
+
+
+def test_units_are_an_images_where_the_image_is_square() -> None:
+    sizes = {"image": 49 * 63, "oblong": 51 * 63, "tiny": 9 * 63}
+    found = bad(*(b.dense(layer, 64, units) for layer, units in sizes.items()), b.conv("conv2d", 7, 63, 64))
+    told = {layer for layer in sizes if "images of 63 channels" in found[layer, "units"]["advice"]}
+    assert told == {"image"}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "options"),
+    [
+        ("float16", {"target_gpu": "gtx1650"}),
+        ("float32", {"metadata": {"precision": "float32"}}),
+        ("float32", {"target_gpu": "t4"}),
+    ],
+)
+def test_one_filter_costs_nothing_off_the_tensor_cores(dtype: str, options: dict[str, Any]) -> None:
+    found = bad(b.conv("last", 28, 64, 1, input_dtypes=[dtype] * 2), **options)
+    assert found["last", "filters"]["advice"].startswith("no effect")
+
+
+def test_of_equal_cost_the_slower_size_comes_first() -> None:
+    found = bad(b.dense("a", 100, 3087))
+    assert list(found) == [("a", "units"), ("a", "inputs")]  # 40 and 63 % of the aligned rate
+
+
+def test_a_small_dimension_of_any_product_is_left_alone() -> None:
+    scores = {
+        "op": "m/mha/MatMul", "op_type": "BatchMatMulV2", "input_shapes": [[2, 4, 64, 12], [2, 4, 64, 12]],
+        "input_dtypes": ["float16"] * 2, "output_shape": [2, 4, 64, 64], "attributes": {"adj_x": False, "adj_y": True},
+    }  # fmt: skip
+    assert bad(scores)["m/mha/MatMul", "features"]["advice"].startswith("nothing")
 
 
 def test_tiny_heads_are_left_alone_and_come_last() -> None:
