@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -13,6 +14,7 @@ from tcprobe.columns import Table, Value
 from tcprobe.profile import Profile
 from tcprobe.report import formatting as f
 from tcprobe.report.grid import Head, Section
+from tcprobe.report.window import summed
 
 Row = Mapping[str, Value]
 
@@ -120,8 +122,8 @@ def by_reason(cost: Cost) -> list[Group]:
     return sorted(groups, key=lambda group: -group.spent)
 
 
-def causes(cost: Cost, top: int | None) -> Section:
-    """Return one row per blocker: what it costs, how many ops, the costliest of them."""
+def causes(cost: Cost, top: int | None, over: str = "") -> Section:
+    """Return one row per blocker: what it costs, how many ops, the costliest of them; `over` says of how many steps."""
     groups = by_reason(cost)
     rows = tuple(_cause(cost, group) for group in groups[:top])
     heads = (
@@ -132,8 +134,12 @@ def causes(cost: Cost, top: int | None) -> Section:
         Head("costliest", least=28),
         Head("source", rank=1, least=20, path=True),
     )
-    title = "Why not more" if cost.measured else "What would keep ops off the Tensor Cores"
+    title = f"Why not more{_over(over)}" if cost.measured else "What would keep ops off the Tensor Cores"
     return Section(title, heads, rows, _more(len(groups) - len(rows)))
+
+
+def _over(words: str) -> str:
+    return f" ({words})" if words else ""
 
 
 def _cause(cost: Cost, group: Group) -> tuple[str, ...]:
@@ -153,8 +159,8 @@ def where(row: Row) -> str:
     return f"{place} ({row['pass']})" if row["layer"] and row["pass"] else place
 
 
-def first(cost: Cost, top: int | None) -> Section:
-    """Return the costliest ops that are off the Tensor Cores, with what to change."""
+def first(cost: Cost, top: int | None, over: str = "") -> Section:
+    """Return the costliest ops that are off the Tensor Cores, with what to change; `over` as for `causes`."""
     shown = cost.table.take(np.arange(min(len(cost.table), top or len(cost.table))))
     rows = [
         (
@@ -176,7 +182,7 @@ def first(cost: Cost, top: int | None) -> Section:
         Head("source", rank=1, least=20, path=True),
     )
     return Section(
-        "Costliest ops off the Tensor Cores" if cost.measured else "Largest of these ops",
+        f"Costliest ops off the Tensor Cores{_over(over)}" if cost.measured else "Largest of these ops",
         heads,
         tuple(rows),
         _more(len(cost.table) - len(rows)),
@@ -192,7 +198,9 @@ def bad_sizes(profile: Profile, top: int | None) -> Section | None:
     marks = _marks(rows)
     heads, cells = _bad_size_cells(rows, marks)
     legend = tuple(f"{mark}: {text}" for text, mark in marks.items())
-    return Section(f"Badly sized ({total:,})", heads, cells, (*_more(total - len(rows)), *legend))
+    over = summed(profile) if any(row["kernel_ns"] is not None for row in rows) else ""
+    title = f"Badly sized ({total:,}{'; ' * bool(over)}{over})"
+    return Section(title, heads, cells, (*_more(total - len(rows)), *legend))
 
 
 def _marks(rows: list[dict[str, Value]]) -> dict[str, str]:
@@ -230,6 +238,11 @@ def _bad_size_cells(
 def changes(row: Row) -> bool:
     """Whether the advice is to change the size, not to leave it."""
     return not str(row["advice"] or "").startswith(("nothing", "no effect:"))
+
+
+def few_filters(row: Row) -> bool:
+    """Whether the row is of a convolution's few filters, which a slice of more may stand in for."""
+    return re.match(r"\d output channels?:", str(row["advice"] or "")) is not None
 
 
 def _size(row: Row) -> str:

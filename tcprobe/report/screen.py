@@ -14,6 +14,7 @@ from tcprobe.report.base import ReportSpec
 from tcprobe.report.formatting import number, plain, visible
 from tcprobe.report.grid import Head, Section
 from tcprobe.report.sections import section
+from tcprobe.report.window import summed
 
 Said: TypeAlias = tuple[str, str, str | None]
 FIRST_SCREEN_ROWS = 5
@@ -93,8 +94,8 @@ def _reason(profile: Profile, view: views.View) -> str:
 
 def _why(profile: Profile, spec: ReportSpec) -> list[Section]:
     rows = None if spec.top is None else min(FIRST_SCREEN_ROWS, spec.top)
-    cost = findings.blocked(profile)
-    sections = [findings.causes(cost, rows), findings.first(cost, rows)] if cost else []
+    cost, over = findings.blocked(profile), summed(profile)
+    sections = [findings.causes(cost, rows, over), findings.first(cost, rows, over)] if cost else []
     return [s for s in (*sections, findings.bad_sizes(profile, spec.top)) if s]
 
 

@@ -12,6 +12,7 @@ from tcprobe.report import formatting as f
 from tcprobe.report.base import ReportSpec
 from tcprobe.report.grid import Section
 from tcprobe.report.views import ITERATIONS, KERNELS, View
+from tcprobe.report.window import summed
 
 
 def section(profile: Profile, view: View, spec: ReportSpec) -> Section | None:
@@ -27,8 +28,17 @@ def section(profile: Profile, view: View, spec: ReportSpec) -> Section | None:
     left = total - len(rows)
     notes = (f"({left:,} more; --top 0 shows all)",) if left else ()
     of = "" if not left else f"{len(rows):,} of " if not view.order else f"top {len(rows):,} of "
-    title = f"{view.title} ({of}{total:,})"
+    title = f"{view.title} ({of}{total:,}{_over(profile, view, table)})"
     return Section(title, tuple(h for h, _ in shown), tuple(zip(*(cells for _, cells in shown), strict=True)), notes)
+
+
+def _over(profile: Profile, view: View, table: Table) -> str:
+    """Say over how many steps a view's kernel times are sums, where it has any and its rows are no steps."""
+    times = {"gemms": "kernel_ns", "host_ops": None, "iterations": None}.get(view.table, "sum_ns")
+    if times is None or np.isnan(np.asarray(table.numbers(times), dtype=np.float64)).all():
+        return ""
+    words = summed(profile)
+    return f"; {words}" if words else ""
 
 
 def _start(iterations: Table, top: int | None) -> int:

@@ -128,7 +128,7 @@ def test_a_folder_of_tables(tmp_path: Path) -> None:
     done = tcprobe(shared(T4), "-o", tmp_path / "tables")
     names = {p.name for p in (tmp_path / "tables").iterdir()}
     assert (done.returncode, done.stdout) == (0, "")
-    assert {f"{n}.csv" for n in ("summary", "kernels", "ops", "layers", "iterations", "devices", "bad_sizes")} <= names
+    assert {f"{n}.csv" for n in ("summary", "kernels", "ops", "layers", "iterations", "devices")} <= names
     assert done.stderr.startswith(f"Wrote {len(names)} tables to {tmp_path / 'tables'}: summary.csv, ")
 
 

@@ -116,9 +116,10 @@ def _iterations() -> Table:
     def step(
         number: int, counted: bool, duration: float | None, total: int, on_tc: int, unknown: int
     ) -> dict[str, Value]:
-        return {"iteration": number, "in_window": counted, "steps": 1, "start_ns": number * 55 * MS, "duration_ns": duration,
-                "launches": 8, "sum_ns": total * MS, "union_ns": total * MS, "tc_ns": on_tc * MS,
-                "unknown_ns": unknown * MS, "memory_ns": MS, "tc_kernel_time_pct": 100 * on_tc / total}  # fmt: skip
+        return {"iteration": number, "in_window": counted, "steps": 1, "start_ns": number * 55 * MS,
+                "duration_ns": duration, "launches": 8, "sum_ns": total * MS, "union_ns": total * MS,
+                "tc_ns": on_tc * MS, "unknown_ns": unknown * MS, "memory_ns": MS,
+                "tc_kernel_time_pct": 100 * on_tc / total}  # fmt: skip
 
     return table(
         "iterations",

@@ -6,16 +6,22 @@ import pytest
 
 from tcprobe.analysis.capability import tc_blocker
 from tcprobe.hardware import find_gpu
+from tcprobe.profile import Window
 from tcprobe.report import advice, findings
-from tests.report.builders import cpu_profile, gpu_profile, summary_only, table
+from tests.report.builders import MS, cpu_profile, gpu_profile, summary_only, table
 
 
 def test_the_costliest_comes_first_and_names_the_line() -> None:
     profile = gpu_profile()
     steps = advice.steps(profile, findings.blocked(profile))
-    assert steps[0].startswith("Try 8 or more channels")
-    assert "42.0 % of the kernel time; above all generator/conv2d_3 (wgrad) (train_gan.py:61)." in steps[0]
-    assert steps[2].startswith("Change filters of generator/conv2d from 63 to 64 (train_gan.py:57).")
+    # 42 ms over the window's two steps
+    assert steps[0] == (
+        "Give generator/conv2d_3 8 filters, keep the first (slice) and measure (train_gan.py:61). Why: 1 output "
+        "channel: cuDNN runs its weight gradient on a CUDA-core kernel; 21.0 ms of kernel time in a step of 55.0 ms, "
+        "42.0 % of the kernel time."
+    )
+    assert steps[1].startswith("Change filters of generator/conv2d from 63 to 64 (train_gan.py:57).")
+    assert len(steps) == 2
 
 
 def test_without_a_gpu_flops_are_weighed() -> None:
@@ -55,7 +61,7 @@ def test_nothing_known_is_no_advice() -> None:
         ("p100", "float32", {}, "Run on a GPU with Tensor Cores"),
         ("a100-sxm-40", "float32", {"tf32_allowed": False}, "Allow TF32"),
         ("a100-sxm-40", "float32", {"tf32_allowed": None}, "Make sure that the run allows TF32"),
-        ("a100-sxm-40", "float16", {"uses_tc": "no"}, "Try 8 or more channels"),
+        ("a100-sxm-40", "float16", {"uses_tc": "no"}, "Try larger sizes or a larger batch or XLA"),
         (
             "a100-sxm-40",
             "float16",
@@ -98,3 +104,87 @@ def test_a_precision_fits_the_gpu(
     (step,) = advice.steps(profile, findings.blocked(profile))
     assert said in step.partition(". Why")[0]
     assert not [word for word in never if word in step.partition(". Why")[0]]
+
+
+SHAPE = "a contiguous dimension is no multiple of 16 bytes, and the library ran "
+
+
+def off(layer: str | None, reason: str, ms: int, op_type: str = "Conv2D", **more: object) -> dict[str, object]:
+    return {"op": f"{layer}/{op_type}/{ms}", "op_type": op_type, "layer": layer, "tc_capable": "yes",
+            "tc_blocker": reason, "sum_ns": ms * MS, "tc_ns": 0, **more}  # fmt: skip
+
+
+def size(layer: str, dimension: str, now: int, ms: int, advice_given: str) -> dict[str, object]:
+    return {"layer": layer, "dimension": dimension, "size": now, "next_size": now // 8 * 8 + 8, "multiple": 8,
+            "basis": "graph", "kernel_ns": ms * MS, "share_pct": float(ms), "advice": advice_given}  # fmt: skip
+
+
+def told(ops: list[dict[str, object]], sizes: list[dict[str, object]], **metadata: object) -> list[str]:
+    """The steps of a run whose kernels take 100 ms."""
+    kernel = {"kernel": "k", "sum_ns": 100 * MS, "uses_tc": "no", "evidence": "its name"}
+    tables = (table("kernels", kernel), table("ops", *ops), table("bad_sizes", *sizes))  # type: ignore[arg-type]
+    profile = gpu_profile(**metadata).with_tables(*tables)
+    return advice.steps(profile, findings.blocked(profile))
+
+
+@pytest.mark.parametrize(("filters", "kept"), [(1, "the first"), (3, "the first 3")])
+def test_few_filters_are_one_item_that_names_kernel_pass_and_cost(filters: int, kept: str) -> None:
+    channels = f"{filters} output channel{'s' * (filters > 1)}"
+    ops = [off("g/last", f"{SHAPE}wgrad2d", 40, **{"pass": "wgrad"}), off("g/last", f"{SHAPE}dgrad2d", 5)]
+    sizes = [size("g/last", "filters", filters, 45, f"{channels}: give it 8"),
+             size("g/last", "channels", 7, 45, "slower; it follows from what feeds this layer")]  # fmt: skip
+    assert told(ops, sizes) == [
+        f"Give g/last 8 filters, keep {kept} (slice) and measure. Why: {channels}: cuDNN runs its weight gradient on a "
+        "CUDA-core kernel, wgrad2d; 20.0 ms of kernel time in a step of 55.0 ms, 40.0 % of the kernel time."
+    ]
+
+
+def test_few_filters_on_tensor_cores_are_no_item() -> None:
+    assert (
+        told([off("g/last", "none", 40, tc_ns=40 * MS)], [size("g/last", "filters", 1, 45, "1 output channel: x")])
+        == []
+    )
+
+
+def test_sizes_to_be_left_alone_are_not_to_be_made_multiples() -> None:
+    ops = [off("d/first", f"{SHAPE}sgemm", 9), off("d/other", f"{SHAPE}sgemm", 2)]
+    (step,) = told(ops, [size("d/first", "channels", 1, 9, "nothing: 1 input channel is an image's")])
+    assert step.startswith("Make the sizes multiples of 8 (see Badly sized).")
+    assert "2.0 % of the kernel time; above all d/other." in step
+
+
+def test_a_layer_with_a_size_to_change_is_one_item() -> None:
+    sizes = [
+        size("g/dense", "features", 3087, 9, "at about 40 %; then 3136"),
+        size("g/dense", "features", 100, 9, "63 %"),
+    ]
+    (step,) = told([off("g/dense", f"{SHAPE}sgemm", 9, "MatMul")], sizes)
+    assert step.startswith("Change features of g/dense from 3087 to 3088 and features from 100 to 104. Why: 4.50 ms")
+    assert step.endswith("9.0 % of the kernel time; at about 40 %; then 3136.")
+
+
+@pytest.mark.parametrize(
+    ("op_type", "xla", "said"),
+    [
+        ("Conv2D", False, "Try 8 or more channels, NHWC layout, or XLA; then"),
+        ("Conv2D", True, "Try 8 or more channels or NHWC layout; then"),
+        ("MatMul", False, "Try larger sizes or a larger batch or XLA; then"),
+        ("MatMul", True, "Try larger sizes or a larger batch; then"),
+    ],
+)
+def test_one_remedy_is_one_item_that_fits_op_and_compiler(op_type: str, xla: bool, said: str) -> None:
+    ops = [off(None, f"library choice: ran kernel_{n}", 10 + n, op_type) for n in range(3)]
+    (step,) = told(ops, [], xla=xla)
+    assert step.startswith(said)
+    assert "33.0 % of the kernel time" in step
+
+
+def test_a_product_with_a_vector_has_no_remedy() -> None:
+    assert told([off("d/dense", "library choice: ran gemv2T_kernel_val", 30, "MatMul")], []) == []
+
+
+def test_without_known_steps_costs_are_shares() -> None:
+    (step,) = told([off(None, f"{SHAPE}sgemm", 9)], [], window=Window())
+    assert step == (
+        f"Make the sizes multiples of 8. Why: {SHAPE}sgemm; 9.0 % of the kernel time; above all None/Conv2D/9."
+    )

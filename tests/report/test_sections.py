@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tcprobe.profile import Window
 from tcprobe.report import sections, views
 from tcprobe.report.base import ReportSpec
 from tcprobe.report.tables_csv import TABLE_OF
@@ -80,8 +81,17 @@ def test_only_pruned_ops_are_no_section() -> None:
 def test_what_is_left_out_is_counted() -> None:
     found = sections.section(gpu_profile(), views.KERNELS, ReportSpec(top=1))
     assert found is not None
-    assert found.title == "Kernels (top 1 of 4)"
+    assert found.title == "Kernels (top 1 of 4; kernel time: sum of 2 steps)"
     assert found.notes == ("(3 more; --top 0 shows all)",)
+
+
+@pytest.mark.parametrize(("window", "said"), [(Window(2, 2), "; kernel time of 1 step"), (Window(), "")])
+def test_titles_say_over_how_many_steps_times_are_sums(window: Window, said: str) -> None:
+    steps = [{"iteration": n, "in_window": n == 2, "steps": 1} for n in (1, 2)]
+    profile = gpu_profile(window=window).with_tables(table("iterations", *steps))
+    found = sections.section(profile, views.KERNELS, ReportSpec())
+    assert found is not None
+    assert found.title == f"Kernels (4{said})"
 
 
 @pytest.mark.parametrize("by", views.BY)
