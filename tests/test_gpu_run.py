@@ -44,6 +44,11 @@ def shown(*args: str | Path) -> str:
     return done.stdout
 
 
+def first_steps(text: str) -> list[str]:
+    """Return the lines under "What to do first"."""
+    return text.split("What to do first\n")[1].split("\n\n")[0].splitlines()
+
+
 def no_constant(name: str) -> None:
     raise AssertionError(f"{name} is no JSON")
 
@@ -214,7 +219,9 @@ def test_a_gpu_without_tensor_cores_has_no_share(changed: Callable[[Change], Pat
         assert (row["value"], row["low"], row["high"]) == (None, None, None)
     assert "not applicable" in report.summary["tc_kernel_time_pct"]["reason"]
     assert {op["tc_blocker"] for op in report.off_tensor_cores()} == {"GPU has no Tensor Cores"}
-    assert "NVIDIA GeForce GTX 1650 has no Tensor Cores" in shown(folder)
+    text = shown(folder)
+    assert "NVIDIA GeForce GTX 1650 has no Tensor Cores" in text
+    assert [line[:40] for line in first_steps(text)] == ["1. Run on a GPU with Tensor Cores (Volta"]
 
 
 def test_tf32_off_is_the_blocker(changed: Callable[[Change], Path]) -> None:
@@ -242,6 +249,13 @@ def test_xla_brings_shapes_from_the_module(changed: Callable[[Change], Path]) ->
     assert {("generator_1/dense_1", 3087), ("generator_1/conv2d_3_1", 1), ("generator_1/conv2d_3_1", 7)} <= sizes
 
 
+def test_a_step_that_xla_compiled_is_not_told_to_use_xla(changed: Callable[[Change], Path]) -> None:
+    first, second = first_steps(shown(changed(variants.xla_alone), "--width", "0"))
+    assert first.startswith("1. Give generator_1/conv2d_3_1 8 filters, keep the first (slice) and measure.")
+    assert "1.13 ms of kernel time in a step of 4.12 ms" in first  # of catalogue.py, and of the steps outside
+    assert second.startswith("2. Change features of generator_1/dense_1 from 3087 to 3088")
+
+
 def test_xla_joins_the_graph_of_the_probe(changed: Callable[[Change], Path]) -> None:
     report = Report(changed(variants.xla))
     first = report.off_tensor_cores()[0]
@@ -257,6 +271,11 @@ def test_a_step_that_lost_its_kernels_shows(changed: Callable[[Change], Path]) -
     report = Report(changed(variants.tail_lost))
     whole, cut = (report.rows("iterations", iteration=n)[0]["launches"] for n in (4, 5))
     assert 0 < cut < whole / 4
+    assert report.all["metadata"]["window"]["last"] == 4
+    assert "5 (" in report.notes["incomplete-steps"]["message"]
+    for metric in ("achieved_tflop_per_s", "peak_pct"):
+        assert report.summary[metric]["value"] is None
+        assert "lost events" in report.summary[metric]["reason"]
     assert report.notes["events-lost"]["level"] == "warning"
 
 
@@ -265,6 +284,11 @@ def test_kernels_of_unknown_steps_are_counted_whole(changed: Callable[[Change], 
     assert report.all["metadata"]["window"]["basis"] == "whole capture"
     assert report.notes["steps-without-kernels"]["level"] == "warning"
     assert report.summary["kernel_time_ns"]["value"] > 5 * run.summary["kernel_time_ns"]["value"]
+    for metric in ("achieved_tflop_per_s", "peak_pct"):
+        assert report.summary[metric]["value"] is None
+        assert "warm-up" in report.summary[metric]["reason"]
+    assert {(r["launches"], r["sum_ns"], r["union_ns"]) for r in report.rows("iterations")} == {(None, None, None)}
+    assert "--iter-start" not in report.notes["steps-without-kernels"]["remedy"]
 
 
 def test_a_run_that_was_killed_is_partial(changed: Callable[[Change], Path], run: Report) -> None:

@@ -39,14 +39,16 @@ def explain(dimension: str, size: int, convolution: bool, dtype: str | None, con
         return f"{_NOTHING}: so small a head is bound by memory and launches, not by arithmetic"
     if dimension == "features" and size <= TINY_HEAD:
         return f"{_NOTHING}: a product with so small a dimension is bound by memory and launches, not by arithmetic"
-    if filters and size <= IMAGE_CHANNELS and _idle(dtype, context) is None:
+    if (idle := _idle(dtype, context)) is not None:
+        return idle
+    if filters and size <= IMAGE_CHANNELS:
         return (
             f"{size} output channel{'s' * (size > 1)}: cuDNN may run the weight gradient on a CUDA-core kernel; give "
             f"the convolution 8 filters, keep the first{f' {size}' if size > 1 else ''} (slice) and measure"
         )
     if dimension in ("inputs", "channels", "channels per group"):
-        return f"{_cost(size, convolution, dtype, context)}; it follows from what feeds this layer: change it there"
-    return _cost(size, convolution, dtype, context)
+        return f"{_measured(size, convolution, dtype, context)}; it follows from what feeds this layer: change it there"
+    return _measured(size, convolution, dtype, context)
 
 
 def is_harmless(advice: str) -> bool:
@@ -58,11 +60,6 @@ def aligned_share(advice: str) -> int:
     """Return the percentage of the aligned rate that the advice names, 100 where it names none."""
     found = re.search(r"about (\d+) % of the aligned rate", advice)
     return int(found[1]) if found else 100
-
-
-def _cost(size: int, convolution: bool, dtype: str | None, context: Context) -> str:
-    family = _family(dtype, context)
-    return _idle(dtype, context) or _measured(size, convolution, family or "other", context)
 
 
 def _idle(dtype: str | None, context: Context) -> str | None:
@@ -83,7 +80,8 @@ def _family(dtype: str | None, context: Context) -> str | None:
     return "other"
 
 
-def _measured(size: int, convolution: bool, family: str, context: Context) -> str:
+def _measured(size: int, convolution: bool, dtype: str | None, context: Context) -> str:
+    family = _family(dtype, context) or "other"
     hopper = context.compute_capability is not None and context.compute_capability[0] == 9
     table = _H100 if hopper and family in _H100 else _A100
     power = size & -size

@@ -71,6 +71,11 @@ def test_one_filter_costs_nothing_off_the_tensor_cores(dtype: str, options: dict
     assert found["last", "filters"]["advice"].startswith("no effect")
 
 
+def test_without_tensor_cores_nothing_is_to_be_changed_upstream() -> None:
+    advice = bad(b.conv("c", 28, 63, 64), target_gpu="gtx1650")["c", "channels"]["advice"]
+    assert advice.endswith("has no Tensor Cores")
+
+
 def test_of_equal_cost_the_slower_size_comes_first() -> None:
     found = bad(b.dense("a", 100, 3087))
     assert list(found) == [("a", "units"), ("a", "inputs")]  # 40 and 63 % of the aligned rate
