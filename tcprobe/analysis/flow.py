@@ -123,7 +123,7 @@ def _with_kernels(profile: Profile, window: Window, notes: tuple[Note, ...]) -> 
     if window.basis == "given" or not len(stored) or counted(window, stored).any():
         return window, notes
     message = "no kernel belongs to the steps that the profile marks: the whole capture is counted"
-    remedy = "warm-up may be inside; give --iter-start and --iter-stop where the steps are known"
+    remedy = "warm-up may be inside: start the profiler after warm-up, and several steps before the end"
     return whole_capture(profile), (*notes, Note("steps-without-kernels", message, remedy))
 
 

@@ -123,14 +123,36 @@ def choose_window(profile: Profile, found: Iterations, options: Options) -> tupl
     if len(found.numbers) <= 1 and options.iter_start is None and options.iter_stop is None:
         return whole_capture(profile, found), _without_window(profile, found)
     given = options.iter_start is not None or options.iter_stop is not None
-    first, last, basis = _probed(profile, found) or _detected(profile, found)
+    probed = _probed(profile, found)
+    first, last, basis = probed or _detected(profile, found)
+    kept = _complete(found, first, last) if probed and not given else last
+    notes = _cut(found, kept, last)
+    last = kept
     if given:
         basis = "given"
         stop = int(found.numbers[last]) if options.iter_stop is None else options.iter_stop
         start = min(int(found.numbers[first]), stop) if options.iter_start is None else options.iter_start
         inside = np.flatnonzero((found.numbers >= start) & (found.numbers <= max(start, stop)))
         first, last = int(inside[0]), int(inside[-1])
-    return _window(profile, found, first, last, basis), _few(found, last - first + 1, given)
+    return _window(profile, found, first, last, basis), (*notes, *_few(found, last - first + 1, given))
+
+
+def _complete(found: Iterations, first: int, last: int) -> int:
+    """Return the last of the iterations that has about as many kernels as those before it; two are left to compare."""
+    while last - first >= 2:
+        usual = float(np.median(found.launches[first:last]))
+        if not found.launches[last] < (1.0 - LAUNCHES_OFF) * usual:
+            break
+        last -= 1
+    return last
+
+
+def _cut(found: Iterations, kept: int, last: int) -> tuple[Note, ...]:
+    if kept == last:
+        return ()
+    left = ", ".join(f"{found.numbers[i]} ({found.launches[i]:.0f} kernels)" for i in range(kept + 1, last + 1))
+    message = f"the window ends before iteration {left}: the steps before have {found.launches[kept]:.0f} kernels"
+    return (Note("incomplete-steps", message, "profile fewer steps"),)
 
 
 def _check(found: Iterations, options: Options) -> None:

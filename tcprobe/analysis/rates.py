@@ -19,6 +19,8 @@ KINDS: Final = {
 }
 MIXED: Final = "several dtypes, or a GPU or dtype without a known peak"
 NO_STEP: Final = "no step is marked"
+LOST: Final = "the profiler lost events: FLOPs of whole steps would stand over the time of what is left"
+UNPLACED: Final = "no kernel belongs to a marked step, and the whole capture includes warm-up"
 ONCE: Final = "each op counts once a step"
 THROUGHPUT: Final = "throughput"
 
@@ -119,8 +121,9 @@ def _achieved(measured: Measured) -> Iterator[Row]:
         return
     timed = _timed(measured)
     steps = _counted_steps(measured)
-    if not timed or steps is None:
-        why = NO_STEP if steps is None else "no op has both shapes and kernel time"
+    why = _no_rate(measured)
+    if why or not timed or steps is None:
+        why = why or (NO_STEP if steps is None else "no op has both shapes and kernel time")
         yield figure(rate, None, None, why)
         yield figure(peak, None, None, why)
         return
@@ -133,6 +136,14 @@ def _achieved(measured: Measured) -> Iterator[Row]:
         share = 100.0 * steps * sum(i for i in ideal if i is not None) / spent
         why = f"{ONCE}; against {measured.context.name}'s dense peak for the dtype of each op"
         yield figure(peak, share, "shape", why)
+
+
+def _no_rate(measured: Measured) -> str | None:
+    """Return why the recorded time is not that of the counted steps; None where it is."""
+    codes = {note.code for note in measured.profile.metadata.notes}
+    if not codes.isdisjoint(("events-lost", "event-cap")):
+        return LOST
+    return UNPLACED if "steps-without-kernels" in codes else None
 
 
 def _timed(measured: Measured) -> list[tuple[float, Value, float]]:

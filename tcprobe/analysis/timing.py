@@ -16,7 +16,7 @@ from tcprobe.tables import DEVICES, ITERATIONS
 
 
 def iteration_table(profile: Profile, found: Iterations, window: Window, launched: Launched | None) -> Table:
-    """Return one row per iteration, counted or not; kernel figures are NA where nothing ran on a GPU.
+    """Return one row per iteration, counted or not; kernel figures are NA where no kernel is known to be of a step.
 
     Args:
         profile: for copies and sets.
@@ -31,13 +31,14 @@ def iteration_table(profile: Profile, found: Iterations, window: Window, launche
         "start_ns": found.start_ns,
         "duration_ns": found.duration_ns,
     }
-    if launched is not None:
+    if launched is not None and found.launches.any():
         columns |= _kernel_figures(found, launched)
     memory = profile.table("memory_ops")
     if memory is not None:
         row = found.of(memory.numbers("iteration"))
+        placed = bool((row >= 0).any()) or not len(memory)
         spent = sum_by(row[row >= 0], memory.numbers("duration_ns")[row >= 0], len(found.numbers))
-        columns["memory_ns"] = spent.astype(np.float64)
+        columns["memory_ns"] = spent.astype(np.float64) if placed else np.full(len(found.numbers), np.nan)
     return Table(ITERATIONS, columns)
 
 
