@@ -53,9 +53,11 @@ def _per_step(gemms: Gemms) -> dict[str, Row]:
 
 
 def _step(rows: list[Row]) -> Row:
+    """Count what surely executes: a lower bound where that is not known of some, NA where of all."""
+    sure = [row for row in rows if row["executes"] == "yes"]
     return {
-        "gemms": len({row["op"] for row in rows}),
-        "flops": _sum(row["flops"] for row in rows),
+        "gemms": len({row["op"] for row in sure}) or None,
+        "flops": _sum(row["flops"] for row in sure) if sure else None,
         "layer_class": _shared(row["layer_class"] for row in rows),
         "source": _shared(row["source"] for row in rows),
     }

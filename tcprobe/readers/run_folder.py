@@ -120,7 +120,7 @@ def _described(profile: Profile, folder: Path, run: dict[str, Any], probe: dict[
         target_gpu=_text(run.get("target_gpu")) or known.target_gpu,
         gpu_used=_flag(run.get("gpu_used"), _flag(probe.get("gpu_used"), known.gpu_used)),
         partial=run.get("partial") is not False,
-        run=run,
+        run=run if run.get("window") else {**run, "window": probe.get("window")},
     )
 
 
