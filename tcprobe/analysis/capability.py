@@ -110,11 +110,6 @@ def tc_capable(op_type: str | None) -> Capable:
     return "unknown" if _MULTIPLIES.search(op_type) else "no"
 
 
-def conv_like(op_type: str | None) -> bool:
-    """Say whether an op type is a convolution, whose kernels may multiply less than its shapes count."""
-    return op_type is not None and re.search(r"conv(?!ert)", op_type, re.IGNORECASE) is not None
-
-
 def operand_dtypes(dtype: str | None) -> tuple[str, ...]:
     """Split the dtype of an op into those of its operands, as TensorFlow spells them; index inputs left out."""
     parts = [_SHORT.get(p.strip().lower(), p.strip().lower()) for p in (dtype or "").split("+") if p.strip()]

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Literal
 
-from tcprobe.analysis.capability import conv_like, dtype_blocker, operand_dtypes
+from tcprobe.analysis.capability import dtype_blocker, operand_dtypes
 from tcprobe.analysis.kernel_precision import precision_of_dtype, precision_of_name
 from tcprobe.analysis.kernel_rule import UsesTc, words_of
 from tcprobe.analysis.kernel_rules import RULES
+from tcprobe.gemm.ops import conv_like
 from tcprobe.hardware import FIRST_WITH_TENSOR_CORES, Capability, Gpu
 
 # A GPU may run above the boost clock of its datasheet (H100: by 8 %), so a rate must exceed the peak by this factor.

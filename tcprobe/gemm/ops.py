@@ -43,6 +43,11 @@ def family_of(op_type: str | None) -> Family | None:
     return next((family for family, pattern in _FAMILIES.items() if pattern.fullmatch(name)), None)
 
 
+def conv_like(op_type: str | None) -> bool:
+    """Say whether an op type is a convolution, whose kernels may multiply less than its shapes count."""
+    return op_type is not None and re.search(r"conv(?!ert)", op_type, re.IGNORECASE) is not None
+
+
 def gemms_of(op: OpRecord) -> list[Gemm]:
     """Return the matrix multiplications that one execution of `op` performs.
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from tcprobe.analysis.capability import conv_like
 from tcprobe.columns import Value
+from tcprobe.gemm.ops import conv_like
 from tcprobe.profile import Profile
 from tcprobe.report import formatting as f
 from tcprobe.report.findings import Cost, Row, changes, few_filters, where, worst_sizes
