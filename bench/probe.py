@@ -22,7 +22,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 CALL_LIMIT_NS = 3000
 FIT_LIMIT_NS = 5000
-PAIRS = 40
+PAIRS = 200
 CALLS = 200
 
 
