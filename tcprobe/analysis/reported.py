@@ -28,11 +28,6 @@ class KernelTimes:
         """All kernels."""
         return self.on_tc + self.other
 
-    @property
-    def pct(self) -> float | None:
-        """TC / (TC + all others); None where no kernel ran."""
-        return 100.0 * self.on_tc / self.total if self.total > 0 else None
-
 
 class Reported:
     """The `reported` table by metric name; names compare without case."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from typing import Any, Callable, Dict, List, Optional, TypeVar
+from typing import Callable, Dict, List, Optional, TypeVar
 
 Result = TypeVar("Result")
 
@@ -42,16 +41,3 @@ class Gaps:
         except Exception as error:
             self.add(hook, error)
             return default
-
-    def guarded(self, hook: str, action: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `action` so wrapped that it never raises."""
-
-        @functools.wraps(action)
-        def safe(*args: Any, **kwds: Any) -> Any:
-            try:
-                return action(*args, **kwds)
-            except Exception as error:
-                self.add(hook, error)
-                return None
-
-        return safe

@@ -8,6 +8,7 @@ from typing import Any, List
 from .calls import Calls
 from .config import Config
 from .gaps import Gaps
+from .graph_patch import defining_class
 from .layer_ranges import LayerRanges
 from .precision import on_model
 
@@ -27,10 +28,10 @@ class KerasHooks:
         """Hook one Keras; a second call with the same does nothing."""
         self._gaps.run("Keras fit", lambda: self._hook_fit(keras))
         self._gaps.run("Keras optimizers", lambda: self._hook_optimizers(keras))
-        self._gaps.run("ranges of layers", lambda: self._layers.add(defining(keras.layers.Layer, "__call__")))
+        self._gaps.run("ranges of layers", lambda: self._layers.add(defining_class(keras.layers.Layer, "__call__")))
 
     def _hook_fit(self, keras: Any) -> None:
-        kind = defining(keras.Model, "make_train_function")
+        kind = defining_class(keras.Model, "make_train_function")
         if kind in self._seen:
             return
         self._seen.append(kind)
@@ -75,18 +76,6 @@ class KerasHooks:
                 self._applies = False
 
         return applying
-
-
-def defining(kind: Any, name: str) -> Any:
-    """Return the class among the bases of `kind` that defines `name`.
-
-    Raises:
-        AttributeError: none does.
-    """
-    for base in kind.__mro__:
-        if name in base.__dict__:
-            return base
-    raise AttributeError("%s has no %s" % (kind.__name__, name))
 
 
 def optimizer_classes(keras: Any) -> List[Any]:

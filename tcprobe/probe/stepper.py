@@ -102,12 +102,6 @@ class Stepper:
             keys, steps = finder.keys[ends[0] : ends[-1]], sum(self._weights[end] for end in ends[:-1])
         return {key: keys.count(key) / steps for key in set(keys)} if steps else {}
 
-    def set_weight(self, weight: int) -> None:
-        """Correct the steps that the latest call makes."""
-        if self._weights and self._weights[-1] != weight:
-            self._next += weight - self._weights[-1]
-            self._weights[-1] = weight
-
     def retract(self) -> None:
         """Take the latest call back: it ended without training (end of data)."""
         if self.explicit or self.finder.searching or not self._starts:

@@ -7,7 +7,6 @@ import re
 from typing import Final, TypeAlias
 
 Shape: TypeAlias = list[int]
-Labelled: TypeAlias = dict[str, int]
 
 _SHAPE: Final = re.compile(r"<([^<>]*)>")
 _LABELLED: Final = re.compile(r"\s*([A-Z]):([0-9]{1,15})\s*")
