@@ -1,0 +1,30 @@
+"""Where something stands in a file of the user's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A stretch of a source file.
+
+    Attributes:
+        file: absolute path.
+        line: first line, from 1.
+        column: first column in characters, from 1; 1 where only the line is known.
+        end_line: last line; None where only the start is known.
+        end_column: column behind the last character, from 1; None where only the start is known.
+    """
+
+    file: str
+    line: int
+    column: int = 1
+    end_line: int | None = None
+    end_column: int | None = None
+
+    @classmethod
+    def parse(cls, text: str | None) -> Place | None:
+        """Return the place of ``file:line``, as the probe writes it; None where the text is no such thing."""
+        file, colon, line = (text or "").rpartition(":")
+        return cls(file, int(line)) if colon and file and line.isdigit() and int(line) else None
