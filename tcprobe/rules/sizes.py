@@ -1,0 +1,125 @@
+"""The sizes of a model's layers in the user's words, and which products each touches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from tcprobe.gemm.dimensions import named_sizes
+from tcprobe.gemm.ops import family_of
+from tcprobe.model import Layer, Model, Product
+
+OUTPUTS: Final = ("units", "filters", "output_dim")
+INPUTS: Final = ("inputs", "channels")
+FEATURES: Final = "features"
+_TRANSPOSED: Final = (("conv_dgrad", "forward"), ("conv", "dgrad"))
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One contiguous dimension of a layer.
+
+    Attributes:
+        layer: name of the layer; the op's name where it belongs to none.
+        name: in the words of `tcprobe.gemm.dimensions` (units, inputs, filters, channels, features), or
+            ``output_dim`` of a layer that multiplies nothing itself (Embedding).
+        size: in elements.
+        products: indexes of the products that it touches.
+    """
+
+    layer: str
+    name: str
+    size: int
+    products: tuple[int, ...]
+
+
+class Sizes:
+    """The dimensions of every layer of a model."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    @cached_property
+    def by_layer(self) -> dict[str, tuple[int, ...]]:
+        """Indexes of the products of each layer, by its name; an op outside any layer stands under its own name."""
+        found: dict[str, list[int]] = {}
+        for index, product in enumerate(self.model.products):
+            found.setdefault(product.layer or product.op, []).append(index)
+        return {name: tuple(indexes) for name, indexes in found.items()}
+
+    @cached_property
+    def layers(self) -> dict[str, Layer]:
+        """Every layer by its name."""
+        return {layer.name: layer for layer in self.model.layers}
+
+    @cached_property
+    def transposed(self) -> frozenset[str]:
+        """Names of the layers whose forward pass is a convolution's input gradient."""
+        return frozenset(
+            product.layer or product.op
+            for product in self.model.products
+            if (family_of(product.record.op_type), product.record.pass_) in _TRANSPOSED
+        )
+
+    @cached_property
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """All dimensions, each name and size of a layer once, in the order of the products."""
+        found: dict[tuple[str, str, int], list[int]] = {}
+        for index, product in enumerate(self.model.products):
+            name = product.layer or product.op
+            for dimension, size in self.named(product):
+                found.setdefault((name, dimension, size), []).append(index)
+        return tuple(Dimension(*key, tuple(indexes)) for key, indexes in found.items())
+
+    def named(self, product: Product) -> list[tuple[str, int]]:
+        """Return the contiguous dimensions of one product as (name, size)."""
+        return named_sizes(product.record, (product.layer or product.op) in self.transposed)
+
+    def of(self, layer: str, names: Iterable[str]) -> list[Dimension]:
+        """Return the dimensions of a layer that have one of these names."""
+        wanted = tuple(names)
+        return [d for d in self._of_layer.get(layer, ()) if d.name in wanted]
+
+    @cached_property
+    def _of_layer(self) -> dict[str, list[Dimension]]:
+        found: dict[str, list[Dimension]] = {}
+        for dimension in self.dimensions:
+            found.setdefault(dimension.layer, []).append(dimension)
+        return found
+
+    def output(self, layer: str) -> Dimension | None:
+        """Return the dimension of the features that a layer puts out; None where it is not the layer's own or unknown.
+
+        A layer that multiplies nothing but sets a size (Embedding: ``output_dim``) has one without products.
+        """
+        own = self.of(layer, OUTPUTS)
+        if len(own) == 1:
+            return own[0]
+        known = self.layers.get(layer)
+        size = known.config.get("output_dim") if known else None
+        return Dimension(layer, "output_dim", size, ()) if isinstance(size, int) and not own else None
+
+    def input(self, layer: str) -> Dimension | None:
+        """Return the dimension of the features that a layer takes; None where it has none or several."""
+        found = self.of(layer, INPUTS)
+        return found[0] if len(found) == 1 else None
+
+    @cached_property
+    def feeds(self) -> dict[str, tuple[str, ...]]:
+        """Names of the layers whose features each layer multiplies, by its name; only where there are any."""
+        found: dict[str, dict[str, None]] = {}
+        for product in self.model.products:
+            if product.layer is not None and product.inputs_from and product.record.pass_ in (None, "forward"):
+                found.setdefault(product.layer, {}).update(dict.fromkeys(product.inputs_from))
+        return {name: tuple(sources) for name, sources in found.items()}
+
+    @cached_property
+    def consumers(self) -> dict[str, tuple[str, ...]]:
+        """Names of the layers that multiply the features of each layer, by its name."""
+        found: dict[str, dict[str, None]] = {}
+        for name, sources in self.feeds.items():
+            for source in sources:
+                found.setdefault(source, {})[name] = None
+        return {name: tuple(takers) for name, takers in found.items()}

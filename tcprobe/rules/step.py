@@ -1,0 +1,112 @@
+"""What one step of a model costs, and what a change of sizes saves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+from tcprobe.finding import Range
+from tcprobe.gemm.cost import Cost, Target, op_cost, saving
+from tcprobe.gemm.record import OpRecord
+from tcprobe.gemm.resize import resized
+from tcprobe.model import Model
+from tcprobe.rules.links import Change, Linked, Links
+from tcprobe.rules.sizes import Sizes
+
+__all__ = ["Change", "Linked", "Step"]
+
+
+class Step:
+    """Predicted costs of one step of a model on a GPU.
+
+    Attributes:
+        model, target, dtype: what is predicted; `dtype` replaces the model's own, None keeps it.
+        sizes: the dimensions of its layers.
+    """
+
+    def __init__(self, model: Model, target: Target, dtype: str | None = None) -> None:
+        self.model = model
+        self.target = target
+        self.dtype = dtype
+        self.sizes = Sizes(model)
+
+    @cached_property
+    def costs(self) -> tuple[Cost | None, ...]:
+        """Cost of one execution of each product, in their order; None where it cannot be predicted."""
+        return tuple(op_cost(p.record, self.target, self.dtype, p.compiled) for p in self.model.products)
+
+    @cached_property
+    def ns(self) -> Range | None:
+        """Time of one step's products, in ns; None where none of them could be predicted."""
+        times = [
+            Range(cost.low_ns, cost.ns, cost.high_ns).scaled(product.calls)
+            for cost, product in zip(self.costs, self.model.products, strict=True)
+            if cost is not None
+        ]
+        return total(times)
+
+    def dtype_of(self, index: int) -> str | None:
+        """Return the dtype in which a product computes; None where unknown."""
+        return self.dtype or self.model.products[index].record.dtype
+
+    def share_pct(self, saved: Range) -> Range | None:
+        """Return a saving over the step's time, in percent; None where the step's time is unknown.
+
+        Source: ratios of one model's figures to one another, so that its common error cancels: all bounds are
+        divided by the likely time of the step.
+        """
+        return saved.scaled(100.0 / self.ns.mid) if self.ns is not None and self.ns.mid > 0 else None
+
+    def products_of(self, layer: str) -> list[int]:
+        """Return the indexes of a layer's products; nothing where it multiplies nothing."""
+        return list(self.sizes.by_layer.get(layer, ()))
+
+    @cached_property
+    def links(self) -> Links:
+        """Which sizes must change together."""
+        return Links(self.sizes)
+
+    def linked(self, layer: str, dimension: str, size: int, suggested: int) -> list[Change]:
+        """Return a change and every change that must come with it, the asked one first.
+
+        Its new size is larger than `suggested` where a reshape asks for a multiple (3087 = 49 x 63: 3136). The
+        change alone where what follows cannot be told; `link` says why.
+        """
+        return list(self.link(layer, dimension, size, suggested).changes)
+
+    def link(self, layer: str, dimension: str, size: int, suggested: int) -> Linked:
+        """Return the same as `linked`, with the reason where the change stands alone."""
+        return self.links.follow(Change(layer, dimension, size, suggested))
+
+    def saving(self, changes: Iterable[Change]) -> Range | None:
+        """Return what changes together save a step, in ns; negative where they cost.
+
+        Every product is predicted once, with all its changes made. None where no product that they touch could be
+        predicted.
+        """
+        touched = self._touched(changes)
+        found = []
+        for index, after in touched.items():
+            product = self.model.products[index]
+            saved = saving(product.record, after, self.target, self.dtype, product.compiled)
+            if saved is not None:
+                found.append(saved.scaled(product.calls))
+        return total(found)
+
+    def _touched(self, changes: Iterable[Change]) -> dict[int, OpRecord]:
+        found: dict[int, OpRecord] = {}
+        for change in changes:
+            transposed = change.layer in self.sizes.transposed
+            for index in self.products_of(change.layer):
+                before = found.get(index, self.model.products[index].record)
+                after = resized(before, change.dimension, change.old, change.new, transposed)
+                if after != before:
+                    found[index] = after
+        return found
+
+
+def total(parts: list[Range]) -> Range | None:
+    """Return the sum of ranges, bound by bound, since their errors are the model's and go together; None of none."""
+    if not parts:
+        return None
+    return Range(sum(p.low for p in parts), sum(p.mid for p in parts), sum(p.high for p in parts))
