@@ -1,0 +1,118 @@
+"""The predicted time of a matrix multiplication or a convolution on a GPU that need not be there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcprobe.finding import Range
+from tcprobe.gemm.cost_alignment import Library
+from tcprobe.gemm.cost_constants import Basis, Constants, load_constants
+from tcprobe.gemm.cost_plan import Plan, Target, UsesTc, plan_of
+from tcprobe.gemm.cost_tiles import Limit
+from tcprobe.gemm.record import OpRecord
+
+__all__ = ["Constants", "Cost", "Library", "Target", "load_constants", "op_cost", "saving"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The predicted time of one execution of an op.
+
+    Attributes:
+        low_ns, ns, high_ns: likely time and the span that it may lie in.
+        limit: what bounds it.
+        uses_tc: whether it runs on Tensor Cores.
+        rate_pct: its rate over that of the same product without a penalty, 0-100; None where it has none.
+        tile: tile of the costliest part (``128x256``, ``/4`` where the contraction is split in four).
+        waves: rounds of its tiles over all SMs.
+        basis: predicted, or calibrated on this GPU.
+        why: what the figure rests on where that is less than a measurement on this GPU; None otherwise.
+    """
+
+    low_ns: float
+    ns: float
+    high_ns: float
+    limit: Limit
+    uses_tc: UsesTc
+    rate_pct: Range | None = None
+    tile: str | None = None
+    waves: float | None = None
+    basis: Basis = "predicted"
+    why: str | None = None
+
+
+def op_cost(record: OpRecord, target: Target, dtype: str | None = None, compiled: bool | None = None) -> Cost | None:
+    """Return the predicted time of one execution of an op.
+
+    Args:
+        record: the op, with its shapes and, for a convolution, its strides and padding.
+        target: GPU, library, and whether XLA and TF32 are on.
+        dtype: of its operands; the record's own where None. float32 runs as TF32 where the target says so.
+        compiled: whether XLA compiles it; as the target says where None.
+
+    Returns:
+        None where a size is unknown or zero, the dtype is unknown, mixed, or has no rate on this GPU, or the op
+        multiplies no matrices (a depthwise convolution, which memory bounds).
+    """
+    plan = plan_of(record, target, dtype or record.dtype, compiled)
+    return None if plan is None else _cost(plan)
+
+
+def saving(
+    before: OpRecord,
+    after: OpRecord,
+    target: Target,
+    dtype: str | None = None,
+    compiled: bool | None = None,
+) -> Range | None:
+    """Return the predicted nanoseconds that one execution saves if `before` becomes `after`; None where unknown.
+
+    The errors of the model cancel between the two, so only those of the penalties count: both are taken at their best,
+    both at their likely, both at their worst. The difference is scaled with the model's own spread. It is negative
+    where the change costs more than it gains.
+    """
+    first = plan_of(before, target, dtype or before.dtype, compiled)
+    second = plan_of(after, target, dtype or after.dtype, compiled)
+    if first is None or second is None:
+        return None
+    gains = [a.ns - b.ns for a, b in zip(first.ways, second.ways, strict=True)]
+    low, mid, high = first.spread
+    span = [gain * end for gain in gains for end in (low, high)]
+    likely = gains[1] * mid
+    return Range(min(*span, likely), likely, max(*span, likely))
+
+
+def _cost(plan: Plan) -> Cost:
+    best, likely, worst = plan.ways
+    low, mid, high = plan.spread
+    main = max(likely.parts, key=lambda part: part.ns, default=None)
+    return Cost(
+        low_ns=best.ns * low,
+        ns=likely.ns * mid,
+        high_ns=worst.ns * high,
+        limit=_limit(plan),
+        uses_tc=plan.uses_tc,
+        rate_pct=_rate_pct(plan),
+        tile=main.tile if main else None,
+        waves=main.waves if main else None,
+        basis=plan.basis,
+        why="; ".join(plan.whys) or None,
+    )
+
+
+def _limit(plan: Plan) -> Limit:
+    """Copies are memory's; a kernel that the tile model does not describe is arithmetic's."""
+    way = plan.ways[1]
+    if not way.parts:
+        return "compute"
+    if way.launch_ns >= sum(part.ns for part in way.parts) + way.extra_ns:
+        return "launch"
+    busy = sum(part.compute_ns for part in way.parts)
+    return "compute" if busy >= sum(part.memory_ns for part in way.parts) + way.extra_ns else "memory"
+
+
+def _rate_pct(plan: Plan) -> Range | None:
+    if all(way is plan.ideal for way in plan.ways):
+        return None
+    rates = [min(100.0, 100.0 * plan.ideal.ns / way.ns) for way in plan.ways]
+    return Range(rates[2], rates[1], rates[0])

@@ -1,0 +1,146 @@
+"""From an op to the kernels that the cost model times: sizes and bytes moved, as they are or padded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from tcprobe.gemm.alignment import next_size
+from tcprobe.gemm.conv import Convolution, Kind, describe
+from tcprobe.gemm.cost_tiles import Work
+from tcprobe.gemm.ops import family_of, gemms_of
+from tcprobe.gemm.record import Contiguous, Gemm, OpRecord, Shape, Size, product
+from tcprobe.gemm.torch import torch_kind
+
+Arithmetic = Literal["gemm", "conv", "rnn"]
+PASSES: Final[dict[str, Kind]] = {"conv": "forward", "conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
+Resize = Callable[[int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What one execution of an op computes.
+
+    Attributes:
+        arithmetic: how its kernels are chosen.
+        works: its multiplications, each with how often it runs one after another.
+        contiguous: innermost dimensions, those of a group where there are groups.
+        kind: pass of a convolution, None elsewhere.
+        convolution: the convolution behind it, where its shapes tell.
+        groups: of a convolution; 1 elsewhere.
+        width: bytes of an element.
+    """
+
+    arithmetic: Arithmetic
+    works: tuple[tuple[Work, int], ...]
+    contiguous: tuple[Contiguous, ...]
+    kind: Kind | None = None
+    convolution: Convolution | None = None
+    groups: int = 1
+    width: int = 2
+
+
+def task_of(record: OpRecord, width: int) -> Task | None:
+    """Return what an op computes, None where it multiplies nothing or a size is unknown or zero.
+
+    Args:
+        record: one op.
+        width: bytes of an element.
+    """
+    gemms = gemms_of(record)
+    if not gemms or any(not product((g.m, g.n, g.k, g.batch)) for g in gemms):
+        return None
+    family = family_of(record.op_type)
+    if family in PASSES:
+        kind = PASSES[family]
+        conv = describe(record, kind)
+        return None if conv is None else conv_task(conv, kind, width)
+    contiguous = tuple(c for g in gemms for c in g.contiguous)
+    if family == "rnn":
+        return Task("rnn", _recurrent(gemms, width), contiguous, width=width)
+    if family == "hlo_conv" or torch_kind(record.op_type) == "conv":
+        return _opaque_conv(gemms[0], record, width)
+    return Task("gemm", tuple((gemm_work(g, width), 1) for g in gemms), contiguous, width=width)
+
+
+def conv_task(conv: Convolution, kind: Kind, width: int) -> Task | None:
+    """Return one pass of a convolution; None where a size is unknown."""
+    moved = conv_bytes(conv, width)
+    gemms = conv.gemms(kind)
+    whole = sum(g.flops or 0 for g in gemms)
+    if moved is None or not whole:
+        return None
+    # the parts of a strided gradient read the same tensors: bytes are shared out by arithmetic
+    works = tuple((_work(g, moved * (g.flops or 0) / whole), 1) for g in gemms)
+    return Task("conv", works, conv.contiguous, kind, conv, conv.groups or 1, width)
+
+
+def gemm_work(gemm: Gemm, width: int) -> Work:
+    """Return a matrix multiplication that reads its operands once and writes its result once."""
+    m, n, k, batch = _known(gemm)
+    return Work(m, n, k, batch, float(width) * batch * (m * k + k * n + m * n))
+
+
+def conv_bytes(conv: Convolution, width: int) -> float | None:
+    """Return the bytes of image, filters and result, each moved once; None where a size is unknown."""
+    sizes = tensors(conv)
+    return None if sizes is None else float(width) * sum(sizes)
+
+
+def tensors(conv: Convolution) -> tuple[int, int, int] | None:
+    """Return the elements of image, filters and result; None where a size is unknown."""
+    image = product((conv.batch, *conv.size, conv.channels))
+    kernel = product((*conv.kernel, conv.group_channels, conv.filters))
+    result = product((conv.batch, *conv.out, conv.filters))
+    if image is None or kernel is None or result is None:
+        return None
+    return image, kernel, result
+
+
+def padded_conv(conv: Convolution, channels: int, filters: int) -> Convolution:
+    """Return a convolution of one group with other numbers of channels and filters."""
+    return replace(conv, channels=channels, group_channels=channels, filters=filters)
+
+
+def padded_work(work: Work, multiple: int, width: int) -> tuple[Work, float]:
+    """Return a multiplication with every size padded, and the bytes that copying operands and result moves.
+
+    XLA pads the last two dimensions of both operands, and slices the result.
+    """
+    m, n, k = (next_size(size, multiple) for size in (work.m, work.n, work.k))
+    before = (work.m * work.k, work.k * work.n, work.m * work.n)
+    after = (m * k, k * n, m * n)
+    copied = sum(a + b for a, b in zip(before, after, strict=True) if a != b)
+    size = float(width) * work.batch
+    return Work(m, n, k, work.batch, size * sum(after)), size * copied
+
+
+def _work(gemm: Gemm, moved: float) -> Work:
+    return Work(*_known(gemm), moved)
+
+
+def _known(gemm: Gemm) -> tuple[int, int, int, int]:
+    assert gemm.m and gemm.n and gemm.k and gemm.batch, "sizes were looked at before"
+    return gemm.m, gemm.n, gemm.k, gemm.batch
+
+
+def _recurrent(gemms: list[Gemm], width: int) -> tuple[tuple[Work, int], ...]:
+    """The recurrent product of a step needs the step before: its `batch` is steps, one after another."""
+    first = [(gemm_work(g, width), 1) for g in gemms[:1]]
+    return (*first, *((gemm_work(replace(g, batch=1), width), g.batch or 1) for g in gemms[1:]))
+
+
+def _opaque_conv(gemm: Gemm, record: OpRecord, width: int) -> Task:
+    """A convolution known by its product and the shapes of its tensors."""
+    shapes: tuple[Shape | None, ...] = (record.shape(0), record.shape(1), record.output_shape)
+    elements: list[Size] = [product(shape) if shape is not None else 0 for shape in shapes]
+    moved = float(width) * sum(size or 0 for size in elements)
+    kind: Kind | None = next((k for k in PASSES.values() if k == record.pass_), None)
+    return Task("conv", ((_work(gemm, moved), 1),), gemm.contiguous, kind, None, gemm.batch or 1, width)
+
+
+def flops(task: Task) -> float:
+    """Return the floating-point operations of a task."""
+    return math.fsum(2.0 * w.m * w.n * w.k * w.batch * times for w, times in task.works)
