@@ -1,0 +1,73 @@
+"""An audit as Markdown, for a pull request: the count, what to change first, every finding, what it rests on."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from tcprobe.finding import Audited, AuditReport, Finding
+from tcprobe.report import audit_words as words
+from tcprobe.report.audit import AuditSpec
+from tcprobe.report.grid import Head, Section, escape_markdown, markdown_lines
+
+
+def render(report: AuditReport, spec: AuditSpec, out: TextIO) -> None:
+    """Write the audit as GitHub-flavoured Markdown."""
+    found = words.rows(report)
+    blocks = [["## Layer sizes and precision"], [f"**{words.tally(report)}**{_mend(report)}"]]
+    blocks += [[f"{escape_markdown(a.label)}: {text}."] for a in report.audited if (text := words.total(a))]
+    if found:
+        blocks.append(markdown_lines(_table(found, spec)))
+    blocks += [_broken(report, spec), _limits(report)]
+    out.write("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
+
+
+def _mend(report: AuditReport) -> str:
+    count = words.fixable(report)
+    return f" {count:,} fixable with `--fix` (changes the model: checkpoints no longer fit)." if count else ""
+
+
+def _table(found: list[words.Row], spec: AuditSpec) -> Section:
+    """Return all findings, those that save most first, then by place."""
+    ranked = words.costliest(found, len(found))
+    rest = [row for row in found if row not in ranked]
+    heads = (Head("severity"), Head("where"), Head("rule"), Head("finding"), Head("now -> suggested"), Head("saves"))
+    return Section("", heads, tuple(_cells(audited, f, spec) for audited, f in [*ranked, *rest]))
+
+
+def _cells(audited: Audited, finding: Finding, spec: AuditSpec) -> tuple[str, ...]:
+    place = words.located(finding.place, audited.file, spec.cwd)
+    said = words.sentence(audited, finding)
+    return (
+        finding.severity or "-",
+        place,
+        finding.code,
+        said,
+        words.change(finding) or "-",
+        words.saving(audited, finding) or "-",
+    )
+
+
+def _broken(report: AuditReport, spec: AuditSpec) -> list[str]:
+    unused = [
+        f"- {escape_markdown(words.located(place, place.file, spec.cwd))}: unused suppression: {escape_markdown(text)}"
+        for place, text in report.unused
+    ]
+    failed = [
+        f"- {escape_markdown(words.relative(path, spec.cwd))}: not audited: {escape_markdown(reason)}"
+        for path, reason in report.failed
+    ]
+    return unused + failed
+
+
+def _limits(report: AuditReport) -> list[str]:
+    reasons = words.unseen(report)
+    lines = [f"- {escape_markdown(reason)} ({count:,})" for reason, count in reasons]
+    said = [f"Not judged: {sum(count for _, count in reasons):,}", "", *lines, ""] if reasons else []
+    uncosted = [f"{a.label}: {text}" for a in report.audited if (text := words.uncosted(a))]
+    basis = dict.fromkeys(words.predicted_for(a) for a in report.audited)
+    closing = [escape_markdown(text) for text in (*uncosted, *words.notes(report), *basis)]
+    return ["<details><summary>What this rests on</summary>", "", *said, *_apart(closing), "</details>"]
+
+
+def _apart(paragraphs: list[str]) -> list[str]:
+    return [line for text in paragraphs for line in (text, "")]

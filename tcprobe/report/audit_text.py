@@ -1,0 +1,122 @@
+"""An audit as text: one line per finding as linters write it, the costliest, the gain, and what it all rests on."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Final, TextIO
+
+from tcprobe.finding import Audited, AuditReport, Finding
+from tcprobe.report import audit_words as words
+from tcprobe.report.audit import AuditSpec
+from tcprobe.report.formatting import visible
+from tcprobe.report.grid import Head, Section, text_lines
+
+BOLD, DIM, YELLOW, RED, CYAN, RESET = "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[31m", "\x1b[36m", "\x1b[0m"
+LEVEL_COLORS: Final = {"error": RED, "warning": YELLOW, "note": CYAN}
+MOST_COSTLY: Final = 5
+
+
+def render(report: AuditReport, spec: AuditSpec, out: TextIO) -> None:
+    """Write the audit; without ``spec.width`` nothing is cut or wrapped."""
+    found = words.rows(report)
+    blocks = [
+        [*(line(audited, f, spec) for audited, f in found), *_unused(report, spec), *_failed(report, spec)],
+        _costliest(found, spec),
+        _verbose(report, spec) if spec.verbose else [],
+        [*_limits(report, spec), _paint(_end(report), BOLD, spec)],
+    ]
+    out.write("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
+
+
+def line(audited: Audited, finding: Finding, spec: AuditSpec) -> str:
+    """Return ``path:line:col: TC101 [*] sentence``."""
+    place = words.located(finding.place, audited.file, spec.cwd)
+    code = _paint(finding.code, LEVEL_COLORS.get(finding.severity or "", DIM), spec)
+    star = f" {_paint('[*]', CYAN, spec)}" if finding.fix else ""
+    return f"{_paint(place, BOLD, spec)}: {code}{star} {words.sentence(audited, finding)}"
+
+
+def _unused(report: AuditReport, spec: AuditSpec) -> list[str]:
+    return [
+        f"{_paint(words.located(place, place.file, spec.cwd), BOLD, spec)}: unused suppression: {visible(text)}"
+        for place, text in report.unused
+    ]
+
+
+def _failed(report: AuditReport, spec: AuditSpec) -> list[str]:
+    return [
+        f"{_paint(visible(words.relative(path, spec.cwd)), BOLD, spec)}: not audited: {visible(reason)}"
+        for path, reason in report.failed
+    ]
+
+
+def _costliest(found: list[words.Row], spec: AuditSpec) -> list[str]:
+    """Return the table of what costs most; with several models in the report it may mix their steps."""
+    top = words.costliest(found, MOST_COSTLY)
+    if not top:
+        return []
+    heads = (
+        Head("where", least=16, path=True),
+        Head("rule"),
+        Head("layer", rank=1, least=12),
+        Head("now -> suggested", least=12),
+        Head("saves"),
+        Head("of the step", right=True),
+    )
+    section = Section("Costliest", heads, tuple(_cells(audited, f, spec) for audited, f in top))
+    title, *rest = text_lines(section, spec.width)
+    return [_paint(section.title, BOLD, spec), _paint(title, DIM, spec), *rest]
+
+
+def _cells(audited: Audited, finding: Finding, spec: AuditSpec) -> tuple[str, ...]:
+    share = "-" if finding.saving_pct is None else words.percent(finding.saving_pct.mid)
+    layer = visible(finding.layer) if finding.layer else "-"
+    place = words.located(finding.place, audited.file, spec.cwd)
+    return place, finding.code, layer, words.change(finding) or "-", words.saving(audited, finding), share
+
+
+def _limits(report: AuditReport, spec: AuditSpec) -> list[str]:
+    """Return the gain of each model, what was not judged, and what the prediction is for."""
+    said = [f"{visible(a.label)}: {text}" for a in report.audited if (text := words.total(a))]
+    said += [f"{visible(a.label)}: {text}" for a in report.audited if (text := words.uncosted(a))]
+    said += _not_judged(report, spec) + [visible(note) for note in words.notes(report)]
+    said += dict.fromkeys(words.predicted_for(a) for a in report.audited)
+    return [wrapped for text in said for wrapped in _wrapped(text, spec)]
+
+
+def _not_judged(report: AuditReport, spec: AuditSpec) -> list[str]:
+    reasons = words.unseen(report)
+    if not reasons:
+        return []
+    listed = ", ".join(f"{visible(reason)} ({count:,})" for reason, count in reasons)
+    more = "" if spec.verbose else "; --verbose lists them"
+    return [f"Not judged: {sum(count for _, count in reasons):,}: {listed}{more}."]
+
+
+def _verbose(report: AuditReport, spec: AuditSpec) -> list[str]:
+    """Return what could not be judged, and what comments silenced, one line each."""
+    lines = [
+        f"{words.located(u.place, a.file, spec.cwd)}: not judged: {visible(u.what)}: {visible(u.reason)}"
+        for a in report.audited
+        for u in a.unseen
+    ]
+    for audited, finding in words.silenced(report):
+        place = words.located(finding.place, audited.file, spec.cwd)
+        lines.append(f"{place}: suppressed: {finding.code} {words.sentence(audited, finding)}")
+    return list(dict.fromkeys(lines))
+
+
+def _end(report: AuditReport) -> str:
+    count = words.fixable(report)
+    mend = f" [*] {count:,} fixable with --fix (changes the model: checkpoints no longer fit)." if count else ""
+    return words.tally(report) + mend
+
+
+def _wrapped(text: str, spec: AuditSpec) -> list[str]:
+    if spec.width is None:
+        return [text]
+    return textwrap.wrap(text, spec.width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def _paint(text: str, code: str, spec: AuditSpec) -> str:
+    return f"{code}{text}{RESET}" if spec.color else text

@@ -1,0 +1,201 @@
+"""What all reports of an audit say in the same words: places, sentences of a finding, figures, counts."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from os.path import relpath
+from typing import Final
+
+from tcprobe.finding import SEVERITIES, Audited, AuditReport, Finding, Range
+from tcprobe.hardware import lookup_gpu
+from tcprobe.place import Place
+from tcprobe.report.formatting import visible
+
+UNITS: Final = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
+LIBRARIES: Final = {"cublas10": "cuBLAS 10", "cublas11": "cuBLAS 11", "cublas12": "cuBLAS 12"}
+Row = tuple[Audited, Finding]
+
+
+def relative(path: str, base: str) -> str:
+    """Return an absolute path relative to the folder `base` where it lies inside it, with forward slashes."""
+    inside = base and path.startswith(base.rstrip("/") + "/")
+    return relpath(path, base).replace("\\", "/") if inside else path
+
+
+def located(place: Place | None, file: str, base: str) -> str:
+    """Return ``path:line:column``; the path of the audited file alone where no line is known."""
+    if place is None:
+        return visible(relative(file, base))
+    return f"{visible(relative(place.file, base))}:{place.line}:{place.column}"
+
+
+def rows(report: AuditReport) -> list[Row]:
+    """Return every finding once, with its model, in the order of file and line."""
+    found: dict[Finding, Audited] = {}
+    for audited in report.audited:
+        for finding in audited.findings:
+            found.setdefault(finding, audited)
+    return sorted(((audited, finding) for finding, audited in found.items()), key=_order)
+
+
+def silenced(report: AuditReport) -> list[Row]:
+    """Return every suppressed finding once, with its model, in the order of file and line."""
+    found: dict[Finding, Audited] = {}
+    for audited in report.audited:
+        for finding in audited.suppressed:
+            found.setdefault(finding, audited)
+    return sorted(((audited, finding) for finding, audited in found.items()), key=_order)
+
+
+def _order(row: Row) -> tuple[str, int, int, str, str]:
+    audited, finding = row
+    place = finding.place or Place(audited.file, 0, 0)
+    return place.file, place.line, place.column, finding.code, finding.message
+
+
+def costliest(found: Iterable[Row], most: int) -> list[Row]:
+    """Return the findings whose suggestion saves most, costliest first; those without a figure left out."""
+    costed = [(row[1].saving_ns.mid, row) for row in found if row[1].saving_ns is not None]
+    ranked = sorted(((ns, row) for ns, row in costed if ns > 0), key=lambda pair: (-pair[0], _order(pair[1])))
+    return [row for _, row in ranked[:most]]
+
+
+def sentence(audited: Audited, finding: Finding) -> str:
+    """Return the finding as one line: what, how severe, how bad in which passes, what mending saves or why nothing.
+
+    ``Conv2D 'conv2d_1' filters=31 is not a multiple of 8 (warning, 3 % of the step): forward ...; 32 saves ...``
+    """
+    what, colon, rest = finding.message.partition(": ")
+    text = f"{what} ({', '.join(_judged(finding))}){colon}{rest}"
+    saved = saving(audited, finding)
+    if saved and " saves " not in text:
+        text += f"; {suggestion(finding)} saves {saved}"
+    if finding.why and finding.why not in text:
+        text += f"; {finding.why}"
+    return visible(text)
+
+
+def _judged(finding: Finding) -> list[str]:
+    share = "" if finding.saving_pct is None else f"{percent(finding.saving_pct.mid)} of the step"
+    return [said for said in (finding.severity or "", share) if said]
+
+
+def suggestion(finding: Finding) -> str:
+    """Return what is suggested, in a word: the size, or the remedy."""
+    return "mending it" if finding.suggested is None else str(finding.suggested)
+
+
+def change(finding: Finding) -> str:
+    """Return ``filters 31 -> 32``; what the finding names where it is no size."""
+    if finding.suggested is None or finding.size is None:
+        return finding.dimension or ""
+    return f"{finding.dimension or 'size'} {finding.size} -> {finding.suggested}"
+
+
+def per(audited: Audited) -> str:
+    """Return what predicted times are of: a step, or so many samples where nobody said how many a step has."""
+    return "a step" if audited.batch_known else f"per {audited.batch:,} samples"
+
+
+def saving(audited: Audited, finding: Finding) -> str:
+    """Return ``0.4-0.6 ms a step``; nothing where no saving is predicted."""
+    if finding.saving_ns is None or finding.saving_ns.high <= 0:
+        return ""
+    return f"{span(finding.saving_ns)} {per(audited)}"
+
+
+def span(ns: Range) -> str:
+    """Return a range of nanoseconds in one unit (``0.4-0.6 ms``), one figure where both ends print alike.
+
+    A range that starts at 0 or below is ``up to`` its end.
+    """
+    # A tenth of a unit still reads well; what is less goes to the next unit down.
+    size, unit = next(((s, u) for s, u in UNITS if ns.high >= s / 10), UNITS[-1])
+    low, high = _digits(ns.low / size), _digits(ns.high / size)
+    if ns.low <= 0 < ns.high:
+        return f"up to {high} {unit}"
+    return f"{high} {unit}" if low == high else f"{low}-{high} {unit}"
+
+
+def _digits(value: float) -> str:
+    """Return two significant digits, all before the point."""
+    if value == 0 or abs(value) >= 9.95:
+        return f"{value:.0f}"
+    places = max(0, 1 - math.floor(math.log10(abs(value))))
+    return f"{value:.{min(places, 2)}f}".rstrip("0").rstrip(".") or "0"
+
+
+def percent(value: float) -> str:
+    """Return 0-100 rounded down, so that a figure never prints as the threshold above it."""
+    if 0 < value < 0.1:
+        return "<0.1 %"
+    return f"{math.floor(value * 10 + 1e-9) / 10:g} %" if value < 10 else f"{math.floor(value)} %"
+
+
+def total(audited: Audited) -> str | None:
+    """Return what all suggestions for a model save together; None where nothing is predicted to be saved."""
+    saved, step = audited.total_saving_ns, audited.step_ns
+    if saved is None or step is None or saved.high <= 0 or step.mid <= 0:
+        return None
+    of = f"{span(step)} {per(audited)}"
+    return f"all suggestions together save {span(saved)} of {of} ({percent(100 * saved.mid / step.mid)})"
+
+
+def predicted_for(audited: Audited) -> str:
+    """Return one sentence on what a prediction is for and what it leaves out."""
+    gpu = lookup_gpu(audited.gpu)
+    batch = (
+        f"batch {audited.batch:,}"
+        if audited.batch_known
+        else f"per {audited.batch:,} samples (batch unknown; --batch-size sets it)"
+    )
+    given = [
+        gpu.name if gpu else audited.gpu,
+        audited.dtype or "the model's own dtypes",
+        LIBRARIES.get(audited.library, audited.library),
+        "with XLA" if audited.xla else "without XLA",
+        batch,
+        "traced shapes" if audited.mode == "traced" else "shapes read from the source",
+    ]
+    basis = "Calibrated" if audited.basis == "calibrated" else "Predicted"
+    limits = "matrix products and convolutions only; what unaligned sizes cost convolutions was not measured"
+    return f"{basis} for {', '.join(g for g in given if g)}: {limits}."
+
+
+def uncosted(audited: Audited) -> str | None:
+    """Return how many of the products could not be predicted; None where all were."""
+    missing = audited.products - audited.costed
+    return f"{missing:,} of {audited.products:,} products could not be predicted" if missing else None
+
+
+def unseen(report: AuditReport) -> list[tuple[str, int]]:
+    """Return why something could not be judged and how often, most frequent first."""
+    reasons = Counter(u.reason for u in dict.fromkeys(u for audited in report.audited for u in audited.unseen))
+    return sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def notes(report: AuditReport) -> list[str]:
+    """Return what limits the audits, each sentence once."""
+    return list(dict.fromkeys(note for audited in report.audited for note in audited.notes))
+
+
+def tally(report: AuditReport) -> str:
+    """Return how many findings there are by severity, or that there are none."""
+    found = [finding for _, finding in rows(report)]
+    counts = Counter(f.severity for f in found)
+    parts = [f"{counts[s]:,} {s}{'' if counts[s] == 1 else 's'}" for s in SEVERITIES if counts[s]]
+    unjudged = sum(1 for f in found if f.severity is None)
+    if unjudged:
+        parts.append(f"{unjudged:,} of unknown severity")
+    suppressed = len(silenced(report))
+    hidden = f" ({suppressed:,} suppressed)" if suppressed else ""
+    layers = sum(a.layers for a in report.audited)
+    seen = f"nothing in {layers:,} layer{'' if layers == 1 else 's'}" if layers else "nothing, and no layer"
+    return f"Found {', '.join(parts) or seen}{hidden}."
+
+
+def fixable(report: AuditReport) -> int:
+    """Return how many findings `--fix` may mend."""
+    return sum(1 for _, finding in rows(report) if finding.fix is not None)
