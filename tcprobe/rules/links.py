@@ -36,8 +36,8 @@ class Linked:
     reason: str | None = None
 
 
-class _Untold(Exception):  # noqa: N818 - a way out of the search, never seen outside
-    """What must change with it cannot be told."""
+class _Untold(Exception):
+    """What must change with it cannot be told; ends the search and is never seen outside."""
 
 
 class Links:
@@ -52,6 +52,29 @@ class Links:
             return Linked(self._follow(change))
         except _Untold as reason:
             return Linked((change,), str(reason))
+
+    def settled(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
+        """Return changes with one new size for each dimension.
+
+        What a layer takes from several joined ones follows from all of their changes; any other dimension that is
+        asked to be of two sizes becomes the larger.
+        """
+        found: dict[tuple[str, str, int], Change] = {}
+        for change in changes:
+            key = (change.layer, change.dimension, change.old)
+            if key not in found or change.new > found[key].new:
+                found[key] = change
+        return tuple(self._joined(change, found) for change in found.values())
+
+    def _joined(self, change: Change, found: dict[tuple[str, str, int], Change]) -> Change:
+        if change.dimension not in INPUTS:
+            return change
+        sources = [s for name in self._sizes.feeds.get(change.layer, ()) if (s := self._sizes.output(name))]
+        if len(sources) < 2 or sum(s.size for s in sources) != change.old:
+            return change
+        now = [found.get((s.layer, s.name, s.size)) for s in sources]
+        more = sum(made.new - made.old for made in now if made is not None)
+        return Change(change.layer, change.dimension, change.old, change.old + more) if more else change
 
     def _follow(self, change: Change) -> tuple[Change, ...]:
         if change.dimension in INPUTS and len({s.size for s in self._outputs(change.layer)} - {change.old}) > 1:

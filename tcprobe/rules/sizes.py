@@ -77,6 +77,11 @@ class Sizes:
         """Return the contiguous dimensions of one product as (name, size)."""
         return named_sizes(product.record, (product.layer or product.op) in self.transposed)
 
+    def spelled(self, product: Product, dimension: str, size: int) -> str:
+        """Return a dimension's name as the product's record has it, which may know no more than that it is features."""
+        own = named_sizes(product.record, (product.layer or product.op) in self.transposed)
+        return dimension if (dimension, size) in own or (FEATURES, size) not in own else FEATURES
+
     def of(self, layer: str, names: Iterable[str]) -> list[Dimension]:
         """Return the dimensions of a layer that have one of these names."""
         wanted = tuple(names)

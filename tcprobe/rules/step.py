@@ -84,25 +84,34 @@ class Step:
         Every product is predicted once, with all its changes made. None where no product that they touch could be
         predicted.
         """
-        touched = self._touched(changes)
-        found = []
-        for index, after in touched.items():
-            product = self.model.products[index]
-            saved = saving(product.record, after, self.target, self.dtype, product.compiled)
-            if saved is not None:
-                found.append(saved.scaled(product.calls))
-        return total(found)
+        made = self.links.settled(tuple(changes))
+        touched = dict.fromkeys(index for change in made for index in self.products_of(change.layer))
+        found = [self.gain(index, made) for index in touched]
+        return total([saved for saved in found if saved is not None])
 
-    def _touched(self, changes: Iterable[Change]) -> dict[int, OpRecord]:
-        found: dict[int, OpRecord] = {}
+    def gain(self, index: int, changes: Iterable[Change], made: Iterable[Change] = ()) -> Range | None:
+        """Return what changes save a step at one product, in ns, where others are made already.
+
+        None where the product cannot be predicted or none of the changes touches it.
+        """
+        product = self.model.products[index]
+        before = self.changed(index, made)
+        after = self.changed(index, changes, before)
+        if after == before:
+            return None
+        saved = saving(before, after, self.target, self.dtype, product.compiled)
+        return None if saved is None else saved.scaled(product.calls)
+
+    def changed(self, index: int, changes: Iterable[Change], record: OpRecord | None = None) -> OpRecord:
+        """Return the record of a product, or `record` in its place, after those of the changes that touch it."""
+        product = self.model.products[index]
+        name = product.layer or product.op
+        record = product.record if record is None else record
         for change in changes:
-            transposed = change.layer in self.sizes.transposed
-            for index in self.products_of(change.layer):
-                before = found.get(index, self.model.products[index].record)
-                after = resized(before, change.dimension, change.old, change.new, transposed)
-                if after != before:
-                    found[index] = after
-        return found
+            if change.layer == name:
+                dimension = self.sizes.spelled(product, change.dimension, change.old)
+                record = resized(record, dimension, change.old, change.new, name in self.sizes.transposed)
+        return record
 
 
 def total(parts: list[Range]) -> Range | None:

@@ -1,0 +1,220 @@
+"""Which sizes of a model break the rule of 8, whose they are, which rule tells of each, and what each costs.
+
+One finding per dimension, over all rules. A size that a layer takes from another layer of the model is that layer's.
+The rules divide the rest, the first that fits:
+
+- TC106: a head's size of an attention layer;
+- TC103: channels or filters of one group of a grouped convolution;
+- TC104: up to 4 channels of a convolution's input, up to 16 units or other columns: nothing to be gained;
+- TC105: 1,000 or more units of a last layer: a vocabulary;
+- TC101: all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from tcprobe.finding import Range
+from tcprobe.gemm.alignment import bytes_of, multiple_for, next_size
+from tcprobe.gemm.conv import describe
+from tcprobe.gemm.ops import family_of
+from tcprobe.model import Layer
+from tcprobe.rules.links import IMAGE_CHANNELS, Change, Linked
+from tcprobe.rules.sizes import INPUTS, Dimension
+from tcprobe.rules.step import Step, total
+
+TINY: Final = 16
+"""So few columns read their operands once and are bound by memory, as the advice on measured runs has it."""
+VOCABULARY: Final = 1000
+ATTENTION: Final = ("MultiHeadAttention", "GroupedQueryAttention", "GroupQueryAttention", "Attention")
+_CONVOLUTIONS: Final = ("conv", "conv_dgrad", "conv_wgrad", "hlo_conv")
+_VOCABULARY_MULTIPLE: Final = 64  # EleutherAI, "The Case for Co-Designing Model Architectures with Hardware"
+_LITTLE: Final = 0.01  # share that a vocabulary may grow by for it
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """One size that breaks the rule of 8.
+
+    Attributes:
+        dimension: what and how large.
+        code: of the rule that tells of it.
+        dtype: the narrowest of its products' dtypes; None where unknown.
+        multiple: what it should be a multiple of.
+        linked: the change to the suggested size with all that comes with it; None where nothing is suggested.
+        saved: its part, in ns a step, of what all suggestions for the products that it touches save together; None
+            where unknown or nothing is suggested.
+    """
+
+    dimension: Dimension
+    code: str
+    dtype: str | None
+    multiple: int
+    linked: Linked | None = None
+    saved: Range | None = None
+
+    @property
+    def suggested(self) -> int | None:
+        """The size that is suggested; None where it is best left alone."""
+        return self.linked.changes[0].new if self.linked else None
+
+
+def convolves(step: Step, dimension: Dimension) -> bool:
+    """Return whether a dimension is a convolution's."""
+    return any(family_of(step.model.products[i].record.op_type) in _CONVOLUTIONS for i in dimension.products)
+
+
+def groups_of(step: Step, name: str) -> int:
+    """Return the groups of a layer's convolution; 1 where it has none or they are unknown."""
+    layer = step.sizes.layers.get(name)
+    told = layer.config.get("groups") if layer else None
+    if isinstance(told, int):
+        return told
+    for index in step.products_of(name):
+        record = step.model.products[index].record
+        known = describe(record, "forward") if family_of(record.op_type) == "conv" else None
+        if known is not None and known.groups:
+            return known.groups
+    return 1
+
+
+def attention_of(step: Step, name: str) -> Layer | None:
+    """Return the attention layer that a layer is, or is a part of; None where it is neither."""
+    while name:
+        layer = step.sizes.layers.get(name)
+        if layer is not None and layer.kind in ATTENTION:
+            return layer
+        name = name.rpartition("/")[0]
+    return None
+
+
+@lru_cache(maxsize=4)
+def bad_sizes(step: Step) -> tuple[Bad, ...]:
+    """Return every size that breaks the rule of 8 and is the layer's own, in the order of the model."""
+    found = [_judged(step, dimension) for dimension in _own(step)]
+    parts = _parts(step, [bad.linked for bad in found if bad.linked])
+    return tuple(
+        Bad(b.dimension, b.code, b.dtype, b.multiple, b.linked, parts.get(b.linked) if b.linked else None)
+        for b in found
+    )
+
+
+def narrowest(step: Step, dimension: Dimension) -> str | None:
+    """Return the dtype of fewest bytes among the products that a dimension touches; None where unknown."""
+    found = {step.dtype_of(index) for index in dimension.products}
+    return min(found, key=lambda d: (bytes_of(d) or 99, d or ""), default=None)
+
+
+def breaks(step: Step, dimension: Dimension) -> bool:
+    """Return whether a size is no multiple of 16 bytes' worth, at least 8."""
+    return dimension.size % multiple_for(narrowest(step, dimension)) != 0
+
+
+def _own(step: Step) -> Iterator[Dimension]:
+    seen: set[str] = set()
+    for dimension in step.sizes.dimensions:
+        if _is_batch(step, dimension) or not breaks(step, dimension):
+            continue
+        sources = _unaligned_sources(step, dimension)
+        if not sources:
+            yield dimension
+        for source in sources:
+            if not source.products and source.layer not in seen:
+                seen.add(source.layer)
+                yield _of_takers(step, source)
+
+
+def _is_batch(step: Step, dimension: Dimension) -> bool:
+    """Return whether a dimension of an op of the user's own is the batch, which is nobody's feature."""
+    return dimension.size == step.model.batch and dimension.layer not in step.sizes.layers
+
+
+def _unaligned_sources(step: Step, dimension: Dimension) -> list[Dimension]:
+    """Return the outputs that a layer takes and that break the rule themselves: then they are to be changed."""
+    if dimension.name not in INPUTS or (dimension.name == "channels" and dimension.size <= IMAGE_CHANNELS):
+        return []
+    feeds = step.sizes.feeds.get(dimension.layer, ())
+    found = [output for name in feeds if (output := step.sizes.output(name)) is not None]
+    return [output for output in found if output.size % multiple_for(narrowest(step, dimension))]
+
+
+def _of_takers(step: Step, source: Dimension) -> Dimension:
+    """Return the size of a layer without products with the products of the layers that take it."""
+    takers = [step.sizes.input(name) for name in step.sizes.consumers.get(source.layer, ())]
+    products = tuple(index for taker in takers if taker is not None for index in taker.products)
+    return Dimension(source.layer, source.name, source.size, products)
+
+
+def _judged(step: Step, dimension: Dimension) -> Bad:
+    code, dtype = _code(step, dimension), narrowest(step, dimension)
+    multiple = multiple_for(dtype)
+    if code in ("TC103", "TC104", "TC106"):
+        return Bad(dimension, code, dtype, multiple)
+    suggested = next_size(dimension.size, multiple)
+    if code == "TC105":
+        roomy = next_size(dimension.size, _VOCABULARY_MULTIPLE)
+        suggested = roomy if roomy - dimension.size <= _LITTLE * dimension.size else suggested
+    if keeps_first(step, dimension):
+        change = Change(dimension.layer, dimension.name, dimension.size, suggested)
+        return Bad(dimension, code, dtype, multiple, Linked((change,)))
+    return Bad(dimension, code, dtype, multiple, step.link(dimension.layer, dimension.name, dimension.size, suggested))
+
+
+def keeps_first(step: Step, dimension: Dimension) -> bool:
+    """Return whether a convolution puts out an image: it may compute more filters, of which the first are kept."""
+    return dimension.name == "filters" and dimension.size <= IMAGE_CHANNELS and convolves(step, dimension)
+
+
+def _code(step: Step, dimension: Dimension) -> str:
+    if attention_of(step, dimension.layer) is not None and dimension.name not in INPUTS:
+        return "TC106"
+    convolution = convolves(step, dimension)
+    if convolution and groups_of(step, dimension.layer) > 1:
+        return "TC103"
+    if convolution:
+        return "TC104" if dimension.name == "channels" and dimension.size <= IMAGE_CHANNELS else "TC101"
+    if dimension.name in ("units", "features") and dimension.size <= TINY:
+        return "TC104"
+    return "TC105" if _is_vocabulary(step, dimension) else "TC101"
+
+
+def _is_vocabulary(step: Step, dimension: Dimension) -> bool:
+    if dimension.size < VOCABULARY or dimension.name not in ("units", "features"):
+        return False
+    layer = step.sizes.layers.get(dimension.layer)
+    words = {known.config.get("input_dim") for known in step.model.layers if known.kind == "Embedding"}
+    if layer is None or dimension.size in words:
+        return dimension.size in words
+    return layer.is_last is True or layer.config.get("activation") == "softmax"
+
+
+def _parts(step: Step, links: list[Linked]) -> dict[Linked, Range]:
+    """Share out what all changes together save among the findings that ask for them.
+
+    Two bad sizes of one product hide one another: mending one alone saves little. Each gets the mean of what it saves
+    alone and of what it saves as the last one, which for two is their Shapley value and sums up to the whole.
+    """
+    all_changes = step.links.settled(tuple(change for linked in links for change in linked.changes))
+    owners: dict[tuple[str, str, int], list[Linked]] = {}
+    for linked in dict.fromkeys(links):
+        for change in linked.changes:
+            owners.setdefault((change.layer, change.dimension, change.old), []).append(linked)
+    found: dict[Linked, list[Range]] = {}
+    for change in all_changes:
+        beside = [c for c in all_changes if c.layer == change.layer and c != change]
+        holders = owners[change.layer, change.dimension, change.old]
+        for index in step.products_of(change.layer):
+            saved = _fair(step.gain(index, [change]), step.gain(index, [change], beside))
+            if saved is not None:
+                for holder in holders:
+                    found.setdefault(holder, []).append(saved.scaled(1 / len(holders)))
+    return {linked: summed for linked, parts in found.items() if (summed := total(parts)) is not None}
+
+
+def _fair(alone: Range | None, last: Range | None) -> Range | None:
+    if alone is None or last is None:
+        return None
+    return Range((alone.low + last.low) / 2, (alone.mid + last.mid) / 2, (alone.high + last.high) / 2)
