@@ -1,0 +1,168 @@
+"""The table ``[tool.tcprobe]`` of a pyproject.toml: defaults for the options of an audit."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+from tcprobe.errors import UnreadableInput, UsageError, WrongFormat
+
+MODES: Final = ("auto", "traced", "source")
+DTYPES: Final = ("float32", "tf32", "float16", "bfloat16", "float8")
+LIBRARIES: Final = ("cublas10", "cublas11", "cublas12")
+FAIL_ON: Final = ("error", "warning", "note", "never")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a pyproject.toml says; None and empty where it says nothing.
+
+    Attributes:
+        file: the pyproject.toml; None where there is none with a table for tcprobe.
+        target_gpu, dtype, library, xla, batch_size, mode, fail_on: as the options of the same names.
+        fail_over: percent of the step, 0-100.
+        select, ignore: codes or prefixes of codes.
+        per_file_ignores: codes or prefixes to ignore by pattern of path, relative to the folder of `file`.
+    """
+
+    file: Path | None = None
+    target_gpu: str | None = None
+    dtype: str | None = None
+    library: str | None = None
+    xla: bool | None = None
+    batch_size: int | None = None
+    mode: str | None = None
+    fail_on: str | None = None
+    fail_over: float | None = None
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def find_settings(path: Path) -> Settings:
+    """Return the settings of the nearest pyproject.toml at or above `path` that has a table for tcprobe.
+
+    Raises:
+        UnreadableInput, WrongFormat: a pyproject.toml on the way cannot be read, or is no TOML.
+        UsageError: a key is unknown or has a value that it cannot have; names file and key.
+    """
+    start = path.resolve()
+    for folder in (start, *start.parents) if start.is_dir() else start.parents:
+        file = folder / "pyproject.toml"
+        if file.is_file():
+            table = _table(file)
+            if table is not None:
+                return _settings(file, table)
+    return Settings()
+
+
+def _table(file: Path) -> Any:
+    try:
+        with file.open("rb") as opened:
+            tool = tomllib.load(opened).get("tool")
+    except OSError as error:
+        raise UnreadableInput(file, f"cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise WrongFormat(file, f"is no TOML: {error}") from error
+    return tool.get("tcprobe") if isinstance(tool, dict) else None
+
+
+def _settings(file: Path, table: Any) -> Settings:
+    if not isinstance(table, dict):
+        raise UsageError(f"{file}: tool.tcprobe is no table")
+    given: dict[str, Any] = {"file": file}
+    for key, value in table.items():
+        if key not in _READERS:
+            near = get_close_matches(key, _READERS, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_READERS)}"
+            raise UsageError(f"{file}: tool.tcprobe has no key {key!r}", hint)
+        read, expected = _READERS[key]
+        try:
+            given[key.replace("-", "_")] = read(value)
+        except ValueError as error:
+            raise UsageError(
+                f"{file}: tool.tcprobe.{key} = {value!r}: expected {expected}", str(error) or None
+            ) from error
+    return Settings(**given)
+
+
+def percentage(text: str | float) -> float:
+    """Return ``5``, ``5%`` or ``5 %`` as a number of percent.
+
+    Raises:
+        ValueError: it is no number from 0 to 100.
+    """
+    if isinstance(text, bool):
+        raise ValueError
+    try:
+        value = float(text.strip().removesuffix("%") if isinstance(text, str) else text)
+    except (TypeError, ValueError):
+        raise ValueError from None
+    if not 0 <= value <= 100:
+        raise ValueError
+    return value
+
+
+def codes(value: str | list[str]) -> tuple[str, ...]:
+    """Return codes or prefixes from a list, or from text with commas; in upper case, each once.
+
+    Raises:
+        ValueError: it is no such thing.
+    """
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
+        raise ValueError
+    return tuple(dict.fromkeys(part.strip().upper() for part in parts if part.strip()))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError
+    return value
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError
+    return value
+
+
+def _one_of(*words: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if value not in words:
+            near = get_close_matches(str(value), words, n=1)
+            raise ValueError(f"did you mean {near[0]}?" if near else "")
+        return str(value)
+
+    return read
+
+
+def _by_file(value: Any) -> dict[str, tuple[str, ...]]:
+    if not isinstance(value, dict):
+        raise ValueError
+    return {pattern: codes(listed) for pattern, listed in value.items()}
+
+
+_READERS: Final[Mapping[str, tuple[Callable[[Any], Any], str]]] = {
+    "target-gpu": (_text, "the name of a GPU"),
+    "dtype": (_one_of(*DTYPES), f"one of {', '.join(DTYPES)}"),
+    "library": (_one_of(*LIBRARIES), f"one of {', '.join(LIBRARIES)}"),
+    "xla": (_flag, "true or false"),
+    "batch-size": (_count, "a whole number from 1"),
+    "mode": (_one_of(*MODES), f"one of {', '.join(MODES)}"),
+    "select": (codes, "a list of codes"),
+    "ignore": (codes, "a list of codes"),
+    "fail-on": (_one_of(*FAIL_ON), f"one of {', '.join(FAIL_ON)}"),
+    "fail-over": (percentage, "a number of percent from 0 to 100"),
+    "per-file-ignores": (_by_file, "a table of patterns and lists of codes"),
+}

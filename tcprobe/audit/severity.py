@@ -1,0 +1,34 @@
+"""How much a finding matters: by the share of the predicted step that mending it saves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from tcprobe.finding import ERROR_PCT, WARNING_PCT, Finding, Range, Severity
+
+
+class Shares(Protocol):
+    """What is needed of a step (`tcprobe.rules.step.Step`)."""
+
+    def share_pct(self, saved: Range) -> Range | None:
+        """Return a saving over the step's time, in percent; None where that time is unknown."""
+
+
+def decide(finding: Finding, step: Shares) -> Finding:
+    """Return the finding with its severity, and with its share of the step where that follows from its saving.
+
+    A severity that the rule gave stays. Else it is an error where the likely saving is `ERROR_PCT` of the step or
+    more, a warning from `WARNING_PCT` on, a note below that and where no saving is known.
+    """
+    pct = finding.saving_pct
+    if pct is None and finding.saving_ns is not None:
+        pct = step.share_pct(finding.saving_ns)
+    return replace(finding, saving_pct=pct, severity=finding.severity or severity_of(pct))
+
+
+def severity_of(saving_pct: Range | None) -> Severity:
+    """Return the severity of a saving in percent of the step; a note where it is unknown."""
+    if saving_pct is None or saving_pct.mid < WARNING_PCT:
+        return "note"
+    return "error" if saving_pct.mid >= ERROR_PCT else "warning"

@@ -1,0 +1,200 @@
+"""Comments that silence findings: ``# noqa``, ``# noqa: TC101``, ``# tcprobe: ignore``, ``# tcprobe: ignore[TC101]``.
+
+A comment speaks for the calls on its line; on a line of a longer statement where no other call stands, for all of the
+statement. So one layer in a list is silenced on its own line, and the whole list behind its closing bracket.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from tcprobe.finding import Finding
+from tcprobe.model import Unseen
+from tcprobe.place import Place
+
+# After flake8's own pattern (PyCQA/flake8, src/flake8/defaults.py): codes may stand without a space behind the
+# colon, separated by commas or spaces; what is no code ends the list.
+_CODES: Final = r"[A-Z]+[0-9]*(?:[\s,]+[A-Z]+[0-9]+)*"
+_COMMENT: Final = re.compile(
+    rf"#\s*(?:noqa\b(?:\s?:\s?(?P<noqa>{_CODES}))?|tcprobe:\s*ignore\b(?:\s*\[(?P<own>[^\]]*)\])?)", re.IGNORECASE
+)
+_HINT: Final = re.compile(r"#\s*(?:noqa|tcprobe:)", re.IGNORECASE)
+# Codes of flake8-type-checking start with TC0 in ruff; those are none of ours.
+_OURS: Final = re.compile(r"TC[1-9][0-9]*")
+
+
+class Parsed(Protocol):
+    """What is needed of a parsed source file (`tcprobe.syntax.source.Source`)."""
+
+    @property
+    def text(self) -> str:
+        """The file's text."""
+
+    @property
+    def tree(self) -> ast.Module:
+        """Its syntax tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """One suppressing comment.
+
+    Attributes:
+        place: of the comment itself.
+        text: the comment itself, without what else stands in the same comment.
+        codes: codes or prefixes that it names, in upper case; None where it names none, so that it silences all.
+        own: whether it speaks to tcprobe alone.
+    """
+
+    place: Place
+    text: str
+    codes: tuple[str, ...] | None
+    own: bool
+
+    def silences(self, code: str) -> bool:
+        """Say whether it names this code, a prefix of it, or none at all."""
+        return self.codes is None or code.startswith(self.codes)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What comments leave of the findings.
+
+    Attributes:
+        kept, suppressed: the findings, each in one of the two.
+        unused: comments that silence nothing, with what of them is for nothing.
+    """
+
+    kept: tuple[Finding, ...]
+    suppressed: tuple[Finding, ...]
+    unused: tuple[tuple[Place, str], ...]
+
+
+@dataclass(slots=True)
+class _File:
+    """Comments of one file, and what lies on its lines."""
+
+    comments: list[Comment]
+    statements: list[tuple[int, int]]
+    calls: list[tuple[int, int]]
+    used: set[tuple[Comment, str]] = field(default_factory=set)
+
+
+def comments_of(text: str, path: str) -> list[Comment]:
+    """Return the suppressing comments of a file that parses, in their order; text in strings is none."""
+    if not _HINT.search(text):
+        return []
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return [
+        comment
+        for token in tokens
+        if token.type == tokenize.COMMENT
+        for comment in _comments(token.string, path, *token.start)
+    ]
+
+
+def _comments(text: str, path: str, line: int, column: int) -> Iterator[Comment]:
+    for match in _COMMENT.finditer(text):
+        named = match["noqa"] or match["own"]
+        start = column + match.start() + 1
+        place = Place(path, line, start, line, start + len(match[0]))
+        own = "tcprobe" in match[0].lower().partition(":")[0]
+        codes = tuple(code.upper() for code in re.split(r"[\s,]+", named.strip()) if code) if named else None
+        yield Comment(place, match[0], codes, own)
+
+
+def judge(findings: Sequence[Finding], sources: Mapping[str, Parsed], unseen: Iterable[Unseen] = ()) -> Judged:
+    """Split findings by the comments of their files.
+
+    Args:
+        findings: of all rules, before any is left out by an option, so that no comment seems unused on that account.
+        sources: parsed files by absolute path; comments of a file that is missing are not seen.
+        unseen: what could not be judged; a comment on such a statement may be needed and is never called unused.
+    """
+    files = {path: file for path, source in sources.items() if (file := _file(source, path)).comments}
+    kept: list[Finding] = []
+    suppressed: list[Finding] = []
+    for finding in findings:
+        silent = finding.place is not None and _silenced(finding.place, finding.code, files)
+        (suppressed if silent else kept).append(finding)
+    for place in (u.place for u in unseen if u.place is not None and u.place.file in files):
+        _excuse(place, files[place.file])
+    return Judged(tuple(kept), tuple(suppressed), tuple(_unused(files)))
+
+
+def _file(source: Parsed, path: str) -> _File:
+    comments = comments_of(source.text, path)
+    if not comments:
+        return _File([], [], [])
+    nodes = list(ast.walk(source.tree))
+    return _File(
+        comments,
+        [_extent(node) for node in nodes if isinstance(node, ast.stmt)],
+        [(node.lineno, node.end_lineno or node.lineno) for node in nodes if isinstance(node, ast.Call)],
+    )
+
+
+def _extent(node: ast.stmt) -> tuple[int, int]:
+    """Return first and last line of a statement; of one with a body, those of its head."""
+    body = getattr(node, "body", None)
+    if not isinstance(body, list) or not body:
+        return node.lineno, node.end_lineno or node.lineno
+    decorators = getattr(node, "decorator_list", [])
+    first = min([node.lineno, *(d.lineno for d in decorators)])
+    return first, max(node.lineno, body[0].lineno - 1)
+
+
+def _silenced(place: Place, code: str, files: Mapping[str, _File]) -> bool:
+    file = files.get(place.file)
+    if file is None:
+        return False
+    speaking = [c for c in _speaking(place, file) if c.silences(code)]
+    file.used.update((c, name) for c in speaking for name in _named(c) if code.startswith(name))
+    return bool(speaking)
+
+
+def _named(comment: Comment) -> tuple[str, ...]:
+    return comment.codes if comment.codes is not None else ("",)
+
+
+def _speaking(place: Place, file: _File) -> Iterator[Comment]:
+    """Yield the comments that speak for what stands at a place."""
+    first, last = place.line, place.end_line or place.line
+    around = [(a, b) for a, b in file.statements if a <= first <= b]
+    start, end = max(around, default=(first, last))
+    for comment in file.comments:
+        line = comment.place.line
+        if first <= line <= last or (start <= line <= end and not _others(line, (first, last), file)):
+            yield comment
+
+
+def _others(line: int, span: tuple[int, int], file: _File) -> bool:
+    """Say whether another call stands on a line: none that holds the span, none within it."""
+    on_line = [(a, b) for a, b in file.calls if a <= line <= b]
+    return any(not (a <= span[0] <= b or span[0] <= a <= span[1]) for a, b in on_line)
+
+
+def _excuse(place: Place, file: _File) -> None:
+    for comment in _speaking(place, file):
+        file.used.update((comment, name) for name in _named(comment))
+
+
+def _unused(files: Mapping[str, _File]) -> Iterator[tuple[Place, str]]:
+    """Yield what of comments silences nothing: codes of tcprobe's, and comments to tcprobe alone."""
+    for file in files.values():
+        for comment in file.comments:
+            idle = [n for n in _named(comment) if (comment, n) not in file.used and _ours(comment, n)]
+            if idle:
+                whole = comment.codes is None or idle == list(comment.codes)
+                said = "" if whole else f" ({', '.join(idle)})"
+                yield comment.place, f"{comment.text}{said} silences nothing"
+
+
+def _ours(comment: Comment, name: str) -> bool:
+    return comment.own or bool(_OURS.fullmatch(name))

@@ -1,0 +1,49 @@
+"""Severity from the predicted saving, worked by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tcprobe.audit.severity import decide, severity_of
+from tcprobe.finding import Finding, Range
+from tcprobe.place import Place
+
+FINDING = Finding("TC101", "units=63", Place("/m.py", 1))
+
+
+class Step:
+    """A step of 1 ms, or one whose time is unknown."""
+
+    def __init__(self, ns: float | None = 1e6) -> None:
+        self.ns = ns
+
+    def share_pct(self, saved: Range) -> Range | None:
+        return saved.scaled(100 / self.ns) if self.ns else None
+
+
+@pytest.mark.parametrize(
+    ("pct", "severity"),
+    [(0.0, "note"), (0.99, "note"), (1.0, "warning"), (4.99, "warning"), (5.0, "error"), (60.0, "error")],
+)
+def test_the_likely_share_decides(pct: float, severity: str) -> None:
+    assert severity_of(Range(0.0, pct, 100.0)) == severity
+
+
+def test_the_share_follows_from_the_saving() -> None:
+    decided = decide(replace(FINDING, saving_ns=Range(10_000, 20_000, 30_000)), Step())
+    assert decided.saving_pct == Range(1.0, 2.0, 3.0)
+    assert decided.severity == "warning"
+
+
+def test_without_a_saving_or_a_step_it_is_a_note_and_no_share_is_made_up() -> None:
+    for finding, step in ((FINDING, Step()), (replace(FINDING, saving_ns=Range(1e6, 1e6, 1e6)), Step(None))):
+        decided = decide(finding, step)
+        assert (decided.severity, decided.saving_pct) == ("note", None)
+
+
+def test_a_severity_of_the_rule_stays() -> None:
+    assert decide(replace(FINDING, severity="error"), Step()).severity == "error"
+    costly = replace(FINDING, severity="note", saving_ns=Range(1e6, 1e6, 1e6))
+    assert decide(costly, Step()).severity == "note"
