@@ -1,0 +1,154 @@
+"""Calls with their canonical names, and arguments under the names of the parameters."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from tcprobe.place import Place
+from tcprobe.syntax.callsites import CallSites
+from tcprobe.syntax.constants import Constants
+from tcprobe.syntax.keras_names import positional
+from tcprobe.syntax.names import Names
+from tcprobe.syntax.scopes import Function, Scope
+from tcprobe.syntax.values import Known, same
+from tcprobe.syntax.walk import Walk
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a call.
+
+    Attributes:
+        name: the parameter, as Keras calls it; its position ("0") where that is not known.
+        node: the expression.
+        place: where it stands.
+        known: its value, None where the file alone does not decide it.
+        reason: why not; None where it is known.
+    """
+
+    name: str
+    node: ast.expr
+    place: Place
+    known: Known | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call.
+
+    Attributes:
+        node: the call.
+        name: canonical dotted name (``keras.layers.Dense``, ``tensorflow.cast``); of a function or class of the file
+            its own name.
+        arguments: by name; ``*args`` and ``**kwargs`` are not among them.
+        place: of the whole call.
+        scope: qualified name of the function or class around it; empty in the module.
+        written: the name as it was imported (``tensorflow.keras.layers.Dense``).
+        spread: whether it passes ``*args`` or ``**kwargs``, so that `arguments` may lack some.
+    """
+
+    node: ast.Call
+    name: str
+    arguments: Mapping[str, Argument]
+    place: Place
+    scope: str
+    written: str = ""
+    spread: bool = False
+
+
+class Calls:
+    """The calls of one file."""
+
+    def __init__(self, walk: Walk, names: Names, constants: Constants, place: Callable[[ast.AST], Place]) -> None:
+        self._walk = walk
+        self._names = names
+        self._constants = constants
+        self._place = place
+        self._made: dict[ast.Call, Call] = {}
+
+    @cached_property
+    def named(self) -> tuple[Call, ...]:
+        """Calls with a canonical name."""
+        return self._sorted(node for node in self._scopes if self._names.written(node.func) is not None)
+
+    @cached_property
+    def local(self) -> tuple[Call, ...]:
+        """Calls of functions and classes of the file."""
+        return self._sorted(node for node in self._scopes if self._names.written(node.func) is None and self._own(node))
+
+    def of(self, node: ast.Call) -> Call:
+        """Return one call."""
+        if node not in self._made:
+            self._made[node] = self._make(node)
+        return self._made[node]
+
+    def at(self, line: int, class_name: str | None) -> Call | None:
+        """Return the call on a line; None where there is none or several start there."""
+        spanning = [self.of(node) for node in self._by_line.get(line, ())]
+        found = [c for c in spanning if c.name and (class_name is None or c.name.rpartition(".")[2] == class_name)]
+        starting = [c for c in found if c.place.line == line]
+        if starting:
+            return starting[0] if len(starting) == 1 else None
+        found.sort(key=lambda c: ((c.place.end_line or c.place.line) - c.place.line, -c.place.line))
+        return found[0] if found else None
+
+    @cached_property
+    def _scopes(self) -> dict[ast.Call, Scope]:
+        return dict(self._walk.calls)
+
+    @cached_property
+    def _by_line(self) -> dict[int, list[ast.Call]]:
+        lines: dict[int, list[ast.Call]] = {}
+        for node in self._scopes:
+            for line in {node.lineno, *range(node.lineno, min(node.end_lineno or node.lineno, node.lineno + 20) + 1)}:
+                lines.setdefault(line, []).append(node)
+        return lines
+
+    def _sorted(self, nodes: Iterator[ast.Call]) -> tuple[Call, ...]:
+        return tuple(sorted((self.of(node) for node in nodes), key=lambda c: (c.place.line, c.place.column)))
+
+    def _make(self, node: ast.Call) -> Call:
+        name = self._names.canonical(node.func)
+        own = self._own(node) if name is None else None
+        parameters = positional(name) if name else _parameters(*own) if own else ()
+        arguments: dict[str, Argument] = {}
+        for index, value in enumerate(node.args):
+            if isinstance(value, ast.Starred):
+                break
+            key = parameters[index] if index < len(parameters) else str(index)
+            arguments[key] = self._argument(key, value)
+        for keyword in node.keywords:
+            if keyword.arg is not None:
+                arguments[keyword.arg] = self._argument(keyword.arg, keyword.value)
+        spread = any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords)
+        scope = self._scopes.get(node)
+        return Call(
+            node,
+            name or (ast.unparse(node.func) if own else ""),
+            arguments,
+            self._place(node),
+            scope.path if scope else "",
+            self._names.written(node.func) or "",
+            spread,
+        )
+
+    def _argument(self, name: str, node: ast.expr) -> Argument:
+        outcome = self._constants.of(node)
+        known = same([k for k, _ in outcome.options], node) if outcome.reason is None else None
+        reason = None if known else outcome.reason or "has several values"
+        return Argument(name, node, self._place(node), known.at(node) if known else None, reason)
+
+    def _own(self, node: ast.Call) -> tuple[Function, int] | None:
+        """Return the one function of the file that a call of a name reaches."""
+        sites: CallSites = self._constants.origins.sites
+        found = sites.targets(node.func) if isinstance(node.func, ast.Name) else []
+        return found[0] if len(found) == 1 else None
+
+
+def _parameters(function: Function, skipped: int) -> tuple[str, ...]:
+    positional_ = [*function.args.posonlyargs, *function.args.args]
+    return tuple(arg.arg for arg in positional_[skipped:])

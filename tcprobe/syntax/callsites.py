@@ -1,0 +1,103 @@
+"""Which calls of a file reach which of its functions, and what they hand to a parameter."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from tcprobe.syntax.names import Names
+from tcprobe.syntax.scopes import Function
+from tcprobe.syntax.walk import Walk
+
+
+@dataclass(frozen=True, slots=True)
+class Sites:
+    """Calls of one function.
+
+    Attributes:
+        calls: the calls, each with the number of leading parameters that it does not pass (`self`).
+        escapes: whether it is used otherwise than by calling it, so that there may be other calls.
+    """
+
+    calls: tuple[tuple[ast.Call, int], ...]
+    escapes: bool
+
+
+class CallSites:
+    """Calls of the functions, methods and classes of one file."""
+
+    def __init__(self, walk: Walk, names: Names) -> None:
+        self._walk = walk
+        self._names = names
+        self._calls: dict[ast.AST, list[tuple[ast.Call, int]]] = {}
+        self._escaped: set[ast.AST] = set()
+        self._owned = {f.name for f, _ in walk.functions}
+        self._read_calls()
+        self._read_escapes()
+
+    def of(self, function: Function | ast.Lambda) -> Sites:
+        """Return the calls that may reach a function."""
+        return Sites(tuple(self._calls.get(function, ())), function in self._escaped)
+
+    def _read_calls(self) -> None:
+        for call, _ in self._walk.calls:
+            for function, skipped in self.targets(call.func):
+                self._calls.setdefault(function, []).append((call, skipped))
+
+    def targets(self, func: ast.expr) -> list[tuple[Function, int]]:
+        """Return the functions of the file that a called expression may be, each with its unpassed parameters."""
+        if isinstance(func, ast.Attribute):
+            methods = self._walk.methods.get(func.attr, []) if self._names.written(func) is None else []
+            return [(m, 0 if _static(m) else 1) for m in methods]
+        if not isinstance(func, ast.Name):
+            return []
+        found: list[tuple[Function, int]] = []
+        for binding in self._names.bindings(func):
+            node = binding.node
+            if binding.kind == "def" and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                found.append((node, 0))
+            elif isinstance(node, ast.ClassDef):
+                found.extend((m, 1) for m in node.body if isinstance(m, ast.FunctionDef) and m.name == "__init__")
+        return found
+
+    def _read_escapes(self) -> None:
+        for node in self._walk.uses:
+            if isinstance(node, ast.Name) and node.id in self._owned and node not in self._walk.called:
+                self._escaped.update(f for f, _ in self.targets(node))
+
+
+def parameter(function: Function | ast.Lambda, name: str) -> tuple[int | None, ast.expr | None, bool] | None:
+    """Return position (None: by keyword only), default, and whether it gathers several; None where there is none."""
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
+    for index, (arg, default) in enumerate(zip(positional, defaults, strict=True)):
+        if arg.arg == name:
+            return index, default, False
+    for arg, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        if arg.arg == name:
+            return None, default, False
+    gathers = [a for a in (arguments.vararg, arguments.kwarg) if a is not None and a.arg == name]
+    return (None, None, True) if gathers else None
+
+
+def passed(call: ast.Call, skipped: int, function: Function | ast.Lambda, name: str) -> ast.expr | str | None:
+    """Return what a call hands to a parameter: the expression, None for the default, or why it is not known."""
+    found = parameter(function, name)
+    if found is None or found[2]:
+        return "is one of several arguments"
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    position = found[0]
+    if position is not None:
+        at = position - skipped
+        if any(isinstance(a, ast.Starred) for a in call.args[: at + 1]):
+            return "is passed in a list of arguments"
+        if 0 <= at < len(call.args):
+            return call.args[at]
+    return "is passed in a dictionary of arguments" if any(k.arg is None for k in call.keywords) else None
+
+
+def _static(function: Function) -> bool:
+    return any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in function.decorator_list)

@@ -1,0 +1,208 @@
+"""A file of the user's, parsed: names, constants, calls and their places. Nothing of it is executed or imported."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from tcprobe.errors import MissingInput, UnreadableInput, WrongFormat
+from tcprobe.place import Place
+from tcprobe.syntax.calls import Argument, Call, Calls
+from tcprobe.syntax.constants import Constants
+from tcprobe.syntax.names import Names
+from tcprobe.syntax.values import Known, Literal_, LiteralUse, Role, same
+from tcprobe.syntax.walk import Walk
+
+__all__ = ["Argument", "Call", "Known", "LiteralUse", "Literal_", "Role", "Source"]
+
+
+@dataclass(eq=False)
+class Source:
+    """One parsed file.
+
+    Attributes:
+        path: absolute path.
+        text: the whole text, line ends as they stand in the file.
+        tree: its syntax tree.
+        lines: its lines, with their ends.
+    """
+
+    path: str
+    text: str
+    tree: ast.Module
+    lines: list[str]
+    _walk: Walk = field(repr=False)
+
+    @classmethod
+    def read(cls, path: Path | str) -> Source:
+        """Read and parse a file, in the encoding that it declares (PEP 263).
+
+        Raises:
+            MissingInput: there is no such file.
+            UnreadableInput: it is a folder, or not text in its encoding, or the system refuses it.
+            WrongFormat: it is no Python, with the line; or nested too deeply to be read.
+        """
+        try:
+            data = Path(path).read_bytes()
+        except FileNotFoundError:
+            raise MissingInput(path, "no such file") from None
+        except OSError as error:
+            raise UnreadableInput(path, error.strerror or "cannot be read") from None
+        if b"\0" in data:
+            raise UnreadableInput(path, "is binary, not Python source")
+        try:
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+            text = data.decode(encoding)
+        except (SyntaxError, UnicodeDecodeError, LookupError) as error:
+            raise UnreadableInput(path, f"is not text in its encoding ({error})") from None
+        return cls.parse(text.removeprefix("\ufeff"), str(Path(path).absolute()))
+
+    @classmethod
+    def parse(cls, text: str, path: str) -> Source:
+        """Parse the text of a file.
+
+        Raises:
+            WrongFormat: it is no Python, with the line; or nested too deeply to be read.
+        """
+        try:
+            tree = ast.parse(text)
+            walk = Walk(tree)
+        except SyntaxError as error:
+            where = f"line {error.lineno}: " if error.lineno else ""
+            raise WrongFormat(path, f"{where}{error.msg}", "is it Python 3?") from None
+        except (RecursionError, MemoryError):
+            raise WrongFormat(path, "nested too deeply to be read") from None
+        except ValueError as error:
+            raise WrongFormat(path, str(error)) from None
+        return cls(path, text, tree, _lines(text), walk)
+
+    def name_of(self, node: ast.expr) -> str | None:
+        """Return the canonical dotted name behind imports and simple aliases; None where it is not known."""
+        return self._names.canonical(node)
+
+    def written_name_of(self, node: ast.expr) -> str | None:
+        """Return the dotted name as imported, moved and old names kept (``tensorflow.keras.layers.MaxPool2D``)."""
+        return self._names.written(node)
+
+    def known(self, node: ast.expr) -> Known | None:
+        """Return the value of an expression where the file alone decides it; None otherwise (`reason` says why).
+
+        In a loop over constants, and in a function that is called with several, an expression has several values:
+        then it is None, and `alternatives` has them.
+        """
+        outcome = self._constants.of(node)
+        found = same([known for known, _ in outcome.options], node) if outcome.reason is None else None
+        return found.at(node) if found else None
+
+    def alternatives(self, node: ast.expr) -> tuple[Known, ...]:
+        """Return every value that the file shows an expression to have, each with the literals that it rests on.
+
+        One per iteration of a loop over constants, per call of the function around it, per branch, per entry of a
+        dictionary whose key is not known. There may be others where `reason` is not None. At most 64; none beyond.
+        """
+        return tuple(known.at(node) for known, _ in self._constants.of(node).options)
+
+    def reason(self, node: ast.expr) -> str | None:
+        """Return why a value is not known (``units comes from a function argument``); None where it is."""
+        outcome = self._constants.of(node)
+        if outcome.reason is not None:
+            return outcome.reason
+        return None if self.known(node) else "has several values"
+
+    def calls(self) -> tuple[Call, ...]:
+        """Return every call with a canonical name, in the order of their places."""
+        return self._calls.named
+
+    def local_calls(self) -> tuple[Call, ...]:
+        """Return every call of a function or class of the file, under its own name, in the order of their places."""
+        return self._calls.local
+
+    def call_of(self, node: ast.Call) -> Call:
+        """Return a call with its arguments under their names; its name is empty where it is not known."""
+        return self._calls.of(node)
+
+    def call_at(self, line: int, class_name: str | None = None) -> Call | None:
+        """Return the call that starts on, or spans, a line and whose name ends in `class_name`.
+
+        Calls that start on the line come before those that only span it; of these the innermost. None where there
+        is none, or several that start there.
+        """
+        return self._calls.at(line, class_name)
+
+    def uses(self, literal: Literal_) -> tuple[Known, ...]:
+        """Return the expressions whose value may rest on a literal, once per expression, in the order of places.
+
+        Arguments of calls, subscripts and whatever else is read; not the assignments that only name it.
+        """
+        return self._uses.get(literal.place, ())
+
+    def place(self, node: ast.AST) -> Place:
+        """Return where a node stands, in characters."""
+        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+        end_line, end = getattr(node, "end_lineno", None), getattr(node, "end_col_offset", None)
+        return Place(
+            self.path,
+            line,
+            self._column(line, column),
+            end_line,
+            self._column(end_line, end) if end_line is not None and end is not None else None,
+        )
+
+    def segment(self, place: Place) -> str:
+        """Return the text at a place; to the end of the line where its end is not known."""
+        end_line = place.end_line or place.line
+        if not 1 <= place.line <= end_line <= len(self.lines):
+            return ""
+        rows = self.lines[place.line - 1 : end_line]
+        if place.end_column is not None:
+            rows[-1] = rows[-1][: place.end_column - 1]
+        rows[0] = rows[0][place.column - 1 :]
+        text = "".join(rows)
+        return text if place.end_column is not None else text.rstrip("\r\n")
+
+    @property
+    def walk(self) -> Walk:
+        """Scopes, bindings and functions of the file."""
+        return self._walk
+
+    @cached_property
+    def constants(self) -> Constants:
+        """The constants of the file."""
+        return self._constants
+
+    @cached_property
+    def _names(self) -> Names:
+        return Names(self._walk)
+
+    @cached_property
+    def _constants(self) -> Constants:
+        return Constants(self._walk, self._names, self._literal)
+
+    @cached_property
+    def _calls(self) -> Calls:
+        return Calls(self._walk, self._names, self._constants, self.place)
+
+    @cached_property
+    def _uses(self) -> Mapping[Place, tuple[Known, ...]]:
+        from tcprobe.syntax.uses import index
+
+        return index(self.tree, self._constants)
+
+    def _literal(self, node: ast.Constant) -> Literal_:
+        place = self.place(node)
+        return Literal_(place, self.segment(place), node.value)
+
+    def _column(self, line: int, offset: int) -> int:
+        """Return the column in characters, from 1, of an offset in bytes of UTF-8, as syntax trees have it."""
+        text = self.lines[line - 1] if line <= len(self.lines) else ""
+        return offset + 1 if text.isascii() else len(text.encode()[:offset].decode(errors="ignore")) + 1
+
+
+def _lines(text: str) -> list[str]:
+    """Split into lines as Python's own tokenizer does: a form feed or a Unicode separator ends none."""
+    return io.StringIO(text, newline="").readlines()
