@@ -1,0 +1,152 @@
+"""From findings to fixes: edits of sizes that belong together, made only where nothing else changes with them.
+
+A fix is given where it is certain, in three steps. `fix_links` follows the size through the model to every argument
+that must change; `fix_source` finds the literals that those arguments rest on and chooses their new numbers; the
+edited file is read again, and every argument of every call must have the value that it had, or the one asked for.
+Findings whose sizes rest on the same literal share one fix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tcprobe.audit.fix_files import write
+from tcprobe.audit.fix_head import additions, is_head, wanted_of
+from tcprobe.audit.fix_links import NotCertain, wanted_by
+from tcprobe.audit.fix_source import Slot, check, slots_of, solve, unwanted
+from tcprobe.audit.fix_text import apply, diff
+from tcprobe.finding import Edit, Finding, Fix
+from tcprobe.model import Model
+from tcprobe.place import Place
+
+if TYPE_CHECKING:
+    from tcprobe.rules.step import Step
+    from tcprobe.syntax.source import Source
+
+__all__ = ["apply", "diff", "with_fixes", "write"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What must change together: arguments, and text to add beside them."""
+
+    slots: tuple[Slot, ...]
+    added: tuple[Edit, ...] = ()
+
+    def joined(self, other: _Plan) -> _Plan:
+        """Return both together.
+
+        Raises:
+            NotCertain: they want one argument to be two numbers.
+        """
+        slots = {slot.key: slot for slot in self.slots}
+        for slot in other.slots:
+            if slots.setdefault(slot.key, slot).new != slot.new:
+                raise NotCertain("one argument would have to be two numbers")
+        return _Plan(tuple(slots.values()), tuple(dict.fromkeys((*self.added, *other.added))))
+
+    def edits(self) -> tuple[Edit, ...]:
+        """Return all edits, in the order of their places."""
+        return tuple(sorted((*solve(self.slots), *self.added), key=lambda e: e.place))
+
+
+def with_fixes(findings: Sequence[Finding], model: Model, step: Step, sources: Mapping[str, Source]) -> list[Finding]:
+    """Return the findings in their order, with a fix where it is certain; a rule's own fix stays as it is.
+
+    Args:
+        findings: of one model.
+        model: with the places of its layers' arguments.
+        step: tells which sizes are linked.
+        sources: the files, by absolute path; a layer of another file gets no fix.
+    """
+    plans: dict[int, _Plan] = {}
+    for index, finding in enumerate(findings):
+        if finding.fix is None and finding.suggested is not None:
+            try:
+                plans[index] = _plan(finding, model, step, sources)
+            except NotCertain:
+                continue
+    fixes = _fixes(plans, sources)
+    return [replace(f, fix=fixes[i]) if i in fixes else f for i, f in enumerate(findings)]
+
+
+def _plan(finding: Finding, model: Model, step: Step, sources: Mapping[str, Source]) -> _Plan:
+    layer = model.layer(finding.layer)
+    if layer is not None and is_head(finding, model):
+        wanted = wanted_of(finding, layer)
+        return _Plan(slots_of(wanted, model, sources), additions(finding, layer, sources))
+    return _Plan(slots_of(wanted_by(finding, model, step), model, sources))
+
+
+def _fixes(plans: Mapping[int, _Plan], sources: Mapping[str, Source]) -> dict[int, Fix]:
+    owners: dict[Place, _Plan] = {}
+    for plan in plans.values():
+        for slot in plan.slots:
+            owners.setdefault(slot.argument.place, plan)
+    grown: dict[int, _Plan] = {}
+    for index, plan in plans.items():
+        try:
+            grown[index] = _grown(plan, owners, sources)
+        except NotCertain:
+            continue
+    found: dict[int, Fix] = {}
+    for members in _sharing(grown):
+        try:
+            whole = _together([grown[m] for m in members], sources)
+        except NotCertain:
+            continue
+        found.update(dict.fromkeys(members, Fix(_told(whole), whole.edits())))
+    return found
+
+
+def _grown(plan: _Plan, owners: Mapping[Place, _Plan], sources: Mapping[str, Source]) -> _Plan:
+    """Return a plan with those of all arguments that its literals reach as well.
+
+    Raises:
+        NotCertain: an argument changes with it that no finding wants changed.
+    """
+    while extra := unwanted(plan.slots, plan.edits(), sources):
+        for place in extra:
+            if place not in owners:
+                raise NotCertain("the number is also used for something else")
+            plan = plan.joined(owners[place])
+    check(plan.slots, plan.edits(), sources)
+    return plan
+
+
+def _sharing(plans: Mapping[int, _Plan]) -> list[list[int]]:
+    """Return the indexes of the plans, those that edit the same literal together."""
+    groups: list[tuple[set[Place], list[int]]] = []
+    for index, plan in plans.items():
+        places, members = {edit.place for edit in plan.edits()}, [index]
+        apart = []
+        for group in groups:
+            if group[0] & places:
+                places, members = places | group[0], group[1] + members
+            else:
+                apart.append(group)
+        groups = [*apart, (places, members)]
+    return [members for _, members in groups]
+
+
+def _together(plans: Iterable[_Plan], sources: Mapping[str, Source]) -> _Plan:
+    whole = _Plan(())
+    for plan in plans:
+        whole = whole.joined(plan)
+    if unwanted(whole.slots, whole.edits(), sources):
+        raise NotCertain("together they change something else")
+    check(whole.slots, whole.edits(), sources)
+    return whole
+
+
+def _told(plan: _Plan) -> str:
+    """Return what a plan does: ``change units 3087 to 3136 and target_shape 63 to 64 together``."""
+    slots = sorted(plan.slots, key=lambda s: s.argument.place)
+    parts = list(dict.fromkeys(f"{s.argument.name} {s.old} to {s.new}" for s in slots))
+    if plan.added:
+        parts[-1] += " and keep only the first"
+    if len(parts) == 1:
+        return f"change {parts[0]}"
+    return f"change {', '.join(parts[:-1])} and {parts[-1]} together"

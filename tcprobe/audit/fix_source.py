@@ -1,0 +1,211 @@
+"""From arguments that must change to the literals that they rest on, and the proof that nothing else changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tcprobe.audit.fix_links import NotCertain, Wanted
+from tcprobe.audit.fix_text import edited, line_starts, moved, offsets, sound, span
+from tcprobe.audit.fix_uses import Uses
+from tcprobe.finding import Edit
+from tcprobe.model import Layer, Model
+from tcprobe.place import Place
+
+if TYPE_CHECKING:
+    from tcprobe.syntax.source import Argument, Call, Source
+    from tcprobe.syntax.values import Known, Literal_
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """An argument in the source that must become another number.
+
+    Attributes:
+        source: the file.
+        argument: as it stands there.
+        known: its value, or that of the element that changes.
+        index: which element; None where the argument is the number.
+        old, new: the number as it is, and as it must be.
+    """
+
+    source: Source
+    argument: Argument
+    known: Known
+    index: int | None
+    old: int
+    new: int
+
+    @property
+    def key(self) -> tuple[Place, int | None]:
+        """What tells one slot from another."""
+        return self.argument.place, self.index
+
+
+def slots_of(wanted: Iterable[Wanted], model: Model, sources: Mapping[str, Source]) -> tuple[Slot, ...]:
+    """Return where the wanted arguments stand, each place once.
+
+    Raises:
+        NotCertain: one stands nowhere, or its value is not known from the source, or is another.
+    """
+    found: dict[tuple[Place, int | None], Slot] = {}
+    for want in sorted(wanted, key=lambda w: (w.layer, w.argument)):
+        slot = _slot(want, model.layer(want.layer), sources)
+        same = found.setdefault(slot.key, slot)
+        if (same.old, same.new) != (slot.old, slot.new):
+            raise NotCertain("one place would have to hold two sizes")
+    return tuple(found.values())
+
+
+def solve(slots: Iterable[Slot]) -> tuple[Edit, ...]:
+    """Return the edits of literals that give every slot its new number, in the order of their places.
+
+    A literal that is the number is replaced; of a product one factor is, the one that changes elsewhere too
+    (63 of ``7 * 7 * 63`` beside a reshape to 63), or the only one that can.
+
+    Raises:
+        NotCertain: other arithmetic, more than one way, or two new numbers for one literal.
+    """
+    chosen: dict[Place, tuple[Literal_, int]] = {}
+    todo = []
+    pairs = {(slot.old, slot.new) for slot in slots}
+    for slot in slots:
+        roles = {use.role for use in slot.known.literals}
+        if roles == {"value"}:
+            for use in slot.known.literals:
+                _choose(chosen, use.literal, slot.new)
+        elif roles == {"factor"}:
+            todo.append(slot)
+        else:
+            raise NotCertain("the number comes about by arithmetic, or from no literal")
+    for slot in sorted(todo, key=lambda s: not any(u.literal.place in chosen for u in s.known.literals)):
+        _factor(slot, chosen, pairs)
+    edits = (Edit(place, literal.text, _spelled(literal, new)) for place, (literal, new) in chosen.items())
+    return tuple(sorted(edits, key=lambda e: e.place))
+
+
+def unwanted(slots: Iterable[Slot], edits: Iterable[Edit], sources: Mapping[str, Source]) -> list[Place]:
+    """Return the arguments of calls that the edits change and nobody asked for.
+
+    Raises:
+        NotCertain: they change something else, as the count of a loop, or something that the source does not tell.
+    """
+    found: dict[Place, None] = {}
+    asked = [slot.argument.place for slot in slots]
+    for file, own in _by_file(edits).items():
+        found.update(dict.fromkeys(Uses(sources[file], sources).changed([e.place for e in own], asked)))
+    return list(found)
+
+
+def check(slots: Iterable[Slot], edits: Iterable[Edit], sources: Mapping[str, Source]) -> None:
+    """See that the edited files parse, that every slot has its number, and that no other argument changed.
+
+    Raises:
+        NotCertain: not so.
+    """
+    for file, own in _by_file(edits).items():
+        before = sources[file]
+        text = edited(before.text, own, file)
+        if not sound(before.text, text, own):
+            raise NotCertain("the edited file does not parse")
+        after = type(before).parse(text, before.path)
+        added = [new for new, edit in zip(moved(before.text, own), _ordered(own), strict=True) if not edit.before]
+        starts = line_starts(text)
+        calls = [c for c in after.calls() if not _within(offsets(c.place, starts), added)]
+        _compare(before.calls(), calls, [s for s in slots if s.source.path == file])
+
+
+def _compare(before: Sequence[Call], after: Sequence[Call], slots: list[Slot]) -> None:
+    expected = {slot.key: slot for slot in slots}
+    pairs = list(zip(before, after, strict=False))
+    if len(before) != len(after) or any(a.arguments.keys() != b.arguments.keys() for a, b in pairs):
+        raise NotCertain("the edited file has other calls")
+    seen: set[tuple[Place, int | None]] = set()
+    for old, new in pairs:
+        for name, argument in old.arguments.items():
+            value = _expected(argument, expected)
+            seen.update(key for key in expected if key[0] == argument.place)
+            other = new.arguments[name].known
+            if value != (other.value if other else None):
+                raise NotCertain(f"{name} would become another value than asked")
+    if len(seen) != len(expected):
+        raise NotCertain("an argument was lost")
+
+
+def _expected(argument: Argument, slots: Mapping[tuple[Place, int | None], Slot]) -> Any:
+    """Return the value that an argument must have after the edits."""
+    value: Any = argument.known.value if argument.known else None
+    for (place, index), slot in slots.items():
+        if place == argument.place and index is None:
+            value = slot.new
+        elif place == argument.place and index is not None:
+            items = list(value)
+            items[index] = slot.new
+            value = tuple(items)
+    return value
+
+
+def _slot(want: Wanted, layer: Layer | None, sources: Mapping[str, Source]) -> Slot:
+    place = layer.arguments.get(want.argument) if layer else None
+    source = sources.get(place.file) if place else None
+    if source is None:
+        raise NotCertain(f"where {want.argument} of '{want.layer}' stands is unknown")
+    found = [
+        a for call in source.calls() for a in call.arguments.values() if a.place == place and a.name == want.argument
+    ]
+    known = found[0].known if found else None
+    index = want.index
+    if known is not None and index is not None:
+        size = len(known.elements)
+        index = index % size if size else None
+        known = known.elements[index] if index is not None else None
+    if known is None or type(known.value) is not int or known.value != want.old:
+        raise NotCertain(f"{want.argument} of '{want.layer}' is not known from the source")
+    return Slot(source, found[0], known, index, want.old, want.new)
+
+
+def _choose(chosen: dict[Place, tuple[Literal_, int]], literal: Literal_, new: int) -> None:
+    if type(literal.value) is not int:
+        raise NotCertain(f"{literal.text} is no whole number")
+    if chosen.setdefault(literal.place, (literal, new))[1] != new:
+        raise NotCertain(f"{literal.text} would have to be two numbers")
+
+
+def _factor(slot: Slot, chosen: dict[Place, tuple[Literal_, int]], pairs: set[tuple[int, int]]) -> None:
+    uses = [use.literal for use in slot.known.literals]
+    if any(literal.place in chosen for literal in uses):
+        return  # whether it comes out right is seen when the edited file is read
+    fitting = {}
+    for literal in uses:
+        if type(literal.value) is int and literal.value > 0 and literal.value * slot.new % slot.old == 0:
+            fitting[literal.place] = (literal, literal.value * slot.new // slot.old)
+    linked = {place: way for place, way in fitting.items() if (way[0].value, way[1]) in pairs}
+    ways = list((linked or fitting).values())
+    if len(ways) != 1:
+        raise NotCertain(f"{slot.old} is a product, and which factor to change is unknown")
+    _choose(chosen, *ways[0])
+
+
+def _spelled(literal: Literal_, new: int) -> str:
+    """Return a number in the spelling of another: ``0x3f``, ``3_087``."""
+    prefix = literal.text[:2]
+    if prefix.lower() in ("0x", "0o", "0b"):
+        digits = format(new, prefix[1].lower())
+        return prefix + (digits.upper() if literal.text[2:].isupper() else digits)
+    return f"{new:_}" if "_" in literal.text else str(new)
+
+
+def _by_file(edits: Iterable[Edit]) -> dict[str, list[Edit]]:
+    found: dict[str, list[Edit]] = {}
+    for edit in edits:
+        found.setdefault(edit.place.file, []).append(edit)
+    return found
+
+
+def _ordered(edits: Iterable[Edit]) -> list[Edit]:
+    return sorted(edits, key=lambda e: span(e.place))
+
+
+def _within(stretch: tuple[int, int], several: Iterable[tuple[int, int]]) -> bool:
+    return any(start <= stretch[0] and stretch[1] <= end for start, end in several)
