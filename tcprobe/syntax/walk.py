@@ -13,7 +13,6 @@ CHANGING: Final = frozenset(
     + ["remove", "sort", "reverse", "add", "discard"]
 )
 """Methods that change what they are called on."""
-)
 
 
 class Walk:
