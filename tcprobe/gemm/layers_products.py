@@ -40,7 +40,7 @@ class Passes:
         self, op_type: str, inputs: Iterable[Shape | None], output: Shape, pass_: str, **attributes: Any
     ) -> OpRecord:
         """Return one op of the step."""
-        return OpRecord(kind, tuple(inputs), output, attributes, self.dtype, pass_)
+        return OpRecord(op_type, tuple(inputs), output, attributes, self.dtype, pass_)
 
     def keep(self, forward: OpRecord, dgrad: OpRecord | None, wgrad: OpRecord | None) -> Records:
         """Return those of the three that the step runs, once each."""
