@@ -26,6 +26,7 @@ class Config(NamedTuple):
     step_function: Optional[str] = None
     metric_patterns: List[str] = []
     steps_min_skip: int = 2
+    audit: Dict[str, Any] = {}
 
 
 def load(path: str) -> Config:

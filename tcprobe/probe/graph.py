@@ -35,11 +35,14 @@ class GraphRecorder:
 
     Attributes:
         on_training: called with the key of the current function when a gradient function runs inside it.
+        on_trace: called with a trace, its products and their records, in the same order, once the trace is resolved;
+            it may add to the records.
         store: the records so far; the runtime may append to its `models`.
     """
 
     def __init__(self, out_dir: str, gaps: Any) -> None:
         self.on_training: Optional[Callable[[Hashable], None]] = None
+        self.on_trace: Optional[Callable[[Trace, Sequence[Visit], List[Record]], None]] = None
         self.layers = LayerHooks(gaps)
         self.tracer = Tracer(self.layers, gaps)
         self._path = os.path.join(out_dir, "graph.json")
@@ -173,12 +176,15 @@ class GraphRecorder:
         visits = walk(trace.graph, _is_compiled(function, concrete))
         if visits:
             function.traces += 1
-            record = {
+            record: Record = {
                 "name": _text(getattr(concrete, "name", trace.graph.name)),
                 "python_name": function.name,
                 "executed_basis": _basis(visits, graphs),
                 "ops": self._ops(trace.graph, visits, graphs, self._sizes(function, trace.graph)),
             }
+            if self.on_trace is not None:
+                with Guard(self._gaps, "notes on a trace"):
+                    self.on_trace(trace, visits, record["ops"])
             self.store.keep(trace.key, record)
 
     def _sizes(self, function: Function, graph: Any) -> Sizes:

@@ -71,7 +71,7 @@ class _Origin:
         if op.type == "Const":
             return None
         if op.type == "Placeholder":
-            outer = _outside(tensor, env)
+            outer = outside(tensor, env)
             return False if outer is None else self.of(outer, env[:-1], depth - 1)
         if op.type in LOOPS:
             return self.of(op.inputs[tensor.value_index], env, depth - 1)
@@ -93,7 +93,7 @@ def _op(tensor: Any) -> Any:
         return None
 
 
-def _outside(tensor: Any, env: Env) -> Any:
+def outside(tensor: Any, env: Env) -> Any:
     """Return what an argument or a captured placeholder stands for in the graph around, None where that is data."""
     name = tensor.op.name
     if env and name in env[-1]:

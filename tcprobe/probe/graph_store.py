@@ -68,6 +68,10 @@ class Store:
                 "call it with tensors of the same shapes, or pass reduce_retracing=True to tf.function",
             )
 
+    def records(self, key: Hashable) -> List[Record]:
+        """Return the kept records of one function's traces."""
+        return [record for (owner, _), record in self._records.items() if owner == key]
+
     def sampled(self, ops: List[Record]) -> None:
         """Keep the ops of an eager step; a second sample replaces the first."""
         self._eager = None

@@ -35,11 +35,15 @@ class LayerHooks:
     Attributes:
         eager: tells whether TensorFlow executes eagerly; the stack is kept while it does not, or while `sampling`.
         sampling: keep the stack in eager calls too.
+        on_call: told of every call that the stack was kept for: the entry, layer, arguments and result.
+        on_eager_call: told of every other call: the layer and its arguments.
     """
 
     def __init__(self, gaps: Any) -> None:
         self.eager: Callable[[], bool] = lambda: True
         self.sampling = False
+        self.on_call: Optional[Callable[[Layer, Any, Any, Any, Any], None]] = None
+        self.on_eager_call: Optional[Callable[[Any, Any, Any], None]] = None
         self._gaps = gaps
         self._patches = Patches()
         self._lines: "weakref.WeakKeyDictionary[Any, Optional[str]]" = weakref.WeakKeyDictionary()
@@ -57,6 +61,13 @@ class LayerHooks:
         """Put the original methods back."""
         self._patches.restore()
 
+    def line(self, layer: Any) -> Optional[str]:
+        """Return ``file:line`` where a layer was constructed, None where that was not seen."""
+        try:
+            return self._lines.get(layer)
+        except TypeError:  # a layer with __eq__ and no __hash__
+            return None
+
     def current(self) -> Optional[Layer]:
         """Return the innermost layer being called in this thread, None outside any."""
         stack: Tuple[Layer, ...] = getattr(self._local, "stack", ())
@@ -67,13 +78,20 @@ class LayerHooks:
 
         def __call__(layer: Any, *args: Any, **kwds: Any) -> Any:  # noqa: N807
             if hooks.eager() and not hooks.sampling:
+                if hooks.on_eager_call is not None:
+                    with Guard(hooks._gaps, "calls of layers"):
+                        hooks.on_eager_call(layer, args, kwds)
                 return original(layer, *args, **kwds)
             before = getattr(local, "stack", ())
             local.stack = before + (hooks._entry(layer, before),)
             try:
-                return original(layer, *args, **kwds)
+                result = original(layer, *args, **kwds)
             finally:
                 local.stack = before
+            if hooks.on_call is not None:
+                with Guard(hooks._gaps, "calls of layers"):
+                    hooks.on_call(hooks._entry(layer, before), layer, args, kwds, result)
+            return result
 
         return __call__
 
@@ -96,8 +114,4 @@ class LayerHooks:
     def _entry(self, layer: Any, before: Tuple[Layer, ...]) -> Layer:
         name = str(getattr(layer, "name", None) or type(layer).__name__)
         path = before[-1].path + "/" + name if before else name
-        try:
-            source = self._lines.get(layer)
-        except TypeError:  # a layer with __eq__ and no __hash__
-            source = None
-        return Layer(path, type(layer).__name__, source, weakref.ref(layer))
+        return Layer(path, type(layer).__name__, self.line(layer), weakref.ref(layer))

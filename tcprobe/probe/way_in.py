@@ -25,6 +25,11 @@ def run(arguments: List[str], before: Set[str]) -> None:
         config = load(arguments[0])
     except (OSError, ValueError, KeyError, TypeError) as error:
         sys.exit("tcprobe: %s: not a configuration of the probe (%s: %s)" % (arguments[0], type(error).__name__, error))
+    if config.audit:
+        from .audit import run as run_audit
+
+        run_audit(config, before)
+        return
     probe = _start(config)
     script.set_path(config.kind, config.name)
     script.unshadow(script.folder_of(config.kind, config.name), before)

@@ -1,0 +1,136 @@
+"""What the probe wrote about traced steps, as models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from tcprobe.gemm.record import MOST_DIMENSIONS, OpRecord, Shape
+from tcprobe.model import SAMPLES, Layer, Model, Product, Unseen
+from tcprobe.place import Place
+
+PASSES: Final = ("forward", "dgrad", "wgrad", "other")
+LOOPS: Final = "%s %s in a loop or branch of unknown length; counted once"
+
+
+def read_models(document: Mapping[str, Any], graph: Mapping[str, Any], file: str, batch: int | None) -> list[Model]:
+    """Return one model per unit of audit.json.
+
+    Args:
+        document: audit.json.
+        graph: graph.json.
+        file: absolute path of the audited file.
+        batch: samples that the user asked for, where the step leaves them open.
+    """
+    unseen = tuple(_unseen(item) for item in document.get("unseen", ()))
+    units = document.get("units", ())
+    models = [_model(unit, document, graph, batch) for unit in units]
+    return [
+        Model(
+            mode="traced",
+            label=str(unit["label"]),
+            file=file,
+            policy=document.get("policy"),
+            keras=document.get("keras"),
+            tensorflow=document.get("tensorflow"),
+            own_step=bool(unit["own_step"]),
+            unseen=unseen if index == 0 else (),
+            **model,
+        )
+        for index, (unit, model) in enumerate(zip(units, models, strict=True))
+    ]
+
+
+def _model(
+    unit: Mapping[str, Any], document: Mapping[str, Any], graph: Mapping[str, Any], batch: int | None
+) -> dict[str, Any]:
+    known = unit.get("batch") or batch
+    names = {path: str(record["name"]) for record in unit["layers"] for path in record["paths"]}
+    layers = tuple(_layer(record) for record in unit["layers"])
+    functions = [
+        f for f in graph.get("functions", ()) if f.get("training") and f.get("python_name") in unit["functions"]
+    ]
+    ops = [op for f in functions for op in f["ops"] if op.get("executes") != "no"]
+    places = {layer.name: layer.place for layer in layers}
+    products = tuple(_product(op, unit, names, places) for op in ops)
+    looped = sum(op.get("calls_per_step") is None for op in ops)
+    notes = [str(note) for note in document.get("notes", ())]
+    if looped:
+        notes.append(LOOPS % ((looped, "products run") if looped > 1 else (1, "product runs")))
+    return {
+        "layers": layers,
+        "products": products,
+        "batch": int(known or SAMPLES),
+        "batch_known": bool(unit["batch_known"] or (batch and unit.get("batch") is None)),
+        "xla": unit["xla"] if unit["own_step"] else any(p.compiled for p in products) if products else None,
+        "notes": tuple(notes),
+    }
+
+
+def _layer(record: Mapping[str, Any]) -> Layer:
+    return Layer(
+        name=str(record["name"]),
+        kind=str(record["kind"]),
+        class_name=str(record["class_name"]),
+        place=Place.parse(record.get("source")),
+        dtype=record.get("dtype"),
+        variable_dtype=record.get("variable_dtype"),
+        input_shapes=tuple(_shape(s) for s in record["input_shapes"]),
+        output_shape=_shape(record.get("output_shape")),
+        config={name: _tuples(value) for name, value in record["config"].items()},
+        inputs_from=tuple(record["inputs_from"]),
+        is_first=record.get("is_first"),
+        is_last=record.get("is_last"),
+        calls=max(round(record["calls"]), 1),
+        trainable=record.get("trainable"),
+    )
+
+
+def _product(
+    op: Mapping[str, Any], unit: Mapping[str, Any], names: Mapping[str, str], places: Mapping[str, Place | None]
+) -> Product:
+    layer = names.get(op["layer"], op["layer"]) if op.get("layer") else None
+    fed = op.get("fed_by") or {}
+    calls = op.get("calls_per_step")
+    place = places.get(layer) if layer else None
+    return Product(
+        record=_record(op),
+        layer=layer,
+        calls=1.0 if calls is None else float(calls),
+        op=str(op["op"]),
+        inputs_from=tuple(names.get(name, name) for name in fed.get("layers", ())),
+        compiled=unit["xla"] if unit["own_step"] else bool(op.get("compiled") or unit["xla"]),
+        place=place or Place.parse(op.get("source")) or Place.parse(op.get("called_from")),
+    )
+
+
+def _record(op: Mapping[str, Any]) -> OpRecord:
+    shapes = op.get("output_shapes") or [None]
+    return OpRecord(
+        op_type=str(op["op_type"]),
+        input_shapes=tuple(_shape(s) for s in op.get("input_shapes", ())),
+        output_shape=_shape(shapes[0]),
+        attributes=op.get("attributes") or {},
+        dtype=_dtype(op.get("input_dtypes", ())),
+        pass_=op["pass"] if op.get("pass") in PASSES else None,
+    )
+
+
+def _dtype(names: Iterable[str]) -> str | None:
+    """Return the dtype of the inputs, sizes and resources left out; several joined by ``+``."""
+    listed = list(dict.fromkeys(names))
+    return "+".join([n for n in listed if n not in ("int32", "int64", "resource")] or listed) or None
+
+
+def _shape(value: Any) -> Shape | None:
+    if not isinstance(value, list) or len(value) > MOST_DIMENSIONS:
+        return None
+    return tuple(None if size is None else int(size) for size in value)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
+
+
+def _unseen(item: Mapping[str, Any]) -> Unseen:
+    return Unseen(str(item["what"]), str(item["reason"]), Place.parse(item.get("place")))
