@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tcprobe.rules import tc101, tc102, tc103, tc104, tc105, tc106, tc107, tc108, tc109
 from tcprobe.rules.base import Rule
 
-RULES: tuple[Rule, ...] = ()
+RULES: tuple[Rule, ...] = (tc101, tc102, tc103, tc104, tc105, tc106, tc107, tc108, tc109)

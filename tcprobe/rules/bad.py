@@ -21,7 +21,7 @@ from tcprobe.finding import Range
 from tcprobe.gemm.alignment import bytes_of, multiple_for, next_size
 from tcprobe.gemm.conv import describe
 from tcprobe.gemm.ops import family_of
-from tcprobe.model import Layer
+from tcprobe.rules.heads import NAMES, attention_of, head_dimensions, is_head
 from tcprobe.rules.links import IMAGE_CHANNELS, Change, Linked
 from tcprobe.rules.sizes import INPUTS, Dimension
 from tcprobe.rules.step import Step, total
@@ -29,7 +29,6 @@ from tcprobe.rules.step import Step, total
 TINY: Final = 16
 """So few columns read their operands once and are bound by memory, as the advice on measured runs has it."""
 VOCABULARY: Final = 1000
-ATTENTION: Final = ("MultiHeadAttention", "GroupedQueryAttention", "GroupQueryAttention", "Attention")
 _CONVOLUTIONS: Final = ("conv", "conv_dgrad", "conv_wgrad", "hlo_conv")
 _VOCABULARY_MULTIPLE: Final = 64  # EleutherAI, "The Case for Co-Designing Model Architectures with Hardware"
 _LITTLE: Final = 0.01  # share that a vocabulary may grow by for it
@@ -81,16 +80,6 @@ def groups_of(step: Step, name: str) -> int:
     return 1
 
 
-def attention_of(step: Step, name: str) -> Layer | None:
-    """Return the attention layer that a layer is, or is a part of; None where it is neither."""
-    while name:
-        layer = step.sizes.layers.get(name)
-        if layer is not None and layer.kind in ATTENTION:
-            return layer
-        name = name.rpartition("/")[0]
-    return None
-
-
 @lru_cache(maxsize=4)
 def bad_sizes(step: Step) -> tuple[Bad, ...]:
     """Return every size that breaks the rule of 8 and is the layer's own, in the order of the model."""
@@ -115,8 +104,9 @@ def breaks(step: Step, dimension: Dimension) -> bool:
 
 def _own(step: Step) -> Iterator[Dimension]:
     seen: set[str] = set()
+    yield from (d for d in head_dimensions(step.sizes) if d.products and breaks(step, d))
     for dimension in step.sizes.dimensions:
-        if _is_batch(step, dimension) or not breaks(step, dimension):
+        if _is_batch(step, dimension) or not breaks(step, dimension) or _in_attention(step, dimension):
             continue
         sources = _unaligned_sources(step, dimension)
         if not sources:
@@ -125,6 +115,12 @@ def _own(step: Step) -> Iterator[Dimension]:
             if not source.products and source.layer not in seen:
                 seen.add(source.layer)
                 yield _of_takers(step, source)
+
+
+def _in_attention(step: Step, dimension: Dimension) -> bool:
+    """Return whether a size of an attention layer is a head's, or follows from what the layer takes."""
+    attention = attention_of(step.sizes, dimension.layer)
+    return attention is not None and (is_head(attention, dimension.size) or dimension.name not in INPUTS)
 
 
 def _is_batch(step: Step, dimension: Dimension) -> bool:
@@ -151,7 +147,7 @@ def _of_takers(step: Step, source: Dimension) -> Dimension:
 def _judged(step: Step, dimension: Dimension) -> Bad:
     code, dtype = _code(step, dimension), narrowest(step, dimension)
     multiple = multiple_for(dtype)
-    if code in ("TC103", "TC104", "TC106"):
+    if code in ("TC103", "TC104"):
         return Bad(dimension, code, dtype, multiple)
     suggested = next_size(dimension.size, multiple)
     if code == "TC105":
@@ -169,7 +165,7 @@ def keeps_first(step: Step, dimension: Dimension) -> bool:
 
 
 def _code(step: Step, dimension: Dimension) -> str:
-    if attention_of(step, dimension.layer) is not None and dimension.name not in INPUTS:
+    if dimension.name in NAMES:
         return "TC106"
     convolution = convolves(step, dimension)
     if convolution and groups_of(step, dimension.layer) > 1:
@@ -204,14 +200,19 @@ def _parts(step: Step, links: list[Linked]) -> dict[Linked, Range]:
             owners.setdefault((change.layer, change.dimension, change.old), []).append(linked)
     found: dict[Linked, list[Range]] = {}
     for change in all_changes:
-        beside = [c for c in all_changes if c.layer == change.layer and c != change]
+        beside = [c for c in all_changes if c != change and _kin(c.layer, change.layer)]
         holders = owners[change.layer, change.dimension, change.old]
-        for index in step.products_of(change.layer):
+        for index in step.touched(change):
             saved = _fair(step.gain(index, [change]), step.gain(index, [change], beside))
             if saved is not None:
                 for holder in holders:
                     found.setdefault(holder, []).append(saved.scaled(1 / len(holders)))
     return {linked: summed for linked, parts in found.items() if (summed := total(parts)) is not None}
+
+
+def _kin(one: str, other: str) -> bool:
+    """Return whether a layer is the other or a part of it, so that they may share products."""
+    return one == other or one.startswith(f"{other}/") or other.startswith(f"{one}/")
 
 
 def _fair(alone: Range | None, last: Range | None) -> Range | None:

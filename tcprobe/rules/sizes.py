@@ -74,8 +74,30 @@ class Sizes:
         return tuple(Dimension(*key, tuple(indexes)) for key, indexes in found.items())
 
     def named(self, product: Product) -> list[tuple[str, int]]:
-        """Return the contiguous dimensions of one product as (name, size)."""
-        return named_sizes(product.record, (product.layer or product.op) in self.transposed)
+        """Return the contiguous dimensions of one product as (name, size).
+
+        A gradient that knows no more than that they are features has the names of the forward pass.
+        """
+        name = product.layer or product.op
+        found = named_sizes(product.record, name in self.transposed)
+        names = self._forward_names.get(product.layer or "", {})
+        if FEATURES not in (dimension for dimension, _ in found) or not names:
+            return found
+        told = [(n, size) for dimension, size in found for n in (names.get(size) or (dimension,))]
+        return list(dict.fromkeys(told))
+
+    @cached_property
+    def _forward_names(self) -> dict[str, dict[int, tuple[str, ...]]]:
+        """Names of each size of the forward pass, of layers that tell what they take from what they put out."""
+        found: dict[str, dict[int, tuple[str, ...]]] = {}
+        for product in self.model.products:
+            if product.layer is None or product.record.pass_ not in (None, "forward"):
+                continue
+            for dimension, size in named_sizes(product.record, product.layer in self.transposed):
+                if dimension != FEATURES:
+                    known = found.setdefault(product.layer, {})
+                    known[size] = tuple(dict.fromkeys((*known.get(size, ()), dimension)))
+        return found
 
     def spelled(self, product: Product, dimension: str, size: int) -> str:
         """Return a dimension's name as the product's record has it, which may know no more than that it is features."""

@@ -10,6 +10,7 @@ from tcprobe.gemm.cost import Cost, Target, op_cost, saving
 from tcprobe.gemm.record import OpRecord
 from tcprobe.gemm.resize import resized
 from tcprobe.model import Model
+from tcprobe.rules.heads import NAMES, family, with_heads
 from tcprobe.rules.links import Change, Linked, Links
 from tcprobe.rules.sizes import Sizes
 
@@ -85,9 +86,13 @@ class Step:
         predicted.
         """
         made = self.links.settled(tuple(changes))
-        touched = dict.fromkeys(index for change in made for index in self.products_of(change.layer))
+        touched = dict.fromkeys(index for change in made for index in self.touched(change))
         found = [self.gain(index, made) for index in touched]
         return total([saved for saved in found if saved is not None])
+
+    def touched(self, change: Change) -> list[int]:
+        """Return the indexes of the products that a change may touch."""
+        return family(self.sizes, change.layer) if change.dimension in NAMES else self.products_of(change.layer)
 
     def gain(self, index: int, changes: Iterable[Change], made: Iterable[Change] = ()) -> Range | None:
         """Return what changes save a step at one product, in ns, where others are made already.
@@ -108,7 +113,9 @@ class Step:
         name = product.layer or product.op
         record = product.record if record is None else record
         for change in changes:
-            if change.layer == name:
+            if change.dimension in NAMES and index in self.touched(change):
+                record = with_heads(record, change, self.sizes.layers[change.layer])
+            elif change.layer == name:
                 dimension = self.sizes.spelled(product, change.dimension, change.old)
                 record = resized(record, dimension, change.old, change.new, name in self.sizes.transposed)
         return record

@@ -1,0 +1,70 @@
+"""TC103: channels of one group of a grouped convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from tcprobe.finding import Finding, Range
+from tcprobe.rules.bad import Bad, bad_sizes, groups_of
+from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.sizes import Dimension
+from tcprobe.rules.step import Step, total
+from tcprobe.rules.words import effect, finding_of
+from tcprobe.rules.words import subject as named
+
+DOC = RuleDoc(
+    code="TC103",
+    name="unaligned-group",
+    summary="One group of a grouped convolution has channels or filters that are not a multiple of 8.",
+    explanation=(
+        "A grouped convolution multiplies each group by itself: what counts for Tensor Cores is the channels and "
+        "filters of one group, not of all. cuDNN 8.2 asks for 4, 8, 16 or 32 channels a group; XLA never pads a "
+        "grouped convolution. In float16 grouped convolutions were reported 15 times slower than in float32 (4 "
+        "groups, TITAN RTX) and 35 times slower in channels-last order (V100); no public measurement covers all "
+        "sizes. Fewer groups of 8 or more channels, or a DepthwiseConv2D where each group has one channel, avoid "
+        "it: both are another model, so nothing is changed for you."
+    ),
+    severity="From what it loses against aligned groups: error from 5 % of the step, warning from 1 %, else note.",
+    bad="layers.Conv2D(128, 3, groups=32)  # 4 channels a group",
+    good="layers.Conv2D(128, 3, groups=16)  # 8 channels a group",
+    sources=(
+        "cuDNN 8.2 and 8.3 release notes and best practices: grouped convolutions",
+        "openxla/xla, cudnn_pad_for_convolutions.cc: grouped convolutions are left alone",
+        "NVIDIA/apex#712, pytorch/pytorch#34977 and #54324: reported slowdowns",
+    ),
+)
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Yield one finding per grouped convolution, on the channels of a group before its filters."""
+    step = subject.step
+    own = [bad for bad in bad_sizes(step) if bad.code == DOC.code]
+    for _, found in groupby(own, key=lambda bad: bad.dimension.layer):
+        yield _finding(step, min(found, key=lambda bad: bad.dimension.name))
+
+
+def _finding(step: Step, bad: Bad) -> Finding:
+    size, layer = bad.dimension.size, bad.dimension.layer
+    groups = groups_of(step, layer)
+    whole = Dimension(layer, f"{bad.dimension.name} per group", size, tuple(step.products_of(layer)))
+    lost = _lost(step, whole)
+    told = Bad(whole, bad.code, bad.dtype, bad.multiple, None, lost)
+    does = effect(step, told)
+    hint = "make it a DepthwiseConv2D" if size == 1 else "fewer groups, of 8 or more, would not"
+    follows = "" if does.free else f"; XLA does not pad it; {hint}"
+    text = f"{named(step, whole)} ({groups} groups) is not a multiple of {bad.multiple}: {does.text}{follows}"
+    why = does.why or "its cost is what it loses against aligned groups, which is another model"
+    return finding_of(step, told, text, why, "note" if does.free or lost is None else None)
+
+
+def _lost(step: Step, dimension: Dimension) -> Range | None:
+    """Return the time a step that the products lose against the rate of aligned ones; None where nothing is lost."""
+    found = []
+    for index in dimension.products:
+        cost = step.costs[index]
+        if cost is not None and cost.rate_pct is not None:
+            lost = (1 - rate / 100 for rate in (cost.rate_pct.high, cost.rate_pct.mid, cost.rate_pct.low))
+            low, mid, high = (cost.ns * share for share in lost)
+            found.append(Range(low, mid, high).scaled(step.model.products[index].calls))
+    return total(found)

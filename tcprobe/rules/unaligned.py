@@ -1,0 +1,65 @@
+"""The sentence on a size that breaks the rule of 8, which TC101 and TC105 share."""
+
+from __future__ import annotations
+
+from tcprobe.finding import Finding
+from tcprobe.rules.bad import Bad, keeps_first
+from tcprobe.rules.sizes import INPUTS
+from tcprobe.rules.step import Step
+from tcprobe.rules.words import Effect, effect, finding_of, subject
+
+
+def finding_on(step: Step, bad: Bad, hint: str = "") -> Finding:
+    """Return the finding: what it does pass by pass, what must fit it, and why it costs nothing where it does not.
+
+    Args:
+        step: the costs.
+        bad: the size.
+        hint: what else to say, from its own comma or semicolon on.
+    """
+    does = effect(step, bad)
+    follows = "" if does.free else f"{_image(step, bad)}{_data(step, bad)}{_fits(step, bad)}"
+    text = f"{subject(step, bad.dimension)} is not a multiple of {bad.multiple}: {does.text}{follows}{hint}"
+    return finding_of(step, bad, text, does.why or _small(bad, does), "note" if does.free else None)
+
+
+def _image(step: Step, bad: Bad) -> str:
+    """Return what to do with a convolution whose filters are an image."""
+    if not keeps_first(step, bad.dimension):
+        return ""
+    size = bad.dimension.size
+    kept = "the first" if size == 1 else f"the first {size}"
+    slow = ""
+    if bad.dtype in ("float16", "half", "bfloat16") and "wgrad" in _passes(step, bad):
+        slow = ", and wgrad may fall to a kernel on CUDA cores (in float16 it took 42 % of a GAN's step on an A100)"
+    return f"{slow}; give it {bad.suggested} filters, keep {kept} (slice) and measure"
+
+
+def _passes(step: Step, bad: Bad) -> set[str | None]:
+    return {step.model.products[i].record.pass_ for i in bad.dimension.products}
+
+
+def _data(step: Step, bad: Bad) -> str:
+    """Return where a size stands that no layer of the model sets."""
+    if bad.dimension.name not in INPUTS or step.sizes.feeds.get(bad.dimension.layer):
+        return ""
+    layer = step.sizes.layers.get(bad.dimension.layer)
+    if layer is not None and layer.is_first is not False:
+        return "; it is the data's, which zeros can fill up"
+    return "; it follows from what feeds this layer"
+
+
+def _fits(step: Step, bad: Bad) -> str:
+    if bad.linked is not None and bad.linked.reason:
+        return f"; what comes before and after must fit it: {bad.linked.reason}"
+    layer = step.sizes.layers.get(bad.dimension.layer)
+    if layer is not None and layer.is_last and not keeps_first(step, bad.dimension) and bad.dimension.name != "inputs":
+        return f"; what takes the output must keep the first {bad.dimension.size}"
+    return ""
+
+
+def _small(bad: Bad, does: Effect) -> str | None:
+    """Return why a size that slows its products down saves nothing when mended; None where it does save."""
+    if does.free or bad.saved is None or bad.saved.mid > 0:
+        return None
+    return f"nothing saved: at {bad.suggested} its products cost as much as they gain"
