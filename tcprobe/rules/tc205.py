@@ -1,0 +1,196 @@
+"""TC205: a mixed policy that is set after layers were built."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from tcprobe.finding import Finding
+from tcprobe.model import Layer
+from tcprobe.place import Place
+from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.precision import GUIDE, MIXED, Setter, half_of, name_of, setters, tree_of
+from tcprobe.rules.precision_tree import Function, Tree, keyword
+
+if TYPE_CHECKING:
+    from tcprobe.syntax.source import Source
+
+DOC: Final = RuleDoc(
+    code="TC205",
+    name="policy-after-layers",
+    summary="The mixed policy is set after layers were built, which stay float32.",
+    explanation=(
+        "A layer takes the global policy when it is constructed and keeps it. A policy that is set later reaches only "
+        "the layers built from then on: the others go on in float32, with no word of it, and the model is no "
+        "faster.\n\n"
+        "Traced, the layers' own dtypes decide. In source mode the rule fires only where the order is certain: the "
+        "layers, or a call of this file's function that builds them, stand before the call in the same block, and "
+        "nothing builds layers after it."
+    ),
+    severity="warning: the model does not compute in the precision asked for.",
+    bad=(
+        'model = keras.Sequential([keras.layers.Dense(4096), keras.layers.Dense(10, dtype="float32")])\n'
+        'keras.mixed_precision.set_global_policy("mixed_float16")\nmodel.compile("adam", "mse")\n'
+    ),
+    good=(
+        'keras.mixed_precision.set_global_policy("mixed_float16")\n'
+        'model = keras.Sequential([keras.layers.Dense(4096), keras.layers.Dense(10, dtype="float32")])\n'
+        'model.compile("adam", "mse")\n'
+    ),
+    sources=(
+        f"{GUIDE}, section Setting the dtype policy: only layers created afterwards have it",
+        "Keras 3.15.1, keras/src/layers/layer.py: the dtype policy is resolved in Layer.__init__; measured: a Dense "
+        "built before set_dtype_policy('mixed_float16') computes in float32",
+    ),
+)
+
+_LAYER: Final = re.compile(r"keras\.(?:\w+\.)*layers\.(?:\w+\.)*[A-Z]\w*|keras\.applications\.(?:\w+\.)*[A-Z]\w*")
+# These compute nothing in 16 bits that matters: data goes through them in any dtype.
+_LIGHT: Final = re.compile(
+    r"\.(?:Input|InputLayer|Normalization|Rescaling|Resizing|CenterCrop|\w+Vectorization|Hashing|"
+    r"\w+Lookup|CategoryEncoding|Discretization|Random\w+|InputSpec|Layer|Wrapper)$"
+)
+_SHOWN: Final = 3
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Yield the calls that set a mixed policy too late."""
+    found = False
+    for source in subject.sources.values():
+        calls = [setter for setter in setters(source) if setter.policy in MIXED]
+        early = _before(source, tree_of(source), calls[0]) if calls else []
+        if early and _confirmed(subject):
+            found = True
+            yield _finding(calls[0], [source.place(node) for node in early], len(early))
+    if not found:
+        yield from _traced(subject)
+
+
+def _finding(setter: Setter, places: list[Place], count: int) -> Finding:
+    layers = "a layer was" if count == 1 else f"{count} layers were"
+    return Finding(
+        code=DOC.code,
+        message=f"{setter.policy} is set after {layers} built: they stay float32; set it before them",
+        place=setter.call.place,
+        severity="warning",
+        dtype="float32",
+        why="how much time it costs depends on all of them",
+        related=tuple((place, "built before the policy is set") for place in places[:_SHOWN]),
+    )
+
+
+def _before(source: Source, tree: Tree, setter: Setter) -> list[ast.Call]:
+    """Return the layers that surely exist when the policy is set; nothing where others are built afterwards."""
+    block, at = _block_of(tree, setter.call.node)
+    builders = _builders(source, tree)
+    early = [call for statement in block[:at] for call in _built(source, statement, builders)]
+    late = [call for statement in block[at + 1 :] for call in _built(source, statement, builders)]
+    return [] if late and not _shared(tree, block, at, early) else early
+
+
+def _block_of(tree: Tree, node: ast.AST) -> tuple[list[ast.stmt], int]:
+    """Return the body of the function or module around a node, and the index of the statement that holds it."""
+    inner = node
+    for ancestor in tree.ancestors(node):
+        if isinstance(ancestor, Function | ast.Module):
+            return ancestor.body, next(i for i, statement in enumerate(ancestor.body) if statement is inner)
+        inner = ancestor
+    return [], 0
+
+
+def _built(source: Source, statement: ast.stmt, builders: dict[str, list[ast.Call]]) -> list[ast.Call]:
+    """Return the layers that running a statement surely builds, itself or by a function of this file."""
+    found: list[ast.Call] = []
+    for node in _surely(statement):
+        if isinstance(node, ast.Call):
+            if _is_layer(source, node):
+                found.append(node)
+            elif isinstance(node.func, ast.Name):
+                found.extend(builders.get(node.func.id, []))
+    return found
+
+
+def _is_layer(source: Source, node: ast.Call) -> bool:
+    name = name_of(source, node.func)
+    if not _LAYER.fullmatch(name) or _LIGHT.search(name):
+        return False
+    return keyword(node, "dtype") is None and all(k.arg is not None for k in node.keywords)
+
+
+def _surely(statement: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a statement that run when it does: no branches, no bodies of functions."""
+    if isinstance(
+        statement, Function | ast.ClassDef | ast.Lambda | ast.If | ast.Try | ast.While | ast.Match | ast.IfExp
+    ):
+        return
+    yield statement
+    for child in ast.iter_child_nodes(statement):
+        yield from _surely(child)
+
+
+def _builders(source: Source, tree: Tree) -> dict[str, list[ast.Call]]:
+    """Return the functions of the module that build layers and set no policy themselves, with those layers."""
+    found = {}
+    for statement in tree.root.body:
+        if isinstance(statement, Function) and "policy" not in ast.unparse(statement):
+            calls = [c for child in statement.body for c in _built(source, child, {})]
+            if calls:
+                found[statement.name] = calls
+    return found
+
+
+def _shared(tree: Tree, block: list[ast.stmt], at: int, early: list[ast.Call]) -> bool:
+    """Say whether a name bound to early layers is used, unchanged, in a statement that builds later ones."""
+    inside = {id(call) for call in early}
+    names: set[str] = set()
+    for statement in block[:at]:
+        if isinstance(statement, ast.Assign) and any(id(node) in inside for node in ast.walk(statement.value)):
+            names |= {t.id for t in statement.targets if isinstance(t, ast.Name)}
+    later = [node for statement in block[at + 1 :] for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    rebound = {node.id for node in later if isinstance(node.ctx, ast.Store)}
+    used = {node.id for node in later if isinstance(node.ctx, ast.Load) and _feeds(tree, node)}
+    return bool((names - rebound) & used)
+
+
+def _feeds(tree: Tree, node: ast.Name) -> bool:
+    """Say whether a name is an argument of a layer, or in the list of one: not the object of a method."""
+    parent = tree.parents.get(node)
+    if isinstance(parent, ast.List | ast.Tuple):
+        parent = tree.parents.get(parent)
+    return (
+        isinstance(parent, ast.Call) and parent.func is not node and isinstance(parent.func, ast.Call | ast.Attribute)
+    )
+
+
+def _float32(subject: Subject) -> list[Layer]:
+    """Return the layers with products that compute in float32 though nobody gave them a dtype."""
+    used = {product.layer for product in subject.model.products}
+    return [
+        layer
+        for layer in subject.model.layers
+        if layer.dtype == "float32" and layer.name in used and layer.arguments and "dtype" not in layer.arguments
+    ]
+
+
+def _confirmed(subject: Subject) -> bool:
+    """Say whether nothing that was traced speaks against layers in float32."""
+    return subject.model.mode == "source" or bool(_float32(subject))
+
+
+def _traced(subject: Subject) -> Iterator[Finding]:
+    """Yield the only call that sets a policy where layers of the same file are float32 all the same."""
+    if subject.model.mode != "traced" or half_of(subject.model.policy) is None:
+        return
+    found = [setter for source in subject.sources.values() for setter in setters(source)]
+    if len(found) != 1 or found[0].policy != subject.model.policy:
+        return
+    places = []
+    for layer in _float32(subject):
+        source = subject.sources.get(layer.place.file) if layer.place is not None else None
+        call = source.call_at(layer.place.line, layer.class_name) if source is not None and layer.place else None
+        if call is not None and source is not None and _is_layer(source, call.node):
+            places.append(call.place)
+    if places:
+        yield _finding(found[0], places, len(places))
