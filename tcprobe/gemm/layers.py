@@ -71,7 +71,7 @@ def _einsum_dense(passes: Passes, _: str, config: Settings, shapes: Shapes) -> R
     known = None if shape is None else einsum_sizes(config, shape)
     if known is None:
         return passes.keep(*(passes.op("Einsum", (), (), pass_) for pass_ in ("forward", "dgrad", "wgrad")))
-    return einsum_dense(passes, known[0], dict(known[1]))
+    return einsum_dense(passes, known[0], dict(known[1]), dots="..." in str(equation))
 
 
 def _reversible(passes: Passes, _: str, config: Settings, shapes: Shapes) -> Records:

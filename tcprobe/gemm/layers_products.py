@@ -133,17 +133,19 @@ _KNOWN_SHAPE = frozenset(
 )
 
 
-def einsum_dense(passes: Passes, labels: tuple[str, str, str], sizes: dict[str, Size]) -> Records:
+def einsum_dense(passes: Passes, labels: tuple[str, str, str], sizes: dict[str, Size], dots: bool = False) -> Records:
     """Return the passes of an EinsumDense: Keras' form for the equations it knows, else Einsum ops.
 
     Args:
         passes: of the layer.
         labels: of input, kernel and output.
         sizes: of every label; None where unknown.
+        dots: whether the equation has ``...``, which Keras leaves to tf.einsum. The gradient of its weights is one
+            product for each row, summed up after it; here the rows are contracted, which is the same arithmetic.
     """
     left, right, result = labels
     shape = [sizes[label] for label in left]
-    form = canonical_equation(f"{left},{right}->{result}")
+    form = "" if dots else canonical_equation(f"{left},{right}->{result}")
     if form in _ANY_SHAPE or (form in _KNOWN_SHAPE and None not in [*shape[1:], *(sizes[c] for c in right)]):
         rows = tuple(sizes[label] for label in left if label in result)
         inputs = product(sizes[label] for label in left if label not in result)

@@ -69,10 +69,11 @@ def _cudnn(passes: Passes, kind: str, units: Size, shape: Shape) -> Records:
 def _cells(passes: Passes, config: Settings, shape: Shape) -> Records:
     """Return the loops over a cell or a stack of cells, each of which takes the units of the one before."""
     found: Records = []
+    unroll = flag_of(config, "unroll", False) is True
     for kind, settings in _stack(config.get("cell")):
         if kind not in GATES:
             return []
-        found += _loop(passes, kind, settings, shape, flag_of(config, "unroll", False) is True)
+        found += _loop(passes, kind, settings, shape, unroll)
         shape, passes = (*shape[:-1], size_of(settings, "units")), passes.inside
     return found
 
@@ -97,10 +98,14 @@ def _loop(passes: Passes, kind: str, config: Settings, shape: Shape, unroll: boo
     count = 1 if steps is None else steps
     found: Records = []
     for width in of_input:
-        found += _step(passes, (rows, inputs, units), width, of_state=False)
-    for width in of_state:
-        found += _step(passes.inside, (rows, units, units), width, of_state=True)
-    return _unrolled(found, count) if unroll else times(found, count)
+        found += times(_step(passes, (rows, inputs, units), width, of_state=False), count)
+    scaled = kind == "GRU" and flag_of(config, "reset_after", True) is False
+    for index, width in enumerate(of_state):
+        step = _step(passes.inside, (rows, units, units), width, of_state=True)
+        # Unrolled, nothing takes the gradient of the first state, unless a gate has scaled it before the product.
+        spared = unroll and not (scaled and index == len(of_state) - 1)
+        found += [(record, float(count - (spared and record.pass_ == "dgrad"))) for record, _ in step]
+    return [(record, calls) for record, calls in found if calls]
 
 
 def _products(kind: str, config: Settings, gates: int) -> tuple[list[int], list[int]]:
@@ -116,12 +121,3 @@ def _products(kind: str, config: Settings, gates: int) -> tuple[list[int], list[
 def _step(passes: Passes, sizes: tuple[Size, Size, Size], gates: int, of_state: bool) -> Records:
     rows, inputs, units = sizes
     return with_attributes(dense(passes, rows, inputs, product((gates, units))), gates=gates, recurrent=of_state)
-
-
-def _unrolled(found: Records, steps: int) -> Records:
-    """The first step's state is no variable: nothing takes its gradient."""
-    return [
-        (record, float(steps - 1 if record.pass_ == "dgrad" and record.attributes.get("recurrent") else steps))
-        for record, _ in found
-        if steps > 1 or not (record.pass_ == "dgrad" and record.attributes.get("recurrent"))
-    ]
