@@ -166,8 +166,10 @@ def _named(comment: Comment) -> tuple[str, ...]:
 def _speaking(place: Place, file: _File) -> Iterator[Comment]:
     """Yield the comments that speak for what stands at a place."""
     first, last = place.line, place.end_line or place.line
-    around = [(a, b) for a, b in file.statements if a <= first <= b]
-    start, end = max(around, default=(first, last))
+    # The finding may stand at an argument; what it is about is the innermost call around it.
+    around = [(a, b) for a, b in file.calls if a <= first and last <= b]
+    first, last = min(around, key=lambda span: span[1] - span[0], default=(first, last))
+    start, end = max(((a, b) for a, b in file.statements if a <= first <= b), default=(first, last))
     for comment in file.comments:
         line = comment.place.line
         if first <= line <= last or (start <= line <= end and not _others(line, (first, last), file)):

@@ -80,6 +80,11 @@ def test_any_line_of_the_call(line: int) -> None:
     assert silenced("\n".join(lines), at(1)) == [1]
 
 
+def test_a_finding_at_an_argument_belongs_to_its_call() -> None:
+    text = "x = Dense(\n    63,\n    kernel_initializer=Init(),  # noqa: TC101\n)(x)\n"
+    assert silenced(text, at(2, 2)) == [2]
+
+
 def test_one_layer_of_a_list_alone() -> None:
     text = "m = Sequential([\n    Conv2D(31, 3),  # noqa: TC101\n    Dense(63),\n])\n"
     assert silenced(text, at(2, 2), at(3, 3)) == [2]

@@ -1,0 +1,167 @@
+"""`tcprobe audit-shapes`: find badly sized layers and precision mistakes, without a GPU and without training."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+from typer.core import TyperCommand
+
+from tcprobe.cli import audit_shapes_options as a
+from tcprobe.cli import options as o
+from tcprobe.errors import UsageError
+
+if TYPE_CHECKING:
+    from tcprobe.flows.audit import Outcome
+    from tcprobe.flows.audit_options import AuditOptions
+    from tcprobe.flows.audit_write import AuditDestination
+
+ARGV: Final = "tcprobe.argv"
+
+
+class _Command(TyperCommand):
+    """Keeps what stands behind ``--`` apart with --run: those are the script's arguments, not files."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        mark = args.index("--") if "--" in args else len(args)
+        if "--run" in args[:mark]:
+            ctx.meta[ARGV] = args[mark + 1 :]
+            args = args[:mark]
+        return super().parse_args(ctx, args)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the application."""
+    app.command("audit-shapes", cls=_Command)(audit_shapes)
+
+
+def audit_shapes(
+    ctx: typer.Context,
+    files: a.FilesArgument = None,
+    mode: a.ModeOption = None,
+    run: a.RunOption = False,
+    arg: a.ArgOption = None,
+    batch_size: a.BatchOption = None,
+    dtype: a.DtypeOption = None,
+    target_gpu: a.TargetOption = None,
+    library: a.LibraryOption = None,
+    xla: a.XlaOption = None,
+    timeout: a.TimeoutOption = 300.0,
+    python: a.PythonOption = None,
+    select: a.SelectOption = None,
+    ignore: a.IgnoreOption = None,
+    fail_on: a.FailOnOption = None,
+    fail_over: a.FailOverOption = None,
+    format: a.FormatOption = None,  # noqa: A002 - the parameter's name is the option's
+    output: a.OutputOption = None,
+    force: o.ForceOption = False,
+    fix: a.FixOption = False,
+    diff: a.DiffOption = False,
+    width: o.WidthOption = None,
+    verbose: a.VerboseOption = False,
+) -> None:
+    """Find badly sized layers and precision mistakes of a Keras model: the line, the cost on a GPU, and the fix.
+
+    Needs no GPU and trains nothing. Sizes are traced by running the file on the CPU, or read from its source alone.
+    With --run, what stands after -- are the script's arguments: tcprobe audit-shapes --run train.py -- --epochs 1
+    """
+    chosen = _chosen(ctx, format, output)
+    with o.errors_as_json(chosen == "json" and output in (None, "-")):
+        from tcprobe.flows.audit_options import AuditOptions
+        from tcprobe.flows.audit_write import audit_destination
+
+        to = audit_destination(chosen, output, force)
+        wanted = AuditOptions(
+            tuple(files or ()), mode, run, tuple(ctx.meta.get(ARGV, ())), _arguments(arg or []), batch_size, dtype,
+            target_gpu, library, xla, timeout, python, _codes(select), _codes(ignore), fail_on, _percentage(fail_over),
+        )  # fmt: skip
+        if diff:
+            _refuse(
+                fix or format is not None or output is not None, "--diff stands alone", "leave --fix, -o, --format out"
+            )
+            raise typer.Exit(_show_diff(wanted))
+        outcome = _outcome(wanted, fix)
+        _show(outcome, to, verbose, width)
+    raise typer.Exit(outcome.exit_code)
+
+
+def _chosen(ctx: typer.Context, format: str | None, output: str | None) -> str | None:  # noqa: A002
+    """Return the format asked for; TCPROBE_FORMAT is that of standard output, where no ending tells."""
+    source = ctx.get_parameter_source("format")
+    typed = source is not None and source.name == "COMMANDLINE"
+    return format if format and (typed or output in (None, "-")) else None
+
+
+def _refuse(refused: bool, message: str, hint: str) -> None:
+    if refused:
+        raise UsageError(message, hint)
+
+
+def _arguments(given: list[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in given]
+    for name, equals, _ in pairs:
+        _refuse(not (equals and name.isidentifier()), f"--arg {name}{equals}: expected NAME=VALUE", "--arg units=64")
+    return {name: value for name, _, value in pairs}
+
+
+def _codes(given: list[str] | None) -> tuple[str, ...]:
+    from tcprobe.audit.settings import codes
+
+    return codes(",".join(given or ()))
+
+
+def _percentage(text: str | None) -> float | None:
+    from tcprobe.audit.settings import percentage
+
+    try:
+        return None if text is None else percentage(text)
+    except ValueError:
+        raise UsageError(f"--fail-over {text}: expected percent from 0 to 100", "--fail-over 5%") from None
+
+
+def _say(text: str) -> None:
+    print(f"tcprobe: {text}", file=sys.stderr, flush=True)
+
+
+def _outcome(wanted: AuditOptions, fix: bool) -> Outcome:
+    if fix:
+        from tcprobe.flows.audit_fix import fixed
+
+        return fixed(wanted, _say)
+    from tcprobe.flows.audit import audit
+
+    return audit(wanted, _say)
+
+
+def _show(outcome: Outcome, to: AuditDestination, verbose: bool, width: int | None) -> None:
+    from tcprobe.flows.audit_write import write_audit
+    from tcprobe.flows.explain import rule_docs
+    from tcprobe.report.audit import AuditSpec
+
+    spec = AuditSpec(str(Path.cwd()), tuple(rule_docs()), o.text_width(width), o.wants_color(), verbose)
+    for path in write_audit(outcome.report, spec, to):
+        _say(f"wrote {path}")
+    if to.path is not None or to.reporter.FORMAT != "text":
+        for file, reason in outcome.report.failed:
+            _say(f"error: {file}: {reason}")
+
+
+def _show_diff(wanted: AuditOptions) -> int:
+    """Print what --fix would change; return 1 where it would, 2 where a file could not be audited."""
+    from tcprobe.flows.audit import audit
+    from tcprobe.flows.audit_fix import diff_of, fixes_of
+
+    outcome = audit(wanted, _say)
+    text = diff_of(outcome)
+    sys.stdout.write(text)
+    count = len(fixes_of(outcome))
+    _say(
+        f"--fix would make {count:,} change{'' if count == 1 else 's'} (checkpoints no longer fit)"
+        if text
+        else "nothing to fix"
+    )
+    for file, reason in outcome.report.failed:
+        _say(f"error: {file}: {reason}")
+    return 2 if outcome.report.failed else int(bool(text))

@@ -1,0 +1,104 @@
+"""The options of `tcprobe audit-shapes`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+Mode = Literal["auto", "traced", "source"]
+Dtype = Literal["float32", "tf32", "float16", "bfloat16", "float8"]
+Library = Literal["cublas10", "cublas11", "cublas12"]
+FailOn = Literal["error", "warning", "note", "never"]
+Format = Literal["text", "json", "csv", "markdown", "sarif", "github"]
+
+FilesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="FILE...",
+        show_default=False,
+        help="Python files, folders, or model.py:factory. With --run: one script.",
+    ),
+]
+ModeOption = Annotated[
+    Mode | None,
+    typer.Option(
+        envvar="TCPROBE_MODE",
+        show_default=False,
+        help="traced runs the file on the CPU, source only reads it. Default: auto, traced for one file where "
+        "TensorFlow is installed, else source.",
+    ),
+]
+RunOption = Annotated[
+    bool, typer.Option("--run", help="Execute the script up to its first training step; its arguments stand after --.")
+]
+ArgOption = Annotated[
+    list[str] | None, typer.Option("--arg", metavar="NAME=VALUE", help="Argument of the factory; may be repeated.")
+]
+BatchOption = Annotated[
+    int | None,
+    typer.Option("--batch-size", min=1, metavar="N", help="Samples of a step where the model does not say."),
+]
+DtypeOption = Annotated[
+    Dtype | None,
+    typer.Option(show_default=False, help="Arithmetic to predict for; float32 is without TF32. Default: the model's."),
+]
+TargetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--target-gpu",
+        metavar="NAME",
+        envvar="TCPROBE_TARGET_GPU",
+        help="GPU to predict for; `tcprobe explain gpus` lists them. Default: a100-sxm-40.",
+    ),
+]
+LibraryOption = Annotated[
+    Library | None,
+    typer.Option(show_default=False, help="cuBLAS on that GPU, with the cuDNN of its time. Default: cublas12."),
+]
+XlaOption = Annotated[
+    bool | None, typer.Option("--xla/--no-xla", help="Predict with XLA, or without. Default: as the model is compiled.")
+]
+TimeoutOption = Annotated[float, typer.Option(min=1.0, metavar="SECONDS", help="Longest time to trace one file.")]
+PythonOption = Annotated[
+    str | None,
+    typer.Option(metavar="PATH", envvar="TCPROBE_PYTHON", help="Interpreter that traces. Default: tcprobe's own."),
+]
+SelectOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="CODES", help="Only these rules: codes or prefixes (TC1), with commas; may be repeated."),
+]
+IgnoreOption = Annotated[
+    list[str] | None, typer.Option(metavar="CODES", help="None of these rules; the longer prefix wins over --select.")
+]
+FailOnOption = Annotated[
+    FailOn | None,
+    typer.Option("--fail-on", show_default=False, help="Least severity that makes exit code 1. Default: warning."),
+]
+FailOverOption = Annotated[
+    str | None,
+    typer.Option("--fail-over", metavar="PERCENT", help="Exit code 1 too where all suggestions save more of the step."),
+]
+FormatOption = Annotated[
+    Format | None,
+    typer.Option(
+        "--format",
+        envvar="TCPROBE_FORMAT",
+        show_default=False,
+        help="Output format. Default: by the ending of -o, else text.",
+    ),
+]
+OutputOption = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write to a file (.txt, .json, .csv, .md, .sarif); - is standard output.",
+    ),
+]
+FixOption = Annotated[bool, typer.Option("--fix", help="Change the sizes in the files; old checkpoints no longer fit.")]
+DiffOption = Annotated[bool, typer.Option("--diff", help="Show what --fix would change; exit code 1 where it would.")]
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", "-v", help="List what could not be judged and what comments silence.")
+]

@@ -1,0 +1,33 @@
+"""`tcprobe explain`: what a rule means, and which GPUs can be predicted for."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Literal
+
+import typer
+
+from tcprobe.cli import options as o
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the application."""
+    app.command("explain")(explain)
+
+
+def explain(
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="CODE|gpus", show_default=False, help="Code or name of a rule, or gpus. Default: list the rules."
+        ),
+    ] = None,
+    format: Annotated[  # noqa: A002 - the parameter's name is the option's
+        Literal["text", "markdown"], typer.Option("--format", help="Output format.")
+    ] = "text",
+    width: o.WidthOption = None,
+) -> None:
+    """Explain a rule of `tcprobe audit-shapes` from its own documentation, or list the GPUs of --target-gpu."""
+    from tcprobe.flows.explain import explained
+
+    sys.stdout.write(explained(what, format, o.text_width(width)))

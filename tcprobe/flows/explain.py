@@ -1,0 +1,57 @@
+"""`explain` as a function: the documentation of rules, and the GPUs to predict for."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from tcprobe.errors import UsageError
+from tcprobe.hardware import load_gpus
+from tcprobe.rules import RULES
+from tcprobe.rules.base import RuleDoc
+
+GPUS = "gpus"
+
+
+def rule_docs() -> list[RuleDoc]:
+    """Return the documentation of every rule, by code."""
+    return sorted((rule.DOC for rule in RULES), key=lambda doc: doc.code)
+
+
+def find_rule(word: str) -> RuleDoc:
+    """Return the rule of a code or name, in upper or lower case.
+
+    Raises:
+        UsageError: there is none; names the nearest codes.
+    """
+    docs = rule_docs()
+    wanted = word.strip().lower()
+    for doc in docs:
+        if wanted in (doc.code.lower(), doc.name):
+            return doc
+    names = {name: doc.code for doc in docs for name in (doc.code.lower(), doc.name)} | {GPUS: GPUS}
+    starting = [code for name, code in names.items() if wanted and name.startswith(wanted)]
+    close = [*starting, *(names[name] for name in get_close_matches(wanted, names, n=5))]
+    near = list(dict.fromkeys(close))[:5]
+    hint = f"did you mean {', '.join(near)}?" if near else "tcprobe explain lists the rules"
+    raise UsageError(f"nothing is called {word!r}", hint)
+
+
+def explained(what: str | None, format_: str = "text", width: int | None = None) -> str:
+    """Return what a word means: a rule's documentation, the GPUs, or all rules where nothing is asked.
+
+    Args:
+        what: code or name of a rule, ``gpus``, or None; in upper or lower case.
+        format_: text or markdown.
+        width: columns that text may take; None sets no limit to tables.
+
+    Raises:
+        UsageError: it is none of these; names the nearest.
+    """
+    from tcprobe.report import audit_explain
+
+    markdown = format_ == "markdown"
+    if what is None:
+        return audit_explain.rules(rule_docs(), markdown, width)
+    if what.strip().lower() == GPUS:
+        return audit_explain.gpus(load_gpus(), markdown, width)
+    return audit_explain.rule(find_rule(what), markdown, width)

@@ -1,0 +1,93 @@
+"""Documentation of rules, the list of rules and the list of GPUs, as text or Markdown."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from tcprobe.report.formatting import number
+from tcprobe.report.grid import Head, Section, escape_markdown, markdown_lines, text_lines
+
+if TYPE_CHECKING:
+    from tcprobe.hardware import Gpu
+    from tcprobe.rules.base import RuleDoc
+
+WIDTH: Final = 100  # of prose where the output is no terminal
+PEAKS: Final = ("float32", "tf32", "float16", "bfloat16", "float8", "int8")
+
+
+def rule(doc: RuleDoc, markdown: bool, width: int | None = None) -> str:
+    """Return the documentation of a rule."""
+    return _rule_markdown(doc) if markdown else _rule_text(doc, width or WIDTH)
+
+
+def _rule_text(doc: RuleDoc, width: int) -> str:
+    fixable = "--fix may mend it (changes the model: checkpoints no longer fit)." if doc.fixable else "--fix leaves it."
+    blocks = [
+        f"{doc.code} {doc.name}",
+        textwrap.fill(doc.summary, width),
+        *(textwrap.fill(p, width) for p in doc.explanation.split("\n\n")),
+        f"Bad:\n{textwrap.indent(doc.bad.strip(), '    ')}",
+        f"Good:\n{textwrap.indent(doc.good.strip(), '    ')}",
+        textwrap.fill(f"Severity: {doc.severity}", width),
+        fixable,
+        "Sources:\n"
+        + "\n".join(textwrap.fill(s, width, initial_indent="- ", subsequent_indent="  ") for s in doc.sources),
+        f"Silence it on its line with # tcprobe: ignore[{doc.code}], everywhere with --ignore {doc.code}.",
+    ]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _rule_markdown(doc: RuleDoc) -> str:
+    blocks = [
+        f"## {doc.code} {doc.name}",
+        doc.summary,
+        doc.explanation,
+        f"Bad:\n\n```python\n{doc.bad.strip()}\n```",
+        f"Good:\n\n```python\n{doc.good.strip()}\n```",
+        f"Severity: {doc.severity}",
+        "Fixable with `--fix`." if doc.fixable else "Not fixable with `--fix`.",
+        "Sources:\n\n" + "\n".join(f"- {escape_markdown(s)}" for s in doc.sources),
+    ]
+    return "\n\n".join(blocks) + "\n"
+
+
+def rules(docs: Sequence[RuleDoc], markdown: bool, width: int | None = None) -> str:
+    """Return one line per rule."""
+    heads = (Head("code"), Head("name"), Head("fix"), Head("what it finds", wraps=True))
+    cells = tuple((d.code, d.name, "--fix" if d.fixable else "", d.summary) for d in docs)
+    return _table(Section("", heads, cells), markdown, width)
+
+
+def gpus(listed: Sequence[Gpu], markdown: bool, width: int | None = None) -> str:
+    """Return one line per GPU: id, name, compute capability, Tensor Cores, SMs, dense peaks in TFLOP/s (int8 TOP/s)."""
+    heads = (
+        Head("id"),
+        Head("name", least=12, rank=1),
+        Head("CC"),
+        Head("Tensor Cores"),
+        Head("SMs", right=True, rank=2),
+        Head("GB/s", right=True, rank=2),
+        *(Head(dtype, right=True, rank=3) for dtype in PEAKS),
+    )
+    return _table(Section("", heads, tuple(_gpu(gpu) for gpu in listed)), markdown, width)
+
+
+def _gpu(gpu: Gpu) -> tuple[str, ...]:
+    peaks = (gpu.peak_flop_per_s(dtype) for dtype in PEAKS)
+    major, minor = gpu.compute_capability
+    return (
+        gpu.id,
+        gpu.name,
+        f"{major}.{minor}",
+        "yes" if gpu.tensor_cores else "no",
+        str(gpu.sm),
+        number(gpu.bandwidth_bytes_per_s / 1e9, 4),
+        *("-" if peak is None else number(peak / 1e12, 4) for peak in peaks),
+    )
+
+
+def _table(section: Section, markdown: bool, width: int | None) -> str:
+    lines = markdown_lines(section) if markdown else text_lines(section, width)
+    return "".join(f"{line}\n" for line in lines)
