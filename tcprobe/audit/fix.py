@@ -3,7 +3,7 @@
 A fix is given where it is certain, in three steps. `fix_links` follows the size through the model to every argument
 that must change; `fix_source` finds the literals that those arguments rest on and chooses their new numbers; the
 edited file is read again, and every argument of every call must have the value that it had, or the one asked for.
-Findings whose sizes rest on the same literal share one fix.
+Findings whose sizes rest on the same literal share one fix. A size that costs nothing on this GPU is left alone.
 """
 
 from __future__ import annotations
@@ -61,15 +61,23 @@ def with_fixes(findings: Sequence[Finding], model: Model, step: Step, sources: M
         step: tells which sizes are linked.
         sources: the files, by absolute path; a layer of another file gets no fix.
     """
+    from tcprobe.rules import RULES
+
+    fixable = {rule.DOC.code for rule in RULES if rule.DOC.fixable}
     plans: dict[int, _Plan] = {}
     for index, finding in enumerate(findings):
-        if finding.fix is None and finding.suggested is not None:
+        if finding.fix is None and finding.suggested is not None and finding.code in fixable:
             try:
                 plans[index] = _plan(finding, model, step, sources)
             except NotCertain:
                 continue
-    fixes = _fixes(plans, sources)
+    fixes = _fixes(plans, {i for i in plans if _pays(findings[i])}, sources)
     return [replace(f, fix=fixes[i]) if i in fixes else f for i, f in enumerate(findings)]
+
+
+def _pays(finding: Finding) -> bool:
+    """Say whether mending a finding saves anything: no checkpoint is given up for nothing."""
+    return finding.severity in ("error", "warning") or (finding.saving_ns is not None and finding.saving_ns.mid > 0)
 
 
 def _plan(finding: Finding, model: Model, step: Step, sources: Mapping[str, Source]) -> _Plan:
@@ -80,11 +88,12 @@ def _plan(finding: Finding, model: Model, step: Step, sources: Mapping[str, Sour
     return _Plan(slots_of(wanted_by(finding, model, step), model, sources))
 
 
-def _fixes(plans: Mapping[int, _Plan], sources: Mapping[str, Source]) -> dict[int, Fix]:
-    owners: dict[Place, _Plan] = {}
+def _fixes(plans: Mapping[int, _Plan], paying: set[int], sources: Mapping[str, Source]) -> dict[int, Fix]:
+    """Return the fix of each finding; those that share a literal have the same one, where one of them pays."""
+    owners: dict[Place, list[_Plan]] = {}
     for plan in plans.values():
-        for slot in plan.slots:
-            owners.setdefault(slot.argument.place, plan)
+        for place in {slot.argument.place for slot in plan.slots}:
+            owners.setdefault(place, []).append(plan)
     grown: dict[int, _Plan] = {}
     for index, plan in plans.items():
         try:
@@ -93,6 +102,8 @@ def _fixes(plans: Mapping[int, _Plan], sources: Mapping[str, Source]) -> dict[in
             continue
     found: dict[int, Fix] = {}
     for members in _sharing(grown):
+        if not paying.intersection(members):
+            continue
         try:
             whole = _together([grown[m] for m in members], sources)
         except NotCertain:
@@ -101,7 +112,7 @@ def _fixes(plans: Mapping[int, _Plan], sources: Mapping[str, Source]) -> dict[in
     return found
 
 
-def _grown(plan: _Plan, owners: Mapping[Place, _Plan], sources: Mapping[str, Source]) -> _Plan:
+def _grown(plan: _Plan, owners: Mapping[Place, list[_Plan]], sources: Mapping[str, Source]) -> _Plan:
     """Return a plan with those of all arguments that its literals reach as well.
 
     Raises:
@@ -111,7 +122,8 @@ def _grown(plan: _Plan, owners: Mapping[Place, _Plan], sources: Mapping[str, Sou
         for place in extra:
             if place not in owners:
                 raise NotCertain("the number is also used for something else")
-            plan = plan.joined(owners[place])
+            for owner in owners[place]:
+                plan = plan.joined(owner)
     check(plan.slots, plan.edits(), sources)
     return plan
 

@@ -15,6 +15,7 @@ from tcprobe.audit.fix_text import line_starts, offsets
 from tcprobe.finding import Edit, Finding
 from tcprobe.model import Layer, Model
 from tcprobe.place import Place
+from tcprobe.rules.links import IMAGE_CHANNELS
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Call, Source
@@ -48,14 +49,12 @@ _ELEMENTWISE: Final = (
     ],
 )
 _SEQUENTIAL: Final = ("keras.Sequential", "keras.models.Sequential")
-FEWEST: Final = 8
-"""Fewer filters than this are an output (an image, a mask), not a size that was chosen."""
 
 
 def is_head(finding: Finding, model: Model) -> bool:
-    """Say whether a finding is about the few filters of a convolution that puts out what the model is for."""
+    """Say whether a finding is about a convolution whose filters are an image, as the rules on sizes have it."""
     layer = model.layer(finding.layer)
-    few = finding.dimension == "filters" and finding.size is not None and finding.size < FEWEST
+    few = finding.dimension == "filters" and finding.size is not None and finding.size <= IMAGE_CHANNELS
     return layer is not None and few and layer.kind in _CONVOLUTIONS
 
 
@@ -90,10 +89,9 @@ def additions(finding: Finding, layer: Layer, sources: Mapping[str, Source]) -> 
     if isinstance(parent, ast.Call) and parent.func is call.node and len(parent.args) == 1 and not parent.keywords:
         return (_insert(source, parent, f"[..., :{finding.size}]"),)
     if isinstance(parent, ast.List | ast.Tuple) and _in_sequential(source, parent, parents):
-        name = _beside(source, call)
-        return (
-            _insert(source, call.node, f",{_gap(source, call)}{name}(lambda images: images[..., :{finding.size}])"),
-        )
+        name, imported = _beside(source, call)
+        text = f",{_gap(source, call)}{name}(lambda images: images[..., :{finding.size}])"
+        return (*imported, _insert(source, call.node, text))
     raise NotCertain("the layer stands neither in a Sequential's list nor in a call")
 
 

@@ -175,7 +175,7 @@ class _Search:
         self._wanted.add(Wanted(layer.name, argument, index, old, new))
         place = layer.arguments.get(argument)
         for other in self._model.layers if place is not None else ():
-            if other is not layer and other.arguments.get(argument) == place:
+            if other is not layer and other.arguments.get(argument) == place and _has(other, argument, index, old):
                 self._change(other.name, old, new)
 
     def _make(self, layer: Layer, old: int, new: int) -> None:
@@ -298,6 +298,14 @@ class _Search:
         if not isinstance(size, int):
             raise NotCertain(f"the output of '{name}' is unknown")
         return size
+
+
+def _has(layer: Layer, argument: str, index: int | None, size: int) -> bool:
+    """Say whether an argument of a layer is, or may be, a size: in a loop each layer has its own."""
+    value = layer.config.get(argument, size)
+    if index is not None:
+        value = value[index] if isinstance(value, list | tuple) and -len(value) <= index < len(value) else size
+    return bool(value == size)
 
 
 def _sizes(value: Any) -> tuple[int, ...]:

@@ -15,32 +15,37 @@ from tcprobe.place import Place
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Argument, Call, Source
-    from tcprobe.syntax.values import Known, Literal_
+    from tcprobe.syntax.values import Known, Literal_, LiteralUse
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """An argument in the source that must become another number.
+    """An argument in the source that must become another number where it is one.
 
     Attributes:
         source: the file.
         argument: as it stands there.
-        known: its value, or that of the element that changes.
-        index: which element; None where the argument is the number.
+        known: where the number comes from; several in a loop over numbers, or where branches choose.
+        index: which element of a tuple; None where the argument is the number.
         old, new: the number as it is, and as it must be.
     """
 
     source: Source
     argument: Argument
-    known: Known
+    known: tuple[Known, ...]
     index: int | None
     old: int
     new: int
 
     @property
-    def key(self) -> tuple[Place, int | None]:
+    def key(self) -> tuple[Place, int | None, int]:
         """What tells one slot from another."""
-        return self.argument.place, self.index
+        return self.argument.place, self.index, self.old
+
+    @property
+    def literals(self) -> list[LiteralUse]:
+        """The literals that the number rests on."""
+        return list(dict.fromkeys(use for known in self.known for use in known.literals))
 
 
 def slots_of(wanted: Iterable[Wanted], model: Model, sources: Mapping[str, Source]) -> tuple[Slot, ...]:
@@ -49,11 +54,11 @@ def slots_of(wanted: Iterable[Wanted], model: Model, sources: Mapping[str, Sourc
     Raises:
         NotCertain: one stands nowhere, or its value is not known from the source, or is another.
     """
-    found: dict[tuple[Place, int | None], Slot] = {}
+    found: dict[tuple[Place, int | None, int], Slot] = {}
     for want in sorted(wanted, key=lambda w: (w.layer, w.argument)):
         slot = _slot(want, model.layer(want.layer), sources)
         same = found.setdefault(slot.key, slot)
-        if (same.old, same.new) != (slot.old, slot.new):
+        if same.new != slot.new:
             raise NotCertain("one place would have to hold two sizes")
     return tuple(found.values())
 
@@ -69,17 +74,18 @@ def solve(slots: Iterable[Slot]) -> tuple[Edit, ...]:
     """
     chosen: dict[Place, tuple[Literal_, int]] = {}
     todo = []
+    slots = list(slots)
     pairs = {(slot.old, slot.new) for slot in slots}
     for slot in slots:
-        roles = {use.role for use in slot.known.literals}
+        roles = {use.role for use in slot.literals}
         if roles == {"value"}:
-            for use in slot.known.literals:
+            for use in slot.literals:
                 _choose(chosen, use.literal, slot.new)
         elif roles == {"factor"}:
             todo.append(slot)
         else:
             raise NotCertain("the number comes about by arithmetic, or from no literal")
-    for slot in sorted(todo, key=lambda s: not any(u.literal.place in chosen for u in s.known.literals)):
+    for slot in sorted(todo, key=lambda s: not any(u.literal.place in chosen for u in s.literals)):
         _factor(slot, chosen, pairs)
     edits = (Edit(place, literal.text, _spelled(literal, new)) for place, (literal, new) in chosen.items())
     return tuple(sorted(edits, key=lambda e: e.place))
@@ -113,56 +119,67 @@ def check(slots: Iterable[Slot], edits: Iterable[Edit], sources: Mapping[str, So
         added = [new for new, edit in zip(moved(before.text, own), _ordered(own), strict=True) if not edit.before]
         starts = line_starts(text)
         calls = [c for c in after.calls() if not _within(offsets(c.place, starts), added)]
-        _compare(before.calls(), calls, [s for s in slots if s.source.path == file])
+        _compare(before, after, calls, [s for s in slots if s.source.path == file])
 
 
-def _compare(before: Sequence[Call], after: Sequence[Call], slots: list[Slot]) -> None:
-    expected = {slot.key: slot for slot in slots}
-    pairs = list(zip(before, after, strict=False))
-    if len(before) != len(after) or any(a.arguments.keys() != b.arguments.keys() for a, b in pairs):
+def _compare(before: Source, after: Source, calls: Sequence[Call], slots: list[Slot]) -> None:
+    """Compare the calls of a file with those of the edited one that were there before."""
+    pairs = list(zip(before.calls(), calls, strict=False))
+    if len(before.calls()) != len(calls) or any(a.arguments.keys() != b.arguments.keys() for a, b in pairs):
         raise NotCertain("the edited file has other calls")
-    seen: set[tuple[Place, int | None]] = set()
+    places = {slot.argument.place for slot in slots}
     for old, new in pairs:
         for name, argument in old.arguments.items():
-            value = _expected(argument, expected)
-            seen.update(key for key in expected if key[0] == argument.place)
-            other = new.arguments[name].known
-            if value != (other.value if other else None):
+            places.discard(argument.place)
+            own = [slot for slot in slots if slot.argument.place == argument.place]
+            values = [_asked(known.value, own) for known in before.alternatives(argument.node)]
+            if values != [known.value for known in after.alternatives(new.arguments[name].node)]:
                 raise NotCertain(f"{name} would become another value than asked")
-    if len(seen) != len(expected):
+    if places:
         raise NotCertain("an argument was lost")
 
 
-def _expected(argument: Argument, slots: Mapping[tuple[Place, int | None], Slot]) -> Any:
+def _asked(value: Any, slots: list[Slot]) -> Any:
     """Return the value that an argument must have after the edits."""
-    value: Any = argument.known.value if argument.known else None
-    for (place, index), slot in slots.items():
-        if place == argument.place and index is None:
-            value = slot.new
-        elif place == argument.place and index is not None:
-            items = list(value)
-            items[index] = slot.new
-            value = tuple(items)
-    return value
+    items = list(value) if isinstance(value, tuple) else value
+    for slot in slots:
+        if slot.index is None and _is(value, slot.old):
+            return slot.new
+        if slot.index is not None and isinstance(value, tuple) and _is(value[slot.index], slot.old):
+            items[slot.index] = slot.new
+    return tuple(items) if isinstance(value, tuple) else value
 
 
 def _slot(want: Wanted, layer: Layer | None, sources: Mapping[str, Source]) -> Slot:
     place = layer.arguments.get(want.argument) if layer else None
     source = sources.get(place.file) if place else None
-    if source is None:
+    if source is None or layer is None:
         raise NotCertain(f"where {want.argument} of '{want.layer}' stands is unknown")
     found = [
         a for call in source.calls() for a in call.arguments.values() if a.place == place and a.name == want.argument
     ]
-    known = found[0].known if found else None
-    index = want.index
-    if known is not None and index is not None:
-        size = len(known.elements)
-        index = index % size if size else None
-        known = known.elements[index] if index is not None else None
-    if known is None or type(known.value) is not int or known.value != want.old:
+    if not found or source.constants.of(found[0].node).reason is not None:
         raise NotCertain(f"{want.argument} of '{want.layer}' is not known from the source")
-    return Slot(source, found[0], known, index, want.old, want.new)
+    matches = [known for o in source.alternatives(found[0].node) if (known := _element(o, want)) is not None]
+    if not matches:
+        raise NotCertain(f"{want.argument} of '{want.layer}' is another number in the source")
+    size = len(matches[0][0].elements)
+    index = want.index % size if want.index is not None else None
+    return Slot(source, found[0], tuple(m[1] for m in matches), index, want.old, want.new)
+
+
+def _element(option: Known, want: Wanted) -> tuple[Known, Known] | None:
+    """Return a value of an argument and the part of it that changes; None where it is another number."""
+    part = option
+    if want.index is not None:
+        if not -len(option.elements) <= want.index < len(option.elements):
+            return None
+        part = option.elements[want.index]
+    return (option, part) if _is(part.value, want.old) else None
+
+
+def _is(value: Any, number: int) -> bool:
+    return type(value) is int and value == number
 
 
 def _choose(chosen: dict[Place, tuple[Literal_, int]], literal: Literal_, new: int) -> None:
@@ -173,7 +190,7 @@ def _choose(chosen: dict[Place, tuple[Literal_, int]], literal: Literal_, new: i
 
 
 def _factor(slot: Slot, chosen: dict[Place, tuple[Literal_, int]], pairs: set[tuple[int, int]]) -> None:
-    uses = [use.literal for use in slot.known.literals]
+    uses = [use.literal for use in slot.literals]
     if any(literal.place in chosen for literal in uses):
         return  # whether it comes out right is seen when the edited file is read
     fitting = {}

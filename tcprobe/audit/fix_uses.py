@@ -19,9 +19,18 @@ from tcprobe.place import Place
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Source
 
-_CONTAINERS: Final = ("dict", "tuple", "list", "types.SimpleNamespace", "types.MappingProxyType")
+_CONTAINERS: Final = frozenset(
+    ["dict", "tuple", "list", "enumerate", "zip", "reversed", "types.SimpleNamespace", "types.MappingProxyType"]
+)
 _SPEAKS: Final = ("print", "logging.", "warnings.warn")
-_HOLDS: Final = (ast.Tuple, ast.List, ast.Dict, ast.BinOp, ast.UnaryOp, ast.keyword, ast.IfExp)
+_KEYS_ONLY: Final = frozenset(("sorted", "list", "tuple", "set", "frozenset", "len", "iter"))
+_HOLDS: Final = (ast.Tuple, ast.List, ast.Dict, ast.BinOp, ast.UnaryOp, ast.keyword, ast.IfExp, ast.FormattedValue)
+_NAMES: Final[dict[type[ast.AST], str]] = {  # the field whose value `target` names
+    ast.AnnAssign: "value",
+    ast.NamedExpr: "value",
+    ast.For: "iter",
+    ast.comprehension: "iter",
+}
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -32,6 +41,8 @@ class Uses:
     def __init__(self, source: Source, sources: Mapping[str, Source]) -> None:
         self._source = source
         self._others = [other for path, other in sources.items() if path != source.path]
+        self._names: dict[tuple[str, ast.AST | None], None] = {}
+        self._found: dict[Place, None] = {}
 
     def changed(self, literals: Iterable[Place], asked: Iterable[Place]) -> list[Place]:
         """Return the arguments that change with the literals, without those asked for.
@@ -40,68 +51,81 @@ class Uses:
             NotCertain: something changes that is no argument, or that nobody can tell.
         """
         places, wanted = set(literals), list(asked)
-        found: dict[Place, None] = {}
-        self._names: dict[tuple[str, ast.AST | None], None] = {}
+        self._names, self._found = {}, {}
         for node in self._resting_on(places):
             if not any(inside(self._source.place(node), place) for place in wanted):
-                argument = self._judged(node)
-                if argument is not None:
-                    found[argument] = None
-        for name, scope in self._names:
-            self._check_name(name, scope)
-        return list(found)
+                self._follow(node)
+        checked: set[tuple[str, ast.AST | None]] = set()
+        while todo := [name for name in self._names if name not in checked]:
+            checked.update(todo)
+            for name, scope in todo:
+                self._check_name(name, scope)
+        return list(self._found)
 
     def _resting_on(self, places: set[Place]) -> Iterator[ast.expr]:
         for node in ast.walk(self._source.tree):
             if isinstance(node, ast.expr) and not isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
-                known = self._source.known(node)
-                if known is not None and any(use.literal.place in places for use in known.literals):
+                options = self._source.alternatives(node)
+                if any(use.literal.place in places for known in options for use in known.literals):
                     yield node
 
-    def _judged(self, node: ast.AST) -> Place | None:
-        """Note the names that an expression defines; return the argument that it is part of, if it is."""
+    def _follow(self, node: ast.AST) -> None:
+        """Note the names that an expression defines, or the argument that it is part of.
+
+        Raises:
+            NotCertain: it becomes neither.
+        """
         while (parent := self._parents.get(node)) is not None:
             if isinstance(parent, ast.JoinedStr):
-                return None
-            if isinstance(parent, ast.Assign | ast.AnnAssign) and node is parent.value:
-                self._define(parent)
-                return None
-            if isinstance(parent, ast.arguments):
-                self._default(parent, node)
-                return None
-            if isinstance(parent, ast.Call) and not self._holds(parent, node):
-                return self._passed(parent, node)
-            if not isinstance(parent, (*_HOLDS, ast.Call, ast.Attribute, ast.Subscript, ast.FormattedValue)):
+                return
+            if self._ends(parent, node):
+                return
+            up = isinstance(parent, ast.Attribute | ast.Subscript | ast.Starred) and node is parent.value
+            if not up and not isinstance(parent, (*_HOLDS, ast.Call)):
                 break
-            if isinstance(parent, ast.Subscript) and node is not parent.value:
-                break
+            if isinstance(parent, ast.Attribute) and parent.attr == "keys":
+                return
             node = parent
         raise NotCertain("the number is also used for something else")
+
+    def _ends(self, parent: ast.AST, node: ast.AST) -> bool:
+        """Say whether what is above an expression names it, or takes it as an argument; note which."""
+        if isinstance(parent, ast.Assign) and node is parent.value:
+            self._define(parent.targets, self._scope(parent))
+        elif node is getattr(parent, _NAMES.get(type(parent), ""), None):
+            self._define([parent.target], self._scope(parent))  # type: ignore[attr-defined]
+        elif isinstance(parent, ast.arguments):
+            self._default(parent, node)
+        elif isinstance(parent, ast.Call) and not self._holds(parent, node):
+            self._passed(parent, node)
+        else:
+            return False
+        return True
 
     def _holds(self, call: ast.Call, node: ast.AST) -> bool:
         """Say whether a call only keeps what it is given: a container, a NamedTuple or dataclass of the file."""
         if node is call.func:
             return True
-        name = self._source.name_of(call.func) or ""
-        return name in _CONTAINERS or (isinstance(call.func, ast.Name) and call.func.id in self._records)
-
-    def _passed(self, call: ast.Call, node: ast.AST) -> Place | None:
         name = self._source.name_of(call.func) or ast.unparse(call.func)
-        if name.startswith(_SPEAKS):
-            return None
-        function = self._functions.get(call.func.id) if isinstance(call.func, ast.Name) else None
-        parameter = _parameter(function, call, node) if function else None
-        if function is not None and parameter is not None:
-            self._names[parameter, function] = None
-            return None
-        return self._source.place(node.value if isinstance(node, ast.keyword) else node)
+        return name in _CONTAINERS or name in self._records
 
-    def _define(self, statement: ast.Assign | ast.AnnAssign) -> None:
-        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        scope = self._scope(statement)
+    def _passed(self, call: ast.Call, node: ast.AST) -> None:
+        name = self._source.name_of(call.func) or ast.unparse(call.func)
+        if name.startswith(_SPEAKS) or (name in _KEYS_ONLY and isinstance(node, ast.Name) and node.id in self._dicts):
+            return
+        targets = self._source.constants.origins.sites.targets(call.func)
+        names = [(_parameter(function, skipped, call, node), function) for function, skipped in targets]
+        if names and all(parameter is not None for parameter, _ in names):
+            self._names.update({(str(parameter), function): None for parameter, function in names})
+        else:
+            self._found[self._source.place(node.value if isinstance(node, ast.keyword) else node)] = None
+
+    def _define(self, targets: Iterable[ast.AST], scope: ast.AST | None) -> None:
         for target in (t for whole in targets for t in ast.walk(whole)):
             if isinstance(target, ast.Attribute) and isinstance(target.ctx, ast.Store):
                 self._names[f".{target.attr}", None] = None
+            elif isinstance(target, ast.Subscript) and isinstance(target.ctx, ast.Store):
+                raise NotCertain("the number is put into a container")
             elif isinstance(target, ast.Name) and isinstance(target.ctx, ast.Store):
                 self._names[target.id, scope] = None
                 if isinstance(scope, ast.ClassDef):
@@ -119,22 +143,21 @@ class Uses:
                 self._names[argument.arg, function] = None
 
     def _check_name(self, name: str, scope: ast.AST | None) -> None:
-        """See that every use of a name has a known value: those that change have been judged by then."""
+        """Follow every use of a name that has no known value; those that have one have been looked at by then."""
+        uses: Iterable[ast.expr]
         if name.startswith("."):
-            uses: Iterable[ast.AST] = [
-                n for n in ast.walk(self._source.tree) if isinstance(n, ast.Attribute) and n.attr == name[1:]
-            ]
+            uses = [n for n in ast.walk(self._source.tree) if isinstance(n, ast.Attribute) and n.attr == name[1:]]
         else:
-            uses = [n for n in _within(scope or self._source.tree, name) if isinstance(n.ctx, ast.Load)]
+            uses = _within(scope or self._source.tree, name)
         for use in uses:
             if isinstance(getattr(use, "ctx", None), ast.Load) and not self._resolved(use):
-                raise NotCertain(f"what {name.lstrip('.')} is used for is unknown")
+                self._follow(use)
         if scope is None and any(_imports(other, name.lstrip(".")) for other in self._others):
             raise NotCertain(f"{name.lstrip('.')} is used in another file")
 
     def _resolved(self, node: ast.AST | None) -> bool:
         while isinstance(node, ast.expr):
-            if self._source.known(node) is not None:
+            if self._source.alternatives(node):
                 return True
             parent = self._parents.get(node)
             of = parent.func if isinstance(parent, ast.Call) else getattr(parent, "value", None)
@@ -168,27 +191,29 @@ class Uses:
                 found.update(t.id for t in node.targets if isinstance(t, ast.Name))
         return found
 
-    def _makes_namedtuple(self, node: ast.expr) -> bool:
+    def _makes_namedtuple(self, node: ast.expr | None) -> bool:
         return isinstance(node, ast.Call) and (self._source.name_of(node.func) or "").endswith("namedtuple")
 
     @cached_property
-    def _functions(self) -> dict[str, Function]:
-        """Functions of the file by name, without names that stand for several."""
-        found: dict[str, list[Function]] = {}
-        for node in ast.walk(self._source.tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                found.setdefault(node.name, []).append(node)
-        return {name: several[0] for name, several in found.items() if len(several) == 1}
+    def _dicts(self) -> set[str]:
+        """Names that only ever stand for dictionaries."""
+        assigned = [n for n in ast.walk(self._source.tree) if isinstance(n, ast.Assign | ast.AnnAssign)]
+        found: dict[str, bool] = {}
+        for node in assigned:
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name):
+                    found[target.id] = found.get(target.id, True) and isinstance(node.value, ast.Dict)
+        return {name for name, is_dict in found.items() if is_dict}
 
 
-def _parameter(function: Function, call: ast.Call, node: ast.AST) -> str | None:
+def _parameter(function: Function, skipped: int, call: ast.Call, node: ast.AST) -> str | None:
     """Return the parameter that an argument of a call becomes; None where that cannot be told."""
     if isinstance(node, ast.keyword):
         return node.arg
-    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)][skipped:]
     if any(isinstance(a, ast.Starred) for a in call.args) or node not in call.args:
         return None
-    index = call.args.index(node)
+    index = [a is node for a in call.args].index(True)
     return names[index] if index < len(names) else None
 
 
