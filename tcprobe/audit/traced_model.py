@@ -46,7 +46,8 @@ def _model(
 ) -> dict[str, Any]:
     known = unit.get("batch") or batch
     names = {path: str(record["name"]) for record in unit["layers"] for path in record["paths"]}
-    layers = tuple(_layer(record) for record in unit["layers"])
+    lines = {path: record.get("source") for record in unit["layers"] for path in record["paths"]}
+    layers = tuple(_layer(record, lines) for record in unit["layers"])
     functions = [
         f for f in graph.get("functions", ()) if f.get("training") and f.get("python_name") in unit["functions"]
     ]
@@ -67,12 +68,12 @@ def _model(
     }
 
 
-def _layer(record: Mapping[str, Any]) -> Layer:
+def _layer(record: Mapping[str, Any], lines: Mapping[str, Any]) -> Layer:
     return Layer(
         name=str(record["name"]),
         kind=str(record["kind"]),
         class_name=str(record["class_name"]),
-        place=Place.parse(record.get("source")),
+        place=_nearest(str(record["name"]), lines),
         dtype=record.get("dtype"),
         variable_dtype=record.get("variable_dtype"),
         input_shapes=tuple(_shape(s) for s in record["input_shapes"]),
@@ -84,6 +85,15 @@ def _layer(record: Mapping[str, Any]) -> Layer:
         calls=max(round(record["calls"]), 1),
         trainable=record.get("trainable"),
     )
+
+
+def _nearest(name: str, lines: Mapping[str, Any]) -> Place | None:
+    """Return where a layer is constructed; one that a layer makes for itself stands where that layer does."""
+    while name:
+        if lines.get(name):
+            return Place.parse(lines[name])
+        name = name.rpartition("/")[0]
+    return None
 
 
 def _product(

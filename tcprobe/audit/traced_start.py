@@ -77,7 +77,8 @@ def audited(command: str, file: Path, orders: Mapping[str, Any], argv: tuple[str
     if document.get("finished"):
         return Done(document, graph, last_line)
     if status is None:
-        raise InputError(file, f"it did not come to a training step within {timeout_s:g} s", "allow more (--timeout)")
+        what = "it did not come to a training step" if orders.get("run") else "it was not imported and traced"
+        raise InputError(file, f"{what} within {timeout_s:g} s", "allow more (--timeout)")
     died = f"died of {signal.Signals(-status).name}" if status < 0 else f"exited with status {status}"
     raise InputError(file, f"its interpreter {died}" + (f": {last_line}" if last_line else ""))
 

@@ -18,6 +18,7 @@ from .audit_calls import EAGER, AuditCalls, Stopped
 from .audit_find import Failed, Found, Wanted
 from .audit_layers import LayerLog
 from .audit_step import Seen, trace_step
+from .audit_xla import AutoXla
 from .config import Config
 from .gaps import Gaps
 from .graph import GraphRecorder
@@ -47,6 +48,7 @@ class Audit:
         self._recorder.layers.on_eager_call = self._seen.called
         self._tf: Any = None
         self._keras: List[Any] = []
+        self._xla = AutoXla()
         self._units: List[Record] = []
         self._unseen: List[Record] = []
         self._notes: List[str] = []
@@ -108,6 +110,7 @@ class Audit:
     def _on_keras(self, keras: Any) -> None:
         self._keras.append(keras)
         self._recorder.on_keras(keras)
+        self._gaps.run("XLA of Keras", lambda: self._xla.install(keras))
 
     def _policy(self) -> Optional[str]:
         for keras in self._keras:
@@ -219,6 +222,10 @@ class Audit:
         raised = [item for item in failed if item.error is not None]
         if raised and not found:
             self._fail("input", "%s raised %s" % (raised[0].what, _told(raised[0].error, self.path)), None)
+        elif failed and not found and not raised:
+            needs = failed[0]
+            example = "%s:%s %s" % (os.path.basename(self.path), needs.what[:-2], needs.example)
+            self._fail("input", "%s %s" % (needs.what, needs.reason), "name it with its arguments: " + example)
         elif self._unseen and not self._error:
             what = "; ".join("%s %s" % (u["what"], u["reason"]) for u in self._unseen[:3])
             self._fail("input", "no model that can be traced: " + what, audit_find.WAYS)
@@ -252,7 +259,7 @@ class Audit:
                 "batch": step.batch,
                 "batch_known": step.batch_known,
                 "layers": self._log.layers.get(step.key, []),
-                "xla": self._gaps.run("XLA of a model", lambda: _compiled(found.model)),
+                "xla": self._gaps.run("XLA of a model", lambda: self._xla.of(found.model)),
             }
         )
         return True
@@ -311,14 +318,6 @@ def merged(groups: List[Any]) -> List[Record]:
 def _first_size(layers: List[Record]) -> Optional[int]:
     shapes = [r["input_shapes"][0] for r in layers if r["input_shapes"] and r["is_first"] is not False]
     return next((shape[0] for shape in shapes if shape and shape[0]), None)
-
-
-def _compiled(model: Any) -> Optional[bool]:
-    """Return whether Keras would compile a compiled model's step with XLA; None where the user did not compile it."""
-    if not getattr(model, "compiled", False) and getattr(model, "optimizer", None) is None:
-        return None
-    flag = getattr(model, "jit_compile", getattr(model, "_jit_compile", None))
-    return None if flag is None else bool(flag)
 
 
 def _clusters(tf: Any) -> Optional[bool]:

@@ -111,6 +111,8 @@ class AuditCalls:
             self._count(key)
             return self._pretend(original, function, args, kwds)
         if key not in self._functions:
+            if self._tape is not None:
+                return self._first(key, function, args, kwds, lambda: original(function, *args, **kwds))
             self._first(key, function, args, kwds)
             if key in self.own:
                 return None
@@ -122,13 +124,18 @@ class AuditCalls:
             return self._pretend(original, function, args, kwds)  # what it computes is of no interest any more
         return original(function, *args, **kwds)
 
-    def _first(self, key: Hashable, function: Any, args: Any, kwds: Any) -> None:
+    def _first(
+        self, key: Hashable, function: Any, args: Any, kwds: Any, call: Optional[Callable[[], Any]] = None
+    ) -> Any:
+        """Trace a function; under a tape outside it `call` it, since the tape traces its gradient then."""
         self._functions[key] = function  # alive, so that no other gets its id
         self.names[key] = name = function_name(function)
         args, kwds = self.tf.nest.map_structure(self._sized, (args, kwds)) if _has_iterator(args) else (args, kwds)
         self._recorder.current = key
         try:
             with self._recorder.first_call(function, key, name):
+                if call is not None:
+                    return call()
                 self._traced[key] = function.get_concrete_function(*args, **kwds)
         finally:
             self._recorder.current = None
@@ -209,6 +216,8 @@ def _zeros(tf: Any, concrete: Any, batch: Optional[int]) -> Any:
     """Return zeros of a traced function's outputs; `...` where one has no zeros (resources, unknown ranks)."""
 
     def zero(value: Any) -> Any:
+        if hasattr(value, "has_value") and hasattr(value, "element_spec"):  # Keras 3.13 returns an Optional
+            return tf.experimental.Optional.from_value(tf.nest.map_structure(zero, value.element_spec))
         shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
         if dtype is None:
             return value

@@ -43,6 +43,7 @@ class Failed(NamedTuple):
     reason: str
     line: Optional[int]
     error: Optional[BaseException]
+    example: str = ""
 
 
 def named(module: Any, name: str, arguments: Dict[str, str]) -> List[Found]:
@@ -78,9 +79,12 @@ def _call(function: Any, name: str, arguments: Dict[str, str]) -> Any:
         raise Wanted("usage", "%s takes no argument %s" % (name, ", ".join(unknown)), "it takes " + _listed(parameters))
     missing = [p for p in required(function) if p not in given]
     if missing:
-        example = " ".join("--arg %s=VALUE" % p for p in missing)
-        raise Wanted("usage", "%s needs %s" % (name, ", ".join(missing)), "give %s" % example)
+        raise Wanted("usage", "%s needs %s" % (name, ", ".join(missing)), "give " + _example(missing))
     return function(**given)
+
+
+def _example(names: Iterable[str]) -> str:
+    return " ".join("--arg %s=VALUE" % name for name in names)
 
 
 def _listed(parameters: Iterable[str]) -> str:
@@ -116,7 +120,7 @@ def from_functions(module: Any, path: str, call: Callable[[Any], Any]) -> Tuple[
         line = function.__code__.co_firstlineno
         needs = required(function)
         if needs:
-            failed.append(Failed("%s()" % name, "needs %s (--arg)" % ", ".join(needs), line, None))
+            failed.append(Failed("%s()" % name, "needs " + ", ".join(needs), line, None, _example(needs)))
             continue
         try:
             value = call(function)

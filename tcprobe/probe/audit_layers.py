@@ -66,8 +66,9 @@ class LayerLog:
             return
         given = args[:1] or [kwds[name] for name in ARGUMENTS if name in kwds][:1]
         inputs, outputs = self._tensors([given, args[1:], kwds]), self._tensors(result)
-        around = [t.graph for t in (*outputs, *inputs) if getattr(t, "graph", None) is not None]
-        self._calls.append(LayerCall(entry, layer, inputs, outputs, _outermost(around[0]) if around else None))
+        call = LayerCall(entry, layer, inputs, outputs, None)
+        graph = _graph(call)
+        self._calls.append(call if graph is None else call._replace(graph=_outermost(graph)))
 
     def _tensors(self, value: Any) -> List[Any]:
         flat = self.tf.nest.flatten(value)
@@ -75,7 +76,8 @@ class LayerLog:
 
     def _traced(self, trace: Trace, visits: Sequence[Visit], records: List[Record]) -> None:
         """Tell of each product whose features it works on and who compiles it; make the records of the layers."""
-        calls = [c for c in self._calls if c.graph is trace.graph]
+        reached = {id(trace.graph), *(id(v.op.graph) for v in visits)}
+        calls = [c for c in self._calls if c.graph is trace.graph and id(_graph(c)) in reached]
         self._calls = [c for c in self._calls if c.graph is not trace.graph]
         note = self._recorder.tracer.note
         made: Dict[Key, str] = {}
@@ -206,6 +208,12 @@ def _dtype(layer: Any, name: str) -> Optional[str]:
 def _identity(tensor: Any) -> Tuple[int, Any]:
     graph = getattr(tensor, "graph", None)
     return (0, id(tensor)) if graph is None else (id(graph), tensor.name)
+
+
+def _graph(call: LayerCall) -> Any:
+    """Return the graph that a call was traced into, None for an eager one."""
+    graphs = (getattr(t, "graph", None) for t in (*call.outputs, *call.inputs))
+    return next((graph for graph in graphs if graph is not None), None)
 
 
 def _outermost(graph: Any) -> Any:

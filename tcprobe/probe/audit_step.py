@@ -51,8 +51,7 @@ class Seen:
     def _built(self, model: Any) -> Optional[Given]:
         shapes = getattr(model, "_build_shapes_dict", None) or {}
         shape = next(iter(shapes.values()), None) if len(shapes) == 1 else getattr(model, "_build_input_shape", None)
-        if hasattr(shape, "as_list"):
-            shape = shape.as_list()
+        shape = getattr(shape, "as_list", lambda: shape)()
         if not isinstance(shape, (list, tuple)) or not all(d is None or isinstance(d, int) for d in shape):
             return None
         return Given((self.tf.TensorSpec([None, *shape[1:]], "float32"),), {})

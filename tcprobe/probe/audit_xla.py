@@ -1,0 +1,60 @@
+"""What Keras 3 does about XLA on a GPU, known on a machine without one."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from typing import Any, Optional
+
+from .graph_patch import defining_class
+
+
+class AutoXla:
+    """Notes the models whose `jit_compile` is "auto", which newer versions of Keras switch off where there is no GPU.
+
+    Their train functions are made as on a GPU; they are traced and never compiled.
+    """
+
+    def __init__(self) -> None:
+        self._auto: "weakref.WeakSet[Any]" = weakref.WeakSet()
+
+    def install(self, keras: Any) -> None:
+        """Hook a Keras that decides by itself; nothing happens with another."""
+        if not hasattr(keras.Model, "_resolve_auto_jit_compile"):
+            return
+        decides = defining_class(keras.Model, "_resolve_auto_jit_compile")
+        makes = defining_class(keras.Model, "make_train_function")
+        resolve, make, auto = decides._resolve_auto_jit_compile, makes.make_train_function, self
+
+        @functools.wraps(resolve)
+        def _resolve_auto_jit_compile(model: Any) -> Any:
+            auto._auto.add(model)
+            return resolve(model)
+
+        @functools.wraps(make)
+        def make_train_function(model: Any, *args: Any, **kwds: Any) -> Any:
+            if model not in auto._auto or not auto._supported(model):
+                return make(model, *args, **kwds)
+            before = model.jit_compile
+            model.jit_compile = True
+            try:
+                return make(model, *args, **kwds)
+            finally:
+                model.jit_compile = before
+
+        decides._resolve_auto_jit_compile = _resolve_auto_jit_compile
+        makes.make_train_function = make_train_function
+
+    def of(self, model: Any) -> Optional[bool]:
+        """Return whether XLA would compile a model's step on a GPU; None where nobody compiled the model."""
+        if not getattr(model, "compiled", False) and getattr(model, "optimizer", None) is None:
+            return None
+        if model in self._auto:
+            return self._supported(model)
+        return bool(getattr(model, "jit_compile", getattr(model, "_jit_compile", None)))
+
+    @staticmethod
+    def _supported(model: Any) -> bool:
+        module = sys.modules[defining_class(type(model), "_resolve_auto_jit_compile").__module__]
+        return not getattr(model, "_distribute_strategy", None) and bool(module.model_supports_jit(model))
