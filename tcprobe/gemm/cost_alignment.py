@@ -12,7 +12,7 @@ from tcprobe.gemm.record import Contiguous
 from tcprobe.hardware import Gpu
 
 Library = Literal["cublas10", "cublas11", "cublas12"]
-Level = Literal["odd", "even", "half", "output"]
+Level = Literal["odd", "even", "output"]
 BYTES: Final[dict[Family, int]] = {"tc16": 2, "tf32": 4, "fp32": 4, "fp8": 1, "int8": 1}
 
 # Public timings of cuBLAS through PyTorch, 2024 (autoheuristic-datasets), aligned products of the same size = 1; all
@@ -30,7 +30,6 @@ _HOPPER: Final = {
     "tc16:odd": Multiplier(0.17, 0.22, 0.30),
     "tc16:even": Multiplier(0.37, 0.45, 0.55),
     "tc16:output": Multiplier(0.17, 0.22, 0.30),
-    "tf32:odd": Multiplier(0.40, 0.61, 0.80),
 }
 # How much slower an unaligned product that is bound by memory runs (the same data): A100 1.2-1.3, H100 1.5-1.9, 1.1 at
 # the least.
@@ -47,7 +46,7 @@ class Penalty:
     Attributes:
         compute: its rate over an aligned one's, where arithmetic bounds it.
         memory: the same where memory bounds it.
-        level: odd, even, half of 16 bytes, or only the result's rows; None where aligned.
+        level: of its sizes; None where aligned.
         why: where the figure comes from if it was not measured on this GPU.
     """
 
@@ -60,7 +59,7 @@ class Penalty:
 def level_of(sizes: Sequence[int | None], family: Family) -> Level | None:
     """Return how far the worst of contiguous sizes is from whole 16 bytes; None where all are, or none is known.
 
-    ``half`` is 8 bytes' worth, ``even`` less but not a single element. Source: cuBLAS 12, "Tensor Core Usage".
+    ``odd`` leaves a single element, ``even`` more. Source: cuBLAS 12, "Tensor Core Usage".
     """
     units = ALIGN_BYTES // BYTES[family]
     worst = min((_divisor(size, units) for size in sizes if size), default=units)
@@ -69,36 +68,50 @@ def level_of(sizes: Sequence[int | None], family: Family) -> Level | None:
     return "odd" if worst == 1 else "even"
 
 
+def product_level(contiguous: Sequence[Contiguous], family: Family) -> Level | None:
+    """Return which measured class a product's sizes belong to; None where all are aligned, or its units do not care.
+
+    ``output`` is a result with odd rows of two aligned operands, the slowest class. For TF32 odd and even sizes run
+    alike (65.7 and 66.0 TFLOP/s on an A100). float32 on CUDA cores is as fast unaligned (17.3 and 17.7).
+    """
+    sizes = [c.size for c in contiguous]
+    level = None if family == "fp32" else level_of(sizes, family)
+    if family == "tf32" and level == "even":
+        return "odd"
+    if family == "tc16" and level == "odd" and len(sizes) == 3 and level_of(sizes[:2], family) is None:
+        return "output"
+    return level
+
+
 def penalty_of(contiguous: Sequence[Contiguous], family: Family, gpu: Gpu, constants: Constants | None) -> Penalty:
     """Return the penalty of a matrix multiplication (cuBLAS 11 or later).
 
     Args:
         contiguous: innermost dimensions of the two operands and of the result, in this order where there are three.
-        family: of the operands' dtype; float32 on CUDA cores and 1-byte types have none (float8 must be aligned).
+        family: of the operands' dtype; 1-byte types have none here (float8 must be aligned).
         gpu: decides whose measurements hold.
         constants: calibrated ones, whose multipliers go first.
     """
-    sizes = [c.size for c in contiguous]
-    level = level_of(sizes, family)
+    level = product_level(contiguous, family)
     if level is None or family not in ("tc16", "tf32"):
         return Penalty()
-    if family == "tf32" and level == "even":
-        level = "odd"
-    if family == "tc16" and level == "odd" and len(sizes) == 3 and level_of(sizes[:2], family) is None:
-        level = "output"
+    major = gpu.compute_capability[0]
+    memory = _HOPPER_MEMORY if major >= 9 else _A100_MEMORY
     own = constants.multipliers.get(f"gemm:{family}:{level}") if constants else None
-    hopper = gpu.compute_capability >= (9, 0)
-    memory = _HOPPER_MEMORY if hopper else _A100_MEMORY
     if own is not None:
         return Penalty(own, memory, level)
-    found = (_HOPPER if hopper else _A100)[f"{family}:{level}"]
-    if gpu.compute_capability[0] == 9 and family == "tc16":
-        return Penalty(found, memory, level, "few unaligned sizes were measured on this generation")
+    key = f"{family}:{level}"
     if gpu.compute_capability == (8, 0):
-        return Penalty(found, memory, level)
-    source = "H100" if hopper else "A100"
-    why = f"unaligned sizes were not measured on this generation: those of the {source}, range widened"
-    return Penalty(_wide(found), _wide(memory), level, why)
+        return Penalty(_A100[key], memory, level, _UNMEASURED)
+    if major >= 9 and key in _HOPPER:
+        if major == 9:
+            return Penalty(_HOPPER[key], memory, level, f"{_UNMEASURED}, few sizes of this generation")
+        return Penalty(_wide(_HOPPER[key]), _wide(memory), level, f"{_BORROWED} those of the H100, range widened")
+    return Penalty(_wide(_A100[key]), _wide(memory), level, f"{_BORROWED} those of the A100, range widened")
+
+
+_UNMEASURED: Final = "slowdown of unaligned sizes from published timings"
+_BORROWED: Final = "slowdown of unaligned sizes not measured on this generation:"
 
 
 def _wide(value: Multiplier) -> Multiplier:

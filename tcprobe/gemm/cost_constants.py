@@ -8,13 +8,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 from tcprobe.errors import UnreadableInput, UnsupportedVersion, WrongFormat
 from tcprobe.hardware import Gpu
 
 Basis = Literal["predicted", "calibrated"]
 Family = Literal["tc16", "tf32", "fp32", "fp8", "int8"]
+Spread: TypeAlias = tuple[float, float, float]
 FAMILIES: Final[tuple[Family, ...]] = ("tc16", "tf32", "fp32", "fp8", "int8")
 FORMAT: Final = "tcprobe-calibration"
 VERSION: Final = 1
@@ -31,6 +32,9 @@ class Rate:
         split_ns: added where the contraction is split over thread blocks and summed up afterwards.
         fill_k: length of the contraction that filling the pipeline of one tile is worth.
         l2_speed: how much faster than from memory operands come that fit the second-level cache, 1 or more.
+        l2_share: share of that cache that a product can count on, 0-1.
+        quantised: share of the idle SMs of a last, partial wave that costs time, 0-1; the rest is hidden by kernels
+            that share out the contraction or overlap waves.
         sharp: exponent that joins compute and memory time; the larger, the more it is their maximum.
         tiles: (rows, columns, efficiency relative to the best) of the tiles that libraries choose from.
         spread: 10th, 50th and 90th percentile of measured over predicted time; what `low` and `high` rest on.
@@ -42,9 +46,11 @@ class Rate:
     split_ns: float
     fill_k: float
     l2_speed: float
+    l2_share: float
+    quantised: float
     sharp: float
     tiles: tuple[tuple[int, int, float], ...]
-    spread: tuple[float, float, float]
+    spread: Spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,8 @@ class Constants:
         source: where the measurements come from.
         basis: predicted (shipped with tcprobe), calibrated (measured on the user's own GPU).
         rates: by family of dtypes; a family that was not measured is absent.
+        conv: measured over predicted time of a convolution as a product, 10th percentile, median and 90th, by family
+            and pass (``tc16:wgrad``); absent where not measured.
         multipliers: by `cost_alignment` key (``gemm:tc16:odd``, ``conv:tc16:even``); absent where not measured.
     """
 
@@ -72,6 +80,7 @@ class Constants:
     source: str
     basis: Basis
     rates: Mapping[Family, Rate]
+    conv: Mapping[str, Spread] = field(default_factory=dict)
     multipliers: Mapping[str, Multiplier] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -143,16 +152,16 @@ def _constants(body: Mapping[str, Any]) -> Constants:
     if not rates:
         raise ValueError("no rates")
     multipliers = {str(key): _multiplier(value) for key, value in body["multipliers"].items()}
-    return Constants(str(body["gpu"]), str(body["source"]), basis, rates, multipliers)
+    conv = {str(key): _spread(value) for key, value in body["conv"].items()}
+    return Constants(str(body["gpu"]), str(body["source"]), basis, rates, conv, multipliers)
 
 
 def _rate(body: Mapping[str, Any]) -> Rate:
     tiles = tuple(
         (int(_number(r, "tile", 1)), int(_number(c, "tile", 1)), _number(e, "tile")) for r, c, e in body["tiles"]
     )
-    low, mid, high = (_number(v, "spread") for v in body["spread"])
-    if not tiles or not low <= mid <= high:
-        raise ValueError("no tiles, or a spread out of order")
+    if not tiles:
+        raise ValueError("no tiles")
     return Rate(
         emax=_number(body["emax"], "emax"),
         bwf=_number(body["bwf"], "bwf"),
@@ -160,10 +169,19 @@ def _rate(body: Mapping[str, Any]) -> Rate:
         split_ns=_number(body["split_ns"], "split_ns", 0.0),
         fill_k=_number(body["fill_k"], "fill_k", 0.0),
         l2_speed=_number(body["l2_speed"], "l2_speed", 1.0),
+        l2_share=_number(body["l2_share"], "l2_share"),
+        quantised=_number(body["quantised"], "quantised", 0.0),
         sharp=_number(body["sharp"], "sharp", 1.0),
         tiles=tiles,
-        spread=(low, mid, high),
+        spread=_spread(body["spread"]),
     )
+
+
+def _spread(values: Any) -> Spread:
+    low, mid, high = (_number(v, "spread") for v in values)
+    if not low <= mid <= high:
+        raise ValueError("a spread out of order")
+    return low, mid, high
 
 
 def _multiplier(body: Mapping[str, Any]) -> Multiplier:

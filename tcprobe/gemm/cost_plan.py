@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from tcprobe.gemm.alignment import next_size
-from tcprobe.gemm.cost_alignment import Library, Penalty, level_of, penalty_of
-from tcprobe.gemm.cost_constants import Basis, Constants, Family, Multiplier
+from tcprobe.gemm.cost_alignment import Library, Penalty, level_of, penalty_of, product_level
+from tcprobe.gemm.cost_constants import Basis, Constants, Family, Multiplier, Spread
 from tcprobe.gemm.cost_dtype import Units, units_of
 from tcprobe.gemm.cost_shipped import fitted
 from tcprobe.gemm.cost_tiles import Chip, Estimate, estimate
@@ -17,7 +17,6 @@ from tcprobe.gemm.record import OpRecord
 from tcprobe.hardware import Gpu
 
 UsesTc = Literal["yes", "no", "unknown"]
-Ends = tuple[float, float, float]
 XLA_MULTIPLE: Final = 8  # openxla/xla cublas_padding_requirements.h and cudnn_pad_for_convolutions.cc: F16 and BF16
 XLA_GROWTH: Final = 1.35  # cudnn_pad_for_convolutions.cc: a convolution whose buffers would grow more is left alone
 FEW_CHANNELS: Final = 4  # images and masks: the library pads these, whatever it does to others
@@ -96,7 +95,7 @@ class Plan:
     ways: tuple[Way, Way, Way]
     ideal: Way
     uses_tc: UsesTc
-    spread: Ends
+    spread: Spread
     basis: Basis
     whys: tuple[str, ...] = field(default_factory=tuple)
 
@@ -117,7 +116,6 @@ class Planner:
     def __init__(self, task: Task, target: Target, units: Units, dtype: str) -> None:
         self.task, self.target, self.units, self.dtype = task, target, units, dtype
         self.whys: list[str] = []
-        self.wider = 1.0
         self.basis: Basis = "predicted"
         self.chip = self._chip(units.family, units.flop_per_s)
         self.ideal = self._way(task)
@@ -125,10 +123,9 @@ class Planner:
     def plan(self, compiled: bool) -> Plan:
         """Return the plan."""
         uses: UsesTc = "yes" if self.units.tensor_cores else "no"
-        sizes = [c.size for c in self.task.contiguous]
         if self.units.emulated:
             ways = self._emulated()
-        elif not self.units.tensor_cores or self._aligned(sizes):
+        elif not self.units.tensor_cores or self._aligned():
             ways = (self.ideal,) * 3
         elif compiled and (padded := self._padded_by_xla()) is not None:
             ways = padded
@@ -143,7 +140,8 @@ class Planner:
         if self.task.groups > 1 and self.units.family == "tc16":
             ways = (ways[0], ways[1], replace(ways[2], factor=ways[2].factor * GROUPED_SLOWER))
             self.whys.append("grouped convolutions were not measured")
-        return Plan(ways, self.ideal, uses, self._spread(), self.basis, tuple(dict.fromkeys(self.whys)))
+        spread = self._spread()
+        return Plan(ways, self.ideal, uses, spread, self.basis, tuple(dict.fromkeys(self.whys)))
 
     def _chip(self, family: Family, flop_per_s: float) -> Chip:
         gpu, own = self.target.gpu, self.target.constants
@@ -151,7 +149,7 @@ class Planner:
             rate, self.basis = own.rates[family], own.basis
         else:
             found = fitted(gpu, family)
-            rate, self.wider = found.rate, max(self.wider, found.wider)
+            rate = found.rate
             if found.why:
                 self.whys.append(found.why)
         return Chip(rate, flop_per_s / 1e9, gpu.bandwidth_bytes_per_s / 1e9, gpu.sm, gpu.l2_bytes)
@@ -167,11 +165,12 @@ class Planner:
         # the steps of a recurrent layer overlap their launches in part: half of it is a judgement
         return Way(tuple(parts), chip.rate.t0_ns * (launches + (steps - 1) / 2))
 
-    def _aligned(self, sizes: list[int | None]) -> bool:
+    def _aligned(self) -> bool:
         work = self.task.works[0][0]
         if self.target.library == "cublas10" and self.task.arithmetic == "gemm" and self.units.family == "tc16":
-            sizes = [work.m, work.n, work.k]  # NVIDIA, Matrix Multiplication guide, table 1: all three before 11.0
-        return level_of(sizes, self.units.family) is None
+            # NVIDIA, Matrix Multiplication guide, table 1: all three before 11.0
+            return level_of([work.m, work.n, work.k], self.units.family) is None
+        return product_level(self.task.contiguous, self.units.family) is None
 
     def _slower(self) -> tuple[Way, Way, Way]:
         penalty = penalty_of(self.task.contiguous, self.units.family, self.target.gpu, self.target.constants)
@@ -185,6 +184,11 @@ class Planner:
 
     def _slower_conv(self, penalty: Penalty) -> tuple[Way, Way, Way]:
         """cuDNN pads unaligned channels itself (7.6.3 or later), or takes a kernel for smaller alignments."""
+        own = self.target.constants
+        key = f"conv:{self.units.family}:{self.task.kind}:{penalty.level}"
+        if own is not None and key in own.multipliers:
+            best, likely, worst = (self._way(self.task, (end, end)) for end in _ends(own.multipliers[key]))
+            return best, likely, worst
         self.whys.append("unaligned convolutions were not measured: between none and the slowdown of a product")
         padded = self._conv(*self._rounded())
         best = self._way(padded) if padded else self.ideal
@@ -302,12 +306,18 @@ class Planner:
         direct = Way((), self.chip.rate.t0_ns, likely)
         return _in_order(ways[0], direct, replace(direct, extra_ns=likely * DIRECT_SPREAD))
 
-    def _spread(self) -> Ends:
-        low, mid, high = self.chip.rate.spread
-        return low / self.wider, mid, high * self.wider
+    def _spread(self) -> Spread:
+        """Return how far such tasks were off; a pass that no record names counts as forward."""
+        if self.task.arithmetic != "conv":
+            return self.chip.rate.spread
+        kind, family, own = self.task.kind or "forward", self.units.family, self.target.constants
+        if own is not None and f"{family}:{kind}" in own.conv:
+            return own.conv[f"{family}:{kind}"]
+        self.whys.append("convolutions are predicted as products, less surely")
+        return fitted(self.target.gpu, family).conv[kind]
 
 
-def _ends(value: Multiplier) -> Ends:
+def _ends(value: Multiplier) -> Spread:
     """Return the rates from the best to the worst."""
     return value.high, value.mid, value.low
 

@@ -8,13 +8,15 @@ the fastest.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from tcprobe.gemm.cost_constants import Rate
 
 Limit = Literal["compute", "memory", "launch"]
-SPLITS: Final = (1, 2, 4, 8)
+SPLITS: Final = (1, 2, 4, 8, 16, 32, 64)
+SPLIT_WAVES: Final = 4  # a contraction is not split further where its tiles already make so many waves
 STEP_K: Final = 64  # elements of the contraction that a kernel's main loop takes at a time: 128 bytes of a 16-bit type
 PARTIAL_BYTES: Final = 8  # a partial sum in float32, written and read again
 
@@ -84,29 +86,34 @@ def estimate(work: Work, chip: Chip, compute: float = 1.0, memory: float = 1.0) 
     rate = chip.rate
     per_sm = chip.flop_per_ns * rate.emax * compute / chip.sm
     moved = _memory_ns(work, chip) / memory
-    best = None
+    best = (math.inf, 0.0, 0, 0, 1, 0.0)
     for rows, columns, efficiency in rate.tiles:
         cells = -(-work.m // rows) * -(-work.n // columns) * work.batch
         area = 2 * rows * columns / (per_sm * efficiency)
         for split in SPLITS:
-            if split > 1 and work.k < split * 2 * STEP_K:
+            if split > 1 and (work.k < split * 2 * STEP_K or cells * split > SPLIT_WAVES * chip.sm):
                 break
-            waves = -(-cells * split // chip.sm)
             depth = -(-work.k // (split * STEP_K)) * STEP_K + rate.fill_k
-            busy = waves * area * depth
+            busy = _rounds(cells * split / chip.sm, rate.quantised) * area * depth
             extra = 0.0 if split == 1 else rate.split_ns + _partial_ns(work, chip, split)
             ns = _joined(busy, moved, rate.sharp) + extra
-            if best is None or ns < best[0]:
+            if ns < best[0]:
                 best = (ns, busy, rows, columns, split, cells * split / chip.sm)
-    assert best is not None, "a rate has tiles"
-    ns, busy, rows, columns, split, waves_exact = best
-    tile = f"{rows}x{columns}" + (f"/{split}" if split > 1 else "")
-    return Estimate(ns, busy, moved, tile, waves_exact)
+    ns, busy, rows, columns, split, waves = best
+    return Estimate(ns, busy, moved, f"{rows}x{columns}" + (f"/{split}" if split > 1 else ""), waves)
+
+
+def _rounds(waves: float, quantised: float) -> float:
+    """Return the time of so many waves in whole ones: part of the last one's idleness is hidden."""
+    return 1.0 if waves <= 1 else quantised * math.ceil(waves) + (1 - quantised) * waves
 
 
 def _memory_ns(work: Work, chip: Chip) -> float:
-    speed = chip.rate.l2_speed if work.moved_bytes <= chip.l2_bytes else 1.0
-    return work.moved_bytes / (chip.bytes_per_ns * chip.rate.bwf * speed)
+    """Return the time of the bytes; of a product up to the cache's usable size they come from there, twice it none."""
+    rate = chip.rate
+    usable = chip.l2_bytes * rate.l2_share
+    resident = min(1.0, max(0.0, 2 - work.moved_bytes / usable))
+    return work.moved_bytes * (1 - resident + resident / rate.l2_speed) / (chip.bytes_per_ns * rate.bwf)
 
 
 def _partial_ns(work: Work, chip: Chip, split: int) -> float:

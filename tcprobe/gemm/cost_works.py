@@ -78,9 +78,14 @@ def conv_task(conv: Convolution, kind: Kind, width: int) -> Task | None:
 
 
 def gemm_work(gemm: Gemm, width: int) -> Work:
-    """Return a matrix multiplication that reads its operands once and writes its result once."""
+    """Return a matrix multiplication that reads its operands once and writes its result once.
+
+    One of 1-byte operands writes 2 bytes a result, and its left operand is first turned from 2 bytes into 1, which
+    reads and writes 3 more: so float8 layers work, and so the measurements behind their constants were made.
+    """
     m, n, k, batch = _known(gemm)
-    return Work(m, n, k, batch, float(width) * batch * (m * k + k * n + m * n))
+    left, right, result = (4, 1, 2) if width == 1 else (width, width, width)
+    return Work(m, n, k, batch, float(batch) * (left * m * k + right * k * n + result * m * n))
 
 
 def conv_bytes(conv: Convolution, width: int) -> float | None:

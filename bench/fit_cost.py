@@ -1,0 +1,172 @@
+"""Fit the constants of the cost model to public measurements, and print them as the table that tcprobe ships.
+
+Usage: python bench/fit_cost.py [SAMPLES]
+
+SAMPLES is the folder of measured products, `../shared/samples/gemm` beside the checkout by default: NVIDIA
+aiconfigurator's parquet files (Apache-2.0; A100, H100, H200, L40S through vLLM) and Baidu DeepBench's CSV files
+(Apache-2.0; V100, T4, P100; dimensions of float16 zero-padded to 8 by the benchmark itself). A seeded quarter of the
+shapes of the former, and half of the far smaller latter, is fitted; `cost_model.py` tests on the rest.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tcprobe.gemm.alignment import next_size
+from tcprobe.gemm.cost_constants import Constants, Rate
+from tcprobe.gemm.cost_fit import START, fit
+from tcprobe.gemm.cost_rows import Row, conv_record, gemm_record
+from tcprobe.hardware import find_gpu
+
+DEFAULT = Path(__file__).resolve().parent.parent.parent / "shared" / "samples" / "gemm"
+SEED = 20261121
+TRAIN_PCT = {"parquet": 25, "deepbench": 50}
+MOST = 3000  # rows of one family that are fitted: more change nothing and take long
+PARQUET = {
+    "a100-sxm-80": "a100_sxm__vllm__0.14.0.parquet",
+    "h100-sxm": "h100_sxm__vllm__0.24.0.parquet",
+    "h200-sxm": "h200_sxm__vllm__0.24.0.parquet",
+    "l40s": "l40s__vllm__0.24.0.parquet",
+}
+DTYPES = {"torch.nn.functional.linear": "bfloat16", "vllm_default": "bfloat16", "CutlassFP8ScaledMMLinearKernel": "fp8"}
+DEEPBENCH = {"V100": "v100-sxm2", "T4": "t4", "P100": "p100"}
+DEEPBENCH_DTYPES = {"fp32": "float32", "fp16_mixed": "float16"}
+SOURCES = {"parquet": "NVIDIA aiconfigurator, vLLM", "deepbench": "Baidu DeepBench, cuDNN 7.6"}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One measured product and which part it belongs to."""
+
+    row: Row
+    origin: str  # parquet, deepbench
+    train: bool
+
+
+def in_train(shape: object, pct: int) -> bool:
+    """Say whether a shape is fitted; the same shape always is, or never."""
+    return zlib.crc32(f"{SEED}:{shape}".encode()) % 100 < pct
+
+
+def samples(folder: Path) -> list[Measured]:
+    """Return all measured products of a folder; those of a file that is absent are missing."""
+    return [*_parquet(folder), *_deepbench_gemm(folder), *_deepbench_conv(folder)]
+
+
+def _parquet(folder: Path) -> Iterator[Measured]:
+    import pandas as pd
+
+    for gpu, name in PARQUET.items():
+        if not (folder / name).is_file():
+            continue
+        table = pd.read_parquet(folder / name, columns=["kernel_source", "m", "n", "k", "latency"])
+        for source, m, n, k, ms in table.itertuples(index=False):
+            if source in DTYPES:
+                dtype = "float8_e4m3fn" if DTYPES[source] == "fp8" else DTYPES[source]
+                # y = x[m, k] w[n, k]^T: torch.nn.functional.linear
+                record = gemm_record(m, n, k, dtype, transpose_b=True)
+                row = Row(gpu, "cublas12", record, ms * 1e6, SOURCES["parquet"])
+                yield Measured(row, "parquet", in_train((m, n, k), TRAIN_PCT["parquet"]))
+
+
+def _rows(path: Path) -> Iterator[dict[str, str]]:
+    if path.is_file():
+        with path.open(encoding="utf-8", newline="") as file:
+            yield from (line for line in csv.DictReader(file) if line["dtype"] in DEEPBENCH_DTYPES)
+
+
+def _deepbench_gemm(folder: Path) -> Iterator[Measured]:
+    for line in _rows(folder / "deepbench_gemm.csv"):
+        dtype = DEEPBENCH_DTYPES[line["dtype"]]
+        # column-major C[m, n] = A B is row-major C^T[n, m] = B^T A^T
+        sizes = [int(line[name]) for name in ("n", "m", "k")]
+        if dtype == "float16":
+            sizes = [next_size(size, 8) for size in sizes]
+        flips = {"transpose_a": line["b_trans"] == "T", "transpose_b": line["a_trans"] == "T"}
+        record = gemm_record(*sizes, dtype, **flips)
+        row = Row(DEEPBENCH[line["gpu"]], "cublas10", record, float(line["time_ms"]) * 1e6, SOURCES["deepbench"])
+        yield Measured(row, "deepbench", in_train(sizes, TRAIN_PCT["deepbench"]))
+
+
+def _deepbench_conv(folder: Path) -> Iterator[Measured]:
+    for line in _rows(folder / "deepbench_conv.csv"):
+        dtype = DEEPBENCH_DTYPES[line["dtype"]]
+        get = {name: int(line[name]) for name in line if name not in ("gpu", "dtype", "fwd_algo") and "_ms" not in name}
+        channels = next_size(get["c"], 8) if dtype == "float16" else get["c"]
+        for pass_, column in (("forward", "fwd_ms"), ("dgrad", "bwd_inputs_ms"), ("wgrad", "bwd_params_ms")):
+            if not line[column]:
+                continue
+            image = (get["n"], get["h"], get["w"], channels)
+            kernel, stride = (get["r_filter_h"], get["s_filter_w"]), (get["stride_h"], get["stride_w"])
+            padding = (get["pad_h"], get["pad_w"])
+            record = conv_record(pass_, dtype, image, get["k"], kernel, stride, padding)
+            row = Row(DEEPBENCH[line["gpu"]], "cublas10", record, float(line[column]) * 1e6, SOURCES["deepbench"])
+            yield Measured(row, "deepbench", in_train((image, get["k"], kernel, stride), TRAIN_PCT["deepbench"]))
+
+
+def thinned(rows: list[Row]) -> list[Row]:
+    """Return at most `MOST` rows of each dtype, spread evenly over a seeded order."""
+    order = sorted(rows, key=lambda row: zlib.crc32(repr((SEED, row.record.dtype, row.record.input_shapes)).encode()))
+    kept: dict[str | None, int] = {}
+    found = []
+    for row in order:
+        kept[row.record.dtype] = kept.get(row.record.dtype, 0) + 1
+        if kept[row.record.dtype] <= MOST:
+            found.append(row)
+    return found
+
+
+def rounded(constants: Constants) -> Constants:
+    """Return constants with the digits that the table holds."""
+    rates = {family: _rounded(rate) for family, rate in constants.rates.items()}
+    conv = {key: tuple(round(v, 3) for v in spread) for key, spread in constants.conv.items()}
+    return replace(constants, rates=rates, conv=conv)
+
+
+def _rounded(rate: Rate) -> Rate:
+    names = ("emax", "bwf", "l2_speed", "l2_share", "quantised", "sharp")
+    digits = {name: round(getattr(rate, name), 3) for name in names}
+    tiles = tuple((rows, columns, round(e, 3)) for rows, columns, e in rate.tiles)
+    whole = {name: round(getattr(rate, name)) for name in ("t0_ns", "split_ns", "fill_k")}
+    return replace(rate, **digits, **whole, tiles=tiles, spread=tuple(round(v, 3) for v in rate.spread))
+
+
+def literal(constants: Constants) -> str:
+    """Return constants as an entry of `SHIPPED` in tcprobe/gemm/cost_shipped.py."""
+    lines = [
+        f'    "{constants.gpu}": Constants(',
+        f'        "{constants.gpu}", "{constants.source}", "predicted",',
+        "        {",
+    ]
+    for family, r in constants.rates.items():
+        efficiencies = ", ".join(str(e) for _, _, e in r.tiles)
+        head = (r.emax, r.bwf, r.t0_ns, r.split_ns, r.fill_k, r.l2_speed, r.l2_share, r.quantised, r.sharp)
+        lines.append(f'            "{family}": _rate(')
+        lines.append(f"                ({', '.join(map(str, head))}), ({efficiencies}),")
+        lines.append(f"                {r.spread},\n            ),")
+    lines += ["        },", f"        {constants.conv!r},", "    ),"]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT
+    found = samples(folder)
+    if not found:
+        print(f"no measured products in {folder}: nothing fitted", file=sys.stderr)
+        return 2
+    for gpu in (*PARQUET, *DEEPBENCH.values()):
+        origin = "parquet" if gpu in PARQUET else "deepbench"
+        rows = thinned([m.row for m in found if m.row.gpu == gpu and m.train])
+        constants = fit(rows, find_gpu(gpu), SOURCES[origin], "predicted", start=START)
+        print(f"    # {len(rows)} products fitted")
+        print(f"    # {gpu}: too few products" if constants is None else literal(rounded(constants)), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
