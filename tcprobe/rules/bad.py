@@ -13,16 +13,15 @@ The rules divide the rest, the first that fits:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
 from tcprobe.finding import Range
 from tcprobe.gemm.alignment import bytes_of, multiple_for, next_size
-from tcprobe.gemm.conv import describe
 from tcprobe.gemm.ops import family_of
 from tcprobe.rules.heads import NAMES, attention_of, head_dimensions, is_head
-from tcprobe.rules.links import IMAGE_CHANNELS, Change, Linked
+from tcprobe.rules.links import IMAGE_CHANNELS, Linked, is_image
 from tcprobe.rules.sizes import INPUTS, Dimension
 from tcprobe.rules.step import Step, total
 
@@ -66,29 +65,24 @@ def convolves(step: Step, dimension: Dimension) -> bool:
     return any(family_of(step.model.products[i].record.op_type) in _CONVOLUTIONS for i in dimension.products)
 
 
-def groups_of(step: Step, name: str) -> int:
-    """Return the groups of a layer's convolution; 1 where it has none or they are unknown."""
-    layer = step.sizes.layers.get(name)
-    told = layer.config.get("groups") if layer else None
-    if isinstance(told, int):
-        return told
-    for index in step.products_of(name):
-        record = step.model.products[index].record
-        known = describe(record, "forward") if family_of(record.op_type) == "conv" else None
-        if known is not None and known.groups:
-            return known.groups
-    return 1
-
-
 @lru_cache(maxsize=4)
 def bad_sizes(step: Step) -> tuple[Bad, ...]:
     """Return every size that breaks the rule of 8 and is the layer's own, in the order of the model."""
-    found = [_judged(step, dimension) for dimension in _own(step)]
+    found = _with_parts(step, [_judged(step, dimension) for dimension in _own(step)])
+    if any(_image_in_vain(bad) for bad in found):
+        found = _with_parts(step, [replace(b, linked=None) if _image_in_vain(b) else b for b in found])
+    return tuple(found)
+
+
+def _image_in_vain(bad: Bad) -> bool:
+    """Return whether computing more filters than an image has would not pay: then none are suggested."""
+    image = bad.linked is not None and is_image(bad.dimension.name, bad.dimension.size)
+    return image and (bad.saved is None or bad.saved.mid <= 0)
+
+
+def _with_parts(step: Step, found: list[Bad]) -> list[Bad]:
     parts = _parts(step, [bad.linked for bad in found if bad.linked])
-    return tuple(
-        Bad(b.dimension, b.code, b.dtype, b.multiple, b.linked, parts.get(b.linked) if b.linked else None)
-        for b in found
-    )
+    return [replace(bad, saved=parts.get(bad.linked) if bad.linked else None) for bad in found]
 
 
 def narrowest(step: Step, dimension: Dimension) -> str | None:
@@ -153,22 +147,14 @@ def _judged(step: Step, dimension: Dimension) -> Bad:
     if code == "TC105":
         roomy = next_size(dimension.size, _VOCABULARY_MULTIPLE)
         suggested = roomy if roomy - dimension.size <= _LITTLE * dimension.size else suggested
-    if keeps_first(step, dimension):
-        change = Change(dimension.layer, dimension.name, dimension.size, suggested)
-        return Bad(dimension, code, dtype, multiple, Linked((change,)))
     return Bad(dimension, code, dtype, multiple, step.link(dimension.layer, dimension.name, dimension.size, suggested))
-
-
-def keeps_first(step: Step, dimension: Dimension) -> bool:
-    """Return whether a convolution puts out an image: it may compute more filters, of which the first are kept."""
-    return dimension.name == "filters" and dimension.size <= IMAGE_CHANNELS and convolves(step, dimension)
 
 
 def _code(step: Step, dimension: Dimension) -> str:
     if dimension.name in NAMES:
         return "TC106"
     convolution = convolves(step, dimension)
-    if convolution and groups_of(step, dimension.layer) > 1:
+    if convolution and step.sizes.groups(dimension.layer) > 1:
         return "TC103"
     if convolution:
         return "TC104" if dimension.name == "channels" and dimension.size <= IMAGE_CHANNELS else "TC101"

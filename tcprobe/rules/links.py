@@ -36,6 +36,11 @@ class Linked:
     reason: str | None = None
 
 
+def is_image(dimension: str, size: int) -> bool:
+    """Return whether a convolution's filters are an image, of which more may be computed and the first kept."""
+    return dimension == "filters" and size <= IMAGE_CHANNELS
+
+
 class _Untold(Exception):
     """What must change with it cannot be told; ends the search and is never seen outside."""
 
@@ -47,7 +52,12 @@ class Links:
         self._sizes = sizes
 
     def follow(self, change: Change) -> Linked:
-        """Return a change with all that must come with it; alone, with the reason, where that cannot be told."""
+        """Return a change with all that must come with it; alone, with the reason, where that cannot be told.
+
+        Filters that are an image change alone: what follows takes the first of them.
+        """
+        if is_image(change.dimension, change.old):
+            return Linked((change,))
         try:
             return Linked(self._follow(change))
         except _Untold as reason:
@@ -113,6 +123,7 @@ class Links:
         taken = self._sizes.input(name)
         if taken is None:
             raise _Untold(f"what '{name}' takes is unknown")
+        self._refuse_groups(name)
         sources = self._outputs(name)
         if len(sources) == 1:
             return [Change(name, taken.name, taken.size, _scaled(taken.size, change))]
@@ -125,9 +136,14 @@ class Links:
             return [Change(name, taken.name, taken.size, taken.size + change.new - change.old)]
         raise _Untold(f"how '{name}' joins what it takes is unknown")
 
+    def _refuse_groups(self, name: str) -> None:
+        if self._sizes.groups(name) > 1:
+            raise _Untold(f"'{name}' is a grouped convolution")
+
     def _outputs(self, name: str) -> list[Dimension]:
         found = [(source, self._sizes.output(source)) for source in self._sizes.feeds.get(name, ())]
         for source, size in found:
+            self._refuse_groups(source)
             if size is None:
                 raise _Untold(f"the output of '{source}' is unknown")
         return [size for _, size in found if size is not None]

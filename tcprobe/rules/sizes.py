@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from tcprobe.gemm.conv import describe
 from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.ops import family_of
 from tcprobe.model import Layer, Model, Product
+from tcprobe.rules.recurrent import told, units_of
 
 OUTPUTS: Final = ("units", "filters", "output_dim")
 INPUTS: Final = ("inputs", "channels")
@@ -80,11 +82,14 @@ class Sizes:
         """
         name = product.layer or product.op
         found = named_sizes(product.record, name in self.transposed)
+        layer = self.layers.get(name)
+        if layer is not None and (units := units_of(layer)) is not None:
+            return told(layer, units, found)
         names = self._forward_names.get(product.layer or "", {})
         if FEATURES not in (dimension for dimension, _ in found) or not names:
             return found
-        told = [(n, size) for dimension, size in found for n in (names.get(size) or (dimension,))]
-        return list(dict.fromkeys(told))
+        known = [(n, size) for dimension, size in found for n in (names.get(size) or (dimension,))]
+        return list(dict.fromkeys(known))
 
     @cached_property
     def _forward_names(self) -> dict[str, dict[int, tuple[str, ...]]]:
@@ -99,10 +104,10 @@ class Sizes:
                     known[size] = tuple(dict.fromkeys((*known.get(size, ()), dimension)))
         return found
 
-    def spelled(self, product: Product, dimension: str, size: int) -> str:
-        """Return a dimension's name as the product's record has it, which may know no more than that it is features."""
+    def spelled(self, product: Product, dimension: str, size: int) -> str | None:
+        """Return a dimension's name as the product's record has it; None where the record has no such size."""
         own = named_sizes(product.record, (product.layer or product.op) in self.transposed)
-        return dimension if (dimension, size) in own or (FEATURES, size) not in own else FEATURES
+        return next((name for name in (dimension, FEATURES) if (name, size) in own), None)
 
     def of(self, layer: str, names: Iterable[str]) -> list[Dimension]:
         """Return the dimensions of a layer that have one of these names."""
@@ -115,6 +120,19 @@ class Sizes:
         for dimension in self.dimensions:
             found.setdefault(dimension.layer, []).append(dimension)
         return found
+
+    def groups(self, layer: str) -> int:
+        """Return the groups of a layer's convolution; 1 where it has none or they are unknown."""
+        known = self.layers.get(layer)
+        told = known.config.get("groups") if known else None
+        if isinstance(told, int):
+            return told
+        for index in self.by_layer.get(layer, ()):
+            record = self.model.products[index].record
+            shapes = describe(record, "forward") if family_of(record.op_type) == "conv" else None
+            if shapes is not None and shapes.groups:
+                return shapes.groups
+        return 1
 
     def output(self, layer: str) -> Dimension | None:
         """Return the dimension of the features that a layer puts out; None where it is not the layer's own or unknown.

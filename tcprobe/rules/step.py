@@ -9,9 +9,10 @@ from tcprobe.finding import Range
 from tcprobe.gemm.cost import Cost, Target, op_cost, saving
 from tcprobe.gemm.record import OpRecord
 from tcprobe.gemm.resize import resized
-from tcprobe.model import Model
+from tcprobe.model import Model, Product
 from tcprobe.rules.heads import NAMES, family, with_heads
 from tcprobe.rules.links import Change, Linked, Links
+from tcprobe.rules.recurrent import units_of, with_units
 from tcprobe.rules.sizes import Sizes
 
 __all__ = ["Change", "Linked", "Step"]
@@ -51,12 +52,16 @@ class Step:
         return self.dtype or self.model.products[index].record.dtype
 
     def share_pct(self, saved: Range) -> Range | None:
-        """Return a saving over the step's time, in percent; None where the step's time is unknown.
+        """Return a saving over the step's time, in percent up to 100; None where the step's time is unknown.
 
-        Source: ratios of one model's figures to one another, so that its common error cancels: all bounds are
-        divided by the likely time of the step.
+        Low over low, likely over likely and high over high, since the model's errors go together; below 0 where the
+        change may cost.
         """
-        return saved.scaled(100.0 / self.ns.mid) if self.ns is not None and self.ns.mid > 0 else None
+        if self.ns is None or self.ns.low <= 0:
+            return None
+        ends = (saved.low / self.ns.low, saved.mid / self.ns.mid, saved.high / self.ns.high)
+        low, high = min(ends), max(ends)
+        return Range(*(min(100.0, 100.0 * share) for share in (low, ends[1], high)))
 
     def products_of(self, layer: str) -> list[int]:
         """Return the indexes of a layer's products; nothing where it multiplies nothing."""
@@ -110,15 +115,25 @@ class Step:
     def changed(self, index: int, changes: Iterable[Change], record: OpRecord | None = None) -> OpRecord:
         """Return the record of a product, or `record` in its place, after those of the changes that touch it."""
         product = self.model.products[index]
-        name = product.layer or product.op
         record = product.record if record is None else record
         for change in changes:
-            if change.dimension in NAMES and index in self.touched(change):
-                record = with_heads(record, change, self.sizes.layers[change.layer])
-            elif change.layer == name:
-                dimension = self.sizes.spelled(product, change.dimension, change.old)
-                record = resized(record, dimension, change.old, change.new, name in self.sizes.transposed)
+            if index in self.touched(change):
+                record = self._with(product, record, change)
         return record
+
+    def _with(self, product: Product, record: OpRecord, change: Change) -> OpRecord:
+        """Return the record after one change; as it is where it has no such size or its form is not understood."""
+        layer = self.sizes.layers.get(change.layer)
+        transposed = change.layer in self.sizes.transposed
+        try:
+            if layer is not None and change.dimension in NAMES:
+                return with_heads(record, change, layer)
+            if layer is not None and change.dimension == "units" and change.old == units_of(layer):
+                return with_units(record, layer, change.old, change.new)
+            name = self.sizes.spelled(product, change.dimension, change.old)
+            return record if name is None else resized(record, name, change.old, change.new, transposed)
+        except ValueError:  # what `resized` does not know how to change
+            return record
 
 
 def total(parts: list[Range]) -> Range | None:

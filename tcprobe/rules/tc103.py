@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from tcprobe.finding import Finding, Range
-from tcprobe.rules.bad import Bad, bad_sizes, groups_of
+from tcprobe.rules.bad import Bad, bad_sizes
 from tcprobe.rules.base import RuleDoc, Subject
 from tcprobe.rules.sizes import Dimension
 from tcprobe.rules.step import Step, total
@@ -46,7 +46,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 def _finding(step: Step, bad: Bad) -> Finding:
     size, layer = bad.dimension.size, bad.dimension.layer
-    groups = groups_of(step, layer)
+    groups = step.sizes.groups(layer)
     whole = Dimension(layer, f"{bad.dimension.name} per group", size, tuple(step.products_of(layer)))
     lost = _lost(step, whole)
     told = Bad(whole, bad.code, bad.dtype, bad.multiple, None, lost)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tcprobe.finding import Finding
-from tcprobe.rules.bad import Bad, keeps_first
+from tcprobe.rules.bad import Bad
+from tcprobe.rules.links import is_image
 from tcprobe.rules.sizes import INPUTS
 from tcprobe.rules.step import Step
 from tcprobe.rules.words import Effect, effect, finding_of, subject
@@ -20,18 +21,20 @@ def finding_on(step: Step, bad: Bad, hint: str = "") -> Finding:
     does = effect(step, bad)
     follows = "" if does.free else f"{_image(step, bad)}{_data(step, bad)}{_fits(step, bad)}"
     text = f"{subject(step, bad.dimension)} is not a multiple of {bad.multiple}: {does.text}{follows}{hint}"
-    return finding_of(step, bad, text, does.why or _small(bad, does), "note" if does.free else None)
+    return finding_of(step, bad, text, _why(bad, does), "note" if does.free or bad.linked is None else None)
 
 
 def _image(step: Step, bad: Bad) -> str:
     """Return what to do with a convolution whose filters are an image."""
-    if not keeps_first(step, bad.dimension):
+    if not is_image(bad.dimension.name, bad.dimension.size):
         return ""
     size = bad.dimension.size
     kept = "the first" if size == 1 else f"the first {size}"
     slow = ""
     if bad.dtype in ("float16", "half", "bfloat16") and "wgrad" in _passes(step, bad):
         slow = ", and wgrad may fall to a kernel on CUDA cores (in float16 it took 42 % of a GAN's step on an A100)"
+    if bad.linked is None:
+        return f"{slow}; leave it: 8 filters would cost as much as they gain"
     return f"{slow}; give it {bad.suggested} filters, keep {kept} (slice) and measure"
 
 
@@ -52,14 +55,18 @@ def _data(step: Step, bad: Bad) -> str:
 def _fits(step: Step, bad: Bad) -> str:
     if bad.linked is not None and bad.linked.reason:
         return f"; what comes before and after must fit it: {bad.linked.reason}"
-    layer = step.sizes.layers.get(bad.dimension.layer)
-    if layer is not None and layer.is_last and not keeps_first(step, bad.dimension) and bad.dimension.name != "inputs":
+    layer, name = step.sizes.layers.get(bad.dimension.layer), bad.dimension.name
+    if layer is not None and layer.is_last and name not in INPUTS and not is_image(name, bad.dimension.size):
         return f"; what takes the output must keep the first {bad.dimension.size}"
     return ""
 
 
-def _small(bad: Bad, does: Effect) -> str | None:
-    """Return why a size that slows its products down saves nothing when mended; None where it does save."""
-    if does.free or bad.saved is None or bad.saved.mid > 0:
-        return None
-    return f"nothing saved: at {bad.suggested} its products cost as much as they gain"
+def _why(bad: Bad, does: Effect) -> str | None:
+    """Return why a size costs or saves nothing; None where it does."""
+    if does.why is not None:
+        return does.why
+    if bad.linked is None:
+        return "8 filters would cost as much as they gain"
+    if bad.saved is not None and bad.saved.mid <= 0:
+        return f"nothing saved: at {bad.suggested} its products cost as much as they gain"
+    return None

@@ -116,10 +116,24 @@ def _rated(step: Step, bad: Bad, known: dict[int, Cost]) -> Effect:
         why = _unhurt(known)
         return Effect(why, why, free=True)
     named = passes_of(step, slow)
+    padded = "XLA pads it, and what is left is the copies: " if _padded(step, bad) else ""
     run = "run" if len(named) > 1 else "runs"
     low, high = min(r.low for r in slow.values()), max(r.high for r in slow.values())
     apart = f", {unmeasured(step, bad)}" if convolves(step, bad.dimension) else ""
-    return Effect(f"{listed(named)} {run} at {low:.0f}-{high:.0f} % of an aligned one on {on}{apart}")
+    return Effect(f"{padded}{listed(named)} {run} at {low:.0f}-{high:.0f} % of an aligned one on {on}{apart}")
+
+
+def _padded(step: Step, bad: Bad) -> bool:
+    """Return whether XLA pads all products that a size touches.
+
+    Source: openxla/xla, cublas_padding_requirements.h (float16 from 7.0, bfloat16 from 8.0). Of convolutions it pads
+    those in float16 that do not grow much, which is not told here.
+    """
+    least = {"float16": (7, 0), "half": (7, 0), "bfloat16": (8, 0)}.get(bad.dtype or "")
+    if least is None or step.target.gpu.compute_capability < least or convolves(step, bad.dimension):
+        return False
+    said = [step.model.products[i].compiled for i in bad.dimension.products]
+    return all(step.target.xla if compiled is None else compiled for compiled in said)
 
 
 def unmeasured(step: Step, bad: Bad) -> str:
