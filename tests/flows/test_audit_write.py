@@ -17,9 +17,8 @@ from tests.report.audit_builders import SPEC, report
     [("a.txt", "text"), ("a.json", "json"), ("a.csv", "csv"), ("a.md", "markdown"), ("a.SARIF", "sarif")],
 )
 def test_the_ending_tells_the_format(tmp_path: Path, name: str, format_: str) -> None:
-    chosen = audit_destination(None, str(tmp_path / name))
-    assert chosen.reporter.FORMAT == format_
-    assert audit_destination("github", str(tmp_path / name)).reporter.FORMAT == "github"
+    found = [audit_destination(given, str(tmp_path / name)).reporter.FORMAT for given in (None, "github")]
+    assert found == [format_, "github"]
 
 
 def test_what_cannot_be_is_refused_before_any_work(tmp_path: Path) -> None:

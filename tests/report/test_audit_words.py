@@ -28,6 +28,8 @@ from tests.report.audit_builders import COSTLY, FILE, FREE, MILD, ROOT, SPEC, au
         (-2_000, 5_000, "up to 5 us"),
         (2_500_000_000, 3_000_000_000, "2.5-3 s"),
         (3, 4, "3-4 ns"),
+        (30_000_000, 150_000_000, "30-150 ms"),
+        (120, 990, "120-990 ns"),
     ],
 )
 def test_a_range_of_time_in_one_unit(low: float, high: float, said: str) -> None:
@@ -51,6 +53,12 @@ def test_severity_and_share_stand_before_the_colon() -> None:
     said = words.sentence(audited(), COSTLY)
     assert said.startswith("Conv2D 'conv2d_1' filters=63 is not a multiple of 8 (error, 5.6 % of the step): forward,")
     assert said.endswith("; 64 saves 0.4-0.6 ms a step")
+
+
+def test_what_would_cost_time_has_no_share() -> None:
+    costs = replace(COSTLY, severity="note", saving_pct=Range(-0.2, -0.1, 0.0), saving_ns=Range(-2.0, -1.0, 0.0))
+    assert "(note):" in words.sentence(audited(), costs)
+    assert "saves" not in words.sentence(audited(), costs)
 
 
 def test_an_unknown_batch_is_said_in_the_saving() -> None:
