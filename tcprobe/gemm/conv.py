@@ -29,6 +29,7 @@ class Convolution:
         group_channels: input channels that one filter sees.
         strides, dilations, pads: per spatial dimension; `pads` counts what stands before the input; a stride
             that is not recorded is None.
+        declared: number of groups as the op says it (no op of TensorFlow's does); None where it does not.
     """
 
     batch: Size
@@ -41,10 +42,13 @@ class Convolution:
     strides: Shape
     dilations: tuple[int, ...]
     pads: tuple[int, ...]
+    declared: Size = None
 
     @property
     def groups(self) -> Size:
         """Number of groups; None where the channels do not tell."""
+        if self.declared and (not self.channels or not self.group_channels):
+            return self.declared
         if not self.channels or not self.group_channels or self.channels % self.group_channels:
             return None
         return self.channels // self.group_channels
@@ -110,20 +114,20 @@ def convolution(op: OpRecord, kind: Kind) -> list[Gemm]:
 
 def describe(op: OpRecord, kind: Kind) -> Convolution | None:
     """Return the convolution behind an op; None where a rank or the layout is unknown."""
-    image, kernel, result = _operands(op, kind)
+    image, kernel, result = operands(op, kind)
     if kernel is None or len(kernel) < 3 or (image is None and result is None):
         return None
     rank = len(kernel) - 2
     if any(s is not None and len(s) != rank + 2 for s in (image, result)):
         return None
-    last = _channels_last(op, image, kernel, result)
+    last = is_channels_last(op, image, kernel, result)
     if last is None:
         return None
     unknown: Shape = (None,) * (rank + 2)
     return _build(op, _split(image or unknown, last), kernel, _split(result or unknown, last), last)
 
 
-def _operands(op: OpRecord, kind: Kind) -> tuple[Shape | None, Shape | None, Shape | None]:
+def operands(op: OpRecord, kind: Kind) -> tuple[Shape | None, Shape | None, Shape | None]:
     """Return the shapes of image, kernel and result of the forward convolution."""
     if kind == "forward":
         return op.shape(0), op.shape(1), op.output_shape
@@ -132,7 +136,8 @@ def _operands(op: OpRecord, kind: Kind) -> tuple[Shape | None, Shape | None, Sha
     return op.shape(0), op.output_shape, op.shape(2)
 
 
-def _channels_last(op: OpRecord, image: Shape | None, kernel: Shape, result: Shape | None) -> bool | None:
+def is_channels_last(op: OpRecord, image: Shape | None, kernel: Shape, result: Shape | None) -> bool | None:
+    """Return whether features are the last dimension of image and result; None where nothing tells."""
     layout = op.attributes.get("data_format")
     if isinstance(layout, str) and layout:
         return layout.endswith("C")
@@ -164,7 +169,9 @@ def _build(
     pads = tuple(_pad(*axis, padding) for axis in zip(size, out, taps, strides, dilations, strict=True))
     channels, filters = first_known(image[2], kernel[-2]), first_known(kernel[-1], result[2])
     batch = first_known(image[0], result[0])
-    return Convolution(batch, size, out, taps, channels, filters, kernel[-2], strides, dilations, pads)
+    declared = op.attributes.get("groups")
+    groups = declared if isinstance(declared, int) and declared > 0 else None
+    return Convolution(batch, size, out, taps, channels, filters, kernel[-2], strides, dilations, pads, groups)
 
 
 def _unit_strides(size: Shape, out: Shape) -> Shape:

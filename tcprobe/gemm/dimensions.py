@@ -25,21 +25,43 @@ def named_sizes(op: OpRecord, transposed: bool = False) -> list[tuple[str, int]]
         op: one op; its pass says which side of a Dense layer each dimension is.
         transposed: the layer is a transposed convolution, whose filters are the op's input channels.
     """
-    names = _names(op, transposed)
+    if family_of(op.op_type) == "rnn":
+        return rnn_sizes(op)
+    names = names_of_roles(op, transposed)
     found = [c for gemm in gemms_of(op) for c in gemm.contiguous]
-    return list(dict.fromkeys((names[c.role], c.size) for c in found if c.size and c.role in names))
+    return list(
+        dict.fromkeys((names[c.role], c.size // gates_of(op, c.role)) for c in found if c.size and c.role in names)
+    )
 
 
-def _names(op: OpRecord, transposed: bool) -> dict[str, str]:
+def rnn_sizes(op: OpRecord) -> list[tuple[str, int]]:
+    """Return inputs and units of cuDNN's recurrent op; its matrices are gates x units wide."""
+    if not any(c.size for gemm in gemms_of(op) for c in gemm.contiguous):
+        return []
+    pairs = (("inputs", op.shape(0)), ("units", op.shape(1)))
+    return [(name, shape[-1]) for name, shape in pairs if shape and shape[-1]]
+
+
+def gates_of(op: OpRecord, role: str) -> int:
+    """Return how many gates of a recurrent layer share a dimension of its product; 1 where it is one size.
+
+    Only ops that `tcprobe.gemm.layers` derived say so: ``gates``, and ``recurrent`` for a product of the state.
+    """
+    gates = op.attributes.get("gates")
+    wide = next((r for r, name in _DENSE.get(op.pass_ or "", {}).items() if name == "units"), None)
+    return gates if isinstance(gates, int) and gates > 0 and role == wide else 1
+
+
+def names_of_roles(op: OpRecord, transposed: bool) -> dict[str, str]:
+    """Return the name of each role of the op's contiguous dimensions; a role that is missing is the batch."""
     family, torch = family_of(op.op_type), torch_kind(op.op_type)
     if torch == "linear":
         return _DENSE["forward"]
     if torch == "conv" or family in ("conv", "conv_dgrad", "conv_wgrad", "hlo_conv"):
         return _SWAPPED if transposed else {name: name for name in _SWAPPED}
-    if family == "rnn":
-        return {"k": "inputs", "n": "gates x units"}
-    if is_dense(op):
-        return _DENSE.get(op.pass_ or "", {})
+    if is_dense(op) or _is_weight_gradient(op):
+        names = _DENSE.get(op.pass_ or "", {})
+        return dict.fromkeys(names, "units") if op.attributes.get("recurrent") else names
     return {"m": "features", "n": "features", "k": "features"}
 
 
@@ -59,3 +81,9 @@ def is_dense(op: OpRecord) -> bool:
     """Return whether the op multiplies by a matrix of weights, as a Dense layer does."""
     weights = op.shape(1)
     return family_of(op.op_type) == "matmul" and weights is not None and len(weights) == 2
+
+
+def _is_weight_gradient(op: OpRecord) -> bool:
+    """tf.matmul of a sequence with weights: the gradient of the weights is x^T dy for each sample, summed after it."""
+    flags = (op.attributes.get("adj_x"), op.attributes.get("adj_y"))
+    return family_of(op.op_type) == "matmul" and op.pass_ == "wgrad" and flags == (True, False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from tcprobe.gemm.record import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, product
 
 ELLIPSIS_LABELS = "αβγδεζηθ"  # stand for the dimensions that "..." covers, aligned at the right
@@ -15,15 +17,20 @@ def einsum(op: OpRecord) -> list[Gemm]:
     multiplies no matrices. Without the equation, or with repeated labels in an operand, it is unknown.
     """
     equation = op.attributes.get("equation")
+    if isinstance(equation, str) and "->" in equation and equation.split("->", 1)[0].count(",") != 1:
+        return []
+    labels = labels_of(op)
+    return [UNKNOWN] if labels is None else _gemms(labels, (op.shape(0), op.shape(1)), op.output_shape)
+
+
+def labels_of(op: OpRecord) -> tuple[str, str, str] | None:
+    """Return the labels of both operands and of the result, dots spelled out; None where they are not known."""
+    equation = op.attributes.get("equation")
     if not isinstance(equation, str) or "->" not in equation:
-        return [UNKNOWN]
+        return None
     inputs, result = equation.replace(" ", "").split("->", 1)
     operands = inputs.split(",")
-    if len(operands) != 2:
-        return []
-    shapes = (op.shape(0), op.shape(1))
-    labels = _labels(operands, result, shapes)
-    return [UNKNOWN] if labels is None else _gemms(labels, shapes, op.output_shape)
+    return None if len(operands) != 2 else _labels(operands, result, (op.shape(0), op.shape(1)))
 
 
 def _labels(operands: list[str], result: str, shapes: tuple[Shape | None, ...]) -> tuple[str, str, str] | None:
@@ -49,18 +56,30 @@ def _expand(labels: str, shape: Shape | None) -> str | None:
 
 def _gemms(labels: tuple[str, str, str], shapes: tuple[Shape | None, ...], output: Shape | None) -> list[Gemm]:
     a, b, c = labels
-    sizes: dict[str, Size] = {}
-    for text, shape in zip((a, b, c), (*shapes, output), strict=True):
-        for label, size in zip(text, shape or (), strict=False):
-            known = sizes.get(label)
-            sizes[label] = size if known is None or (known == 1 and size is not None) else known
-    roles = {label: _role(label, a, b, c) for label in dict.fromkeys(a + b)}
+    sizes = _sizes(labels, (*shapes, output))
+    roles = roles_of(labels)
     if "k" not in roles.values():
         return []
     count = {r: product(sizes.get(label) for label, role in roles.items() if role == r) for r in ("m", "n", "k", "b")}
-    innermost = [_innermost(text, roles, sizes) for text in (a, b, c) if text]
-    contiguous = tuple(c for c in innermost if c.role in "mnk")
+    runs = [(innermost(text, roles), text) for text in (a, b, c) if text]
+    found = [Contiguous(roles.get(text[-1], "b"), product(sizes.get(c) for c in run)) for run, text in runs]
+    contiguous = tuple(c for c in found if c.role in "mnk")
     return [Gemm(count["m"], count["n"], count["k"], count["b"], contiguous)]
+
+
+def _sizes(labels: Sequence[str], shapes: Sequence[Shape | None]) -> dict[str, Size]:
+    sizes: dict[str, Size] = {}
+    for text, shape in zip(labels, shapes, strict=True):
+        for label, size in zip(text, shape or (), strict=False):
+            known = sizes.get(label)
+            sizes[label] = size if known is None or (known == 1 and size is not None) else known
+    return sizes
+
+
+def roles_of(labels: tuple[str, str, str]) -> dict[str, str]:
+    """Return the role of each label of the operands: m, n, k, b(atch), or s(ummed out of one operand)."""
+    a, b, c = labels
+    return {label: _role(label, a, b, c) for label in dict.fromkeys(a + b)}
 
 
 def _role(label: str, a: str, b: str, c: str) -> str:
@@ -71,12 +90,8 @@ def _role(label: str, a: str, b: str, c: str) -> str:
     return "m" if label in a else "n"
 
 
-def _innermost(text: str, roles: dict[str, str], sizes: dict[str, Size]) -> Contiguous:
+def innermost(text: str, roles: Mapping[str, str]) -> str:
     """Return the run of trailing labels of one role: together they are contiguous in memory."""
     role = roles.get(text[-1], "b")
-    run = []
-    for label in reversed(text):
-        if roles.get(label, "b") != role:
-            break
-        run.append(sizes.get(label))
-    return Contiguous(role, product(run))
+    count = next((i for i, label in enumerate(reversed(text)) if roles.get(label, "b") != role), len(text))
+    return text[len(text) - count :]

@@ -16,11 +16,12 @@ def matmul(op: OpRecord) -> list[Gemm]:
     a, b = op.shape(0), op.shape(1)
     if a is None or b is None or len(a) < 2 or len(b) < 2:
         return [UNKNOWN]
-    transposes = _transposes(op, a, b)
+    transposes = transposes_of(op, a, b)
     return [UNKNOWN if transposes is None else _gemm(op, a, b, transposes)]
 
 
-def _transposes(op: OpRecord, a: Shape, b: Shape) -> tuple[bool, bool] | None:
+def transposes_of(op: OpRecord, a: Shape, b: Shape) -> tuple[bool, bool] | None:
+    """Return whether each operand is transposed; None where neither attributes nor shapes tell."""
     given = [
         op.attributes.get(x, op.attributes.get(y)) for x, y in (("transpose_a", "adj_x"), ("transpose_b", "adj_y"))
     ]

@@ -70,7 +70,11 @@ def contiguous_sizes(gemms: list[Gemm]) -> tuple[Size, ...]:
 
 
 def _rnn(op: OpRecord) -> list[Gemm]:
-    """One layer, one direction: the input product of all time steps, and a recurrent product for each."""
+    """One layer, one direction: the input product of all time steps, and a recurrent product for each.
+
+    The gradient op multiplies both by the weights again, and for the weights once over all time steps (NVIDIA,
+    "Recurrent Layers User's Guide"; cudnnRNNBackwardData and cudnnRNNBackwardWeights).
+    """
     sequence, state, mode = op.shape(0), op.shape(1), op.attributes.get("rnn_mode")
     if sequence is None or state is None or len(sequence) != 3 or len(state) != 3 or state[0] != 1:
         return [UNKNOWN]
@@ -78,8 +82,16 @@ def _rnn(op: OpRecord) -> list[Gemm]:
     steps, batch, inputs = sequence
     units = state[-1]
     wide = product((gates, units)) if gates else None
+    rows = product((steps, batch))
+    if "Backprop" in op.op_type:
+        return [
+            Gemm(rows, inputs, wide, 1, (Contiguous("k", wide), Contiguous("n", inputs))),
+            Gemm(batch, units, wide, steps, (Contiguous("k", wide), Contiguous("n", units))),
+            Gemm(inputs, wide, rows, 1, (Contiguous("m", inputs), Contiguous("n", wide))),
+            Gemm(units, wide, rows, 1, (Contiguous("m", units), Contiguous("n", wide))),
+        ]
     return [
-        Gemm(product((steps, batch)), wide, inputs, 1, (Contiguous("k", inputs), Contiguous("n", wide))),
+        Gemm(rows, wide, inputs, 1, (Contiguous("k", inputs), Contiguous("n", wide))),
         Gemm(batch, wide, units, steps, (Contiguous("k", units), Contiguous("n", wide))),
     ]
 

@@ -43,3 +43,27 @@ def test_transposed_convolution_swaps_channels_and_filters() -> None:
 def test_products_of_activations_have_features() -> None:
     op = record("BatchMatMulV2", [[2, 3, 5, 12], [2, 3, 6, 12]], None, "forward", adj_x=False, adj_y=True)
     assert set(named_sizes(op)) == {("features", 12), ("features", 6)}
+
+
+def test_weight_gradient_of_a_sequence_is_named_as_a_dense_layer() -> None:
+    op = record("BatchMatMulV2", [[2, 5, 10], [2, 5, 15]], None, "wgrad", adj_x=True, adj_y=False)
+    assert named_sizes(op) == [("inputs", 10), ("units", 15)]
+
+
+@pytest.mark.parametrize("kind", ["CudnnRNNV3", "CudnnRNNBackpropV3"])
+def test_recurrent_layer_has_inputs_and_units(kind: str) -> None:
+    # Its matrices are gates x units wide: those are aligned where the units are.
+    op = record(kind, [[20, 32, 100], [1, 32, 60]], None, "forward", rnn_mode="lstm")
+    assert named_sizes(op) == [("inputs", 100), ("units", 60)]
+
+
+def test_recurrent_layer_of_more_than_one_direction_is_not_named() -> None:
+    assert named_sizes(record("CudnnRNNV3", [[20, 32, 100], [2, 32, 60]], None, "forward", rnn_mode="lstm")) == []
+
+
+def test_gates_of_a_loop_share_a_dimension() -> None:
+    flags = {"transpose_a": False, "transpose_b": False, "gates": 4}
+    of_input = record("MatMul", [[8, 10], [10, 28]], None, "forward", **flags, recurrent=False)
+    of_state = record("MatMul", [[8, 7], [7, 28]], None, "forward", **flags, recurrent=True)
+    assert named_sizes(of_input) == [("inputs", 10), ("units", 7)]
+    assert named_sizes(of_state) == [("units", 7)]

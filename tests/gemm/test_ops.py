@@ -169,6 +169,20 @@ def test_rnn() -> None:
     assert sizes(op("CudnnRNNV3", [[20, 32, 100], [2, 32, 64]], rnn_mode="lstm")) == [(None, None, None, None)]
 
 
+def test_rnn_gradient_multiplies_for_inputs_and_for_weights() -> None:
+    # Twice the forward pass: [640, 256] by [256, 100], 20 of [32, 256] by [256, 64], and both for the weights.
+    record = op("CudnnRNNBackpropV3", [[20, 32, 100], [1, 32, 64]], rnn_mode="lstm")
+    assert sizes(record) == [(640, 100, 256, 1), (32, 64, 256, 20), (100, 256, 640, 1), (64, 256, 640, 1)]
+    forward = op("CudnnRNNV3", [[20, 32, 100], [1, 32, 64]], rnn_mode="lstm")
+    assert flops_of(gemms_of(record)) == 2 * (flops_of(gemms_of(forward)) or 0)
+
+
+def test_groups_that_are_told_count_where_the_channels_are_unknown() -> None:
+    shapes = [[2, 8, 8, None], [3, 3, None, 64]]
+    assert sizes(op("Conv2D", shapes, [2, 8, 8, 64], groups=4, **NHWC)) == [(128, 16, None, 4)]
+    assert sizes(op("Conv2D", shapes, [2, 8, 8, 64], **NHWC)) == [(128, None, None, None)]
+
+
 def test_hlo_dot() -> None:
     # lhs [7, 10] contracted over its rows: the weight gradient.
     record = op("dot", [[7, 10], [7, 30]], [10, 30], lhs_contracting_dimensions=[0], rhs_contracting_dimensions=[0])
