@@ -1,0 +1,71 @@
+"""`tcprobe explain` as a user runs it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tcprobe.hardware import load_gpus
+from tcprobe.rules import RULES
+
+
+def explain(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tcprobe", "explain", *args]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, **environment}, timeout=60
+    )
+
+
+def shown(*args: str, **environment: str) -> str:
+    done = explain(*args, **environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_alone_it_lists_every_rule() -> None:
+    text = shown()
+    for rule in RULES:
+        assert f"{rule.DOC.code}  {rule.DOC.name}" in text
+
+
+@pytest.mark.parametrize("word", ["TC101", "tc101", "Unaligned-Dimension"])
+def test_a_rule_by_code_or_name(word: str) -> None:
+    text = shown(word)
+    assert text.startswith("TC101 unaligned-dimension\n\n")
+    for part in ("Bad:\n    ", "Good:\n    ", "Severity: ", "Sources:\n- ", "tcprobe: ignore[TC101]"):
+        assert part in text
+
+
+@pytest.mark.parametrize("code", [rule.DOC.code for rule in RULES])
+@pytest.mark.parametrize("format_", ["text", "markdown"])
+def test_every_rule_can_be_explained(code: str, format_: str) -> None:
+    from tcprobe.flows.explain import explained
+
+    text = explained(code, format_, 80)
+    assert code in text.splitlines()[0]
+    if format_ == "text":
+        prose = [line for line in text.splitlines() if not line.startswith("    ")]
+        assert max(len(line) for line in prose) <= 80 + 20  # a long word stays whole
+
+
+def test_every_gpu_is_listed() -> None:
+    text = shown("gpus")
+    assert [line.split()[0] for line in text.splitlines()[1:]] == [gpu.id for gpu in load_gpus()]
+    assert "a100-sxm-40" in shown("GPUS")
+
+
+def test_gpus_fit_a_terminal_and_are_a_table_in_markdown() -> None:
+    assert max(len(line) for line in shown("gpus", "--width", "60").splitlines()) <= 60
+    assert shown("gpus", "--format", "markdown").startswith("| id | name | CC |")
+
+
+@pytest.mark.parametrize(("word", "near"), [("TC1O1", "TC101"), ("gpu", "gpus"), ("TC999", "TC"), ("qqqq", "lists")])
+def test_what_is_unknown_is_answered_with_the_nearest(word: str, near: str) -> None:
+    done = explain(word)
+    error, hint = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert error == f"tcprobe: error: nothing is called {word!r}"
+    assert near in hint
