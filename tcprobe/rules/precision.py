@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from tcprobe.hardware import Capability, Gpu
 from tcprobe.rules.base import Subject
 from tcprobe.rules.precision_tree import Tree, keyword
 
@@ -19,6 +20,9 @@ SIXTEEN_BITS: Final = ("float16", "bfloat16")
 MIXED: Final = ("mixed_float16", "mixed_bfloat16")
 HALF_POLICIES: Final = ("mixed_float16", "float16")
 GUIDE: Final = "TensorFlow guide, Mixed precision (tensorflow/docs, site/en/guide/mixed_precision.ipynb)"
+
+# Compute capability with the first Tensor Cores for a dtype. Source: NVIDIA V100, A100 and Ada whitepapers.
+NEEDED: Final[dict[str, Capability]] = {"float16": (7, 0), "bfloat16": (8, 0), "float8": (8, 9)}
 
 _SETTER: Final = re.compile(r"keras\.(?:config|mixed_precision)(?:\.experimental)?\.set_(?:global_|dtype_)?policy")
 _POLICY: Final = re.compile(r"keras\.(?:\w+\.)*(?:DTypePolicy|Policy)")
@@ -106,6 +110,11 @@ def policy_of(subject: Subject) -> str | None:
 def half_of(policy: str | None) -> str | None:
     """Return the 16-bit dtype in which layers of a policy compute; None where it is none."""
     return next((dtype for dtype in SIXTEEN_BITS if policy in (dtype, f"mixed_{dtype}")), None)
+
+
+def has_cores_for(gpu: Gpu, dtype: str) -> bool:
+    """Say whether a GPU has Tensor Cores for one of the dtypes of `NEEDED`."""
+    return gpu.tensor_cores and gpu.compute_capability >= NEEDED[dtype]
 
 
 def keras_major(subject: Subject) -> int | None:

@@ -93,7 +93,7 @@ class Flow:
                 self._bind(item, kind)
         elif isinstance(target, ast.Name):
             self.names.pop(target.id, None)
-            if kind is not None:
+            if kind is not None and not _NOT_FLOAT.search(target.id):
                 self.names[target.id] = kind
 
     def _expression(self, node: ast.expr) -> Kind | None:
@@ -115,7 +115,8 @@ class Flow:
         if isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
             return parts[node.operand]
         if isinstance(node, ast.Subscript):
-            return parts[node.value]
+            by_name = isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
+            return None if by_name else parts[node.value]
         return self._call(node, parts) if isinstance(node, ast.Call) else None
 
     def _call(self, node: ast.Call, parts: dict[ast.expr, Kind | None]) -> Kind | None:

@@ -59,10 +59,14 @@ def by_hand(source: Source, tree: Tree) -> Iterator[ByHand]:
     """Yield the losses that a file multiplies by a known number and whose gradients it divides by it again."""
     if "GradientTape" not in source.text:
         return
-    divided = {(id(tree.unit_of(node)), scale) for node, scale in _products(source, tree, ast.Div)}
+    divided = {
+        (tree.unit_of(node), scale)
+        for node, scale in _products(source, tree, ast.Div)
+        if "grad" in ast.unparse(tree.statement_of(node)).lower()
+    }
     for node, scale in _products(source, tree, ast.Mult):
-        about_loss = "loss" in ast.unparse(node).lower()
-        if about_loss and (id(tree.unit_of(node)), scale) in divided:
+        text = ast.unparse(node).lower()
+        if "loss" in text and (power_of_two(scale) or "scal" in text) and (tree.unit_of(node), scale) in divided:
             yield ByHand(node, scale)
 
 

@@ -47,6 +47,11 @@ class Tree:
         around = [a for a in self.ancestors(node) if isinstance(a, Function | ast.ClassDef)]
         return around[-1] if around else self.root
 
+    def statement_of(self, node: ast.AST) -> ast.AST:
+        """Return the innermost statement around a node, or itself; the module where there is none."""
+        around = (a for a in (node, *self.ancestors(node)) if isinstance(a, ast.stmt))
+        return next(around, self.root)
+
     def class_of(self, node: ast.AST) -> ast.ClassDef | None:
         """Return the innermost class around a node; None where there is none."""
         return next((a for a in self.ancestors(node) if isinstance(a, ast.ClassDef)), None)

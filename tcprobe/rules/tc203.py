@@ -112,7 +112,7 @@ def _factors(source: Source, tree: Tree, made: list[ast.Call]) -> Iterator[Findi
     """Yield the optimizers with a loss_scale_factor: ignored where wrapped, else fixed."""
     if "loss_scale_factor" not in source.text:
         return
-    inner = {id(tree.call_behind(node)) for call in made if (node := wrapped(call)) is not None}
+    inner = {id(tree.call_behind(given)) for call in made if (given := wrapped(call)) is not None}
     for node in tree.nodes:
         factor = number(source, keyword(node, "loss_scale_factor")) if isinstance(node, ast.Call) else None
         if factor is None:

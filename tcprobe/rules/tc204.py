@@ -10,7 +10,7 @@ from tcprobe.finding import Finding, Range
 from tcprobe.gemm.cost import Cost, op_cost
 from tcprobe.model import Layer, Product
 from tcprobe.rules.base import RuleDoc, Subject
-from tcprobe.rules.precision import GUIDE, half_of, name_of, policy_of, touched
+from tcprobe.rules.precision import GUIDE, half_of, has_cores_for, name_of, policy_of, touched
 from tcprobe.rules.precision_tree import Tree
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ _CASTS: Final = frozenset({"tensorflow.cast", "keras.ops.cast", "keras.backend.c
 def check(subject: Subject) -> Iterator[Finding]:
     """Yield the layers and the products of the user's own that float32 keeps from 16 bits."""
     half = half_of(policy_of(subject))
-    if half is None:
+    if half is None or not has_cores_for(subject.step.target.gpu, half):
         return
     consumed = {name for layer in subject.model.layers for name in layer.inputs_from}
     for layer in subject.model.layers:

@@ -26,8 +26,8 @@ DOC: Final = RuleDoc(
         "the layers built from then on: the others go on in float32, with no word of it, and the model is no "
         "faster.\n\n"
         "Traced, the layers' own dtypes decide. In source mode the rule fires only where the order is certain: the "
-        "layers, or a call of this file's function that builds them, stand before the call in the same block, and "
-        "nothing builds layers after it."
+        "layers, or a call of this file's function that builds them, stand before the call in the same block, are used "
+        "after it, and nothing builds other layers after it."
     ),
     severity="warning: the model does not compute in the precision asked for.",
     bad=(
@@ -82,12 +82,16 @@ def _finding(setter: Setter, places: list[Place], count: int) -> Finding:
 
 
 def _before(source: Source, tree: Tree, setter: Setter) -> list[ast.Call]:
-    """Return the layers that surely exist when the policy is set; nothing where others are built afterwards."""
+    """Return the layers that surely exist when the policy is set, and are used after it.
+
+    Where others are built afterwards (a comparison of precisions), only if those take the early ones in.
+    """
     block, at = _block_of(tree, setter.call.node)
     builders = _builders(source, tree)
     early = [call for statement in block[:at] for call in _built(source, statement, builders)]
     late = [call for statement in block[at + 1 :] for call in _built(source, statement, builders)]
-    return [] if late and not _shared(tree, block, at, early) else early
+    names = _names(source, block[:at], builders)
+    return early if early and _used(tree, names, block[at + 1 :], feeds=bool(late)) else []
 
 
 def _block_of(tree: Tree, node: ast.AST) -> tuple[list[ast.stmt], int]:
@@ -141,17 +145,22 @@ def _builders(source: Source, tree: Tree) -> dict[str, list[ast.Call]]:
     return found
 
 
-def _shared(tree: Tree, block: list[ast.stmt], at: int, early: list[ast.Call]) -> bool:
-    """Say whether a name bound to early layers is used, unchanged, in a statement that builds later ones."""
-    inside = {id(call) for call in early}
-    names: set[str] = set()
-    for statement in block[:at]:
-        if isinstance(statement, ast.Assign) and any(id(node) in inside for node in ast.walk(statement.value)):
-            names |= {t.id for t in statement.targets if isinstance(t, ast.Name)}
-    later = [node for statement in block[at + 1 :] for node in ast.walk(statement) if isinstance(node, ast.Name)]
-    rebound = {node.id for node in later if isinstance(node.ctx, ast.Store)}
-    used = {node.id for node in later if isinstance(node.ctx, ast.Load) and _feeds(tree, node)}
-    return bool((names - rebound) & used)
+def _names(source: Source, statements: list[ast.stmt], builders: dict[str, list[ast.Call]]) -> set[str]:
+    """Return the names that are bound to what builds layers."""
+    found: set[str] = set()
+    for statement in statements:
+        for node in _surely(statement):
+            if isinstance(node, ast.Assign) and _built(source, node, builders):
+                found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return found
+
+
+def _used(tree: Tree, names: set[str], later: list[ast.stmt], *, feeds: bool) -> bool:
+    """Say whether one of the names is used, not bound anew, in later statements; or even taken in by a layer."""
+    nodes = [node for statement in later for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    rebound = {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
+    loaded = (node for node in nodes if isinstance(node.ctx, ast.Load) and node.id in names - rebound)
+    return any(not feeds or _feeds(tree, node) for node in loaded)
 
 
 def _feeds(tree: Tree, node: ast.Name) -> bool:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from tcprobe.finding import Finding, Severity
-from tcprobe.hardware import Capability, Gpu
+from tcprobe.hardware import Gpu
 from tcprobe.place import Place
 from tcprobe.rules.base import RuleDoc, Subject
-from tcprobe.rules.precision import GUIDE, half_of, policy_of, setters
+from tcprobe.rules.precision import GUIDE, NEEDED, half_of, has_cores_for, policy_of, setters
 
 DOC: Final = RuleDoc(
     code="TC206",
@@ -38,7 +38,6 @@ DOC: Final = RuleDoc(
     ),
 )
 
-_NEEDED: Final[dict[str, Capability]] = {"float16": (7, 0), "bfloat16": (8, 0), "float8": (8, 9)}
 _TURING: Final = (7, 5)
 
 
@@ -47,7 +46,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     dtype = _dtype(subject)
     target = subject.step.target
     verdict = None
-    if dtype in _NEEDED:
+    if dtype in NEEDED:
         verdict = _slow(dtype, target.gpu)
     elif dtype == "float32" and subject.model.products:
         verdict = _idle(target.gpu, tf32=target.tf32)
@@ -68,8 +67,8 @@ def _dtype(subject: Subject) -> str | None:
 
 
 def _slow(dtype: str, gpu: Gpu) -> tuple[str, Severity] | None:
-    needed = _NEEDED[dtype]
-    if gpu.tensor_cores and gpu.compute_capability >= needed:
+    needed = NEEDED[dtype]
+    if has_cores_for(gpu, dtype):
         return None
     major, minor = gpu.compute_capability
     if not gpu.tensor_cores and gpu.compute_capability >= _TURING:
@@ -88,7 +87,7 @@ def _slow(dtype: str, gpu: Gpu) -> tuple[str, Severity] | None:
 
 
 def _idle(gpu: Gpu, *, tf32: bool) -> tuple[str, Severity] | None:
-    has_tf32 = gpu.compute_capability >= _NEEDED["bfloat16"]
+    has_tf32 = gpu.compute_capability >= NEEDED["bfloat16"]
     if not gpu.tensor_cores or (has_tf32 and tf32):
         return None
     why = "TF32 is turned off" if has_tf32 else "it has no TF32"

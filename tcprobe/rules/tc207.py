@@ -100,6 +100,9 @@ def _function(source: Source, tree: Tree, function: Function) -> Iterator[Findin
             value = number(source, constant)
             if value is None or constant in done:
                 continue
+            known = source.known(constant)
+            if value > LARGEST and known is not None and isinstance(known.value, int):
+                continue  # arithmetic on whole numbers, as of a hash
             verdict = _verdict(value, sure=any(flow.kinds.get(other) == "half" for other in others))
             if verdict is not None:
                 done.add(constant)
