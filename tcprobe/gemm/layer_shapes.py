@@ -124,8 +124,10 @@ def einsum_sizes(config: Settings, shape: Shape) -> tuple[tuple[str, str, str], 
         return None
     a, b, c = labels
     sizes: dict[str, int | None] = dict.fromkeys(a + b + c)
-    # output_shape leaves the batch out; Keras aligns it with the last labels of the output.
-    sizes.update(zip(reversed(c), reversed(sizes_given or ()), strict=False))
+    # output_shape leaves the batch out, and what trailing dots cover; Keras aligns it with the other end.
+    given_sizes = sizes_given or ()
+    at_the_end = str(config.get("equation")).rstrip().endswith("...")
+    sizes.update(zip(c[1:], given_sizes, strict=False) if at_the_end else zip(c[::-1], given_sizes[::-1], strict=False))
     sizes.update({label: size for label, size in zip(a, shape, strict=True) if size is not None or label not in c})
     return labels, sizes
 
