@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
@@ -61,6 +59,8 @@ def find_settings(path: Path) -> Settings:
 
 
 def _table(file: Path) -> Any:
+    import tomllib  # most audits find no such file, and start the sooner
+
     try:
         with file.open("rb") as opened:
             tool = tomllib.load(opened).get("tool")
@@ -77,8 +77,8 @@ def _settings(file: Path, table: Any) -> Settings:
     given: dict[str, Any] = {"file": file}
     for key, value in table.items():
         if key not in _READERS:
-            near = get_close_matches(key, _READERS, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_READERS)}"
+            near = _near(key, _READERS)
+            hint = f"did you mean {near}?" if near else f"there are {', '.join(_READERS)}"
             raise UsageError(f"{file}: tool.tcprobe has no key {key!r}", hint)
         read, expected = _READERS[key]
         try:
@@ -88,6 +88,12 @@ def _settings(file: Path, table: Any) -> Settings:
                 f"{file}: tool.tcprobe.{key} = {value!r}: expected {expected}", str(error) or None
             ) from error
     return Settings(**given)
+
+
+def _near(word: str, known: Iterable[str]) -> str | None:
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, list(known), n=1, cutoff=0.5)), None)
 
 
 def percentage(text: str | float) -> float:
@@ -140,8 +146,8 @@ def _count(value: Any) -> int:
 def _one_of(*words: str) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         if value not in words:
-            near = get_close_matches(str(value), words, n=1)
-            raise ValueError(f"did you mean {near[0]}?" if near else "")
+            near = _near(str(value), words)
+            raise ValueError(f"did you mean {near}?" if near else "")
         return str(value)
 
     return read

@@ -17,6 +17,7 @@ from tcprobe.flows.audit_files import Target, Targets, find_targets, repository
 from tcprobe.flows.audit_options import AuditOptions, Choice, choose
 from tcprobe.hardware import Gpu, find_gpu
 from tcprobe.model import Model
+from tcprobe.place import Place
 
 if TYPE_CHECKING:
     from tcprobe.rules.step import Step
@@ -166,7 +167,6 @@ class _Auditor:
         )
 
     def _audited(self, model: Model, sources: Mapping[str, Source]) -> _Made:
-        from tcprobe.audit.fix import with_fixes
         from tcprobe.audit.severity import decide
         from tcprobe.rules import RULES
         from tcprobe.rules.base import Subject
@@ -174,7 +174,7 @@ class _Auditor:
         step = self._step(model)
         subject = Subject(model, step, sources)
         found = [decide(finding, step) for rule in RULES for finding in rule.check(subject)]
-        findings = with_fixes(list(dict.fromkeys(found)), model, step, sources)
+        findings = _with_fixes(list(dict.fromkeys(found)), step, sources)
         return _Made(self._summary(model, step), step, tuple(findings))
 
     def _step(self, model: Model) -> Step:
@@ -211,13 +211,20 @@ class _Auditor:
 
     def report(self, root: str, failed: tuple[tuple[str, str], ...]) -> AuditReport:
         """Return all audits, without the findings that comments silence and those that were not selected."""
+        silent, unused = self._silenced()
+        audited = tuple(self._sorted_out(made, silent) for made in self._made)
+        return AuditReport(audited, unused, failed, root)
+
+    def _silenced(self) -> tuple[frozenset[Finding], tuple[tuple[Place, str], ...]]:
+        """Return the findings that comments silence, and the comments that silence nothing."""
+        commented = {path: s for path, s in self.sources.items() if _may_silence(s.text)}
+        if not commented:
+            return frozenset(), ()
         from tcprobe.audit.suppress import judge
 
         everything = dict.fromkeys(finding for made in self._made for finding in made.findings)
-        judged = judge(tuple(everything), self.sources, [u for made in self._made for u in made.audited.unseen])
-        silent = frozenset(judged.suppressed)
-        audited = tuple(self._sorted_out(made, silent) for made in self._made)
-        return AuditReport(audited, judged.unused, failed, root)
+        judged = judge(tuple(everything), commented, [u for made in self._made for u in made.audited.unseen])
+        return frozenset(judged.suppressed), judged.unused
 
     def _sorted_out(self, made: _Made, silent: frozenset[Finding]) -> Audited:
         wanted = [f for f in made.findings if self._choice.wants(f, made.audited.file)]
@@ -237,6 +244,21 @@ class _Made:
     audited: Audited
     step: Step
     findings: tuple[Finding, ...]
+
+
+def _may_silence(text: str) -> bool:
+    """Say whether a file may hold a comment that silences; most hold none and need no tokens."""
+    lower = text.lower()
+    return "noqa" in lower or "tcprobe:" in lower
+
+
+def _with_fixes(findings: list[Finding], step: Step, sources: Mapping[str, Source]) -> list[Finding]:
+    """Return the findings with their fixes; what makes them is loaded only where a size is to change."""
+    if all(f.suggested is None for f in findings):
+        return findings
+    from tcprobe.audit.fix import with_fixes
+
+    return with_fixes(findings, step.model, step, sources)
 
 
 def _costliest_first(finding: Finding) -> tuple[float, str, int, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
@@ -148,6 +147,8 @@ def check_code(code: str, known: list[str], where: str) -> None:
     """
     if any(k.startswith(code) for k in known):
         return
+    from difflib import get_close_matches
+
     near = get_close_matches(code, known, n=3)
     hint = f"did you mean {', '.join(near)}?" if near else "tcprobe explain lists the rules"
     raise UsageError(f"{where}: no rule has the code {code}", hint)

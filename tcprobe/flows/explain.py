@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from tcprobe.errors import UsageError
 from tcprobe.hardware import load_gpus
 from tcprobe.rules import RULES
@@ -23,6 +21,8 @@ def find_rule(word: str) -> RuleDoc:
     Raises:
         UsageError: there is none; names the nearest codes.
     """
+    from difflib import get_close_matches
+
     docs = rule_docs()
     wanted = word.strip().lower()
     for doc in docs:
