@@ -78,7 +78,12 @@ def _plain(text: str) -> str:
 def _staged(path: Path, content: bytes) -> Path:
     """Return a file beside `path` with the new content and the old permissions."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    with os.fdopen(handle, "wb") as stream:
-        stream.write(content)
-    Path(name).chmod(path.stat().st_mode & 0o7777)
-    return Path(name)
+    made = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        made.chmod(path.stat().st_mode & 0o7777)
+    except OSError:
+        made.unlink(missing_ok=True)
+        raise
+    return made

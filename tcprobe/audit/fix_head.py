@@ -7,6 +7,7 @@ change with it, as with every size.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -22,32 +23,14 @@ if TYPE_CHECKING:
 
 _CONVOLUTIONS: Final = tuple(f"Conv{n}D{t}" for n in (1, 2, 3) for t in ("", "Transpose"))
 # Each filter by itself, so that those cut off leave the rest as it was; softmax is not.
-_ELEMENTWISE: Final = (
-    None,
-    *[
-        "linear",
-        "relu",
-        "relu6",
-        "leaky_relu",
-        "elu",
-        "selu",
-        "celu",
-        "gelu",
-        "sigmoid",
-        "hard_sigmoid",
-        "log_sigmoid",
-        "tanh",
-        "hard_tanh",
-        "swish",
-        "silu",
-        "hard_swish",
-        "hard_silu",
-        "softplus",
-        "softsign",
-        "exponential",
-        "mish",
-    ],
+_ELEMENTWISE: Final = frozenset(
+    (
+        *(None, "linear", "relu", "relu6", "leaky_relu", "elu", "selu", "celu", "gelu", "swish", "silu", "mish"),
+        *("sigmoid", "hard_sigmoid", "log_sigmoid", "tanh", "hard_tanh", "hard_swish", "hard_silu", "softplus"),
+        *("softsign", "exponential"),
+    )
 )
+_REST: Final = re.compile(r"(?P<comma>,?)[ \t]*(?:#[^\r\n]*)?(?=[\r\n])")
 _SEQUENTIAL: Final = ("keras.Sequential", "keras.models.Sequential")
 
 
@@ -90,8 +73,7 @@ def additions(finding: Finding, layer: Layer, sources: Mapping[str, Source]) -> 
         return (_insert(source, parent, f"[..., :{finding.size}]"),)
     if isinstance(parent, ast.List | ast.Tuple) and _in_sequential(source, parent, parents):
         name, imported = _beside(source, call)
-        text = f",{_gap(source, call)}{name}(lambda images: images[..., :{finding.size}])"
-        return (*imported, _insert(source, call.node, text))
+        return (*imported, _element(source, call, f"{name}(lambda images: images[..., :{finding.size}])"))
     raise NotCertain("the layer stands neither in a Sequential's list nor in a call")
 
 
@@ -124,14 +106,20 @@ def _beside(source: Source, call: Call) -> tuple[str, tuple[Edit, ...]]:
     return "Lambda", (_insert(source, own[0], ", Lambda"),)
 
 
-def _gap(source: Source, call: Call) -> str:
-    """Return what parts two elements of the list: a line of their own where the layer has one."""
+def _element(source: Source, call: Call, text: str) -> Edit:
+    """Return the edit that adds an element to a list behind a call: on a line of its own where the call has one."""
     start, end = offsets(source.place(call.node), line_starts(source.text))
     begin = max(source.text.rfind("\n", 0, start), source.text.rfind("\r", 0, start)) + 1
-    before = source.text[begin:start]
-    if before.strip() or source.text[end : end + 1] not in (",", "\r", "\n"):
-        return " "
-    return ("\r\n" if "\r\n" in source.text else "\n") + before
+    before, rest = source.text[begin:start], _REST.match(source.text, end)
+    if before.strip() or rest is None:
+        return _insert(source, call.node, f", {text}")
+    first = source.lines[0]
+    line_end = first[len(first.rstrip("\r\n")) :]
+    if not rest["comma"]:
+        return _insert(source, call.node, f",{line_end}{before}{text}")
+    place = source.place(call.node)
+    line, column = (place.end_line or place.line), (place.end_column or place.column) + len(rest[0])
+    return Edit(Place(place.file, line, column, line, column), "", f"{line_end}{before}{text},")
 
 
 def _insert(source: Source, node: ast.AST, text: str) -> Edit:

@@ -29,52 +29,15 @@ OUTPUT: Final[dict[str, str]] = {
 }
 _RECURRENT: Final = frozenset(("LSTM", "GRU", "SimpleRNN"))
 # Layers that put out as many features as they take, whatever their number.
+_ATTENTION: Final = "MultiHeadAttention"  # puts out as many features as its query has, unless told otherwise
 _KEEPS: Final = frozenset(
-    [
-        "BatchNormalization",
-        "LayerNormalization",
-        "UnitNormalization",
-        "Activation",
-        "ReLU",
-        "LeakyReLU",
-        "PReLU",
-        "ELU",
-        "ThresholdedReLU",
-        "Softmax",
-        "Dropout",
-        "AlphaDropout",
-        "GaussianNoise",
-        "GaussianDropout",
-        "Identity",
-        "Masking",
-        "ActivityRegularization",
-        "Rescaling",
-        "SpatialDropout1D",
-        "SpatialDropout2D",
-        "SpatialDropout3D",
-        "UpSampling1D",
-        "UpSampling2D",
-        "UpSampling3D",
-        "Resizing",
-        "ZeroPadding1D",
-        "ZeroPadding2D",
-        "ZeroPadding3D",
-        "Cropping1D",
-        "Cropping2D",
-        "Cropping3D",
-        "MaxPooling1D",
-        "MaxPooling2D",
-        "MaxPooling3D",
-        "AveragePooling1D",
-        "AveragePooling2D",
-        "AveragePooling3D",
-        "GlobalMaxPooling1D",
-        "GlobalMaxPooling2D",
-        "GlobalMaxPooling3D",
-        "GlobalAveragePooling1D",
-        "GlobalAveragePooling2D",
-        "GlobalAveragePooling3D",
-    ]
+    (
+        *("BatchNormalization", "LayerNormalization", "UnitNormalization", "Activation", "ReLU", "LeakyReLU", "PReLU"),
+        *("ELU", "ThresholdedReLU", "Softmax", "Dropout", "AlphaDropout", "GaussianNoise", "GaussianDropout"),
+        *("Identity", "Masking", "ActivityRegularization", "Rescaling", "Resizing", _ATTENTION),
+        *(f"{way}{n}D" for way in ("SpatialDropout", "UpSampling", "ZeroPadding", "Cropping") for n in (1, 2, 3)),
+        *(f"{all_}{way}Pooling{n}D" for all_ in ("", "Global") for way in ("Max", "Average") for n in (1, 2, 3)),
+    )
 )
 _SAME: Final = frozenset(("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum"))
 _DEPTHWISE: Final = frozenset(("DepthwiseConv1D", "DepthwiseConv2D"))
@@ -185,6 +148,8 @@ class _Search:
         elif layer.kind == "Reshape":
             self._reshape(layer, old, new)
         elif layer.kind in _KEEPS or layer.kind in _SAME:
+            if layer.config.get("output_shape") is not None:
+                raise NotCertain(f"'{layer.name}' is told what to put out")
             for source in self._sources(layer):
                 self._change(source, old, new)
         elif layer.kind in _DEPTHWISE:
@@ -221,7 +186,20 @@ class _Search:
         if layer.is_last is not False or not takers:
             raise NotCertain(f"what takes the output of '{layer.name}' is unknown, or it is the model's own")
         for taker in takers:
-            self._take(taker, old, new)
+            if not self._is_whole(taker) and not self._is_part(taker):
+                self._take(taker, old, new)
+
+    def _is_whole(self, taker: Layer) -> bool:
+        """Say whether a layer of the user's only hands what it takes to its parts, which are asked themselves."""
+        known = taker.kind in _KEEPS or taker.kind in OUTPUT or taker.kind in _SAME
+        made = any(taker.name in layer.inputs_from for layer in self._model.layers)
+        parts = any(layer.name.startswith(f"{taker.name}/") for layer in self._takers[taker.inputs_from[0]])
+        return not known and not made and parts and not taker.is_last
+
+    def _is_part(self, taker: Layer) -> bool:
+        """Say whether a layer belongs to an attention layer, which answers for it."""
+        whole = self._layers.get(taker.name.rpartition("/")[0])
+        return whole is not None and whole.kind == _ATTENTION
 
     def _take(self, taker: Layer, old: int, new: int) -> None:
         if taker.kind in _KEEPS or taker.kind in _SAME:

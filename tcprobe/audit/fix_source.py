@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcprobe.audit.fix_links import NotCertain, Wanted
+from tcprobe.audit.fix_shapes import refuse_leftovers
 from tcprobe.audit.fix_text import edited, line_starts, moved, offsets, sound, span
 from tcprobe.audit.fix_uses import Uses
 from tcprobe.finding import Edit
@@ -63,7 +64,7 @@ def slots_of(wanted: Iterable[Wanted], model: Model, sources: Mapping[str, Sourc
     return tuple(found.values())
 
 
-def solve(slots: Iterable[Slot]) -> tuple[Edit, ...]:
+def solve(slots: Sequence[Slot]) -> tuple[Edit, ...]:
     """Return the edits of literals that give every slot its new number, in the order of their places.
 
     A literal that is the number is replaced; of a product one factor is, the one that changes elsewhere too
@@ -74,7 +75,6 @@ def solve(slots: Iterable[Slot]) -> tuple[Edit, ...]:
     """
     chosen: dict[Place, tuple[Literal_, int]] = {}
     todo = []
-    slots = list(slots)
     pairs = {(slot.old, slot.new) for slot in slots}
     for slot in slots:
         roles = {use.role for use in slot.literals}
@@ -104,7 +104,7 @@ def unwanted(slots: Iterable[Slot], edits: Iterable[Edit], sources: Mapping[str,
     return list(found)
 
 
-def check(slots: Iterable[Slot], edits: Iterable[Edit], sources: Mapping[str, Source]) -> None:
+def check(slots: Sequence[Slot], edits: Iterable[Edit], sources: Mapping[str, Source]) -> None:
     """See that the edited files parse, that every slot has its number, and that no other argument changed.
 
     Raises:
@@ -113,6 +113,7 @@ def check(slots: Iterable[Slot], edits: Iterable[Edit], sources: Mapping[str, So
     for file, own in _by_file(edits).items():
         before = sources[file]
         text = edited(before.text, own, file)
+        refuse_leftovers(before, [slot.old for slot in slots], [slot.argument.place for slot in slots])
         if not sound(before.text, text, own):
             raise NotCertain("the edited file does not parse")
         after = type(before).parse(text, before.path)
