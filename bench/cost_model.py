@@ -19,7 +19,7 @@ from fit_cost import DEFAULT, Measured, samples
 
 from tcprobe.gemm.cost import Target, op_cost
 from tcprobe.gemm.cost_dtype import units_of
-from tcprobe.gemm.cost_works import flops, task_of
+from tcprobe.gemm.cost_works import task_of
 from tcprobe.hardware import find_gpu
 
 LONG_NS = 1e5
@@ -36,7 +36,7 @@ def predicted(measured: Measured) -> tuple[float, float, float, float]:
     task = task_of(record, units.width) if units else None
     assert cost is not None and units is not None and task is not None, record
     moved = sum(work.moved_bytes for work, _ in task.works)
-    roofline = 1e9 * max(flops(task) / units.flop_per_s, moved / gpu.bandwidth_bytes_per_s)
+    roofline = 1e9 * max(task.flops / units.flop_per_s, moved / gpu.bandwidth_bytes_per_s)
     return cost.ns, cost.low_ns, cost.high_ns, roofline
 
 

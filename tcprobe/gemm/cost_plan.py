@@ -12,7 +12,7 @@ from tcprobe.gemm.cost_constants import Basis, Constants, Family, Multiplier, Sp
 from tcprobe.gemm.cost_dtype import Units, units_of
 from tcprobe.gemm.cost_shipped import fitted
 from tcprobe.gemm.cost_tiles import Chip, Estimate, estimate
-from tcprobe.gemm.cost_works import Task, conv_task, flops, padded_conv, padded_work, task_of, tensors
+from tcprobe.gemm.cost_works import Task, conv_task, padded_conv, padded_work, task_of, tensors
 from tcprobe.gemm.record import OpRecord
 from tcprobe.hardware import Gpu
 
@@ -29,7 +29,7 @@ One measurement: 42 % of the GPU time of a GAN's step on an A100 (54.7 ms of a s
 200 ms) is 23-67 ms, geometric mean 39 ms, for 4096 x 28 x 28 x 8 -> 1, 5 x 5: 1.28 GFLOP in 8 pairs of channel and
 filter, where an SM's share of 19.5 TFLOP/s is 181 GFLOP/s.
 """
-DIRECT_SPREAD: Final = 1.7  # from the geometric mean to either end
+DIRECT_SPREAD: Final = 1.7  # from the geometric mean to the slow end; the fast end is the usual kernel
 DOUBLE_RATE: Final = (
     2.0  # float16 on CUDA cores: twice float32 on V100, T4 and P100, if accumulated in float16 (NVIDIA)
 )
@@ -135,12 +135,12 @@ class Planner:
             ways, uses = self._without_float8(), "unknown"
         else:
             ways = self._slower()
+        spread = self._spread()
         if self._falls_to_direct():
-            ways, uses = self._direct(ways), "unknown"
+            ways, uses = self._direct(ways, spread), "unknown"
         if self.task.groups > 1 and self.units.family == "tc16":
             ways = (ways[0], ways[1], replace(ways[2], factor=ways[2].factor * GROUPED_SLOWER))
             self.whys.append("grouped convolutions were not measured")
-        spread = self._spread()
         return Plan(ways, self.ideal, uses, spread, self.basis, tuple(dict.fromkeys(self.whys)))
 
     def _chip(self, family: Family, flop_per_s: float) -> Chip:
@@ -295,16 +295,17 @@ class Planner:
             return False
         return (conv.filters or 0) <= FEW_FILTERS
 
-    def _direct(self, ways: tuple[Way, Way, Way]) -> tuple[Way, Way, Way]:
+    def _direct(self, ways: tuple[Way, Way, Way], spread: Spread) -> tuple[Way, Way, Way]:
         """At the best cuDNN keeps to its usual kernel."""
         conv, peak = self.task.convolution, self.target.gpu.peak_flop_per_s("float32")
         if conv is None or peak is None or not conv.channels or not conv.filters:
             return ways
         self.whys.append(f"a weight gradient of {conv.filters} filters may fall to a kernel on CUDA cores")
         sms = min(conv.channels * conv.filters * DIRECT_SHARE, self.target.gpu.sm)
-        likely = flops(self.task) / (peak / 1e9 / self.target.gpu.sm * sms)
-        direct = Way((), self.chip.rate.t0_ns, likely)
-        return _in_order(ways[0], direct, replace(direct, extra_ns=likely * DIRECT_SPREAD))
+        likely = self.task.flops / (peak / 1e9 / self.target.gpu.sm * sms)
+        _, mid, high = spread  # of the tile model, which has no part in this kernel's time
+        direct = Way((), 0.0, likely / mid)
+        return _in_order(ways[0], direct, replace(direct, extra_ns=likely * DIRECT_SPREAD / high))
 
     def _spread(self) -> Spread:
         """Return how far such tasks were off; a pass that no record names counts as forward."""
