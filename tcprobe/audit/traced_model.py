@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from tcprobe.audit.traced_rnn import on_a_gpu
 from tcprobe.gemm.record import MOST_DIMENSIONS, OpRecord, Shape
 from tcprobe.model import SAMPLES, Layer, Model, Product, Unseen
 from tcprobe.place import Place
@@ -53,14 +54,18 @@ def _model(
     ]
     ops = [op for f in functions for op in f["ops"] if op.get("executes") != "no"]
     places = {layer.name: layer.place for layer in layers}
-    products = tuple(_product(op, unit, names, places) for op in ops)
-    looped = sum(op.get("calls_per_step") is None for op in ops)
+    traced = [_product(op, unit, names, places) for op in ops]
+    fed = {str(record["name"]): tuple(record.get("fed_by", ())) for record in unit["layers"]}
+    loops = [op.get("calls_per_step") is None for op in ops]
+    products, unknown = on_a_gpu(traced, loops, layers, fed, int(known or SAMPLES))
+    gone = {p.layer for p in traced} - {p.layer for p in products}
+    looped = sum(unknown)
     notes = [str(note) for note in document.get("notes", ())]
     if looped:
         notes.append(LOOPS % ((looped, "products run") if looped > 1 else (1, "product runs")))
     return {
-        "layers": layers,
-        "products": products,
+        "layers": tuple(layer for layer in layers if layer.name not in gone),
+        "products": tuple(products),
         "batch": int(known or SAMPLES),
         "batch_known": bool(unit["batch_known"] or (batch and unit.get("batch") is None)),
         "xla": unit["xla"] if unit["own_step"] else any(p.compiled for p in products) if products else None,

@@ -212,9 +212,9 @@ class Audit:
         traced = [self._trace(item) for item in found]
         for item in failed:
             self._not_seen(item.what, item.reason, item.line)
-        for name, kind in audit_find.classes(module) if not factory else ():
-            if not any(type(f.model) is kind for f in found):
-                self._not_seen("%s" % name, "needs an input shape: call it or give a function that does", None)
+        for name, made in audit_find.classes(module) if not factory else ():
+            if not made:
+                self._not_seen(name, "needs an input shape: call it or give a function that does", None)
         if not any(traced):
             self._nothing(failed, found)
 
@@ -308,7 +308,7 @@ def merged(groups: List[Any]) -> List[Record]:
                 found[record["name"]] = dict(record, calls=record["calls"] * count)
                 continue
             known["calls"] += record["calls"] * count
-            for key in ("paths", "inputs_from"):
+            for key in ("paths", "inputs_from", "fed_by"):
                 known[key] = list(dict.fromkeys([*known[key], *record[key]]))
             for key in ("is_first", "is_last"):
                 known[key] = known[key] or record[key]

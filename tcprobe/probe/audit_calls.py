@@ -128,17 +128,26 @@ class AuditCalls:
         self, key: Hashable, function: Any, args: Any, kwds: Any, call: Optional[Callable[[], Any]] = None
     ) -> Any:
         """Trace a function; under a tape outside it `call` it, since the tape traces its gradient then."""
-        self._functions[key] = function  # alive, so that no other gets its id
+        closed = function if call is not None else self._closed(function)
+        self._functions[key] = (function, closed)  # alive, so that no other gets its id
         self.names[key] = name = function_name(function)
         args, kwds = self.tf.nest.map_structure(self._sized, (args, kwds)) if _has_iterator(args) else (args, kwds)
         self._recorder.current = key
         try:
-            with self._recorder.first_call(function, key, name):
+            with self._recorder.first_call(closed, key, name):
                 if call is not None:
                     return call()
-                self._traced[key] = function.get_concrete_function(*args, **kwds)
+                self._traced[key] = closed.get_concrete_function(*args, **kwds)
         finally:
             self._recorder.current = None
+
+    def _closed(self, function: Any) -> Any:
+        """Return a function that is traced for the sizes of its arguments, though its signature leave them open."""
+        if not _open(getattr(function, "input_signature", None)):
+            return function
+        flag = getattr(function, "_jit_compile", None)
+        make = functools.partial(self.tf.function, function.python_function, jit_compile=flag)
+        return self._gaps.run("sizes of a signature", make, function)
 
     def _count(self, key: Hashable) -> None:
         """Count a training call, or stop before it where the step is known."""
@@ -165,7 +174,12 @@ class AuditCalls:
         spec, dataset = getattr(item, "element_spec", None), getattr(item, "_dataset", None)
         if spec is None or dataset is None or not _unknown_batch(self.tf, spec):
             return item
-        size = batch_of_dataset(dataset) or _batch_of_fit() or self._batch
+        size = (
+            batch_of_dataset(dataset)
+            or _batch_of_fit()
+            or self._gaps.run("batch of a dataset", lambda: _drawn(self.tf, dataset))
+        )
+        size = size or self._batch
         if size is None:
             size = self.invented_batch = 1024
         return self._gaps.run("whole batches", lambda: _whole(self.tf, dataset, size), item)
@@ -241,6 +255,18 @@ def _has_iterator(args: Any) -> bool:
 def _unknown_batch(tf: Any, spec: Any) -> bool:
     shapes = [getattr(s, "shape", None) for s in tf.nest.flatten(spec)]
     return any(s is not None and s.rank and s[0] is None for s in shapes)
+
+
+def _drawn(tf: Any, dataset: Any) -> Optional[int]:
+    """Return the samples of a dataset's first batch, which is made to know it."""
+    tensors = [t for element in dataset.take(1) for t in tf.nest.flatten(element)]
+    return next((int(t.shape[0]) for t in tensors if getattr(t.shape, "rank", 0)), None)
+
+
+def _open(signature: Any) -> bool:
+    """Return whether an input signature leaves sizes open."""
+    shapes = [getattr(spec, "shape", None) for spec in signature or ()]
+    return any(s is not None and (s.rank is None or None in list(s)) for s in shapes)
 
 
 def _whole(tf: Any, dataset: Any, batch: int) -> Any:

@@ -151,10 +151,11 @@ def _names(code: Any) -> List[str]:
     return [*code.co_names, *inner]
 
 
-def classes(module: Any) -> List[Tuple[str, Any]]:
-    """Return the subclasses of a Keras model that a module defines."""
+def classes(module: Any) -> List[Tuple[str, bool]]:
+    """Return the subclasses of a Keras model that a module defines, and whether there is one of each."""
+    models = [id(type(m)) for _, m in models_in(dict(vars(module)), "")]
     return [
-        (name, value)
+        (name, id(value) in models)
         for name, value in vars(module).items()
         if inspect.isclass(value)
         and value.__module__ == module.__name__
@@ -177,8 +178,12 @@ def _distinct(found: Iterable[Found]) -> List[Found]:
     once: Dict[int, Found] = {}
     for item in found:
         once.setdefault(id(item.model), item)
-    parts = {id(part) for item in once.values() for part in parts_of(item.model)}
-    whole = [item for item in once.values() if id(item.model) not in parts]
+    parts = {key: {id(part) for part in parts_of(item.model)} for key, item in once.items()}
+    whole = [
+        item
+        for key, item in once.items()
+        if not any(key in others or (parts[key] and parts[key] < others) for others in parts.values())
+    ]
     return [f for item in whole for f in _callable(item)]
 
 

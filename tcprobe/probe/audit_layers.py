@@ -13,7 +13,7 @@ from .graph_walk import Visit
 from .layers import Layer
 
 KERAS = ("keras", "tf_keras", "tensorflow", "tensorflow_core")
-TABLES = ("Embedding",)
+MAKERS = ("Embedding", "LSTM", "GRU", "SimpleRNN")  # their output features come from tables and loops, not one product
 # Asked of layers whose own get_config does not tell (subclasses without one).
 SETTINGS = (
     "units filters kernel_size strides padding groups dilation_rate data_format depth_multiplier num_heads key_dim"
@@ -86,7 +86,7 @@ class LayerLog:
         for call in calls:
             for tensor in call.outputs:
                 made.setdefault(key_of(tensor), names[call.entry.path])
-                if kind_of(call.owner) in TABLES:
+                if kind_of(call.owner) in MAKERS:
                     tables[key_of(tensor)] = names[call.entry.path]
 
         def product(op: Any) -> Optional[str]:
@@ -126,6 +126,7 @@ def _record(
     call = calls[0]
     own = list(dict.fromkeys(c.entry.path for c in calls))
     firsts = [feeds.features(c.inputs[0]).data for c in calls if c.inputs] if feeds is not None else []
+    fed = feeds.features(call.inputs[0]).layers if feeds is not None and call.inputs else []
     sources = feeds.sources([t for c in calls for t in c.inputs], own) if feeds is not None else []
     return {
         **static(call.owner, line),
@@ -134,6 +135,7 @@ def _record(
         "input_shapes": [shape_list(t) for t in call.inputs],
         "output_shape": shape_list(call.outputs[0]) if call.outputs else None,
         "inputs_from": [s for s in sources if not any(s.startswith(o + "/") for o in own)],
+        "fed_by": fed,
         "is_first": any(firsts) if firsts else None,
         "is_last": any(_identity(t) in ends for c in calls for t in c.outputs) if ends else None,
         "calls": len(calls),

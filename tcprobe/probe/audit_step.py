@@ -38,7 +38,7 @@ class Seen:
 
     def of(self, model: Any) -> Optional[Given]:
         """Return what a model takes; None where neither it nor a call told."""
-        inputs = getattr(model, "_inputs_struct", None) or getattr(model, "_nested_inputs", None)
+        inputs = getattr(model, "_inputs_struct", getattr(model, "_nested_inputs", None))
         if inputs is None:
             listed = getattr(model, "inputs", None)
             inputs = listed[0] if isinstance(listed, (list, tuple)) and len(listed) == 1 else listed
@@ -112,7 +112,7 @@ def trace_step(tf: Any, model: Any, given: Given, batch: Optional[int], own: Any
                 if hasattr(o, "dtype") and o.dtype.is_floating
             ]
             loss = tf.add_n(losses)
-        return [g for g in tape.gradient(loss, model.trainable_variables) if g is not None]
+        return [loss, *(g for g in tape.gradient(loss, model.trainable_variables) if g is not None)]
 
     step = tf.function(tcprobe_step)
     own.add(id(step))

@@ -56,5 +56,20 @@ class AutoXla:
 
     @staticmethod
     def _supported(model: Any) -> bool:
+        if getattr(model, "_distribute_strategy", None) or any(_in_cudnn(part) for part in model._flatten_layers()):
+            return False
         module = sys.modules[defining_class(type(model), "_resolve_auto_jit_compile").__module__]
-        return not getattr(model, "_distribute_strategy", None) and bool(module.model_supports_jit(model))
+        return bool(module.model_supports_jit(model))
+
+
+def _in_cudnn(layer: Any) -> bool:
+    """Return whether a layer runs in cuDNN on a GPU, which keeps Keras 3 from compiling the model that it is in.
+
+    Source: keras/src/layers/rnn/lstm.py and gru.py, `supports_jit`; backend/tensorflow/rnn.py, `cudnn_ok`.
+    """
+    if not {"LSTM", "GRU"} & {c.__name__ for c in type(layer).__mro__}:
+        return False
+    cell = layer.cell
+    names = [getattr(getattr(cell, n, None), "__name__", None) for n in ("activation", "recurrent_activation")]
+    plain = not layer.unroll and not cell.recurrent_dropout and cell.use_bias and getattr(cell, "reset_after", True)
+    return bool(plain and names == ["tanh", "sigmoid"] and getattr(layer, "use_cudnn", True) in (True, "auto"))
