@@ -33,6 +33,15 @@ print(json.dumps({name: {"sizes": [size(l) for l in m.layers if size(l)], "outpu
 """
 
 
+class Bare:
+    """A TensorFlow without a GPU."""
+
+    class config:
+        @staticmethod
+        def list_physical_devices(kind: str) -> list[str]:
+            return []
+
+
 def run(*args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, str(SCRIPT), *args], capture_output=True, text=True, check=False)
 
@@ -85,6 +94,23 @@ def test_bad_arguments(args: list[str]) -> None:
 
 
 @pytest.mark.tensorflow
+def test_an_audited_run_has_the_sizes_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Planned(Exception):
+        pass
+
+    def plan(args: object, has_gpu: bool) -> None:
+        raise Planned(has_gpu)
+
+    monkeypatch.setattr(train_gan, "import_tensorflow", lambda args: Bare())
+    monkeypatch.setattr(train_gan, "check_precision", lambda tf, precision: None)
+    monkeypatch.setattr(train_gan, "plan", plan)
+    for audited, big in (("1", True), ("0", False)):
+        monkeypatch.setenv("TCPROBE_AUDIT", audited)
+        with pytest.raises(Planned) as raised:
+            train_gan.main(["--sizes", "bad"])
+        assert raised.value.args == (big,)
+
+
 def test_the_layers_are_those_of_the_tutorial() -> None:
     pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
     done = subprocess.run(
