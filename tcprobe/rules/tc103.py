@@ -51,7 +51,7 @@ def _finding(step: Step, bad: Bad) -> Finding:
     lost = _lost(step, whole)
     told = Bad(whole, bad.code, bad.dtype, bad.multiple, None, lost)
     does = effect(step, told)
-    hint = "make it a DepthwiseConv2D" if size == 1 else "fewer groups, of 8 or more, would not"
+    hint = "make it a DepthwiseConv2D" if size == 1 else "fewer groups of 8 channels or more would be aligned"
     follows = "" if does.free else f"; XLA does not pad it; {hint}"
     text = f"{named(step, whole)} ({groups} groups) is not a multiple of {bad.multiple}: {does.text}{follows}"
     why = does.why or "its cost is what it loses against aligned groups, which is another model"

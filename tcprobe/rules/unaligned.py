@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tcprobe.finding import Finding
+from dataclasses import replace
+
+from tcprobe.finding import Finding, Range
 from tcprobe.rules.bad import Bad
 from tcprobe.rules.links import is_image
 from tcprobe.rules.sizes import INPUTS
@@ -19,6 +21,8 @@ def finding_on(step: Step, bad: Bad, hint: str = "") -> Finding:
         hint: what else to say, from its own comma or semicolon on.
     """
     does = effect(step, bad)
+    if does.free and bad.saved is not None:  # what is left is the few elements more or less
+        bad = replace(bad, saved=Range(0.0, 0.0, 0.0))
     follows = "" if does.free else f"{_image(step, bad)}{_data(step, bad)}{_fits(step, bad)}"
     text = f"{subject(step, bad.dimension)} is not a multiple of {bad.multiple}: {does.text}{follows}{hint}"
     return finding_of(step, bad, text, _why(bad, does), "note" if does.free or bad.linked is None else None)
@@ -56,7 +60,8 @@ def _fits(step: Step, bad: Bad) -> str:
     if bad.linked is not None and bad.linked.reason:
         return f"; what comes before and after must fit it: {bad.linked.reason}"
     layer, name = step.sizes.layers.get(bad.dimension.layer), bad.dimension.name
-    if layer is not None and layer.is_last and name not in INPUTS and not is_image(name, bad.dimension.size):
+    apart = bad.code == "TC105" or name in INPUTS or is_image(name, bad.dimension.size)
+    if layer is not None and layer.is_last and not apart:
         return f"; what takes the output must keep the first {bad.dimension.size}"
     return ""
 

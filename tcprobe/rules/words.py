@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from tcprobe.finding import Finding, Range, Severity
-from tcprobe.gemm.alignment import bytes_of
+from tcprobe.finding import Finding, Severity
 from tcprobe.gemm.cost import Cost
 from tcprobe.hardware import Gpu
 from tcprobe.place import Place
@@ -18,7 +17,6 @@ from tcprobe.rules.step import Step
 
 PASSES: Final = ("forward", "dgrad", "wgrad", "other")
 HARDLY: Final = 97.0  # percent of an aligned product's rate; what is missing to 100 is within any error
-NOTHING_PCT: Final = 0.05  # percent of the step; less is nothing to speak of
 _FORM: Final = re.compile(r"\s*(?:\(.*|\bSXM.*|\bPCIe.*|\bNVL.*|\bFE\b.*|\b\d+\s*GB.*)")
 
 
@@ -193,13 +191,3 @@ def finding_of(step: Step, bad: Bad, text: str, why: str | None, severity: Sever
         basis=basis if saved is not None else None,
         related=related_of(step, bad),
     )
-
-
-def is_eight_bit(dtype: str | None) -> bool:
-    """Return whether a dtype has one byte."""
-    return bytes_of(dtype) == 1
-
-
-def clamped(saved: Range | None, free: bool) -> Range | None:
-    """Return a saving without the noise of the model where a size is known to cost nothing: 0."""
-    return Range(0.0, 0.0, 0.0) if free and saved is not None else saved
