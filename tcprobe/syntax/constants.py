@@ -149,7 +149,7 @@ class Constants:
                 return self._merge_get(node)
         if function is None or node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
             return Outcome((), f"is the result of {_called(node)}")
-        return self._mapped(node.args, lambda parts: _applied(function, parts, node))
+        return self._mapped(node.args, lambda parts: applied(function, parts, node))
 
     def _merge_get(self, node: ast.Call) -> Outcome:
         found = self.origins.of(node)
@@ -248,7 +248,8 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 _SAME: Final = ("tuple", "list", "reversed")
 
 
-def _applied(name: str, parts: tuple[Known, ...], node: ast.Call) -> Known | None:
+def applied(name: str, parts: tuple[Known, ...], node: ast.Call) -> Known | None:
+    """Return the result of one of `FUNCTIONS`; None where it raises, or is no sensible constant."""
     if name in _SAME and len(parts) == 1 and isinstance(parts[0].value, tuple):
         elements = parts[0].elements
         return tuple_of(reversed(elements) if name == "reversed" else elements, node)

@@ -10,7 +10,8 @@ from tcprobe.syntax.scopes import Binding, owner, reaching
 from tcprobe.syntax.walk import Walk
 
 # People hand modules to functions under these names, as `build(tf)`; nothing else is ever called so.
-_PASSED: Final = {"tf": "tensorflow", "tensorflow": "tensorflow", "keras": "keras", "layers": "keras.layers"}
+PASSED: Final = {"tf": "tensorflow", "tensorflow": "tensorflow", "keras": "keras", "layers": "keras.layers"}
+"""Names of parameters that stand for modules."""
 
 
 class Names:
@@ -71,9 +72,9 @@ class Names:
         if binding.kind == "import":
             return None if (binding.imported or ".").startswith(".") else binding.imported
         if binding.kind == "param":
-            return _PASSED.get(name)
+            return PASSED.get(name)
         if binding.kind == "value" and binding.value is not None and not binding.path:
             if isinstance(binding.value, ast.Call) and name == "tf":
-                return _PASSED[name]
+                return PASSED[name]
             return self.written(binding.value)
         return None

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from tcprobe.syntax.callsites import CallSites, parameter, passed
+from tcprobe.syntax.enclosing import self_class
 from tcprobe.syntax.names import Names
 from tcprobe.syntax.records import Fields
 from tcprobe.syntax.scopes import Binding, Step, branch, owner, reaching
 from tcprobe.syntax.values import Known, item
-from tcprobe.syntax.walk import Walk, self_class
+from tcprobe.syntax.walk import Walk
 
 MOST: Final = 64  # values that one expression may have before it counts as unknown
 Choices: TypeAlias = frozenset[tuple[int, int]]

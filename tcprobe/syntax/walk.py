@@ -6,11 +6,11 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from tcprobe.syntax.enclosing import all_parameters, enclosing, is_main_guard, self_class
 from tcprobe.syntax.scopes import Binding, BindingKind, Block, Function, Scope, Step, Use, owner
 
-CHANGING: Final = frozenset(
-    ["update", "append", "extend", "insert", "pop", "popitem", "setdefault", "clear"]
-    + ["remove", "sort", "reverse", "add", "discard"]
+CHANGING: Final = frozenset(("update", "append", "extend", "insert", "pop", "popitem", "setdefault")).union(
+    ("clear", "remove", "sort", "reverse", "add", "discard")
 )
 """Methods that change what they are called on."""
 
@@ -175,7 +175,7 @@ class Walk:
 
     def _globals(self, node: ast.Global | ast.Nonlocal) -> None:
         for name in node.names:
-            found = None if isinstance(node, ast.Global) else _enclosing(self._scope, name)
+            found = None if isinstance(node, ast.Global) else enclosing(self._scope, name)
             place = found or self.module
             if place is not self._scope:
                 self._scope.elsewhere[name] = place
@@ -324,53 +324,3 @@ _VISITS: Final[dict[type[ast.AST], Callable[[Walk, Any], None]]] = {
     ast.GeneratorExp: Walk._comprehension,
     ast.DictComp: Walk._comprehension,
 }
-
-
-def all_parameters(arguments: ast.arguments) -> list[ast.arg]:
-    """Return every parameter of a function, ``*args`` and ``**kwargs`` last."""
-    more = [a for a in (arguments.vararg, arguments.kwarg) if a is not None]
-    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *more]
-
-
-def self_class(scope: Scope, node: ast.AST) -> Scope | None:
-    """Return the class whose instance a name is: the first parameter of a method; None where it is none."""
-    here: Scope | None = scope
-    while isinstance(node, ast.Name) and here is not None:
-        if node.id in here.bindings:
-            first = here.bindings[node.id][0]
-            function, above = first.function, here.parent
-            static = isinstance(function, ast.Lambda) or function is None or above is None or above.kind != "class"
-            if static or len(here.bindings[node.id]) > 1 or first.node is not _first(function):
-                return None
-            return above
-        here = here.parent
-    return None
-
-
-def is_main_guard(test: ast.expr) -> bool:
-    """Return whether a condition is ``__name__ == "__main__"``."""
-    return (
-        isinstance(test, ast.Compare)
-        and isinstance(test.left, ast.Name)
-        and test.left.id == "__name__"
-        and isinstance(test.ops[0], ast.Eq)
-    )
-
-
-def _first(function: Function | ast.Lambda | None) -> ast.arg | None:
-    if function is None:
-        return None
-    positional = [*function.args.posonlyargs, *function.args.args]
-    plain = isinstance(function, ast.Lambda) or not any(
-        isinstance(d, ast.Name) and d.id == "staticmethod" for d in function.decorator_list
-    )
-    return positional[0] if positional and plain else None
-
-
-def _enclosing(scope: Scope, name: str) -> Scope | None:
-    here = scope.parent
-    while here is not None:
-        if here.kind == "function" and name in here.bindings:
-            return here
-        here = here.parent
-    return None

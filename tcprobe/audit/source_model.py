@@ -1,0 +1,199 @@
+"""From what the user's program constructs to a model: layers, products, what was not seen."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from tcprobe.audit.source_models import judged
+from tcprobe.audit.source_run import Program
+from tcprobe.audit.source_values import Draft, tensors_of
+from tcprobe.gemm.layer_shapes_plain import SAME
+from tcprobe.gemm.layers import records_of
+from tcprobe.model import SAMPLES, Layer, Model, Product, Unseen
+from tcprobe.syntax.keras_names import layer_class
+from tcprobe.syntax.source import Source
+
+# Layers whose output features are those of their input, whole or reshaped.
+_KEEPS: Final = SAME | {"Flatten", "Reshape", "RepeatVector", "Add", "Subtract", "Multiply", "Average", "Maximum"}
+_KEEPS_STARTS: Final = (
+    "MaxPooling",
+    "AveragePooling",
+    "GlobalMax",
+    "GlobalAverage",
+    "UpSampling",
+    "ZeroPadding",
+    "Cropping",
+)
+_POLICIES: Final = ("set_global_policy", "set_dtype_policy", "set_policy", "set_floatx")
+
+
+def model_of(program: Program, asked: int | None) -> Model:
+    """Return the model that a followed program constructs.
+
+    Args:
+        program: after `follow`.
+        asked: the user's own batch; None to take it from the file, where that has one alone.
+    """
+    source = program.source
+    told = asked or batch_of(source)
+    batch = told or SAMPLES
+    xla = _xla(source)
+    layers = tuple(_layer(draft) for draft in _ended(program) if not draft.wrapped)
+    assumed = (
+        ()
+        if _sets_policy(source)
+        else ("no precision policy is set in this file: Keras' default, float32, is assumed",)
+    )
+    return Model(
+        mode="source",
+        label=Path(source.path).name,
+        file=source.path,
+        layers=layers,
+        products=tuple(_products(layers, batch, xla)),
+        batch=batch,
+        batch_known=told is not None,
+        policy=program.layers.policy,
+        xla=xla,
+        unseen=tuple(_unseen(program)),
+        notes=(*(assumed if layers else ()), *program.notes),
+    )
+
+
+def batch_of(source: Source) -> int | None:
+    """Return the batch that `fit`, `batch` or `Input` give as a constant; None where there is none, or several."""
+    found: set[int] = set()
+    for node, _ in source.walk.calls:
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("fit", "batch"):
+            given = [k.value for k in node.keywords if k.arg == "batch_size"]
+            if node.func.attr == "batch" and node.args:
+                given = node.args[:1]
+            elif node.func.attr == "fit" and len(node.args) > 2:
+                given = node.args[2:3]
+        elif source.name_of(node.func) == "keras.Input":
+            given = [k.value for k in node.keywords if k.arg == "batch_size"]
+        else:
+            continue
+        for value in given:
+            known = source.known(value)
+            if known is None:
+                return None
+            if type(known.value) is int and known.value > 0:
+                found.add(known.value)
+    return found.pop() if len(found) == 1 else None
+
+
+def _xla(source: Source) -> bool | None:
+    """Return True where something is compiled with ``jit_compile=True``; None where nothing says so."""
+    for node, _ in source.walk.calls:
+        for keyword in node.keywords:
+            if keyword.arg == "jit_compile":
+                known = source.known(keyword.value)
+                if known is not None and known.value is True:
+                    return True
+    return None
+
+
+def _sets_policy(source: Source) -> bool:
+    return any(call.name.rpartition(".")[2] in _POLICIES for call in source.calls())
+
+
+def _ended(program: Program) -> list[Draft]:
+    """Say of each layer whether its output is the model's."""
+    drafts = program.layers.drafts
+    outputs: set[str] = set()
+    for stack in program.stacks:
+        if not stack.uses and stack.output is not None:
+            outputs.update(stack.output.sources)
+    for graph in program.graphs:
+        if not graph.uses:
+            outputs.update(s for t in tensors_of(graph.outputs) for s in t.sources)
+    for instance in program.instances:
+        if instance.keras == "model" and instance.uses <= 1 and instance.output is not None:
+            outputs.update(s for t in tensors_of(instance.output) for s in t.sources)
+    consumed = {s for draft in drafts for t in draft.inputs for s in t.sources}
+    for draft in drafts:
+        if draft.name in outputs:
+            draft.is_last = True
+        elif draft.name in consumed:
+            draft.is_last = False
+    return drafts
+
+
+def _layer(draft: Draft) -> Layer:
+    known = any(t.shape is not None for t in draft.inputs)
+    sources = tuple(dict.fromkeys(s for t in draft.inputs for s in t.sources))
+    return Layer(
+        name=draft.name,
+        kind=draft.kind,
+        class_name=draft.kind,
+        place=draft.place,
+        dtype=draft.dtype,
+        variable_dtype=draft.variable_dtype,
+        input_shapes=tuple(t.shape for t in draft.inputs) if known else (),
+        output_shape=draft.output.shape if draft.output is not None else None,
+        config=draft.config,
+        arguments=draft.arguments,
+        inputs_from=sources,
+        is_first=draft.is_first,
+        is_last=draft.is_last,
+        calls=draft.calls,
+        trainable=draft.trainable,
+    )
+
+
+def _products(layers: tuple[Layer, ...], batch: int, xla: bool | None) -> Iterator[Product]:
+    by_name = {layer.name: layer for layer in layers}
+    for layer in layers:
+        feeds = feeding(layer, by_name)
+        for record, calls in records_of(layer, batch):
+            forward = record.pass_ in (None, "forward")
+            yield Product(
+                record, layer.name, calls, f"{layer.name}/{record.pass_}", feeds if forward else (), xla, layer.place
+            )
+
+
+def feeding(layer: Layer, by_name: dict[str, Layer]) -> tuple[str, ...]:
+    """Return the layers whose features arrive as a layer's, nearest first; only what keeps them apart between."""
+    found: dict[str, None] = {}
+    pending, seen = list(reversed(layer.inputs_from)), set()
+    while pending:
+        name = pending.pop()
+        source = by_name.get(name)
+        if name in seen or source is None:
+            continue
+        seen.add(name)
+        if source.kind in _KEEPS or source.kind.startswith(_KEEPS_STARTS):
+            pending.extend(reversed(source.inputs_from))
+        elif source.kind != "Concatenate":
+            found[name] = None
+    return tuple(found)
+
+
+def _unseen(program: Program) -> Iterator[Unseen]:
+    """Yield what could not be judged, once per call and argument."""
+    named: set[tuple[ast.AST, str]] = set()
+    for draft in program.layers.drafts:
+        where = f"{draft.kind} at {Path(draft.place.file).name}:{draft.place.line}"
+        missing = dict(draft.missing)
+        if judged(draft) and not missing and not any(t.last is not None for t in draft.inputs):
+            missing["its input"] = "its input is not followed"
+        for argument, reason in missing.items():
+            if (draft.node, argument) not in named:
+                named.add((draft.node, argument))
+                yield Unseen(f"{where}: {argument}", reason, draft.arguments.get(argument, draft.place))
+    for (_, what), (reason, place) in program.missed.items():
+        yield Unseen(f"{what} at {Path(place.file).name}:{place.line}", reason, place)
+    yield from _unreached(program)
+
+
+def _unreached(program: Program) -> Iterator[Unseen]:
+    reached: Iterable[ast.Call] = {draft.node for draft in program.layers.drafts}
+    for call in program.source.calls():
+        kind = layer_class(call.name)
+        if kind is not None and kind != "InputLayer" and call.node not in reached:
+            yield Unseen(
+                f"{kind} at {Path(call.place.file).name}:{call.place.line}", "nothing was seen to reach it", call.place
+            )
