@@ -67,29 +67,24 @@ def saving(
 ) -> Range | None:
     """Return the predicted nanoseconds that one execution saves if `before` becomes `after`; None where unknown.
 
-    The errors of the model cancel between the two, so only those of the penalties count: both are taken at their best,
-    both at their likely, both at their worst. The difference is scaled with the model's own spread. It is negative
-    where the change costs more than it gains.
+    The errors of the model and of the penalties go together: both ops are taken at their least, both at their likely,
+    both at their largest time. A gain is negative where the change costs more than it saves.
     """
     first = plan_of(before, target, dtype or before.dtype, compiled)
     second = plan_of(after, target, dtype or after.dtype, compiled)
     if first is None or second is None:
         return None
-    gains = [a.ns - b.ns for a, b in zip(first.ways, second.ways, strict=True)]
-    low, mid, high = first.spread
-    span = [gain * end for gain in gains for end in (low, high)]
-    likely = gains[1] * mid
-    return Range(min(*span, likely), likely, max(*span, likely))
+    gains = [a - b for a, b in zip(first.ends_ns, second.ends_ns, strict=True)]
+    return Range(min(gains), gains[1], max(gains))
 
 
 def _cost(plan: Plan) -> Cost:
-    best, likely, worst = plan.ways
-    low, mid, high = plan.spread
-    main = max(likely.parts, key=lambda part: part.ns, default=None)
+    low, likely, high = plan.ends_ns
+    main = max(plan.ways[1].parts, key=lambda part: part.ns, default=None)
     return Cost(
-        low_ns=best.ns * low,
-        ns=likely.ns * mid,
-        high_ns=worst.ns * high,
+        low_ns=low,
+        ns=likely,
+        high_ns=high,
         limit=_limit(plan),
         uses_tc=plan.uses_tc,
         rate_pct=_rate_pct(plan),
@@ -114,5 +109,9 @@ def _limit(plan: Plan) -> Limit:
 def _rate_pct(plan: Plan) -> Range | None:
     if all(way is plan.ideal for way in plan.ways):
         return None
-    rates = [min(100.0, 100.0 * plan.ideal.ns / way.ns) for way in plan.ways]
-    return Range(rates[2], rates[1], rates[0])
+    # the model's error is in both, unless the way is none of the model's
+    aligned = plan.ideal.ns
+    rates = sorted(
+        min(100.0, 100.0 * aligned * (plan.spread[1] if way.measured else 1.0) / way.ns) for way in plan.ways
+    )
+    return Range(rates[0], rates[1], rates[2])

@@ -66,12 +66,14 @@ class Way:
         launch_ns: launches.
         extra_ns: copies, and kernels that the tile model does not describe.
         factor: on the whole.
+        measured: its time is not the tile model's, whose errors it does not share.
     """
 
     parts: tuple[Estimate, ...]
     launch_ns: float
     extra_ns: float = 0.0
     factor: float = 1.0
+    measured: bool = False
 
     @property
     def ns(self) -> float:
@@ -98,6 +100,13 @@ class Plan:
     spread: Spread
     basis: Basis
     whys: tuple[str, ...] = field(default_factory=tuple)
+
+    @property
+    def ends_ns(self) -> Spread:
+        """The least, the likely and the largest time: of the best, the likely and the worst way with its error."""
+        ends = (w.ns * (1.0 if w.measured else s) for w, s in zip(self.ways, self.spread, strict=True))
+        low, likely, high = sorted(ends)
+        return low, likely, high
 
 
 def plan_of(record: OpRecord, target: Target, dtype: str | None, compiled: bool | None) -> Plan | None:
@@ -137,7 +146,7 @@ class Planner:
             ways = self._slower()
         spread = self._spread()
         if self._falls_to_direct():
-            ways, uses = self._direct(ways, spread), "unknown"
+            ways, uses = self._direct(ways), "unknown"
         if self.task.groups > 1 and self.units.family == "tc16":
             ways = (ways[0], ways[1], replace(ways[2], factor=ways[2].factor * GROUPED_SLOWER))
             self.whys.append("grouped convolutions were not measured")
@@ -295,7 +304,7 @@ class Planner:
             return False
         return (conv.filters or 0) <= FEW_FILTERS
 
-    def _direct(self, ways: tuple[Way, Way, Way], spread: Spread) -> tuple[Way, Way, Way]:
+    def _direct(self, ways: tuple[Way, Way, Way]) -> tuple[Way, Way, Way]:
         """At the best cuDNN keeps to its usual kernel."""
         conv, peak = self.task.convolution, self.target.gpu.peak_flop_per_s("float32")
         if conv is None or peak is None or not conv.channels or not conv.filters:
@@ -303,9 +312,8 @@ class Planner:
         self.whys.append(f"a weight gradient of {conv.filters} filters may fall to a kernel on CUDA cores")
         sms = min(conv.channels * conv.filters * DIRECT_SHARE, self.target.gpu.sm)
         likely = self.task.flops / (peak / 1e9 / self.target.gpu.sm * sms)
-        _, mid, high = spread  # of the tile model, which has no part in this kernel's time
-        direct = Way((), 0.0, likely / mid)
-        return _in_order(ways[0], direct, replace(direct, extra_ns=likely * DIRECT_SPREAD / high))
+        direct = Way((), 0.0, likely, measured=True)
+        return ways[0], direct, replace(direct, factor=DIRECT_SPREAD)
 
     def _spread(self) -> Spread:
         """Return how far such tasks were off; a pass that no record names counts as forward."""
