@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from tcprobe.audit.source_layers import Layers, unparsed
+from tcprobe.audit.source_parts import dimension, entry, find_member, of_tensors, truth
 from tcprobe.audit.source_values import (
     NOTHING,
     Bound,
@@ -23,14 +24,13 @@ from tcprobe.audit.source_values import (
     Tensor,
     Unknown,
     Value,
-    either,
     items_of,
     number,
     sequence,
     together,
 )
 from tcprobe.syntax.source import Source
-from tcprobe.syntax.values import Known, binary, compare, identical, item, unary
+from tcprobe.syntax.values import Known, binary, compare, item, unary
 
 MOST_ELEMENTS: Final = 64  # iterations of a loop that are followed one by one
 
@@ -120,7 +120,7 @@ class Expressions:
 
     def _of_tensor(self, of: Tensor, name: str, node: ast.Attribute) -> Value:
         if name == "shape" and of.shape is not None:
-            return Items([_dimension(size, node) for size in of.shape])
+            return Items([dimension(size, node) for size in of.shape])
         if name == "shape" and of.features is not None:
             return Items([number(of.features, node)], "its rank is not known")
         return Bound(of, name)
@@ -197,7 +197,7 @@ class Expressions:
         if isinstance(left, Known) and isinstance(right, Known):
             return binary(op, left, right, node) or Unknown(f"{unparsed(node)} cannot be computed")
         if isinstance(left, Tensor) or isinstance(right, Tensor):
-            return _of_tensors(op, left, right)
+            return of_tensors(op, left, right)
         if isinstance(op, ast.Add) and items_of(left) is not None and items_of(right) is not None:
             return Items([*(items_of(left) or ()), *(items_of(right) or ())])
         times = right if isinstance(right, Known) else left
@@ -295,63 +295,6 @@ class Expressions:
                 return Unknown("is a formatted text")
             parts.append(str(found.value))
         return number("".join(parts), node)
-
-
-def truth(value: Value) -> bool | None:
-    """Return whether a value counts as true; None where that is not known."""
-    if isinstance(value, Known):
-        return bool(value.value)
-    if isinstance(value, Items):
-        return bool(value.items) or (None if value.open else False)
-    if isinstance(value, Entries):
-        return bool(value.entries) or (None if value.open else False)
-    return None if isinstance(value, Unknown | Tensor | Bound | Named) else True
-
-
-def entry(of: Value, index: Known, node: ast.expr) -> Value:
-    """Return an element of a list, tuple or dictionary."""
-    key = index.value
-    if isinstance(of, Entries):
-        for known, value in of.entries.items():
-            if identical(known, key):
-                return value
-        return Unknown(f"{unparsed(node)} is not set")
-    if isinstance(of, Known):
-        return item(of, index, node) or Unknown(f"{unparsed(node)} is not known")
-    if isinstance(of, Items) and not of.open and type(key) is int and -len(of.items) <= key < len(of.items):
-        return of.items[key]
-    if isinstance(of, Instance) and type(key) is int and not of.keras:
-        fields = list(of.attrs.values())
-        return fields[key] if -len(fields) <= key < len(fields) else Unknown(f"{unparsed(node)} is not known")
-    return Unknown(f"{unparsed(node)} is not known")
-
-
-def find_member(of: Class, name: str) -> Value | None:
-    """Return a member of a class of the file or of its bases there."""
-    if name in of.members:
-        return of.members[name]
-    for base in of.bases:
-        found = find_member(base, name) if isinstance(base, Class) and base is not of else None
-        if found is not None:
-            return found
-    return None
-
-
-def _dimension(size: int | None, node: ast.expr) -> Value:
-    return number(size, node) if size is not None else Unknown("is a dimension that is not known")
-
-
-def _of_tensors(op: ast.operator, left: Value, right: Value) -> Value:
-    """Return an elementwise result: of two like tensors, or of one and a number."""
-    if isinstance(left, Tensor) and isinstance(right, Tensor):
-        same = left.shape is not None and left.shape == right.shape and not isinstance(op, ast.MatMult)
-        both = either(left, right)
-        return both if same else Tensor(None, None, both.sources, both.symbolic, both.fresh)
-    tensor, other = (left, right) if isinstance(left, Tensor) else (right, left)
-    assert isinstance(tensor, Tensor)
-    if isinstance(other, Known) and isinstance(other.value, int | float):
-        return tensor
-    return Tensor(None, None, tensor.sources, tensor.symbolic, None)
 
 
 _KINDS: Final[dict[type[ast.expr], Callable[[Expressions, Any], Value]]] = {

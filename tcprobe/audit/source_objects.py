@@ -6,8 +6,8 @@ import ast
 from typing import Final
 
 from tcprobe.audit.source_calls import Keywords, Outside
-from tcprobe.audit.source_eval import find_member, truth
 from tcprobe.audit.source_layers import unparsed
+from tcprobe.audit.source_parts import find_member, truth
 from tcprobe.audit.source_values import (
     Bound,
     Class,
