@@ -1,0 +1,69 @@
+"""Scripts in the styles people write: what they mark as badly sized is found, and nothing else is.
+
+A line's comment ``# expect: TC101 units 4090 -> 4096`` names the warnings and errors of that line; a line without one
+has none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import ROOT
+
+STYLES = ROOT / "tests" / "styles"
+SCRIPTS = sorted(p.name for p in STYLES.glob("*.py"))
+RUN = {"alternating_gan.py", "subclassed.py"}
+EXPECTED = re.compile(r"# expect: (.*)$")
+
+
+def marked(path: Path) -> set[tuple[int, str]]:
+    """Return (line, what is expected there)."""
+    found = set()
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if match := EXPECTED.search(line):
+            found |= {(number, text.strip()) for text in match[1].split(",")}
+    return found
+
+
+def described(finding: dict[str, Any]) -> tuple[int, str]:
+    sizes = f" {finding['dimension']} {finding['size']} -> {finding['suggested']}"
+    line = finding["place"]["line"] if finding["place"] else 0
+    return line, finding["code"] + (sizes if finding["code"] in ("TC101", "TC105") else "")
+
+
+def audit(*arguments: str) -> list[dict[str, Any]]:
+    """Return the findings of one audit; fails where there was none."""
+    command = [sys.executable, "-m", "tcprobe", "audit-shapes", "--format", "json", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=STYLES, timeout=300)
+    assert done.returncode in (0, 1), done.stderr
+    return [f for audited in json.loads(done.stdout)["audited"] for f in audited["findings"]]
+
+
+def serious(findings: list[dict[str, Any]]) -> set[tuple[int, str]]:
+    return {described(f) for f in findings if f["severity"] in ("error", "warning")}
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_traced_mode_finds_what_is_marked_and_nothing_else(name: str) -> None:
+    pytest.importorskip("tensorflow")
+    arguments = ("--run", name) if name in RUN else ("--mode", "traced", name)
+    assert serious(audit(*arguments)) == marked(STYLES / name)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_source_mode_raises_no_false_alarm(name: str) -> None:
+    assert serious(audit("--mode", "source", name)) <= marked(STYLES / name)
+
+
+def test_source_mode_finds_most_of_what_is_marked() -> None:
+    found = {name: serious(audit("--mode", "source", name)) for name in SCRIPTS}
+    expected = {name: marked(STYLES / name) for name in SCRIPTS}
+    assert sum(map(len, found.values())) >= 0.6 * sum(map(len, expected.values()))
