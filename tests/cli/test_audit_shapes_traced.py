@@ -1,0 +1,84 @@
+"""`tcprobe audit-shapes` in traced mode, with real TensorFlow, as a user runs it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.test_audit_shapes import BAD, HALF, audit, refused
+from tests.support import ROOT
+
+pytestmark = [
+    pytest.mark.tensorflow,
+    pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="TensorFlow is not installed"),
+]
+GAN = ROOT / "workloads" / "train_gan.py"
+
+
+def findings(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    document = json.loads(done.stdout)
+    return [f for audited in document["audited"] for f in audited["findings"]]
+
+
+def test_the_gan_of_bad_sizes(tmp_path: Path) -> None:
+    done = audit("--run", GAN, "--format", "json", "--", "--sizes", "bad", cwd=tmp_path)
+    found = findings(done)
+    assert done.returncode == 1
+    loud = {f["size"] for f in found if f["severity"] in ("warning", "error")}
+    assert loud
+    assert loud <= {3087, 63, 31, 7, 1}
+    assert all(f["place"]["file"] == str(GAN) for f in found if f["place"])
+
+
+def test_the_gan_of_good_sizes_is_clean(tmp_path: Path) -> None:
+    done = audit("--run", GAN, "--", "--sizes", "good", cwd=tmp_path)
+    assert "traced shapes" in done.stdout
+    assert "error" not in done.stdout.replace("not an error", "")
+
+
+def test_a_factory_with_arguments(tmp_path: Path) -> None:
+    layers = "keras.Input((512,)), keras.layers.Dense(units), keras.layers.Dense(512)"
+    text = f"import keras\ndef make(units):\n    return keras.Sequential([{layers}])\n"
+    (tmp_path / "m.py").write_text(text, encoding="utf-8")
+    done = audit("m.py:make", "--arg", "units=4090", *HALF, "--format", "json", cwd=tmp_path)
+    (found,) = [f for f in findings(done) if f["code"] == "TC101"]
+    assert (found["dimension"], found["size"], found["suggested"]) == ("units", 4090, 4096)
+    assert "units" in refused("m.py:make", cwd=tmp_path)
+
+
+def test_a_module_that_the_file_imports_is_audited_with_its_comments(tmp_path: Path) -> None:
+    blocks = "from keras import layers\ndef block():\n    return layers.Dense(4090)  # tcprobe: ignore[TC101]\n"
+    (tmp_path / "blocks.py").write_text(blocks, encoding="utf-8")
+    text = "import keras\nfrom blocks import block\nmodel = keras.Sequential([keras.Input((512,)), block()])\n"
+    (tmp_path / "m.py").write_text(text, encoding="utf-8")
+    done = audit("m.py", *HALF, "--verbose", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "blocks.py:3:" in done.stdout
+    assert "suppressed: TC101" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("while True: pass\n", "5 s"),
+        ("import keras\nraise RuntimeError('no such data')\n", "no such data"),
+        ("x = 1\n", "no model"),
+    ],
+)
+def test_what_cannot_be_traced_is_one_clear_error(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "m.py").write_text(text, encoding="utf-8")
+    assert said in refused("m.py", "--mode", "traced", "--timeout", "5" if "while" in text else "60", cwd=tmp_path)
+
+
+def test_both_ways_find_the_same_line(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(BAD, encoding="utf-8")
+    lines = {}
+    for mode in ("traced", "source"):
+        done = audit("bad.py", "--mode", mode, *HALF, "--format", "json", cwd=tmp_path)
+        lines[mode] = [(f["code"], f["place"]["line"], f["size"]) for f in findings(done) if f["severity"] != "note"]
+    assert lines["traced"] == lines["source"] == [("TC101", 6, 255)]
