@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,12 @@ from tcprobe.rules.recurrent import told, units_of
 OUTPUTS: Final = ("units", "filters", "output_dim")
 INPUTS: Final = ("inputs", "channels")
 FEATURES: Final = "features"
+# Layers of Keras' whose output has the features of its input, whole, reshaped, or with those of others.
+_HANDS_ON: Final = re.compile(
+    r"(?:Batch|Layer|Group|Unit|RMS)Normalization|Activation|ReLU|LeakyReLU|PReLU|ELU|Softmax|(?:Spatial|Alpha|Gaussian)?"
+    r"Dropout(?:\dD)?|GaussianNoise|(?:Global)?(?:Max|Average)Pool(?:ing)?\dD|(?:UpSampling|ZeroPadding|Cropping)\dD|"
+    r"Reshape|Flatten|Add|Subtract|Multiply|Average|Maximum|Minimum|Concatenate|Identity|Rescaling|RepeatVector|Masking"
+)
 _TRANSPOSED: Final = (("conv_dgrad", "forward"), ("conv", "dgrad"))
 
 
@@ -153,12 +160,35 @@ class Sizes:
 
     @cached_property
     def feeds(self) -> dict[str, tuple[str, ...]]:
-        """Names of the layers whose features each layer multiplies, by its name; only where there are any."""
+        """Names of the layers whose features each layer multiplies, by its name; only where there are any.
+
+        Where no product says so, the layers themselves do, through those that hand their features on.
+        """
         found: dict[str, dict[str, None]] = {}
         for product in self.model.products:
             if product.layer is not None and product.inputs_from and product.record.pass_ in (None, "forward"):
                 found.setdefault(product.layer, {}).update(dict.fromkeys(product.inputs_from))
-        return {name: tuple(sources) for name, sources in found.items()}
+        for name in [name for name in self.by_layer if name not in found]:
+            if (layer := self.layers.get(name)) is not None:
+                found[name] = dict.fromkeys(self._behind(layer) or ())
+        return {name: tuple(sources) for name, sources in found.items() if sources}
+
+    def _behind(self, layer: Layer) -> list[str] | None:
+        """Return the layers that set the features that a layer takes; None where one in between is not understood."""
+        found: list[str] = []
+        queue, seen = list(layer.inputs_from), set(layer.inputs_from)
+        while queue:
+            source = self.layers.get(queue.pop())
+            if source is None:
+                return None
+            if source.name in self.by_layer or "output_dim" in source.config:
+                found.append(source.name)
+            elif _HANDS_ON.fullmatch(source.kind):
+                queue += [name for name in source.inputs_from if name not in seen]
+                seen.update(source.inputs_from)
+            else:
+                return None
+        return found
 
     @cached_property
     def consumers(self) -> dict[str, tuple[str, ...]]:
