@@ -8,7 +8,7 @@ Findings whose sizes rest on the same literal share one fix. A size that costs n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from tcprobe.audit.fix_head import additions, is_head, wanted_of
 from tcprobe.audit.fix_links import NotCertain, wanted_by
 from tcprobe.audit.fix_source import Slot, check, slots_of, solve, unwanted
 from tcprobe.audit.fix_text import apply, diff
+from tcprobe.audit.fix_tree import Files
 from tcprobe.finding import Edit, Finding, Fix
 from tcprobe.model import Model
 from tcprobe.place import Place
@@ -64,14 +65,15 @@ def with_fixes(findings: Sequence[Finding], model: Model, step: Step, sources: M
     from tcprobe.rules import RULES
 
     fixable = {rule.DOC.code for rule in RULES if rule.DOC.fixable}
+    files = Files(sources)
     plans: dict[int, _Plan] = {}
     for index, finding in enumerate(findings):
         if finding.fix is None and finding.suggested is not None and finding.code in fixable:
             try:
-                plans[index] = _plan(finding, model, step, sources)
+                plans[index] = _plan(finding, model, step, files)
             except NotCertain:
                 continue
-    fixes = _fixes(plans, {i for i in plans if _pays(findings[i])}, sources)
+    fixes = _fixes(plans, {i for i in plans if _pays(findings[i])}, files)
     return [replace(f, fix=fixes[i]) if i in fixes else f for i, f in enumerate(findings)]
 
 
@@ -80,15 +82,15 @@ def _pays(finding: Finding) -> bool:
     return finding.severity in ("error", "warning") or (finding.saving_ns is not None and finding.saving_ns.mid > 0)
 
 
-def _plan(finding: Finding, model: Model, step: Step, sources: Mapping[str, Source]) -> _Plan:
+def _plan(finding: Finding, model: Model, step: Step, files: Files) -> _Plan:
     layer = model.layer(finding.layer)
     if layer is not None and is_head(finding, model):
         wanted = wanted_of(finding, layer)
-        return _Plan(slots_of(wanted, model, sources), additions(finding, layer, sources))
-    return _Plan(slots_of(wanted_by(finding, model, step), model, sources))
+        return _Plan(slots_of(wanted, model, files), additions(finding, layer, files))
+    return _Plan(slots_of(wanted_by(finding, model, step), model, files))
 
 
-def _fixes(plans: Mapping[int, _Plan], paying: set[int], sources: Mapping[str, Source]) -> dict[int, Fix]:
+def _fixes(plans: Mapping[int, _Plan], paying: set[int], files: Files) -> dict[int, Fix]:
     """Return the fix of each finding; those that share a literal have the same one, where one of them pays."""
     owners: dict[Place, list[_Plan]] = {}
     for plan in plans.values():
@@ -97,35 +99,43 @@ def _fixes(plans: Mapping[int, _Plan], paying: set[int], sources: Mapping[str, S
     grown: dict[int, _Plan] = {}
     for index, plan in plans.items():
         try:
-            grown[index] = _grown(plan, owners, sources)
+            grown[index] = _grown(plan, owners, files)
         except NotCertain:
             continue
-    found: dict[int, Fix] = {}
-    for members in _sharing(grown):
-        if not paying.intersection(members):
-            continue
-        try:
-            whole = _together([grown[m] for m in members], sources)
-        except NotCertain:
-            continue
-        found.update(dict.fromkeys(members, Fix(_told(whole), whole.edits())))
-    return found
+    groups = [(members, whole) for members in _sharing(grown) if (whole := _together(grown, members, files))]
+    proven = _proven([whole for members, whole in groups if paying.intersection(members)], files)
+    told = {id(whole): Fix(_told(whole), whole.edits()) for whole in proven}
+    return {m: told[id(whole)] for members, whole in groups if id(whole) in told for m in members}
 
 
-def _grown(plan: _Plan, owners: Mapping[Place, list[_Plan]], sources: Mapping[str, Source]) -> _Plan:
+def _grown(plan: _Plan, owners: Mapping[Place, list[_Plan]], files: Files) -> _Plan:
     """Return a plan with those of all arguments that its literals reach as well.
 
     Raises:
         NotCertain: an argument changes with it that no finding wants changed.
     """
-    while extra := unwanted(plan.slots, plan.edits(), sources):
+    while extra := unwanted(plan.slots, plan.edits(), files):
         for place in extra:
             if place not in owners:
                 raise NotCertain("the number is also used for something else")
             for owner in owners[place]:
                 plan = plan.joined(owner)
-    check(plan.slots, plan.edits(), sources)
     return plan
+
+
+def _proven(plans: list[_Plan], files: Files) -> list[_Plan]:
+    """Return the plans whose edited files come out as wanted: all read at once, one by one where that fails.
+
+    No argument rests on literals of two plans, so that what holds for all together holds for each.
+    """
+    whole = _Plan(())
+    try:
+        for plan in plans:
+            whole = whole.joined(plan)
+        check(whole.slots, whole.edits(), files)
+        return plans
+    except NotCertain:
+        return [plan for plan in plans if len(plans) > 1 and _proven([plan], files)]
 
 
 def _sharing(plans: Mapping[int, _Plan]) -> list[list[int]]:
@@ -143,14 +153,15 @@ def _sharing(plans: Mapping[int, _Plan]) -> list[list[int]]:
     return [members for _, members in groups]
 
 
-def _together(plans: Iterable[_Plan], sources: Mapping[str, Source]) -> _Plan:
+def _together(plans: Mapping[int, _Plan], members: list[int], files: Files) -> _Plan | None:
+    """Return plans that share a literal as one; None where they do not go together."""
     whole = _Plan(())
-    for plan in plans:
-        whole = whole.joined(plan)
-    if unwanted(whole.slots, whole.edits(), sources):
-        raise NotCertain("together they change something else")
-    check(whole.slots, whole.edits(), sources)
-    return whole
+    try:
+        for member in members:
+            whole = whole.joined(plans[member])
+        return None if len(members) > 1 and unwanted(whole.slots, whole.edits(), files) else whole
+    except NotCertain:
+        return None
 
 
 def _told(plan: _Plan) -> str:

@@ -19,6 +19,7 @@ from tcprobe.place import Place
 from tcprobe.rules.links import IMAGE_CHANNELS
 
 if TYPE_CHECKING:
+    from tcprobe.audit.fix_tree import Files
     from tcprobe.syntax.source import Call, Source
 
 _CONVOLUTIONS: Final = tuple(f"Conv{n}D{t}" for n in (1, 2, 3) for t in ("", "Transpose"))
@@ -56,18 +57,18 @@ def wanted_of(finding: Finding, layer: Layer) -> frozenset[Wanted]:
     return frozenset([Wanted(layer.name, "filters", None, finding.size, finding.suggested)])
 
 
-def additions(finding: Finding, layer: Layer, sources: Mapping[str, Source]) -> tuple[Edit, ...]:
+def additions(finding: Finding, layer: Layer, files: Files) -> tuple[Edit, ...]:
     """Return what keeps only the first filters: a Lambda in a Sequential's list, a slice of a call's result.
 
     Raises:
         NotCertain: the filters are no literal in the call itself, or the call stands in neither.
     """
     place = layer.arguments.get("filters")
-    source = sources.get(place.file) if place else None
+    source = files.sources.get(place.file) if place else None
     call = _call(source, place) if source and place else None
     if source is None or call is None or not isinstance(call.arguments["filters"].node, ast.Constant):
         raise NotCertain("the number of filters is no literal in the call")
-    parents = {child: node for node in ast.walk(source.tree) for child in ast.iter_child_nodes(node)}
+    parents = files.tree(source.path).parents
     parent = parents.get(call.node)
     if isinstance(parent, ast.Call) and parent.func is call.node and len(parent.args) == 1 and not parent.keywords:
         return (_insert(source, parent, f"[..., :{finding.size}]"),)

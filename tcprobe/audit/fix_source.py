@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcprobe.audit.fix_links import NotCertain, Wanted
 from tcprobe.audit.fix_shapes import refuse_leftovers
 from tcprobe.audit.fix_text import edited, line_starts, moved, offsets, sound, span
-from tcprobe.audit.fix_uses import Uses
 from tcprobe.finding import Edit
 from tcprobe.model import Layer, Model
 from tcprobe.place import Place
 
 if TYPE_CHECKING:
+    from tcprobe.audit.fix_tree import Files
     from tcprobe.syntax.source import Argument, Call, Source
     from tcprobe.syntax.values import Known, Literal_, LiteralUse
 
@@ -49,7 +49,7 @@ class Slot:
         return list(dict.fromkeys(use for known in self.known for use in known.literals))
 
 
-def slots_of(wanted: Iterable[Wanted], model: Model, sources: Mapping[str, Source]) -> tuple[Slot, ...]:
+def slots_of(wanted: Iterable[Wanted], model: Model, files: Files) -> tuple[Slot, ...]:
     """Return where the wanted arguments stand, each place once.
 
     Raises:
@@ -57,7 +57,7 @@ def slots_of(wanted: Iterable[Wanted], model: Model, sources: Mapping[str, Sourc
     """
     found: dict[tuple[Place, int | None, int], Slot] = {}
     for want in sorted(wanted, key=lambda w: (w.layer, w.argument)):
-        slot = _slot(want, model.layer(want.layer), sources)
+        slot = _slot(want, model.layer(want.layer), files)
         same = found.setdefault(slot.key, slot)
         if same.new != slot.new:
             raise NotCertain("one place would have to hold two sizes")
@@ -91,7 +91,7 @@ def solve(slots: Sequence[Slot]) -> tuple[Edit, ...]:
     return tuple(sorted(edits, key=lambda e: e.place))
 
 
-def unwanted(slots: Iterable[Slot], edits: Iterable[Edit], sources: Mapping[str, Source]) -> list[Place]:
+def unwanted(slots: Sequence[Slot], edits: Iterable[Edit], files: Files) -> list[Place]:
     """Return the arguments of calls that the edits change and nobody asked for.
 
     Raises:
@@ -100,20 +100,20 @@ def unwanted(slots: Iterable[Slot], edits: Iterable[Edit], sources: Mapping[str,
     found: dict[Place, None] = {}
     asked = [slot.argument.place for slot in slots]
     for file, own in _by_file(edits).items():
-        found.update(dict.fromkeys(Uses(sources[file], sources).changed([e.place for e in own], asked)))
+        refuse_leftovers(files.tree(file), [slot.old for slot in slots], asked)
+        found.update(dict.fromkeys(files.uses(file).changed([e.place for e in own], asked)))
     return list(found)
 
 
-def check(slots: Sequence[Slot], edits: Iterable[Edit], sources: Mapping[str, Source]) -> None:
+def check(slots: Sequence[Slot], edits: Iterable[Edit], files: Files) -> None:
     """See that the edited files parse, that every slot has its number, and that no other argument changed.
 
     Raises:
         NotCertain: not so.
     """
     for file, own in _by_file(edits).items():
-        before = sources[file]
+        before = files.sources[file]
         text = edited(before.text, own, file)
-        refuse_leftovers(before, [slot.old for slot in slots], [slot.argument.place for slot in slots])
         if not sound(before.text, text, own):
             raise NotCertain("the edited file does not parse")
         after = type(before).parse(text, before.path)
@@ -151,22 +151,20 @@ def _asked(value: Any, slots: list[Slot]) -> Any:
     return tuple(items) if isinstance(value, tuple) else value
 
 
-def _slot(want: Wanted, layer: Layer | None, sources: Mapping[str, Source]) -> Slot:
+def _slot(want: Wanted, layer: Layer | None, files: Files) -> Slot:
     place = layer.arguments.get(want.argument) if layer else None
-    source = sources.get(place.file) if place else None
-    if source is None or layer is None:
+    source = files.sources.get(place.file) if place else None
+    if source is None or place is None:
         raise NotCertain(f"where {want.argument} of '{want.layer}' stands is unknown")
-    found = [
-        a for call in source.calls() for a in call.arguments.values() if a.place == place and a.name == want.argument
-    ]
-    if not found or source.constants.of(found[0].node).reason is not None:
+    argument = files.tree(place.file).arguments.get((place, want.argument))
+    if argument is None or source.constants.of(argument.node).reason is not None:
         raise NotCertain(f"{want.argument} of '{want.layer}' is not known from the source")
-    matches = [known for o in source.alternatives(found[0].node) if (known := _element(o, want)) is not None]
+    matches = [known for o in source.alternatives(argument.node) if (known := _element(o, want)) is not None]
     if not matches:
         raise NotCertain(f"{want.argument} of '{want.layer}' is another number in the source")
     size = len(matches[0][0].elements)
     index = want.index % size if want.index is not None else None
-    return Slot(source, found[0], tuple(m[1] for m in matches), index, want.old, want.new)
+    return Slot(source, argument, tuple(m[1] for m in matches), index, want.old, want.new)
 
 
 def _element(option: Known, want: Wanted) -> tuple[Known, Known] | None:

@@ -8,7 +8,7 @@ on whole) means that nobody can tell, and no fix.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,7 @@ from tcprobe.audit.fix_text import inside
 from tcprobe.place import Place
 
 if TYPE_CHECKING:
-    from tcprobe.syntax.source import Source
+    from tcprobe.audit.fix_tree import Tree
 
 _CONTAINERS: Final = frozenset(
     ["dict", "tuple", "list", "enumerate", "zip", "reversed", "types.SimpleNamespace", "types.MappingProxyType"]
@@ -38,9 +38,11 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 class Uses:
     """The uses of literals in one file."""
 
-    def __init__(self, source: Source, sources: Mapping[str, Source]) -> None:
-        self._source = source
-        self._others = [other for path, other in sources.items() if path != source.path]
+    def __init__(self, tree: Tree, others: Sequence[Tree]) -> None:
+        self._tree = tree
+        self._source = tree.source
+        self._parents = tree.parents
+        self._others = others
         self._names: dict[tuple[str, ast.AST | None], None] = {}
         self._found: dict[Place, None] = {}
 
@@ -50,9 +52,9 @@ class Uses:
         Raises:
             NotCertain: something changes that is no argument, or that nobody can tell.
         """
-        places, wanted = set(literals), list(asked)
+        wanted = list(asked)
         self._names, self._found = {}, {}
-        for node in self._resting_on(places):
+        for node in dict.fromkeys(node for place in literals for node in self._tree.resting.get(place, ())):
             if not any(inside(self._source.place(node), place) for place in wanted):
                 self._follow(node)
         checked: set[tuple[str, ast.AST | None]] = set()
@@ -61,13 +63,6 @@ class Uses:
             for name, scope in todo:
                 self._check_name(name, scope)
         return list(self._found)
-
-    def _resting_on(self, places: set[Place]) -> Iterator[ast.expr]:
-        for node in ast.walk(self._source.tree):
-            if isinstance(node, ast.expr) and not isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
-                options = self._source.alternatives(node)
-                if any(use.literal.place in places for known in options for use in known.literals):
-                    yield node
 
     def _follow(self, node: ast.AST) -> None:
         """Note the names that an expression defines, or the argument that it is part of.
@@ -144,16 +139,26 @@ class Uses:
 
     def _check_name(self, name: str, scope: ast.AST | None) -> None:
         """Follow every use of a name that has no known value; those that have one have been looked at by then."""
-        uses: Iterable[ast.expr]
-        if name.startswith("."):
-            uses = [n for n in ast.walk(self._source.tree) if isinstance(n, ast.Attribute) and n.attr == name[1:]]
-        else:
-            uses = _within(scope or self._source.tree, name)
+        uses: Iterable[ast.expr] = (
+            self._tree.attributes.get(name[1:], ()) if name.startswith(".") else self._loads(name, scope)
+        )
         for use in uses:
             if isinstance(getattr(use, "ctx", None), ast.Load) and not self._resolved(use):
                 self._follow(use)
-        if scope is None and any(_imports(other, name.lstrip(".")) for other in self._others):
-            raise NotCertain(f"{name.lstrip('.')} is used in another file")
+        plain = name.lstrip(".")
+        if scope is None and any(plain in other.imported or plain in other.attributes for other in self._others):
+            raise NotCertain(f"{plain} is used in another file")
+
+    def _loads(self, name: str, scope: ast.AST | None) -> Iterator[ast.Name]:
+        """Yield where a name of a scope is read, without functions inside it that have such a name of their own."""
+        for use in self._tree.loads.get(name, ()):
+            around: ast.AST | None = use
+            while around is not None and around is not scope:
+                if isinstance(around, _FUNCTIONS) and _binds(around, name):
+                    break
+                around = self._parents.get(around)
+            if around is scope:
+                yield use
 
     def _resolved(self, node: ast.AST | None) -> bool:
         while isinstance(node, ast.expr):
@@ -175,14 +180,10 @@ class Uses:
         return None
 
     @cached_property
-    def _parents(self) -> dict[ast.AST, ast.AST]:
-        return {child: node for node in ast.walk(self._source.tree) for child in ast.iter_child_nodes(node)}
-
-    @cached_property
     def _records(self) -> set[str]:
         """Names of the file's classes that only hold values."""
         found = set()
-        for node in ast.walk(self._source.tree):
+        for node in self._tree.of(ast.ClassDef, ast.Assign):
             if isinstance(node, ast.ClassDef):
                 marks = [*node.bases, *(d.func if isinstance(d, ast.Call) else d for d in node.decorator_list)]
                 if any(ast.unparse(mark).rpartition(".")[2] in ("NamedTuple", "dataclass") for mark in marks):
@@ -197,9 +198,9 @@ class Uses:
     @cached_property
     def _dicts(self) -> set[str]:
         """Names that only ever stand for dictionaries."""
-        assigned = [n for n in ast.walk(self._source.tree) if isinstance(n, ast.Assign | ast.AnnAssign)]
         found: dict[str, bool] = {}
-        for node in assigned:
+        for node in self._tree.of(ast.Assign, ast.AnnAssign):
+            assert isinstance(node, ast.Assign | ast.AnnAssign)
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 if isinstance(target, ast.Name):
                     found[target.id] = found.get(target.id, True) and isinstance(node.value, ast.Dict)
@@ -217,17 +218,6 @@ def _parameter(function: Function, skipped: int, call: ast.Call, node: ast.AST) 
     return names[index] if index < len(names) else None
 
 
-def _within(scope: ast.AST, name: str) -> Iterator[ast.Name]:
-    """Yield the uses of a name in a scope, without functions inside it that have such a name of their own."""
-    todo = list(ast.iter_child_nodes(scope))
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ast.Name) and node.id == name:
-            yield node
-        if not (isinstance(node, _FUNCTIONS) and _binds(node, name)):
-            todo.extend(ast.iter_child_nodes(node))
-
-
 def _binds(function: Function, name: str) -> bool:
     own = function.args
     parameters = [*own.posonlyargs, *own.args, *own.kwonlyargs, own.vararg, own.kwarg]
@@ -237,11 +227,3 @@ def _binds(function: Function, name: str) -> bool:
     if any(isinstance(n, ast.Global | ast.Nonlocal) and name in n.names for n in nodes):
         return False
     return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in nodes)
-
-
-def _imports(source: Source, name: str) -> bool:
-    return any(
-        (isinstance(n, ast.ImportFrom) and any(alias.name == name for alias in n.names))
-        or (isinstance(n, ast.Attribute) and n.attr == name)
-        for n in ast.walk(source.tree)
-    )
