@@ -76,8 +76,8 @@ def output_shape(kind: str, config: Settings, input_shape: Any) -> Shape | None:
 
 
 def _of_many(kind: str, config: Settings, shapes: list[Shape | None]) -> Shape | None:
-    known = [s for s in shapes if s is not None]
-    if kind in ("MultiHeadAttention", "GroupedQueryAttention", "ReversibleEmbedding") and shapes[0] is not None:
+    known = [s for s in shapes if s]
+    if kind in ("MultiHeadAttention", "GroupedQueryAttention", "ReversibleEmbedding") and shapes[0]:
         return output_shape(kind, config, shapes[0])
     if len(known) < len(shapes):
         return None

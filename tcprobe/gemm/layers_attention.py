@@ -7,27 +7,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from string import ascii_lowercase
+from typing import Final
 
 from tcprobe.gemm.layer_shapes_settings import Settings, flag_of, is_size, rate_of, shape_of, size_of, word_of
 from tcprobe.gemm.layers_products import Passes, Records, activations, einsum, einsum_dense
 from tcprobe.gemm.record import Shape, Size
 
+MOST_DIMENSIONS: Final = 8  # of a query: past it the labels of its equations run out
 
-def operands(shapes: Sequence[Shape | None]) -> tuple[Shape, Shape, Shape]:
+
+def operands(shapes: Sequence[Shape | None]) -> tuple[Shape, Shape, Shape] | None:
     """Return the shapes of query, value and key; the key is the value where it is not given.
 
-    What is not known has three dimensions (batch, sequence, features) of unknown size.
+    What is not known has as many dimensions as the others, three where none is. None where they do not fit.
     """
-    query = shapes[0] if shapes and shapes[0] is not None else (None, None, None)
-    unknown: Shape = (query[0], *(None,) * (len(query) - 1))
-    value = shapes[1] if len(shapes) > 1 and shapes[1] is not None else unknown
-    key = shapes[2] if len(shapes) > 2 and shapes[2] is not None else value if len(shapes) < 3 else unknown
-    return query, value, key
+    given = [shapes[index] if index < len(shapes) else None for index in range(3)]
+    ranks = {len(shape) for shape in given if shape is not None} or {3}
+    rank = ranks.pop()
+    if ranks or not 3 <= rank <= MOST_DIMENSIONS:
+        return None
+    unknown: Shape = (next((s[0] for s in given if s is not None), None), *(None,) * (rank - 1))
+    query, value, key = (unknown if shape is None else shape for shape in given)
+    return query, value, value if len(shapes) < 3 else key
 
 
 def multi_head(passes: Passes, config: Settings, shapes: Sequence[Shape | None]) -> Records:
     """Return a MultiHeadAttention: four projections, the scores QK^T and their product with the values."""
-    query, value, key = operands(shapes)
+    known = operands(shapes)
+    if known is None:
+        return []
+    query, value, key = known
     heads, key_dim = size_of(config, "num_heads"), size_of(config, "key_dim")
     value_dim = size_of(config, "value_dim", key_dim)
     q, k, v = (*query[:-1], heads, key_dim), (*key[:-1], heads, key_dim), (*value[:-1], heads, value_dim)
@@ -41,7 +50,10 @@ def multi_head(passes: Passes, config: Settings, shapes: Sequence[Shape | None])
 
 def grouped_query(passes: Passes, config: Settings, shapes: Sequence[Shape | None]) -> Records:
     """Return a GroupedQueryAttention: keys and values have fewer heads, repeated before they meet the queries."""
-    query, value, key = operands(shapes)
+    known = operands(shapes)
+    if known is None or len(known[0]) != 3:
+        return []
+    query, value, key = known
     heads, dim = size_of(config, "num_query_heads"), size_of(config, "head_dim")
     few = size_of(config, "num_key_value_heads")
     found = _project(passes, query, (heads, dim)) + _project(passes, key, (few, dim))
@@ -58,9 +70,10 @@ def grouped_query(passes: Passes, config: Settings, shapes: Sequence[Shape | Non
 
 def attention(passes: Passes, kind: str, config: Settings, shapes: Sequence[Shape | None]) -> Records:
     """Return an Attention layer (scores by a product, unless ``score_mode`` is concat) or an AdditiveAttention."""
-    query, value, key = operands(shapes)
-    if len(query) != 3 or len(value) != 3 or len(key) != 3:
+    known = operands(shapes)
+    if known is None or len(known[0]) != 3:
         return []
+    query, value, key = known
     scored = kind == "Attention" and word_of(config, "score_mode", "dot") == "dot"
     found = activations(passes, query, (key[0], key[2], key[1])) if scored else []
     return found + activations(passes, (query[0], query[1], value[1]), value)
