@@ -10,11 +10,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.hardware import Capability, Gpu
+from tcprobe.place import Place
 from tcprobe.rules.base import Subject
 from tcprobe.rules.precision_tree import Tree, keyword
 
 if TYPE_CHECKING:
-    from tcprobe.syntax.source import Call, Source
+    from tcprobe.syntax.source import Source
 
 SIXTEEN_BITS: Final = ("float16", "bfloat16")
 MIXED: Final = ("mixed_float16", "mixed_bfloat16")
@@ -26,7 +27,8 @@ NEEDED: Final[dict[str, Capability]] = {"float16": (7, 0), "bfloat16": (8, 0), "
 
 _SETTER: Final = re.compile(r"keras\.(?:config|mixed_precision)(?:\.experimental)?\.set_(?:global_|dtype_)?policy")
 _POLICY: Final = re.compile(r"keras\.(?:\w+\.)*(?:DTypePolicy|Policy)")
-_TOUCHED: Final = re.compile(r"float16|mixed_precision|policy|LossScale|loss_scale|scaled_loss")
+_SETS: Final = re.compile(r"set_\w*policy")
+_TOUCHED: Final = re.compile(r"float16|mixed_precision|set_\w*policy|LossScale|loss_scale|scaled_loss")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +36,12 @@ class Setter:
     """One call that sets the global policy.
 
     Attributes:
-        call: the call.
+        node, place: the call.
         policy: the name it sets; None where the source does not tell.
     """
 
-    call: Call
+    node: ast.Call
+    place: Place
     policy: str | None
 
 
@@ -64,10 +67,11 @@ def touched(subject: Subject) -> Iterator[tuple[Source, Tree]]:
 @lru_cache(maxsize=64)
 def setters(source: Source) -> tuple[Setter, ...]:
     """Return the calls of a file that set the global policy, in order of place."""
-    if "policy" not in source.text:
+    if not _SETS.search(source.text):
         return ()
-    calls = [call for call in source.calls() if _SETTER.fullmatch(call.name)]
-    return tuple(Setter(call, _policy_name(source, first_argument(call.node))) for call in calls)
+    calls = [call for call in tree_of(source).every_call if _SETTER.fullmatch(name_of(source, call.func))]
+    made = [Setter(call, source.place(call), _policy_name(source, first_argument(call))) for call in calls]
+    return tuple(sorted(made, key=lambda setter: setter.place))
 
 
 def first_argument(call: ast.Call) -> ast.expr | None:

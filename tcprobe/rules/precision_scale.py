@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.rules.precision import name_of, number
-from tcprobe.rules.precision_tree import Tree, attribute_calls, keyword
+from tcprobe.rules.precision_tree import Tree, keyword
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Source
@@ -40,7 +40,7 @@ def wrappers(source: Source, tree: Tree) -> list[ast.Call]:
     """Return the calls of a file that make a LossScaleOptimizer."""
     if "LossScaleOptimizer" not in source.text:
         return []
-    return [node for node in tree.nodes if isinstance(node, ast.Call) and is_wrapper(source, node)]
+    return [node for node in tree.every_call if is_wrapper(source, node)]
 
 
 def wrapped(call: ast.Call) -> ast.expr | None:
@@ -83,15 +83,3 @@ def _products(source: Source, tree: Tree, operator: type[ast.operator]) -> Itera
 def power_of_two(value: float) -> bool:
     """Say whether a number is a power of two, as loss scales are."""
     return value > 0 and math.frexp(value)[0] == 0.5
-
-
-def gradient_tapes(tree: Tree) -> list[ast.Call]:
-    """Return the calls that make a GradientTape."""
-    return [
-        *attribute_calls(tree.root, "GradientTape"),
-        *(
-            node
-            for node in tree.nodes
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "GradientTape"
-        ),
-    ]

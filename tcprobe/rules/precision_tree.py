@@ -27,6 +27,24 @@ class Tree:
         return {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
 
     @cached_property
+    def calls(self) -> dict[str, list[ast.Call]]:
+        """Every call by the last part of the name it is written with; calls of anything else under an empty one."""
+        found: dict[str, list[ast.Call]] = {}
+        for node in self.nodes:
+            if isinstance(node, ast.Call):
+                found.setdefault(last_name(node.func), []).append(node)
+        return found
+
+    @property
+    def every_call(self) -> Iterator[ast.Call]:
+        """Every call."""
+        return (node for calls in self.calls.values() for node in calls)
+
+    def called(self, *names: str) -> list[ast.Call]:
+        """Return the calls of methods, or of functions, with one of these last names."""
+        return [node for name in names for node in self.calls.get(name, ())]
+
+    @cached_property
     def words(self) -> frozenset[str]:
         """Every identifier of the code (names, attributes, arguments, what is imported) and every string in it."""
         return frozenset(word for node in self.nodes for word in _words(node))
@@ -103,13 +121,9 @@ def is_layer_class(node: ast.ClassDef) -> bool:
     return any(_LAYER_BASE.search(ast.unparse(base)) for base in node.bases)
 
 
-def attribute_calls(root: ast.AST, *names: str) -> list[ast.Call]:
-    """Return the calls below a node of methods, or functions of modules, with one of these last names."""
-    return [
-        node
-        for node in ast.walk(root)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names
-    ]
+def last_name(node: ast.expr) -> str:
+    """Return the last part of a dotted name as it is written; empty for anything else."""
+    return node.attr if isinstance(node, ast.Attribute) else (node.id if isinstance(node, ast.Name) else "")
 
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:

@@ -108,8 +108,8 @@ def _message(layer: Layer, activation: str | None) -> str:
 def _casts_outputs(subject: Subject) -> bool:
     """Say whether a file casts something to float32 outside of a layer's call: perhaps the model's output."""
     for source, tree in touched(subject):
-        for node in tree.nodes:
-            if isinstance(node, ast.Call) and name_of(source, node.func).endswith(".cast") and len(node.args) == 2:
+        for node in tree.called("cast"):
+            if name_of(source, node.func).endswith(".cast") and len(node.args) == 2:
                 function = tree.function_of(node)
                 inside = function is not None and function.name == "call"
                 if not inside and "float32" in ast.unparse(node.args[1]):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from tcprobe.finding import Finding, Severity
 from tcprobe.rules.base import RuleDoc, Subject
 from tcprobe.rules.precision import GUIDE, HALF_POLICIES, keras_major, policy_of, setters, touched
-from tcprobe.rules.precision_scale import gradient_tapes, is_wrapper, scales, wrappers
-from tcprobe.rules.precision_tree import Tree, attribute_calls, is_model_class
+from tcprobe.rules.precision_scale import is_wrapper, scales, wrappers
+from tcprobe.rules.precision_tree import Tree, is_model_class
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Source
@@ -80,11 +80,11 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 def _loops(tree: Tree) -> Iterator[tuple[ast.AST, ast.expr]]:
     """Yield each function that applies gradients in a file with a tape, by its tape or the call, and the optimizer."""
-    tapes = gradient_tapes(tree)
-    if not tapes or not attribute_calls(tree.root, "gradient"):
+    tapes = tree.called("GradientTape")
+    if not tapes or not tree.called("gradient"):
         return
     seen: set[ast.AST] = set()
-    for call in attribute_calls(tree.root, "apply_gradients"):
+    for call in tree.called("apply_gradients"):
         function = tree.function_of(call) or tree.root
         if function not in seen and isinstance(call.func, ast.Attribute):
             seen.add(function)
@@ -147,11 +147,11 @@ def _half_done(subject: Subject) -> tuple[str, Severity]:
 
 def _pure_float16(source: Source, tree: Tree) -> Iterator[Finding]:
     """Yield the policy float16 where the file trains with fit: compile wraps for mixed_float16 alone."""
-    if not attribute_calls(tree.root, "fit"):
+    if not tree.called("fit"):
         return
     for setter in setters(source):
         if setter.policy == "float16":
             message = (
                 "policy 'float16' keeps weights in float16 and compile() scales no loss for it: use 'mixed_float16'"
             )
-            yield Finding(DOC.code, message, setter.call.place, "warning", dtype="float16", why=None)
+            yield Finding(DOC.code, message, setter.place, "warning", dtype="float16", why=None)

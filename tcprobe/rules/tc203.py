@@ -10,7 +10,7 @@ from tcprobe.finding import Finding, Severity
 from tcprobe.rules.base import RuleDoc, Subject
 from tcprobe.rules.precision import GUIDE, half_of, keras_major, name_of, number, policy_of, touched
 from tcprobe.rules.precision_scale import SMALLEST, by_hand, is_wrapper, power_of_two, wrapped, wrappers
-from tcprobe.rules.precision_tree import Tree, attribute_calls, keyword
+from tcprobe.rules.precision_tree import Tree, keyword
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Source
@@ -113,8 +113,8 @@ def _factors(source: Source, tree: Tree, made: list[ast.Call]) -> Iterator[Findi
     if "loss_scale_factor" not in source.text:
         return
     inner = {id(tree.call_behind(given)) for call in made if (given := wrapped(call)) is not None}
-    for node in tree.nodes:
-        factor = number(source, keyword(node, "loss_scale_factor")) if isinstance(node, ast.Call) else None
+    for node in tree.every_call:
+        factor = number(source, keyword(node, "loss_scale_factor"))
         if factor is None:
             continue
         if id(node) in inner:
@@ -129,7 +129,7 @@ def _factors(source: Source, tree: Tree, made: list[ast.Call]) -> Iterator[Findi
 
 def _on_top(source: Source, tree: Tree) -> Iterator[Finding]:
     """Yield the losses that are scaled by LossScaleOptimizer and by a constant too."""
-    for call in attribute_calls(tree.root, "scale_loss", "get_scaled_loss"):
+    for call in tree.called("scale_loss", "get_scaled_loss"):
         parent = tree.parents.get(call)
         candidates = [*call.args[:1], *([parent] if isinstance(parent, ast.BinOp) else [])]
         for product in candidates:

@@ -132,8 +132,8 @@ def _saving_of(subject: Subject, product: Product, half: str) -> Range | None:
 
 def _casts(subject: Subject, source: Source, tree: Tree, half: str) -> Iterator[Finding]:
     """Yield the products in a layer's call whose operand is cast to float32 in the call itself, or in its name."""
-    for node in tree.nodes:
-        if not isinstance(node, ast.Call) or name_of(source, node.func) not in _PRODUCTS:
+    for node in tree.every_call:
+        if name_of(source, node.func) not in _PRODUCTS:
             continue
         function = tree.function_of(node)
         operands = [op for op in node.args if _is_float32(source, tree, op)]

@@ -73,7 +73,7 @@ def _finding(setter: Setter, places: list[Place], count: int) -> Finding:
     return Finding(
         code=DOC.code,
         message=f"{setter.policy} is set after {layers} built: they stay float32; set it before them",
-        place=setter.call.place,
+        place=setter.place,
         severity="warning",
         dtype="float32",
         why="how much time it costs depends on all of them",
@@ -86,7 +86,7 @@ def _before(source: Source, tree: Tree, setter: Setter) -> list[ast.Call]:
 
     Where others are built afterwards (a comparison of precisions), only if those take the early ones in.
     """
-    block, at = _block_of(tree, setter.call.node)
+    block, at = _block_of(tree, setter.node)
     builders = _builders(source, tree)
     early = [call for statement in block[:at] for call in _built(source, statement, builders)]
     late = [call for statement in block[at + 1 :] for call in _built(source, statement, builders)]

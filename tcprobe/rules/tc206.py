@@ -97,5 +97,5 @@ def _idle(gpu: Gpu, *, tf32: bool) -> tuple[str, Severity] | None:
 
 def _place(subject: Subject) -> Place | None:
     """Return where the policy is set; None where no file sets it, or several calls do."""
-    found = [setter.call.place for source in subject.sources.values() for setter in setters(source)]
+    found = [setter.place for source in subject.sources.values() for setter in setters(source)]
     return found[0] if len(found) == 1 else None

@@ -28,7 +28,10 @@ DOC: Final = RuleDoc(
         "The epsilon of Keras' own normalisation layers and of optimizers works in float32: never listed. A function "
         "that casts to float32, or asks for the dtype, is trusted."
     ),
-    severity="warning where the constant becomes infinite or 0; note where it is subnormal.",
+    severity=(
+        "warning where the constant becomes 0, or is infinite and a factor (0 times it is NaN); note where it is "
+        "infinite otherwise, which is NaN only in a row that is masked whole, and where it is subnormal."
+    ),
     bad=(
         'keras.mixed_precision.set_global_policy("mixed_float16")\n\n'
         "class Attention(keras.layers.Layer):\n    def call(self, q, k, mask):\n"
@@ -100,10 +103,11 @@ def _function(source: Source, tree: Tree, function: Function) -> Iterator[Findin
             value = number(source, constant)
             if value is None or constant in done:
                 continue
-            known = source.known(constant)
-            if value > LARGEST and known is not None and isinstance(known.value, int):
-                continue  # arithmetic on whole numbers, as of a hash
-            verdict = _verdict(value, sure=any(flow.kinds.get(other) == "half" for other in others))
+            if abs(value) > LARGEST and (
+                _whole(source, constant) or (isinstance(node, ast.Call) and _bounds(source, node))
+            ):
+                continue
+            verdict = _verdict(value, node, sure=any(flow.kinds.get(other) == "half" for other in others))
             if verdict is not None:
                 done.add(constant)
                 message, severity = verdict
@@ -111,6 +115,17 @@ def _function(source: Source, tree: Tree, function: Function) -> Iterator[Findin
                 why = "a matter of precision, not of time"
                 place = source.place(constant)
                 yield Finding(DOC.code, f"{text} {message}", place, severity, dtype="float16", why=why)
+
+
+def _whole(source: Source, node: ast.expr) -> bool:
+    """Say whether a number is a whole one above 0, as in arithmetic on ids and hashes."""
+    known = source.known(node)
+    return known is not None and isinstance(known.value, int) and known.value > 0
+
+
+def _bounds(source: Source, node: ast.Call) -> bool:
+    """Say whether a call limits values: an infinite limit is none, and does no harm."""
+    return _BOUNDS.fullmatch(name_of(source, node.func)) is not None
 
 
 def _pairs(source: Source, node: ast.expr) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
@@ -130,20 +145,26 @@ def _pairs(source: Source, node: ast.expr) -> Iterator[tuple[ast.expr, list[ast.
         yield constant, others
 
 
-def _verdict(value: float, *, sure: bool) -> tuple[str, Severity] | None:
-    """Judge a constant; a small one only where what it meets is certainly float16."""
+def _verdict(value: float, node: ast.expr, *, sure: bool) -> tuple[str, Severity] | None:
+    """Judge a constant by what is done with it; a small one only where what it meets is certainly float16."""
     size = abs(value)
     half = to_half(size)
     if half is None:
-        held = "-inf" if value < 0 else "inf"
-        if value > 0 and not sure:
-            return None
-        return f"is {held} in float16, which ends at 65504: use {'-3e4' if value < 0 else '3e4'}", "warning"
+        return _infinite(value, node) if value < 0 or sure else None
     if size == 0 or size >= SMALLEST_NORMAL or not sure:
         return None
     if half == 0:
         return "is 0 in float16 and guards nothing: use 1e-4, or cast to float32", "warning"
     return "is a subnormal number in float16, with few digits: use 1e-4, or cast to float32", "note"
+
+
+def _infinite(value: float, node: ast.expr) -> tuple[str, Severity]:
+    """Judge a constant past float16's end: a factor makes NaN of every 0, a fill only of a row that is masked whole."""
+    held, other = ("-inf", "-3e4") if value < 0 else ("inf", "3e4")
+    text = f"is {held} in float16, which ends at 65504"
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return f"{text}, and 0 times it is NaN: use {other}", "warning"
+    return f"{text}: use {other}", "note"
 
 
 def to_half(value: float) -> float | None:

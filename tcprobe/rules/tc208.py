@@ -68,14 +68,12 @@ def check(subject: Subject) -> Iterator[Finding]:
         if not _HINT.search(source.text):
             continue
         tree = tree_of(source)
-        for node in tree.nodes:
-            if isinstance(node, ast.Call) and not _asked(tree, node):
-                said = _named(source, node) or _method(source, tree, node, severity)
-                if said is not None:
-                    message, fix = said
-                    place = source.place(node)
-                    why = "the code fails, or will with Keras 3"
-                    yield Finding(DOC.code, message, place, severity, why=why, fix=fix)
+        for node in tree.every_call:
+            said = _named(source, node) or _method(source, tree, node, severity)
+            if said is not None and not _asked(tree, node):
+                message, fix = said
+                why = "the code fails, or will with Keras 3"
+                yield Finding(DOC.code, message, source.place(node), severity, why=why, fix=fix)
 
 
 def _asked(tree: Tree, node: ast.AST) -> bool:

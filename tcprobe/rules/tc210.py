@@ -59,7 +59,7 @@ def _mixes(subject: Subject) -> bool:
     """Say whether float16 may be meant as well: by another policy, a condition, or a layer's own dtype."""
     for source in subject.sources.values():
         for setter in setters(source):
-            if setter.policy not in _NO_NEED or tree_of(source).conditional(setter.call.node):
+            if setter.policy not in _NO_NEED or tree_of(source).conditional(setter.node):
                 return True
     return any(layer.dtype == SIXTEEN_BITS[0] for layer in subject.model.layers)
 
@@ -68,8 +68,8 @@ def _scalings(source: Source, tree: Tree) -> Iterator[tuple[ast.expr, str]]:
     for call in wrappers(source, tree):
         yield call, "LossScaleOptimizer"
     if "loss_scale_factor" in source.text:
-        for node in tree.nodes:
-            if isinstance(node, ast.Call) and number(source, keyword(node, "loss_scale_factor")) is not None:
+        for node in tree.every_call:
+            if number(source, keyword(node, "loss_scale_factor")) is not None:
                 yield node, "loss_scale_factor"
     for found in by_hand(source, tree):
         yield found.node, f"a loss scale of {found.scale:g}"
