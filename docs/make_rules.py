@@ -1,0 +1,50 @@
+"""Write docs/rules.md from the documentation of each rule in tcprobe/rules: `python -m docs.make_rules`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tcprobe.rules import RULES
+from tcprobe.rules.base import RuleDoc
+
+HEAD = """# The rules
+
+Generated from `tcprobe/rules/` by `python -m docs.make_rules`: what `tcprobe audit-shapes` looks for, one section per
+rule, the same text that `tcprobe explain CODE` prints. TC1xx judge sizes, TC2xx precision. Unless a rule decides its
+severity itself, it comes from what the suggestion is predicted to save: error at 5 % of the step or more, warning at
+1 %, else note.
+"""
+
+
+def _row(doc: RuleDoc) -> str:
+    fix = "yes" if doc.fixable else ""
+    return f"| [{doc.code}](#{doc.code.lower()}-{doc.name}) | {doc.name} | {doc.summary} | {fix} |"
+
+
+def _index() -> str:
+    rows = "\n".join(_row(rule.DOC) for rule in RULES)
+    return f"| code | name | finds | `--fix` |\n|---|---|---|---|\n{rows}\n"
+
+
+def _section(doc: RuleDoc) -> str:
+    sources = "\n".join(f"- {source}" for source in doc.sources)
+    return "\n".join(
+        [
+            f"## {doc.code} {doc.name}",
+            f"{doc.summary}\n",
+            f"{doc.explanation}\n",
+            f"Severity: {doc.severity}\n",
+            f"Bad:\n```python\n{doc.bad}\n```",
+            f"Good:\n```python\n{doc.good}\n```",
+            f"Sources:\n{sources}\n",
+        ]
+    )
+
+
+def page() -> str:
+    """Return the whole page."""
+    return "\n".join([HEAD, _index(), *(_section(rule.DOC) for rule in RULES)])
+
+
+if __name__ == "__main__":
+    Path(__file__).with_name("rules.md").write_text(page(), encoding="utf-8")
