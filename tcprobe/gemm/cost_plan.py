@@ -11,7 +11,7 @@ from tcprobe.gemm.cost_alignment import Library, Penalty, level_of, penalty_of, 
 from tcprobe.gemm.cost_constants import Basis, Constants, Family, Multiplier, Spread
 from tcprobe.gemm.cost_dtype import Units, units_of
 from tcprobe.gemm.cost_shipped import fitted
-from tcprobe.gemm.cost_tiles import Chip, Estimate, estimate
+from tcprobe.gemm.cost_tiles import Chip, Estimate, compute_bound, estimate
 from tcprobe.gemm.cost_works import Task, conv_task, padded_conv, padded_work, task_of, tensors
 from tcprobe.gemm.record import OpRecord
 from tcprobe.hardware import Gpu
@@ -167,7 +167,8 @@ class Planner:
         chip = chip or self.chip
         parts: list[Estimate] = []
         for work, times in task.works:
-            part = estimate(work, chip, *penalty)
+            compute, memory = penalty
+            part = estimate(work, chip, compute ** compute_bound(work, chip), memory)
             parts += [part] if times == 1 else [replace(part, ns=part.ns * times)]
         steps = max(times for _, times in task.works)
         launches = 1 if task.arithmetic == "conv" else len(task.works)

@@ -74,6 +74,16 @@ class Estimate:
     waves: float
 
 
+def compute_bound(work: Work, chip: Chip) -> float:
+    """Return how far arithmetic rather than memory bounds a multiplication at the peaks of both: 0 to 1.
+
+    0 below half the arithmetic intensity where both take as long, 1 from there on. PyTorch's Inductor pads no product
+    below the same half (torch/_inductor/fx_passes/pad_mm.py).
+    """
+    busy = 2.0 * work.m * work.n * work.k * work.batch / chip.flop_per_ns
+    return min(1.0, max(0.0, 2 * busy * chip.bytes_per_ns / work.moved_bytes - 1))
+
+
 def estimate(work: Work, chip: Chip, compute: float = 1.0, memory: float = 1.0) -> Estimate:
     """Return the time of one multiplication, without the launch.
 
