@@ -283,15 +283,30 @@ def test_tied_projection_onto_the_vocabulary() -> None:
     check(layer, [SEQUENCE], lambda inner, x: inner(x, reverse=True))
 
 
-def test_passes_that_nothing_needs() -> None:
-    layer = L.Conv2D(8, 3)
-    first = own(layer, [IMAGE], is_first=True)
-    assert sizes(derived(first)) == sizes(traced(layer, [IMAGE], data=False))
-    layer.trainable = False
-    assert sizes(derived(own(layer, [IMAGE], trainable=False))) == sizes(traced(layer, [IMAGE]))
+NEEDED: list[tuple[Any, list[Shape]]] = [
+    (lambda: L.Dense(24), [SEQUENCE]),
+    (lambda: L.EinsumDense("abc,cde->abde", output_shape=(None, 3, 5)), [SEQUENCE]),
+    (lambda: L.EinsumDense("abc,bcd->abd", output_shape=(6, 7)), [SEQUENCE]),
+    (lambda: L.MultiHeadAttention(3, 5), [SEQUENCE, (4, 9, 10)]),
+    (lambda: L.GroupQueryAttention(5, 6, 2), [SEQUENCE, (4, 9, 10)]),
+    (lambda: L.Conv1D(8, 3, dilation_rate=2), [(4, 20, 6)]),
+    (lambda: L.Conv2D(8, 3), [IMAGE]),
+    (lambda: L.Conv3D(8, 3), [VOLUME]),
+    (lambda: L.Conv2DTranspose(8, 3, strides=2), [IMAGE]),
+    (lambda: L.SeparableConv2D(8, 3), [IMAGE]),
+    (lambda: L.GRU(7, unroll=True, reset_after=False), [(4, 3, 5)]),
+    (lambda: L.TimeDistributed(L.Dense(7)), [SEQUENCE]),
+]
 
 
-def test_attention_on_data_needs_no_gradient_of_it() -> None:
-    layer = L.MultiHeadAttention(3, 5)
-    shapes: list[Shape] = [SEQUENCE, (4, 9, 10)]
+@pytest.mark.parametrize(("make", "shapes"), NEEDED)
+def test_a_first_layer_computes_no_gradient_of_data(make: Any, shapes: list[Shape]) -> None:
+    layer = make()
     assert sizes(derived(own(layer, shapes, is_first=True))) == sizes(traced(layer, shapes, data=False))
+
+
+@pytest.mark.parametrize(("make", "shapes"), NEEDED)
+def test_a_frozen_layer_computes_no_gradient_of_weights(make: Any, shapes: list[Shape]) -> None:
+    layer = make()
+    layer.trainable = False
+    assert sizes(derived(own(layer, shapes, trainable=False))) == sizes(traced(layer, shapes))
