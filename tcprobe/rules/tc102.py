@@ -44,7 +44,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         code=DOC.code,
         message=f"batch={model.batch} is not a multiple of 8: {why}",
-        place=_place(subject),
+        place=batch_place(subject),
         severity="note",
         dimension="batch",
         size=model.batch,
@@ -53,7 +53,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def _place(subject: Subject) -> Place | None:
+def batch_place(subject: Subject) -> Place | None:
     """Return where ``batch_size=`` has this value; None where it stands nowhere in so many words."""
     for source in subject.sources.values():
         for call in source.calls():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tcprobe.finding import Finding, Range
@@ -14,6 +14,7 @@ from tcprobe.rules.links import Change
 from tcprobe.rules.rows import with_batch
 from tcprobe.rules.sizes import Dimension
 from tcprobe.rules.step import Step, total
+from tcprobe.rules.tc102 import batch_place
 from tcprobe.rules.words import gpu_name, idle, passes_of, place_of
 from tcprobe.rules.words import subject as named
 
@@ -62,7 +63,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield _finding(step, dimension, better)
     if subject.model.batch_known and (better := _best_batch(step)):
         dimension = Dimension("", "batch", subject.model.batch, tuple(range(len(subject.model.products))))
-        yield _finding(step, dimension, better)
+        yield replace(_finding(step, dimension, better), place=batch_place(subject))
 
 
 def _candidates(step: Step) -> Iterator[Dimension]:
