@@ -69,10 +69,10 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def _finding(setter: Setter, places: list[Place], count: int) -> Finding:
-    layers = "a layer was" if count == 1 else f"{count} layers were"
+    layers = "a layer was built, which stays" if count == 1 else f"{count} layers were built, which stay"
     return Finding(
         code=DOC.code,
-        message=f"{setter.policy} is set after {layers} built: they stay float32; set it before them",
+        message=f"{setter.policy} is set after {layers} float32: set it first",
         place=setter.place,
         severity="warning",
         dtype="float32",

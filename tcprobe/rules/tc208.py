@@ -92,7 +92,7 @@ def _named(source: Source, node: ast.Call) -> tuple[str, Fix | None] | None:
     name = name_of(source, node.func)
     experimental = _EXPERIMENTAL.fullmatch(name)
     if experimental is not None or name == _SET_POLICY:
-        return _renamed(source, node, name.rpartition(".")[2])
+        return _renamed(source, node, name)
     if _REWRITE.fullmatch(name):
         return (
             "enable_mixed_precision_graph_rewrite refuses optimizers of Keras 3: set the policy with "
@@ -107,12 +107,12 @@ def _named(source: Source, node: ast.Call) -> tuple[str, Fix | None] | None:
     return None
 
 
-def _renamed(source: Source, node: ast.Call, old: str) -> tuple[str, Fix | None]:
+def _renamed(source: Source, node: ast.Call, name: str) -> tuple[str, Fix | None]:
+    old = name.rpartition(".")[2]
     new = _NEW_NAMES.get(old)
-    before = f"keras.mixed_precision.experimental.{old}" if old != "set_policy" else "set_policy"
     if new is None:
-        return f"{before} is gone in Keras 3", None
-    message = f"{before} is gone in Keras 3: use keras.mixed_precision.{new}"
+        return f"{name} is gone in Keras 3", None
+    message = f"{name} is gone in Keras 3: use keras.mixed_precision.{new}"
     if keyword(node, "loss_scale") is not None or (old != "set_policy" and len(node.args) > 1):
         return f"{message}, without loss_scale", None
     return message, _rename(source, node.func, new)

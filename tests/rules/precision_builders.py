@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from tcprobe.audit.severity import decide
+from tcprobe.audit.source import read_model
 from tcprobe.finding import Finding
 from tcprobe.gemm.cost import Target
 from tcprobe.gemm.record import OpRecord
@@ -47,13 +49,9 @@ def subject(
 
 
 def read(text: str, path: str = FILE, gpu: str = "a100-sxm-40", **changes: Any) -> Subject:
-    """Return a subject whose model is read from its source."""
-    from dataclasses import replace
-
-    from tcprobe.audit.source import read_model
-
+    """Return a subject whose model is read from its source, with samples of 256; an empty one where it has none."""
     source = Source.parse(text, path)
-    model = replace(read_model(source, 256)[0], **changes)
+    model = replace(next(iter(read_model(source, 256)), Model("source", "model.py", path)), **changes)
     return Subject(model, Step(model, Target(find_gpu(gpu))), {path: source})
 
 
