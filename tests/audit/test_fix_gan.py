@@ -1,0 +1,85 @@
+"""A badly sized GAN mended with real TensorFlow: it builds, trains a step, and audits clean."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tcprobe.syntax.source import Source
+
+BAD = Path(__file__).parent / "fixes" / "gan_bad.py"
+BY_HAND = {
+    "layers.Dense(7 * 7 * 63)": "layers.Dense(7 * 7 * 64)",
+    "layers.Reshape((7, 7, 63))": "layers.Reshape((7, 7, 64))",
+    "layers.Conv2D(63, ": "layers.Conv2D(64, ",
+    "filters=31": "filters=32",
+    "layers.Conv2D(7, ": "layers.Conv2D(8, ",
+    'layers.Conv2D(1, 5, padding="same"),  # the image\n': (
+        'layers.Conv2D(8, 5, padding="same"),  # the image\n'
+        "            layers.Lambda(lambda images: images[..., :1]),\n"
+    ),
+}
+
+
+def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, timeout=300)
+
+
+def by_hand() -> str:
+    text = BAD.read_text(encoding="utf-8")
+    for before, after in BY_HAND.items():
+        assert text.count(before) == 1
+        text = text.replace(before, after)
+    return text
+
+
+def severities(done: subprocess.CompletedProcess[str]) -> dict[str, list[tuple[str, int]]]:
+    found: dict[str, list[tuple[str, int]]] = {}
+    report: dict[str, Any] = json.loads(done.stdout)
+    for audited in report["audited"]:
+        for f in audited["findings"]:
+            found.setdefault(f["severity"], []).append((f["dimension"], f["size"]))
+    return {severity: sorted(sizes, key=str) for severity, sizes in found.items()}
+
+
+@pytest.mark.tensorflow
+def test_a_bad_gan_is_mended_as_by_hand_trains_and_audits_clean(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow")
+    path = tmp_path / "gan.py"
+    shutil.copy(BAD, path)
+    audit = ("-m", "tcprobe", "audit-shapes", "--run", path, "--dtype", "float16")
+    shown = run(*audit, "--diff", "--", "4090")
+    assert shown.returncode == 1, shown.stderr
+    assert path.read_bytes() == BAD.read_bytes()
+    mended = run(*audit, "--fix", "--", "4090")
+    assert path.read_text(encoding="utf-8") == by_hand(), mended.stderr
+    changed = [x for x in shown.stdout.splitlines() if x.startswith(("+ ", "- "))]
+    assert len(changed) == 13
+    again = run(*audit, "--format", "json", "--", "4090")
+    assert again.returncode == 0, again.stderr
+    assert set(severities(again)) <= {"note"}
+    assert "losses" in run(path, "8", "2").stdout
+
+
+def test_source_mode_mends_the_same_sizes(tmp_path: Path) -> None:
+    """Without TensorFlow, where the batch is not known: the sizes that pay, and nothing else."""
+    path = tmp_path / "gan.py"
+    shutil.copy(BAD, path)
+    audit = ("-m", "tcprobe", "audit-shapes", "--mode", "source", "--dtype", "float16", "--batch-size", "4090")
+    run(*audit, "--fix", path)
+    assert path.read_text(encoding="utf-8") == by_hand()
+    assert run(*audit, "--diff", path).stdout == ""
+
+
+def test_the_file_mended_by_hand_is_the_same_but_for_its_sizes() -> None:
+    before, after = Source.read(BAD), Source.parse(by_hand(), str(BAD))
+    assert len(after.calls()) == len(before.calls()) + 1
+    numbers = [[n.value for n in ast.walk(s.tree) if isinstance(n, ast.Constant)] for s in (before, after)]
+    assert len(numbers[1]) == len(numbers[0]) + 2  # of the slice: Ellipsis and 1
