@@ -113,6 +113,9 @@ class Outside(Models):
             return self._unknown(node, tensors)
         if not tensors:
             return self._filled(name, last, args, keywords, node)
+        if last in _MERGES and name.startswith("keras.layers."):
+            values = {k: v for k, v in keywords.items() if not tensors_of(v)}
+            return self.layers.apply(self.layers.make(_kind(last), self.source.call_of(node), values, False), tensors)
         if last in _MERGES:
             return self._merged(last, tensors, args, keywords)
         if last == "reshape" and len(args) == 2 and len(tensors) == 1:
@@ -122,7 +125,7 @@ class Outside(Models):
         return self._unknown(node, tensors)
 
     def _merged(self, last: str, tensors: list[Tensor], args: list[Value], keywords: Keywords) -> Value:
-        kind = "Concatenate" if last.startswith("concat") else last.capitalize()
+        kind = _kind(last)
         axis = keywords.get("axis") or (args[1] if len(args) > 1 and kind == "Concatenate" else number(-1))
         config = {"axis": axis.value if isinstance(axis, Known) else ...} if kind == "Concatenate" else {}
         if kind == "Dot":
@@ -131,7 +134,9 @@ class Outside(Models):
         both = tensors[0]
         for tensor in tensors[1:]:
             both = either(both, tensor)
-        return replace(both, shape=shape, features=both.features if kind != "Concatenate" else None)
+        if kind == "Concatenate":  # its features are no single layer's
+            return Tensor(shape, None, (), both.symbolic, both.fresh)
+        return replace(both, shape=shape)
 
     def _reshaped(self, tensor: Tensor, target: Value) -> Value:
         shape = shape_from(target)
@@ -292,6 +297,11 @@ class Outside(Models):
         name = wanted.value if isinstance(wanted, Known) else None
         found = [draft for draft in self.layers.drafts if draft.name == name]
         return found[0] if len(found) == 1 else Unknown("is the result of get_layer()")
+
+
+def _kind(function: str) -> str:
+    """Return the class of a merging function: ``concat``: Concatenate."""
+    return "Concatenate" if function.startswith("concat") else function.capitalize()
 
 
 def unpacked(value: Value, count: int, starred: int | None) -> list[Value] | None:

@@ -21,6 +21,7 @@ _WEIGHTS: Final = re.compile(
     r"PReLU|Bidirectional|TimeDistributed"
 )
 _OWN_SIZE: Final = {"Dense": "units", "Embedding": "output_dim"}
+_ANY_RANK: Final = ("Dense", "MultiHeadAttention", "GroupedQueryAttention")
 _RECURRENT: Final = ("LSTM", "GRU", "SimpleRNN")
 _JUDGED: Final = re.compile(
     r"units|filters|output_dim|input_dim|num_heads|key_dim|value_dim|groups|depth_multiplier|head_dim|"
@@ -81,12 +82,13 @@ class Layers:
         self.changes += 1
         known = [self._fitted(draft.kind, t) for t in tensors]
         shapes: list[Shape | None] = [t.shape for t in known]
-        shape = output_shape(draft.kind, draft.config, shapes[0] if len(shapes) == 1 else shapes) if shapes else None
+        told = any(s is not None for s in shapes)
+        shape = output_shape(draft.kind, draft.config, shapes[0] if len(shapes) == 1 else shapes) if told else None
         symbolic = any(t.symbolic for t in tensors)
         weights = _WEIGHTS.fullmatch(draft.kind) is not None
         ages = {t.fresh for t in tensors}
         fresh = False if weights or False in ages else (True if ages == {True} else None)
-        if draft.kind == "Dense" and tensors and tensors[0].shape is None:
+        if draft.kind in _ANY_RANK and tensors and tensors[0].shape is None:
             shape = None  # three dimensions stood for any number of them
         features = shape[-1] if shape else self._features(draft, known)
         output = Tensor(shape, features, (draft.name,), symbolic, fresh)
@@ -104,6 +106,8 @@ class Layers:
         size = draft.config.get(_OWN_SIZE.get(draft.kind, ""))
         if draft.kind in _OWN_SIZE:
             return size if type(size) is int else None
+        if draft.kind in _ANY_RANK and "output_shape" not in draft.config:
+            return tensors[0].last if tensors else None
         return tensors[0].last if draft.kind in SAME and len(tensors) == 1 else None
 
     def _fitted(self, kind: str, tensor: Tensor) -> Tensor:
@@ -115,7 +119,7 @@ class Layers:
         wanted = rank + 2 if rank and spatial else 3 if kind in _RECURRENT else None
         if rank and kind.startswith("ConvLSTM"):
             wanted = rank + 3
-        if wanted is None and kind == "Dense" and tensor.features is not None:
+        if wanted is None and kind in _ANY_RANK and tensor.features is not None:
             wanted = 3  # of unknown rank: as three dimensions, so that no number of rows comes of it
         if wanted is None:
             return tensor

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from tcprobe.audit.source_models import judged
+from tcprobe.audit.source_models import ENTRANCE, judged
 from tcprobe.audit.source_run import Program
-from tcprobe.audit.source_values import Draft, tensors_of
+from tcprobe.audit.source_values import Draft, Tensor, tensors_of
 from tcprobe.gemm.layer_shapes_plain import SAME
 from tcprobe.gemm.layers import records_of
 from tcprobe.model import SAMPLES, Layer, Model, Product, Unseen
@@ -41,7 +41,7 @@ def model_of(program: Program, asked: int | None) -> Model:
     told = asked or batch_of(source)
     batch = told or SAMPLES
     xla = _xla(source)
-    layers = tuple(_layer(draft) for draft in _ended(program) if not draft.wrapped)
+    layers = tuple(_layer(draft, program.fed) for draft in _ended(program) if not draft.wrapped)
     assumed = (
         ()
         if _sets_policy(source)
@@ -113,7 +113,7 @@ def _ended(program: Program) -> list[Draft]:
     for instance in program.instances:
         if instance.keras == "model" and instance.uses <= 1 and instance.output is not None:
             outputs.update(s for t in tensors_of(instance.output) for s in t.sources)
-    consumed = {s for draft in drafts for t in draft.inputs for s in t.sources}
+    consumed = {s for d in drafts for s in _behind([s for t in d.inputs for s in t.sources], program.fed)[0]}
     for draft in drafts:
         if draft.name in outputs:
             draft.is_last = True
@@ -122,9 +122,10 @@ def _ended(program: Program) -> list[Draft]:
     return drafts
 
 
-def _layer(draft: Draft) -> Layer:
+def _layer(draft: Draft, fed: dict[str, list[Tensor]]) -> Layer:
     known = any(t.shape is not None for t in draft.inputs)
-    sources = tuple(dict.fromkeys(s for t in draft.inputs for s in t.sources))
+    sources, given = _behind([s for t in draft.inputs for s in t.sources], fed)
+    is_first = False if draft.is_first and any(t.fresh is False for t in given) else draft.is_first
     return Layer(
         name=draft.name,
         kind=draft.kind,
@@ -136,12 +137,28 @@ def _layer(draft: Draft) -> Layer:
         output_shape=draft.output.shape if draft.output is not None else None,
         config=draft.config,
         arguments=draft.arguments,
-        inputs_from=sources,
-        is_first=draft.is_first,
+        inputs_from=tuple(sources),
+        is_first=is_first,
         is_last=draft.is_last,
         calls=draft.calls,
         trainable=draft.trainable,
     )
+
+
+def _behind(names: list[str], fed: dict[str, list[Tensor]]) -> tuple[dict[str, None], list[Tensor]]:
+    """Return the layers behind a tensor's sources, through the inputs of models that others call, and what came in."""
+    found: dict[str, None] = {}
+    given: list[Tensor] = []
+    pending, seen = list(reversed(names)), set()
+    while pending:
+        name = pending.pop()
+        if name.startswith(ENTRANCE) and name not in seen:
+            given.extend(fed.get(name, ()))
+            pending.extend(s for t in fed.get(name, ()) for s in t.sources)
+        elif not name.startswith(ENTRANCE):
+            found[name] = None
+        seen.add(name)
+    return found, given
 
 
 def _products(layers: tuple[Layer, ...], batch: int, xla: bool | None) -> Iterator[Product]:
@@ -165,7 +182,8 @@ def feeding(layer: Layer, by_name: dict[str, Layer]) -> tuple[str, ...]:
         if name in seen or source is None:
             continue
         seen.add(name)
-        if source.kind in _KEEPS or source.kind.startswith(_KEEPS_STARTS):
+        alone = source.kind.startswith("DepthwiseConv") and source.config.get("depth_multiplier", 1) == 1
+        if alone or source.kind in _KEEPS or source.kind.startswith(_KEEPS_STARTS):
             pending.extend(reversed(source.inputs_from))
         elif source.kind != "Concatenate":
             found[name] = None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
+from typing import Final
 
 from tcprobe.audit.source_eval import Expressions
 from tcprobe.audit.source_layers import multiplies
@@ -24,12 +26,15 @@ from tcprobe.gemm.record import Shape
 from tcprobe.place import Place
 from tcprobe.syntax.values import Known
 
+ENTRANCE: Final = "@"  # starts the names of models' inputs among those of layers
+
 
 class Models(Expressions):
     """Calls of layers and models.
 
     Attributes:
         stacks, graphs, instances: what was constructed, in order.
+        fed: what each input of a model is given by other models, by the name of its source.
         missed: what could not be followed: what, why, where; by node, once.
     """
 
@@ -37,6 +42,20 @@ class Models(Expressions):
     graphs: list[Graph]
     instances: list[Instance]
     missed: dict[tuple[ast.AST, str], tuple[str, Place]]
+    fed: dict[str, list[Tensor]]
+
+    def entrance(self, shape: Shape | None, tensor: Tensor | None = None) -> Tensor:
+        """Return a new input of a model; `fed` says under its source's name what it is given where it is called."""
+        name = f"{ENTRANCE}{len(self.fed)}"
+        self.fed[name] = []
+        if tensor is not None:
+            self.feed(name, tensor)
+        return Tensor(shape, tensor.features if tensor else None, (name,), True, True)
+
+    def feed(self, name: str, tensor: Tensor) -> None:
+        """Note what an input of a model is given."""
+        if tensor.symbolic and tensor.sources:
+            self.fed[name].append(tensor)
 
     def note(self, node: ast.AST, what: str, reason: str) -> None:
         """Say once that something was not followed."""
@@ -64,11 +83,15 @@ class Models(Expressions):
 
     def apply_stack(self, stack: Stack, tensor: Tensor, node: ast.Call) -> Tensor:
         """Call a Sequential model."""
-        fresh_stack = stack.output is None and stack.given is None and not self._told(stack)
-        if fresh_stack:
+        if stack.output is None and stack.given is None:
+            stack.given = self._told(stack)
+        if stack.given is None:
             batchless = (None, *tensor.shape[1:]) if tensor.shape else None
-            stack.given = Tensor(batchless, tensor.features, tensor.sources, True, tensor.fresh)
+            stack.given = replace(self.entrance(batchless), features=tensor.features)
         output = self.finish(stack, node)
+        for name in stack.given.sources if stack.given is not None else ():
+            if name.startswith(ENTRANCE):
+                self.feed(name, tensor)
         if tensor.symbolic:
             stack.uses += 1
             if stack.uses > 1:
@@ -80,7 +103,7 @@ class Models(Expressions):
     def finish(self, stack: Stack, node: ast.Call) -> Tensor:
         """Send a Sequential model's input through the parts that it has not passed yet; return its output."""
         if stack.output is None:
-            stack.output = stack.given or self._told(stack) or Tensor(symbolic=True, fresh=True)
+            stack.output = stack.given or self._told(stack) or self.entrance(None)
             stack.given = stack.given or stack.output
         while stack.built < len(stack.parts):
             part = stack.parts[stack.built]
@@ -107,7 +130,7 @@ class Models(Expressions):
             return first.given or self._told(first)
         if isinstance(first, Draft):
             shape = told_shape(first)
-        return Tensor(shape, None, (), True, True) if shape is not None else None
+        return self.entrance(shape) if shape is not None else None
 
     def _apply_graph(self, graph: Graph, tensors: list[Tensor]) -> Value:
         symbolic = any(t.symbolic for t in tensors)
@@ -115,6 +138,10 @@ class Models(Expressions):
             graph.uses += 1
             if graph.uses > 1:
                 self._again(self._members(graph))
+        for entrance, tensor in zip(tensors_of(graph.inputs), tensors, strict=False):
+            for name in entrance.sources:
+                if name.startswith(ENTRANCE):
+                    self.feed(name, tensor)
         outputs = tensors_of(graph.outputs)
         made: list[Value] = [Tensor(t.shape, t.features, t.sources, symbolic, False) for t in outputs]
         return made[0] if len(made) == 1 else Items(made)
@@ -164,12 +191,12 @@ class Models(Expressions):
         """Construct an Input."""
         whole = values.get("batch_shape") or values.get("batch_input_shape")
         if whole is not None:
-            return Tensor(shape_from(whole), None, (), True, True)
+            return self.entrance(shape_from(whole))
         given = values.get("shape") or values.get("input_shape")
         shape = shape_from(given) if given is not None else None
         batch = values.get("batch_size", number(None))
         size = batch.value if isinstance(batch, Known) and type(batch.value) is int else None
-        return Tensor((size, *shape) if shape is not None else None, None, (), True, True)
+        return self.entrance((size, *shape) if shape is not None else None)
 
     def frozen(self, target: Value, value: Value) -> None:
         """Note ``layer.trainable = False`` for a layer, or for every layer of a model."""

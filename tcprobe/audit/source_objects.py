@@ -51,7 +51,7 @@ class Objects(Outside):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self.stacks, self.graphs, self.instances, self.missed = [], [], [], {}
+        self.stacks, self.graphs, self.instances, self.missed, self.fed = [], [], [], {}, {}
         self.entered: set[ast.AST] = set()
         self.steps = 0
         self.frames: list[Routine] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from tcprobe.audit.source_layers import unparsed
 from tcprobe.audit.source_values import (
@@ -69,9 +70,8 @@ def dimension(size: int | None, node: ast.expr) -> Value:
 def of_tensors(op: ast.operator, left: Value, right: Value) -> Value:
     """Return an elementwise result: of two like tensors, or of one and a number."""
     if isinstance(left, Tensor) and isinstance(right, Tensor):
-        same = left.shape is not None and left.shape == right.shape and not isinstance(op, ast.MatMult)
-        both = either(left, right)
-        return both if same else Tensor(None, None, both.sources, both.symbolic, both.fresh)
+        both = either(left, right)  # a size that differs may be the larger one, or not: it is not known
+        return replace(both, shape=None, features=None) if isinstance(op, ast.MatMult) else both
     tensor, other = (left, right) if isinstance(left, Tensor) else (right, left)
     assert isinstance(tensor, Tensor)
     if isinstance(other, Known) and isinstance(other.value, int | float):

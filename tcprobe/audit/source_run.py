@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from tcprobe.audit.source_calls import unpacked
-from tcprobe.audit.source_objects import Objects, SpentError
+from tcprobe.audit.source_objects import Objects, SpentError, extends
 from tcprobe.audit.source_values import (
     Class,
     Draft,
@@ -44,7 +44,6 @@ class Program(Objects):
         self.env.vars["__name__"] = number("__main__")
         try:
             self.run(self.source.tree.body)
-            self._finish()
             self._enter_rest()
             self._finish()
         except SpentError:
@@ -54,12 +53,15 @@ class Program(Objects):
 
     def _enter_rest(self) -> None:
         """Enter functions and classes that nothing reached, outermost first."""
-        for name, value in list(self.env.vars.items()):
-            if isinstance(value, Class) and name == value.node.name:
-                self._enter_class(value)
+        for instance in list(self.instances):
+            if instance.keras == "model":
+                self._call_once(instance)
         for value in list(self.env.vars.values()):
             if isinstance(value, Routine) and value.node not in self.entered:
                 self.enter(value, [], {})
+        classes = [v for n, v in self.env.vars.items() if isinstance(v, Class) and n == v.node.name]
+        for value in sorted(classes, key=lambda c: extends(c) != "model"):
+            self._enter_class(value)
 
     def _enter_class(self, of: Class) -> None:
         made = next((i for i in self.instances if i.of is of), None)
@@ -76,11 +78,11 @@ class Program(Objects):
 
     def _finish(self) -> None:
         """Build the models that nothing has built yet."""
-        for stack in list(self.stacks):
-            self.finish(stack, ast.Call(ast.Name("", ast.Load()), [], []))
         for instance in list(self.instances):
             if instance.keras == "model":
                 self._call_once(instance)
+        for stack in list(self.stacks):
+            self.finish(stack, ast.Call(ast.Name("", ast.Load()), [], []))
 
     def _call_once(self, instance: Instance) -> None:
         if instance.keras in ("model", "layer") and not instance.uses:

@@ -43,7 +43,10 @@ class Constants:
         """Return every constant that an expression may be, as far as the file tells."""
         if node not in self._memo:
             self._memo[node] = Outcome((), "is defined by itself")
-            self._memo[node] = self._outcome(node)
+            try:
+                self._memo[node] = self._outcome(node)
+            except RecursionError:
+                self._memo[node] = Outcome((), "rests on too long a chain of others")
         return self._memo[node]
 
     def _outcome(self, node: ast.expr) -> Outcome:

@@ -138,6 +138,8 @@ class Origins:
             return unknown
         if not sites.calls and slot[1] is not None:
             return self.of(slot[1])
+        if len(sites.calls) > MOST:
+            return Found((), f"{name} has too many values")
         parts: list[tuple[Found, Choices]] = []
         for index, (call, skipped) in enumerate(sites.calls):
             value = passed(call, skipped, function, name)

@@ -13,7 +13,8 @@ from tcprobe.place import Place
 Role = Literal["value", "factor", "element", "other"]
 
 LARGEST_NUMBER: Final = 2**63  # a size past it is no size, and arithmetic on such numbers may never end
-LONGEST: Final = 10_000  # elements of a tuple, characters of a string that arithmetic makes
+LONGEST: Final = 1_024  # elements of a tuple, characters of a string that arithmetic makes
+MOST_LITERALS: Final = 64  # that arithmetic rests on; a chain of thousands of sums is no size
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,9 @@ def binary(op: ast.operator, left: Known, right: Known, expression: ast.expr) ->
     if not _small(op, a, b):
         return None
     value = _apply(_BINARY.get(type(op)), a, b)
-    if value is _FAILED:
+    if value is _FAILED or len(left.literals) + len(right.literals) > (
+        LONGEST if isinstance(value, tuple) else MOST_LITERALS
+    ):
         return None
     if isinstance(value, tuple):
         return _joined(op, left, right, expression)
