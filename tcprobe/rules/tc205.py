@@ -184,8 +184,11 @@ def _float32(subject: Subject) -> list[Layer]:
 
 
 def _confirmed(subject: Subject) -> bool:
-    """Say whether nothing that was traced speaks against layers in float32."""
-    return subject.model.mode == "source" or bool(_float32(subject))
+    """Say whether the layers' own dtypes, where they are known, do not speak against it."""
+    if subject.model.mode == "traced":
+        return bool(_float32(subject))
+    known = [layer for layer in subject.model.layers if layer.dtype is not None and "dtype" not in layer.arguments]
+    return not known or any(layer.dtype == "float32" for layer in known)
 
 
 def _traced(subject: Subject) -> Iterator[Finding]:

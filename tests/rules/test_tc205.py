@@ -81,3 +81,11 @@ def test_a_layer_without_products_proves_nothing() -> None:
     layer = Layer("bn", "BatchNormalization", "BatchNormalization", dtype="float32", arguments={"axis": Place(FILE, 4)})
     given = subject(HEAD + MODEL + SET + "model.fit(x)\n", mode="traced", policy="mixed_float16", layers=(layer,))
     assert said("TC205", given) == []
+
+
+def test_dtypes_read_from_the_source_may_speak_against_it() -> None:
+    text = HEAD + MODEL + SET + "model.fit(x)\n"
+    half, _ = dense("d", 8, 512, dtype="float16", arguments={"units": Place(FILE, 4)})
+    full, _ = dense("e", 8, 512, dtype="float32", arguments={"units": Place(FILE, 4)})
+    assert said("TC205", subject(text, layers=(half,))) == []
+    assert said("TC205", subject(text, layers=(half, full))) == ["5 warning"]
