@@ -186,10 +186,11 @@ def _parts(step: Step, links: list[Linked]) -> dict[Linked, Range]:
             owners.setdefault((change.layer, change.dimension, change.old), []).append(linked)
     found: dict[Linked, list[Range]] = {}
     for change in all_changes:
-        beside = [c for c in all_changes if c != change and _kin(c.layer, change.layer)]
+        beside = tuple(c for c in all_changes if c != change and _kin(c.layer, change.layer))
         holders = owners[change.layer, change.dimension, change.old]
         for index in step.touched(change):
-            saved = _fair(step.gain(index, [change]), step.gain(index, [change], beside))
+            alone = step.gain(index, (change,))
+            saved = _fair(alone, step.gain(index, (change,), beside)) if beside else alone
             if saved is not None:
                 for holder in holders:
                     found.setdefault(holder, []).append(saved.scaled(1 / len(holders)))

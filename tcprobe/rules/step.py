@@ -31,6 +31,7 @@ class Step:
         self.target = target
         self.dtype = dtype
         self.sizes = Sizes(model)
+        self._gains: dict[tuple[int, tuple[Change, ...], tuple[Change, ...]], Range | None] = {}
 
     @cached_property
     def costs(self) -> tuple[Cost | None, ...]:
@@ -99,11 +100,17 @@ class Step:
         """Return the indexes of the products that a change may touch."""
         return family(self.sizes, change.layer) if change.dimension in NAMES else self.products_of(change.layer)
 
-    def gain(self, index: int, changes: Iterable[Change], made: Iterable[Change] = ()) -> Range | None:
+    def gain(self, index: int, changes: tuple[Change, ...], made: tuple[Change, ...] = ()) -> Range | None:
         """Return what changes save a step at one product, in ns, where others are made already.
 
         None where the product cannot be predicted or none of the changes touches it.
         """
+        key = (index, changes, made)
+        if key not in self._gains:
+            self._gains[key] = self._gain(*key)
+        return self._gains[key]
+
+    def _gain(self, index: int, changes: tuple[Change, ...], made: tuple[Change, ...]) -> Range | None:
         product = self.model.products[index]
         before = self.changed(index, made)
         after = self.changed(index, changes, before)

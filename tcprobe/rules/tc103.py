@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
+from typing import Final
 
 from tcprobe.finding import Finding, Range
 from tcprobe.rules.bad import Bad, bad_sizes
@@ -25,7 +27,10 @@ DOC = RuleDoc(
         "sizes. Fewer groups of 8 or more channels, or a DepthwiseConv2D where each group has one channel, avoid "
         "it: both are another model, so nothing is changed for you."
     ),
-    severity="From what it loses against aligned groups: error from 5 % of the step, warning from 1 %, else note.",
+    severity=(
+        "A note where a group has one channel (a depthwise convolution). Else from what it loses against aligned "
+        "groups: error from 5 % of the step, warning from 1 %, else note."
+    ),
     bad="layers.Conv2D(128, 3, groups=32)  # 4 channels a group",
     good="layers.Conv2D(128, 3, groups=16)  # 8 channels a group",
     sources=(
@@ -34,6 +39,7 @@ DOC = RuleDoc(
         "NVIDIA/apex#712, pytorch/pytorch#34977 and #54324: reported slowdowns",
     ),
 )
+DEPTHWISE: Final = "a depthwise convolution, which memory bounds; a DepthwiseConv2D says so to every library"
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -51,11 +57,12 @@ def _finding(step: Step, bad: Bad) -> Finding:
     lost = _lost(step, whole)
     told = Bad(whole, bad.code, bad.dtype, bad.multiple, None, lost)
     does = effect(step, told)
-    hint = "make it a DepthwiseConv2D" if size == 1 else "fewer groups of 8 channels or more would be aligned"
-    follows = "" if does.free else f"; XLA does not pad it; {hint}"
-    text = f"{named(step, whole)} ({groups} groups) is not a multiple of {bad.multiple}: {does.text}{follows}"
+    head = f"{named(step, whole)} ({groups} groups) is not a multiple of {bad.multiple}"
+    if size == 1 and not does.free:
+        return finding_of(step, replace(told, saved=None), f"{head}: {DEPTHWISE}", DEPTHWISE, "note")
+    follows = "" if does.free else "; XLA does not pad it; fewer groups of 8 channels or more would be aligned"
     why = does.why or "its cost is what it loses against aligned groups, which is another model"
-    return finding_of(step, told, text, why, "note" if does.free or lost is None else None)
+    return finding_of(step, told, f"{head}: {does.text}{follows}", why, "note" if does.free or lost is None else None)
 
 
 def _lost(step: Step, dimension: Dimension) -> Range | None:

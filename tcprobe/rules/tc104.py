@@ -30,7 +30,6 @@ DOC = RuleDoc(
         "openxla/xla, cudnn_pad_for_convolutions.cc: 3 channels to 4",
     ),
 )
-_CHANNELS = "so few input channels are an image's"
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -46,5 +45,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 def _why(step: Step, bad: Bad) -> str:
     if not convolves(step, bad.dimension):
         return "a product with so small a dimension is bound by memory and launches, not by arithmetic"
-    whose, them = ("an input channel is an image's", "it") if bad.dimension.size == 1 else (_CHANNELS, "them")
-    return f"{whose}, and padding {them} to 8 ran slower where it was measured (V100, T4)"
+    few, them = (
+        ("1 input channel", "it") if bad.dimension.size == 1 else (f"{bad.dimension.size} input channels", "them")
+    )
+    return f"{few}, as an image has, and padding {them} to 8 ran slower where it was measured (V100, T4)"

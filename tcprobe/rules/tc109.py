@@ -103,7 +103,7 @@ def _net(step: Step, changes: tuple[Change, ...]) -> Range:
     parts = []
     for change in changes:
         for index in step.touched(change):
-            gained = step.gain(index, [change])
+            gained = step.gain(index, (change,))
             if gained is not None:
                 parts.append(_beyond(step, index, gained, 1 - change.new / change.old))
     return total(parts) or Range(0.0, 0.0, 0.0)

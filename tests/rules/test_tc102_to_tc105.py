@@ -73,7 +73,9 @@ def test_filters_of_a_group_count_as_well() -> None:
 
 
 def test_one_channel_a_group_is_a_depthwise_convolution() -> None:
-    assert "make it a DepthwiseConv2D" in one(check(tc103, grouped(128, 128).model())).message
+    finding = one(check(tc103, grouped(128, 128).model()))
+    assert "a depthwise convolution, which memory bounds" in finding.message
+    assert (finding.severity, finding.saving_ns) == ("note", None)
     network = Network(256)
     network.add("DepthwiseConv2D", {"kernel_size": 3}, network.input(28, 28, 63))
     model = network.model()
