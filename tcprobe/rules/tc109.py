@@ -20,6 +20,7 @@ from tcprobe.rules.words import subject as named
 
 MOST_FEWER: Final = 0.03  # of a size: more is another model
 LEAST_PCT: Final = 1.0  # of the step, beyond what the smaller size saves by being smaller
+NOTICED_PCT: Final = 0.5  # of the step: no boundary of a smaller product is worth a finding
 SMALLEST: Final = 128  # a smaller size is less than one tile
 STEPS: Final = (256, 128, 64, 32)
 DOC = RuleDoc(
@@ -79,7 +80,13 @@ def _candidates(step: Step) -> Iterator[Dimension]:
 
 def _weight(step: Step, dimension: Dimension) -> float:
     """Return the share of the step, in percent, of the products that a dimension touches."""
-    spent = sum(cost.ns * step.model.products[i].calls for i in dimension.products if (cost := step.costs[i]))
+    return sum(_share(step, index) for index in dimension.products)
+
+
+def _share(step: Step, index: int) -> float:
+    """Return the share of the step, in percent, of one product."""
+    cost = step.costs[index]
+    spent = cost.ns * step.model.products[index].calls if cost is not None else 0.0
     return 100.0 * spent / step.ns.mid if step.ns and step.ns.mid > 0 else 0.0
 
 
@@ -103,6 +110,8 @@ def _net(step: Step, changes: tuple[Change, ...]) -> Range:
     parts = []
     for change in changes:
         for index in step.touched(change):
+            if _share(step, index) < NOTICED_PCT:
+                continue
             gained = step.gain(index, (change,))
             if gained is not None:
                 parts.append(_beyond(step, index, gained, 1 - change.new / change.old))
@@ -123,6 +132,8 @@ def _best_batch(step: Step) -> _Smaller | None:
 def _net_batch(step: Step, size: int) -> Range:
     old, parts = step.model.batch, []
     for index, product in enumerate(step.model.products):
+        if _share(step, index) < NOTICED_PCT:
+            continue
         after = with_batch(product.record, old, size)
         saved = saving(product.record, after, step.target, step.dtype, product.compiled) if after else None
         if saved is not None:
