@@ -75,7 +75,6 @@ def check(subject: Subject) -> Iterator[Finding]:
             layer=layer.name,
             layer_class=layer.class_name,
             dtype=layer.dtype,
-            why="a matter of precision, not of time",
             fix=_fix(layer, subject),
         )
 

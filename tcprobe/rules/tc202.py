@@ -72,8 +72,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             verdict = _verdict(subject, tree, node, optimizer, wraps=wraps, named=named)
             if verdict is not None:
                 message, severity = verdict
-                why = "a matter of precision, not of time"
-                yield Finding(DOC.code, message, source.place(node), severity, dtype="float16", why=why)
+                yield Finding(DOC.code, message, source.place(node), severity, dtype="float16")
         if not named:
             yield from _pure_float16(source, tree)
 
@@ -154,4 +153,4 @@ def _pure_float16(source: Source, tree: Tree) -> Iterator[Finding]:
             message = (
                 "policy 'float16' keeps weights in float16 and compile() scales no loss for it: use 'mixed_float16'"
             )
-            yield Finding(DOC.code, message, setter.place, "warning", dtype="float16", why=None)
+            yield Finding(DOC.code, message, setter.place, "warning", dtype="float16")

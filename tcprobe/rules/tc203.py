@@ -64,8 +64,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def _found(source: Source, node: ast.AST, message: str, severity: Severity) -> Finding:
-    why = "a matter of precision, not of time"
-    return Finding(DOC.code, message, source.place(node), severity, dtype="float16", why=why)
+    return Finding(DOC.code, message, source.place(node), severity, dtype="float16")
 
 
 def _wrapper(source: Source, tree: Tree, call: ast.Call, major: int | None) -> Iterator[Finding]:

@@ -6,11 +6,12 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.finding import Finding, Range
-from tcprobe.gemm.cost import Cost, op_cost
-from tcprobe.model import Layer, Product
+from tcprobe.finding import Edit, Finding, Fix
+from tcprobe.model import Layer
+from tcprobe.place import Place
 from tcprobe.rules.base import RuleDoc, Subject
 from tcprobe.rules.precision import GUIDE, half_of, has_cores_for, name_of, policy_of, touched
+from tcprobe.rules.precision_cost import basis_of, saved
 from tcprobe.rules.precision_tree import Tree
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ DOC: Final = RuleDoc(
         "TensorFlow, tf.config.experimental.enable_tensor_float_32_execution: TF32 needs compute capability 8.0",
         "NVIDIA A100 datasheet: 156 TFLOP/s dense in TF32, 312 in FP16 and BF16",
     ),
+    fixable=True,
 )
 
 _PRODUCTS: Final = frozenset(
@@ -85,49 +87,44 @@ def _layer(subject: Subject, layer: Layer, half: str) -> Iterator[Finding]:
     if not products:
         return
     message = f"{layer.class_name} '{layer.name}' is hard-coded to float32 under a mixed policy: drop the dtype"
-    saved = _saved(subject, products, half)
-    if saved is not None and saved.high <= 0:
+    gain = saved(subject, products, half)
+    if gain is not None and gain.high <= 0:
         return
     yield Finding(
         code=DOC.code,
         message=message,
         place=layer.arguments["dtype"],
-        severity=None if saved is not None else "note",
+        severity=None if gain is not None else "note",
         layer=layer.name,
         layer_class=layer.class_name,
         passes=tuple(dict.fromkeys(p.record.pass_ for p in products if p.record.pass_)),
         dtype="float32",
-        saving_ns=saved,
-        saving_pct=subject.step.share_pct(saved) if saved is not None else None,
-        why=None if saved is not None else "its sizes are not known",
-        basis=_basis(subject) if saved is not None else None,
+        saving_ns=gain,
+        saving_pct=subject.step.share_pct(gain) if gain is not None else None,
+        why=None if gain is not None else "its sizes are not known",
+        basis=basis_of(subject) if gain is not None else None,
+        fix=_fix(subject, layer),
     )
 
 
-def _basis(subject: Subject) -> str:
-    return "predicted" if subject.step.target.constants is None else "calibrated"
-
-
-def _saved(subject: Subject, products: list[Product], half: str) -> Range | None:
-    """Return what 16 bits save a step over float32, in ns; None where no product can be predicted.
-
-    Both costs come from one model, so that its error cancels: the span of float32's time is scaled by the saved share.
-    """
-    parts = [part for product in products if (part := _saving_of(subject, product, half)) is not None]
-    if not parts:
+def _fix(subject: Subject, layer: Layer) -> Fix | None:
+    """Return the edit that drops the dtype, with the comma before it; None where it does not stand behind another."""
+    place = layer.arguments["dtype"]
+    source = subject.sources.get(place.file)
+    call = source.call_at(layer.place.line, layer.class_name) if source is not None and layer.place else None
+    if source is None or call is None or call.place != layer.place:
         return None
-    return Range(sum(p.low for p in parts), sum(p.mid for p in parts), sum(p.high for p in parts))
-
-
-def _saving_of(subject: Subject, product: Product, half: str) -> Range | None:
-    target = subject.step.target
-    before: Cost | None = op_cost(product.record, target, "float32", product.compiled)
-    after: Cost | None = op_cost(product.record, target, half, product.compiled)
-    if before is None or after is None or before.ns <= 0:
+    given = sorted((source.place(node) for node in (*call.node.args, *call.node.keywords)), key=lambda p: p)
+    own = next((source.place(k) for k in call.node.keywords if k.arg == "dtype"), None)
+    index = given.index(own) if own is not None else 0
+    before = given[index - 1]
+    if own is None or not index or before.end_line is None or before.end_column is None:
         return None
-    share = 1 - after.ns / before.ns
-    bounds = sorted((before.low_ns * share, before.high_ns * share))
-    return Range(bounds[0], before.ns * share, bounds[1]).scaled(product.calls)
+    gap = Place(place.file, before.end_line, before.end_column, own.end_line, own.end_column)
+    text = source.segment(gap)
+    if "#" in text or "float32" not in text:
+        return None
+    return Fix(f"compute {layer.class_name} '{layer.name}' in the policy's dtype", (Edit(gap, text, ""),))
 
 
 def _casts(subject: Subject, source: Source, tree: Tree, half: str) -> Iterator[Finding]:
@@ -147,18 +144,18 @@ def _product(subject: Subject, source: Source, node: ast.Call, operand: ast.expr
     products = [
         p for p in subject.model.products if p.place and (p.place.file, p.place.line) == (place.file, place.line)
     ]
-    saved = _saved(subject, products, half)
+    gain = saved(subject, products, half)
     what = ast.unparse(node.func)
     return Finding(
         code=DOC.code,
         message=f"{what} multiplies in float32 under a mixed policy, because an operand is cast: cast the result",
         place=source.place(operand),
-        severity=None if saved is not None else "note",
+        severity=None if gain is not None else "note",
         dtype="float32",
-        saving_ns=saved,
-        saving_pct=subject.step.share_pct(saved) if saved is not None else None,
-        why=None if saved is not None else "its sizes are not known",
-        basis=_basis(subject) if saved is not None else None,
+        saving_ns=gain,
+        saving_pct=subject.step.share_pct(gain) if gain is not None else None,
+        why=None if gain is not None else "its sizes are not known",
+        basis=basis_of(subject) if gain is not None else None,
     )
 
 

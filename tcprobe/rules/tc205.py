@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.finding import Finding
+from tcprobe.finding import Finding, Range
 from tcprobe.model import Layer
 from tcprobe.place import Place
 from tcprobe.rules.base import RuleDoc, Subject
-from tcprobe.rules.precision import GUIDE, MIXED, Setter, half_of, name_of, setters, tree_of
+from tcprobe.rules.precision import GUIDE, MIXED, Setter, half_of, has_cores_for, name_of, setters, tree_of
+from tcprobe.rules.precision_cost import basis_of, saved
 from tcprobe.rules.precision_tree import Function, Tree, keyword
 
 if TYPE_CHECKING:
@@ -63,22 +64,36 @@ def check(subject: Subject) -> Iterator[Finding]:
         early = _before(source, tree_of(source), calls[0]) if calls else []
         if early and _confirmed(subject):
             found = True
-            yield _finding(calls[0], [source.place(node) for node in early], len(early))
+            yield _finding(subject, calls[0], [source.place(node) for node in early])
     if not found:
         yield from _traced(subject)
 
 
-def _finding(setter: Setter, places: list[Place], count: int) -> Finding:
+def _finding(subject: Subject, setter: Setter, places: list[Place]) -> Finding:
+    count = len(places)
     layers = "a layer was built, which stays" if count == 1 else f"{count} layers were built, which stay"
+    gain = _gain(subject, setter)
     return Finding(
         code=DOC.code,
         message=f"{setter.policy} is set after {layers} float32: set it first",
         place=setter.place,
         severity="warning",
         dtype="float32",
-        why="how much time it costs depends on all of them",
+        saving_ns=gain,
+        saving_pct=subject.step.share_pct(gain) if gain is not None else None,
+        why=None if gain is not None else "what it costs is not known",
+        basis=basis_of(subject) if gain is not None else None,
         related=tuple((place, "built before the policy is set") for place in places[:_SHOWN]),
     )
+
+
+def _gain(subject: Subject, setter: Setter) -> Range | None:
+    """Return what the policy would save in all layers that are float32 for no other reason; None where unknown."""
+    names = {layer.name for layer in _float32(subject)}
+    half = half_of(setter.policy)
+    if half is None or not has_cores_for(subject.step.target.gpu, half):
+        return None
+    return saved(subject, (product for product in subject.model.products if product.layer in names), half)
 
 
 def _before(source: Source, tree: Tree, setter: Setter) -> list[ast.Call]:
@@ -205,4 +220,4 @@ def _traced(subject: Subject) -> Iterator[Finding]:
         if call is not None and source is not None and _is_layer(source, call.node):
             places.append(call.place)
     if places:
-        yield _finding(found[0], places, len(places))
+        yield _finding(subject, found[0], places)

@@ -52,7 +52,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         verdict = _idle(target.gpu, tf32=target.tf32)
     if verdict is not None and dtype is not None:
         message, severity = verdict
-        yield Finding(DOC.code, message, _place(subject), severity, dtype=dtype, why="no layer's size changes this")
+        yield Finding(DOC.code, message, _place(subject), severity, dtype=dtype)
 
 
 def _dtype(subject: Subject) -> str | None:

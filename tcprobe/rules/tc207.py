@@ -112,9 +112,8 @@ def _function(source: Source, tree: Tree, function: Function) -> Iterator[Findin
                 done.add(constant)
                 message, severity = verdict
                 text = source.segment(source.place(constant))
-                why = "a matter of precision, not of time"
                 place = source.place(constant)
-                yield Finding(DOC.code, f"{text} {message}", place, severity, dtype="float16", why=why)
+                yield Finding(DOC.code, f"{text} {message}", place, severity, dtype="float16")
 
 
 def _whole(source: Source, node: ast.expr) -> bool:

@@ -72,8 +72,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             said = _named(source, node) or _method(source, tree, node, severity)
             if said is not None and not _asked(tree, node):
                 message, fix = said
-                why = "the code fails, or will with Keras 3"
-                yield Finding(DOC.code, message, source.place(node), severity, why=why, fix=fix)
+                yield Finding(DOC.code, message, source.place(node), severity, fix=fix)
 
 
 def _asked(tree: Tree, node: ast.AST) -> bool:

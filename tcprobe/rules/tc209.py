@@ -118,5 +118,4 @@ def _is_square(source: Source, node: ast.expr) -> bool:
 def _finding(source: Source, node: ast.Call, half: str, severity: Severity) -> Finding:
     risk = "which overflows past 65504" if half == "float16" else "with 8 bits of precision"
     message = f"{ast.unparse(node.func)} of {half} activations, {risk}: cast the operand to float32 first"
-    why = "a matter of precision, not of time"
-    return Finding(DOC.code, message, source.place(node), severity, dtype=half, why=why)
+    return Finding(DOC.code, message, source.place(node), severity, dtype=half)

@@ -51,8 +51,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         for node, what in _scalings(source, tree):
             if not tree.conditional(node):
                 message = f"{what} under the policy {policy}: {dtype} needs no loss scaling"
-                why = "it costs a pass over the gradients"
-                yield Finding(DOC.code, message, source.place(node), "note", dtype=dtype, why=why)
+                yield Finding(DOC.code, message, source.place(node), "note", dtype=dtype)
 
 
 def _mixes(subject: Subject) -> bool:

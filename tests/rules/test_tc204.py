@@ -10,7 +10,8 @@ import pytest
 from tcprobe.gemm.record import OpRecord
 from tcprobe.model import Layer, Product
 from tcprobe.place import Place
-from tests.rules.precision_builders import FILE, FLOAT16, HEAD, PLAIN, dense, found, said, subject
+from tests.rules.precision_builders import FILE, FLOAT16, HEAD, PLAIN, dense, found, read, said, subject
+from tests.rules.test_tc208 import mended
 
 AT = Place(FILE, 7, 40, 7, 49)
 
@@ -112,3 +113,33 @@ def test_a_traced_product_at_that_line_gives_the_cost() -> None:
     (finding,) = found("TC204", subject(text, products=(product,)))
     assert finding.severity == "error"
     assert finding.saving_ns is not None
+
+
+@pytest.mark.parametrize(
+    ("written", "after"),
+    [
+        ('layers.Dense(4096, dtype="float32")', "layers.Dense(4096)"),
+        ('layers.Dense(4096, dtype="float32", use_bias=False)', "layers.Dense(4096, use_bias=False)"),
+        ("layers.Dense(\n    4096,\n    dtype=tf.float32,\n)", "layers.Dense(\n    4096,\n)"),
+    ],
+)
+def test_the_dtype_is_dropped(written: str, after: str) -> None:
+    text = f"{FLOAT16}x = layers.Dense(4096)(inputs)\nx = {written}(x)\ny = layers.Dense(10, dtype='float32')(x)\n"
+    (finding,) = found("TC204", read(text))
+    assert finding.fix is not None
+    assert not finding.fix.safe
+    assert mended(text, finding.fix) == text.replace(written, after)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        'layers.Dense(dtype="float32", units=4096)',
+        'layers.Dense(\n    4096,  # wide\n    dtype="float32",\n)',
+        "layers.Dense(4096, dtype=FULL)",
+    ],
+)
+def test_no_edit_where_more_than_an_argument_would_go(written: str) -> None:
+    text = f"{FLOAT16}FULL = 'float32'\nx = {written}(inputs)\ny = layers.Dense(10, dtype='float32')(x)\n"
+    (finding,) = found("TC204", read(text))
+    assert finding.fix is None
