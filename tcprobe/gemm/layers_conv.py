@@ -64,11 +64,12 @@ class Window:
         """Attributes of all three ops."""
         known: dict[str, Any] = {
             "data_format": _LAYOUTS[len(self.size), self.last],
-            "strides": list(join(1, self.strides, 1, self.last)),
             "dilations": list(join(1, self.dilations, 1, self.last)),
             "groups": self.groups,
         }
-        return {**known, "padding": self.padding} if self.padding else known
+        if self.padding is None:  # how strides fall is not known either
+            return known
+        return {**known, "strides": list(join(1, self.strides, 1, self.last)), "padding": self.padding}
 
 
 def conv(passes: Passes, kind: str, config: Settings, shape: Shape | None) -> Records:
