@@ -110,13 +110,11 @@ class Origins:
         else:
             bindings, reason = reaching(scope, node.id, use.order)
         if node.id in scope.changed:
-            reason = f"{node.id} is changed in place"
+            reason = "is changed in place"
         found = _union(
             (self._binding(b, node.id), _choice(b, use.order if flows else None, bindings)) for b in bindings
         )
-        return Found(
-            found.options, found.reason or (f"{node.id} {reason}" if reason and " is " not in reason else reason)
-        )
+        return Found(found.options, found.reason or (f"{node.id} {reason}" if reason else None))
 
     def _binding(self, binding: Binding, name: str) -> Found:
         if binding.kind == "class" and isinstance(binding.node, ast.ClassDef):
