@@ -72,7 +72,7 @@ class Constants:
         basis: predicted (shipped with tcprobe), calibrated (measured on the user's own GPU).
         rates: by family of dtypes; a family that was not measured is absent.
         conv: measured over predicted time of a convolution as a product, 10th percentile, median and 90th, by family
-            and pass (``tc16:wgrad``); absent where not measured.
+            and `cost_works.conv_classes` (``tc16:wgrad``); absent where not measured.
         multipliers: by `cost_alignment` key (``gemm:tc16:odd``, ``conv:tc16:even``); absent where not measured.
     """
 

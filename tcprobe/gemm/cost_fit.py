@@ -16,7 +16,7 @@ from tcprobe.gemm.cost_dtype import Units, units_of
 from tcprobe.gemm.cost_rows import Row
 from tcprobe.gemm.cost_shipped import fitted
 from tcprobe.gemm.cost_tiles import PARTIAL_BYTES, SPLIT_WAVES, SPLITS, STEP_K, Chip, Work, estimate
-from tcprobe.gemm.cost_works import Task, task_of
+from tcprobe.gemm.cost_works import Task, conv_classes, task_of
 from tcprobe.hardware import Gpu
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def _conv_factors(rows: Sequence[_Measured], chip: Chip, family: Family) -> dict
             and product_level(row.task.contiguous, family) is None
             and row.task.groups == 1
         ):
-            by_pass[f"{family}:{row.task.kind}"].append(row.time_ns / predicted_ns(row.task, chip))
+            by_pass[f"{family}:{conv_classes(row.task, family)[0]}"].append(row.time_ns / predicted_ns(row.task, chip))
     return {key: _spread(ratios) for key, ratios in by_pass.items() if len(ratios) >= FEWEST}
 
 
@@ -264,7 +264,11 @@ def _multipliers(
         if level is None or not bound or row.task.groups > 1:
             continue
         pass_ = f"{family}:{row.task.kind}"
-        factor = conv.get(pass_, (1.0, 1.0, 1.0))[1] if row.task.arithmetic == "conv" else chip.rate.spread[1]
+        factor = (
+            conv.get(f"{family}:{conv_classes(row.task, family)[0]}", (1.0, 1.0, 1.0))[1]
+            if row.task.arithmetic == "conv"
+            else chip.rate.spread[1]
+        )
         key = f"conv:{pass_}:{level}" if row.task.arithmetic == "conv" else f"gemm:{family}:{level}"
         by_key[key].append(min(1.0, factor * predicted_ns(row.task, chip) / row.time_ns))
     spreads = {key: _spread(ratios) for key, ratios in by_key.items() if len(ratios) >= FEWEST_UNALIGNED}

@@ -12,7 +12,7 @@ from tcprobe.gemm.cost_constants import Basis, Constants, Family, Multiplier, Sp
 from tcprobe.gemm.cost_dtype import Units, units_of
 from tcprobe.gemm.cost_shipped import fitted
 from tcprobe.gemm.cost_tiles import Chip, Estimate, compute_bound, estimate
-from tcprobe.gemm.cost_works import Task, conv_task, padded_conv, padded_work, task_of, tensors
+from tcprobe.gemm.cost_works import Task, conv_classes, conv_task, padded_conv, padded_work, task_of, tensors
 from tcprobe.gemm.record import OpRecord
 from tcprobe.hardware import Gpu
 
@@ -317,14 +317,18 @@ class Planner:
         return ways[0], direct, replace(direct, factor=DIRECT_SPREAD)
 
     def _spread(self) -> Spread:
-        """Return how far such tasks were off; a pass that no record names counts as forward."""
+        """Return how far such tasks were off."""
         if self.task.arithmetic != "conv":
             return self.chip.rate.spread
-        kind, family, own = self.task.kind or "forward", self.units.family, self.target.constants
-        if own is not None and f"{family}:{kind}" in own.conv:
-            return own.conv[f"{family}:{kind}"]
+        family, own = self.units.family, self.target.constants
+        classes = conv_classes(self.task, family)
+        measured = {} if own is None else own.conv
+        for name in classes:
+            if f"{family}:{name}" in measured:
+                return measured[f"{family}:{name}"]
         self.whys.append("convolutions are predicted as products, less surely")
-        return fitted(self.target.gpu, family).conv[kind]
+        known = fitted(self.target.gpu, family).conv
+        return next(known[name] for name in classes if name in known)
 
 
 def _ends(value: Multiplier) -> Spread:

@@ -97,6 +97,18 @@ def _stepped(conv: Convolution, kind: Kind, width: int) -> Convolution:
     return replace(conv, channels=groups * wide, group_channels=wide)
 
 
+def conv_classes(task: Task, family: str) -> tuple[str, ...]:
+    """Return the classes of convolutions that a task belongs to, the narrowest first: its pass, and a part of it.
+
+    On CUDA cores (float32) cuDNN computes a filter of several taps and unit stride by Winograd's or Fourier's way,
+    which multiplies less than the shapes count. A pass that no record names counts as forward.
+    """
+    kind, conv = task.kind or "forward", task.convolution
+    if family == "fp32" and conv is not None and set(conv.strides) == {1} and max(t or 1 for t in conv.kernel) > 1:
+        return f"{kind}:winograd", kind
+    return (kind,)
+
+
 def gemm_work(gemm: Gemm, width: int) -> Work:
     """Return a matrix multiplication that reads its operands once and writes its result once.
 

@@ -226,6 +226,14 @@ def test_an_image_of_one_channel_pays_for_the_channels_that_a_kernel_steps_over(
     assert half.ns > plain.ns  # DeepBench: 5-8 times
 
 
+def test_float32_convolutions_of_unit_stride_multiply_less_on_cuda_cores() -> None:
+    v100 = target("v100-sxm2")
+    image = (32, 28, 28, 256)
+    unit = known(conv_record("wgrad", "float32", image, 256, (3, 3)), v100)
+    strided = known(conv_record("wgrad", "float32", image, 256, (3, 3), (2, 2)), v100)
+    assert unit.ns < 0.7 * 4 * strided.ns  # a quarter of the positions, and no Winograd
+
+
 def test_grouped_convolutions_are_doubted() -> None:
     found, plain = known(grouped(256, 32)), known(grouped(256, 1))
     assert found.rate_pct is not None and found.rate_pct.low == pytest.approx(100 / GROUPED_SLOWER)

@@ -142,5 +142,5 @@ def test_the_further_the_relative_the_wider_the_range() -> None:
 def test_every_gpu_and_family_has_constants(gpu: Any) -> None:
     for family in ("tc16", "tf32", "fp32", "fp8", "int8"):
         found = fitted(gpu, family)
-        assert set(found.conv) == {"forward", "dgrad", "wgrad"}
+        assert set(found.conv) >= {"forward", "dgrad", "wgrad"}
         assert found.rate.tiles
