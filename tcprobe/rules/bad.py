@@ -5,7 +5,8 @@ The rules divide the rest, the first that fits:
 
 - TC106: a head's size of an attention layer;
 - TC103: channels or filters of one group of a grouped convolution;
-- TC104: up to 4 channels of a convolution's input, up to 16 units or other columns: nothing to be gained;
+- TC104: up to 4 channels of a convolution's input, up to 16 units, inputs of the data or other columns: nothing to
+  be gained;
 - TC105: 1,000 or more units of a last layer: a vocabulary;
 - TC101: all others.
 """
@@ -158,7 +159,8 @@ def _code(step: Step, dimension: Dimension) -> str:
         return "TC103"
     if convolution:
         return "TC104" if dimension.name == "channels" and dimension.size <= IMAGE_CHANNELS else "TC101"
-    if dimension.name in ("units", "features") and dimension.size <= TINY:
+    fed = dimension.name in INPUTS and dimension.layer in step.sizes.feeds
+    if dimension.size <= TINY and not fed:
         return "TC104"
     return "TC105" if _is_vocabulary(step, dimension) else "TC101"
 
@@ -167,7 +169,7 @@ def _is_vocabulary(step: Step, dimension: Dimension) -> bool:
     if dimension.size < VOCABULARY or dimension.name not in ("units", "features"):
         return False
     layer = step.sizes.layers.get(dimension.layer)
-    words = {known.config.get("input_dim") for known in step.model.layers if known.kind == "Embedding"}
+    words = {known.config.get("input_dim") for known in step.model.layers if known.kind.endswith("Embedding")}
     if layer is None or dimension.size in words:
         return dimension.size in words
     return layer.is_last is True or layer.config.get("activation") == "softmax"

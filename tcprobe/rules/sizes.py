@@ -144,14 +144,15 @@ class Sizes:
     def output(self, layer: str) -> Dimension | None:
         """Return the dimension of the features that a layer puts out; None where it is not the layer's own or unknown.
 
-        A layer that multiplies nothing but sets a size (Embedding: ``output_dim``) has one without products.
+        A layer that multiplies nothing but sets a size (Embedding: ``output_dim``) has one without products; so has
+        one whose product is the way back to the vocabulary.
         """
-        own = self.of(layer, OUTPUTS)
-        if len(own) == 1:
-            return own[0]
         known = self.layers.get(layer)
         size = known.config.get("output_dim") if known else None
-        return Dimension(layer, "output_dim", size, ()) if isinstance(size, int) and not own else None
+        if isinstance(size, int):
+            return Dimension(layer, "output_dim", size, ())
+        own = self.of(layer, OUTPUTS)
+        return own[0] if len(own) == 1 else None
 
     def input(self, layer: str) -> Dimension | None:
         """Return the dimension of the features that a layer takes; None where it has none or several."""

@@ -19,8 +19,9 @@ DOC = RuleDoc(
         "The channels of an image and the classes of a small head break the rule of 8, and padding them gains "
         "nothing. Measured (DeepBench, V100 and T4, float16): a first convolution over 1 channel padded to 8 ran 5 "
         "to 8 times slower than float32 without padding, over 3 channels no faster. XLA pads 3 channels to 4 by "
-        "itself where that pays. A head of 10 classes reads its operands once and is bound by memory and by its "
-        "launch. The rule is there so that no size goes unmentioned, and so that nobody pads these."
+        "itself where that pays. A head of 10 classes, or a table of 13 columns, is read once and is bound by "
+        "memory and by its launch. The rule is there so that no size goes unmentioned, and so that nobody pads "
+        "these."
     ),
     severity="Always a note.",
     bad="layers.Conv2D(64, 7, input_shape=(224, 224, 3))\nlayers.Dense(10)",
