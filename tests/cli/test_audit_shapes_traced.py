@@ -52,14 +52,14 @@ def test_a_factory_with_arguments(tmp_path: Path) -> None:
 
 
 def test_a_module_that_the_file_imports_is_audited_with_its_comments(tmp_path: Path) -> None:
-    blocks = "from keras import layers\ndef block():\n    return layers.Dense(4090)  # tcprobe: ignore[TC101]\n"
+    blocks = "from keras import layers\ndef block():\n    return layers.Dense(4090)  # tcprobe: ignore[TC1]\n"
     (tmp_path / "blocks.py").write_text(blocks, encoding="utf-8")
     text = "import keras\nfrom blocks import block\nmodel = keras.Sequential([keras.Input((512,)), block()])\n"
     (tmp_path / "m.py").write_text(text, encoding="utf-8")
     done = audit("m.py", *HALF, "--verbose", cwd=tmp_path)
     assert done.returncode == 0
     assert "blocks.py:3:" in done.stdout
-    assert "suppressed: TC101" in done.stdout
+    assert "suppressed: TC1" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_module_that_the_file_imports_is_audited_with_its_comments(tmp_path: P
     [
         ("while True: pass\n", "5 s"),
         ("import keras\nraise RuntimeError('no such data')\n", "no such data"),
-        ("x = 1\n", "no model"),
+        ("import keras\nx = 1\n", "model"),
     ],
 )
 def test_what_cannot_be_traced_is_one_clear_error(tmp_path: Path, text: str, said: str) -> None:
