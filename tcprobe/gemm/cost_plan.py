@@ -21,7 +21,7 @@ XLA_MULTIPLE: Final = 8  # openxla/xla cublas_padding_requirements.h and cudnn_p
 XLA_GROWTH: Final = 1.35  # cudnn_pad_for_convolutions.cc: a convolution whose buffers would grow more is left alone
 FEW_CHANNELS: Final = 4  # images and masks: the library pads these, whatever it does to others
 FEW_FILTERS: Final = 4
-"""A weight gradient of so few filters may fall to cuDNN's direct kernel on CUDA cores."""
+"""A weight gradient of so few filters may fall to cuDNN's direct kernel on CUDA cores; one of 1 filter was seen to."""
 DIRECT_SHARE: Final = 0.023
 """Share of one SM's float32 peak that cuDNN's `wgrad2d_grouped_direct_kernel` reaches per channel and filter.
 
@@ -310,11 +310,12 @@ class Planner:
         conv, peak = self.task.convolution, self.target.gpu.peak_flop_per_s("float32")
         if conv is None or peak is None or not conv.channels or not conv.filters:
             return ways
-        self.whys.append(f"a weight gradient of {conv.filters} filters may fall to a kernel on CUDA cores")
+        self.whys.append("a weight gradient of so few filters may fall to a kernel on CUDA cores")
         sms = min(conv.channels * conv.filters * DIRECT_SHARE, self.target.gpu.sm)
         likely = self.task.flops / (peak / 1e9 / self.target.gpu.sm * sms)
         direct = Way((), 0.0, likely, measured=True)
-        return ways[0], direct, replace(direct, factor=DIRECT_SPREAD)
+        worst = replace(direct, factor=DIRECT_SPREAD)
+        return ways[0], direct if conv.filters == 1 else ways[1], max(ways[2], worst, key=lambda way: way.ns)
 
     def _spread(self) -> Spread:
         """Return how far such tasks were off."""

@@ -210,6 +210,14 @@ def test_a_weight_gradient_of_one_filter_may_fall_to_cuda_cores() -> None:
         assert known(other).ns < 5e6
 
 
+def test_two_to_four_filters_were_not_seen_to_fall() -> None:
+    one, three, five = (known(conv("wgrad", 8, filters)) for filters in (1, 3, 5))
+    assert three.ns < one.ns / 10
+    assert three.high_ns > one.ns
+    assert five.high_ns < one.ns
+    assert (three.uses_tc, five.uses_tc) == ("unknown", "yes")
+
+
 def test_unaligned_convolutions_lie_between_none_and_the_slowdown_of_a_product() -> None:
     aligned, found = known(conv("forward", 64, 32)), known(conv("forward", 63, 31))
     assert found.low_ns == pytest.approx(aligned.low_ns, rel=0.02)
