@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 from tcprobe.audit.fix_files import write
 from tcprobe.audit.fix_head import additions, is_head, wanted_of
 from tcprobe.audit.fix_links import NotCertain, wanted_by
-from tcprobe.audit.fix_source import Slot, check, slots_of, solve, unwanted
+from tcprobe.audit.fix_shapes import reshapes
+from tcprobe.audit.fix_slots import Slot, slots_of
+from tcprobe.audit.fix_source import check, solve, unwanted
 from tcprobe.audit.fix_text import apply, diff
 from tcprobe.audit.fix_tree import Files
 from tcprobe.finding import Edit, Finding, Fix
@@ -31,10 +33,11 @@ __all__ = ["apply", "diff", "with_fixes", "write"]
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What must change together: arguments, and text to add beside them."""
+    """What must change together: arguments, and text to add beside them; other sizes that change without either."""
 
     slots: tuple[Slot, ...]
     added: tuple[Edit, ...] = ()
+    sizes: frozenset[int] = frozenset()
 
     def joined(self, other: _Plan) -> _Plan:
         """Return both together.
@@ -46,7 +49,7 @@ class _Plan:
         for slot in other.slots:
             if slots.setdefault(slot.key, slot).new != slot.new:
                 raise NotCertain("one argument would have to be two numbers")
-        return _Plan(tuple(slots.values()), tuple(dict.fromkeys((*self.added, *other.added))))
+        return _Plan(tuple(slots.values()), tuple(dict.fromkeys((*self.added, *other.added))), self.sizes | other.sizes)
 
     def edits(self) -> tuple[Edit, ...]:
         """Return all edits, in the order of their places."""
@@ -87,7 +90,9 @@ def _plan(finding: Finding, model: Model, step: Step, files: Files) -> _Plan:
     if layer is not None and is_head(finding, model):
         wanted = wanted_of(finding, layer)
         return _Plan(slots_of(wanted, model, files), additions(finding, layer, files))
-    return _Plan(slots_of(wanted_by(finding, model, step), model, files))
+    slots = slots_of(wanted_by(finding, model, step), model, files)
+    changes = step.linked(str(finding.layer), str(finding.dimension), finding.size or 0, finding.suggested or 0)
+    return _Plan((*slots, *reshapes(changes, slots, step, files)), (), frozenset(c.old for c in changes))
 
 
 def _fixes(plans: Mapping[int, _Plan], paying: set[int], files: Files) -> dict[int, Fix]:
@@ -114,7 +119,7 @@ def _grown(plan: _Plan, owners: Mapping[Place, list[_Plan]], files: Files) -> _P
     Raises:
         NotCertain: an argument changes with it that no finding wants changed.
     """
-    while extra := unwanted(plan.slots, plan.edits(), files):
+    while extra := unwanted(plan.slots, plan.edits(), plan.sizes, files):
         for place in extra:
             if place not in owners:
                 raise NotCertain("the number is also used for something else")
@@ -159,7 +164,7 @@ def _together(plans: Mapping[int, _Plan], members: list[int], files: Files) -> _
     try:
         for member in members:
             whole = whole.joined(plans[member])
-        return None if len(members) > 1 and unwanted(whole.slots, whole.edits(), files) else whole
+        return None if len(members) > 1 and unwanted(whole.slots, whole.edits(), whole.sizes, files) else whole
     except NotCertain:
         return None
 

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+import itertools
+import operator
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tcprobe.audit.fix_links import NotCertain
+from tcprobe.audit.fix_slots import Slot
 from tcprobe.audit.fix_text import inside
 from tcprobe.place import Place
+from tcprobe.rules.links import Change
+from tcprobe.rules.sizes import INPUTS, OUTPUTS
 
 if TYPE_CHECKING:
-    from tcprobe.audit.fix_tree import Tree
-    from tcprobe.syntax.source import Source
+    from tcprobe.audit.fix_tree import Files, Tree
+    from tcprobe.rules.step import Step
+    from tcprobe.syntax.source import Call, Source
 
 # Functions and methods that are told a shape or sizes of parts, by the last part of their name.
 _TOLD: Final = frozenset(
-    ("reshape", "Reshape", "RepeatVector", "ensure_shape", "set_shape", "broadcast_to", "split", "one_hot")
+    (
+        "reshape",
+        "Reshape",
+        "RepeatVector",
+        "ensure_shape",
+        "set_shape",
+        "broadcast_to",
+        "split",
+        "one_hot",
+        "add_weight",
+    )
 )
 
 
@@ -31,6 +47,49 @@ def told_sizes(tree: Tree) -> list[tuple[Place, frozenset[int]]]:
             parts += [part for part in (node.lower, node.upper) if part is not None]
     found = [(tree.source.place(part), _numbers(tree.source, part)) for part in parts]
     return [(place, numbers) for place, numbers in found if numbers]
+
+
+def reshapes(changes: Sequence[Change], slots: Sequence[Slot], step: Step, files: Files) -> tuple[Slot, ...]:
+    """Return where the user's own calls reshape an output that changes into channels that change with it.
+
+    ``tf.reshape(x, (-1, 7, 7, 63))`` behind ``Dense(7 * 7 * 63)``; Reshape layers are among the slots already.
+
+    Raises:
+        NotCertain: an output becomes channels, and not exactly one call says so.
+    """
+    outputs = {c.layer: c for c in changes if c.dimension in OUTPUTS}
+    found: dict[tuple[Place, int | None, int], Slot] = {}
+    for change in changes if outputs else ():
+        for output in (outputs[s] for s in step.sizes.feeds.get(change.layer, ()) if s in outputs):
+            parts, rest = divmod(output.old, change.old)
+            layer = any(slot.argument.name == "target_shape" and slot.old == change.old for slot in slots)
+            if change.dimension in INPUTS and parts > 1 and not rest and not layer:
+                slot = _reshape(change, output.old, {slot.source.path for slot in slots}, files)
+                found[slot.key] = slot
+    return tuple(found.values())
+
+
+def _reshape(change: Change, whole: int, paths: Iterable[str], files: Files) -> Slot:
+    trees = [files.tree(path) for path in paths]
+    arguments = [(tree, c.arguments["shape"]) for tree in trees for c in tree.source.calls() if _is_reshape(c)]
+    fitting = []
+    for tree, argument in arguments:
+        sizes = argument.known.value if argument.known else None
+        if argument.known and isinstance(sizes, tuple) and sizes and sizes[-1] == change.old and whole in _tails(sizes):
+            fitting.append(Slot(tree.source, argument, (argument.known.elements[-1],), -1, change.old, change.new))
+    if len(fitting) != 1:
+        raise NotCertain(f"what makes {change.old} channels of {whole} is unknown")
+    return fitting[0]
+
+
+def _is_reshape(call: Call) -> bool:
+    return call.name in ("tensorflow.reshape", "keras.ops.reshape") and "shape" in call.arguments
+
+
+def _tails(sizes: Sequence[Any]) -> set[int]:
+    """Return the products of the last sizes of a shape: of one, two, ..., as far as they are known."""
+    known = list(itertools.takewhile(lambda size: type(size) is int and size > 0, reversed(sizes)))
+    return set(itertools.accumulate(known, operator.mul))
 
 
 def refuse_leftovers(tree: Tree, sizes: Iterable[int], asked: Iterable[Place]) -> None:
@@ -58,7 +117,8 @@ def _name(node: ast.Call) -> str:
 
 def _numbers(source: Source, node: ast.expr) -> frozenset[int]:
     elements = node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
-    return frozenset(n for e in elements for known in source.alternatives(e) for n in _flat(known.value))
+    found = {n for e in elements for known in source.alternatives(e) for n in _flat(known.value)}
+    return frozenset(found.union(*(_tails(k.value) for k in source.alternatives(node) if isinstance(k.value, tuple))))
 
 
 def _flat(value: Any) -> set[int]:

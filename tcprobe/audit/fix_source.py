@@ -3,65 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tcprobe.audit.fix_links import NotCertain, Wanted
+from tcprobe.audit.fix_links import NotCertain
 from tcprobe.audit.fix_shapes import refuse_leftovers
+from tcprobe.audit.fix_slots import Slot, is_number
 from tcprobe.audit.fix_text import edited, line_starts, moved, offsets, sound, span
 from tcprobe.finding import Edit
-from tcprobe.model import Layer, Model
 from tcprobe.place import Place
 
 if TYPE_CHECKING:
     from tcprobe.audit.fix_tree import Files
-    from tcprobe.syntax.source import Argument, Call, Source
-    from tcprobe.syntax.values import Known, Literal_, LiteralUse
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """An argument in the source that must become another number where it is one.
-
-    Attributes:
-        source: the file.
-        argument: as it stands there.
-        known: where the number comes from; several in a loop over numbers, or where branches choose.
-        index: which element of a tuple; None where the argument is the number.
-        old, new: the number as it is, and as it must be.
-    """
-
-    source: Source
-    argument: Argument
-    known: tuple[Known, ...]
-    index: int | None
-    old: int
-    new: int
-
-    @property
-    def key(self) -> tuple[Place, int | None, int]:
-        """What tells one slot from another."""
-        return self.argument.place, self.index, self.old
-
-    @property
-    def literals(self) -> list[LiteralUse]:
-        """The literals that the number rests on."""
-        return list(dict.fromkeys(use for known in self.known for use in known.literals))
-
-
-def slots_of(wanted: Iterable[Wanted], model: Model, files: Files) -> tuple[Slot, ...]:
-    """Return where the wanted arguments stand, each place once.
-
-    Raises:
-        NotCertain: one stands nowhere, or its value is not known from the source, or is another.
-    """
-    found: dict[tuple[Place, int | None, int], Slot] = {}
-    for want in sorted(wanted, key=lambda w: (w.layer, w.argument)):
-        slot = _slot(want, model.layer(want.layer), files)
-        same = found.setdefault(slot.key, slot)
-        if same.new != slot.new:
-            raise NotCertain("one place would have to hold two sizes")
-    return tuple(found.values())
+    from tcprobe.syntax.source import Call, Source
+    from tcprobe.syntax.values import Literal_
 
 
 def solve(slots: Sequence[Slot]) -> tuple[Edit, ...]:
@@ -91,8 +45,14 @@ def solve(slots: Sequence[Slot]) -> tuple[Edit, ...]:
     return tuple(sorted(edits, key=lambda e: e.place))
 
 
-def unwanted(slots: Sequence[Slot], edits: Iterable[Edit], files: Files) -> list[Place]:
+def unwanted(slots: Sequence[Slot], edits: Sequence[Edit], sizes: Iterable[int], files: Files) -> list[Place]:
     """Return the arguments of calls that the edits change and nobody asked for.
+
+    Args:
+        slots: what is asked for.
+        edits: what is done for it.
+        sizes: others that change with them, of what a layer takes.
+        files: the files.
 
     Raises:
         NotCertain: they change something else, as the count of a loop, or something that the source does not tell.
@@ -100,7 +60,7 @@ def unwanted(slots: Sequence[Slot], edits: Iterable[Edit], files: Files) -> list
     found: dict[Place, None] = {}
     asked = [slot.argument.place for slot in slots]
     for file, own in _by_file(edits).items():
-        refuse_leftovers(files.tree(file), [slot.old for slot in slots], asked)
+        refuse_leftovers(files.tree(file), [*sizes, *(slot.old for slot in slots)], asked)
         found.update(dict.fromkeys(files.uses(file).changed([e.place for e in own], asked)))
     return list(found)
 
@@ -144,41 +104,11 @@ def _asked(value: Any, slots: list[Slot]) -> Any:
     """Return the value that an argument must have after the edits."""
     items = list(value) if isinstance(value, tuple) else value
     for slot in slots:
-        if slot.index is None and _is(value, slot.old):
+        if slot.index is None and is_number(value, slot.old):
             return slot.new
-        if slot.index is not None and isinstance(value, tuple) and _is(value[slot.index], slot.old):
+        if slot.index is not None and isinstance(value, tuple) and is_number(value[slot.index], slot.old):
             items[slot.index] = slot.new
     return tuple(items) if isinstance(value, tuple) else value
-
-
-def _slot(want: Wanted, layer: Layer | None, files: Files) -> Slot:
-    place = layer.arguments.get(want.argument) if layer else None
-    source = files.sources.get(place.file) if place else None
-    if source is None or place is None:
-        raise NotCertain(f"where {want.argument} of '{want.layer}' stands is unknown")
-    argument = files.tree(place.file).arguments.get((place, want.argument))
-    if argument is None or source.constants.of(argument.node).reason is not None:
-        raise NotCertain(f"{want.argument} of '{want.layer}' is not known from the source")
-    matches = [known for o in source.alternatives(argument.node) if (known := _element(o, want)) is not None]
-    if not matches:
-        raise NotCertain(f"{want.argument} of '{want.layer}' is another number in the source")
-    size = len(matches[0][0].elements)
-    index = want.index % size if want.index is not None else None
-    return Slot(source, argument, tuple(m[1] for m in matches), index, want.old, want.new)
-
-
-def _element(option: Known, want: Wanted) -> tuple[Known, Known] | None:
-    """Return a value of an argument and the part of it that changes; None where it is another number."""
-    part = option
-    if want.index is not None:
-        if not -len(option.elements) <= want.index < len(option.elements):
-            return None
-        part = option.elements[want.index]
-    return (option, part) if _is(part.value, want.old) else None
-
-
-def _is(value: Any, number: int) -> bool:
-    return type(value) is int and value == number
 
 
 def _choose(chosen: dict[Place, tuple[Literal_, int]], literal: Literal_, new: int) -> None:
