@@ -24,9 +24,10 @@ DOC: Final = RuleDoc(
         "the gradients back, keeps them. Model.fit does it under the policy mixed_float16: compile wraps the optimizer "
         "in a LossScaleOptimizer, and the default train_step scales the loss. A loop of your own must do both.\n\n"
         "In Keras 3 half of it is worse than nothing. LossScaleOptimizer.apply_gradients always divides by the scale, "
-        "so a train_step that overrides Keras' own and does not call self.optimizer.scale_loss updates its weights by "
-        "1/32768 of what it should, and the scale then doubles every 2,000 steps. In Keras 2 apply_gradients divides "
-        "nothing, and the loop simply goes unscaled. Other policies need no scaling: bfloat16 has float32's range."
+        "so a train_step that overrides Keras' own and does not call self.optimizer.scale_loss hands its optimizer "
+        "1/32768 of every gradient, and less as the scale doubles every 2,000 steps: SGD stands still, and Adam's "
+        "epsilon may outweigh what is left. In Keras 2 apply_gradients divides nothing, and the loop goes unscaled. "
+        "Other policies need no scaling: bfloat16 has float32's range."
     ),
     severity=(
         "error where Keras 3 is known to divide gradients that were never multiplied; otherwise warning: how many "
@@ -125,7 +126,7 @@ def _compiled(subject: Subject) -> tuple[str, Severity] | None:
         )
     divided = "compile() wraps the optimizer in LossScaleOptimizer, which divides all gradients by its scale"
     if major is not None:
-        return f"{before}, yet {divided}: updates are 1/32768 of what they should be", "error"
+        return f"{before}, yet {divided}: at first they are 1/32768 of what they should be", "error"
     return f"{before}: in Keras 3, {divided}; in Keras 2 small float16 gradients are 0", "warning"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tcprobe.finding import Finding, Severity
 from tcprobe.rules.base import RuleDoc, Subject
-from tcprobe.rules.precision import GUIDE, half_of, keras_major, name_of, number, policy_of, touched
+from tcprobe.rules.precision import GUIDE, HALF_POLICIES, keras_major, name_of, number, policy_of, touched
 from tcprobe.rules.precision_scale import SMALLEST, by_hand, is_wrapper, power_of_two, wrapped, wrappers
 from tcprobe.rules.precision_tree import Tree, keyword
 
@@ -48,26 +48,30 @@ DOC: Final = RuleDoc(
 )
 
 _FIXED_CLASS: Final = "FixedLossScale"
+_RAISES: Final = 3  # major version of Keras that has no dynamic=False
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Yield what is fixed, doubled or ignored; nothing where the policy needs no scaling, which is TC210's."""
-    if half_of(policy_of(subject)) == "bfloat16":
-        return
+    """Yield what is doubled, and, unless the policy needs no scaling at all (TC210), what is fixed or ignored."""
+    needed = policy_of(subject) in (None, *HALF_POLICIES)
+    major = keras_major(subject)
     for source, tree in touched(subject):
         made = wrappers(source, tree)
         for call in made:
-            yield from _wrapper(source, tree, call, keras_major(subject))
-        yield from _factors(source, tree, made)
+            yield from _doubled(source, tree, call)
+            if needed or (major is not None and major >= _RAISES):
+                yield from _static(source, call, major)
         yield from _on_top(source, tree)
-        yield from _manual(source, tree)
+        if needed:
+            yield from _factors(source, tree, made)
+            yield from _manual(source, tree)
 
 
 def _found(source: Source, node: ast.AST, message: str, severity: Severity) -> Finding:
     return Finding(DOC.code, message, source.place(node), severity, dtype="float16")
 
 
-def _wrapper(source: Source, tree: Tree, call: ast.Call, major: int | None) -> Iterator[Finding]:
+def _doubled(source: Source, tree: Tree, call: ast.Call) -> Iterator[Finding]:
     inner = wrapped(call)
     made = tree.call_behind(inner) if inner is not None else None
     if made is not None and made is not call and is_wrapper(source, made):
@@ -76,6 +80,9 @@ def _wrapper(source: Source, tree: Tree, call: ast.Call, major: int | None) -> I
             "twice; wrap the optimizer once"
         )
         yield _found(source, call, message, "error")
+
+
+def _static(source: Source, call: ast.Call, major: int | None) -> Iterator[Finding]:
     dynamic = keyword(call, "dynamic")
     known = source.known(dynamic) if dynamic is not None else None
     if known is not None and known.value is False:
@@ -97,7 +104,7 @@ def _fixed_value(source: Source, node: ast.expr) -> bool:
 
 
 def _not_dynamic(source: Source, call: ast.Call, major: int | None) -> Finding:
-    if major is not None and major >= 3:
+    if major is not None and major >= _RAISES:
         message = (
             "LossScaleOptimizer(dynamic=False) raises ValueError in Keras 3: leave the scale dynamic, or set "
             "loss_scale_factor on an optimizer that is not wrapped"

@@ -128,7 +128,7 @@ def test_other_policies_need_no_scaling(head: str) -> None:
 @pytest.mark.parametrize(
     ("keras", "severity", "words"),
     [
-        ("3.15.1", "error", "updates are 1/32768 of what they should be"),
+        ("3.15.1", "error", "at first they are 1/32768 of what they should be"),
         ("2.15.0", "warning", "self.optimizer.get_scaled_loss(loss)"),
         (None, "warning", "in Keras 3, compile() wraps the optimizer"),
     ],

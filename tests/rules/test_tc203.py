@@ -80,5 +80,13 @@ def test_a_dynamic_wrapper_given_to_compile_is_right() -> None:
     assert said("TC203", subject(FLOAT16 + WRAP.format("keras.optimizers.Adam(), dynamic=True"))) == []
 
 
+def test_doubling_is_wrong_in_any_precision() -> None:
+    nested = WRAP.format("mixed_precision.LossScaleOptimizer(keras.optimizers.SGD())")
+    static = WRAP.format("keras.optimizers.SGD(), dynamic=False, initial_scale=8")
+    assert said("TC203", subject(BFLOAT16 + nested)) == ["5 error"]
+    assert said("TC203", subject(BFLOAT16 + static)) == []
+    assert said("TC203", subject(BFLOAT16 + static, keras="3.15.1")) == ["5 error"]
+
+
 def test_bfloat16_is_another_rules_matter() -> None:
     assert said("TC203", subject(BFLOAT16 + "o = keras.optimizers.SGD(loss_scale_factor=512)\n")) == []
