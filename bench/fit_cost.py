@@ -15,6 +15,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from tcprobe.gemm.alignment import next_size
@@ -59,6 +60,11 @@ def samples(folder: Path) -> list[Measured]:
 
 
 def _parquet(folder: Path) -> Iterator[Measured]:
+    if find_spec("pyarrow") is None:
+        print(
+            "pyarrow is not installed: the parquet files are left out (pip install tcprobe[parquet])", file=sys.stderr
+        )
+        return
     import pandas as pd
 
     for gpu, name in PARQUET.items():
