@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import importlib
+import importlib.util
 import os
 import sys
 import traceback
@@ -189,11 +190,13 @@ class Audit:
         sys.argv = [self.path]
         if len(parts) > 1:
             importlib.import_module(".".join(parts[:-1]))
-        spec = importlib.util.spec_from_file_location(".".join(parts), self.path)
+        name = ".".join(parts)
+        name = "_" + name if name in sys.modules else name  # a file called like a module that others use
+        spec = importlib.util.spec_from_file_location(name, self.path)
         if spec is None or spec.loader is None:
             raise Wanted("input", "not a Python file")
         module = importlib.util.module_from_spec(spec)
-        sys.modules[".".join(parts)] = module
+        sys.modules[name] = module
         spec.loader.exec_module(module)
         return module
 
