@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tcprobe.model import Model
 from tcprobe.rules import RULES
-from tests.rules.builders import golden
+from tcprobe.rules.base import Subject
+from tcprobe.syntax.source import Source
+from tests.rules.builders import golden, step_of
 
 FOLDER = Path(__file__).with_name("golden")
 FILES = sorted(FOLDER.glob("tc1*.py"))
@@ -26,3 +29,23 @@ def test_every_rule_has_a_pair_in_which_it_speaks_and_one_in_which_it_is_silent(
     said = [code in path.with_suffix(".txt").read_text(encoding="utf-8") for path in FILES]
     assert any(said)
     assert not all(said)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("name", ["tc101_gan", "tc103_groups", "tc106_attention", "tc107_recurrent"])
+def test_tracing_finds_the_same_as_reading(name: str) -> None:
+    from tcprobe.audit.source import read_model
+    from tcprobe.audit.traced import TraceRequest, trace
+
+    path = FOLDER / f"{name}.py"
+    source = Source.read(path)
+    read = sizes_in(read_model(source), source)
+    assert read
+    assert sizes_in(trace(TraceRequest(path)), source) == read
+
+
+def sizes_in(models: list[Model], source: Source) -> set[tuple[object, ...]]:
+    """Return code, layer, dimension, size and suggestion of all findings; a trace names the model before its layers."""
+    subjects = [Subject(model, step_of(model), {source.path: source}) for model in models]
+    found = [f for given in subjects for rule in SIZES for f in rule.check(given)]
+    return {(f.code, (f.layer or "").rpartition("/")[2], f.dimension, f.size, f.suggested) for f in found}
