@@ -82,7 +82,7 @@ class Outside(Models):
     def _layer(self, kind: str, values: Keywords, node: ast.Call) -> Value:
         if kind == "InputLayer":
             return self.make_input(values)
-        return self.layers.make(kind, self.source.call_of(node), values, self.conditions > 0)
+        return self.layers.make(kind, self.source.call_of(node), values)
 
     def _graph(self, values: Keywords) -> Value:
         if "inputs" not in values or "outputs" not in values:
@@ -115,14 +115,15 @@ class Outside(Models):
             return self._filled(name, last, args, keywords, node)
         if last in _MERGES and name.startswith("keras.layers."):
             values = {k: v for k, v in keywords.items() if not tensors_of(v)}
-            return self.layers.apply(self.layers.make(_kind(last), self.source.call_of(node), values, False), tensors)
+            return self.layers.apply(self.layers.make(_kind(last), self.source.call_of(node), values), tensors)
         if last in _MERGES:
             return self._merged(last, tensors, args, keywords)
         if last == "reshape" and len(args) == 2 and len(tensors) == 1:
             return self._reshaped(tensors[0], args[1])
         if last in _SAME_SHAPE:
             return tensors[0]
-        return self._unknown(node, tensors)
+        fresh = True if all(t.fresh for t in tensors) else False if any(t.fresh is False for t in tensors) else None
+        return Tensor(None, None, (), any(t.symbolic for t in tensors), fresh)
 
     def _merged(self, last: str, tensors: list[Tensor], args: list[Value], keywords: Keywords) -> Value:
         kind = _kind(last)
@@ -164,9 +165,7 @@ class Outside(Models):
     def _unknown(self, node: ast.Call, tensors: list[Tensor]) -> Value:
         if not tensors:
             return Unknown(f"is the result of {unparsed(node.func)}()")
-        sources = tuple(dict.fromkeys(s for t in tensors for s in t.sources))
-        fresh = True if all(t.fresh for t in tensors) else None
-        return Tensor(None, None, sources, any(t.symbolic for t in tensors), fresh)
+        return Tensor(None, None, (), any(t.symbolic for t in tensors), None)
 
     # builtins
 

@@ -251,11 +251,13 @@ class Expressions:
 
     def _comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp) -> Value:
         generator = node.generators[0]
-        elements = self.elements(self.value(generator.iter)) if len(node.generators) == 1 else None
+        of = self.value(generator.iter)
+        elements = self.elements(of) if len(node.generators) == 1 else None
         around, self.env = self.env, Env(self.env)
         made: list[Value] = []
         entries = Entries({})
         reason = None if elements is not None else f"{unparsed(generator.iter)} is not known"
+        reason = of.reason if reason and isinstance(of, Unknown) else reason
         for element in elements if elements is not None else [Unknown(reason or "")]:
             self.bind(generator.target, element)
             tests = [truth(self.value(test)) for test in generator.ifs]

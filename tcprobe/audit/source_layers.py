@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from typing import Final
 
-from tcprobe.audit.source_values import Draft, Named, Tensor, Unknown, Value, either, plain
+from tcprobe.audit.source_values import Draft, Named, Tensor, Unknown, Value, plain
 from tcprobe.gemm.layer_shapes import output_shape
 from tcprobe.gemm.layer_shapes_plain import SAME
 from tcprobe.gemm.layer_shapes_settings import rank_of
@@ -49,11 +49,11 @@ class Layers:
         self._counts: Counter[str] = Counter()
         self._names: set[str] = set()
 
-    def make(self, kind: str, call: Call, values: dict[str, Value], conditional: bool) -> Draft:
+    def make(self, kind: str, call: Call, values: dict[str, Value]) -> Draft:
         """Return the layer that a call constructs, its arguments evaluated."""
         given = values.get("name")
         name = given.value if isinstance(given, Known) and isinstance(given.value, str) else None
-        inner = values.get("layer")
+        inner = values.get("layer") or values.get("cell")
         arguments = {a.name: a.place for a in call.arguments.values()}
         missing = {n: v.reason for n, v in values.items() if isinstance(v, Unknown) and _JUDGED.fullmatch(n)}
         if call.spread:
@@ -66,7 +66,7 @@ class Layers:
             trainable = frozen.value is not False if isinstance(frozen, Known) else None
         draft = Draft(
             self._name(kind, name), kind, call.node, call.place, config, arguments, missing, dtype, variable_dtype,
-            trainable, conditional,
+            trainable,
         )  # fmt: skip
         if isinstance(inner, Draft):
             inner.wrapped = True
@@ -99,7 +99,7 @@ class Layers:
         if symbolic or not draft.applied:
             draft.applied += 1
             draft.calls = max(draft.applied, 1)
-        return either(output, tensors[0]) if draft.conditional and len(tensors) == 1 else output
+        return output
 
     def _features(self, draft: Draft, tensors: list[Tensor]) -> Size:
         """Return the output's last dimension where its rank is unknown."""

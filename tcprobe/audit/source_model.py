@@ -27,6 +27,8 @@ _KEEPS_STARTS: Final = (
     "ZeroPadding",
     "Cropping",
 )
+ASSUMED: Final = "no precision policy is set in this file: Keras' default, float32, is assumed"
+UNKNOWN_POLICY: Final = "the precision policy is set to what the file does not tell; --dtype says it"
 _POLICIES: Final = ("set_global_policy", "set_dtype_policy", "set_policy", "set_floatx")
 
 
@@ -41,12 +43,7 @@ def model_of(program: Program, asked: int | None) -> Model:
     told = asked or batch_of(source)
     batch = told or SAMPLES
     xla = _xla(source)
-    layers = tuple(_layer(draft, program.fed) for draft in _ended(program) if not draft.wrapped)
-    assumed = (
-        ()
-        if _sets_policy(source)
-        else ("no precision policy is set in this file: Keras' default, float32, is assumed",)
-    )
+    layers = tuple(_layer(draft, program.fed) for draft in _ended(program) if is_layer(draft))
     return Model(
         mode="source",
         label=Path(source.path).name,
@@ -58,7 +55,7 @@ def model_of(program: Program, asked: int | None) -> Model:
         policy=program.layers.policy,
         xla=xla,
         unseen=tuple(_unseen(program)),
-        notes=(*(assumed if layers else ()), *program.notes),
+        notes=(*_policy_notes(program), *program.notes),
     )
 
 
@@ -94,6 +91,14 @@ def _xla(source: Source) -> bool | None:
                 if known is not None and known.value is True:
                     return True
     return None
+
+
+def _policy_notes(program: Program) -> tuple[str, ...]:
+    if not program.layers.drafts:
+        return ()
+    if program.layers.policy is None:
+        return (UNKNOWN_POLICY,)
+    return () if _sets_policy(program.source) else (ASSUMED,)
 
 
 def _sets_policy(source: Source) -> bool:
@@ -143,6 +148,11 @@ def _layer(draft: Draft, fed: dict[str, list[Tensor]]) -> Layer:
         calls=draft.calls,
         trainable=draft.trainable,
     )
+
+
+def is_layer(draft: Draft) -> bool:
+    """Return whether a draft is a layer of the model by itself: no cell, and not inside a wrapper."""
+    return not draft.wrapped and not draft.kind.endswith("Cell") and draft.kind != "StackedRNNCells"
 
 
 def _behind(names: list[str], fed: dict[str, list[Tensor]]) -> tuple[dict[str, None], list[Tensor]]:
@@ -197,7 +207,8 @@ def _unseen(program: Program) -> Iterator[Unseen]:
         where = f"{draft.kind} at {Path(draft.place.file).name}:{draft.place.line}"
         missing = dict(draft.missing)
         if judged(draft) and not missing and not any(t.last is not None for t in draft.inputs):
-            missing["its input"] = "its input is not followed"
+            names = _behind([s for t in draft.inputs for s in t.sources], program.fed)[0]
+            missing["its input"] = f"the size of {', '.join(names)} is not known" if names else "it is not followed"
         for argument, reason in missing.items():
             if (draft.node, argument) not in named:
                 named.add((draft.node, argument))

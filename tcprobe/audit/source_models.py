@@ -17,6 +17,7 @@ from tcprobe.audit.source_values import (
     Tensor,
     Unknown,
     Value,
+    either,
     items_of,
     number,
     shape_from,
@@ -74,8 +75,7 @@ class Models(Expressions):
             return self._apply_graph(target, tensors)
         if isinstance(target, Instance):
             return self.apply_instance(target, given, {}, node)
-        sources = tuple(dict.fromkeys(s for t in tensors for s in t.sources))
-        return Tensor(None, None, sources, any(t.symbolic for t in tensors), None)
+        return Tensor(None, None, (), any(t.symbolic for t in tensors), None)
 
     def apply_instance(self, of: Instance, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Value:
         """Call a model or layer of the user's own class."""
@@ -106,11 +106,12 @@ class Models(Expressions):
             stack.output = stack.given or self._told(stack) or self.entrance(None)
             stack.given = stack.given or stack.output
         while stack.built < len(stack.parts):
-            part = stack.parts[stack.built]
-            stack.built += 1
-            found = self.apply(part, [stack.output], node)
-            tensors = tensors_of(found)
+            part, before = stack.parts[stack.built], stack.output
+            tensors = tensors_of(self.apply(part, [before], node))
             stack.output = tensors[0] if len(tensors) == 1 else Tensor(symbolic=True)
+            if stack.built in stack.optional:
+                stack.output = either(stack.output, before)
+            stack.built += 1
         return stack.output
 
     def add(self, stack: Stack, part: Value) -> None:
@@ -120,6 +121,8 @@ class Models(Expressions):
             if not stack.parts:
                 stack.given = part
         else:
+            if self.conditions:
+                stack.optional.add(len(stack.parts))
             stack.parts.append(part)
 
     def _told(self, stack: Stack) -> Tensor | None:

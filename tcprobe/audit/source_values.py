@@ -73,8 +73,7 @@ class Draft:
 
     Attributes:
         missing: why an argument is not known, by name.
-        conditional: whether the program may leave it out.
-        inner: the layer that a wrapper holds.
+        wrapped: whether a wrapper holds it.
     """
 
     name: str
@@ -87,7 +86,6 @@ class Draft:
     dtype: str | None
     variable_dtype: str | None
     trainable: bool | None
-    conditional: bool = False
     applied: int = 0
     calls: int = 1
     wrapped: bool = False
@@ -99,9 +97,10 @@ class Draft:
 
 @dataclass(slots=True, eq=False)
 class Stack:
-    """A Sequential model."""
+    """A Sequential model; `optional` are the indexes of parts that the program may leave out."""
 
     parts: list[Value] = field(default_factory=list)
+    optional: set[int] = field(default_factory=set)
     given: Tensor | None = None
     output: Tensor | None = None
     uses: int = 0

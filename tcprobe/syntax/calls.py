@@ -44,7 +44,7 @@ class Call:
         node: the call.
         name: canonical dotted name (``keras.layers.Dense``, ``tensorflow.cast``); of a function or class of the file
             its own name.
-        arguments: by name; ``*args`` and ``**kwargs`` are not among them.
+        arguments: by name, those of a functools.partial included; ``*args`` and ``**kwargs`` are not among them.
         place: of the whole call.
         scope: qualified name of the function or class around it; empty in the module.
         written: the name as it was imported (``tensorflow.keras.layers.Dense``).
@@ -115,7 +115,12 @@ class Calls:
         name = self._names.canonical(node.func)
         own = self._own(node) if name is None else None
         parameters = positional(name) if name else _parameters(*own) if own else ()
-        arguments: dict[str, Argument] = {}
+        partial = self._names.partial_of(node.func)
+        arguments = {
+            keyword.arg: self._argument(keyword.arg, keyword.value)
+            for keyword in (partial.keywords if partial is not None else ())
+            if keyword.arg is not None
+        }
         for index, value in enumerate(node.args):
             if isinstance(value, ast.Starred):
                 break

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Final
+from typing import Final, TypeGuard
 
 from tcprobe.syntax.keras_names import canonical, public
 from tcprobe.syntax.scopes import Binding, owner, reaching
@@ -44,6 +44,17 @@ class Names:
         scope, flows = found
         return reaching(scope, node.id, use.order)[0] if flows else scope.bindings[node.id]
 
+    def partial_of(self, func: ast.expr) -> ast.Call | None:
+        """Return the call of functools.partial that made what a call names; None where none alone did."""
+        found = self.bindings(func) if isinstance(func, ast.Name) else []
+        value = found[0].value if len(found) == 1 and not found[0].path else None
+        return value if value is not None and self.is_partial(value) else None
+
+    def is_partial(self, value: ast.expr) -> TypeGuard[ast.Call]:
+        """Return whether an expression is ``functools.partial(function, name=...)``, without further positions."""
+        plain = isinstance(value, ast.Call) and len(value.args) == 1
+        return plain and isinstance(value, ast.Call) and self.written(value.func) == "functools.partial"
+
     def _name(self, node: ast.Name) -> str | None:
         found = self.bindings(node)
         if not found:
@@ -74,6 +85,8 @@ class Names:
         if binding.kind == "param":
             return PASSED.get(name)
         if binding.kind == "value" and binding.value is not None and not binding.path:
+            if self.is_partial(binding.value):
+                return self.written(binding.value.args[0])
             if isinstance(binding.value, ast.Call) and name == "tf":
                 return PASSED[name]
             return self.written(binding.value)
