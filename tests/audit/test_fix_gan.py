@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 from tcprobe.syntax.source import Source
 
 BAD = Path(__file__).parent / "fixes" / "gan_bad.py"
+STYLES = BAD.parent / "styles_bad.py"
 BY_HAND = {
     "layers.Dense(7 * 7 * 63)": "layers.Dense(7 * 7 * 64)",
     "layers.Reshape((7, 7, 63))": "layers.Reshape((7, 7, 64))",
@@ -83,3 +85,21 @@ def test_the_file_mended_by_hand_is_the_same_but_for_its_sizes() -> None:
     assert len(after.calls()) == len(before.calls()) + 1
     numbers = [[n.value for n in ast.walk(s.tree) if isinstance(n, ast.Constant)] for s in (before, after)]
     assert len(numbers[1]) == len(numbers[0]) + 2  # of the slice: Ellipsis and 1
+
+
+@pytest.mark.tensorflow
+def test_other_styles_are_mended_and_still_train(tmp_path: Path) -> None:
+    """Residual branches change together, and a reshape in a subclassed model's own code with its units."""
+    pytest.importorskip("tensorflow")
+    path = tmp_path / "styles.py"
+    shutil.copy(STYLES, path)
+    for factory in ("build_residual", "build_subclassed"):
+        options = ("--dtype", "float16", "--batch-size", "4096", "--fix")
+        done = run("-m", "tcprobe", "audit-shapes", f"{path}:{factory}", *options)
+        assert "wrote" in done.stderr, done.stderr
+    expected = STYLES.read_text(encoding="utf-8")
+    for before, after in (("63", "64"), ("31", "32"), ("47", "48"), ("127", "128")):
+        expected = re.sub(rf"\b{before}\b", after, expected)
+    assert path.read_text(encoding="utf-8") == expected
+    lines = [x for x in run(path).stdout.splitlines() if x.startswith("sizes")]
+    assert lines == ["sizes 10 48 64", "sizes 10 64 128 8192"]
