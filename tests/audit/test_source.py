@@ -17,7 +17,7 @@ from tcprobe.place import Place
 from tcprobe.syntax.source import Source
 from tests.support import ROOT
 
-SCRIPTS = Path(__file__).parent / "scripts"
+SCRIPTS = Path(__file__).parent / "source_scripts"
 HEAD = "import tensorflow as tf\nfrom tensorflow import keras\nfrom tensorflow.keras import layers\n"
 
 

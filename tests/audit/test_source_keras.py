@@ -12,7 +12,7 @@ from tcprobe.audit.source import read_model
 from tcprobe.model import Layer
 from tcprobe.syntax.source import Source
 
-SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.py"))
+SCRIPTS = sorted((Path(__file__).parent / "source_scripts").glob("*.py"))
 
 
 def keras_layers(path: Path) -> dict[str, Any]:
