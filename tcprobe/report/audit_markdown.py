@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TextIO
+from typing import Final, TextIO
 
 from tcprobe.finding import Audited, AuditReport, Finding
 from tcprobe.report import audit_words as words
 from tcprobe.report.audit import AuditSpec
 from tcprobe.report.grid import Head, Section, escape_markdown, markdown_lines
 
+MOST_GAINS: Final = 5
+
 
 def render(report: AuditReport, spec: AuditSpec, out: TextIO) -> None:
     """Write the audit as GitHub-flavoured Markdown."""
     found = words.rows(report)
     blocks = [["## Layer sizes and precision"], [f"**{words.tally(report)}**{_mend(report)}"]]
-    blocks += [[f"{escape_markdown(a.label)}: {text}."] for a in report.audited if (text := words.total(a))]
+    blocks += [[f"{escape_markdown(text)}."] for text in words.gains(report, MOST_GAINS)]
     if found:
         blocks.append(markdown_lines(_table(found, spec)))
     blocks += [_broken(report, spec), _limits(report)]
@@ -63,9 +65,8 @@ def _limits(report: AuditReport) -> list[str]:
     reasons = words.unseen(report)
     lines = [f"- {escape_markdown(reason)} ({count:,})" for reason, count in reasons]
     said = [f"Not judged: {sum(count for _, count in reasons):,}", "", *lines, ""] if reasons else []
-    uncosted = [f"{a.label}: {text}" for a in report.audited if (text := words.uncosted(a))]
-    basis = dict.fromkeys(words.predicted_for(a) for a in report.audited)
-    closing = [escape_markdown(text) for text in (*uncosted, *words.notes(report), *basis)]
+    uncosted = [f"{text}." for text in (words.uncosted(report),) if text]
+    closing = [escape_markdown(text) for text in (*uncosted, *words.notes(report), *words.predicted_for(report))]
     return ["<details><summary>What this rests on</summary>", "", *said, *_apart(closing), "</details>"]
 
 

@@ -14,6 +14,7 @@ from tcprobe.report.grid import Head, Section, text_lines
 BOLD, DIM, YELLOW, RED, CYAN, RESET = "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[31m", "\x1b[36m", "\x1b[0m"
 LEVEL_COLORS: Final = {"error": RED, "warning": YELLOW, "note": CYAN}
 MOST_COSTLY: Final = 5
+MOST_REASONS: Final = 4
 
 
 def render(report: AuditReport, spec: AuditSpec, out: TextIO) -> None:
@@ -77,10 +78,10 @@ def _cells(audited: Audited, finding: Finding, spec: AuditSpec) -> tuple[str, ..
 
 def _limits(report: AuditReport, spec: AuditSpec) -> list[str]:
     """Return the gain of each model, what was not judged, and what the prediction is for."""
-    said = [f"{visible(a.label)}: {text}" for a in report.audited if (text := words.total(a))]
-    said += [f"{visible(a.label)}: {text}" for a in report.audited if (text := words.uncosted(a))]
+    said = words.gains(report, None if spec.verbose else MOST_COSTLY)
+    said += [f"{text}." for text in (words.uncosted(report),) if text]
     said += _not_judged(report, spec) + [visible(note) for note in words.notes(report)]
-    said += dict.fromkeys(words.predicted_for(a) for a in report.audited)
+    said += words.predicted_for(report)
     return [wrapped for text in said for wrapped in _wrapped(text, spec)]
 
 
@@ -88,8 +89,10 @@ def _not_judged(report: AuditReport, spec: AuditSpec) -> list[str]:
     reasons = words.unseen(report)
     if not reasons:
         return []
-    listed = ", ".join(f"{visible(reason)} ({count:,})" for reason, count in reasons)
-    more = "" if spec.verbose else "; --verbose lists them"
+    shown = reasons if spec.verbose else reasons[:MOST_REASONS]
+    listed = ", ".join(f"{visible(reason)} ({count:,})" for reason, count in shown)
+    rest = sum(count for _, count in reasons[len(shown) :])
+    more = (f", other reasons ({rest:,})" if rest else "") + ("" if spec.verbose else "; --verbose lists them")
     return [f"Not judged: {sum(count for _, count in reasons):,}: {listed}{more}."]
 
 

@@ -144,31 +144,58 @@ def total(audited: Audited) -> str | None:
     return f"all suggestions together save {span(saved)} of {of} ({percent(100 * saved.mid / step.mid)})"
 
 
-def predicted_for(audited: Audited) -> str:
-    """Return one sentence on what a prediction is for and what it leaves out."""
-    gpu = lookup_gpu(audited.gpu)
-    batch = (
-        f"batch {audited.batch:,}"
-        if audited.batch_known
-        else f"per {audited.batch:,} samples (batch unknown; --batch-size sets it)"
-    )
+def gains(report: AuditReport, most: int | None) -> list[str]:
+    """Return what the suggestions for each model save, most first; beyond `most` models only how many more save."""
+    saving = [(a.total_saving_ns.mid, a, said) for a in report.audited if a.total_saving_ns and (said := total(a))]
+    ranked = sorted(saving, key=lambda row: (-row[0], row[1].file, row[1].label))
+    shown = [f"{visible(a.label)}: {said}" for _, a, said in ranked[:most]]
+    left = len(ranked) - len(shown)
+    return shown + ([f"{left:,} more models could save less"] if left else [])
+
+
+def predicted_for(report: AuditReport) -> list[str]:
+    """Return a sentence on what the predictions are for and what they leave out: one, as all models share a target."""
+    models: dict[tuple[str, str | None, str, str], list[Audited]] = {}
+    for a in report.audited:
+        models.setdefault((a.gpu, a.dtype, a.library, a.basis), []).append(a)
+    return [_prediction(made) for made in models.values()]
+
+
+def _prediction(models: list[Audited]) -> str:
+    first = models[0]
+    gpu = lookup_gpu(first.gpu)
     given = [
-        gpu.name if gpu else audited.gpu,
-        audited.dtype or "the model's own dtypes",
-        LIBRARIES.get(audited.library, audited.library),
-        "with XLA" if audited.xla else "without XLA",
-        batch,
-        "traced shapes" if audited.mode == "traced" else "shapes read from the source",
+        gpu.name if gpu else first.gpu,
+        first.dtype or "the model's own dtypes",
+        LIBRARIES.get(first.library, first.library),
+        _either({a.xla for a in models}, "with XLA", "without XLA", "with XLA where a model is compiled"),
+        _batches(models),
+        _either({a.mode == "traced" for a in models}, "traced shapes", "shapes read from the source", "shapes by file"),
     ]
-    basis = "Calibrated" if audited.basis == "calibrated" else "Predicted"
+    basis = "Calibrated" if first.basis == "calibrated" else "Predicted"
     limits = "matrix products and convolutions only; what unaligned sizes cost convolutions was not measured"
     return f"{basis} for {', '.join(g for g in given if g)}: {limits}."
 
 
-def uncosted(audited: Audited) -> str | None:
+def _either(found: set[bool], yes: str, no: str, both: str) -> str:
+    return both if len(found) > 1 else yes if found == {True} else no
+
+
+def _batches(models: list[Audited]) -> str:
+    known = {a.batch for a in models if a.batch_known}
+    unknown = {a.batch for a in models if not a.batch_known}
+    said = [f"batch {min(known):,}" if len(known) == 1 else "each model's own batch"] if known else []
+    if unknown:
+        hint = "where it is unknown (--batch-size sets it)" if known else "(batch unknown; --batch-size sets it)"
+        said.append(f"per {min(unknown):,} samples {hint}")
+    return ", ".join(said)
+
+
+def uncosted(report: AuditReport) -> str | None:
     """Return how many of the products could not be predicted; None where all were."""
-    missing = audited.products - audited.costed
-    return f"{missing:,} of {audited.products:,} products could not be predicted" if missing else None
+    products = sum(a.products for a in report.audited)
+    missing = products - sum(a.costed for a in report.audited)
+    return f"{missing:,} of {products:,} products could not be predicted" if missing else None
 
 
 def unseen(report: AuditReport) -> list[tuple[str, int]]:

@@ -83,8 +83,7 @@ def _invocation(report: AuditReport) -> dict[str, Any]:
         for u, file in unseen
     ]
     limits = [{"level": "note", "message": {"text": text}} for text in words.notes(report)]
-    basis = dict.fromkeys(words.predicted_for(audited) for audited in report.audited)
-    said = [{"level": "note", "message": {"text": text}} for text in basis]
+    said = [{"level": "note", "message": {"text": text}} for text in words.predicted_for(report)]
     notifications = failed + unused + notes + limits + said
     return {"executionSuccessful": not failed, "toolExecutionNotifications": notifications}
 

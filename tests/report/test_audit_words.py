@@ -126,3 +126,19 @@ def test_json_holds_every_figure_and_null_for_the_unknown() -> None:
     assert (second["fix"], third["saving_ns"], third["place"]) == (None, None, None)
     assert len(loaded["audited"][0]["unseen"]) == 3
     assert loaded["failed"] == [{"file": f"{ROOT}/broken.py", "reason": "line 3: invalid syntax"}]
+
+
+def test_many_models_share_one_sentence_on_the_prediction() -> None:
+    other = replace(audited(batch_known=False), label="other", xla=True, mode="source")
+    (said,) = words.predicted_for(AuditReport((audited(), other)))
+    assert "with XLA where a model is compiled" in said
+    assert "batch 4,090, per 1,024 samples (where the batch unknown; --batch-size sets it)" not in said
+    assert "batch 4,090, per 1,024 samples where it is unknown (--batch-size sets it)" in said
+    (said,) = words.predicted_for(AuditReport((audited(), replace(audited(), batch=8))))
+    assert "each model's own batch, traced shapes" in said
+
+
+def test_the_gains_of_many_models_are_cut_to_those_that_gain_most() -> None:
+    many = AuditReport(tuple(replace(audited(), label=f"m{n}") for n in range(8)))
+    assert [text.partition(":")[0] for text in words.gains(many, 2)] == ["m0", "m1", "6 more models could save less"]
+    assert len(words.gains(many, None)) == 8
