@@ -172,7 +172,10 @@ def _is_vocabulary(step: Step, dimension: Dimension) -> bool:
     words = {known.config.get("input_dim") for known in step.model.layers if known.kind.endswith("Embedding")}
     if layer is None or dimension.size in words:
         return dimension.size in words
-    return layer.is_last is True or layer.config.get("activation") == "softmax"
+    tail = step.sizes.tail(layer.name)
+    return any(
+        known.is_last or known.config.get("activation") == "softmax" or known.kind == "Softmax" for known in tail
+    )
 
 
 def _parts(step: Step, links: list[Linked]) -> dict[Linked, Range]:

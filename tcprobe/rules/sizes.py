@@ -23,6 +23,7 @@ _HANDS_ON: Final = re.compile(
     r"Dropout(?:\dD)?|GaussianNoise|(?:Global)?(?:Max|Average)Pool(?:ing)?\dD|(?:UpSampling|ZeroPadding|Cropping)\dD|"
     r"Reshape|Flatten|Add|Subtract|Multiply|Average|Maximum|Minimum|Concatenate|Identity|Rescaling|RepeatVector|Masking"
 )
+_ELEMENTWISE: Final = re.compile(r"Activation|Softmax|ReLU|LeakyReLU|PReLU|ELU|Dropout|Identity|Rescaling")
 _TRANSPOSED: Final = (("conv_dgrad", "forward"), ("conv", "dgrad"))
 
 
@@ -189,6 +190,14 @@ class Sizes:
                 seen.update(source.inputs_from)
             else:
                 return None
+        return found
+
+    def tail(self, name: str) -> list[Layer]:
+        """Return a layer and those behind it that change its output element by element, in order."""
+        found = [layer for layer in (self.layers.get(name),) if layer is not None]
+        for layer in found:
+            after = (known for known in self.model.layers if layer.name in known.inputs_from)
+            found += [known for known in after if _ELEMENTWISE.fullmatch(known.kind) and known not in found]
         return found
 
     @cached_property

@@ -22,12 +22,12 @@ DOC = RuleDoc(
         "not care. With cuBLAS 10 Tensor Cores are not used at all. XLA pads float16 and bfloat16 products and "
         "float16 convolutions by itself; what is left is the cost of the copies. No public measurement of "
         "unaligned convolutions is known: their figures lie between no loss and that of a product.\n\nThe batch, "
-        "the length of a sequence and the size of an image are not contiguous in any pass and do not matter. A "
-        "size that a layer takes from another one is told once, where it is set; what must change with it is "
-        "named. A size that costs nothing is listed as a note, with the reason. A convolution of 1 to 4 filters is "
-        "a case of its own: in 16 bits cuDNN may run its weight gradient on CUDA cores, which took 42 % of a GAN's "
-        "step on an A100; compute 8 filters there and keep the first. Channels of images and small heads are "
-        "TC104, channels of a group TC103, vocabularies TC105, heads of attention TC106."
+        "the size of an image and, outside attention, the length of a sequence are not contiguous in any pass and "
+        "do not matter. A size that a layer takes from another one is told once, where it is set; what must change "
+        "with it is named. A size that costs nothing is listed as a note, with the reason. A convolution of 1 to 4 "
+        "filters is a case of its own: in 16 bits cuDNN may run its weight gradient on CUDA cores, which took 42 % "
+        "of a GAN's step on an A100; compute 8 filters there and keep the first. Channels of images and small "
+        "heads are TC104, channels of a group TC103, vocabularies TC105, heads of attention TC106."
     ),
     severity="From the predicted saving: error from 5 % of the step, warning from 1 %, else note.",
     bad="layers.Dense(7 * 7 * 63)\nlayers.Reshape((7, 7, 63))\nlayers.Conv2D(31, 5)",

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tcprobe.finding import Finding, Range
 from tcprobe.rules.bad import Bad
+from tcprobe.rules.heads import NAMES
 from tcprobe.rules.links import is_image
 from tcprobe.rules.sizes import INPUTS
 from tcprobe.rules.step import Step
@@ -59,9 +60,10 @@ def _data(step: Step, bad: Bad) -> str:
 def _fits(step: Step, bad: Bad) -> str:
     if bad.linked is not None and bad.linked.reason:
         return f"; what comes before and after must fit it: {bad.linked.reason}"
-    layer, name = step.sizes.layers.get(bad.dimension.layer), bad.dimension.name
-    apart = bad.code == "TC105" or name in INPUTS or is_image(name, bad.dimension.size)
-    if layer is not None and layer.is_last and not apart:
+    name = bad.dimension.name
+    if bad.code == "TC105" or name in (*INPUTS, *NAMES) or is_image(name, bad.dimension.size):
+        return ""
+    if any(layer.is_last for layer in step.sizes.tail(bad.dimension.layer)):
         return f"; what takes the output must keep the first {bad.dimension.size}"
     return ""
 

@@ -149,3 +149,22 @@ def test_a_projection_tied_to_an_embedding_is_a_vocabulary() -> None:
     logits = network.add("Dense", {"units": 30522}, words, name="logits")
     network.add("Dense", {"units": 64}, logits, name="after")
     assert found(check(tc105, network.model())) == [("logits", "units", 30522, 30528)]
+
+
+def test_classes_before_an_activation_of_its_own_are_a_vocabulary() -> None:
+    """Mixed precision puts the softmax into a layer of its own, in float32."""
+    network = Network(4096)
+    logits = network.add("Dense", {"units": 1001}, network.input(768), name="logits")
+    network.add("Activation", {"activation": "softmax"}, logits, name="softmax")
+    model = network.model()
+    layers = (model.layers[0], replace(model.layers[1], inputs_from=("logits",)))
+    assert found(check(tc105, replace(model, layers=layers))) == [("logits", "units", 1001, 1008)]
+
+
+def test_what_takes_an_output_keeps_its_first() -> None:
+    network = Network(4096)
+    last = network.add("Dense", {"units": 100}, network.input(768), name="last")
+    network.add("Activation", {"activation": "tanh"}, last, name="tanh")
+    model = network.model()
+    layers = (model.layers[0], replace(model.layers[1], inputs_from=("last",)))
+    assert "; what takes the output must keep the first 100" in one(check(tc101, replace(model, layers=layers))).message
