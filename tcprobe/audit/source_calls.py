@@ -284,9 +284,11 @@ class Outside(Models):
             )
         elif isinstance(of, Instance) and name == "add_weight":
             return Tensor(shape_from(keywords.get("shape", number(None))), None, (), False, False)
-        elif name in ("call", "__call__", "predict", "predict_on_batch", "train_on_batch", "test_on_batch"):
+        elif name in ("call", "__call__", "predict", "predict_on_batch"):
             inputs = args[:1] if name not in ("call", "__call__") else args
             return self.apply(of, inputs, node)
+        elif name in ("fit", "evaluate", "train_on_batch") and args and isinstance(args[0], Tensor):
+            self.apply(of, args[:1], node)  # its shape builds a model that has none yet
         elif name == "get_layer" and isinstance(of, Stack | Graph):
             return self._named_layer(args, keywords)
         return number(None) if name in ("add", "build", "compile", "summary") else Unknown(f"is the result of {name}()")

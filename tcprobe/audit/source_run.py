@@ -81,7 +81,8 @@ class Program(Objects):
         for instance in list(self.instances):
             if instance.keras == "model":
                 self._call_once(instance)
-        for stack in list(self.stacks):
+        inner = {part for stack in self.stacks for part in stack.parts if isinstance(part, Stack)}
+        for stack in sorted(self.stacks, key=lambda s: s in inner):
             self.finish(stack, ast.Call(ast.Name("", ast.Load()), [], []))
 
     def _call_once(self, instance: Instance) -> None:

@@ -336,3 +336,21 @@ def test_parts_that_may_be_left_out() -> None:
     text = "m = keras.Sequential([keras.Input((8,))])\nif flag:\n    m.add(layers.Dense(%d))\nm.add(layers.Dense(5))\n"
     assert read(text % 8).layers[-1].input_shapes == ((None, 8),)
     assert read(text % 9).layers[-1].input_shapes == ((None, None),)
+
+
+def test_a_model_inside_another_is_built_by_it() -> None:
+    model = read(
+        "inner = keras.Sequential([layers.Dense(16)])\n"
+        "m = keras.Sequential([keras.Input((8,)), inner, layers.Dense(2)])\n"
+    )
+    assert rows(model) == [("dense", (None, 8), (None, 16)), ("dense_1", (None, 16), (None, 2))]
+    assert [layer.is_last for layer in model.layers] == [False, True]
+
+
+def test_data_of_known_shape_builds_a_model() -> None:
+    model = read(
+        "import numpy as np\nm = keras.Sequential([layers.Conv2D(31, 3), layers.Flatten(), layers.Dense(10)])\n"
+        "m.compile('adam')\nm.fit(np.zeros((1000, 28, 28, 1)), np.zeros((1000,)), batch_size=96)\n"
+    )
+    assert [shape for _, _, shape in rows(model)] == [(None, 26, 26, 31), (None, 20956), (None, 10)]
+    assert (model.batch, model.batch_known) == (96, True)
