@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.finding import Finding, Range
+from tcprobe.finding import ERROR_PCT, Finding, Range
 from tcprobe.model import Layer
 from tcprobe.place import Place
 from tcprobe.rules.base import RuleDoc, Subject
@@ -30,7 +30,10 @@ DOC: Final = RuleDoc(
         "layers, or a call of this file's function that builds them, stand before the call in the same block, are used "
         "after it, and nothing builds other layers after it."
     ),
-    severity="warning: the model does not compute in the precision asked for.",
+    severity=(
+        "error where the layers built too early are predicted to cost 5 % of the step or more; else warning: the model "
+        "does not compute in the precision asked for."
+    ),
     bad=(
         'model = keras.Sequential([keras.layers.Dense(4096), keras.layers.Dense(10, dtype="float32")])\n'
         'keras.mixed_precision.set_global_policy("mixed_float16")\nmodel.compile("adam", "mse")\n'
@@ -73,14 +76,15 @@ def _finding(subject: Subject, setter: Setter, places: list[Place]) -> Finding:
     count = len(places)
     layers = "a layer was built, which stays" if count == 1 else f"{count} layers were built, which stay"
     gain = _gain(subject, setter)
+    share = subject.step.share_pct(gain) if gain is not None else None
     return Finding(
         code=DOC.code,
         message=f"{setter.policy} is set after {layers} float32: set it first",
         place=setter.place,
-        severity="warning",
+        severity=None if share is not None and share.mid >= ERROR_PCT else "warning",
         dtype="float32",
         saving_ns=gain,
-        saving_pct=subject.step.share_pct(gain) if gain is not None else None,
+        saving_pct=share,
         why=None if gain is not None else "what it costs is not known",
         basis=basis_of(subject) if gain is not None else None,
         related=tuple((place, "built before the policy is set") for place in places[:_SHOWN]),
