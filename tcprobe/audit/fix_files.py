@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
 import tokenize
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -77,6 +76,8 @@ def _plain(text: str) -> str:
 
 def _staged(path: Path, content: bytes) -> Path:
     """Return a file beside `path` with the new content and the old permissions."""
+    import tempfile
+
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     made = Path(name)
     try:

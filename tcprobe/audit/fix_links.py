@@ -46,6 +46,9 @@ _INNER: Final = ("key_dim", "head_dim")  # sizes inside an attention layer: noth
 _INPUT_SHAPES: Final = ("input_shape", "input_dim", "batch_input_shape")
 
 
+_UNDERSTOOD: Final = _KEEPS | _SAME | _DEPTHWISE | _JOINS | OUTPUT.keys() | {"EinsumDense"}
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Wanted:
     """An argument of a layer, or one element of it, that must become another number.
@@ -87,14 +90,15 @@ def wanted_by(finding: Finding, model: Model, step: Step) -> frozenset[Wanted]:
     outputs = [c for c in linked.changes if model.layer(c.layer) and c.dimension in OUTPUT.values()]
     if not outputs:
         raise NotCertain("the size is set by no layer")
-    return _Search(model).run((c.layer, c.old, c.new) for c in outputs)
+    return _Search(model, step).run((c.layer, c.old, c.new) for c in outputs)
 
 
 class _Search:
     """One change of features, followed through the graph of layers in both directions."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, step: Step) -> None:
         self._model = model
+        self._feeds = step.sizes.feeds
         self._changed: dict[str, tuple[int, int]] = {}
         self._seen: set[str] = set()
         self._wanted: set[Wanted] = set()
@@ -108,6 +112,7 @@ class _Search:
             self._make(layer, old, new)
             self._tell(layer, old, new)
         self._check_joins()
+        self._check_products()
         return frozenset(self._wanted)
 
     @cached_property
@@ -187,7 +192,7 @@ class _Search:
             raise NotCertain(f"what takes the output of '{layer.name}' is unknown, or it is the model's own")
         for taker in takers:
             if not self._is_whole(taker) and not self._is_part(taker):
-                self._take(taker, old, new)
+                self._take(taker, layer, old, new)
 
     def _is_whole(self, taker: Layer) -> bool:
         """Say whether a layer of the user's only hands what it takes to its parts, which are asked themselves."""
@@ -201,10 +206,11 @@ class _Search:
         whole = self._layers.get(taker.name.rpartition("/")[0])
         return whole is not None and whole.kind == _ATTENTION
 
-    def _take(self, taker: Layer, old: int, new: int) -> None:
+    def _take(self, taker: Layer, layer: Layer, old: int, new: int) -> None:
         if taker.kind in _KEEPS or taker.kind in _SAME:
             self._change(taker.name, old, new)
         elif taker.kind in OUTPUT:
+            self._fed(taker, layer)
             self._adapt(taker, old, new)
         elif taker.kind == "Reshape":
             self._reshaped(taker, old, new)
@@ -219,6 +225,36 @@ class _Search:
             self._change(taker.name, whole, whole + new - old)
         else:
             raise NotCertain(f"what {taker.class_name} makes of another size is unknown")
+
+    def _fed(self, taker: Layer, layer: Layer) -> None:
+        """See that features arrive as features: a query of the user's own attention does not, and has a partner."""
+        if not self._origins(layer.name) <= set(self._feeds.get(taker.name, ())):
+            raise NotCertain(f"what becomes of '{layer.name}' before '{taker.name}' is unknown")
+
+    def _origins(self, name: str) -> set[str]:
+        """Return the layers that set the features that a layer puts out."""
+        found, seen, todo = set(), {name}, [name]
+        while todo:
+            here = todo.pop()
+            layer = self._layers.get(here)
+            if layer is None or layer.kind in OUTPUT or not layer.inputs_from:
+                found.add(here)
+                continue
+            todo.extend(source for source in layer.inputs_from if source not in seen)
+            seen.update(layer.inputs_from)
+        return found
+
+    def _check_products(self) -> None:
+        """See that no product of the user's own works on what changes: its other operand would have to fit."""
+        for product in self._model.products:
+            layer = self._layers.get(product.layer or "")
+            own = layer is None or layer.kind not in _UNDERSTOOD
+            if (
+                own
+                and product.record.pass_ in (None, "forward")
+                and not self._changed.keys().isdisjoint(product.inputs_from)
+            ):
+                raise NotCertain(f"'{product.op}' works on what changes")
 
     def _adapt(self, taker: Layer, old: int, new: int) -> None:
         """Ask of a layer that builds itself from its input only what it was told of it by hand."""

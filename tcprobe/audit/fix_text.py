@@ -8,7 +8,6 @@ for, the certainty that the result parses and means what is wanted, is had by pa
 from __future__ import annotations
 
 import ast
-import difflib
 import itertools
 import re
 from collections.abc import Iterable, Mapping
@@ -47,6 +46,8 @@ def diff(fixes: Iterable[Fix | Finding | None], sources: Mapping[str, Source], r
 
     Empty where nothing changes. `root` is the working directory where None; a file outside it keeps its whole path.
     """
+    import difflib
+
     base = Path(root) if root is not None else Path.cwd()
     parts: list[str] = []
     for file, after in apply(fixes, sources).items():

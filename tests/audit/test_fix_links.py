@@ -80,7 +80,7 @@ def test_a_residual_onto_the_data_stays() -> None:
         ("b", "Conv2D", conv(64), ("add",)),
         image=(8, 8, 15),
     )
-    with pytest.raises(NotCertain, match="model's input"):
+    with pytest.raises(NotCertain, match="what becomes of 'add'"):
         wanted(model, "a", 15, 16)
 
 
@@ -143,6 +143,34 @@ def test_not_certain(between: tuple[str, str, dict[str, Any], tuple[str, ...]], 
     model = model_of(("a", "Conv2D", conv(63), ()), between, ("b", "Dense", {"units": 8}, ("x",)))
     with pytest.raises(NotCertain, match=reason):
         wanted(model, "a", 63, 64)
+
+
+def test_a_product_of_the_users_own_stays() -> None:
+    from dataclasses import replace
+
+    model = model_of(("a", "Dense", {"units": 63}, ()), ("b", "Dense", {"units": 8}, ("a",)), image=(64,))
+    assert wanted(model, "a", 63, 64) == {("a", "units", 63, 64)}
+    own = replace(model.products[-1], record=replace(model.products[-1].record, pass_="forward"), layer=None, op="mine")
+    with pytest.raises(NotCertain, match="'mine' works on what changes"):
+        wanted(replace(model, products=(*model.products, replace(own, inputs_from=("a",)))), "a", 63, 64)
+
+
+def test_features_that_do_not_arrive_as_features_stay() -> None:
+    """The query of an attention of the user's own: the output's layer comes after it, fed by the values alone."""
+    from dataclasses import replace
+
+    model = model_of(
+        ("q", "Dense", {"units": 63}, ()),
+        ("k", "Dense", {"units": 63}, ()),
+        ("v", "Dense", {"units": 63}, ()),
+        ("out", "Dense", {"units": 64}, ("v",)),
+        image=(10, 64),
+    )
+    layers = [replace(x, inputs_from=("v", "q", "k")) if x.name == "out" else x for x in model.layers]
+    model = replace(model, layers=tuple(replace(x, is_last=x.name == "out") for x in layers))
+    with pytest.raises(NotCertain, match="what becomes of 'q' before 'out' is unknown"):
+        wanted(model, "q", 63, 64)
+    assert wanted(model, "v", 63, 64) == {("v", "units", 63, 64)}
 
 
 def test_the_last_layer_and_unknown_wiring_stay() -> None:
