@@ -23,7 +23,7 @@ from tcprobe.gemm.alignment import bytes_of, multiple_for, next_size
 from tcprobe.gemm.ops import family_of
 from tcprobe.rules.heads import NAMES, attention_of, head_dimensions, is_head
 from tcprobe.rules.links import IMAGE_CHANNELS, Linked, is_image
-from tcprobe.rules.sizes import INPUTS, Dimension
+from tcprobe.rules.sizes import FEATURES, INPUTS, Dimension
 from tcprobe.rules.step import Step, total
 
 TINY: Final = 16
@@ -119,8 +119,15 @@ def _in_attention(step: Step, dimension: Dimension) -> bool:
 
 
 def _is_batch(step: Step, dimension: Dimension) -> bool:
-    """Return whether a dimension of an op of the user's own is the batch, which is nobody's feature."""
-    return dimension.size == step.model.batch and dimension.layer not in step.sizes.layers
+    """Return whether a dimension of an op of the user's own is the batch, or is a gradient's and told of before.
+
+    Where samples are multiplied by samples (a contrastive loss), the batch is no feature that anyone chose.
+    """
+    own_op = dimension.layer not in step.sizes.layers
+    if dimension.size == step.model.batch and (own_op or dimension.name == FEATURES):
+        return True
+    passes = {step.model.products[index].record.pass_ for index in dimension.products}
+    return own_op and passes <= {"dgrad", "wgrad"}
 
 
 def _unaligned_sources(step: Step, dimension: Dimension) -> list[Dimension]:

@@ -21,7 +21,7 @@ FEATURES: Final = "features"
 _HANDS_ON: Final = re.compile(
     r"(?:Batch|Layer|Group|Unit|RMS)Normalization|Activation|ReLU|LeakyReLU|PReLU|ELU|Softmax|(?:Spatial|Alpha|Gaussian)?"
     r"Dropout(?:\dD)?|GaussianNoise|(?:Global)?(?:Max|Average)Pool(?:ing)?\dD|(?:UpSampling|ZeroPadding|Cropping)\dD|"
-    r"Reshape|Flatten|Add|Subtract|Multiply|Average|Maximum|Minimum|Concatenate|Identity|Rescaling|RepeatVector|Masking"
+    r"DepthwiseConv\dD|Reshape|Flatten|Add|Subtract|Multiply|Average|Maximum|Minimum|Concatenate|Identity|Rescaling|RepeatVector|Masking"
 )
 _ELEMENTWISE: Final = re.compile(r"Activation|Softmax|ReLU|LeakyReLU|PReLU|ELU|Dropout|Identity|Rescaling")
 _TRANSPOSED: Final = (("conv_dgrad", "forward"), ("conv", "dgrad"))

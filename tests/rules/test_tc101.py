@@ -163,6 +163,8 @@ def test_an_op_of_the_users_own() -> None:
     assert finding.place is not None
     gradient = OpRecord("MatMul", ((4090, 64), (64, 4090)), (4090, 4090), {}, "float16", "forward")
     assert not check(tc101, raw(gradient, batch=4090))  # the batch against itself
+    backward = OpRecord("MatMul", ((512, 1030), (4096, 1030)), (512, 4096), {}, "float16", "dgrad")
+    assert not check(tc101, raw(backward, batch=512))  # its forward op tells of it
 
 
 def test_unknown_sizes_say_so() -> None:
