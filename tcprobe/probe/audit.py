@@ -17,7 +17,7 @@ from typing import Any, Dict, List, Optional, Set
 from . import audit_find, script
 from .audit_calls import EAGER, AuditCalls, Stopped
 from .audit_find import Failed, Found, Wanted
-from .audit_layers import LayerLog
+from .audit_layers import LayerLog, merged
 from .audit_step import Seen, trace_step
 from .audit_xla import AutoXla
 from .config import Config
@@ -299,23 +299,6 @@ def leave() -> None:
         sys.stderr.flush()
     finally:
         os._exit(0)
-
-
-def merged(groups: List[Any]) -> List[Record]:
-    """Return the layers of several functions as those of one step; `groups` are calls a step, and records."""
-    found: Dict[str, Record] = {}
-    for count, records in groups:
-        for record in records:
-            known = found.get(record["name"])
-            if known is None:
-                found[record["name"]] = dict(record, calls=record["calls"] * count)
-                continue
-            known["calls"] += record["calls"] * count
-            for key in ("paths", "inputs_from", "fed_by"):
-                known[key] = list(dict.fromkeys([*known[key], *record[key]]))
-            for key in ("is_first", "is_last"):
-                known[key] = known[key] or record[key]
-    return list(found.values())
 
 
 def _first_size(layers: List[Record]) -> Optional[int]:

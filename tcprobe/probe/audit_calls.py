@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import time
 from typing import Any, Callable, Dict, Hashable, List, Optional, Set
 
+from .audit_loops import waits
 from .gaps import Gaps
 from .graph import GraphRecorder
 from .graph_lines import OTHER, rank
 from .graph_shapes import batch_of_dataset, batch_of_fit
 from .places import function_name, user_place
 
-MOST_CALLS = 8  # of one training function before any other: a critic is commonly trained 5 times a step
+MOST_CALLS = 64  # of one training function before another that its loop also calls: a critic is trained 5 times or so
 MOST_SECONDS = 5.0  # from the first training call on; what the script does in between is its own loading of data
 MOST_STOPS = 3  # exceptions that a script may swallow
 EAGER = "eager"
+NO_TRAINING = re.compile("test|eval|valid|predict|infer|sampl|metric|log")
 
 
 class Stopped(BaseException):
@@ -46,6 +49,7 @@ class AuditCalls:
         self._gaps = gaps
         self._batch = batch
         self._functions: Dict[Hashable, Any] = {}
+        self._function_class: Any = None
         self._training: Set[Hashable] = set()
         self._traced: Dict[Hashable, Any] = {}
         self._under_tape: Set[Hashable] = set()
@@ -67,6 +71,7 @@ class AuditCalls:
         self.tf = tf
         kind = type(tf.function(lambda: None))
         original, audit = kind.__call__, self
+        self._function_class = kind
 
         # The recorder looks for a frame of this name, with these locals.
         @functools.wraps(original)
@@ -155,11 +160,20 @@ class AuditCalls:
         if not known:
             self._began = time.monotonic()
             self._in_fit = _inside_fit()
-        elif key == known[0] and (self._in_fit or len(set(known)) > 1):
+        elif key in known and (self._in_fit or (key == known[0] and len(set(known)) > 1)):
             self.stop()
-        elif known.count(key) >= MOST_CALLS or (key in known and time.monotonic() - self._began > MOST_SECONDS):
+        elif key in known and (known.count(key) >= MOST_CALLS or time.monotonic() - self._began > MOST_SECONDS):
+            self.stop()
+        elif key in known and not waits(sys._getframe(1), self._uncalled):
             self.stop()
         self.order.append(key)
+
+    def _uncalled(self, value: Any) -> bool:
+        """Return whether a value is a tf.function, or a method that is one, which nobody has called yet."""
+        if not isinstance(value, self._function_class) or id(value) in self._functions:
+            return False
+        name = function_name(value)  # a method's is made anew for each object
+        return name not in self.names.values() and not NO_TRAINING.search(name.rpartition(".")[2].lower())
 
     def _pretend(self, original: Any, function: Any, args: Any, kwds: Any) -> Any:
         """Return zeros in the place of what a function returns; where that cannot be made, call it."""

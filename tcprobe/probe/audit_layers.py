@@ -53,6 +53,7 @@ class LayerLog:
         self._recorder = recorder
         self._gaps = gaps
         self._calls: List[LayerCall] = []
+        self._owners: Dict[int, Any] = {}  # alive, so that no other layer gets the id of one
         recorder.layers.on_call = self._called
         recorder.on_trace = self._traced
 
@@ -66,6 +67,7 @@ class LayerLog:
             return
         given = args[:1] or [kwds[name] for name in ARGUMENTS if name in kwds][:1]
         inputs, outputs = self._tensors([given, args[1:], kwds]), self._tensors(result)
+        self._owners[id(layer)] = layer
         call = LayerCall(entry, layer, inputs, outputs, None)
         graph = _graph(call)
         self._calls.append(call if graph is None else call._replace(graph=_outermost(graph)))
@@ -103,6 +105,27 @@ class LayerLog:
             self.layers[trace.key] = describe(calls, feeds, self._recorder.layers.line)
 
 
+def merged(groups: List[Any]) -> List[Record]:
+    """Return the layers of several functions as those of one step; `groups` are calls a step, and records.
+
+    One layer has one name, whatever models around it a function calls.
+    """
+    found: Dict[int, Record] = {}
+    for count, records in groups:
+        for record in records:
+            known = found.setdefault(record["owner"], dict(record, calls=0))
+            known["calls"] += record["calls"] * count
+            for key in ("paths", "inputs_from", "fed_by"):
+                known[key] = list(dict.fromkeys([*known[key], *record[key]]))
+            for key in ("is_first", "is_last"):
+                known[key] = known[key] or record[key]
+    names = {path: record["name"] for record in found.values() for path in record["paths"]}
+    for record in found.values():
+        for key in ("inputs_from", "fed_by"):
+            record[key] = list(dict.fromkeys(names.get(name, name) for name in record[key]))
+    return list(found.values())
+
+
 def canonical(calls: Sequence[LayerCall]) -> Dict[str, str]:
     """Return the name of the layer behind every path: the path of its first call."""
     first: Dict[int, str] = {}
@@ -131,6 +154,7 @@ def _record(
     return {
         **static(call.owner, line),
         "name": own[0],
+        "owner": id(call.owner),
         "paths": own,
         "input_shapes": [shape_list(t) for t in call.inputs],
         "output_shape": shape_list(call.outputs[0]) if call.outputs else None,
