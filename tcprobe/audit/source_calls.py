@@ -82,7 +82,7 @@ class Outside(Models):
     def _layer(self, kind: str, values: Keywords, node: ast.Call) -> Value:
         if kind == "InputLayer":
             return self.make_input(values)
-        return self.layers.make(kind, self.source.call_of(node), values)
+        return self.layers.make(kind, self.source.call_of(node), values, self.lacking)
 
     def _graph(self, values: Keywords) -> Value:
         if "inputs" not in values or "outputs" not in values:
@@ -115,7 +115,7 @@ class Outside(Models):
             return self._filled(name, last, args, keywords, node)
         if last in _MERGES and name.startswith("keras.layers."):
             values = {k: v for k, v in keywords.items() if not tensors_of(v)}
-            return self.layers.apply(self.layers.make(_kind(last), self.source.call_of(node), values), tensors)
+            return self.layers.apply(self.layers.make(_kind(last), self.source.call_of(node), values, False), tensors)
         if last in _MERGES:
             return self._merged(last, tensors, args, keywords)
         if last == "reshape" and len(args) == 2 and len(tensors) == 1:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from tcprobe.audit.source_layers import Layers, unparsed
-from tcprobe.audit.source_parts import dimension, entry, find_member, of_tensors, truth
+from tcprobe.audit.source_parts import dimension, entry, find_member, marked, of_tensors, truth
 from tcprobe.audit.source_values import (
     NOTHING,
     Bound,
@@ -102,12 +102,15 @@ class Expressions:
                 return found
             member = find_member(of.of, name)
             if isinstance(member, Routine):
-                return Routine(member.node, member.env, of, member.holder)
+                return Routine(member.node, member.env, of.of if marked(member, "classmethod") else of, member.holder)
             if member is not None:
                 return member
             return Bound(of, name) if of.keras else Unknown(f"{name} of {of.of.node.name} is not known")
         if isinstance(of, Class):
-            return find_member(of, name) or Unknown(f"{name} of {of.node.name} is not known")
+            member = find_member(of, name)
+            if isinstance(member, Routine) and marked(member, "classmethod"):
+                return Routine(member.node, member.env, of, member.holder)
+            return member or Unknown(f"{name} of {of.node.name} is not known")
         if isinstance(of, Tensor):
             return self._of_tensor(of, name, node)
         if isinstance(of, Graph) and name in ("output", "outputs", "input", "inputs"):

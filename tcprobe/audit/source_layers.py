@@ -49,14 +49,14 @@ class Layers:
         self._counts: Counter[str] = Counter()
         self._names: set[str] = set()
 
-    def make(self, kind: str, call: Call, values: dict[str, Value]) -> Draft:
-        """Return the layer that a call constructs, its arguments evaluated."""
+    def make(self, kind: str, call: Call, values: dict[str, Value], lacking: bool) -> Draft:
+        """Return the layer that a call constructs, its arguments evaluated; `lacking` if some are not known."""
         given = values.get("name")
         name = given.value if isinstance(given, Known) and isinstance(given.value, str) else None
         inner = values.get("layer") or values.get("cell")
         arguments = {a.name: a.place for a in call.arguments.values()}
         missing = {n: v.reason for n, v in values.items() if isinstance(v, Unknown) and _JUDGED.fullmatch(n)}
-        if call.spread:
+        if lacking:
             missing.setdefault("arguments", "some are passed in a list or dictionary")
         config = {n: plain(v) for n, v in values.items() if n not in ("name", "dtype", "trainable")}
         dtype, variable_dtype = self._dtypes(values.get("dtype"))

@@ -35,6 +35,7 @@ class Models(Expressions):
 
     Attributes:
         stacks, graphs, instances: what was constructed, in order.
+        lacking: whether the call that is being followed passes arguments that are not known.
         fed: what each input of a model is given by other models, by the name of its source.
         missed: what could not be followed: what, why, where; by node, once.
     """
@@ -44,6 +45,7 @@ class Models(Expressions):
     instances: list[Instance]
     missed: dict[tuple[ast.AST, str], tuple[str, Place]]
     fed: dict[str, list[Tensor]]
+    lacking: bool = False
 
     def entrance(self, shape: Shape | None, tensor: Tensor | None = None) -> Tensor:
         """Return a new input of a model; `fed` says under its source's name what it is given where it is called."""

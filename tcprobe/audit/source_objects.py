@@ -7,7 +7,7 @@ from typing import Final
 
 from tcprobe.audit.source_calls import Keywords, Outside
 from tcprobe.audit.source_layers import unparsed
-from tcprobe.audit.source_parts import find_member, truth
+from tcprobe.audit.source_parts import find_member, marked, truth
 from tcprobe.audit.source_values import (
     Bound,
     Class,
@@ -75,6 +75,7 @@ class Objects(Outside):
             return Bound(frame.bound, "super", [frame.holder]) if frame.bound and frame.holder else Unknown("super()")
         func = self.value(node.func)
         args: list[Value] = []
+        lacking = False
         for arg in node.args:
             if not isinstance(arg, ast.Starred):
                 args.append(self.value(arg))
@@ -82,6 +83,7 @@ class Objects(Outside):
             spread = self.value(arg.value)
             found = self.elements(spread)
             args.extend(found if found is not None else tensors_of(spread))
+            lacking = lacking or found is None
         keywords: Keywords = {}
         for keyword in node.keywords:
             value = self.value(keyword.value)
@@ -89,6 +91,10 @@ class Objects(Outside):
                 keywords[keyword.arg] = value
             elif isinstance(value, Entries):
                 keywords.update({k: v for k, v in value.entries.items() if isinstance(k, str)})
+                lacking = lacking or value.open is not None
+            else:
+                lacking = True
+        self.lacking = lacking
         return self.invoke(func, args, keywords, node)
 
     def invoke(self, func: Value, args: list[Value], keywords: Keywords, node: ast.Call) -> Value:
@@ -164,7 +170,7 @@ class Objects(Outside):
         """Bind the parameters of a function."""
         arguments = routine.node.args
         names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
-        given = ([routine.bound] if routine.bound is not None and not _static(routine.node) else []) + args
+        given = ([routine.bound] if routine.bound is not None and not marked(routine, "staticmethod") else []) + args
         values: dict[str, Value] = dict(zip(names, given, strict=False))
         known = {a.arg for a in all_parameters(arguments)}
         values.update({k: v for k, v in keywords.items() if k in known})
@@ -277,11 +283,6 @@ def _traced(value: Value) -> Value:
         return Tensor(shape, value.features, value.sources, True, value.fresh)
     items = items_of(value)
     return Items([_traced(v) for v in items]) if items is not None and tensors_of(value) else value
-
-
-def _static(node: ast.AST) -> bool:
-    marks = getattr(node, "decorator_list", [])
-    return any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in marks)
 
 
 def _defaults(arguments: ast.arguments) -> dict[str, ast.expr]:

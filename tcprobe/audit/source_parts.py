@@ -13,12 +13,14 @@ from tcprobe.audit.source_values import (
     Instance,
     Items,
     Named,
+    Routine,
     Tensor,
     Unknown,
     Value,
     either,
     number,
 )
+from tcprobe.gemm.layer_shapes import output_shape
 from tcprobe.syntax.values import Known, identical, item
 
 
@@ -62,6 +64,12 @@ def find_member(of: Class, name: str) -> Value | None:
     return None
 
 
+def marked(routine: Routine, name: str) -> bool:
+    """Return whether a function carries a plain decorator: staticmethod, classmethod, property."""
+    marks = getattr(routine.node, "decorator_list", ())
+    return any(isinstance(mark, ast.Name) and mark.id == name for mark in marks)
+
+
 def dimension(size: int | None, node: ast.expr) -> Value:
     """Return a dimension of a shape."""
     return number(size, node) if size is not None else Unknown("is a dimension that is not known")
@@ -70,8 +78,11 @@ def dimension(size: int | None, node: ast.expr) -> Value:
 def of_tensors(op: ast.operator, left: Value, right: Value) -> Value:
     """Return an elementwise result: of two like tensors, or of one and a number."""
     if isinstance(left, Tensor) and isinstance(right, Tensor):
-        both = either(left, right)  # a size that differs may be the larger one, or not: it is not known
-        return replace(both, shape=None, features=None) if isinstance(op, ast.MatMult) else both
+        both = either(left, right)
+        if isinstance(op, ast.MatMult):
+            return replace(both, shape=None, features=None)
+        known = left.shape is not None and right.shape is not None
+        return replace(both, shape=output_shape("Add", {}, [left.shape, right.shape])) if known else both
     tensor, other = (left, right) if isinstance(left, Tensor) else (right, left)
     assert isinstance(tensor, Tensor)
     if isinstance(other, Known) and isinstance(other.value, int | float):

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from tcprobe.audit.source_calls import unpacked
 from tcprobe.audit.source_objects import Objects, SpentError, extends
+from tcprobe.audit.source_parts import marked
 from tcprobe.audit.source_values import (
     Class,
     Draft,
@@ -204,9 +205,7 @@ class Program(Objects):
         for name, value in members.items():
             if isinstance(value, Routine) and value.node in node.body:
                 value.env, value.holder = around, made
-                if any(
-                    isinstance(d, ast.Name) and d.id == "property" for d in getattr(value.node, "decorator_list", ())
-                ):
+                if marked(value, "property"):
                     value = Unknown(f"{name} is computed")
             made.members[name] = value
         self.env.vars[node.name] = made

@@ -354,3 +354,34 @@ def test_data_of_known_shape_builds_a_model() -> None:
     )
     assert [shape for _, _, shape in rows(model)] == [(None, 26, 26, 31), (None, 20956), (None, 10)]
     assert (model.batch, model.batch_known) == (96, True)
+
+
+def test_class_methods_static_methods_and_closures() -> None:
+    model = read(
+        "def conv(filters, **more):\n    def apply(x):\n        return layers.Conv2D(filters, 3, **more)(x)\n"
+        "    return apply\nclass Net:\n    @staticmethod\n    def stem(x, f):\n        return conv(f, strides=2)(x)\n"
+        "    @classmethod\n    def build(cls, f=8):\n        return cls.stem(keras.Input((33, 33, 3)), f)\n"
+        "y = Net.build(31)\nz = Net().build()\n"
+    )
+    assert rows(model) == [
+        ("conv2d", (None, 33, 33, 3), (None, 16, 16, 31)),
+        ("conv2d_1", (None, 33, 33, 3), (None, 16, 16, 8)),
+    ]
+    assert model.unseen == ()
+
+
+def test_arithmetic_on_tensors_broadcasts() -> None:
+    model = read(
+        "x = layers.Conv2D(48, 3)(keras.Input((32, 32, 3)))\ng = layers.GlobalAveragePooling2D()(x)\n"
+        "g = layers.Reshape((1, 1, x.shape[-1]))(layers.Dense(x.shape[-1])(g))\n"
+        "y = layers.Flatten()(tf.nn.relu(2 * x * g + 1))\n"
+    )
+    assert rows(model)[-1] == ("flatten", (None, 30, 30, 48), (None, 43200))
+
+
+def test_arguments_spread_from_a_known_dictionary() -> None:
+    model = read("C = dict(units=63, activation='relu')\na = layers.Dense(**C)\nb = layers.Dense(*(5, 'relu'))\n")
+    assert [(x.config["units"], x.config["activation"]) for x in model.layers] == [(63, "relu"), (5, "relu")]
+    assert all("arguments" not in u.what for u in model.unseen)
+    model = read("a = layers.Dense(7, **given)\n")
+    assert ("Dense at model.py:4: arguments", "some are passed in a list or dictionary") in unseen(model)
