@@ -156,12 +156,9 @@ def _show_diff(wanted: AuditOptions) -> int:
     outcome = audit(wanted, _say)
     text = diff_of(outcome)
     sys.stdout.write(text)
-    count = len(fixes_of(outcome))
-    _say(
-        f"--fix would make {count:,} change{'' if count == 1 else 's'} (checkpoints no longer fit)"
-        if text
-        else "nothing to fix"
-    )
+    edits = {edit for fix in fixes_of(outcome) for edit in fix.edits}
+    places = f"{len(edits):,} place{'' if len(edits) == 1 else 's'}"
+    _say(f"--fix would change {places} (checkpoints no longer fit)" if text else "nothing to fix")
     for file, reason in outcome.report.failed:
         _say(f"error: {file}: {reason}")
     return 2 if outcome.report.failed else int(bool(text))

@@ -111,11 +111,11 @@ def saving(audited: Audited, finding: Finding) -> str:
 def span(ns: Range) -> str:
     """Return a range of nanoseconds in one unit (``0.4-0.6 ms``), one figure where both ends print alike.
 
-    A range that starts at 0 or below is ``up to`` its end.
+    A range that starts at 0, as it prints, or below is ``up to`` its end.
     """
     size, unit = next(((s, u) for s, least, u in UNITS if ns.high >= least), (1.0, "ns"))
     low, high = _digits(ns.low / size), _digits(ns.high / size)
-    if ns.low <= 0 < ns.high:
+    if ns.high > 0 and (ns.low <= 0 or low == "0"):
         return f"up to {high} {unit}"
     return f"{high} {unit}" if low == high else f"{low}-{high} {unit}"
 

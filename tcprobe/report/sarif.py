@@ -20,7 +20,7 @@ from tcprobe.report.audit import AuditSpec
 from tcprobe.rules.base import RuleDoc
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
-BASE: Final = "SRCROOT"
+BASE: Final = "%SRCROOT%"  # the name that GitHub and Visual Studio give the root of the repository
 FINGERPRINT: Final = "tcprobe/v1"  # section 3.27.17: the version of how it is made belongs to the name
 
 

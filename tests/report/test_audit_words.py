@@ -28,6 +28,7 @@ from tests.report.audit_builders import COSTLY, FILE, FREE, MILD, ROOT, SPEC, au
         (-2_000, 5_000, "up to 5 us"),
         (2_500_000_000, 3_000_000_000, "2.5-3 s"),
         (3, 4, "3-4 ns"),
+        (900, 1_300_000, "up to 1.3 ms"),
         (30_000_000, 150_000_000, "30-150 ms"),
         (120, 990, "120-990 ns"),
     ],

@@ -52,7 +52,7 @@ def test_a_result_names_its_rule_level_and_region() -> None:
     (found,) = results(COSTLY)
     assert (found["ruleId"], found["ruleIndex"], found["level"]) == ("TC101", 0, "error")
     physical = found["locations"][0]["physicalLocation"]
-    assert physical["artifactLocation"] == {"uri": "models/gan.py", "uriBaseId": "SRCROOT"}
+    assert physical["artifactLocation"] == {"uri": "models/gan.py", "uriBaseId": "%SRCROOT%"}
     assert physical["region"] == {"startLine": 12, "startColumn": 5, "endLine": 12, "endColumn": 40}
 
 
