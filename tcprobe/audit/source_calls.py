@@ -118,8 +118,8 @@ class Outside(Models):
             return self.layers.apply(self.layers.make(_kind(last), self.source.call_of(node), values, False), tensors)
         if last in _MERGES:
             return self._merged(last, tensors, args, keywords)
-        if last == "reshape" and len(args) == 2 and len(tensors) == 1:
-            return self._reshaped(tensors[0], args[1])
+        if last == "reshape" and len(args) == 2 and isinstance(args[0], Tensor):
+            return self._reshaped(args[0], args[1])
         if last in _SAME_SHAPE:
             return tensors[0]
         fresh = True if all(t.fresh for t in tensors) else False if any(t.fresh is False for t in tensors) else None
@@ -310,6 +310,8 @@ def unpacked(value: Value, count: int, starred: int | None) -> list[Value] | Non
     found = items_of(value)
     if isinstance(value, Instance) and not value.keras:
         found = list(value.attrs.values())
+    if isinstance(value, Tensor) and starred is None:  # several inputs of a model, or rows
+        found = [Tensor(None, None, (), value.symbolic, value.fresh)] * count
     if found is None or (len(found) != count if starred is None else len(found) < count - 1):
         return None
     if starred is None:

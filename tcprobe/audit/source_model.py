@@ -83,14 +83,10 @@ def batch_of(source: Source) -> int | None:
 
 
 def _xla(source: Source) -> bool | None:
-    """Return True where something is compiled with ``jit_compile=True``; None where nothing says so."""
-    for node, _ in source.walk.calls:
-        for keyword in node.keywords:
-            if keyword.arg == "jit_compile":
-                known = source.known(keyword.value)
-                if known is not None and known.value is True:
-                    return True
-    return None
+    """Return True where something is compiled with ``jit_compile=True`` and nothing without; None elsewhere."""
+    given = [k.value for node, _ in source.walk.calls for k in node.keywords if k.arg == "jit_compile"]
+    found = [source.known(value) for value in given]
+    return True if found and all(known is not None and known.value is True for known in found) else None
 
 
 def _policy_notes(program: Program) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ class Models(Expressions):
         if isinstance(target, Draft):
             if target.wrapped:
                 return Tensor(None, None, tuple(s for t in tensors for s in t.sources), True, False)
-            return self.layers.apply(target, tensors or [Tensor()])
+            return self.layers.apply(target, tensors or [Tensor(symbolic=True)])
         if isinstance(target, Stack):
             return self.apply_stack(target, tensors[0] if tensors else Tensor(), node)
         if isinstance(target, Graph):

@@ -385,3 +385,29 @@ def test_arguments_spread_from_a_known_dictionary() -> None:
     assert all("arguments" not in u.what for u in model.unseen)
     model = read("a = layers.Dense(7, **given)\n")
     assert ("Dense at model.py:4: arguments", "some are passed in a list or dictionary") in unseen(model)
+
+
+def test_a_model_of_several_inputs() -> None:
+    model = read(
+        "class M(keras.Model):\n    def __init__(self):\n        super(M, self).__init__()\n"
+        "        self.a = layers.Dense(3)\n"
+        "        self.head = keras.Sequential([layers.Dense(5), layers.Dense(7)])\n"
+        "    def call(self, inputs, training):\n        x, y = inputs\n        return self.head(self.a(x))\n"
+    )
+    assert [layer.inputs_from for layer in model.layers] == [(), ("dense",), ("dense_1",)]
+    assert [layer.is_first for layer in model.layers] == [True, False, False]
+    assert [layer.is_last for layer in model.layers] == [False, False, True]
+
+
+def test_compiled_and_not_is_not_known() -> None:
+    text = "a = layers.Dense(3)\nm.compile(jit_compile=True)\nn.compile(jit_compile=False)"
+    assert read(text).xla is None
+
+
+def test_a_reshape_keeps_what_it_tells() -> None:
+    model = read(
+        "def heads(x, d=30):\n    b, t, _ = tf.shape(x)\n    x = tf.reshape(x, (b, -1, d))\n    return layers.Dense(4)(x)\n"
+        "y = heads(layers.Dense(60)(keras.Input((5, 7))))\n"
+        "z = layers.Dense(2)(tf.reshape(keras.Input((6, 6, 8)), (-1, 36, 8)))\n"
+    )
+    assert [layer.input_shapes for layer in model.layers[1:]] == [((None, None, 30),), ((None, 36, 8),)]
