@@ -15,9 +15,7 @@ CONFIG = {
 
 
 def conv(x, filters, stride=1):
-    x = keras.layers.Conv2D(filters, 3, strides=stride, padding="same", use_bias=False)(
-        x
-    )  # expect: TC101 filters 510 -> 512
+    x = keras.layers.Conv2D(filters, 3, strides=stride, padding="same")(x)  # expect: TC101 filters 510 -> 512
     x = keras.layers.BatchNormalization()(x)
     return keras.layers.ReLU()(x)
 

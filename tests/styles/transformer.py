@@ -38,5 +38,5 @@ def build_transformer():
     for _ in range(2):
         x = Block(WIDTH, HEADS, 2731)(x)
     x = layers.LayerNormalization()(x)
-    logits = layers.Dense(VOCABULARY, use_bias=False)(x)  # expect: TC105 units 50257 -> 50264
+    logits = layers.Dense(VOCABULARY, use_bias=False)(x)  # expect: TC105 units 50257 -> 50304
     return keras.Model(tokens, logits)
