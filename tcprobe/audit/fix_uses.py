@@ -55,6 +55,8 @@ class Uses:
         wanted = list(asked)
         self._names, self._found = {}, {}
         for node in dict.fromkeys(node for place in literals for node in self._tree.resting.get(place, ())):
+            if self._is_taken_apart(node):
+                continue  # SIZES[1] need not rest on all of SIZES; it is here itself if it does
             if not any(inside(self._source.place(node), place) for place in wanted):
                 self._follow(node)
         checked: set[tuple[str, ast.AST | None]] = set()
@@ -63,6 +65,11 @@ class Uses:
             for name, scope in todo:
                 self._check_name(name, scope)
         return list(self._found)
+
+    def _is_taken_apart(self, node: ast.expr) -> bool:
+        above = self._parents.get(node)
+        known = isinstance(above, ast.expr) and bool(self._source.alternatives(above))
+        return known and isinstance(above, ast.Subscript | ast.Attribute) and above.value is node
 
     def _follow(self, node: ast.AST) -> None:
         """Note the names that an expression defines, or the argument that it is part of.
@@ -76,17 +83,24 @@ class Uses:
             if self._ends(parent, node):
                 return
             up = isinstance(parent, ast.Attribute | ast.Subscript | ast.Starred) and node is parent.value
-            if not up and not isinstance(parent, (*_HOLDS, ast.Call)):
+            if (not up and not isinstance(parent, (*_HOLDS, ast.Call))) or self._copies(parent):
                 break
             if isinstance(parent, ast.Attribute) and parent.attr == "keys":
                 return
             node = parent
         raise NotCertain("the number is also used for something else")
 
+    def _copies(self, node: ast.AST) -> bool:
+        """Say whether an expression repeats a list: one operand is how often."""
+        product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
+        return product and any(known.elements for known in self._source.alternatives(node))  # type: ignore[arg-type]
+
     def _ends(self, parent: ast.AST, node: ast.AST) -> bool:
         """Say whether what is above an expression names it, or takes it as an argument; note which."""
         if isinstance(parent, ast.Assign) and node is parent.value:
             self._define(parent.targets, self._scope(parent))
+        elif isinstance(parent, ast.For | ast.comprehension) and node is parent.iter and self._counts(parent.iter):
+            return False  # as `range(N)` does
         elif node is getattr(parent, _NAMES.get(type(parent), ""), None):
             self._define([parent.target], self._scope(parent))  # type: ignore[attr-defined]
         elif isinstance(parent, ast.arguments):
@@ -96,6 +110,11 @@ class Uses:
         else:
             return False
         return True
+
+    def _counts(self, iterated: ast.expr) -> bool:
+        """Say whether a loop's iterations come of arithmetic on numbers, so that they may become more."""
+        options = self._source.alternatives(iterated)
+        return any(use.role == "other" for known in options for item in known.elements for use in item.literals)
 
     def _holds(self, call: ast.Call, node: ast.AST) -> bool:
         """Say whether a call only keeps what it is given: a container, a NamedTuple or dataclass of the file."""
