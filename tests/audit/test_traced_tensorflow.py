@@ -208,7 +208,7 @@ def test_an_eager_loop_runs_one_step_and_may_fail_behind_it() -> None:
     [
         (("functions.py", "build_pair", {}), UsageError, "build_pair needs width"),
         (("functions.py", "build_model", {"size": "3"}), UsageError, "build_model takes no argument size"),
-        (("functions.py", "broken_model", {}), InputError, "functions.py:28"),
+        (("functions.py", "broken_model", {}), InputError, f"functions.py:{line_of('functions.py', 'layers.Conv2D')}"),
     ],
 )
 def test_a_factory_that_gives_no_model(request_: tuple[str, str, Any], kind: type[TcprobeError], says: str) -> None:

@@ -21,7 +21,9 @@ def build_model(units=31):
 
 
 def build_pair(width, depth=1):
-    return {name: tf.keras.Sequential([tf.keras.Input((20,)), tf.keras.layers.Dense(width)]) for name in "ab"[: depth + 1]}
+    return {
+        name: tf.keras.Sequential([tf.keras.Input((20,)), tf.keras.layers.Dense(width)]) for name in "ab"[: depth + 1]
+    }
 
 
 def broken_model():
