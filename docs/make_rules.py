@@ -7,7 +7,8 @@ from pathlib import Path
 from tcprobe.rules import RULES
 from tcprobe.rules.base import RuleDoc
 
-HEAD = """# The rules
+HEAD = """<!-- fmt: off -->
+# The rules
 
 Generated from `tcprobe/rules/` by `python -m docs.make_rules`: what `tcprobe audit-shapes` looks for, one section per
 rule, the same text that `tcprobe explain CODE` prints. TC1xx judge sizes, TC2xx precision. Unless a rule decides its
@@ -34,8 +35,8 @@ def _section(doc: RuleDoc) -> str:
             f"{doc.summary}\n",
             f"{doc.explanation}\n",
             f"Severity: {doc.severity}\n",
-            f"Bad:\n```python\n{doc.bad}\n```",
-            f"Good:\n```python\n{doc.good}\n```",
+            f"Bad:\n```python\n{doc.bad.strip()}\n```",
+            f"Good:\n```python\n{doc.good.strip()}\n```",
             f"Sources:\n{sources}\n",
         ]
     )
