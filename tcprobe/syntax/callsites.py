@@ -46,6 +46,8 @@ class CallSites:
 
     def targets(self, func: ast.expr) -> list[tuple[Function, int]]:
         """Return the functions of the file that a called expression may be, each with its unpassed parameters."""
+        if isinstance(func, ast.Attribute) and _is_super(func.value):
+            return self._above(func)
         if isinstance(func, ast.Attribute):
             methods = self._walk.methods.get(func.attr, []) if self._names.written(func) is None else []
             return [(m, 0 if _static(m) else 1) for m in methods]
@@ -59,6 +61,18 @@ class CallSites:
             elif isinstance(node, ast.ClassDef):
                 found.extend((m, 1) for m in node.body if isinstance(m, ast.FunctionDef) and m.name == "__init__")
         return found
+
+    def _above(self, func: ast.Attribute) -> list[tuple[Function, int]]:
+        """Return the methods of the file that ``super().name`` may be: those of the bases of the class around it."""
+        name = func.value.func if isinstance(func.value, ast.Call) else func.value
+        use = self._walk.uses.get(name)
+        scope = use.scope if use else None
+        while scope is not None and scope.kind != "class":
+            scope = scope.parent
+        bases = scope.node.bases if scope is not None and isinstance(scope.node, ast.ClassDef) else []
+        above = {b.node for base in bases if isinstance(base, ast.Name) for b in self._names.bindings(base)}
+        named = self._walk.methods.get(func.attr, [])
+        return [(m, 1) for m in named if any(isinstance(c, ast.ClassDef) and m in c.body for c in above)]
 
     def _read_escapes(self) -> None:
         for node in self._walk.uses:
@@ -97,6 +111,10 @@ def passed(call: ast.Call, skipped: int, function: Function | ast.Lambda, name: 
         if 0 <= at < len(call.args):
             return call.args[at]
     return "is passed in a dictionary of arguments" if any(k.arg is None for k in call.keywords) else None
+
+
+def _is_super(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
 
 
 def _static(function: Function) -> bool:

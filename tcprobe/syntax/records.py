@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from tcprobe.syntax.names import Names
@@ -14,6 +15,7 @@ from tcprobe.syntax.walk import Walk
 if TYPE_CHECKING:
     from tcprobe.syntax.origins import Outcome
 
+MOST_CLASSES: Final = 32
 _NAMESPACES: Final = ("types.SimpleNamespace", "argparse.Namespace", "ml_collections.ConfigDict")
 _TUPLES: Final = ("typing.NamedTuple", "collections.namedtuple")
 
@@ -75,9 +77,31 @@ class Fields:
             if found:
                 changed = f"self.{name}" in scope.changed or name in scope.changed
                 # An attribute of the instance hides the class's; set once in __init__ it is the value.
-                return list(scope.attributes.get(name, ())) or own, changed
+                return [*(scope.attributes.get(name, ()) or own), *self._overridden(holder, name)], changed
             at = self._base(at)
         return [], False
+
+    def _overridden(self, holder: ast.ClassDef, name: str) -> list[Binding]:
+        """Return what binds the attribute in classes of the file that extend a class: `self` may be one of them."""
+        found: list[Binding] = []
+        pending = list(self._below.get(holder, ()))
+        for node in pending[:MOST_CLASSES]:
+            scope = self._walk.scopes[node]
+            found.extend(scope.attributes.get(name) or [b for b in scope.bindings.get(name, ()) if b.kind == "value"])
+        return found
+
+    @cached_property
+    def _below(self) -> dict[ast.ClassDef, list[ast.ClassDef]]:
+        """Classes of the file that extend each, directly or not."""
+        found: dict[ast.ClassDef, list[ast.ClassDef]] = {}
+        for node in self._walk.scopes:
+            at = self._base(node) if isinstance(node, ast.ClassDef) else None
+            for _ in range(MOST_CLASSES):
+                if at is None or at is node or not isinstance(node, ast.ClassDef):
+                    break
+                found.setdefault(at, []).append(node)
+                at = self._base(at)
+        return found
 
     def _base(self, of: ast.ClassDef) -> ast.ClassDef | None:
         for base in of.bases:

@@ -406,7 +406,8 @@ def test_compiled_and_not_is_not_known() -> None:
 
 def test_a_reshape_keeps_what_it_tells() -> None:
     model = read(
-        "def heads(x, d=30):\n    b, t, _ = tf.shape(x)\n    x = tf.reshape(x, (b, -1, d))\n    return layers.Dense(4)(x)\n"
+        "def heads(x, d=30):\n    b, t, _ = tf.shape(x)\n    x = tf.reshape(x, (b, -1, d))\n"
+        "    return layers.Dense(4)(x)\n"
         "y = heads(layers.Dense(60)(keras.Input((5, 7))))\n"
         "z = layers.Dense(2)(tf.reshape(keras.Input((6, 6, 8)), (-1, 36, 8)))\n"
     )

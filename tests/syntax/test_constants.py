@@ -67,6 +67,16 @@ KNOWN: list[tuple[str, Any]] = [
     ("class C:\n    def __init__(self, n=64):\n        self.n = n\n    def g(self):\n        f(self.n)", 64),
     ("class C:\n    def __init__(self, n):\n        self.n = n\n    def g(self):\n        f(self.n)\nC(3)", 3),
     ("class B:\n    N = 3\nclass C(B):\n    def g(self):\n        f(self.N)", 3),
+    (
+        "class C(M):\n    def __init__(self, n):\n        super().__init__()\n        self.n = n\n"
+        "    def g(self):\n        f(self.n)\nC(3)",
+        3,
+    ),
+    (
+        "class B:\n    def __init__(self, n):\n        f(n)\nclass C(B):\n    def __init__(self):\n"
+        "        super().__init__(7)\n",
+        7,
+    ),
     ("f(len([1, 2, 3]))", 3),
     ("f(max(1, 5) + min(2, 3))", 7),
     ("import math\nf(math.ceil(7 / 2))", 4),
@@ -142,6 +152,7 @@ UNKNOWN = [
         "class C:\n    def a(self):\n        self.n = 1\n    def g(self):\n        self.n = x()\n        f(self.n)",
         "is the result of x()",
     ),
+    ("class B:\n    N = 3\n    def g(self):\n        f(self.N)\nclass C(B):\n    N = 4", "has several values"),
     ("def g(n):\n    return g(f(n + 1))\n", "is the result of f()"),
 ]
 
