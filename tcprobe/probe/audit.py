@@ -218,6 +218,8 @@ class Audit:
         for name, made in audit_find.classes(module) if not factory else ():
             if not made:
                 self._not_seen(name, "needs an input shape: call it or give a function that does", None)
+        for name in audit_find.own_steps(module) if not factory else ():
+            self._not_seen(name + ".train_step", "is no part of a model's own step: --run audits it", None)
         if not any(traced):
             self._nothing(failed, found)
 

@@ -163,6 +163,16 @@ def classes(module: Any) -> List[Tuple[str, bool]]:
     ]
 
 
+def own_steps(module: Any) -> List[str]:
+    """Return the names of a module's models whose class trains in a way of its own."""
+    found = []
+    for name, value in vars(module).items():
+        if is_model(value) and not inspect.isclass(value):
+            own = next((c for c in type(value).__mro__ if "train_step" in c.__dict__), None)
+            found += [name] if own is not None and own.__module__.split(".")[0] not in KERAS else []
+    return found
+
+
 def models_in(value: Any, label: str) -> List[Tuple[str, Any]]:
     """Return the models that a value is or holds, one level of nesting deep or more."""
     if is_model(value) and not inspect.isclass(value):

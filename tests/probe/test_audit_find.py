@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from tcprobe.probe.audit_find import Wanted, at_module_level, candidates, classes, from_functions, named, parse
+from tcprobe.probe.audit_find import (
+    Wanted,
+    at_module_level,
+    candidates,
+    classes,
+    from_functions,
+    named,
+    own_steps,
+    parse,
+)
 
 CODE = """
 def build_model(): return keras.Model()
@@ -86,6 +95,13 @@ def test_a_model_that_only_trains_its_parts_gives_way_to_them() -> None:
 
     (found,) = at_module_level(module(gan=Trainer(part)))
     assert (found.label, found.model) == ("gan.part", part)
+
+
+def test_a_training_step_of_a_models_own_is_told_of() -> None:
+    class Trainer(Own):
+        def train_step(self) -> None: ...
+
+    assert own_steps(module(plain=Own(), gan=Trainer(), kind=Trainer)) == ["gan"]
 
 
 def test_a_factory_takes_literals_and_text() -> None:
