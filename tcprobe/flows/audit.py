@@ -111,6 +111,8 @@ def _is_traced(options: AuditOptions, choice: Choice, targets: Targets, say: Say
             raise UsageError("a factory is called only in traced mode", "leave --mode source out")
         return False
     several = targets.folder or len(targets.files) > 1
+    if options.run and several:
+        raise UsageError("--run takes one script", "arguments of the script stand after --")
     wanted = choice.mode == "traced" or options.run
     if several and not wanted:
         say(f"{len(targets.files)} files: shapes are read from the source; --mode traced runs them")
@@ -120,7 +122,7 @@ def _is_traced(options: AuditOptions, choice: Choice, targets: Targets, say: Say
     missing = available(choice.python)
     if missing is None:
         return True
-    if wanted or options.args or any(t.factory for t in targets.files):
+    if wanted or options.python or options.args or any(t.factory for t in targets.files):
         from tcprobe.errors import ToolError
 
         raise ToolError(f"tracing needs TensorFlow: {missing}", "--python names another interpreter")

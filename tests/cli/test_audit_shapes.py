@@ -154,6 +154,8 @@ def test_a_file_that_cannot_be_read(project: Path, name: str, content: bytes | N
         (("bad.py:make", "--mode", "source"), "traced mode"),
         (("--run", "--mode", "source", "bad.py"), "--run"),
         (("bad.py", "--diff", "--fix"), "--diff stands alone"),
+        (("--run", "bad.py", "clean.py"), "--run takes one script"),
+        (("bad.py", "--python", "/nonexistent/python"), "does not start"),
     ],
 )
 def test_what_cannot_be_asked(project: Path, args: tuple[str, ...], said: str) -> None:
