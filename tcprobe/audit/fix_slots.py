@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from tcprobe.audit.fix_links import NotCertain, Wanted
 from tcprobe.model import Layer, Model
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from tcprobe.audit.fix_tree import Files
     from tcprobe.syntax.source import Argument, Source
     from tcprobe.syntax.values import Known, LiteralUse
+
+
+_INSTALLED: Final = {"site-packages", "dist-packages"}  # folders of code that is not the user's to edit
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ def slots_of(wanted: Iterable[Wanted], model: Model, files: Files) -> tuple[Slot
 def _slot(want: Wanted, layer: Layer | None, files: Files) -> Slot:
     place = layer.arguments.get(want.argument) if layer else None
     source = files.sources.get(place.file) if place else None
-    if source is None or place is None:
+    if source is None or place is None or _INSTALLED & set(Path(place.file).parts):
         raise NotCertain(f"where {want.argument} of '{want.layer}' stands is unknown")
     argument = files.tree(place.file).arguments.get((place, want.argument))
     if argument is None or source.constants.of(argument.node).reason is not None:

@@ -187,6 +187,12 @@ def test_a_constant_that_another_file_imports_stays() -> None:
     assert fixed(text, others=[other])[0].fix is None
 
 
+def test_installed_code_stays() -> None:
+    text = HEAD + sequential("Dense(63)")
+    assert fixed(text, "/project/model.py")[0].fix is not None
+    assert fixed(text, "/venv/lib/python3.11/site-packages/keras/model.py")[0].fix is None
+
+
 def test_text_of_a_fix() -> None:
     assert {f.fix.text for f in fixed(pair("plain_reshape")[0]) if f.fix} == {
         "change units 3087 to 3136 and target_shape 63 to 64 together"
