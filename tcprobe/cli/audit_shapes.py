@@ -156,9 +156,10 @@ def _show_diff(wanted: AuditOptions) -> int:
     outcome = audit(wanted, _say)
     text = diff_of(outcome)
     sys.stdout.write(text)
-    edits = {edit for fix in fixes_of(outcome) for edit in fix.edits}
-    places = f"{len(edits):,} place{'' if len(edits) == 1 else 's'}"
-    _say(f"--fix would change {places} (checkpoints no longer fit)" if text else "nothing to fix")
+    fixes = fixes_of(outcome)
+    edits = {edit for fix in fixes for edit in fix.edits}
+    remark = "" if all(fix.safe for fix in fixes) else " (changes the model: checkpoints no longer fit)"
+    _say(f"--fix would make {len(edits):,} edit{'' if len(edits) == 1 else 's'}{remark}" if text else "nothing to fix")
     for file, reason in outcome.report.failed:
         _say(f"error: {file}: {reason}")
     return 2 if outcome.report.failed else int(bool(text))

@@ -97,7 +97,7 @@ OutputOption = Annotated[
         help="Write to a file (.txt, .json, .csv, .md, .sarif); - is standard output.",
     ),
 ]
-FixOption = Annotated[bool, typer.Option("--fix", help="Change the sizes in the files; old checkpoints no longer fit.")]
+FixOption = Annotated[bool, typer.Option("--fix", help="Mend the files; of new sizes, old checkpoints no longer fit.")]
 DiffOption = Annotated[bool, typer.Option("--diff", help="Show what --fix would change; exit code 1 where it would.")]
 VerboseOption = Annotated[
     bool, typer.Option("--verbose", "-v", help="List what could not be judged and what comments silence.")

@@ -15,17 +15,15 @@ MOST_GAINS: Final = 5
 def render(report: AuditReport, spec: AuditSpec, out: TextIO) -> None:
     """Write the audit as GitHub-flavoured Markdown."""
     found = words.rows(report)
-    blocks = [["## Layer sizes and precision"], [f"**{words.tally(report)}**{_mend(report)}"]]
+    blocks = [
+        ["## Layer sizes and precision"],
+        [f"**{words.tally(report)}** {words.fixable(report, '`--fix`')}".rstrip()],
+    ]
     blocks += [[f"{escape_markdown(text)}."] for text in words.gains(report, MOST_GAINS)]
     if found:
         blocks.append(markdown_lines(_table(found, spec)))
     blocks += [_broken(report, spec), _limits(report)]
     out.write("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
-
-
-def _mend(report: AuditReport) -> str:
-    count = words.fixable(report)
-    return f" {count:,} fixable with `--fix` (changes the model: checkpoints no longer fit)." if count else ""
 
 
 def _table(found: list[words.Row], spec: AuditSpec) -> Section:

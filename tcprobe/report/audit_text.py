@@ -110,9 +110,8 @@ def _verbose(report: AuditReport, spec: AuditSpec) -> list[str]:
 
 
 def _end(report: AuditReport) -> str:
-    count = words.fixable(report)
-    mend = f" [*] {count:,} fixable with --fix (changes the model: checkpoints no longer fit)." if count else ""
-    return words.tally(report) + mend
+    mend = words.fixable(report)
+    return words.tally(report) + (f" [*] {mend}" if mend else "")
 
 
 def _wrapped(text: str, spec: AuditSpec) -> list[str]:

@@ -224,6 +224,13 @@ def tally(report: AuditReport) -> str:
     return f"Found {', '.join(parts) or seen}{hidden}."
 
 
-def fixable(report: AuditReport) -> int:
-    """Return how many findings `--fix` may mend."""
-    return sum(1 for _, finding in rows(report) if finding.fix is not None)
+def fixable(report: AuditReport, option: str = "--fix") -> str:
+    """Return how many findings `--fix` may mend and how many of these change the model; nothing of none."""
+    fixes = [finding.fix for _, finding in rows(report) if finding.fix is not None]
+    unsafe = sum(1 for fix in fixes if not fix.safe)
+    if not fixes:
+        return ""
+    many = "" if unsafe == len(fixes) else f"{unsafe:,} of them "
+    verb = "change" if many and unsafe > 1 else "changes"
+    remark = f" ({many}{verb} the model: checkpoints no longer fit)" if unsafe else ""
+    return f"{len(fixes):,} fixable with {option}{remark}."

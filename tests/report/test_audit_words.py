@@ -143,3 +143,11 @@ def test_the_gains_of_many_models_are_cut_to_those_that_gain_most() -> None:
     many = AuditReport(tuple(replace(audited(), label=f"m{n}") for n in range(8)))
     assert [text.partition(":")[0] for text in words.gains(many, 2)] == ["m0", "m1", "6 more models could save less"]
     assert len(words.gains(many, None)) == 8
+
+
+def test_only_fixes_that_change_the_model_are_said_to() -> None:
+    assert COSTLY.fix is not None
+    safe = replace(MILD, fix=replace(COSTLY.fix, safe=True))
+    both, one, none = (words.fixable(AuditReport((audited(f),))) for f in ((COSTLY, safe), (safe,), (MILD,)))
+    assert both == "2 fixable with --fix (1 of them changes the model: checkpoints no longer fit)."
+    assert (one, none) == ("1 fixable with --fix.", "")
