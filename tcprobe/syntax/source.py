@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -70,7 +71,9 @@ class Source:
             WrongFormat: it is no Python, with the line; or nested too deeply to be read.
         """
         try:
-            tree = ast.parse(text)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of the compiler's, about escapes and numbers: not ours to tell
+                tree = ast.parse(text)
             walk = Walk(tree)
         except SyntaxError as error:
             where = f"line {error.lineno}: " if error.lineno else ""

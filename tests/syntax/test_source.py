@@ -192,6 +192,11 @@ def test_a_file_or_folder_that_is_not_there(tmp_path: Path) -> None:
         Source.read(tmp_path)
 
 
+def test_the_compiler_s_warnings_are_not_ours(recwarn: pytest.WarningsRecorder) -> None:
+    source = parse("x = '\\d'\ny = 1if x else 2\n")
+    assert len(source.tree.body) == 2 and not recwarn.list
+
+
 def test_an_empty_file_is_a_source() -> None:
     assert parse("").calls() == ()
 
