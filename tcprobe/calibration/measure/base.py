@@ -1,0 +1,117 @@
+"""What a framework must offer to be measured through."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
+    Case = dict[str, Any]
+    Operands = tuple[Any, ...]
+    Function = Callable[..., Any]
+
+SCALE = 0.5  # of normally distributed operands: 16 bits hold their products' sums. Zeros would run 10 % faster
+
+
+class Unusable(Exception):
+    """The framework is not installed, or sees no GPU; the text says which."""
+
+
+class Session(Protocol):
+    """An opened framework, on one device.
+
+    Attributes:
+        failures: what the framework raises for a product that it cannot compute.
+    """
+
+    failures: tuple[type[BaseException], ...]
+
+    def about(self) -> dict[str, Any]:
+        """Return framework, version, cuda, cudnn, gpu, compute_capability, sm, memory_bytes; None where unknown."""
+
+    def function(self, case: Case) -> Function:
+        """Return what computes a case from its operands; nothing is computed yet."""
+
+    def operands(self, case: Case) -> Operands:
+        """Return new random operands of a case on the device, none of them zero throughout."""
+
+    def together(self, function: Function, sets: Sequence[Operands]) -> Callable[[], Any]:
+        """Return a call that queues the function once for every set of operands and returns all results."""
+
+    def wait(self, results: Any) -> None:
+        """Return when the device has computed everything queued so far."""
+
+    def finite(self, results: Any) -> bool:
+        """Say whether the first result holds neither infinities nor NaN."""
+
+
+class Backend(Protocol):
+    """A module that measures through one framework."""
+
+    NAME: str
+    """As it is imported."""
+
+    def open(self, device: str, tf32: bool) -> Session:
+        """Import the framework and choose the device: ``cpu``, or ``gpu:N`` of those it sees.
+
+        Raises:
+            Unusable: it is not installed, or has no such device.
+        """
+
+
+def is_installed(name: str) -> bool:
+    """Say whether a framework can be imported, without importing it."""
+    return importlib.util.find_spec(name) is not None
+
+
+def pick(device: str, gpus: Sequence[Any], name: str) -> Any:
+    """Return the GPU that ``gpu:N`` names.
+
+    Raises:
+        Unusable: there is none of that number.
+    """
+    index = int(device.partition(":")[2] or 0)
+    if index < len(gpus):
+        return gpus[index]
+    if not gpus:
+        raise Unusable(name + " sees no GPU")
+    raise Unusable(f"{name} sees GPUs 0 to {len(gpus) - 1}, no GPU {index}")
+
+
+def sizes(case: Case, names: str) -> list[int]:
+    """Return sizes of a case by the names of its columns."""
+    return [int(case[name]) for name in names.split()]
+
+
+def pair(case: Case, name: str) -> tuple[int, int]:
+    """Return a column written as ``3x5``."""
+    first, _, second = case[name].partition("x")
+    return int(first), int(second)
+
+
+def flag(case: Case, name: str) -> bool:
+    """Say whether a column is 1."""
+    return str(case.get(name, "")) == "1"
+
+
+def dtype_of(case: Case) -> str:
+    """Return the dtype of the operands in memory: tf32 is a way to multiply float32."""
+    name = str(case["dtype"])
+    return "float32" if name == "tf32" else name
+
+
+def gemm_shapes(case: Case) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return both operands of a GEMM as they are stored."""
+    m, n, k, batch = sizes(case, "m n k batch")
+    a = (k, m) if flag(case, "transpose_a") else (m, k)
+    b = (n, k) if flag(case, "transpose_b") else (k, n)
+    return (a, b) if batch == 1 else ((batch, *a), (batch, *b))
+
+
+def conv_shapes(case: Case) -> tuple[tuple[int, int, int, int], tuple[int, int, int, int], tuple[int, int, int, int]]:
+    """Return image and result as images, height, width, channels, and between them the filters' taps first."""
+    images, height, width, channels, filters = sizes(case, "images height width channels filters")
+    kernel, stride, padding = pair(case, "kernel"), pair(case, "stride"), pair(case, "padding")
+    out = [(s + 2 * p - t) // d + 1 for s, t, d, p in zip((height, width), kernel, stride, padding)]  # noqa: B905
+    return (images, height, width, channels), (*kernel, channels, filters), (images, out[0], out[1], filters)

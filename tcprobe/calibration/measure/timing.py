@@ -1,0 +1,79 @@
+"""How long a product takes: the median of samples, each of many executions on operands that the cache does not hold."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .base import Case, Session
+
+SAMPLES = 5
+SAMPLE_NS = 10_000_000  # 10 ms: waiting for the device, some 10 us, is 0.1 % of that
+WARM_NS = 20_000_000
+SHORT_NS = 200_000  # of shorter products several are queued by one call, so that Python does not slow them down
+SHORT_SETS = 8
+MOST_CALLS = 2000
+
+
+class NotFinite(Exception):
+    """The result of a product holds infinities or NaN."""
+
+
+def measure(session: Session, case: Case, sets: int, sample_ns: int = SAMPLE_NS, warm_ns: int = WARM_NS) -> float:
+    """Return the nanoseconds of one execution of a case.
+
+    Args:
+        session: an opened framework.
+        case: the columns of its row.
+        sets: different operands that take turns, so that they come from memory as in a training step, not from the
+            second-level cache, where an execution before left them.
+        sample_ns: the least time of a sample.
+        warm_ns: the least time of executions before the first sample.
+
+    Raises:
+        NotFinite: the result is none of a working product.
+    """
+    function = session.function(case)
+    operands = [session.operands(case)]
+    run = session.together(function, operands)
+    results = run()
+    session.wait(results)
+    if not session.finite(results):
+        raise NotFinite
+    del results
+    if min(timed(session, run, 1) for _ in range(3)) < SHORT_NS:
+        sets = max(sets, SHORT_SETS)
+    if sets > 1:
+        operands += [session.operands(case) for _ in range(sets - 1)]
+        run = session.together(function, operands)
+    once = _warm(session, run, warm_ns)
+    calls = min(MOST_CALLS, max(1, math.ceil(sample_ns / max(once, 1))))
+    return median([timed(session, run, calls) for _ in range(SAMPLES)]) / (calls * sets)
+
+
+def timed(session: Session, run: Callable[[], Any], calls: int) -> int:
+    """Return the nanoseconds of so many calls, until the device has done them all."""
+    start = time.perf_counter_ns()
+    for _ in range(calls):
+        results = run()
+    session.wait(results)
+    return time.perf_counter_ns() - start
+
+
+def _warm(session: Session, run: Callable[[], Any], warm_ns: int) -> int:
+    """Run for a while; return the shortest call, or that of several queued ones."""
+    least, spent = timed(session, run, 1), 0
+    while spent < warm_ns:
+        calls = max(1, min(MOST_CALLS, warm_ns // (4 * max(least, 1))))
+        took = timed(session, run, calls)
+        least, spent = min(least, took // calls), spent + took
+    return least
+
+
+def median(values: list[int]) -> float:
+    """Return the median."""
+    ordered, middle = sorted(values), len(values) // 2
+    return float(ordered[middle]) if len(values) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

@@ -1,0 +1,92 @@
+"""Does what the orders say: tells of the device, or measures cases and writes their rows as they come.
+
+Orders (JSON): `framework`, `device`, `tf32`, `out` (where the answer goes). With `cases` also `rows` (a CSV that is
+appended to, whole lines only), `columns`, `source`, `seconds` (no case is begun that would end later), `sample_ms`
+and `warm_ms`. Cases are measured in their order.
+The answer (JSON): `about`; or `unusable` with the reason; `measured`, `left` (the time was up) and `failed`, the
+reasons why cases failed with their number.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from . import BACKENDS
+from .base import Session, Unusable
+from .timing import NotFinite, measure
+
+LONGEST = 200  # characters of a reason
+
+
+def run(path: str) -> None:
+    """Read the orders, do them, write the answer."""
+    started = time.monotonic()
+    orders = json.loads(Path(path).read_text(encoding="utf-8"))
+    answer: dict[str, Any] = {}
+    try:
+        backend = next(b for b in BACKENDS if orders["framework"] == b.NAME)
+        session = backend.open(orders["device"], orders["tf32"])
+        answer["about"] = session.about()
+        if orders.get("cases"):
+            answer.update(_measured(session, orders, started + orders["seconds"]))
+    except Unusable as error:
+        answer["unusable"] = str(error)
+    except ImportError as error:
+        answer["unusable"] = f"{orders['framework']} cannot be imported: {_line(error)}"
+    partial = Path(orders["out"] + ".part")
+    partial.write_text(json.dumps(answer), encoding="utf-8")
+    partial.replace(orders["out"])
+
+
+def _measured(session: Session, orders: dict[str, Any], end: float) -> dict[str, Any]:
+    failed: dict[str, int] = {}
+    took: list[float] = []
+    measured = 0
+    handle = os.open(orders["rows"], os.O_WRONLY | os.O_APPEND)
+    try:
+        for number, case in enumerate(orders["cases"]):
+            begun = time.monotonic()
+            # the longest of the last ones: the next must end in time, too
+            if begun + max(took[-20:] or [0.0]) > end:
+                return {"measured": measured, "failed": failed, "left": len(orders["cases"]) - number}
+            reason = _case(session, case, orders, handle)
+            measured += reason == ""
+            if reason:
+                failed[reason] = failed.get(reason, 0) + 1
+            gc.collect()  # what a case leaves in cycles holds memory of the device
+            took.append(time.monotonic() - begun)
+    finally:
+        os.close(handle)
+    return {"measured": measured, "failed": failed, "left": 0}
+
+
+def _case(session: Session, case: dict[str, Any], orders: dict[str, Any], handle: int) -> str:
+    """Measure a case and write its row; return why it failed, empty where it did not."""
+    row = dict(case["row"])
+    try:
+        ns = measure(session, row, case["sets"], orders["sample_ms"] * 1_000_000, orders["warm_ms"] * 1_000_000)
+    except NotFinite:
+        return "a result is not finite"
+    except MemoryError:
+        return "out of memory"
+    except session.failures as error:
+        return f"{row['dtype']}: {_line(error)}"
+    row.update(time_ns=f"{ns:.1f}", source=orders["source"])
+    # one write for a line: a run that is killed leaves whole ones
+    os.write(handle, (_csv([row.get(name, "") for name in orders["columns"]]) + "\n").encode("utf-8"))
+    return ""
+
+
+def _csv(values: list[Any]) -> str:
+    texts = [str(value) for value in values]
+    return ",".join('"' + t.replace('"', '""') + '"' if set(t) & set(',"\r\n') else t for t in texts)
+
+
+def _line(error: BaseException) -> str:
+    text = " ".join((str(error) or type(error).__name__).split())
+    return text[:LONGEST]

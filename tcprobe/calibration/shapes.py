@@ -1,0 +1,132 @@
+"""The products that `tcprobe calibrate` measures, before a GPU says which of them fit it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tcprobe.gemm.cost_rows import conv_record, gemm_record
+from tcprobe.gemm.record import OpRecord
+
+ALIGNMENTS: Final = (1, 2, 4)  # of a contiguous dimension, in elements; 8 are whole 16 bytes of a 16-bit type
+SEED: Final = 20
+LAYOUTS: Final = ((False, False), (False, True), (True, False))
+"""Which operand is stored transposed: forward, input gradient, weight gradient of a dense layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """C[m, n] = A[m, k] B[k, n], `batch` times."""
+
+    m: int
+    n: int
+    k: int
+    batch: int = 1
+    transpose_a: bool = False
+    transpose_b: bool = False
+
+    def record(self, dtype: str) -> OpRecord:
+        """Return it as an op."""
+        return gemm_record(self.m, self.n, self.k, dtype, self.batch, self.transpose_a, self.transpose_b)
+
+    def columns(self) -> dict[str, object]:
+        """Return its columns of a row."""
+        flags = {"transpose_a": int(self.transpose_a), "transpose_b": int(self.transpose_b)}
+        return {"op": "gemm", "pass": "forward", "m": self.m, "n": self.n, "k": self.k, "batch": self.batch, **flags}
+
+
+@dataclass(frozen=True, slots=True)
+class Conv:
+    """One pass of a 2D convolution, channels last."""
+
+    images: int
+    size: int
+    channels: int
+    filters: int
+    kernel: int
+    stride: int = 1
+    pass_: str = "forward"
+
+    @property
+    def padding(self) -> int:
+        """Rows and columns added on each side, which keep the size at stride 1."""
+        return self.kernel // 2
+
+    def record(self, dtype: str) -> OpRecord:
+        """Return it as an op."""
+        image = (self.images, self.size, self.size, self.channels)
+        kernel, stride, padding = ((n, n) for n in (self.kernel, self.stride, self.padding))
+        return conv_record(self.pass_, dtype, image, self.filters, kernel, stride, padding)
+
+    def columns(self) -> dict[str, object]:
+        """Return its columns of a row."""
+        named = {"kernel": self.kernel, "stride": self.stride, "padding": self.padding}
+        return {
+            "op": "conv", "pass": self.pass_, "images": self.images, "height": self.size, "width": self.size,
+            "channels": self.channels, "filters": self.filters, **{name: f"{n}x{n}" for name, n in named.items()},
+        }  # fmt: skip
+
+    def passes(self) -> Iterator[Conv]:
+        """Yield its three passes."""
+        return (replace(self, pass_=name) for name in ("forward", "dgrad", "wgrad"))
+
+
+SQUARES: Final = tuple(Product(size, size, size) for size in (256, 512, 1024, 2048, 4096, 8192))
+BATCHED: Final = (
+    Product(512, 512, 64, 96, transpose_b=True), Product(512, 64, 512, 96), Product(2048, 2048, 128, 16, False, True),
+    Product(128, 128, 64, 384, transpose_b=True), Product(1024, 128, 1024, 32),
+)  # fmt: skip
+LARGE: Final = ((4096, 4096, 4096), (2048, 2048, 2048), (8192, 2048, 4096), (2048, 4096, 8192))
+CONVS: Final = (
+    Conv(64, 56, 64, 64, 3), Conv(64, 56, 256, 64, 1), Conv(64, 56, 64, 256, 1), Conv(64, 28, 128, 128, 3),
+    Conv(64, 28, 128, 512, 1), Conv(64, 28, 256, 256, 3, 2), Conv(64, 14, 256, 256, 3), Conv(64, 14, 1024, 256, 1),
+    Conv(64, 14, 256, 1024, 1), Conv(64, 14, 512, 512, 3, 2), Conv(64, 7, 512, 512, 3), Conv(64, 7, 512, 2048, 1),
+    Conv(32, 112, 32, 64, 3), Conv(16, 64, 128, 256, 5, 2), Conv(256, 28, 64, 128, 5), Conv(32, 32, 192, 192, 3),
+    Conv(8, 128, 96, 96, 3), Conv(128, 16, 320, 320, 3), Conv(32, 56, 128, 256, 3, 2), Conv(256, 28, 64, 64, 3),
+)  # fmt: skip
+"""Of image classifiers, image-to-image networks and GANs; 12 for each pass remain where a quarter is held out."""
+UNALIGNED_CONVS: Final = (Conv(64, 28, 128, 128, 3), Conv(64, 14, 256, 512, 1), Conv(32, 56, 64, 64, 3))
+FEW_CHANNELS: Final = (
+    Conv(64, 224, 3, 64, 7, 2), Conv(256, 28, 1, 64, 5, 2), Conv(256, 28, 8, 1, 5), Conv(64, 32, 3, 32, 3),
+    Conv(256, 28, 64, 4, 5), Conv(64, 128, 4, 64, 5, 2),
+)  # fmt: skip
+"""First and last layers of images: what cuDNN does there is known least."""
+
+
+def drawn(count: int) -> list[Product]:
+    """Return aligned GEMMs of all sizes from 16 to 16,384 a side, always the same ones, in all layouts."""
+    draw = random.Random(SEED)
+    found = []
+    for number in range(count):
+        m, n, k = (8 * round(2 ** draw.uniform(low, 11)) for low in (1, 3, 3))
+        found.append(Product(m, n, k, 1, *LAYOUTS[number % 3]))
+    return found
+
+
+def unaligned(size: tuple[int, int, int]) -> list[Product]:
+    """Return GEMMs of about a size with each contiguous dimension of each layout in each alignment below 8.
+
+    Contiguous are k and n of A[m, k] B[k, n], only k of A[m, k] B[n, k]^T and m and n of A[k, m]^T B[k, n]; n of the
+    result in all.
+    """
+    found = []
+    for transposed, names in zip(LAYOUTS, ("kn", "kn", "mn"), strict=True):
+        for name in names:
+            for alignment in ALIGNMENTS:
+                sizes = dict(zip("mnk", size, strict=True))
+                sizes[name] += alignment - 8
+                found.append(Product(sizes["m"], sizes["n"], sizes["k"], 1, *transposed))
+    return found
+
+
+def unaligned_convs(base: Conv) -> list[Conv]:
+    """Return all passes of a convolution with channels, filters and both in each alignment below 8."""
+    found = []
+    for alignment in ALIGNMENTS:
+        less = 8 - alignment
+        for channels, filters in ((less, 0), (0, less), (less, less)):
+            other = replace(base, channels=base.channels - channels, filters=base.filters - filters)
+            found += list(other.passes())
+    return found
