@@ -19,7 +19,8 @@ def decide(finding: Finding, step: Shares) -> Finding:
     """Return the finding with its severity, and with its share of the step where that follows from its saving.
 
     A severity that the rule gave stays. Else it is an error where the likely saving is `ERROR_PCT` of the step or
-    more, a warning from `WARNING_PCT` on, a note below that and where no saving is known.
+    more, a warning where some saving is likely and may be `WARNING_PCT` or more, a note below that and where no
+    saving is known. The upper end decides on a warning because what convolutions lose is known as a wide range only.
     """
     pct = finding.saving_pct
     if pct is None and finding.saving_ns is not None:
@@ -29,6 +30,6 @@ def decide(finding: Finding, step: Shares) -> Finding:
 
 def severity_of(saving_pct: Range | None) -> Severity:
     """Return the severity of a saving in percent of the step; a note where it is unknown."""
-    if saving_pct is None or saving_pct.mid < WARNING_PCT:
+    if saving_pct is None or saving_pct.mid <= 0 or max(saving_pct.mid, saving_pct.high) < WARNING_PCT:
         return "note"
     return "error" if saving_pct.mid >= ERROR_PCT else "warning"

@@ -11,6 +11,7 @@ from tcprobe.errors import TcprobeError
 from tcprobe.finding import Audited, AuditReport, Finding, Range
 from tcprobe.flows.audit_files import Target
 from tcprobe.flows.audit_options import AuditOptions, Choice
+from tcprobe.gemm.cost import load_constants
 from tcprobe.hardware import Gpu
 from tcprobe.model import Model, Unseen
 from tcprobe.place import Place
@@ -34,6 +35,7 @@ class Auditor:
         self._choice = choice
         self._gpu = gpu
         self._traced = traced
+        self._constants = load_constants(gpu)
         self._audited: list[Audited] = []
         self._unused: Counter[Unused] = Counter()
         self._read: Counter[str] = Counter()
@@ -98,8 +100,9 @@ class Auditor:
         from tcprobe.rules.step import Step
 
         choice = self._choice
-        xla = bool(model.xla) if choice.xla is None else choice.xla
-        target = CostTarget(self._gpu, choice.library, xla, choice.dtype != "float32")  # type: ignore[arg-type]
+        xla = _with_xla(model) if choice.xla is None else choice.xla
+        tf32 = choice.dtype != "float32"
+        target = CostTarget(self._gpu, choice.library, xla, tf32, self._constants)  # type: ignore[arg-type]
         return Step(_compiled(model, choice.xla), target, choice.dtype)
 
     def _sorted_out(self, step: Step, findings: tuple[Finding, ...], silent: frozenset[Finding]) -> Audited:
@@ -195,6 +198,16 @@ def total_saving(findings: Iterable[Finding], step: Step) -> Range | None:
     if not parts:
         return None
     return Range(sum(p.low for p in parts), sum(p.mid for p in parts), sum(p.high for p in parts))
+
+
+def _with_xla(model: Model) -> bool:
+    """Return whether XLA compiles the step; one that the user has not compiled yet is as Keras would by default.
+
+    Keras 3: ``compile(jit_compile="auto")`` means XLA on a GPU; Keras 2 never does by itself.
+    """
+    if model.xla is not None:
+        return model.xla
+    return model.own_step and (model.keras or "").partition(".")[0] not in ("", "1", "2")
 
 
 def _compiled(model: Model, xla: bool | None) -> Model:

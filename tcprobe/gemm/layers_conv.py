@@ -183,8 +183,14 @@ def _as_image(window: Window) -> Window:
     """Return a convolution of a sequence as one of an image of one row, as TensorFlow's conv1d runs it."""
     if len(window.size) != 1:
         return window
-    fields = ("size", "out", "taps", "strides", "dilations")
-    return replace(window, **{name: (1, *getattr(window, name)) for name in fields})
+    return replace(
+        window,
+        size=(1, *window.size),
+        out=(1, *window.out),
+        taps=(1, *window.taps),
+        strides=(1, *window.strides),
+        dilations=(1, *window.dilations),
+    )
 
 
 def _passes(passes: Passes, window: Window) -> Records:

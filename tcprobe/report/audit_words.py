@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from os.path import relpath
 from typing import Final
 
-from tcprobe.finding import SEVERITIES, Audited, AuditReport, Finding, Range
+from tcprobe.finding import SEVERITIES, WARNING_PCT, Audited, AuditReport, Finding, Range
 from tcprobe.hardware import lookup_gpu
 from tcprobe.place import Place
 from tcprobe.report.formatting import visible
@@ -81,7 +81,8 @@ def sentence(audited: Audited, finding: Finding) -> str:
 def _judged(finding: Finding) -> list[str]:
     pct = finding.saving_pct
     share = "" if pct is None or pct.mid <= 0 else f"{percent(pct.mid)} of the step"
-    return [said for said in (finding.severity or "", share) if said]
+    most = f"up to {percent(pct.high)}" if share and pct and pct.mid < WARNING_PCT <= pct.high else ""
+    return [said for said in (finding.severity or "", share, most) if said]
 
 
 def suggestion(finding: Finding) -> str:

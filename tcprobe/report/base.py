@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from tcprobe.profile import Profile
+if TYPE_CHECKING:
+    from tcprobe.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from tcprobe.columns import Value
+if TYPE_CHECKING:
+    from tcprobe.columns import Value
 
 NA = "-"
 TIMES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))

@@ -29,7 +29,7 @@ DOC = RuleDoc(
         "of a GAN's step on an A100; compute 8 filters there and keep the first. Channels of images and small "
         "heads are TC104, channels of a group TC103, vocabularies TC105, heads of attention TC106."
     ),
-    severity="From the predicted saving: error from 5 % of the step, warning from 1 %, else note.",
+    severity="From the predicted saving: error from 5 % of the step, warning where it may be 1 % or more, else note.",
     bad="layers.Dense(7 * 7 * 63)\nlayers.Reshape((7, 7, 63))\nlayers.Conv2D(31, 5)",
     good="layers.Dense(7 * 7 * 64)\nlayers.Reshape((7, 7, 64))\nlayers.Conv2D(32, 5)",
     sources=(

@@ -29,7 +29,7 @@ DOC = RuleDoc(
     ),
     severity=(
         "A note where a group has one channel (a depthwise convolution). Else from what it loses against aligned "
-        "groups: error from 5 % of the step, warning from 1 %, else note."
+        "groups: error from 5 % of the step, warning where it may be 1 % or more, else note."
     ),
     bad="layers.Conv2D(128, 3, groups=32)  # 4 channels a group",
     good="layers.Conv2D(128, 3, groups=16)  # 8 channels a group",

@@ -35,7 +35,7 @@ DOC = RuleDoc(
         "smaller saves 1 % of the step or more beyond what it saves by being smaller. It looks at the batch, and "
         "at sizes that keep the rule of 8; the others are TC101's."
     ),
-    severity="From the predicted saving beyond the share of the size: error from 5 %, warning from 1 % of the step.",
+    severity="From the saving beyond the share of the size: error from 5 % of the step, warning where it may be 1 %.",
     bad="model.fit(x, y, batch_size=257)",
     good="model.fit(x, y, batch_size=256)",
     sources=(

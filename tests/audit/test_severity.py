@@ -28,7 +28,13 @@ class Step:
     [(0.0, "note"), (0.99, "note"), (1.0, "warning"), (4.99, "warning"), (5.0, "error"), (60.0, "error")],
 )
 def test_the_likely_share_decides(pct: float, severity: str) -> None:
-    assert severity_of(Range(0.0, pct, 100.0)) == severity
+    assert severity_of(Range(0.0, pct, pct)) == severity
+
+
+def test_a_saving_that_may_be_large_enough_is_a_warning_and_never_an_error() -> None:
+    assert severity_of(Range(0.0, 0.3, 3.8)) == "warning"
+    assert severity_of(Range(0.0, 0.3, 60.0)) == "warning"
+    assert severity_of(Range(-1.0, 0.0, 3.8)) == "note"
 
 
 def test_the_share_follows_from_the_saving() -> None:
