@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tcprobe import __version__
-from tcprobe.cli import audit_shapes, explain, profile, report, workloads
+from tcprobe.cli import audit_shapes, calibrate, explain, profile, report, workloads
 
 app = typer.Typer(
     name="tcprobe",
@@ -34,5 +34,5 @@ def _global(
     pass
 
 
-for verb in (profile, report, audit_shapes, explain, workloads):
+for verb in (profile, report, audit_shapes, calibrate, explain, workloads):
     verb.register(app)

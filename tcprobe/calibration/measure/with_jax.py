@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .base import Case, Function, Operands
 
 NAME = "jax"
+WITHOUT_CUDA_11 = (0, 4, 26)  # JAX's change log: the first that needs CUDA 12
 
 
 class Session:
@@ -34,7 +35,8 @@ class Session:
             capability = str(getattr(self._device, "compute_capability", "") or "")
             found["gpu"] = self._device.device_kind
             found["compute_capability"] = [int(n) for n in capability.split(".")] if capability else None
-            found["cuda"] = _cuda(str(getattr(self._device.client, "platform_version", "")))
+            said = _cuda(str(getattr(self._device.client, "platform_version", "")))
+            found["cuda"] = said or ("12 or later" if _version(self._jax.__version__) >= WITHOUT_CUDA_11 else None)
         return found
 
     def operands(self, case: Case) -> Operands:
@@ -97,6 +99,10 @@ def _gpus(jax: Any) -> Sequence[Any]:
         return list(jax.devices("gpu"))
     except RuntimeError:  # an unknown backend
         return []
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in re.findall(r"\d+", text)[:3])
 
 
 def _cuda(text: str) -> str | None:

@@ -1,0 +1,85 @@
+"""What constants are worth: their error on measurements that they were not fitted to, beside the shipped ones'."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tcprobe.gemm.cost import Target, op_cost
+from tcprobe.gemm.cost_alignment import product_level
+from tcprobe.gemm.cost_constants import Constants
+from tcprobe.gemm.cost_dtype import units_of
+from tcprobe.gemm.cost_rows import Row
+from tcprobe.gemm.cost_works import task_of
+from tcprobe.hardware import Gpu
+
+ALL: Final = "all"
+HELD_OUT: Final = 4  # one row in so many is not fitted
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The error of constants on one kind of product.
+
+    Attributes:
+        kind: ``aligned GEMMs`` and the like, or ``all``.
+        rows: products that were predicted.
+        error_pct: mean absolute error of the calibrated constants, in percent of the measured time.
+        shipped_pct: the same of the shipped ones.
+    """
+
+    kind: str
+    rows: int
+    error_pct: float
+    shipped_pct: float
+
+
+def split(rows: Iterable[Row]) -> tuple[list[Row], list[Row]]:
+    """Return the rows to fit and a quarter to test on; the same product is always in the same part."""
+    parts: tuple[list[Row], list[Row]] = ([], [])
+    for row in rows:
+        record = row.record
+        key = repr((record.op_type, record.dtype, record.input_shapes, record.output_shape, record.attributes))
+        parts[zlib.crc32(key.encode()) % HELD_OUT == 0].append(row)
+    return parts
+
+
+def scores(rows: Sequence[Row], gpu: Gpu, constants: Constants) -> list[Score]:
+    """Return the errors on rows by kind, ``all`` last; empty where none of them can be predicted.
+
+    float32 counts as CUDA cores', tf32 as Tensor Cores'.
+    """
+    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for row in rows:
+        own, shipped = (_ns(row, gpu, c) for c in (constants, None))
+        if own is None or shipped is None:
+            continue
+        off = abs(own / row.time_ns - 1), abs(shipped / row.time_ns - 1)
+        found[kind_of(row, gpu)].append(off)
+        found[ALL].append(off)
+    ordered = [*sorted(kind for kind in found if kind != ALL), *([ALL] if found else [])]
+    return [_score(kind, found[kind]) for kind in ordered]
+
+
+def kind_of(row: Row, gpu: Gpu) -> str:
+    """Return aligned or unaligned GEMMs or convolutions."""
+    units = units_of(row.record.dtype, gpu, False)
+    task = task_of(row.record, units.width) if units else None
+    if units is None or task is None:
+        return "others"
+    name = "convolutions" if task.arithmetic == "conv" else "GEMMs"
+    return f"{'aligned' if product_level(task.contiguous, units.family) is None else 'unaligned'} {name}"
+
+
+def _ns(row: Row, gpu: Gpu, constants: Constants | None) -> float | None:
+    cost = op_cost(row.record, Target(gpu, row.library, tf32=False, constants=constants))
+    return None if cost is None else cost.ns
+
+
+def _score(kind: str, off: Sequence[tuple[float, float]]) -> Score:
+    own, shipped = (100 * math.fsum(values) / len(off) for values in zip(*off, strict=True))
+    return Score(kind, len(off), own, shipped)

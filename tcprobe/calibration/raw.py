@@ -1,0 +1,126 @@
+"""Raw CSVs of measured products: what is wrong with one, by line and column, and whose rows it holds."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from tcprobe.calibration.plan import CPU
+from tcprobe.errors import EmptyInput, MissingInput, UnreadableInput, UsageError, WrongFormat
+from tcprobe.gemm.cost_rows import COLUMNS, LIBRARIES, Row, read_rows
+from tcprobe.gemm.cost_works import PASSES
+from tcprobe.hardware import Gpu, find_gpu, lookup_gpu
+
+_GEMM: Final = ("m", "n", "k", "batch")
+_CONV: Final = ("images", "height", "width", "channels", "filters", "kernel", "stride", "padding")
+
+
+def read_raw(path: Path) -> list[Row]:
+    """Return the products of a raw CSV, at least one.
+
+    Raises:
+        MissingInput, UnreadableInput, EmptyInput: there is no such file, or nothing in it.
+        WrongFormat: it is no raw CSV; the message names the column that lacks, or the line and column that is damaged.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise MissingInput(path, "no such file") from None
+    except UnicodeDecodeError:
+        raise WrongFormat(path, "not a text file") from None
+    except OSError as error:
+        raise UnreadableInput(path, error.strerror or "the system refused to read it") from None
+    if not text.strip():
+        raise EmptyInput(path, "it is empty")
+    _check(path, text)
+    rows = read_rows(path)
+    if not rows:
+        raise EmptyInput(path, "it holds no measured products")
+    return rows
+
+
+def _check(path: Path, text: str) -> None:
+    reader = csv.DictReader(io.StringIO(text))
+    try:
+        for column in COLUMNS:
+            if column not in (reader.fieldnames or ()):
+                raise WrongFormat(path, f"line 1: no column {column!r}: not a CSV of measured products")
+        for line in reader:
+            found = _damage(line)
+            if found is not None:
+                column, what = found
+                raise WrongFormat(path, f"line {reader.line_num}: column {column!r} {what}")
+    except csv.Error as error:
+        raise WrongFormat(path, f"line {reader.line_num + 1}: {error}") from None
+
+
+def _damage(line: Mapping[str | None, object]) -> tuple[str, str] | None:
+    """Return the first damaged column of a row, and what it holds."""
+    if None in line:
+        return COLUMNS[-1], "is followed by more values than there are columns"
+    columns = ["gpu", "dtype", "library", "op", "pass", "time_ns", "source"]
+    columns += _CONV if line["op"] == "conv" else _GEMM
+    for column in columns:
+        value = line[column]
+        if not isinstance(value, str):
+            return column, "is missing: the line ends before it"
+        if not _fits(column, value):
+            return column, f"is {value!r}"
+    return None
+
+
+def _fits(column: str, value: str) -> bool:
+    known: Mapping[str, Callable[[str], bool]] = {
+        "gpu": lambda text: text == CPU or lookup_gpu(text) is not None,
+        "dtype": bool,
+        "source": lambda _: True,
+        "library": lambda text: text in LIBRARIES,
+        "op": lambda text: text in ("gemm", "conv"),
+        "pass": lambda text: text in PASSES.values(),
+        "time_ns": _is_time,
+        "kernel": lambda text: _is_pair(text, 1),
+        "stride": lambda text: _is_pair(text, 1),
+        "padding": lambda text: text in ("SAME", "VALID") or _is_pair(text, 0),
+    }
+    return known.get(column, lambda text: _is_whole(text, 1))(value)
+
+
+def _is_whole(text: str, least: int) -> bool:
+    return text.isascii() and text.isdigit() and int(text) >= least
+
+
+def _is_pair(text: str, least: int) -> bool:
+    first, _, second = text.partition("x")
+    return _is_whole(first, least) and _is_whole(second, least)
+
+
+def _is_time(text: str) -> bool:
+    try:
+        value = float(text)
+    except ValueError:
+        return False
+    return math.isfinite(value) and value > 0
+
+
+def gpu_of(rows: list[Row], path: Path, target: str | None) -> Gpu:
+    """Return the GPU whose rows are to be fitted: the only one of a file, or the one asked for.
+
+    Raises:
+        UsageError: several GPUs and none asked for, or none of the rows are the asked one's.
+        WrongFormat: the rows are a CPU's.
+    """
+    ids = sorted({row.gpu for row in rows} - {CPU})
+    if not ids:
+        raise WrongFormat(path, "times of a CPU, of a dry run: no GPU's constants follow from them")
+    if target is None:
+        if len(ids) > 1:
+            raise UsageError(f"{path}: measurements of {', '.join(ids)}", "--target-gpu names the one to fit")
+        return find_gpu(ids[0])
+    gpu = find_gpu(target)
+    if gpu.id not in ids:
+        raise UsageError(f"{path}: measurements of {', '.join(ids)}, none of {gpu.id}", "leave --target-gpu out")
+    return gpu

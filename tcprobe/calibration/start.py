@@ -1,0 +1,206 @@
+"""Starts the measuring program in the framework's interpreter, and ends it where it does not end by itself."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tcprobe.calibration.plan import CPU, Case
+from tcprobe.errors import MeasurementFailed, ToolError
+from tcprobe.gemm.cost_rows import COLUMNS
+
+SOURCE: Final = Path(__file__).parent / "measure"
+PACKAGE: Final = "tcprobe_measure"
+"""Name under which the program is run: one that shadows nothing of a framework's."""
+FRAMEWORKS: Final = {"tensorflow": "TensorFlow", "torch": "PyTorch", "jax": "JAX"}
+ABOUT_S: Final = 180.0  # importing a framework from a cold, remote disk can take a minute
+GRACE_S: Final = 120.0  # beyond the budget, after which the program is taken to hang
+QUIET: Final = {"TF_CPP_MIN_LOG_LEVEL": "2", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+NO_TF32: Final = {"NVIDIA_TF32_OVERRIDE": "0"}
+"""NVIDIA's libraries then never use TF32, whatever a framework asks or its autotuning remembers."""
+LONGEST_LINE: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What a framework says of itself and of the device; None where it does not say.
+
+    Attributes:
+        framework: as it is imported.
+        title: with its version.
+        gpu: name of the GPU; None on a CPU.
+        compute_capability: major, minor.
+        sm: streaming multiprocessors.
+        memory_bytes: device memory.
+        cuda, cudnn: versions that it was built for.
+    """
+
+    framework: str
+    title: str
+    gpu: str | None = None
+    compute_capability: tuple[int, int] | None = None
+    sm: int | None = None
+    memory_bytes: int | None = None
+    cuda: str | None = None
+    cudnn: str | None = None
+
+    @property
+    def text(self) -> str:
+        """Return it in a line: PyTorch 2.13.0, CUDA 13.0, cuDNN 91002, NVIDIA H200."""
+        versions = [f"CUDA {self.cuda}" if self.cuda else "", f"cuDNN {self.cudnn}" if self.cudnn else ""]
+        return ", ".join(part for part in (self.title, *versions, self.gpu or "CPU") if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of a plan.
+
+    Attributes:
+        measured: rows written.
+        left: cases for which no time was left.
+        failed: reason -> cases that could not be computed.
+    """
+
+    measured: int
+    left: int
+    failed: Mapping[str, int]
+
+
+def ask(python: str, framework: str, device: str) -> Device | str:
+    """Return what a framework says of a device, or why it cannot be used.
+
+    Args:
+        python: the interpreter.
+        framework: a key of `FRAMEWORKS`.
+        device: ``cpu`` or ``gpu:N``.
+
+    Raises:
+        ToolError: the interpreter does not start, or dies.
+        MeasurementFailed: the framework did not answer in time.
+    """
+    answer = _run(python, {"framework": framework, "device": device, "tf32": True}, {}, ABOUT_S)
+    if "unusable" in answer:
+        return str(answer["unusable"])
+    about = answer["about"]
+    capability = about.get("compute_capability")
+    return Device(
+        framework,
+        f"{about['framework']} {about['version']}",
+        about.get("gpu"),
+        (int(capability[0]), int(capability[1])) if capability else None,
+        about.get("sm"),
+        about.get("memory_bytes"),
+        about.get("cuda"),
+        about.get("cudnn"),
+    )
+
+
+def measure(
+    python: str, device: tuple[str, str], cases: Sequence[Case], rows: Path, seconds: float, source: str
+) -> Done:
+    """Measure cases one after the other, until all are or the time is up; whole rows are added to a CSV as they come.
+
+    Args:
+        python: the interpreter.
+        device: the framework, and ``cpu`` or ``gpu:N``.
+        cases: all of them with, or all of them without float32 on CUDA cores.
+        rows: CSV that exists, with its header.
+        seconds: from now on, the import of the framework included.
+        source: what to call the measurements.
+
+    Raises:
+        ToolError, MeasurementFailed: as `ask`.
+    """
+    plain = device[1] != CPU and all(case.dtype == "float32" for case in cases)
+    dry = device[1] == CPU
+    orders = {
+        "framework": device[0],
+        "device": device[1],
+        "tf32": not plain,
+        "cases": [{"row": case.row, "sets": case.sets} for case in cases],
+        "rows": str(rows.resolve()),
+        "columns": COLUMNS,
+        "source": source,
+        "seconds": seconds,
+        "sample_ms": 1 if dry else 10,
+        "warm_ms": 0 if dry else 20,
+    }
+    answer = _run(python, orders, NO_TF32 if plain else {}, seconds + GRACE_S)
+    if "unusable" in answer:
+        raise MeasurementFailed(str(answer["unusable"]))
+    return Done(int(answer["measured"]), int(answer["left"]), answer["failed"])
+
+
+def _run(python: str, orders: Mapping[str, Any], environment: Mapping[str, str], seconds: float) -> dict[str, Any]:
+    if not (SOURCE / "__main__.py").is_file():
+        raise ToolError(f"{SOURCE}: the measuring program is missing", "install tcprobe again")
+    hidden = {"CUDA_VISIBLE_DEVICES": "-1", "JAX_PLATFORMS": "cpu"} if orders["device"] == CPU else {}
+    with tempfile.TemporaryDirectory(prefix="tcprobe-calibrate-") as name:
+        folder = Path(name)
+        program, out = _placed(folder), folder / "answer.json"
+        (folder / "orders.json").write_text(json.dumps({**orders, "out": str(out)}), encoding="utf-8")
+        command = [python, str(program), str(folder / "orders.json")]
+        status = _finished(command, {**QUIET, **os.environ, **hidden, **environment}, folder / "log", seconds)
+        if out.is_file():
+            answer: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+            return answer
+        last = _last_line(folder / "log")
+    said = f": {last}" if last else ""
+    framework = FRAMEWORKS[str(orders["framework"])]
+    if status is None:
+        raise MeasurementFailed(
+            f"{framework} did not come to an end within {seconds:g} s{said}", "measure less at once"
+        )
+    died = f"died of {signal.Signals(-status).name}" if status < 0 else f"exited with status {status}"
+    raise ToolError(f"{python}: measuring through {framework} {died}{said}", "--framework names another one")
+
+
+def _placed(folder: Path) -> Path:
+    """Make the program runnable by path under its own name; a link lets the interpreter keep what it compiled."""
+    place = folder / PACKAGE
+    try:
+        place.symlink_to(SOURCE, target_is_directory=True)
+    except OSError:
+        shutil.copytree(SOURCE, place, ignore=shutil.ignore_patterns("__pycache__"))
+    return place
+
+
+def _finished(command: list[str], environment: Mapping[str, str], log: Path, seconds: float) -> int | None:
+    """Return the exit status, None where the time was up; whatever was started is ended in any case."""
+    with log.open("wb") as file:
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                env=dict(environment),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ToolError(f"{command[0]}: it does not start: {error.strerror}") from error
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            if hasattr(os, "killpg"):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
+            process.wait()
+
+
+def _last_line(path: Path) -> str:
+    text = path.read_bytes().decode("utf-8", "replace") if path.is_file() else ""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:LONGEST_LINE] if lines else ""

@@ -1,0 +1,92 @@
+"""The files of calibrated constants: one per GPU, in the user's configuration folder."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tcprobe.calibration.check import Score
+from tcprobe.errors import UnreadableInput
+from tcprobe.gemm.cost_constants import Constants, calibration_folder, load_constants
+from tcprobe.hardware import lookup_gpu
+
+KEY: Final = "calibration"
+"""Key of a file's facts beside the constants, which the cost model passes over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What a file says of itself; None where it does not.
+
+    Attributes:
+        path: the file.
+        constants: its constants.
+        date: year-month-day on which they were fitted.
+        error_pct, shipped_pct: mean absolute error on products not fitted, of these and of the shipped constants.
+        rows: products fitted.
+    """
+
+    path: Path
+    constants: Constants
+    date: str | None = None
+    error_pct: float | None = None
+    shipped_pct: float | None = None
+    rows: int | None = None
+
+
+def file_of(gpu_id: str) -> Path:
+    """Return where the constants of a GPU are kept."""
+    return calibration_folder() / f"{gpu_id}.json"
+
+
+def text_of(constants: Constants, total: Score, date: str, rows: int) -> str:
+    """Return the text of a calibration file: the constants, and how they came about."""
+    body = json.loads(constants.to_json())
+    body[KEY] = {
+        "date": date,
+        "error_pct": round(total.error_pct, 2),
+        "shipped_pct": round(total.shipped_pct, 2),
+        "tested": total.rows,
+        "rows": rows,
+    }
+    return json.dumps(body, indent=1, sort_keys=True) + "\n"
+
+
+def calibrations() -> list[Calibration]:
+    """Return every calibration file of the user's, by GPU.
+
+    Raises:
+        InputError: one of them is damaged or cannot be read.
+    """
+    folder = calibration_folder()
+    try:
+        paths = sorted(folder.glob("*.json"))
+    except OSError as error:
+        raise UnreadableInput(folder, error.strerror or str(error)) from None
+    return [found for path in paths if (found := _read(path)) is not None]
+
+
+def _read(path: Path) -> Calibration | None:
+    """Return a file's calibration; None where no GPU is called so, whose file is none of ours."""
+    gpu = lookup_gpu(path.stem)
+    constants = load_constants(gpu, path.parent) if gpu is not None and gpu.id == path.stem else None
+    if constants is None:
+        return None
+    facts = json.loads(path.read_text(encoding="utf-8")).get(KEY)
+    facts = facts if isinstance(facts, dict) else {}
+    rows = facts.get("rows")
+    return Calibration(
+        path,
+        constants,
+        date if re.fullmatch(r"\d{4}-\d\d-\d\d", date := str(facts.get("date"))) else None,
+        _number(facts.get("error_pct")),
+        _number(facts.get("shipped_pct")),
+        rows if isinstance(rows, int) and not isinstance(rows, bool) else None,
+    )
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

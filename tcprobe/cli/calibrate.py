@@ -1,0 +1,135 @@
+"""`tcprobe calibrate`: measure the GPU at hand, so that predictions rest on it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from tcprobe.errors import UsageError
+
+if TYPE_CHECKING:
+    from tcprobe.calibration.store import Calibration
+    from tcprobe.flows.calibrate import Calibrated, Measured
+
+Cells = tuple[str, ...]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the application."""
+    app.command("calibrate")(calibrate)
+
+
+def calibrate(
+    python: Annotated[
+        str | None,
+        typer.Option(
+            "--python",
+            metavar="PATH",
+            envvar="TCPROBE_PYTHON",
+            help="Interpreter that has the framework. Default: the one that runs tcprobe.",
+        ),
+    ] = None,
+    framework: Annotated[
+        Literal["auto", "tensorflow", "torch", "jax"],
+        typer.Option("--framework", help="Library to measure through; auto is the first of these that sees a GPU."),
+    ] = "auto",
+    device: Annotated[
+        int, typer.Option("--device", min=0, metavar="N", help="Number of the GPU among those that the framework sees.")
+    ] = 0,
+    target_gpu: Annotated[
+        str | None,
+        typer.Option(
+            "--target-gpu",
+            metavar="NAME",
+            help="GPU whose figures hold where gpus.csv lacks the one here; with --from the one to fit.",
+        ),
+    ] = None,
+    budget: Annotated[
+        float, typer.Option("--budget", min=1, metavar="SECONDS", help="Longest time to measure.")
+    ] = 240.0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE.csv", help="Keep what was measured as a CSV.")
+    ] = None,
+    raw: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE.csv", help="Fit what was measured before; measure nothing.")
+    ] = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", "-f", help="Replace files, and keep constants that predict worse than the shipped ones."
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Measure a little on the CPU, to try it out; fit nothing.")
+    ] = False,
+    show: Annotated[bool, typer.Option("--show", help="List the GPUs that are calibrated.")] = False,
+) -> None:
+    """Measure matrix multiplications and convolutions on the GPU at hand, in under 5 minutes.
+
+    The constants of the cost model are fitted to them and kept in the user's configuration folder, where
+    `tcprobe audit-shapes` finds them when it predicts for this GPU.
+    """
+    from tcprobe.flows.calibrate import CalibrateOptions, saved
+    from tcprobe.flows.calibrate import calibrate as run
+
+    wanted = CalibrateOptions(python, framework, device, target_gpu, budget, output, raw, force, dry_run)
+    if show:
+        if wanted != CalibrateOptions(python):
+            raise UsageError("--show stands alone", "leave the other options out")
+        sys.stdout.write(_list(saved()))
+        return
+    sys.stdout.write("".join(f"{line}\n" for line in _lines(run(wanted, _say))))
+
+
+def _say(text: str) -> None:
+    print(f"tcprobe: {text}", file=sys.stderr, flush=True)
+
+
+def _lines(found: Calibrated) -> list[str]:
+    lines = [] if found.measured is None else _measured(found.measured)
+    if found.gpu is None:
+        return [*lines, "nothing was fitted: a CPU's times are not a GPU's"]
+    header = ("products not fitted", "number", "off by %", "shipped %")
+    body = [(s.kind, f"{s.rows:,}", f"{s.error_pct:.1f}", f"{s.shipped_pct:.1f}") for s in found.scores]
+    lines += ["", *_table([header, *body]), ""]
+    if found.worse:
+        lines.append("these constants predict worse than the shipped ones; kept because of --force")
+    return [*lines, f"{found.path}: predictions for {found.gpu.id} rest on it from now on; remove it to go back"]
+
+
+def _measured(measured: Measured) -> list[str]:
+    done = measured.done
+    left = f", {done.left:,} left for want of time" if done.left else ""
+    lines = [f"{measured.device.text}: {done.measured:,} products measured in {measured.seconds:.0f} s{left}"]
+    lines += [f"{count:,} could not be computed: {reason}" for reason, count in done.failed.items()]
+    return [*lines, *([f"{measured.raw}: what was measured"] if measured.raw else [])]
+
+
+def _list(found: list[Calibration]) -> str:
+    if not found:
+        return "no GPU is calibrated\n"
+    header = ("gpu", "date", "products", "off by %", "shipped %", "measured through")
+    body = [
+        (c.constants.gpu, c.date or "-", _whole(c.rows), _pct(c.error_pct), _pct(c.shipped_pct), c.constants.source)
+        for c in found
+    ]
+    return "".join(f"{line}\n" for line in _table([header, *body]))
+
+
+def _whole(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def _pct(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _table(rows: list[Cells]) -> list[str]:
+    """Return rows in columns, numbers to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    right = [all(row[i].replace(",", "").replace(".", "").isdigit() for row in rows[1:]) for i in range(len(rows[0]))]
+    cells = [[f"{c:>{w}}" if r else f"{c:<{w}}" for c, w, r in zip(row, widths, right, strict=True)] for row in rows]
+    return ["  ".join(line).rstrip() for line in cells]

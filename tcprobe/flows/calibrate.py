@@ -1,0 +1,314 @@
+"""`calibrate` as a function: measure products on the GPU at hand, fit the constants of the cost model, keep them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tcprobe.calibration.plan import CPU, Case, cases_for, dry_cases
+from tcprobe.calibration.raw import gpu_of, read_raw
+from tcprobe.calibration.start import FRAMEWORKS, Device, Done, ask, measure
+from tcprobe.calibration.store import Calibration, calibrations, file_of, text_of
+from tcprobe.errors import MeasurementFailed, OutputError, ToolError, UsageError
+from tcprobe.flows.write import write_files
+from tcprobe.gemm.cost_alignment import Library
+from tcprobe.gemm.cost_rows import Row, csv_of
+from tcprobe.hardware import Gpu, find_gpu, identify
+
+if TYPE_CHECKING:
+    from tcprobe.calibration.check import Score
+
+Say = Callable[[str], None]
+BUDGET_S: Final = 240.0
+LEAST_S: Final = 1.0
+TENSOR_CORE_SHARE: Final = 0.85
+"""Share of the time for products on Tensor Cores; those of float32 on CUDA cores run after them, in another process."""
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrateOptions:
+    """What the user asked.
+
+    Attributes:
+        python: interpreter that has the framework; None is the one that runs tcprobe.
+        framework: a key of `FRAMEWORKS`, or ``auto``: the first that sees a GPU.
+        device: number of the GPU among those that the framework sees.
+        target: id or name of the GPU in gpus.csv where the driver's name is not in it.
+        budget_s: seconds to measure, the framework's import included.
+        output: where to keep the raw CSV.
+        raw: raw CSV to fit in place of measuring.
+        force: replace files, and keep constants that predict worse than the shipped ones.
+        dry_run: measure a little on the CPU, fit nothing.
+    """
+
+    python: str | None = None
+    framework: str = "auto"
+    device: int = 0
+    target: str | None = None
+    budget_s: float = BUDGET_S
+    output: Path | None = None
+    raw: Path | None = None
+    force: bool = False
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was measured.
+
+    Attributes:
+        device: on what, through what.
+        done: how much.
+        seconds: how long it took.
+        rows: the products.
+        raw: the CSV that was kept.
+    """
+
+    device: Device
+    done: Done
+    seconds: float
+    rows: tuple[Row, ...]
+    raw: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """What became of a calibration.
+
+    Attributes:
+        measured: None where the products came from a file.
+        gpu: whose constants; None of a dry run.
+        scores: errors on products not fitted, ``all`` last.
+        path: the file of constants; None of a dry run.
+        worse: the constants predict worse than the shipped ones, and were kept because `force` said so.
+    """
+
+    measured: Measured | None
+    gpu: Gpu | None = None
+    scores: tuple[Score, ...] = ()
+    path: Path | None = None
+    worse: bool = False
+
+
+def calibrate(options: CalibrateOptions, say: Say) -> Calibrated:
+    """Measure and fit, or do what of it is asked.
+
+    Raises:
+        UsageError: options that do not go together, a GPU that has to be named.
+        InputError: the raw CSV cannot be used.
+        ToolError: no framework that sees a GPU.
+        OutputError: a file exists, or cannot be written.
+        MeasurementFailed: too little was measured, or its constants predict worse than the shipped ones.
+    """
+    if options.raw is not None:
+        _only_fit(options)
+        rows = read_raw(options.raw)
+        gpu = gpu_of(rows, options.raw, options.target)
+        _check_place(file_of(gpu.id), options.force, create=True)
+        return _fitted(tuple(row for row in rows if row.gpu == gpu.id), gpu, options, None)
+    if options.output is not None:
+        _check_place(options.output, options.force)
+    if options.dry_run:
+        return Calibrated(_dry_run(options, say))
+    return _measured_and_fitted(options, say)
+
+
+def saved() -> list[Calibration]:
+    """Return the calibrations of this user, by GPU.
+
+    Raises:
+        InputError: a file is damaged.
+    """
+    return calibrations()
+
+
+def _only_fit(options: CalibrateOptions) -> None:
+    told = {
+        "--dry-run": options.dry_run,
+        "-o": options.output is not None,
+        "--framework": options.framework != "auto",
+        "--python": options.python is not None,
+        "--device": options.device != 0,
+        "--budget": options.budget_s != BUDGET_S,
+    }
+    for name in (name for name, given in told.items() if given):
+        raise UsageError(f"--from measures nothing: {name} does not go with it", f"leave {name} out")
+
+
+def _check_place(path: Path, force: bool, create: bool = False) -> None:
+    """Fail before the work is done where its result could not be written after it."""
+    if path.is_dir():
+        raise OutputError(f"{path}: is a folder", "choose another name for -o")
+    if (path.exists() or path.is_symlink()) and not force:
+        hint = "--force replaces it" + (", --show tells what it holds" if create else ", or choose another name for -o")
+        raise OutputError(f"{path}: exists already", hint)
+    folder = path.parent
+    while create and not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir():
+        raise OutputError(f"{path}: there is no folder {folder}", None if create else f"mkdir -p {folder}")
+    if not os.access(folder, os.W_OK):
+        raise OutputError(f"{path}: cannot be written: Permission denied", "check the folder and its permissions")
+
+
+def _dry_run(options: CalibrateOptions, say: Say) -> Measured:
+    if options.target is not None:
+        raise UsageError("--dry-run measures the CPU: --target-gpu does not go with it", "leave --target-gpu out")
+    start = time.monotonic()
+    device = _device(options, CPU)
+    return _measure(options, device, [dry_cases()], start, say)
+
+
+def _measured_and_fitted(options: CalibrateOptions, say: Say) -> Calibrated:
+    start = time.monotonic()
+    device = _device(options, f"gpu:{options.device}")
+    gpu = _gpu(device, options.target)
+    _check_place(file_of(gpu.id), options.force, create=True)
+    cases = cases_for(gpu, _library(device), device.framework)
+    plain = [case for case in cases if case.dtype == "float32"]
+    cores = [case for case in cases if case.dtype != "float32"]
+    measured = _measure(options, device, [part for part in (cores, plain) if part], start, say)
+    return _fitted(measured.rows, gpu, options, measured)
+
+
+def _device(options: CalibrateOptions, device: str) -> Device:
+    """Return the first framework that can be used, and what it says of the device.
+
+    Raises:
+        ToolError: none can be.
+    """
+    python = options.python or sys.executable
+    reasons = []
+    for framework in FRAMEWORKS if options.framework == "auto" else (options.framework,):
+        found = ask(python, framework, device)
+        if isinstance(found, Device):
+            return found
+        reasons.append(found)
+    if device == CPU:
+        raise ToolError(f"nothing to measure through: {'; '.join(reasons)}", "--python names another interpreter")
+    raise ToolError(
+        f"no GPU to measure on: {'; '.join(reasons)}",
+        "--python names another interpreter; --dry-run measures a little on the CPU, to try it out",
+    )
+
+
+def _gpu(device: Device, target: str | None) -> Gpu:
+    named = identify(device.compute_capability, device.sm, None, device.memory_bytes, name=device.gpu).gpu
+    wanted = find_gpu(target) if target is not None else None
+    if named is None and wanted is None:
+        raise UsageError(
+            f"{device.gpu}: gpus.csv does not have this GPU",
+            "--target-gpu names the one whose figures hold for it; tcprobe explain gpus lists them",
+        )
+    if named is not None and wanted is not None and named != wanted:
+        raise UsageError(f"the GPU here is {named.id}, not {wanted.id}", "leave --target-gpu out")
+    found = named or wanted
+    assert found is not None
+    return found
+
+
+def _library(device: Device) -> Library:
+    """Return which cuBLAS a framework runs, by the version of CUDA that it was built for.
+
+    Raises:
+        MeasurementFailed: it does not say: what was measured could not be told apart.
+    """
+    major = (device.cuda or "").partition(".")[0].split(" ")[0]
+    if not major.isdigit():
+        raise MeasurementFailed(f"{device.title} does not say for which CUDA it was built", "measure through another")
+    return "cublas12" if int(major) >= 12 else "cublas11" if int(major) == 11 else "cublas10"
+
+
+def _measure(
+    options: CalibrateOptions, device: Device, parts: Sequence[Sequence[Case]], start: float, say: Say
+) -> Measured:
+    """Measure parts of a plan one after the other; the rows are kept as they come where the raw CSV is wanted."""
+    where = (device.framework, CPU if device.gpu is None else f"gpu:{options.device}")
+    say(f"measuring through {device.text}, at most {options.budget_s:g} s")
+    done: list[Done] = []
+    with _rows(options, say) as path:
+        for number, part in enumerate(parts):
+            end = start + options.budget_s * (1.0 if number == len(parts) - 1 else TENSOR_CORE_SHARE)
+            left = end - time.monotonic()
+            done.append(
+                measure(options.python or sys.executable, where, part, path, left, device.text)
+                if left > LEAST_S
+                else Done(0, len(part), {})
+            )
+        failed = {reason: count for d in done for reason, count in d.failed.items()}
+        whole = Done(sum(d.measured for d in done), sum(d.left for d in done), failed)
+        if not whole.measured:
+            reason = next(iter(failed), "the time was up before the first product (--budget gives more)")
+            raise MeasurementFailed(f"nothing was measured: {reason}")
+        rows = tuple(read_raw(path))
+    return Measured(device, whole, time.monotonic() - start, rows, options.output)
+
+
+@contextmanager
+def _rows(options: CalibrateOptions, say: Say) -> Iterator[Path]:
+    """Give a CSV to add rows to; what was measured before a failure stays beside its place as ``FILE.part``."""
+    if options.output is None:
+        with tempfile.TemporaryDirectory(prefix="tcprobe-calibrate-") as name:
+            path = Path(name) / "raw.csv"
+            path.write_text(csv_of([]), encoding="utf-8")
+            yield path
+        return
+    part = options.output.with_name(options.output.name + ".part")
+    _check_place(part, options.force)
+    header = csv_of([])
+    try:
+        part.write_text(header, encoding="utf-8")
+        yield part
+        part.replace(options.output)
+    except OSError as error:
+        raise OutputError(f"{options.output}: cannot be written: {error.strerror}", "check the folder") from error
+    finally:
+        if part.is_file():
+            if part.stat().st_size > len(header):
+                say(f"{part}: what was measured until then; --from fits it")
+            else:
+                part.unlink()
+
+
+def _fitted(rows: tuple[Row, ...], gpu: Gpu, options: CalibrateOptions, measured: Measured | None) -> Calibrated:
+    """Fit three quarters of the rows, test on the last, keep the constants if they predict better than the shipped.
+
+    Raises:
+        MeasurementFailed: too few products, or worse constants; nothing is written then.
+        OutputError: the file cannot be written.
+    """
+    from tcprobe.calibration.check import scores, split
+    from tcprobe.gemm.cost_fit import FEWEST, fit
+
+    train, held = split(rows)
+    constants = fit(train, gpu, "; ".join(dict.fromkeys(row.source for row in rows if row.source)), tf32=False)
+    found = scores(held, gpu, constants) if constants is not None else []
+    if constants is None or not found:
+        raise MeasurementFailed(
+            f"too few products to fit {gpu.id}: {len(rows)}, and {FEWEST} aligned GEMMs of a dtype are the least",
+            "--budget gives more time",
+        )
+    total = found[-1]
+    worse = total.error_pct > total.shipped_pct
+    if worse and not options.force:
+        raise MeasurementFailed(
+            f"these constants predict worse than the shipped ones: off by {total.error_pct:.1f} % in place of "
+            f"{total.shipped_pct:.1f} % on {total.rows} products not fitted; nothing was kept",
+            "is something else running on the GPU? --force keeps them all the same",
+        )
+    path = file_of(gpu.id)
+    text = text_of(constants, total, date.today().isoformat(), len(train))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror}", "check the folder") from error
+    write_files([(path, lambda out: print(text, end="", file=out))], options.force)
+    return Calibrated(measured, gpu, tuple(found), path, worse)
