@@ -86,7 +86,8 @@ def _fits(column: str, value: str) -> bool:
         "stride": lambda text: _is_pair(text, 1),
         "padding": lambda text: text in ("SAME", "VALID") or _is_pair(text, 0),
     }
-    return known.get(column, lambda text: _is_whole(text, 1))(value)
+    fits = known.get(column)
+    return _is_whole(value, 1) if fits is None else fits(value)
 
 
 def _is_whole(text: str, least: int) -> bool:

@@ -11,6 +11,7 @@ from tcprobe.gemm.cost_rows import conv_record, gemm_record
 from tcprobe.gemm.record import OpRecord
 
 ALIGNMENTS: Final = (1, 2, 4)  # of a contiguous dimension, in elements; 8 are whole 16 bytes of a 16-bit type
+ODD: Final = (3, 5)  # further remainders of 8 that are aligned to one element
 SEED: Final = 20
 LAYOUTS: Final = ((False, False), (False, True), (True, False))
 """Which operand is stored transposed: forward, input gradient, weight gradient of a dense layer."""
@@ -109,12 +110,13 @@ def unaligned(size: tuple[int, int, int]) -> list[Product]:
     """Return GEMMs of about a size with each contiguous dimension of each layout in each alignment below 8.
 
     Contiguous are k and n of A[m, k] B[k, n], only k of A[m, k] B[n, k]^T and m and n of A[k, m]^T B[k, n]; n of the
-    result in all.
+    result in all. A result alone with odd rows, the slowest class, comes in three sizes: it has but one dimension.
     """
     found = []
     for transposed, names in zip(LAYOUTS, ("kn", "kn", "mn"), strict=True):
         for name in names:
-            for alignment in ALIGNMENTS:
+            only_result = transposed == (False, True) and name == "n"
+            for alignment in (*ALIGNMENTS, *ODD) if only_result else ALIGNMENTS:
                 sizes = dict(zip("mnk", size, strict=True))
                 sizes[name] += alignment - 8
                 found.append(Product(sizes["m"], sizes["n"], sizes["k"], 1, *transposed))

@@ -27,6 +27,7 @@ GRACE_S: Final = 120.0  # beyond the budget, after which the program is taken to
 QUIET: Final = {"TF_CPP_MIN_LOG_LEVEL": "2", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 NO_TF32: Final = {"NVIDIA_TF32_OVERRIDE": "0"}
 """NVIDIA's libraries then never use TF32, whatever a framework asks or its autotuning remembers."""
+WARM_S: Final = 1.0  # an idle GPU takes a good part of a second to raise its clocks
 LONGEST_LINE: Final = 300
 
 
@@ -133,6 +134,7 @@ def measure(
         "seconds": seconds,
         "sample_ms": 1 if dry else 10,
         "warm_ms": 0 if dry else 20,
+        "warm_s": 0 if dry else WARM_S,
     }
     answer = _run(python, orders, NO_TF32 if plain else {}, seconds + GRACE_S)
     if "unusable" in answer:

@@ -135,7 +135,6 @@ def _only_fit(options: CalibrateOptions) -> None:
         "--dry-run": options.dry_run,
         "-o": options.output is not None,
         "--framework": options.framework != "auto",
-        "--python": options.python is not None,
         "--device": options.device != 0,
         "--budget": options.budget_s != BUDGET_S,
     }

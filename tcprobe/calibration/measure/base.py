@@ -101,6 +101,20 @@ def dtype_of(case: Case) -> str:
     return "float32" if name == "tf32" else name
 
 
+def channels_first(case: Case, on_gpu: bool) -> bool:
+    """Say whether a convolution's tensors are images, channels, height, width in memory: float32 on CUDA cores.
+
+    There frameworks turn channels-last tensors around, which would be measured along. TensorFlow's layout optimizer
+    and PyTorch's default hold them so in training.
+    """
+    return on_gpu and case["dtype"] == "float32"
+
+
+def nchw(shape: Sequence[int]) -> tuple[int, int, int, int]:
+    """Return the shape of images, height, width, channels with the channels first."""
+    return shape[0], shape[3], shape[1], shape[2]
+
+
 def gemm_shapes(case: Case) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return both operands of a GEMM as they are stored."""
     m, n, k, batch = sizes(case, "m n k batch")

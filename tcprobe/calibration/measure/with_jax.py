@@ -7,7 +7,19 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .base import SCALE, Unusable, conv_shapes, dtype_of, flag, gemm_shapes, is_installed, pair, pick
+from .base import (
+    SCALE,
+    Unusable,
+    channels_first,
+    conv_shapes,
+    dtype_of,
+    flag,
+    gemm_shapes,
+    is_installed,
+    nchw,
+    pair,
+    pick,
+)
 
 if TYPE_CHECKING:
     from .base import Case, Function, Operands
@@ -44,6 +56,8 @@ class Session:
             shapes: Sequence[Any] = gemm_shapes(case)
         else:
             image, taps, result = conv_shapes(case)
+            if self._first(case):
+                image, result = nchw(image), nchw(result)
             shapes = {"forward": (image, taps), "dgrad": (taps, result), "wgrad": (image, result)}[case["pass"]]
         return tuple(self._random(shape, dtype_of(case)) for shape in shapes)
 
@@ -58,6 +72,8 @@ class Session:
         image, taps, _ = conv_shapes(case)
         stride, padding = pair(case, "stride"), [(p, p) for p in pair(case, "padding")]
         layout = ("NHWC", "HWIO", "NHWC")
+        if self._first(case):
+            image, layout = nchw(image), ("NCHW", "HWIO", "NCHW")
         dtype = dtype_of(case)
 
         def forward(x: Any, w: Any) -> Any:
@@ -71,6 +87,9 @@ class Session:
             like = jax.ShapeDtypeStruct(taps, dtype)
             return lambda x, g: jax.linear_transpose(lambda w: forward(x, w), like)(g)[0]
         return forward
+
+    def _first(self, case: Case) -> bool:
+        return channels_first(case, self._on_gpu)
 
     def _product(self, case: Case) -> Function:
         batched = int(case["batch"]) > 1

@@ -6,7 +6,19 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .base import SCALE, Unusable, conv_shapes, dtype_of, flag, gemm_shapes, is_installed, pair, pick
+from .base import (
+    SCALE,
+    Unusable,
+    channels_first,
+    conv_shapes,
+    dtype_of,
+    flag,
+    gemm_shapes,
+    is_installed,
+    nchw,
+    pair,
+    pick,
+)
 
 if TYPE_CHECKING:
     from .base import Case, Function, Operands
@@ -34,6 +46,8 @@ class Session:
             with contextlib.suppress(RuntimeError):
                 tf.config.experimental.set_memory_growth(self._gpu, True)
         tf.config.experimental.enable_tensor_float_32_execution(tf32)
+        # it would turn single convolutions around, and the time of that would be theirs
+        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
         self._device = "/CPU:0" if self._gpu is None else "/GPU:0"
 
     def about(self) -> dict[str, Any]:
@@ -53,6 +67,8 @@ class Session:
             shapes: Sequence[Any] = gemm_shapes(case)
         else:
             image, taps, result = conv_shapes(case)
+            if self._first(case):
+                image, result = nchw(image), nchw(result)
             shapes = {"forward": (image, taps), "dgrad": (taps, result), "wgrad": (image, result)}[case["pass"]]
         return tuple(self._random(shape, dtype_of(case)) for shape in shapes)
 
@@ -67,18 +83,22 @@ class Session:
             return lambda x, y: tf.linalg.matmul(x, y, transpose_a=a, transpose_b=b)
         image, taps, _ = conv_shapes(case)
         rows, columns = pair(case, "padding")
-        settings = {
-            "strides": [1, *pair(case, "stride"), 1],
-            "padding": "EXPLICIT",
-            "explicit_paddings": [0, 0, rows, rows, columns, columns, 0, 0],
-            "data_format": "NHWC",
-        }
+        strides, padding = pair(case, "stride"), [rows, rows, columns, columns]
+        settings: dict[str, Any] = {"padding": "EXPLICIT"}
+        if self._first(case):
+            image = nchw(image)
+            settings.update(data_format="NCHW", strides=[1, 1, *strides], explicit_paddings=[0, 0, 0, 0, *padding])
+        else:
+            settings.update(data_format="NHWC", strides=[1, *strides, 1], explicit_paddings=[0, 0, *padding, 0, 0])
         raw = tf.raw_ops
         if case["pass"] == "dgrad":
             return lambda w, g: raw.Conv2DBackpropInput(input_sizes=image, filter=w, out_backprop=g, **settings)
         if case["pass"] == "wgrad":
             return lambda x, g: raw.Conv2DBackpropFilter(input=x, filter_sizes=taps, out_backprop=g, **settings)
         return lambda x, w: raw.Conv2D(input=x, filter=w, **settings)
+
+    def _first(self, case: Case) -> bool:
+        return channels_first(case, self._gpu is not None)
 
     def together(self, function: Function, sets: Sequence[Operands]) -> Callable[[], Any]:
         """All in one graph, every operand an argument: nothing is folded, and no two products are the same."""

@@ -7,7 +7,19 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .base import SCALE, Unusable, conv_shapes, dtype_of, flag, gemm_shapes, is_installed, pair, pick
+from .base import (
+    SCALE,
+    Unusable,
+    channels_first,
+    conv_shapes,
+    dtype_of,
+    flag,
+    gemm_shapes,
+    is_installed,
+    nchw,
+    pair,
+    pick,
+)
 
 if TYPE_CHECKING:
     from .base import Case, Function, Operands
@@ -51,13 +63,13 @@ class Session:
         if case["op"] == "gemm":
             return tuple(self._random(shape, case) for shape in gemm_shapes(case))
         image, taps, result = conv_shapes(case)
-        moved = {"x": self._nchw(image), "w": (taps[3], taps[2], taps[0], taps[1]), "g": self._nchw(result)}
+        moved = {"x": nchw(image), "w": (taps[3], taps[2], taps[0], taps[1]), "g": nchw(result)}
         names = {"forward": "xw", "dgrad": "wg", "wgrad": "xg"}[case["pass"]]
-        last = self._torch.channels_last
-        return tuple(self._random(moved[name], case).to(memory_format=last) for name in names)
+        return tuple(self._random(moved[name], case).to(memory_format=self._layout(case)) for name in names)
 
-    def _nchw(self, shape: Sequence[int]) -> Sequence[int]:
-        return shape[0], shape[3], shape[1], shape[2]
+    def _layout(self, case: Case) -> Any:
+        first = channels_first(case, self._index is not None)
+        return self._torch.contiguous_format if first else self._torch.channels_last
 
     def _random(self, shape: Sequence[int], case: Case) -> Any:
         dtype = getattr(self._torch, dtype_of(case))
@@ -76,7 +88,7 @@ class Session:
         backward = torch.ops.aten.convolution_backward
         if case["pass"] == "dgrad":
             # only the shape and layout of what is not asked for count
-            x = self._empty(self._nchw(image), case)
+            x = self._empty(nchw(image), case)
             return lambda w, g: backward(g, x, w, *settings, (True, False, False))[0]
         w = self._empty((taps[3], taps[2], taps[0], taps[1]), case)
         return lambda x, g: backward(g, x, w, *settings, (False, True, False))[1]
@@ -84,7 +96,7 @@ class Session:
     def _empty(self, shape: Sequence[int], case: Case) -> Any:
         torch = self._torch
         dtype = getattr(torch, dtype_of(case))
-        return torch.empty(tuple(shape), dtype=dtype, device=self._device, memory_format=torch.channels_last)
+        return torch.empty(tuple(shape), dtype=dtype, device=self._device, memory_format=self._layout(case))
 
     def together(self, function: Function, sets: Sequence[Operands]) -> Callable[[], Any]:
         """One CUDA graph, so that launching from Python does not hide how long a short kernel takes."""

@@ -1,8 +1,8 @@
 """Does what the orders say: tells of the device, or measures cases and writes their rows as they come.
 
 Orders (JSON): `framework`, `device`, `tf32`, `out` (where the answer goes). With `cases` also `rows` (a CSV that is
-appended to, whole lines only), `columns`, `source`, `seconds` (no case is begun that would end later), `sample_ms`
-and `warm_ms`. Cases are measured in their order.
+appended to, whole lines only), `columns`, `source`, `seconds` (no case is begun that would end later), `sample_ms`,
+`warm_ms` and `warm_s` (before the first). Cases are measured in their order.
 The answer (JSON): `about`; or `unusable` with the reason; `measured`, `left` (the time was up) and `failed`, the
 reasons why cases failed with their number.
 """
@@ -47,6 +47,7 @@ def _measured(session: Session, orders: dict[str, Any], end: float) -> dict[str,
     failed: dict[str, int] = {}
     took: list[float] = []
     measured, parent = 0, os.getppid()
+    _warm_up(session, orders)
     handle = os.open(orders["rows"], os.O_WRONLY | os.O_APPEND)
     try:
         for number, case in enumerate(orders["cases"]):
@@ -63,6 +64,17 @@ def _measured(session: Session, orders: dict[str, Any], end: float) -> dict[str,
     finally:
         os.close(handle)
     return {"measured": measured, "failed": failed, "left": 0}
+
+
+def _warm_up(session: Session, orders: dict[str, Any]) -> None:
+    """Keep the device busy until its clocks are up; what is measured meanwhile is thrown away."""
+    end = time.monotonic() + orders.get("warm_s", 0.0)
+    while time.monotonic() < end:
+        case = orders["cases"][0]
+        try:
+            measure(session, case["row"], case["sets"])
+        except (NotFinite, MemoryError, *session.failures):
+            return
 
 
 def _case(session: Session, case: dict[str, Any], orders: dict[str, Any], handle: int) -> str:
