@@ -6,11 +6,12 @@ Both ways to know it (traced by running it, or read from its source) fill the sa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal
 
 from tcprobe.gemm.record import OpRecord, Shape
 from tcprobe.place import Place
+from tcprobe.quickclass import dataclass
 
 Mode = Literal["traced", "source"]
 SAMPLES: Final = 1024

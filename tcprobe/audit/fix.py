@@ -9,7 +9,7 @@ Findings whose sizes rest on the same literal share one fix. A size that costs n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tcprobe.audit.fix_files import write
@@ -23,6 +23,7 @@ from tcprobe.audit.fix_tree import Files
 from tcprobe.finding import Edit, Finding, Fix
 from tcprobe.model import Model
 from tcprobe.place import Place
+from tcprobe.quickclass import dataclass
 
 if TYPE_CHECKING:
     from tcprobe.rules.step import Step

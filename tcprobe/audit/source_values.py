@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from tcprobe.gemm.record import Shape, Size
 from tcprobe.place import Place
+from tcprobe.quickclass import dataclass
 from tcprobe.syntax.scopes import Function
 from tcprobe.syntax.values import Known, identical, tuple_of
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +18,7 @@ from tcprobe.flows.audit_files import Targets, find_targets, repository
 from tcprobe.flows.audit_models import Auditor
 from tcprobe.flows.audit_options import AuditOptions, Choice, choose
 from tcprobe.hardware import find_gpu
+from tcprobe.quickclass import dataclass
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Source

@@ -7,13 +7,14 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 from tcprobe.errors import OutputError, UsageError
 from tcprobe.profile import Profile
+from tcprobe.quickclass import dataclass
 from tcprobe.report import REPORTERS, tables_csv
 from tcprobe.report.base import Reporter, ReportSpec
 

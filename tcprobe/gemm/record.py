@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeAlias
+
+from tcprobe.quickclass import dataclass
 
 Size: TypeAlias = int | None
 Shape: TypeAlias = tuple[Size, ...]

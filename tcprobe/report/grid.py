@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 
+from tcprobe.quickclass import dataclass
 from tcprobe.report.formatting import shorten
 
 GAP = "  "

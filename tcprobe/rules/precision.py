@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.hardware import Capability, Gpu
 from tcprobe.place import Place
+from tcprobe.quickclass import dataclass
 from tcprobe.rules.base import Subject
 from tcprobe.rules.precision_tree import Tree, keyword
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -12,6 +11,7 @@ from tcprobe.gemm.conv import describe
 from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.ops import family_of
 from tcprobe.model import Layer, Model, Product
+from tcprobe.quickclass import dataclass
 from tcprobe.rules.recurrent import told, units_of
 
 OUTPUTS: Final = ("units", "filters", "output_dim")

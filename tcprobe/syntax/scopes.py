@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
+
+from tcprobe.quickclass import dataclass
 
 BindingKind = Literal["value", "import", "param", "def", "class", "other"]
 Step: TypeAlias = int | Literal["each"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 from tcprobe.place import Place
+from tcprobe.quickclass import dataclass
 
 Role = Literal["value", "factor", "element", "other"]
 
