@@ -1,0 +1,63 @@
+"""Raw rows as a GPU with known constants would give them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tcprobe.calibration.plan import Case, cases_for
+from tcprobe.gemm.cost import Target, op_cost
+from tcprobe.gemm.cost_constants import Constants, Family, Multiplier, Rate
+from tcprobe.gemm.cost_rows import csv_of, read_rows
+from tcprobe.gemm.cost_shipped import fitted
+from tcprobe.hardware import Gpu, find_gpu
+
+H200 = find_gpu("h200-sxm")
+CORES: tuple[Family, ...] = ("tc16", "tf32")
+SLOWER = {"odd": 0.3, "even": 0.5, "output": 0.25}
+
+
+def exactly(value: float) -> Multiplier:
+    return Multiplier(value, value, value)
+
+
+def truth(gpu: Gpu = H200, emax: float = 0.6, bwf: float = 0.6, t0_ns: float = 6000.0) -> Constants:
+    """Return the constants of a GPU that was never measured."""
+
+    def rate(family: Family) -> Rate:
+        return replace(fitted(gpu, family).rate, spread=(1.0, 1.0, 1.0), emax=emax, bwf=bwf, t0_ns=t0_ns)
+
+    families: tuple[Family, ...] = (*CORES, "fp32")
+    return Constants(
+        gpu.id,
+        "made",
+        "calibrated",
+        {family: rate(family) for family in families},
+        {f"{family}:{pass_}": (1.5, 1.5, 1.5) for family in families for pass_ in ("forward", "dgrad", "wgrad")},
+        {f"gemm:{family}:{level}": exactly(value) for family in CORES for level, value in SLOWER.items()},
+    )
+
+
+def timed(
+    cases: Sequence[Case], gpu: Gpu, constants: Constants, path: Path, noise: float = 0.02
+) -> list[dict[str, object]]:
+    """Return the rows of cases with the times that constants give, off by as much as noise either way."""
+    rows = [{**case.row, "time_ns": 1, "source": "made"} for case in cases]
+    path.write_text(csv_of(rows), encoding="utf-8")
+    draw = random.Random(1)
+    on = Target(gpu, "cublas12", tf32=False, constants=constants)
+    for row, read in zip(rows, read_rows(path), strict=True):
+        cost = op_cost(read.record, on)
+        assert cost is not None
+        row["time_ns"] = f"{cost.ns * draw.uniform(1 - noise, 1 + noise):.1f}"
+    path.unlink()
+    return rows
+
+
+def raw_csv(path: Path, gpu: Gpu = H200, levels: int = 4, constants: Constants | None = None) -> Path:
+    """Write a raw CSV of the plan up to a priority."""
+    cases = [case for case in cases_for(gpu, "cublas12", "torch") if case.level <= levels]
+    path.write_text(csv_of(timed(cases, gpu, constants or truth(gpu), path)), encoding="utf-8")
+    return path
