@@ -1,4 +1,4 @@
-"""Quick dataclasses behave as those of the standard library do, and compile nothing before an instance is made."""
+"""Quick dataclasses behave as those of the standard library do, and compile nothing before many instances are made."""
 
 from __future__ import annotations
 
@@ -74,6 +74,7 @@ QUESTIONS: dict[str, Callable[[Any], object]] = {
     "unhashable value": lambda c: isinstance(hash(c(1)), int),
     "missing": lambda c: c(),
     "unknown": lambda c: c(1, z=2),
+    "twice": lambda c: c(1, a=2),
     "too many": lambda c: c(1, 2, 3, 4, 5, 6),
     "keywords": lambda c: c(b="q", a=7).b,
     "set": lambda c: setattr(c(1), "a", 2),
@@ -85,7 +86,7 @@ QUESTIONS: dict[str, Callable[[Any], object]] = {
     "asdict": lambda c: dataclasses.asdict(c(1, "x", [1])),
     "match": lambda c: c.__match_args__,
     "names": lambda c: [c.__name__, c.__qualname__.split(".")[-1], c.__module__, c.__doc__],
-    "signature": lambda c: (c(1), list(inspect.signature(c).parameters))[1],
+    "signature": lambda c: ([c(1) for _ in range(99)], list(inspect.signature(c).parameters))[1],
     "class attribute": lambda c: c.b if isinstance(c.b, str) else "a slot",
     "copy": lambda c: [getattr(copy.copy(c(1, "x", [3])), n) for n in "abcde"],
     "dict": lambda c: hasattr(c(1), "__dict__"),
@@ -96,6 +97,9 @@ QUESTIONS: dict[str, Callable[[Any], object]] = {
 def test_behaves_as_the_standard_library_does(pair: tuple[Any, Any], question: str) -> None:
     ours, theirs = (outcome(lambda c=c: QUESTIONS[question](c)) for c in pair)  # type: ignore[misc]
     assert ours == theirs
+    for _ in range(quickclass._FEW):
+        pair[0](1)
+    assert outcome(lambda: QUESTIONS[question](pair[0])) == theirs, "when compiled"
 
 
 @quick(frozen=True, slots=True)
@@ -136,7 +140,7 @@ def test_a_single_field_and_none_at_all() -> None:
     assert Nothing() == Nothing()
 
 
-def test_nothing_is_compiled_before_the_first_instance(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_class_of_many_instances_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
     init = quickclass._init
 
@@ -147,9 +151,11 @@ def test_nothing_is_compiled_before_the_first_instance(monkeypatch: pytest.Monke
     monkeypatch.setattr(quickclass, "_init", counted)
     thing = made(quick, {"frozen": True, "slots": True})
     assert compiled == []
-    for number in range(3):
-        thing(number)
+    few = [thing(number, e=(1,)) for number in range(quickclass._FEW)]
+    assert compiled == []
+    many = [thing(number, e=(1,)) for number in range(quickclass._FEW)]
     assert compiled == ["Thing"]
+    assert [repr(t) for t in few] == [repr(t) for t in many]
 
 
 @pytest.mark.parametrize(
