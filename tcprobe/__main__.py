@@ -14,10 +14,10 @@ def main() -> int:
     0 done, 2 could not do it (`TcprobeError`), 3 a bug of ours, 130 interrupted; a verb may exit with another
     code of its own (1 for findings, a failing workload's code).
     """
-    from tcprobe.cli import app
+    from tcprobe.cli.app import application
 
     try:
-        app()
+        application(sys.argv[1:])()
     except TcprobeError as error:
         return _fail(error)
     except KeyboardInterrupt:

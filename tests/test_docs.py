@@ -7,11 +7,11 @@ import re
 import pytest
 import typer.main
 
-from tcprobe.cli import app
+from tcprobe.cli.app import application
 from tests.support import ROOT
 
 DOCS = {p.name: p.read_text(encoding="utf-8") for p in (ROOT / "docs").glob("*.md")}
-COMMAND = typer.main.get_command(app)
+COMMAND = typer.main.get_command(application())
 VERBS = sorted(COMMAND.commands)  # type: ignore[attr-defined]
 
 

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, Final
 
 import typer
 
 from tcprobe import __version__
-from tcprobe.cli import audit_shapes, calibrate, explain, profile, report, workloads
 
-app = typer.Typer(
-    name="tcprobe",
-    help="Say how well a training run uses the Tensor Cores, why not better, and what to change.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+VERBS: Final = ("profile", "report", "audit-shapes", "calibrate", "explain", "workloads")
+"""One module of this package each, in the order of the help."""
+
+
+def application(arguments: Sequence[str] = ()) -> typer.Typer:
+    """Return the application for a command line: with the verb that it starts with, else with all verbs.
+
+    Setting up the options of all verbs takes as long as a small audit.
+    """
+    app = typer.Typer(
+        name="tcprobe",
+        help="Say how well a training run uses the Tensor Cores, why not better, and what to change.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_global)
+    for verb in [verb for verb in VERBS if verb in arguments[:1]] or VERBS:
+        import_module(f"tcprobe.cli.{verb.replace('-', '_')}").register(app)
+    return app
 
 
 def _version(wanted: bool) -> None:
@@ -25,14 +39,9 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _global(
     version: Annotated[
         bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     pass
-
-
-for verb in (profile, report, audit_shapes, calibrate, explain, workloads):
-    verb.register(app)
