@@ -10,16 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tcprobe.audit.fix_files import write
 from tcprobe.audit.fix_head import additions, is_head, wanted_of
-from tcprobe.audit.fix_links import NotCertain, wanted_by
-from tcprobe.audit.fix_shapes import reshapes
+from tcprobe.audit.fix_links import INNER, NotCertain, wanted_by
+from tcprobe.audit.fix_shapes import refuse_data, reshapes
 from tcprobe.audit.fix_slots import Slot, slots_of
 from tcprobe.audit.fix_source import check, solve, unwanted
 from tcprobe.audit.fix_text import apply, diff
 from tcprobe.audit.fix_tree import Files
+from tcprobe.audit.fix_vocabulary import is_vocabulary, vocabulary_slots
 from tcprobe.finding import Edit, Finding, Fix
 from tcprobe.model import Model
 from tcprobe.place import Place
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from tcprobe.syntax.source import Source
 
 __all__ = ["apply", "diff", "with_fixes", "write"]
+
+_UNPROVEN: Final = "the sizes that it shares literals with do not come out as wanted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +74,24 @@ def with_fixes(findings: Sequence[Finding], model: Model, step: Step, sources: M
     fixable = {rule.DOC.code for rule in RULES if rule.DOC.fixable}
     files = Files(sources)
     plans: dict[int, _Plan] = {}
+    refused: dict[int, str] = {}
     for index, finding in enumerate(findings):
         if finding.fix is None and finding.suggested is not None and finding.code in fixable:
             try:
                 plans[index] = _plan(finding, model, step, files)
-            except NotCertain:
-                continue
-    fixes = _fixes(plans, {i for i in plans if _pays(findings[i])}, files)
-    return [replace(f, fix=fixes[i]) if i in fixes else f for i, f in enumerate(findings)]
+            except NotCertain as reason:
+                refused[index] = str(reason)
+    fixes = _fixes(plans, {i for i in plans if _pays(findings[i])}, files, refused)
+    return [_with_fix(f, fixes.get(i), refused.get(i)) for i, f in enumerate(findings)]
+
+
+def _with_fix(finding: Finding, fix: Fix | None, refused: str | None) -> Finding:
+    """Return a finding with its fix, or with the reason why it has none where one would pay."""
+    if fix is not None:
+        return replace(finding, fix=fix)
+    if refused is None or not _pays(finding):
+        return finding
+    return replace(finding, why="; ".join(filter(None, (finding.why, f"no fix: {refused}"))))
 
 
 def _pays(finding: Finding) -> bool:
@@ -91,13 +104,22 @@ def _plan(finding: Finding, model: Model, step: Step, files: Files) -> _Plan:
     if layer is not None and is_head(finding, model):
         wanted = wanted_of(finding, layer)
         return _Plan(slots_of(wanted, model, files), additions(finding, layer, files))
+    if is_vocabulary(finding):
+        return _Plan(vocabulary_slots(finding, model, step, files))
     slots = slots_of(wanted_by(finding, model, step), model, files)
+    if finding.dimension in INNER:
+        return _Plan(slots)
     changes = step.linked(str(finding.layer), str(finding.dimension), finding.size or 0, finding.suggested or 0)
-    return _Plan((*slots, *reshapes(changes, slots, step, files)), (), frozenset(c.old for c in changes))
+    sizes = frozenset(c.old for c in changes)
+    refuse_data({*sizes, *(slot.old for slot in slots)}, model, [files.tree(path) for path in files.sources])
+    return _Plan((*slots, *reshapes(changes, slots, step, files)), (), sizes)
 
 
-def _fixes(plans: Mapping[int, _Plan], paying: set[int], files: Files) -> dict[int, Fix]:
-    """Return the fix of each finding; those that share a literal have the same one, where one of them pays."""
+def _fixes(plans: Mapping[int, _Plan], paying: set[int], files: Files, refused: dict[int, str]) -> dict[int, Fix]:
+    """Return the fix of each finding; those that share a literal have the same one, where one of them pays.
+
+    `refused` takes the reason of each that has none.
+    """
     owners: dict[Place, list[_Plan]] = {}
     for plan in plans.values():
         for place in {slot.argument.place for slot in plan.slots}:
@@ -106,11 +128,12 @@ def _fixes(plans: Mapping[int, _Plan], paying: set[int], files: Files) -> dict[i
     for index, plan in plans.items():
         try:
             grown[index] = _grown(plan, owners, files)
-        except NotCertain:
-            continue
-    groups = [(members, whole) for members in _sharing(grown) if (whole := _together(grown, members, files))]
-    proven = _proven([whole for members, whole in groups if paying.intersection(members)], files)
+        except NotCertain as reason:
+            refused[index] = str(reason)
+    groups = [(members, _together(grown, members, files)) for members in _sharing(grown)]
+    proven = _proven([whole for members, whole in groups if whole and paying.intersection(members)], files)
     told = {id(whole): Fix(_told(whole), whole.edits()) for whole in proven}
+    refused.update({m: _UNPROVEN for members, whole in groups if id(whole) not in told for m in members})
     return {m: told[id(whole)] for members, whole in groups if id(whole) in told for m in members}
 
 

@@ -42,7 +42,7 @@ _KEEPS: Final = frozenset(
 _SAME: Final = frozenset(("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum"))
 _DEPTHWISE: Final = frozenset(("DepthwiseConv1D", "DepthwiseConv2D"))
 _JOINS: Final = frozenset(("Flatten", "Concatenate"))
-_INNER: Final = ("key_dim", "head_dim")  # sizes inside an attention layer: nothing outside depends on them
+INNER: Final = ("key_dim", "value_dim", "head_dim")  # sizes inside an attention layer: nothing outside depends on them
 _INPUT_SHAPES: Final = ("input_shape", "input_dim", "batch_input_shape")
 
 
@@ -82,7 +82,7 @@ def wanted_by(finding: Finding, model: Model, step: Step) -> frozenset[Wanted]:
     layer = model.layer(finding.layer)
     if layer is None:
         raise NotCertain("the layer is unknown")
-    if finding.dimension in _INNER:
+    if finding.dimension in INNER:
         return frozenset([Wanted(layer.name, finding.dimension, None, finding.size, finding.suggested)])
     linked = step.link(finding.layer, finding.dimension, finding.size, finding.suggested)
     if linked.reason is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tcprobe.audit.fix_links import NotCertain
 from tcprobe.audit.fix_slots import Slot
 from tcprobe.audit.fix_text import inside
+from tcprobe.model import Model
 from tcprobe.place import Place
 from tcprobe.rules.links import Change
 from tcprobe.rules.sizes import INPUTS, OUTPUTS
@@ -32,8 +33,11 @@ _TOLD: Final = frozenset(
         "split",
         "one_hot",
         "add_weight",
+        *("zeros", "ones", "full", "fill", "Variable", "normal", "uniform", "truncated_normal", "rand", "randn"),
     )
 )
+# Functions that join tensors whose features must be as many, by the last part of their name.
+_JOIN: Final = frozenset(("add", "subtract", "multiply", "divide", "maximum", "minimum", "where", "add_n", "stack"))
 
 
 def told_sizes(tree: Tree) -> list[tuple[Place, frozenset[int]]]:
@@ -104,6 +108,36 @@ def refuse_leftovers(tree: Tree, sizes: Iterable[int], asked: Iterable[Place]) -
     for place, numbers in tree.told:
         if numbers & known and not any(inside(place, other) for other in places):
             raise NotCertain("the size stands in a shape as well")
+
+
+def refuse_data(sizes: Iterable[int], model: Model, trees: Iterable[Tree]) -> None:
+    """See that no data of a size that changes comes in where the file joins tensors by operators.
+
+    ``x + self.dense(x)`` ties the units to the data, which no record of layers or products shows.
+
+    Raises:
+        NotCertain: both are so.
+    """
+    given = {
+        shape[-1]
+        for layer in model.layers
+        if layer.is_first is not False or not layer.inputs_from
+        for shape in layer.input_shapes
+        if shape
+    }
+    if not given.isdisjoint(sizes) and any(tree.joins for tree in trees):
+        raise NotCertain("the data has as many features, and the code may add them up")
+
+
+def joins_tensors(tree: Tree) -> bool:
+    """Say whether a file joins what may be tensors: by an operator on two values that are no constants, or a call."""
+    for node in tree.of(ast.BinOp, ast.AugAssign, ast.Call):
+        if isinstance(node, ast.Call) and _name(node) in _JOIN:
+            return True
+        sides = {ast.BinOp: ("left", "right"), ast.AugAssign: ("target", "value")}.get(type(node), ())
+        if sides and not any(tree.source.alternatives(getattr(node, side)) for side in sides):
+            return True
+    return False
 
 
 def _is_layer(source: Source, node: ast.Call) -> bool:

@@ -82,6 +82,13 @@ class Tree:
         return told_sizes(self)
 
     @cached_property
+    def joins(self) -> bool:
+        """Whether the file joins what may be tensors by operators of its own."""
+        from tcprobe.audit.fix_shapes import joins_tensors
+
+        return joins_tensors(self)
+
+    @cached_property
     def arguments(self) -> dict[tuple[Place, str], Argument]:
         """The arguments of all calls, by place and name."""
         return {(a.place, a.name): a for call in self.source.calls() for a in call.arguments.values()}

@@ -32,6 +32,8 @@ _NAMES: Final[dict[type[ast.AST], str]] = {  # the field whose value `target` na
     ast.comprehension: "iter",
 }
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
+# Methods of Keras' that only tell what a layer has become; where the size changes they tell the new one.
+_TELLS: Final = frozenset(("get_config", "compute_output_shape", "compute_output_spec", "__repr__"))
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -77,6 +79,8 @@ class Uses:
         Raises:
             NotCertain: it becomes neither.
         """
+        if getattr(self._scope(node), "name", None) in _TELLS:
+            return
         while (parent := self._parents.get(node)) is not None:
             if isinstance(parent, ast.JoinedStr):
                 return

@@ -28,6 +28,7 @@ DOC = RuleDoc(
         "cuBLAS 12 documentation, Tensor Core Usage",
         "autoheuristic padmm measurements of cuBLAS through PyTorch, 2024 (A100, H100)",
     ),
+    fixable=True,
 )
 
 

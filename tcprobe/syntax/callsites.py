@@ -59,8 +59,24 @@ class CallSites:
             if binding.kind == "def" and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 found.append((node, 0))
             elif isinstance(node, ast.ClassDef):
-                found.extend((m, 1) for m in node.body if isinstance(m, ast.FunctionDef) and m.name == "__init__")
+                found.extend((m, 1) for m in self._constructors(node))
         return found
+
+    def _constructors(self, node: ast.ClassDef) -> list[Function]:
+        """Return what a call of a class runs: its own ``__init__``, or the nearest that it inherits in the file."""
+        seen: set[ast.ClassDef] = set()
+        todo = [node]
+        while todo:
+            at = todo.pop(0)
+            if at in seen:
+                continue
+            seen.add(at)
+            own = [m for m in at.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"]
+            if own:
+                return list(own)
+            named = [b.node for base in at.bases if isinstance(base, ast.Name) for b in self._names.bindings(base)]
+            todo = [*(c for c in named if isinstance(c, ast.ClassDef)), *todo]
+        return []
 
     def _above(self, func: ast.Attribute) -> list[tuple[Function, int]]:
         """Return the methods of the file that ``super().name`` may be: those of the bases of the class around it."""
