@@ -7,7 +7,6 @@ change with it, as with every size.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +14,7 @@ from tcprobe.audit.fix_links import NotCertain, Wanted
 from tcprobe.audit.fix_text import line_starts, offsets
 from tcprobe.finding import Edit, Finding
 from tcprobe.model import Layer, Model
+from tcprobe.patterns import pattern
 from tcprobe.place import Place
 from tcprobe.rules.links import IMAGE_CHANNELS
 
@@ -31,7 +31,7 @@ _ELEMENTWISE: Final = frozenset(
         *("softsign", "exponential"),
     )
 )
-_REST: Final = re.compile(r"(?P<comma>,?)[ \t]*(?:#[^\r\n]*)?(?=[\r\n])")
+_REST: Final = pattern(r"(?P<comma>,?)[ \t]*(?:#[^\r\n]*)?(?=[\r\n])")
 _SEQUENTIAL: Final = ("keras.Sequential", "keras.models.Sequential")
 
 

@@ -18,6 +18,7 @@ from tcprobe.audit.fix_links import NotCertain, Wanted
 from tcprobe.audit.fix_slots import Slot, slots_of
 from tcprobe.finding import Finding
 from tcprobe.model import Layer, Model
+from tcprobe.patterns import pattern
 
 if TYPE_CHECKING:
     from tcprobe.audit.fix_tree import Files, Tree
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
 CODE: Final = "TC105"
 _SOFTMAX: Final = ("softmax", "log_softmax")
 _ACTIVATIONS: Final = (None, "linear", *_SOFTMAX)
-_SPARSE: Final = re.compile(r"sparse_?(softmax|categorical)_?cross_?entropy", re.IGNORECASE)
+_SPARSE: Final = pattern(r"sparse_?(softmax|categorical)_?cross_?entropy", re.IGNORECASE)
 # What makes or takes one-hot or soft labels, as a name or as the text that `compile` takes.
-_ONE_HOT: Final = re.compile(
+_ONE_HOT: Final = pattern(
     r"(?<!sparse)(?<!sparse_)(categorical_?cross_?entropy|softmax_cross_entropy)|one_?hot|to_categorical"
     r"|categorical_?focal|kl_?divergence|label_?smoothing|binary_?cross_?entropy",
     re.IGNORECASE,

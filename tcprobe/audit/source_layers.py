@@ -12,10 +12,11 @@ from tcprobe.gemm.layer_shapes import output_shape
 from tcprobe.gemm.layer_shapes_plain import SAME
 from tcprobe.gemm.layer_shapes_settings import rank_of
 from tcprobe.gemm.record import Shape, Size
+from tcprobe.patterns import pattern
 from tcprobe.syntax.calls import Call
 from tcprobe.syntax.values import Known
 
-_WEIGHTS: Final = re.compile(
+_WEIGHTS: Final = pattern(
     r"Dense|EinsumDense|(Separable|Depthwise)?Conv[123]D(Transpose)?|ConvLSTM[123]D|LSTM|GRU|SimpleRNN|RNN|"
     r"(Reversible)?Embedding|MultiHeadAttention|GroupedQueryAttention|(Batch|Layer|Group|RMS|Spectral)Normalization|"
     r"PReLU|Bidirectional|TimeDistributed"
@@ -23,7 +24,7 @@ _WEIGHTS: Final = re.compile(
 _OWN_SIZE: Final = {"Dense": "units", "Embedding": "output_dim"}
 _ANY_RANK: Final = ("Dense", "MultiHeadAttention", "GroupedQueryAttention")
 _RECURRENT: Final = ("LSTM", "GRU", "SimpleRNN")
-_JUDGED: Final = re.compile(
+_JUDGED: Final = pattern(
     r"units|filters|output_dim|input_dim|num_heads|key_dim|value_dim|groups|depth_multiplier|head_dim|"
     r"num_query_heads|num_key_value_heads|equation|output_shape|target_shape|layer"
 )

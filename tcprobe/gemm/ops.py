@@ -12,22 +12,23 @@ from tcprobe.gemm.hlo import hlo_convolution, hlo_dot
 from tcprobe.gemm.matmul import matmul
 from tcprobe.gemm.record import UNKNOWN, Contiguous, Gemm, OpRecord, Size, product
 from tcprobe.gemm.torch import torch_gemms
+from tcprobe.patterns import pattern
 
 Family = Literal["matmul", "einsum", "conv", "conv_dgrad", "conv_wgrad", "depthwise", "rnn", "hlo_dot", "hlo_conv"]
 
 # TensorFlow writes a fused or replaced op as a prefix before the type it stands for: _FusedConv2D,
 # _MklNativeFusedMatMul, _MklPadWithFusedConv2D, _MklNativeConv2DBackpropFilterWithBias.
-_REPLACED: Final = re.compile(r"^_?(?:Mkl)?(?:Native)?(?:PadWith)?(?:Fused)?")
+_REPLACED: Final = pattern(r"^_?(?:Mkl)?(?:Native)?(?:PadWith)?(?:Fused)?")
 _FAMILIES: Final[dict[Family, re.Pattern[str]]] = {
-    "matmul": re.compile(r"(?:Sparse|Batch)?MatMul(?:V\d)?"),
-    "einsum": re.compile(r"Einsum"),
-    "conv": re.compile(r"Conv[123]D(?:V\d)?|ConvBiasActivation"),
-    "conv_dgrad": re.compile(r"Conv[23]DBackpropInput(?:V\d)?"),
-    "conv_wgrad": re.compile(r"Conv[23]DBackpropFilter(?:V\d)?"),
-    "depthwise": re.compile(r"DepthwiseConv[23]d(?:Native)?(?:Backprop(?:Input|Filter))?"),
-    "rnn": re.compile(r"CudnnRNN\w*"),
-    "hlo_dot": re.compile(r"dot(?:_general)?"),
-    "hlo_conv": re.compile(r"convolution"),
+    "matmul": pattern(r"(?:Sparse|Batch)?MatMul(?:V\d)?"),
+    "einsum": pattern(r"Einsum"),
+    "conv": pattern(r"Conv[123]D(?:V\d)?|ConvBiasActivation"),
+    "conv_dgrad": pattern(r"Conv[23]DBackpropInput(?:V\d)?"),
+    "conv_wgrad": pattern(r"Conv[23]DBackpropFilter(?:V\d)?"),
+    "depthwise": pattern(r"DepthwiseConv[23]d(?:Native)?(?:Backprop(?:Input|Filter))?"),
+    "rnn": pattern(r"CudnnRNN\w*"),
+    "hlo_dot": pattern(r"dot(?:_general)?"),
+    "hlo_conv": pattern(r"convolution"),
 }
 _RNN_GATES: Final = {"lstm": 4, "gru": 3, "rnn_relu": 1, "rnn_tanh": 1}  # cuDNN: matrices per cell
 
@@ -40,7 +41,7 @@ def canonical_type(op_type: str) -> str:
 def family_of(op_type: str | None) -> Family | None:
     """Return the arithmetic of an op type; None where it multiplies no matrices."""
     name = canonical_type(op_type or "")
-    return next((family for family, pattern in _FAMILIES.items() if pattern.fullmatch(name)), None)
+    return next((family for family, named in _FAMILIES.items() if named.fullmatch(name)), None)
 
 
 def conv_like(op_type: str | None) -> bool:

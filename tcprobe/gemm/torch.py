@@ -10,14 +10,15 @@ import re
 from typing import Final, Literal
 
 from tcprobe.gemm.record import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, product
+from tcprobe.patterns import pattern
 
 Kind = Literal["linear", "conv"]
-_KINDS: Final[dict[Kind, re.Pattern[str]]] = {"linear": re.compile("linear"), "conv": re.compile("conv[123]d")}
+_KINDS: Final[dict[Kind, re.Pattern[str]]] = {"linear": pattern("linear"), "conv": pattern("conv[123]d")}
 
 
 def torch_kind(op_type: str | None) -> Kind | None:
     """Return which arithmetic a type of PyTorch has; None where it is none of those read here."""
-    return next((kind for kind, pattern in _KINDS.items() if pattern.fullmatch(op_type or "")), None)
+    return next((kind for kind, named in _KINDS.items() if named.fullmatch(op_type or "")), None)
 
 
 def torch_gemms(op: OpRecord) -> list[Gemm]:

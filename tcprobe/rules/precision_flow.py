@@ -10,6 +10,7 @@ import ast
 import re
 from typing import TYPE_CHECKING, Final, Literal
 
+from tcprobe.patterns import pattern
 from tcprobe.rules.precision import name_of
 from tcprobe.rules.precision_tree import Function, Tree, is_layer_class, keyword
 
@@ -18,20 +19,20 @@ if TYPE_CHECKING:
 
 Kind = Literal["half", "other"]
 
-_CASTS: Final = re.compile(r"(?:tensorflow|keras\.ops|keras\.backend)\.cast")
-_MODULES: Final = re.compile(r"(?:tensorflow(?:\.math|\.nn|\.linalg)?|keras\.ops(?:\.\w+)?|keras\.activations)\.(\w+)")
-_KEEPS: Final = re.compile(
+_CASTS: Final = pattern(r"(?:tensorflow|keras\.ops|keras\.backend)\.cast")
+_MODULES: Final = pattern(r"(?:tensorflow(?:\.math|\.nn|\.linalg)?|keras\.ops(?:\.\w+)?|keras\.activations)\.(\w+)")
+_KEEPS: Final = pattern(
     r"abs|add|add_n|clip_by_value|concat|concatenate|divide|einsum|elu|exp|expand_dims|gelu|identity|l2_normalize|"
     r"leaky_relu|log|log_softmax|matmul|maximum|mean|minimum|moments|multiply|negative|norm|pad|pow|power|relu|reshape|"
     r"reduce_(?:max|mean|min|std|sum|variance)|rsqrt|sigmoid|silu|softmax|softplus|split|sqrt|square|squeeze|stack|std|"
     r"subtract|sum|swapaxes|swish|tanh|tensordot|tile|transpose|truediv|var|where"
 )
 _FIRST_IS_CONDITION: Final = frozenset({"where"})
-_NOT_FLOAT: Final = re.compile(
+_NOT_FLOAT: Final = pattern(
     r"(?:^|_)(?:ids?|tokens?|ind(?:ex|ices)|labels?|targets?|masks?|lengths?|len|seq|steps?)(?:_|$|s$)"
 )
-_LAYER: Final = re.compile(r"keras\.(?:\w+\.)*layers\.(?:\w+\.)*([A-Z]\w*)")
-_NOT_HALF: Final = re.compile(r"Lookup|Vectorization|Hashing|Discretization|CategoryEncoding|Lambda")
+_LAYER: Final = pattern(r"keras\.(?:\w+\.)*layers\.(?:\w+\.)*([A-Z]\w*)")
+_NOT_HALF: Final = pattern(r"Lookup|Vectorization|Hashing|Discretization|CategoryEncoding|Lambda")
 
 
 class Flow:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Final
@@ -11,6 +10,7 @@ from tcprobe.gemm.conv import describe
 from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.ops import family_of
 from tcprobe.model import Layer, Model, Product
+from tcprobe.patterns import pattern
 from tcprobe.quickclass import dataclass
 from tcprobe.rules.recurrent import told, units_of
 
@@ -18,12 +18,12 @@ OUTPUTS: Final = ("units", "filters", "output_dim")
 INPUTS: Final = ("inputs", "channels")
 FEATURES: Final = "features"
 # Layers of Keras' whose output has the features of its input, whole, reshaped, or with those of others.
-_HANDS_ON: Final = re.compile(
+_HANDS_ON: Final = pattern(
     r"(?:Batch|Layer|Group|Unit|RMS)Normalization|Activation|ReLU|LeakyReLU|PReLU|ELU|Softmax|(?:Spatial|Alpha|Gaussian)?"
     r"Dropout(?:\dD)?|GaussianNoise|(?:Global)?(?:Max|Average)Pool(?:ing)?\dD|(?:UpSampling|ZeroPadding|Cropping)\dD|"
     r"DepthwiseConv\dD|Reshape|Flatten|Add|Subtract|Multiply|Average|Maximum|Minimum|Concatenate|Identity|Rescaling|RepeatVector|Masking"
 )
-_ELEMENTWISE: Final = re.compile(r"Activation|Softmax|ReLU|LeakyReLU|PReLU|ELU|Dropout|Identity|Rescaling")
+_ELEMENTWISE: Final = pattern(r"Activation|Softmax|ReLU|LeakyReLU|PReLU|ELU|Dropout|Identity|Rescaling")
 _TRANSPOSED: Final = (("conv_dgrad", "forward"), ("conv", "dgrad"))
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from tcprobe.finding import Edit, Finding, Fix, Severity
 from tcprobe.model import Layer
+from tcprobe.patterns import pattern
 from tcprobe.place import Place
 from tcprobe.rules.base import RuleDoc, Subject
 from tcprobe.rules.precision import GUIDE, SIXTEEN_BITS, keras_major, name_of, touched
@@ -48,7 +48,7 @@ DOC: Final = RuleDoc(
 )
 
 # What these return is of their compute dtype; a layer of the user's own, or a Lambda, may cast as it likes.
-_KNOWN: Final = re.compile(
+_KNOWN: Final = pattern(
     r"Dense|EinsumDense|Activation|Softmax|ReLU|LeakyReLU|PReLU|ELU|(?:Separable|Depthwise)?Conv[123]D(?:Transpose)?|"
     r"LSTM|GRU|SimpleRNN|Bidirectional|TimeDistributed|MultiHeadAttention|GroupedQueryAttention|(?:Additive)?Attention|"
     r"Dropout|SpatialDropout[123]D|(?:Batch|Layer|Group|Unit)Normalization|Flatten|Reshape|Permute|RepeatVector|Add|"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Final
 
 from tcprobe.finding import Finding, Severity
 from tcprobe.gemm.cost import Cost
 from tcprobe.hardware import Gpu
+from tcprobe.patterns import pattern
 from tcprobe.place import Place
 from tcprobe.quickclass import dataclass
 from tcprobe.rules.bad import Bad, convolves
@@ -17,7 +17,7 @@ from tcprobe.rules.step import Step
 
 PASSES: Final = ("forward", "dgrad", "wgrad", "other")
 HARDLY: Final = 97.0  # percent of an aligned product's rate; what is missing to 100 is within any error
-_FORM: Final = re.compile(r"\s*(?:\(.*|\bSXM.*|\bPCIe.*|\bNVL.*|\bFE\b.*|\b\d+\s*GB.*)")
+_FORM: Final = pattern(r"\s*(?:\(.*|\bSXM.*|\bPCIe.*|\bNVL.*|\bFE\b.*|\b\d+\s*GB.*)")
 
 
 @dataclass(frozen=True, slots=True)
