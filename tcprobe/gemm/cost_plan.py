@@ -11,8 +11,9 @@ from tcprobe.gemm.cost_alignment import Library, Penalty, level_of, penalty_of, 
 from tcprobe.gemm.cost_constants import Basis, Constants, Family, Multiplier, Spread
 from tcprobe.gemm.cost_dtype import Units, units_of
 from tcprobe.gemm.cost_shipped import fitted
+from tcprobe.gemm.cost_spread import least_ns, spread_of
 from tcprobe.gemm.cost_tiles import Chip, Estimate, compute_bound, estimate
-from tcprobe.gemm.cost_works import Task, conv_classes, conv_task, padded_conv, padded_work, task_of, tensors
+from tcprobe.gemm.cost_works import Task, conv_task, padded_conv, padded_work, task_of, tensors
 from tcprobe.gemm.record import OpRecord
 from tcprobe.hardware import Gpu
 from tcprobe.quickclass import dataclass
@@ -283,7 +284,8 @@ class Planner:
             ends = GTX16_SLOWER
         else:
             self.whys.append("this GPU has no Tensor Cores for this dtype")
-            ends = (1 / DOUBLE_RATE, 1.0, DOUBLE_RATE)
+            double = 1.0 if self.dtype == "bfloat16" else DOUBLE_RATE  # CUDA cores before 8.0 know no bfloat16
+            ends = (1 / double, 1.0, DOUBLE_RATE)
         best, likely, worst = (replace(self.ideal, factor=end) for end in ends)
         return best, likely, worst
 
@@ -319,18 +321,11 @@ class Planner:
         return ways[0], direct if conv.filters == 1 else ways[1], max(ways[2], worst, key=lambda way: way.ns)
 
     def _spread(self) -> Spread:
-        """Return how far such tasks were off."""
-        if self.task.arithmetic != "conv":
-            return self.chip.rate.spread
-        family, own = self.units.family, self.target.constants
-        classes = conv_classes(self.task, family)
-        measured = {} if own is None else own.conv
-        for name in classes:
-            if f"{family}:{name}" in measured:
-                return measured[f"{family}:{name}"]
-        self.whys.append("convolutions are predicted as products, less surely")
-        known = fitted(self.target.gpu, family).conv
-        return next(known[name] for name in classes if name in known)
+        """Return how far such tasks were off, but not to where the GPU would have to beat its own peak."""
+        family, least = self.units.family, least_ns(self.task, self.units.family, self.chip) / self.ideal.ns
+        (low, likely, high), why = spread_of(self.task, family, self.target.gpu, self.chip, self.target.constants)
+        self.whys += [why] if why else []
+        return max(low, least), max(likely, least), max(high, least)
 
 
 def _ends(value: Multiplier) -> Spread:
