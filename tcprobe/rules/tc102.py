@@ -9,7 +9,7 @@ from tcprobe.gemm.alignment import RULE_OF_EIGHT, next_size
 from tcprobe.place import Place
 from tcprobe.rules.base import RuleDoc, Subject
 
-WHY = "the batch is not contiguous in memory in any pass: with cuBLAS 11 or later it does not matter for Tensor Cores"
+WHY = "it does not matter, as no pass has the batch innermost in memory (only cuBLAS before 11 asks for it)"
 DOC = RuleDoc(
     code="TC102",
     name="batch-not-multiple-of-8",

@@ -38,4 +38,4 @@ def check(subject: Subject) -> Iterator[Finding]:
     """Yield each vocabulary that breaks the rule."""
     for bad in bad_sizes(subject.step):
         if bad.code == DOC.code:
-            yield finding_on(subject.step, bad, "; no label uses the rest")
+            yield finding_on(subject.step, bad, "; no label uses the entries added")

@@ -35,7 +35,7 @@ _NEEDS: Final[dict[str, Any]] = {
 }
 _GRU_NEEDS: Final[dict[str, Any]] = {**_NEEDS, "reset_after": True}
 _KINDS: Final = {"LSTM": _NEEDS, "GRU": _GRU_NEEDS}
-WHY: Final = "how much a loop of small products loses depends on the sequence and is not predicted"
+WHY: Final = "how much slower depends on the length of the sequence and is not predicted"
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -44,7 +44,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         against = _against(layer)
         if not against:
             continue
-        said = ", ".join(f"{name}={layer.config[name]!r} (cuDNN: {need!r})" for name, need in against.items())
+        said = ", ".join(f"{name}={layer.config[name]!r} (cuDNN needs {need!r})" for name, need in against.items())
         first = next(iter(against))
         yield Finding(
             code=DOC.code,

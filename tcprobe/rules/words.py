@@ -16,6 +16,7 @@ from tcprobe.rules.sizes import INPUTS, OUTPUTS, Dimension
 from tcprobe.rules.step import Step
 
 PASSES: Final = ("forward", "dgrad", "wgrad", "other")
+ESTIMATED: Final = "estimated"  # of convolutions: what unaligned ones lose was never measured in public
 HARDLY: Final = 97.0  # percent of an aligned product's rate; what is missing to 100 is within any error
 _FORM: Final = pattern(r"\s*(?:\(.*|\bSXM.*|\bPCIe.*|\bNVL.*|\bFE\b.*|\b\d+\s*GB.*)")
 
@@ -94,11 +95,12 @@ def effect(step: Step, bad: Bad) -> Effect:
     if (why := idle(step, bad.dtype)) is not None:
         return Effect(why, why, free=True)
     if bad.dtype in ("float32", "float", "tf32") and bad.dimension.size % 4 == 0:
-        why = "nothing for TF32, which asks for multiples of 4; float16 asks for 8"
+        why = "costs nothing in TF32, which asks for multiples of 4; float16 asks for 8"
         return Effect(why, why, free=True)
     known = {i: cost for i in bad.dimension.products if (cost := step.costs[i]) is not None}
     if not known:
-        return Effect("it runs more slowly", "how much is unknown: not all sizes of its products are known")
+        why = "how much is unknown: not all sizes of its products are known"
+        return Effect(f"it runs more slowly, {why}", why)
     return _rated(step, bad, known)
 
 
@@ -114,10 +116,10 @@ def _rated(step: Step, bad: Bad, known: dict[int, Cost]) -> Effect:
         why = _unhurt(known)
         return Effect(why, why, free=True)
     named = passes_of(step, slow)
-    padded = "XLA pads it, and what is left is the copies: " if _padded(step, bad) else ""
+    padded = "XLA pads it, at the cost of copies: " if _padded(step, bad) else ""
     run = "run" if len(named) > 1 else "runs"
     low, high = min(r.low for r in slow.values()), max(r.high for r in slow.values())
-    apart = f", {unmeasured(step, bad)}" if convolves(step, bad.dimension) else ""
+    apart = f" ({ESTIMATED})" if convolves(step, bad.dimension) and not _calibrated(known) else ""
     return Effect(f"{padded}{listed(named)} {run} at {low:.0f}-{high:.0f} % of an aligned one on {on}{apart}")
 
 
@@ -134,11 +136,9 @@ def _padded(step: Step, bad: Bad) -> bool:
     return all(step.target.xla if compiled is None else compiled for compiled in said)
 
 
-def unmeasured(step: Step, bad: Bad) -> str:
-    """Return the reserve that figures on convolutions come with."""
-    costs = [cost for i in bad.dimension.products if (cost := step.costs[i]) is not None]
-    calibrated = any(cost.basis == "calibrated" for cost in costs)
-    return "as measured" if calibrated else "not measured for convolutions"
+def _calibrated(known: dict[int, Cost]) -> bool:
+    """Return whether what unaligned convolutions lose was measured on this GPU."""
+    return any(cost.basis == "calibrated" for cost in known.values())
 
 
 def _library(step: Step) -> str:
@@ -148,10 +148,10 @@ def _library(step: Step) -> str:
 def _unhurt(known: dict[int, Cost]) -> str:
     longest = max(known.values(), key=lambda cost: cost.ns)
     if longest.limit == "launch":
-        return "next to nothing: its products are so small that their launch takes the time"
+        return "costs next to nothing: its products are so small that their launch takes the time"
     if longest.limit == "memory":
-        return "next to nothing: its products are bound by memory, not by arithmetic"
-    return "next to nothing: predicted as fast as aligned"
+        return "costs next to nothing: its products are bound by memory, not by arithmetic"
+    return "costs next to nothing: predicted as fast as aligned"
 
 
 def related_of(step: Step, bad: Bad) -> tuple[tuple[Place, str], ...]:

@@ -51,7 +51,7 @@ def test_few_filters_inside_a_model_are_no_image() -> None:
     network.add("Conv2D", {"filters": 64, "kernel_size": 1}, small, name="expand")
     note = check(tc104, network.model())
     assert found(note) == [("expand", "channels", 4, None)]
-    assert "4 input channels, as an image has, and padding them to 8 ran slower" in note[0].message
+    assert "padding so few input channels to 8 ran slower" in note[0].message
 
 
 def test_a_reversible_embedding_puts_out_its_width_and_projects_onto_its_words() -> None:

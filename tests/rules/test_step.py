@@ -95,6 +95,19 @@ def test_units_that_become_channels_change_by_a_multiple() -> None:
     assert changes(step.linked("conv", "channels", 63, 64)) == changes(step.linked("dense", "units", 3087, 3136))
 
 
+def test_units_that_become_an_image_stay() -> None:
+    """784 are 28 x 28 pixels: neither 768 nor 792 can be reshaped to them."""
+    network = Network()
+    units = network.add("Dense", {"units": 784}, network.input(1024), name="dense")
+    image = network.add("Reshape", {"target_shape": (28, 28, 1)}, network.add("Activation", {}, units), name="image")
+    network.add("Dense", {"units": 512}, network.add("Flatten", {}, image), name="judge")
+    step = step_of(network.model())
+    for new in (768, 792, 1568):
+        link = step.link("dense", "units", 784, new)
+        assert link.changes == (Change("dense", "units", 784, new),)
+        assert link.reason == "'image' gives it the shape (28, 28, 1)"
+
+
 def test_filters_that_are_flattened_change_what_follows_by_a_multiple() -> None:
     network = Network()
     image = network.add(

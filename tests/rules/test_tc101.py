@@ -66,7 +66,10 @@ def test_the_generator_of_bad_sizes() -> None:
         ("conv_3", "filters", 1, 8),
     ]
     last = findings[-1]
-    assert "not measured for convolutions" in last.message
+    assert "(estimated)" in findings[-2].message
+    assert "its weight gradient may fall to a kernel on CUDA cores (42 % of a GAN's step in float16 on an A100)" in (
+        last.message
+    )
     assert "keep the first (slice) and measure" in last.message
     assert last.saving_pct is not None
     assert last.saving_pct.mid > 5
@@ -76,7 +79,7 @@ def test_the_generator_of_bad_sizes() -> None:
 def test_the_generator_of_good_sizes_has_only_its_noise_and_its_image() -> None:
     findings = check(tc101, generator(batch=4096, sizes=(64, 64, 32, 8)).model())
     assert found(findings) == [("dense", "inputs", 100, 104), ("conv_3", "filters", 1, 8)]
-    assert "; it is the data's, which zeros can fill up" in findings[0].message
+    assert "; the data sets it, and zeros can fill it up" in findings[0].message
     assert findings[0].saving_pct is not None
     assert findings[0].saving_pct.mid < 1
 
@@ -97,7 +100,7 @@ def test_bad_sizes_of_one_product_share_what_mending_them_all_saves() -> None:
 def test_tf32_asks_for_multiples_of_4() -> None:
     free = one(check(tc101, dense(4096, 4092, 4096, dtype="float32")))
     assert free.severity == "note"
-    assert free.why == "nothing for TF32, which asks for multiples of 4; float16 asks for 8"
+    assert free.why == "costs nothing in TF32, which asks for multiples of 4; float16 asks for 8"
     slow = one(check(tc101, dense(4096, 4090, 4096, dtype="float32")))
     assert slow.severity is None
     assert "run at 58-70 % of an aligned one" in slow.message
@@ -124,7 +127,7 @@ def test_xla_pads_what_it_compiles() -> None:
     for units in (4091, 4096):
         last = model.add("Dense", {"units": units}, last)
     padded = one(check(tc101, model.model()))
-    assert "XLA pads it, and what is left is the copies: " in padded.message
+    assert "XLA pads it, at the cost of copies: " in padded.message
     plain = one(check(tc101, dense(4096, 4091, 4096)))
     assert padded.saving_ns is not None
     assert plain.saving_ns is not None

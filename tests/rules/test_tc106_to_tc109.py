@@ -86,12 +86,16 @@ def lstm(kind: str = "LSTM", **config: Any) -> list[Finding]:
 @pytest.mark.parametrize(
     ("kind", "setting", "said"),
     [
-        ("LSTM", {"activation": "relu"}, "activation='relu' (cuDNN: 'tanh')"),
-        ("LSTM", {"recurrent_activation": "hard_sigmoid"}, "recurrent_activation='hard_sigmoid' (cuDNN: 'sigmoid')"),
-        ("LSTM", {"recurrent_dropout": 0.2}, "recurrent_dropout=0.2 (cuDNN: 0)"),
-        ("GRU", {"unroll": True}, "unroll=True (cuDNN: False)"),
-        ("GRU", {"use_bias": False}, "use_bias=False (cuDNN: True)"),
-        ("GRU", {"reset_after": False}, "reset_after=False (cuDNN: True)"),
+        ("LSTM", {"activation": "relu"}, "activation='relu' (cuDNN needs 'tanh')"),
+        (
+            "LSTM",
+            {"recurrent_activation": "hard_sigmoid"},
+            "recurrent_activation='hard_sigmoid' (cuDNN needs 'sigmoid')",
+        ),
+        ("LSTM", {"recurrent_dropout": 0.2}, "recurrent_dropout=0.2 (cuDNN needs 0)"),
+        ("GRU", {"unroll": True}, "unroll=True (cuDNN needs False)"),
+        ("GRU", {"use_bias": False}, "use_bias=False (cuDNN needs True)"),
+        ("GRU", {"reset_after": False}, "reset_after=False (cuDNN needs True)"),
     ],
 )
 def test_what_keeps_a_layer_off_cudnn(kind: str, setting: dict[str, Any], said: str) -> None:
