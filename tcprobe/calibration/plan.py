@@ -14,6 +14,7 @@ from tcprobe.calibration.shapes import (
     FEW_CHANNELS,
     LARGE,
     SEED,
+    SKINNY,
     SQUARES,
     UNALIGNED_CONVS,
     Conv,
@@ -98,10 +99,12 @@ def _shapes(dtype: str, gpu: Gpu) -> Iterator[tuple[int, Shape]]:
     """Yield what to measure in a dtype; bfloat16 runs on the units of float16, and few are compared."""
     gemms = drawn(300 if dtype == "float16" else 120)
     first = {"float16": 60, "bfloat16": 30, "tf32": 70, "float32": 24}[dtype]
-    yield from ((1, shape) for shape in (*SQUARES, *gemms[:first]))
+    yield from ((1, shape) for shape in (*SQUARES, *SKINNY, *gemms[:first]))
     yield from ((5, shape) for shape in BATCHED)
     if dtype == "float32":
-        yield from ((3, shape) for conv in CONVS[:8] for shape in conv.passes())
+        # two classes of them are told apart there (`cost_works.conv_classes`), and a fit needs 12 of each
+        halved = [replace(conv, images=conv.images // 2) for conv in CONVS]
+        yield from ((3, shape) for conv in (*CONVS, *halved) for shape in conv.passes())
         return
     for number, size in enumerate(LARGE):
         yield from ((2 if number < 2 else 5, shape) for shape in unaligned(size))

@@ -75,6 +75,14 @@ class Conv:
 
 
 SQUARES: Final = tuple(Product(size, size, size) for size in (256, 512, 1024, 2048, 4096, 8192))
+SKINNY: Final = tuple(
+    Product(*size)
+    for size in (
+        (16, 8192, 8192), (16, 16384, 16384), (32, 4096, 16384), (64, 16384, 8192), (128, 4096, 4096), (8, 4096, 4096),
+        (8192, 64, 8192), (16384, 16384, 64), (8192, 8192, 32), (16384, 32, 4096), (65536, 128, 128), (262144, 64, 64),
+    )
+)  # fmt: skip
+"""Bound by memory: what the share of its bandwidth is fitted to."""
 BATCHED: Final = (
     Product(512, 512, 64, 96, transpose_b=True), Product(512, 64, 512, 96), Product(2048, 2048, 128, 16, False, True),
     Product(128, 128, 64, 384, transpose_b=True), Product(1024, 128, 1024, 32),

@@ -35,7 +35,12 @@ def truth(gpu: Gpu = H200, emax: float = 0.6, bwf: float = 0.6, t0_ns: float = 6
         "made",
         "calibrated",
         {family: rate(family) for family in families},
-        {f"{family}:{pass_}": (1.5, 1.5, 1.5) for family in families for pass_ in ("forward", "dgrad", "wgrad")},
+        {
+            f"{family}:{pass_}{part}": (value, value, value)
+            for family in families
+            for pass_ in ("forward", "dgrad", "wgrad")
+            for part, value in (("", 1.5), (":winograd", 0.7))
+        },
         {f"gemm:{family}:{level}": exactly(value) for family in CORES for level, value in SLOWER.items()},
     )
 
