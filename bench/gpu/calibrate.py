@@ -21,7 +21,10 @@ from pathlib import Path
 from tcprobe import __version__
 
 FRAMEWORKS = ("tensorflow", "torch", "jax")
-FIELDS = "name,driver_version,vbios_version,pci.bus_id,power.limit,clocks.max.sm,clocks.max.memory,memory.total,ecc.mode.current"
+FIELDS = (
+    "name,driver_version,vbios_version,pci.bus_id,power.limit,clocks.max.sm,clocks.max.memory,memory.total,"
+    "ecc.mode.current"
+)
 
 
 def nvidia_smi() -> list[str] | str:
