@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import Final
 
@@ -115,6 +116,7 @@ class Links:
 
     def _next(self, change: Change) -> list[Change]:
         if change.dimension in OUTPUTS:
+            self._refuse_reshape(change)
             return [c for name in self._sizes.consumers.get(change.layer, ()) for c in self._taker(change, name)]
         return self._producers(change) if change.dimension in INPUTS else []
 
@@ -139,6 +141,19 @@ class Links:
     def _refuse_groups(self, name: str) -> None:
         if self._sizes.groups(name) > 1:
             raise _Untold(f"'{name}' is a grouped convolution")
+
+    def _refuse_reshape(self, change: Change) -> None:
+        """Refuse a size that a reshape behind the layer cannot take: 784 become (28, 28, 1), and 768 do not."""
+        tail = {layer.name for layer in self._sizes.tail(change.layer)}
+        for layer in self._sizes.layers.values():
+            target = layer.config.get("target_shape") if layer.kind == "Reshape" else None
+            if not tail.intersection(layer.inputs_from) or not isinstance(target, tuple | list) or not target:
+                continue
+            if not all(isinstance(size, int) and size > 0 for size in target):
+                continue
+            rows = math.prod(target[:-1])
+            if rows * target[-1] == change.old and (change.new % rows or target[-1] <= IMAGE_CHANNELS):
+                raise _Untold(f"'{layer.name}' gives it the shape {tuple(target)}")
 
     def _outputs(self, name: str) -> list[Dimension]:
         found = [(source, self._sizes.output(source)) for source in self._sizes.feeds.get(name, ())]
