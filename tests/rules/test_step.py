@@ -99,7 +99,8 @@ def test_units_that_become_an_image_stay() -> None:
     """784 are 28 x 28 pixels: neither 768 nor 792 can be reshaped to them."""
     network = Network()
     units = network.add("Dense", {"units": 784}, network.input(1024), name="dense")
-    image = network.add("Reshape", {"target_shape": (28, 28, 1)}, network.add("Activation", {}, units), name="image")
+    relu = network.add("Activation", {}, units, name="relu", inputs_from=("dense",))
+    image = network.add("Reshape", {"target_shape": (28, 28, 1)}, relu, name="image", inputs_from=("relu",))
     network.add("Dense", {"units": 512}, network.add("Flatten", {}, image), name="judge")
     step = step_of(network.model())
     for new in (768, 792, 1568):
