@@ -16,6 +16,7 @@ from tcprobe.audit.fix_files import write
 from tcprobe.audit.fix_head import additions, is_head, wanted_of
 from tcprobe.audit.fix_links import INNER, NotCertain, wanted_by
 from tcprobe.audit.fix_shapes import refuse_data, reshapes
+from tcprobe.audit.fix_shared import seen_lines, shared_slots
 from tcprobe.audit.fix_slots import Slot, slots_of
 from tcprobe.audit.fix_source import check, solve, unwanted
 from tcprobe.audit.fix_text import apply, diff
@@ -60,7 +61,27 @@ class _Plan:
         return tuple(sorted((*solve(self.slots), *self.added), key=lambda e: e.place))
 
 
-def with_fixes(findings: Sequence[Finding], model: Model, step: Step, sources: Mapping[str, Source]) -> list[Finding]:
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """What a fix must fit: the model of its finding, the others that were audited, and the files."""
+
+    step: Step
+    beside: tuple[Step, ...]
+    files: Files
+    seen: frozenset[tuple[str, int]]
+
+    @property
+    def model(self) -> Model:
+        return self.step.model
+
+
+def with_fixes(
+    findings: Sequence[Finding],
+    model: Model,
+    step: Step,
+    sources: Mapping[str, Source],
+    beside: Sequence[Step] = (),
+) -> list[Finding]:
     """Return the findings in their order, with a fix where it is certain; a rule's own fix stays as it is.
 
     Args:
@@ -68,20 +89,22 @@ def with_fixes(findings: Sequence[Finding], model: Model, step: Step, sources: M
         model: with the places of its layers' arguments.
         step: tells which sizes are linked.
         sources: the files, by absolute path; a layer of another file gets no fix.
+        beside: steps of the other models that were audited; code that builds none of them is not changed.
     """
     from tcprobe.rules import RULES
 
     fixable = {rule.DOC.code for rule in RULES if rule.DOC.fixable}
-    files = Files(sources)
+    models = (model, *(other.model for other in beside))
+    scene = _Scene(step, tuple(beside), Files(sources), seen_lines(models))
     plans: dict[int, _Plan] = {}
     refused: dict[int, str] = {}
     for index, finding in enumerate(findings):
         if finding.fix is None and finding.suggested is not None and finding.code in fixable:
             try:
-                plans[index] = _plan(finding, model, step, files)
+                plans[index] = _plan(finding, scene)
             except NotCertain as reason:
                 refused[index] = str(reason)
-    fixes = _fixes(plans, {i for i in plans if _pays(findings[i])}, files, refused)
+    fixes = _fixes(plans, {i for i in plans if _pays(findings[i])}, scene, refused)
     return [_with_fix(f, fixes.get(i), refused.get(i)) for i, f in enumerate(findings)]
 
 
@@ -99,23 +122,25 @@ def _pays(finding: Finding) -> bool:
     return finding.severity in ("error", "warning") or (finding.saving_ns is not None and finding.saving_ns.mid > 0)
 
 
-def _plan(finding: Finding, model: Model, step: Step, files: Files) -> _Plan:
+def _plan(finding: Finding, scene: _Scene) -> _Plan:
+    model, step, files = scene.model, scene.step, scene.files
     layer = model.layer(finding.layer)
     if layer is not None and is_head(finding, model):
         wanted = wanted_of(finding, layer)
         return _Plan(slots_of(wanted, model, files), additions(finding, layer, files))
     if is_vocabulary(finding):
-        return _Plan(vocabulary_slots(finding, model, step, files))
+        return _Plan(vocabulary_slots(finding, step, scene.beside, files))
     slots = slots_of(wanted_by(finding, model, step), model, files)
     if finding.dimension in INNER:
         return _Plan(slots)
     changes = step.linked(str(finding.layer), str(finding.dimension), finding.size or 0, finding.suggested or 0)
     sizes = frozenset(c.old for c in changes)
     refuse_data({*sizes, *(slot.old for slot in slots)}, model, [files.tree(path) for path in files.sources])
-    return _Plan((*slots, *reshapes(changes, slots, step, files)), (), sizes)
+    more = (*reshapes(changes, slots, step, files), *shared_slots(slots, scene.beside, files))
+    return _Plan(slots, (), sizes).joined(_Plan(more))
 
 
-def _fixes(plans: Mapping[int, _Plan], paying: set[int], files: Files, refused: dict[int, str]) -> dict[int, Fix]:
+def _fixes(plans: Mapping[int, _Plan], paying: set[int], scene: _Scene, refused: dict[int, str]) -> dict[int, Fix]:
     """Return the fix of each finding; those that share a literal have the same one, where one of them pays.
 
     `refused` takes the reason of each that has none.
@@ -127,9 +152,10 @@ def _fixes(plans: Mapping[int, _Plan], paying: set[int], files: Files, refused: 
     grown: dict[int, _Plan] = {}
     for index, plan in plans.items():
         try:
-            grown[index] = _grown(plan, owners, files)
+            grown[index] = _grown(plan, owners, scene)
         except NotCertain as reason:
             refused[index] = str(reason)
+    files = scene.files
     groups = [(members, _together(grown, members, files)) for members in _sharing(grown)]
     proven = _proven([whole for members, whole in groups if whole and paying.intersection(members)], files)
     told = {id(whole): Fix(_told(whole), whole.edits()) for whole in proven}
@@ -137,18 +163,21 @@ def _fixes(plans: Mapping[int, _Plan], paying: set[int], files: Files, refused: 
     return {m: told[id(whole)] for members, whole in groups if id(whole) in told for m in members}
 
 
-def _grown(plan: _Plan, owners: Mapping[Place, list[_Plan]], files: Files) -> _Plan:
+def _grown(plan: _Plan, owners: Mapping[Place, list[_Plan]], scene: _Scene) -> _Plan:
     """Return a plan with those of all arguments that its literals reach as well.
 
     Raises:
-        NotCertain: an argument changes with it that no finding wants changed.
+        NotCertain: an argument changes with it that no finding wants changed, or code that was not audited.
     """
-    while extra := unwanted(plan.slots, plan.edits(), plan.sizes, files):
+    while extra := unwanted(plan.slots, plan.edits(), plan.sizes, scene.files):
         for place in extra:
             if place not in owners:
                 raise NotCertain("the number is also used for something else")
             for owner in owners[place]:
                 plan = plan.joined(owner)
+    for file in {slot.source.path for slot in plan.slots}:
+        literals = [edit.place for edit in solve(plan.slots) if edit.place.file == file]
+        scene.files.units(file).refuse_unseen(literals, scene.seen)
     return plan
 
 

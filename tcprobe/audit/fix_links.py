@@ -90,7 +90,16 @@ def wanted_by(finding: Finding, model: Model, step: Step) -> frozenset[Wanted]:
     outputs = [c for c in linked.changes if model.layer(c.layer) and c.dimension in OUTPUT.values()]
     if not outputs:
         raise NotCertain("the size is set by no layer")
-    return _Search(model, step).run((c.layer, c.old, c.new) for c in outputs)
+    return follow(((c.layer, c.old, c.new) for c in outputs), model, step)
+
+
+def follow(changes: Iterable[tuple[str, int, int]], model: Model, step: Step) -> frozenset[Wanted]:
+    """Return every argument that must change where layers put out other features: (name, old, new) each.
+
+    Raises:
+        NotCertain: as `wanted_by`.
+    """
+    return _Search(model, step).run(changes)
 
 
 class _Search:

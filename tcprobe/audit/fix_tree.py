@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tcprobe.place import Place
 
 if TYPE_CHECKING:
+    from tcprobe.audit.fix_shared import Units
     from tcprobe.audit.fix_uses import Uses
     from tcprobe.syntax.source import Argument, Source
 
@@ -101,12 +102,21 @@ class Files:
         self.sources = sources
         self._trees: dict[str, Tree] = {}
         self._uses: dict[str, Uses] = {}
+        self._units: dict[str, Units] = {}
 
     def tree(self, path: str) -> Tree:
         """Return the nodes of a file."""
         if path not in self._trees:
             self._trees[path] = Tree(self.sources[path])
         return self._trees[path]
+
+    def units(self, path: str) -> Units:
+        """Return the functions and classes at the top of a file."""
+        from tcprobe.audit.fix_shared import Units
+
+        if path not in self._units:
+            self._units[path] = Units(self.tree(path))
+        return self._units[path]
 
     def uses(self, path: str) -> Uses:
         """Return the uses of a file's literals."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from tcprobe.audit.fix_links import NotCertain
 from tcprobe.audit.fix_text import inside
 from tcprobe.place import Place
+from tcprobe.syntax.enclosing import all_parameters
 
 if TYPE_CHECKING:
     from tcprobe.audit.fix_tree import Tree
@@ -132,6 +133,12 @@ class Uses:
         if name.startswith(_SPEAKS) or (name in _KEYS_ONLY and isinstance(node, ast.Name) and node.id in self._dicts):
             return
         targets = self._source.constants.origins.sites.targets(call.func)
+        if targets and isinstance(node, ast.keyword) and node.arg is None:  # `**CONFIG`: any of them may take it
+            takers = [
+                (a.arg, function) for function, skipped in targets for a in all_parameters(function.args)[skipped:]
+            ]
+            self._names.update(dict.fromkeys(takers))
+            return
         names = [(_parameter(function, skipped, call, node), function) for function, skipped in targets]
         if names and all(parameter is not None for parameter, _ in names):
             self._names.update({(str(parameter), function): None for parameter, function in names})

@@ -19,6 +19,7 @@ from tcprobe.audit.fix_slots import Slot, slots_of
 from tcprobe.finding import Finding
 from tcprobe.model import Layer, Model
 from tcprobe.patterns import pattern
+from tcprobe.place import Place
 
 if TYPE_CHECKING:
     from tcprobe.audit.fix_tree import Files, Tree
@@ -41,17 +42,28 @@ def is_vocabulary(finding: Finding) -> bool:
     return finding.code == CODE and finding.dimension == "units"
 
 
-def vocabulary_slots(finding: Finding, model: Model, step: Step, files: Files) -> tuple[Slot, ...]:
+def vocabulary_slots(finding: Finding, step: Step, beside: Iterable[Step], files: Files) -> tuple[Slot, ...]:
     """Return the arguments that change: the projection's units, and what an Embedding shares with them.
+
+    Args:
+        finding: about a vocabulary.
+        step: of its model.
+        beside: steps of other models, in which the same code may make the projection.
+        files: the files.
 
     Raises:
         NotCertain: labels may be one-hot, or something takes the output that would have to fit.
     """
+    model = step.model
     layer = model.layer(finding.layer)
     if layer is None or layer.kind != "Dense" or finding.size is None or finding.suggested is None:
         raise NotCertain("only a Dense layer's vocabulary is understood")
     tail = step.sizes.tail(layer.name)
     _refuse_takers(tail, model)
+    for other in beside:
+        for same in other.model.layers:
+            if same.place == layer.place:
+                _refuse_takers(other.sizes.tail(same.name), other.model)
     embeddings = [x for x in model.layers if x.kind == "Embedding" and x.config.get("input_dim") == finding.size]
     want = Wanted(layer.name, "units", None, finding.size, finding.suggested)
     slots = slots_of([want], model, files)
@@ -89,9 +101,7 @@ def _words(tree: Tree) -> set[str]:
     return {w for w in (found | texts | given | names) if isinstance(w, str) and len(w) <= 60}
 
 
-def _sharing(
-    literals: set[object], embeddings: Iterable[Layer], want: Wanted, model: Model, files: Files
-) -> list[Slot]:
+def _sharing(literals: set[Place], embeddings: Iterable[Layer], want: Wanted, model: Model, files: Files) -> list[Slot]:
     """Return the sizes of the Embeddings that rest on the same literals."""
     found = []
     for layer in embeddings:

@@ -129,6 +129,12 @@ def passed(call: ast.Call, skipped: int, function: Function | ast.Lambda, name: 
     return "is passed in a dictionary of arguments" if any(k.arg is None for k in call.keywords) else None
 
 
+def spread(call: ast.Call) -> ast.expr | None:
+    """Return the dictionary that a call passes as its keyword arguments; None where it passes none, or several."""
+    found = [k.value for k in call.keywords if k.arg is None]
+    return found[0] if len(found) == 1 and not any(isinstance(a, ast.Starred) for a in call.args) else None
+
+
 def _is_super(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeAlias
 
 from tcprobe.quickclass import dataclass
-from tcprobe.syntax.callsites import CallSites, parameter, passed
+from tcprobe.syntax.callsites import CallSites, parameter, passed, spread
 from tcprobe.syntax.enclosing import self_class
 from tcprobe.syntax.names import Names
 from tcprobe.syntax.records import Fields
@@ -132,10 +132,8 @@ class Origins:
             return Found((), f"{name} comes from a function argument")
         sites = self.sites.of(function)
         unknown = Found((), f"{name} comes from a function argument")
-        if not sites.calls and (slot[1] is None or sites.escapes):
-            return unknown
-        if not sites.calls and slot[1] is not None:
-            return self.of(slot[1])
+        if not sites.calls:
+            return unknown if slot[1] is None or sites.escapes else self.of(slot[1])
         if len(sites.calls) > MOST:
             return Found((), f"{name} has too many values")
         parts: list[tuple[Found, Choices]] = []
@@ -143,6 +141,9 @@ class Origins:
             value = passed(call, skipped, function, name)
             value = slot[1] if value is None else value
             found = self.of(value) if isinstance(value, ast.expr) else unknown
+            if isinstance(value, str) and (gathered := spread(call)) is not None:
+                spread_out = self._subscript(gathered, gathered, ast.Constant(name), slot[1])
+                found = spread_out if spread_out.options else unknown
             parts.append((found, frozenset({(id(function), index)}) if len(sites.calls) > 1 else NOTHING))
         found = _union(parts)
         return Found(found.options, unknown.reason) if sites.escapes else found

@@ -66,6 +66,10 @@ KNOWN: list[tuple[str, Any]] = [
     ("class C:\n    def __init__(self):\n        self.n = 64\n    def g(self):\n        f(self.n)", 64),
     ("class C:\n    def __init__(self, n=64):\n        self.n = n\n    def g(self):\n        f(self.n)", 64),
     ("class C:\n    def __init__(self, n):\n        self.n = n\n    def g(self):\n        f(self.n)\nC(3)", 3),
+    ("class C:\n    def __init__(self, n, m=2):\n        f(m)\nD = {'n': 1}\nC(**D)", 2),
+    ("class C:\n    def __init__(self, n, m=2):\n        f(m)\nD = dict(n=1, m=7)\nC(**D)", 7),
+    ("def g(n, m=2):\n    f(n)\ng(m=3, **{'n': 5})", 5),
+    ("class B:\n    def __init__(self, n):\n        f(n)\nclass C(B):\n    pass\nC(5)", 5),
     ("class B:\n    N = 3\nclass C(B):\n    def g(self):\n        f(self.N)", 3),
     (
         "class C(M):\n    def __init__(self, n):\n        super().__init__()\n        self.n = n\n"
