@@ -19,6 +19,7 @@ from tcprobe.hardware import Gpu
 
 ALL: Final = "all"
 HELD_OUT: Final = 4  # one row in so many is not fitted
+FASTER: Final = 1.25  # clocks exceed the boost clock behind a peak by 8 % on an H100; boards of a partner's by more
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,22 @@ def scores(rows: Sequence[Row], gpu: Gpu, constants: Constants) -> list[Score]:
         found[ALL].append(off)
     ordered = [*sorted(kind for kind in found if kind != ALL), *([ALL] if found else [])]
     return [_score(kind, found[kind]) for kind in ordered]
+
+
+def too_fast(rows: Iterable[Row], gpu: Gpu) -> list[Row]:
+    """Return the GEMMs that beat the GPU's peak by more than clocks can: no times of this GPU.
+
+    Convolutions may: Winograd's way multiplies less than their shapes count.
+    """
+    found = []
+    for row in rows:
+        units = units_of(row.record.dtype, gpu, False)
+        task = task_of(row.record, units.width) if units else None
+        if units is None or task is None or task.arithmetic != "gemm":
+            continue
+        if task.flops > FASTER * units.flop_per_s * row.time_ns * 1e-9:
+            found.append(row)
+    return found
 
 
 def kind_of(row: Row, gpu: Gpu) -> str:

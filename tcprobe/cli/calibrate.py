@@ -113,7 +113,14 @@ def _list(found: list[Calibration]) -> str:
         return "no GPU is calibrated\n"
     header = ("gpu", "date", "products", "off by %", "shipped %", "measured through")
     body = [
-        (c.constants.gpu, c.date or "-", _whole(c.rows), _pct(c.error_pct), _pct(c.shipped_pct), c.constants.source)
+        (
+            c.constants.gpu,
+            c.date or "-",
+            _whole(c.rows),
+            _pct(c.error_pct),
+            _pct(c.shipped_pct),
+            c.constants.source or "-",
+        )
         for c in found
     ]
     return "".join(f"{line}\n" for line in _table([header, *body]))

@@ -281,12 +281,17 @@ def _fitted(rows: tuple[Row, ...], gpu: Gpu, options: CalibrateOptions, measured
     """Fit three quarters of the rows, test on the last, keep the constants if they predict better than the shipped.
 
     Raises:
-        MeasurementFailed: too few products, or worse constants; nothing is written then.
+        MeasurementFailed: times that cannot be, too few products, or worse constants; nothing is written then.
         OutputError: the file cannot be written.
     """
-    from tcprobe.calibration.check import scores, split
+    from tcprobe.calibration.check import scores, split, too_fast
     from tcprobe.gemm.cost_fit import FEWEST, fit
 
+    if (wrong := too_fast(rows, gpu)) and not options.force:
+        raise MeasurementFailed(
+            f"{len(wrong)} of {len(rows)} products beat the peak of {gpu.id}: no times of this GPU, nothing was kept",
+            "is it the GPU that the rows name? --force fits them all the same",
+        )
     train, held = split(rows)
     constants = fit(train, gpu, "; ".join(dict.fromkeys(row.source for row in rows if row.source)), tf32=False)
     found = scores(held, gpu, constants) if constants is not None else []

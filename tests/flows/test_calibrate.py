@@ -120,6 +120,16 @@ def shipped() -> object:
     return replace(truth(), rates={f: fitted(H200, f).rate for f in ("tc16", "tf32", "fp32")}, conv={}, multipliers={})
 
 
+def test_times_that_the_gpu_cannot_reach_are_refused(tmp_path: Path, config: Path) -> None:
+    """Rows of an H200 under the name of a T4, fifteen times slower: another GPU's file, or repeated calls merged."""
+    path = raw_csv(tmp_path / "raw.csv", levels=1)
+    path.write_text(path.read_text(encoding="utf-8").replace("h200-sxm", "t4"), encoding="utf-8")
+    with pytest.raises(MeasurementFailed, match="products beat the peak of t4: no times of this GPU"):
+        fitted_from(path)
+    assert not config.exists()
+    assert fitted_from(path, force=True).path == file_of("t4")
+
+
 def test_too_few_products(tmp_path: Path, raw: Path, config: Path) -> None:
     path = tmp_path / "few.csv"
     path.write_text("\n".join(raw.read_text(encoding="utf-8").splitlines()[:12]) + "\n", encoding="utf-8")

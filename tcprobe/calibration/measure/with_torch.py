@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -55,8 +54,9 @@ class Session:
                 sm=known.multi_processor_count,
                 memory_bytes=known.total_memory,
                 cuda=torch.version.cuda,
-                cudnn=str(torch.backends.cudnn.version()),
             )
+            version = torch.backends.cudnn.version()
+            found["cudnn"] = None if version is None else str(version)
         return found
 
     def operands(self, case: Case) -> Operands:
@@ -114,8 +114,7 @@ class Session:
                 plain()
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(torch.cuda.graph(graph))
+        with torch.cuda.graph(graph):
             results = plain()
 
         def run() -> Any:
