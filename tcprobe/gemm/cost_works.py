@@ -142,7 +142,7 @@ def padded_conv(conv: Convolution, channels: int, filters: int) -> Convolution:
     return replace(conv, channels=channels, group_channels=channels, filters=filters)
 
 
-def padded_work(work: Work, multiple: int, width: int) -> tuple[Work, float]:
+def padded_work(work: Work, multiple: int, width: int) -> tuple[Work, float, float]:
     """Return a multiplication with every size padded, and the bytes that copying operands and result moves.
 
     XLA pads the last two dimensions of both operands, and slices the result.
@@ -150,9 +150,9 @@ def padded_work(work: Work, multiple: int, width: int) -> tuple[Work, float]:
     m, n, k = (next_size(size, multiple) for size in (work.m, work.n, work.k))
     before = (work.m * work.k, work.k * work.n, work.m * work.n)
     after = (m * k, k * n, m * n)
-    copied = sum(a + b for a, b in zip(before, after, strict=True) if a != b)
+    *operands, result = (a + b if a != b else 0 for a, b in zip(before, after, strict=True))
     size = float(width) * work.batch
-    return Work(m, n, k, work.batch, size * sum(after)), size * copied
+    return Work(m, n, k, work.batch, size * sum(after)), size * sum(operands), size * result
 
 
 def _work(gemm: Gemm, moved: float) -> Work:

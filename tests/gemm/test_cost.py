@@ -189,6 +189,15 @@ def test_xla_pads_dots_of_16_bits() -> None:
     assert known(gemm(4096, 4096, 4095), target(xla=True), compiled=False).ns > odd.ns
 
 
+def test_the_result_of_a_padded_dot_is_likely_sliced_by_what_reads_it() -> None:
+    likely, rate = known(gemm(8192, 4090, 4096), compiled=True), fitted(find_gpu("a100-sxm-40"), "tc16").rate
+    aligned = known(gemm(8192, 4096, 4096))
+    weights, result = (2 * rows * (4090 + 4096) / (1555 * rate.bwf) for rows in (4096, 8192))
+    assert likely.ns == pytest.approx(aligned.ns + weights * rate.spread[1], rel=1e-6)
+    worst = aligned.high_ns + (weights + result + 3 * rate.t0_ns) * rate.spread[2]
+    assert likely.high_ns == pytest.approx(worst, rel=1e-6)
+
+
 def test_xla_pads_no_tf32_and_no_bfloat16_before_ampere() -> None:
     tf32 = gemm(4096, 4095, 4096, "float32")
     assert known(tf32, compiled=True) == known(tf32, compiled=False)
