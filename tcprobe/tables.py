@@ -16,6 +16,7 @@ from tcprobe.columns import TableSpec as T
 USES_TC: Final = ("yes", "no", "unknown")
 BASES: Final = ("counter", "name", "shape", "reported", "predicted", "measured", "graph", "inferred")
 PASSES: Final = ("forward", "dgrad", "wgrad", "other")
+SAVINGS: Final = ("predicted", "calibrated", "measured x predicted", "measured x calibrated")
 
 # --- what was recorded -------------------------------------------------------------------------------
 
@@ -124,11 +125,7 @@ GRAPH_OPS: Final = T(
         C("input_dtypes", "str", "JSON list of dtypes"),
         C("output_shape", "str", "JSON list"),
         C("output_dtype", "str", "dtype of the first output"),
-        C(
-            "attributes",
-            "str",
-            "JSON object: transpose_a, strides, padding, data_format, equation, HLO dimension numbers",
-        ),
+        C("attributes", "str", "JSON object: transpose_a, strides, padding, data_format, equation, HLO dimensions"),
         C("calls_per_step", "float", "executions in one step where known"),
         C("source", "str", "file:line where the layer was constructed"),
         C("called_from", "str", "file:line where it was called"),
@@ -322,6 +319,11 @@ BAD_SIZES: Final = T(
         C("kernel_ns", "int", "summed time of the layer's kernels that it touches, where measured"),
         C("share_pct", "float", "that over all kernel time, 0-100"),
         C("flops_pct", "float", "share of the step's GEMM FLOPs that it touches, 0-100"),
+        C("saving_low_ns", "int", "least that the next size saves a step; below 0 where it may cost"),
+        C("saving_ns", "int", "likely, in the ops that have this dimension (the next layer's inputs are another row)"),
+        C("saving_high_ns", "int", "most"),
+        C("saving_pct", "float", "the likely over the step's predicted products (all kernel time if measured), to 100"),
+        C("saving_basis", "str", "predicted outright, or as a share of measured time; NA if unknown", True, SAVINGS),
         C("advice", "str", "what to do, or why nothing"),
         C("source", "str", "file:line where the layer was constructed"),
         C("basis", "str", "what it rests on", False, BASES),

@@ -1,59 +1,121 @@
-"""What to say of a size that is not aligned: what it costs, as measured, and when to leave it alone.
+"""What to say of a size that is not aligned: what it costs, as predicted, and when to leave it alone.
 
-The factors are public measurements of large matrix multiplications (autoheuristic padmm data, cuBLAS of 2024; H100
-from few points): compute-bound, all dimensions of at least 1024. Nothing public measures unaligned convolutions.
+Figures and words are those of `audit-shapes`: the rates of `tcprobe.gemm.cost` where all sizes of an op are known, else
+those of large products (`tcprobe.gemm.cost_alignment`, which names the measurements that they rest on).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from tcprobe.analysis.context import Context
+from tcprobe.gemm.cost import Cost
+from tcprobe.gemm.cost_alignment import penalty_of
+from tcprobe.gemm.cost_constants import Family
+from tcprobe.gemm.record import Contiguous
+from tcprobe.hardware import Gpu, find_gpu
+from tcprobe.rules.words import HARDLY, gpu_name, listed
 
 IMAGE_CHANNELS: Final = 4  # DeepBench on V100 and T4: float16 with C=1 padded to 8 ran 5-8 times slower, C=3 no faster
 TINY_HEAD: Final = 16  # a product with so few columns reads its operands once and is bound by memory
+IN_VAIN: Final = "8 filters would cost as much as they gain"
 
-# dtype family -> (elements, share of the aligned rate) of the largest power of two that divides the size, on an A100
-_A100: Final[dict[str, dict[int, int | None]]] = {"16-bit": {1: 40, 2: 63, 4: 63}, "tf32": {1: 61, 2: 61, 4: None}}
-_H100: Final[dict[str, dict[int, int | None]]] = {"16-bit": {1: 22, 2: 45, 4: 45}}
-_NOTHING: Final = "nothing"
+FREE: Final = "next to nothing"
+_NOTHING: Final = ("nothing", FREE)
+_NO_EFFECT: Final = "no effect"
 _GRAY: Final = "1 input channel is an image's, and padding it"
+_16_BITS: Final = ("float16", "bfloat16", "half")
+_PADDED_FROM: Final = {"float16": (7, 0), "half": (7, 0), "bfloat16": (8, 0)}
+"""Compute capability from which XLA pads dots: openxla/xla, cublas_padding_requirements.h."""
 
 
-def explain(dimension: str, size: int, convolution: bool, dtype: str | None, context: Context) -> str:
-    """Return one sentence or two on a size that is no multiple of what its dtype asks for.
+@dataclass(frozen=True, slots=True)
+class Size:
+    """One size that is no multiple of what its dtype asks for.
 
-    Args:
+    Attributes:
         dimension: as in the contract of `bad_sizes`.
         size: as it is.
         convolution: the layer convolves.
+        groups: of that convolution; 1 elsewhere.
         dtype: of the op's inputs.
-        context: the GPU that ran or is judged against.
+        passes: that it touches, in the order of training.
     """
-    channels, filters = dimension.startswith("channels"), dimension.startswith("filters")
-    if channels and size <= IMAGE_CHANNELS:
-        image = f"{size} input channels are an image's, and padding them" if size > 1 else _GRAY
-        return f"{_NOTHING}: {image} to 8 ran slower where it was measured (V100, T4)"
-    if dimension == "units" and size <= TINY_HEAD:
-        return f"{_NOTHING}: so small a head is bound by memory and launches, not by arithmetic"
-    if dimension == "features" and size <= TINY_HEAD:
-        return f"{_NOTHING}: a product with so small a dimension is bound by memory and launches, not by arithmetic"
-    if (idle := _idle(dtype, context)) is not None:
+
+    dimension: str
+    size: int
+    convolution: bool
+    dtype: str | None
+    passes: tuple[str, ...] = ()
+    groups: int = 1
+
+    @property
+    def few_filters(self) -> bool:
+        """Whether a convolution's filters are an image, of which more may be computed and the first kept."""
+        return self.dimension.startswith("filters") and self.size <= IMAGE_CHANNELS
+
+
+def left_alone(size: Size, context: Context) -> str | None:
+    """Return why to leave a size as it is, whatever its ops cost; None where it may be worth changing."""
+    count = size.size
+    if size.dimension.startswith("channels") and count <= IMAGE_CHANNELS:
+        image = f"{count} input channels are an image's, and padding them" if count > 1 else _GRAY
+        return f"nothing: {image} to 8 ran slower where it was measured (V100, T4)"
+    if size.dimension == "units" and count <= TINY_HEAD:
+        return "nothing: so small a head is bound by memory and launches, not by arithmetic"
+    if size.dimension in ("features", "inputs") and count <= TINY_HEAD:
+        return "nothing: a product with so small a dimension is bound by memory and launches, not by arithmetic"
+    if (idle := _idle(size.dtype, context)) is not None:
         return idle
-    if filters and size <= IMAGE_CHANNELS:
-        return (
-            f"{size} output channel{'s' * (size > 1)}: cuDNN may run the weight gradient on a CUDA-core kernel; give "
-            f"the convolution 8 filters, keep the first{f' {size}' if size > 1 else ''} (slice) and measure"
-        )
-    if dimension in ("inputs", "channels", "channels per group"):
-        return f"{_measured(size, convolution, dtype, context)}; it follows from what feeds this layer: change it there"
-    return _measured(size, convolution, dtype, context)
+    if _family(size.dtype, context) == "tf32" and count % 4 == 0:
+        return "nothing for TF32, which asks for multiples of 4; float16 asks for 8"
+    return None
+
+
+def explain(
+    size: Size, context: Context, costs: Sequence[Cost] = (), compiled: bool = False, measured: bool = False
+) -> str:
+    """Return one sentence or two on a size that `left_alone` does not speak of.
+
+    Args:
+        size: what to speak of.
+        context: the GPU that ran or is judged against.
+        costs: of all ops that it touches; empty where one of them cannot be predicted.
+        compiled: XLA compiled the step.
+        measured: kernels of these ops were timed, so that no prediction makes their cost nothing.
+    """
+    if size.few_filters:
+        kept = f"the first{f' {size.size}' if size.size > 1 else ''}"
+        direct = "cuDNN may run the weight gradient on a CUDA-core kernel; " if size.dtype in _16_BITS else ""
+        many = f"{size.size} output channel{'s' * (size.size > 1)}"
+        return f"{many}: {direct}give the convolution 8 filters, keep {kept} (slice) and measure"
+    said = _predicted(size, context.judged, costs, compiled, measured) if costs and context.judged else None
+    said = said or _published(size, context)
+    if FREE in said or without_gain(said):
+        return said
+    if size.groups > 1:
+        return f"{said}; fewer groups of 8 channels or more would be aligned"
+    if size.dimension in ("inputs", "channels", "channels per group"):
+        return f"{said}; it follows from what feeds this layer: change it there"
+    return said
+
+
+def in_vain(size: Size) -> str:
+    """Return what to say of an image's filters of which more would not pay."""
+    return f"nothing: {size.size} output channel{'s' * (size.size > 1)}, and {IN_VAIN}"
 
 
 def is_harmless(advice: str) -> bool:
     """Return whether the advice is to leave the size alone."""
     return advice.startswith(_NOTHING)
+
+
+def without_gain(advice: str) -> bool:
+    """Return whether another size would gain nothing as things are."""
+    return advice.startswith((*_NOTHING, _NO_EFFECT))
 
 
 def aligned_share(advice: str) -> int:
@@ -66,32 +128,65 @@ def _idle(dtype: str | None, context: Context) -> str | None:
     """Return why no size matters to this dtype on this GPU; None where sizes matter."""
     if not context.nvidia or context.tensor_cores == "no":
         return f"no effect: {context.name or 'this GPU'} has no Tensor Cores"
+    if dtype in ("float64", "double"):
+        return "no effect while this layer computes in float64"
     if _family(dtype, context) is None:
         return "no effect while this layer computes in float32 without TF32; it counts once precision is lowered"
     return None
 
 
 def _family(dtype: str | None, context: Context) -> str | None:
-    if dtype in ("float16", "bfloat16", "half"):
-        return "16-bit"
+    if dtype in _16_BITS:
+        return "tc16"
     if dtype in ("float32", "float"):
         capable = context.compute_capability is None or context.compute_capability >= (8, 0)
         return "tf32" if capable and context.tf32_allowed is not False else None
     return "other"
 
 
-def _measured(size: int, convolution: bool, dtype: str | None, context: Context) -> str:
-    family = _family(dtype, context) or "other"
-    hopper = context.compute_capability is not None and context.compute_capability[0] == 9
-    table = _H100 if hopper and family in _H100 else _A100
-    power = size & -size
-    share = table.get(family, {}).get(power)
-    name, kind = ("an H100" if table is _H100 else "an A100"), ("TF32" if family == "tf32" else "16-bit")
-    if family == "tf32" and power == 4:
-        return "runs on Tensor Cores at full rate in TF32, which asks for multiples of 4; float16 asks for 8"
-    if share is None:
+def _predicted(size: Size, gpu: Gpu, costs: Sequence[Cost], compiled: bool, measured: bool) -> str:
+    """Return how far below an aligned product's rate its ops run."""
+    passes, on = listed(size.passes) or "its products", gpu_name(gpu)
+    many = len(size.passes) != 1
+    if any(cost.uses_tc == "no" for cost in costs):
+        return f"no effect: {passes} {'do' if many else 'does'} not use Tensor Cores on {on}"
+    slow = [cost.rate_pct for cost in costs if cost.rate_pct is not None]
+    if all(rate.mid >= HARDLY for rate in slow):
+        return f"{'predicted to cost ' if measured else ''}{FREE}: {_unhurt(costs)}"
+    low, high = min(rate.low for rate in slow), max(rate.high for rate in slow)
+    padded = "XLA pads it, and what is left is the copies: " if compiled and _padded(size, gpu) else ""
+    calibrated = any(cost.basis == "calibrated" for cost in costs)
+    apart = f", {'as measured' if calibrated else 'not measured for convolutions'}" if size.convolution else ""
+    run = "run" if many else "runs"
+    return f"predicted: {padded}{passes} {run} at {low:.0f}-{high:.0f} % of an aligned one on {on}{apart}"
+
+
+def _unhurt(costs: Sequence[Cost]) -> str:
+    longest = max(costs, key=lambda cost: cost.ns)
+    if longest.limit == "launch":
+        return "its products are so small that their launch takes the time"
+    if longest.limit == "memory":
+        return "its products are bound by memory, not by arithmetic"
+    return "predicted as fast as aligned"
+
+
+def _padded(size: Size, gpu: Gpu) -> bool:
+    """Return whether XLA pads the products; of convolutions it pads some in float16, which is not told here."""
+    least = _PADDED_FROM.get(size.dtype or "")
+    return least is not None and gpu.compute_capability >= least and not size.convolution
+
+
+def _published(size: Size, context: Context) -> str:
+    """Return the rate of large products of such a size, where no size of the op's own tells."""
+    family = _family(size.dtype, context) or "other"
+    hopper = family == "tc16" and context.compute_capability is not None and context.compute_capability[0] == 9
+    kinds: dict[str, tuple[Family, str]] = {"tc16": ("tc16", "16-bit"), "tf32": ("tf32", "TF32")}
+    if family not in kinds:
         return "runs on Tensor Cores more slowly; how much is not measured for this dtype"
-    rate = f"about {share} % of the aligned rate ({kind}, large products on {name})"
-    if convolution:
+    key, kind = kinds[family]
+    gpu, name = (find_gpu("h100-sxm"), "an H100") if hopper else (find_gpu("a100-sxm-80"), "an A100")
+    share = penalty_of([Contiguous("n", size.size)], key, gpu, None).compute.mid
+    rate = f"about {100 * share:.0f} % of the aligned rate ({kind}, large products on {name})"
+    if size.convolution:
         return f"runs on Tensor Cores more slowly: not measured for convolutions; matrix products reach {rate}"
     return f"runs on Tensor Cores at {rate}"

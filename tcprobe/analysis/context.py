@@ -25,6 +25,8 @@ class Context:
         nvidia: whether it is NVIDIA's.
         tf32_allowed: whether float32 may run as TF32; None leaves it to the framework's default.
         gpu_used: False where the run is known to have used no GPU, None where nobody knows.
+        judged: the GPU that savings are predicted for: the run's own; the target where none ran, or where nothing
+            tells which ran and somebody chose the target; else None.
     """
 
     measured: bool
@@ -35,6 +37,7 @@ class Context:
     nvidia: bool
     tf32_allowed: bool | None
     gpu_used: bool | None = True
+    judged: Gpu | None = None
 
 
 def with_identity(profile: Profile) -> Profile:
@@ -102,7 +105,7 @@ def context_of(profile: Profile, options: Options, used: frozenset[int], ran: bo
 
     Args:
         profile: with identified devices.
-        options: for the target where no GPU ran.
+        options: for the target where no GPU ran; its target is None where nobody chose one.
         used: ordinals of the devices that ran kernels; where none is told apart, all listed ones count.
         ran: whether kernels ran at all; the source may not say on which GPU.
 
@@ -117,19 +120,22 @@ def context_of(profile: Profile, options: Options, used: frozenset[int], ran: bo
         cores: HasTensorCores = "yes" if target.tensor_cores else "no"
         allowed = True if tf32 is None else tf32  # TensorFlow's default on GPUs that have it
         used_one = profile.metadata.gpu_used
-        return Context(False, target, target.name, target.compute_capability, cores, True, allowed, used_one)
+        return Context(False, target, target.name, target.compute_capability, cores, True, allowed, used_one, target)
     models = {m.id: m for row in active if (m := identified(row).gpu)}
     names = {str(row["name"]) for row in active if row["name"] is not None}
     cores_of = {str(row["tensor_cores"]) for row in active}
     capabilities = {parse_capability(row["compute_capability"]) for row in active}
+    gpu = next(iter(models.values())) if len(models) == 1 else None
+    chosen = find_gpu(options.target_gpu) if options.target_gpu and not names and capabilities <= {None} else None
     return Context(
         measured=True,
-        gpu=next(iter(models.values())) if len(models) == 1 else None,
+        gpu=gpu,
         name=" and ".join(sorted(names)) or None,
         compute_capability=capabilities.pop() if len(capabilities) == 1 else None,
         tensor_cores=_agreed(cores_of),
         nvidia=not active or any(_is_nvidia(row) for row in active),
         tf32_allowed=tf32,
+        judged=gpu or chosen,
     )
 
 

@@ -18,6 +18,7 @@ from tcprobe.analysis.layers import build_layers
 from tcprobe.analysis.ops import Ops, build_ops
 from tcprobe.analysis.options import DEFAULT_TARGET, Options
 from tcprobe.analysis.reported import Reported, compare
+from tcprobe.analysis.savings import Predictor
 from tcprobe.analysis.sizes import build_bad_sizes
 from tcprobe.analysis.timing import device_table, iteration_table
 from tcprobe.analysis.utilisation import build_summary, capable_times, precision_shares
@@ -73,8 +74,8 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
         MeasurementFailed: a GPU was used and no kernel was recorded.
     """
     options = options or Options()
-    target = options.target_gpu or profile.metadata.target_gpu or DEFAULT_TARGET
-    options = replace(options, target_gpu=target)
+    options = replace(options, target_gpu=options.target_gpu or profile.metadata.target_gpu)
+    target = options.target_gpu or DEFAULT_TARGET
     check_recorded(profile)
     profile = _cleared(profile)
     graph = profile.table("graph_ops")
@@ -89,7 +90,8 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     ops = build_ops(profile, kernels.launched, kernels.table, context, kernels.whole)
     profile = _proven(profile, ops)
     gemms = build_gemms(profile, ops, context)
-    profile = _without_shares(_per_layer(profile, ops, gemms, context, kernels), context)
+    predictor = Predictor(context, options, _compiled(profile, ops))
+    profile = _without_shares(_per_layer(profile, ops, gemms, kernels, predictor), context)
     measured = Measured(profile, context, kernels.table, ops, gemms)
     recorded = () if graph is None else (graph,)
     return profile.with_tables(build_summary(measured), *recorded).with_notes(*_limits(measured, kernels))
@@ -132,8 +134,13 @@ def _proven(profile: Profile, ops: Ops | None) -> Profile:
     graph = profile.table("graph_ops")
     if graph is None or ops is None:
         return profile
-    clustered = profile.metadata.xla is True or not XLA_RUNS.isdisjoint(ops.table.names("op_type").names)
-    return profile.with_tables(with_proof(graph, ops.ran, clustered))
+    return profile.with_tables(with_proof(graph, ops.ran, _compiled(profile, ops)))
+
+
+def _compiled(profile: Profile, ops: Ops | None) -> bool:
+    """Return whether XLA compiled the step: the run says so, or compiled clusters ran."""
+    types = ops.table.names("op_type").names if ops else ()
+    return profile.metadata.xla is True or not XLA_RUNS.isdisjoint(types)
 
 
 def _bounds(profile: Profile) -> tuple[int | None, int | None]:
@@ -165,7 +172,7 @@ def _timed(profile: Profile, found: Iterations, kernels: _Kernels) -> Profile:
     return profile
 
 
-def _per_layer(profile: Profile, ops: Ops | None, gemms: Gemms, context: Context, kernels: _Kernels) -> Profile:
+def _per_layer(profile: Profile, ops: Ops | None, gemms: Gemms, kernels: _Kernels, predictor: Predictor) -> Profile:
     """Add ops, gemms, layers and bad sizes; say why one is missing."""
     totals = Totals.of(kernels.table, None)
     kernel_ns = totals.kernel_ns if totals else None
@@ -174,7 +181,7 @@ def _per_layer(profile: Profile, ops: Ops | None, gemms: Gemms, context: Context
         "gemms": (gemms.table if len(gemms.table) else None, "no op with known shapes multiplies matrices"),
         "layers": (build_layers(ops, gemms, kernel_ns), "no op belongs to a layer"),
         "bad_sizes": (
-            build_bad_sizes(profile, gemms, ops, context, kernel_ns),
+            build_bad_sizes(profile, gemms, ops, kernel_ns, predictor),
             "no graph was recorded, and no shape of the profile itself tells which dimensions are features",
         ),
     }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from tcprobe.hardware import DEFAULT_TARGET
+from tcprobe.gemm.cost import Constants, load_constants
+from tcprobe.hardware import DEFAULT_TARGET, Gpu
 
 __all__ = ["DEFAULT_TARGET", "Options"]
 
@@ -17,8 +19,11 @@ class Options:
         iter_start, iter_stop: first and last iteration to count, both included; None leaves it to detection.
         target_gpu: id in gpus.csv against which blockers are judged where no GPU ran; None takes the one that the
             run was judged for, else `DEFAULT_TARGET`.
+        constants: gives what `tcprobe calibrate` measured on a GPU, None where it has not; asked only where a
+            saving is to be predicted.
     """
 
     iter_start: int | None = None
     iter_stop: int | None = None
     target_gpu: str | None = None
+    constants: Callable[[Gpu], Constants | None] = load_constants

@@ -10,6 +10,7 @@ import numpy as np
 from tcprobe.analysis.figures import Measured, Row, figure, without_kernels
 from tcprobe.analysis.reported import Reported
 from tcprobe.columns import FloatArray, Value
+from tcprobe.profile import Profile
 
 UNDER_PROFILER: Final = "steps under the profiler, which slows them"
 KINDS: Final = {
@@ -38,7 +39,7 @@ def rate_rows(measured: Measured, reported: Reported) -> Iterator[Row]:
 def _iterations(measured: Measured, reported: Reported) -> Row:
     table = measured.profile.require("iterations")
     if len(table):
-        return figure("iterations_in_window", _counted_steps(measured) or 0.0, "measured")
+        return figure("iterations_in_window", counted_steps(measured.profile) or 0.0, "measured")
     told = reported.get("iterations / aggregated iterations")
     if told:
         return figure("iterations_in_window", told, "reported")
@@ -90,7 +91,7 @@ def _flops_per_step(measured: Measured) -> Row:
     steps = [f for f, e in zip(measured.gemms.step_flops, runs, strict=True) if e != "no"]
     if not steps:
         return figure("flops_per_step", None, None, "no matrix multiplication with shapes was recorded")
-    if not measured.gemms.traced and _counted_steps(measured) is None:
+    if not measured.gemms.traced and counted_steps(measured.profile) is None:
         return figure("flops_per_step", None, None, NO_STEP)
     known = [f for f in steps if f is not None]
     unseen, basis = measured.gemms.unseen, "graph" if measured.gemms.graph_rows else "shape"
@@ -120,8 +121,8 @@ def _achieved(measured: Measured) -> Iterator[Row]:
         yield figure(peak, None, None, without_kernels(measured.context))
         return
     timed = _timed(measured)
-    steps = _counted_steps(measured)
-    why = _no_rate(measured)
+    steps = counted_steps(measured.profile)
+    why = not_of_steps(measured.profile)
     if why or not timed or steps is None:
         why = why or (NO_STEP if steps is None else "no op has both shapes and kernel time")
         yield figure(rate, None, None, why)
@@ -138,9 +139,9 @@ def _achieved(measured: Measured) -> Iterator[Row]:
         yield figure(peak, share, "shape", why)
 
 
-def _no_rate(measured: Measured) -> str | None:
+def not_of_steps(profile: Profile) -> str | None:
     """Return why the recorded time is not that of the counted steps; None where it is."""
-    codes = {note.code for note in measured.profile.metadata.notes}
+    codes = {note.code for note in profile.metadata.notes}
     if not codes.isdisjoint(("events-lost", "event-cap")):
         return LOST
     return UNPLACED if "steps-without-kernels" in codes else None
@@ -167,8 +168,9 @@ def _timed(measured: Measured) -> list[tuple[float, Value, float]]:
     ]
 
 
-def _counted_steps(measured: Measured) -> float | None:
-    table = measured.profile.require("iterations")
+def counted_steps(profile: Profile) -> float | None:
+    """Return how many steps the window holds; None where the source marks none."""
+    table = profile.require("iterations")
     counted = float(table.numbers("steps")[table.numbers("in_window")].sum()) if len(table) else 0.0
     return counted or None
 

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from tcprobe.columns import Value
+from tcprobe.finding import Range
 from tcprobe.gemm.ops import conv_like
 from tcprobe.profile import Profile
 from tcprobe.report import formatting as f
-from tcprobe.report.findings import Cost, Row, changes, few_filters, where, worst_sizes
+from tcprobe.report.audit_words import span
+from tcprobe.report.findings import Cost, Row, changes, few_filters, saving, where, worst_sizes
 from tcprobe.report.headline import summary_row
 from tcprobe.report.window import steps_counted
 
-Item: TypeAlias = tuple[float, str]  # share of what is weighed, 0-100, and the sentence
+Size: TypeAlias = dict[str, Value]  # a row of `bad_sizes`
 MOST: Final = 3
 SMALLEST_PCT: Final = 1.0
 HALF: Final = "mixed precision in float16"
@@ -40,6 +42,23 @@ PASS_WORDS: Final = {"wgrad": "weight gradient", "dgrad": "input gradient", "for
 
 
 @dataclass(frozen=True, slots=True)
+class _Item:
+    """One thing to do.
+
+    Attributes:
+        share: of what is weighed, 0-100.
+        text: the sentence.
+        layer: whose sizes it changes; None for anything else.
+        saving: ns a step that this saves as predicted; None where unknown.
+    """
+
+    share: float
+    text: str
+    layer: Value = None
+    saving: Range | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class _Scale:
     """What costs are told in.
 
@@ -61,14 +80,23 @@ class _Scale:
 
 
 def steps(profile: Profile, cost: Cost | None) -> list[str]:
-    """Return at most three things to do, the costliest first; nothing that stands for less than a hundredth."""
+    """Return at most three things to do, the costliest first; nothing that stands for less than a hundredth.
+
+    Of sizes the one whose change saves most comes first, where that is predicted.
+    """
     step = summary_row(profile, "step_time_ns")
     step_ns = None if step is None or step["value"] is None else float(step["value"])
     scale = _Scale(steps_counted(profile), step_ns)
     sizes = worst_sizes(profile, None)
-    found = [*_heads(sizes, cost, scale), *_blockers(profile, sizes, cost, scale), *_sizes(sizes, scale)]
-    ranked = sorted(found, key=lambda item: -item[0])
-    return [text for share, text in ranked if share >= SMALLEST_PCT][:MOST]
+    found = [*_heads(sizes, cost, scale), *_blockers(profile, sizes, cost, scale), *_sizes(sizes, scale), *_few(sizes)]
+    ranked = sorted((item for item in found if item.share >= SMALLEST_PCT), key=lambda item: -item.share)
+    return [item.text for item in _by_saving(ranked)][:MOST]
+
+
+def _by_saving(ranked: list[_Item]) -> list[_Item]:
+    """Let those of known saving change places among themselves, so that the largest stands where the first did."""
+    largest = iter(sorted((i for i in ranked if i.saving), key=lambda i: -(i.saving.mid if i.saving else 0.0)))
+    return [next(largest) if item.saving else item for item in ranked]
 
 
 def remedy(reason: str, op_type: str | None = None, compiled: bool = False) -> str | None:
@@ -121,7 +149,7 @@ def _off(cost: Cost | None) -> Iterator[tuple[Row, float]]:
         yield from zip(cost.table.rows(), cost.weight.tolist(), strict=True)
 
 
-def _heads(sizes: list[dict[str, Value]], cost: Cost | None, scale: _Scale) -> Iterator[Item]:
+def _heads(sizes: list[Size], cost: Cost | None, scale: _Scale) -> Iterator[_Item]:
     """Yield what to do about convolutions of few filters that a library ran without Tensor Cores."""
     for size in (row for row in sizes if few_filters(row)):
         off = [(row, weight) for row, weight in _off(cost) if _place(row) == size["layer"] and _chosen(row)]
@@ -129,11 +157,59 @@ def _heads(sizes: list[dict[str, Value]], cost: Cost | None, scale: _Scale) -> I
             continue
         worst = off[0][0]
         spent = sum(weight for row, weight in off if row["pass"] == worst["pass"])
-        share, count = 100 * spent / cost.total, int(size["size"] or 0)
-        kept = "the first" if count == 1 else f"the first {count}"
-        change = f"Give {f.plain(size['layer'])} 8 filters, keep {kept} (slice) and measure{_line(size)}"
-        channels = f"{count} output channel{'s' * (count > 1)}"
-        yield share, f"{change}. Why: {channels}: {_ran(worst)}; {scale.told(share, spent, 'kernel time')}."
+        share = 100 * spent / cost.total
+        change, channels = _slice(size)
+        why = f"{channels}: {_ran(worst)}; {scale.told(share, spent, 'kernel time')}{_gain([size])}"
+        yield _Item(share, f"{change}. Why: {why}.", size["layer"], saving(size))
+
+
+def _few(sizes: list[Size]) -> Iterator[_Item]:
+    """Yield likewise what is predicted to save, where no kernel of the layer was measured."""
+    alone = (row for row in sizes if few_filters(row) and row["kernel_ns"] is None and row["saving_ns"] is not None)
+    for size in (row for row in alone if _pays([row])):
+        change, channels = _slice(size)
+        may = re.search(r"cuDNN may [^;]*", str(size["advice"]))
+        why = f"{channels}{f': {may[0]}' if may else ''}{_gain([size])}"
+        yield _Item(float(size["saving_pct"] or 0), f"{change}. Why: {why}.", size["layer"], saving(size))
+
+
+def _slice(size: Size) -> tuple[str, str]:
+    """Return what to do about a convolution of few filters, and what it has."""
+    count = int(size["size"] or 0)
+    kept = "the first" if count == 1 else f"the first {count}"
+    change = f"Give {f.plain(size['layer'])} 8 filters, keep {kept} (slice) and measure{_line(size)}"
+    return change, f"{count} output channel{'s' * (count > 1)}"
+
+
+def _pays(rows: list[Size]) -> bool:
+    """Return whether changing sizes of a layer likely saves, and may save a hundredth; True where it is unknown."""
+    saved = _together(rows)
+    if saved is None:
+        return True
+    if saved.mid <= 0:
+        return False
+    return sum(float(row["saving_pct"] or 0) for row in rows) * saved.high / saved.mid >= SMALLEST_PCT
+
+
+def _together(rows: list[Size]) -> Range | None:
+    """Return what rows of `bad_sizes` save together, in ns a step; None where one of them is unknown."""
+    found = [saving(row) for row in rows]
+    known = [saved for saved in found if saved is not None]
+    if not known or len(known) < len(found):
+        return None
+    return Range(sum(k.low for k in known), sum(k.mid for k in known), sum(k.high for k in known))
+
+
+def _gain(rows: list[Size]) -> str:
+    """Return what changing sizes of a layer saves, as half a sentence; nothing where it is unknown or not likely."""
+    saved = _together(rows)
+    if saved is None or saved.mid <= 0:
+        return ""
+    bases = {str(row["saving_basis"]) for row in rows}
+    of = "kernel time" if any("measured" in basis for basis in bases) else "step's products"
+    by = " (calibrated)" if all("calibrated" in basis for basis in bases) else ""
+    pct = f.percent(sum(float(row["saving_pct"] or 0) for row in rows))
+    return f"; predicted{by} to save {span(saved)} a step in this layer, likely {pct} of the {of}"
 
 
 def _chosen(row: Row) -> bool:
@@ -148,7 +224,7 @@ def _ran(row: Row) -> str:
     return f"cuDNN runs its {PASS_WORDS.get(str(row['pass']), 'convolution')} on a CUDA-core kernel{named}"
 
 
-def _blockers(profile: Profile, sizes: list[dict[str, Value]], cost: Cost | None, scale: _Scale) -> Iterator[Item]:
+def _blockers(profile: Profile, sizes: list[Size], cost: Cost | None, scale: _Scale) -> Iterator[_Item]:
     """Yield one item per remedy, for the ops that no item on their layer's sizes speaks of."""
     how, compiled = _how(profile.metadata.framework), _compiled(profile)
     heads = {row["layer"] for row in sizes if few_filters(row)}
@@ -166,12 +242,12 @@ def _blockers(profile: Profile, sizes: list[dict[str, Value]], cost: Cost | None
             yield _cured(_in_words(known, how), off, cost, scale)
 
 
-def _cured(cure: str, off: list[tuple[Row, float]], cost: Cost, scale: _Scale) -> Item:
+def _cured(cure: str, off: list[tuple[Row, float]], cost: Cost, scale: _Scale) -> _Item:
     worst, spent = off[0][0], sum(weight for _, weight in off)
     share, unit = 100 * spent / cost.total, cost.unit.removeprefix("the ")
     costs = scale.told(share, spent if cost.measured else None, unit)
     why = f"{f.visible(str(worst['tc_blocker']))}; {costs}"
-    return share, f"{cure}. Why: {why}; above all {where(worst)}{_line(worst)}."
+    return _Item(share, f"{cure}. Why: {why}; above all {where(worst)}{_line(worst)}.")
 
 
 def _compiled(profile: Profile) -> bool:
@@ -180,7 +256,7 @@ def _compiled(profile: Profile) -> bool:
     return profile.metadata.xla is True or bool(types & HLO_TYPES)
 
 
-def _left_alone(sizes: list[dict[str, Value]]) -> set[Value]:
+def _left_alone(sizes: list[Size]) -> set[Value]:
     """Return the layers of which every listed size is best left as it is."""
     return {row["layer"] for row in sizes} - {row["layer"] for row in sizes if changes(row)}
 
@@ -188,26 +264,34 @@ def _left_alone(sizes: list[dict[str, Value]]) -> set[Value]:
 def _to_change(row: Row) -> bool:
     """Return whether to change the size here: it costs something, and no other layer's size decides it."""
     advice = str(row["advice"] or "")
-    return changes(row) and not few_filters(row) and "no effect" not in advice and "follows from" not in advice
+    elsewhere = ("no effect", "follows from", "fewer groups", "next to nothing")
+    return changes(row) and not few_filters(row) and not any(words in advice for words in elsewhere)
 
 
-def _sizes(sizes: list[dict[str, Value]], scale: _Scale) -> Iterator[Item]:
+def _sizes(sizes: list[Size], scale: _Scale) -> Iterator[_Item]:
     """Yield one item per layer: the sizes worth changing, with what the costliest of them costs."""
-    layers: dict[Value, list[dict[str, Value]]] = {}
+    layers: dict[Value, list[Size]] = {}
     for row in sizes:
         if _to_change(row) and not (row["share_pct"] is None and row["flops_pct"] is None):
             layers.setdefault(row["layer"], []).append(row)
     for layer, rows in layers.items():
-        first = rows[0]
-        measured = first["share_pct"] is not None
-        share = float((first["share_pct"] if measured else first["flops_pct"]) or 0)
-        kernel_ns = None if first["kernel_ns"] is None else float(first["kernel_ns"])
-        sizing = [f"from {r['size']} to {r['next_size']}" for r in rows]
-        sizing[1:] = [f"{f.plain(r['dimension'])} {change}" for r, change in zip(rows[1:], sizing[1:], strict=True)]
-        change = f"Change {f.plain(first['dimension'])} of {f.plain(layer)} {' and '.join(sizing)}"
-        costs = scale.told(share, kernel_ns, "kernel time" if measured else "GEMM FLOPs")
-        effect = f"; {f.visible(str(first['advice']))}" if first["advice"] else ""
-        yield share, f"{change}{_line(first)}. Why: {costs}{effect}."
+        if _pays(rows):
+            yield _sized(layer, rows, scale)
+
+
+def _sized(layer: Value, rows: list[Size], scale: _Scale) -> _Item:
+    first = rows[0]
+    measured = first["share_pct"] is not None
+    share = float((first["share_pct"] if measured else first["flops_pct"]) or 0)
+    kernel_ns = None if first["kernel_ns"] is None else float(first["kernel_ns"])
+    sizing = [f"from {r['size']} to {r['next_size']}" for r in rows]
+    sizing[1:] = [f"{f.plain(r['dimension'])} {change}" for r, change in zip(rows[1:], sizing[1:], strict=True)]
+    change = f"Change {f.plain(first['dimension'])} of {f.plain(layer)} {' and '.join(sizing)}"
+    costs = scale.told(share, kernel_ns, "kernel time" if measured else "GEMM FLOPs")
+    gain = _gain(rows)
+    advice = f.visible(str(first["advice"])).removeprefix("predicted: " if gain else "") if first["advice"] else ""
+    effect = f"; {advice}" if advice else ""
+    return _Item(share, f"{change}{_line(first)}. Why: {costs}{gain}{effect}.", layer, _together(rows))
 
 
 def _line(row: Row) -> str:

@@ -78,15 +78,37 @@ def test_bad_sizes_show_the_next_size_and_stand_by_cost() -> None:
     assert section is not None
     row = dict(zip((h.text for h in section.heads), section.cells[0], strict=True))
     assert (row["layer"], row["size"], row["advice"]) == ("generator/conv2d_3", "1 -> 8", "[1]")
+    assert row["saves a step"] == "up to 20 ms"  # at the least it costs
     assert section.notes == (
         "(1 more; --top 0 shows all)",
+        "saves a step: in the layer's own ops, a predicted share of their measured time; a layer that takes the size "
+        "has its own row",
         "[1]: 1 output channel: cuDNN may fall back to CUDA-core kernels",
     )
 
 
 @pytest.mark.parametrize(
+    ("ends", "said"),
+    [((20_000, 24_000, 31_000), "20-31 us"), ((-5, 90, 2_000), "up to 2 us"), ((-9_000, -8_000, -7_000), "nothing"),
+     ((None, None, None), "-")],
+)  # fmt: skip
+def test_a_saving_is_a_range(ends: tuple[int | None, ...], said: str) -> None:
+    row = dict(zip(("saving_low_ns", "saving_ns", "saving_high_ns"), ends, strict=True))
+    assert findings.saves(row) == said
+
+
+def test_where_nothing_is_predicted_no_column_says_so() -> None:
+    row = {"layer": "l", "dimension": "units", "size": 10, "next_size": 16, "multiple": 8, "basis": "graph"}
+    section = findings.bad_sizes(gpu_profile().with_tables(table("bad_sizes", row)), None)
+    assert section is not None
+    assert "saves a step" not in {head.text for head in section.heads}
+    assert section.notes == ()
+
+
+@pytest.mark.parametrize(
     ("advice", "size"),
-    [("nothing: 1 input channel are an image's", "1"), ("no effect: Tesla P100 has no Tensor Cores", "1"),
+    [("next to nothing: its products are bound by memory, not by arithmetic", "1"),
+     ("nothing: 1 input channel are an image's", "1"), ("no effect: Tesla P100 has no Tensor Cores", "1"),
      ("no effect while this layer computes in float32 without TF32", "1 -> 8"), (None, "1 -> 8")],
 )  # fmt: skip
 def test_a_size_to_leave_alone_stands_alone(advice: str | None, size: str) -> None:
