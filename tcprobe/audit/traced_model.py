@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from tcprobe.audit.traced_rnn import on_a_gpu
+from tcprobe.gemm.ops import family_of, gemms_of
 from tcprobe.gemm.record import MOST_DIMENSIONS, OpRecord, Shape
 from tcprobe.model import SAMPLES, Layer, Model, Product, Unseen
 from tcprobe.place import Place
 
 PASSES: Final = ("forward", "dgrad", "wgrad", "other")
+OPEN: Final = "its model leaves %s open, so that its products cannot be predicted; a fixed input shape tells them"
+AXES: Final = {3: ("length",), 4: ("height", "width"), 5: ("depth", "height", "width")}
 LOOPS: Final = "%s %s in a loop or branch of unknown length; counted once"
 
 
@@ -35,7 +38,7 @@ def read_models(document: Mapping[str, Any], graph: Mapping[str, Any], file: str
             keras=document.get("keras"),
             tensorflow=document.get("tensorflow"),
             own_step=bool(unit["own_step"]),
-            unseen=unseen if index == 0 else (),
+            unseen=(*(unseen if index == 0 else ()), *_open(model["layers"], model["products"])),
             **model,
         )
         for index, (unit, model) in enumerate(zip(units, models, strict=True))
@@ -52,7 +55,7 @@ def _model(
     functions = [
         f for f in graph.get("functions", ()) if f.get("training") and f.get("python_name") in unit["functions"]
     ]
-    ops = [op for f in functions for op in f["ops"] if op.get("executes") != "no"]
+    ops = [op for f in functions for op in f["ops"] if op.get("executes") != "no" and _multiplies(op)]
     places = {layer.name: layer.place for layer in layers}
     traced = [_product(op, unit, names, places) for op in ops]
     fed = {str(record["name"]): tuple(record.get("fed_by", ())) for record in unit["layers"]}
@@ -71,6 +74,18 @@ def _model(
         "xla": unit["xla"] if unit["own_step"] else any(p.compiled for p in products) if products else None,
         "notes": tuple(notes),
     }
+
+
+def _open(layers: Iterable[Layer], products: Sequence[Product]) -> list[Unseen]:
+    """Return the layers whose products have sizes that nobody told, each once."""
+    unknown = {p.layer for p in products if any(None in (g.m, g.n, g.k, g.batch) for g in gemms_of(p.record))}
+    found = []
+    for layer in (layer for layer in layers if layer.name in unknown):
+        shape = layer.input_shapes[0] if layer.input_shapes else None
+        axes = AXES.get(len(shape or ()), ())
+        names = [name for name, size in zip(axes, (shape or ())[1:-1], strict=True) if size is None] if axes else []
+        found.append(Unseen(f"{layer.class_name} '{layer.name}'", OPEN % (" and ".join(names) or "sizes"), layer.place))
+    return found
 
 
 def _layer(record: Mapping[str, Any], lines: Mapping[str, Any]) -> Layer:
@@ -99,6 +114,11 @@ def _nearest(name: str, lines: Mapping[str, Any]) -> Place | None:
             return Place.parse(lines[name])
         name = name.rpartition("/")[0]
     return None
+
+
+def _multiplies(op: Mapping[str, Any]) -> bool:
+    """Return whether an op is a product; a depthwise convolution multiplies no matrices."""
+    return family_of(str(op["op_type"])) != "depthwise"
 
 
 def _product(

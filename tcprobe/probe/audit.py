@@ -10,6 +10,7 @@ import atexit
 import importlib
 import importlib.util
 import os
+import re
 import sys
 import traceback
 from typing import Any, Dict, List, Optional, Set
@@ -18,6 +19,7 @@ from . import audit_find, script
 from .audit_calls import EAGER, AuditCalls, Stopped
 from .audit_find import Failed, Found, Wanted
 from .audit_layers import LayerLog, merged
+from .audit_lean import Lean
 from .audit_step import Seen, trace_step
 from .audit_xla import AutoXla
 from .config import Config
@@ -29,6 +31,9 @@ from .imports import AfterImport
 from .precision import version
 
 SCHEMA = 1
+FORMATS = re.compile("\x1b\\[[0-9;]*m")
+RAISED = re.compile(r"[\w.]*(?:Error|Exception)\b[^(]*:")
+WRAPPED = "Exception encountered when calling"  # Keras; the line behind it says what it was
 STOPPED_IMPORT = "the import of %s trains (it has no __main__ guard); it was stopped there and that step is audited"
 
 
@@ -240,12 +245,13 @@ class Audit:
 
     def _trace(self, found: Found) -> bool:
         """Trace a step of one model; return whether that went well."""
-        given = self._seen.of(found.model)
-        if given is None:
-            self._not_seen(found.label, "needs an input shape: it was neither built nor called", None)
-            return False
         try:
-            step = trace_step(self._tf, found.model, given, self._batch, self._calls.own)
+            given = self._seen.of(found.model)
+            if given is None:
+                self._not_seen(found.label, "needs an input shape: it was neither built nor called", None)
+                return False
+            with Lean(self._keras, self._gaps):
+                step = trace_step(self._tf, found.model, given, self._batch, self._calls.own)
         except Exception as error:
             self._not_seen(found.label, "raised " + _told(error, self.path), None)
             return False
@@ -324,7 +330,16 @@ def _told(error: Optional[BaseException], path: str) -> str:
     line = next((t for t in reversed(text) if t.strip()), type(error).__name__) if text else type(error).__name__
     if isinstance(error, SyntaxError):
         return "%s (%s:%s)" % (line, error.filename or path, error.lineno)
-    head = next((t for t in text if t.strip()), line)
     frames = traceback.extract_tb(error.__traceback__ if error is not None else None)
     place = next((f for f in reversed(frames) if rank(f.filename) == USER), None)
-    return head[:300] + (" (%s:%s)" % (place.filename, place.lineno) if place else "")
+    return (_said(text) or line)[:300] + (" (%s:%s)" % (place.filename, place.lineno) if place else "")
+
+
+def _said(text: List[str]) -> str:
+    """Return the line of an error's text that says what is wrong: AutoGraph and Keras put others before it."""
+    lines = [t for t in (FORMATS.sub("", line).strip() for line in text) if t]
+    if lines and lines[0].endswith("in user code:"):
+        lines = lines[next((i for i, t in enumerate(lines) if i and RAISED.match(t)), 0) :]
+    if len(lines) > 1 and WRAPPED in lines[0]:
+        return "%s: %s" % (lines[0].partition(":")[0], lines[1])
+    return lines[0] if lines else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .gaps import Gaps
 from .graph import GraphRecorder, Trace
@@ -139,12 +139,31 @@ def describe(calls: Sequence[LayerCall], feeds: Optional[Feeds], line: Callable[
     grouped: Dict[int, List[LayerCall]] = {}
     for call in calls:
         grouped.setdefault(id(call.owner), []).append(call)
-    ends = {_identity(t) for c in calls if "/" not in c.entry.path and is_model(c.owner) for t in c.outputs}
+    ends = _ends(calls)
     return [_record(group, feeds, ends, line) for group in grouped.values() if not is_model(group[0].owner)]
 
 
+def _ends(calls: Sequence[LayerCall]) -> "Optional[Set[int]]":
+    """Return the ids of the layers whose output is one of the model's; None where no model was called.
+
+    A layer that hands its input on as it is makes the output all the same; the one before it does not. Of layers in
+    one another both do.
+    """
+    models = [c for c in calls if "/" not in c.entry.path and is_model(c.owner)]
+    if not models:
+        return None
+    ends = {_identity(t): c.entry.path + "/" for c in models for t in c.outputs}
+    found: Set[int] = set()
+    for call in reversed(calls):  # a call is listed when it ends: the innermost and the earlier stand before
+        path = call.entry.path + "/"
+        made = [key for key in map(_identity, call.outputs) if key in ends and path.startswith(ends[key])]
+        ends.update(dict.fromkeys(made, path))
+        found.update({id(call.owner)} if made else ())
+    return found
+
+
 def _record(
-    calls: Sequence[LayerCall], feeds: Optional[Feeds], ends: "set[Any]", line: Callable[[Any], Optional[str]]
+    calls: Sequence[LayerCall], feeds: Optional[Feeds], ends: "Optional[Set[int]]", line: Callable[[Any], Optional[str]]
 ) -> Record:
     call = calls[0]
     own = list(dict.fromkeys(c.entry.path for c in calls))
@@ -161,7 +180,7 @@ def _record(
         "inputs_from": [s for s in sources if not any(s.startswith(o + "/") for o in own)],
         "fed_by": fed,
         "is_first": any(firsts) if firsts else None,
-        "is_last": any(_identity(t) in ends for c in calls for t in c.outputs) if ends else None,
+        "is_last": id(call.owner) in ends if ends is not None else None,
         "calls": len(calls),
     }
 

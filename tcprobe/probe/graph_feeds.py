@@ -30,6 +30,8 @@ SAME_LAST = frozenset(
     "BroadcastTo Concat ConcatV2 GatherV2 GatherNd Max Mean Min Pack Slice Split SplitV StridedSlice Sum Tile"
     " Unpack".split()
 )
+JOINS = frozenset(("Concat", "ConcatV2"))  # behind these along the last dimension the features of all inputs are
+DEPTHWISE = frozenset(("DepthwiseConv2dNative",))  # no product; keeps features where it makes one of each
 RESHAPES = frozenset(("Reshape",))
 DATA = frozenset(
     (
@@ -46,7 +48,7 @@ class Fed(NamedTuple):
     """What an operand's features are.
 
     Attributes:
-        layers: layers whose output features they are, whole or reshaped, nearest first.
+        layers: layers whose output features they are, whole, reshaped or joined, nearest first.
         reshaped: a reshape lies between.
         data: features of what the function is given, or of random numbers, are among them.
     """
@@ -94,7 +96,7 @@ class Feeds:
         layers: Dict[str, None] = {}
         reshaped = data = False
         for found, op in self._search([tensor], env, self._back):
-            if op.type in GEMM_TYPES or key_of(found) in self._tables:
+            if self._ends(found, op):
                 name = self._tables.get(key_of(found)) or self._product(op)
                 layers.update({name: None} if name else {})
             reshaped = reshaped or op.type in RESHAPES
@@ -116,15 +118,23 @@ class Feeds:
             pass
         return list(layers)
 
+    def _ends(self, tensor: Any, op: Any) -> bool:
+        """Return whether features are made here: by a product, a table, or a convolution that multiplies channels."""
+        if op.type in DEPTHWISE:
+            return not (_last(op.inputs[0]) == _last(tensor) is not None)
+        return op.type in GEMM_TYPES or key_of(tensor) in self._tables
+
     def _back(self, tensor: Any, op: Any) -> Iterable[Any]:
         """Return the inputs of `op` whose features come out of it apart."""
-        if key_of(tensor) in self._tables or op.type in GEMM_TYPES:
+        if self._ends(tensor, op):
             return ()
         if op.type in ELEMENTWISE:
             rank = tensor.shape.rank
             return [t for t in op.inputs if rank is None or t.shape.rank in (None, rank) or rank == 0]
-        if op.type in FIRST_INPUT or op.type in RESHAPES:
+        if op.type in FIRST_INPUT or op.type in RESHAPES or op.type in DEPTHWISE:
             return list(op.inputs[:1])
+        if op.type in JOINS and _joins_features(tensor, op):
+            return [t for t in op.inputs if t.shape.rank == tensor.shape.rank]
         if op.type in SAME_LAST:
             return [t for t in op.inputs if _last(t) is not None and _last(t) == _last(tensor)]
         return ()
@@ -166,6 +176,12 @@ def _called(op: Any, tensor: Any, env: Env) -> Optional[Tuple[Any, Env]]:
         return None
     inner = {placeholder.op.name: outer for placeholder, outer in zip(graph.inputs, op.inputs)}
     return graph.outputs[tensor.value_index], (*env, inner)
+
+
+def _joins_features(tensor: Any, op: Any) -> bool:
+    """Return whether the last dimensions of what is concatenated add up to that of the result."""
+    sizes = [_last(t) for t in op.inputs if t.shape.rank == tensor.shape.rank]
+    return None not in sizes and sum(s for s in sizes if s is not None) == _last(tensor)
 
 
 def _last(tensor: Any) -> Optional[int]:

@@ -87,7 +87,7 @@ def test_a_functional_model_with_its_own_batch_a_residual_and_a_shared_layer() -
     assert {name for names in fed for name in names} >= {first.name, second.name}
     lasts = {one.name for one in model.layers if one.is_last}
     assert len(lasts) == 2
-    assert all(p.inputs_from == () for name in lasts for p in products(model, name, "forward"))  # concatenated
+    assert all(p.inputs_from == (shared.name,) for name in lasts for p in products(model, name, "forward"))  # joined
     assert not products(model, first.name, "dgrad")
 
 
@@ -217,3 +217,40 @@ def test_a_factory_that_gives_no_model(request_: tuple[str, str, Any], kind: typ
         trace(TraceRequest(SCRIPTS / script, factory, args))
     assert says in raised.value.message
     assert "\n" not in raised.value.message
+
+
+def test_the_features_of_joined_layers_come_from_all_of_them() -> None:
+    model = models("concatenated.py")["joins"]
+    (growth,) = products(model, "/growth", "forward")
+    assert set(growth.inputs_from) == {"joins/stem", "joins/point", "joins/after"}
+    (head,) = products(model, "/head", "forward")
+    assert set(head.inputs_from) == {"joins/stem", "joins/point", "joins/after", "joins/growth"}
+
+
+def test_a_depthwise_convolution_is_no_product_and_keeps_features_apart() -> None:
+    model = models("concatenated.py")["joins"]
+    assert not products(model, "/deep")
+    assert not products(model, "/wider")
+    assert layer(model, "/deep").kind == "DepthwiseConv2D"
+    assert products(model, "/point", "forward")[0].inputs_from == ("joins/stem",)
+    assert products(model, "/after", "forward")[0].inputs_from == ("joins/wider",)  # two of each: its own features
+    assert {p.record.pass_ for p in products(model, "/point")} == {"forward", "dgrad", "wgrad"}
+
+
+def test_only_the_layer_that_makes_the_output_is_last() -> None:
+    model = models("concatenated.py")["joins"]
+    assert [one.name for one in model.layers if one.is_last] == ["joins/identity"]
+
+
+def test_a_model_that_fails_costs_the_others_nothing() -> None:
+    found = models("concatenated.py")
+    assert list(found) == ["joins", "anywhere"]
+    (broken,) = [u for u in found["joins"].unseen if u.what == "broken"]
+    assert "called a second time" in broken.reason
+    assert "concatenated.py" in broken.reason
+
+
+def test_sizes_that_a_model_leaves_open_are_told() -> None:
+    model = models("concatenated.py")["anywhere"]
+    assert len(products(model, "/open")) == 2
+    assert [(u.what.split()[0], "leaves" in u.reason) for u in model.unseen] == [("Conv2D", True)]
