@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from tcprobe.flows.audit_write import AuditDestination
 
 ARGV: Final = "tcprobe.argv"
+TYPED: Final = "tcprobe.typed"
 
 
 class _Command(TyperCommand):
     """Keeps what stands behind ``--`` apart with --run: those are the script's arguments, not files."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[TYPED] = tuple(args)
         mark = args.index("--") if "--" in args else len(args)
         if "--run" in args[:mark]:
             ctx.meta[ARGV] = args[mark + 1 :]
@@ -83,7 +85,7 @@ def audit_shapes(
             )
             raise typer.Exit(_show_diff(wanted))
         outcome = _outcome(wanted, fix)
-        _show(outcome, to, verbose, width)
+        _show(outcome, to, verbose, width, ctx.meta.get(TYPED, ()))
     raise typer.Exit(outcome.exit_code)
 
 
@@ -125,6 +127,11 @@ def _say(text: str) -> None:
     print(f"tcprobe: {text}", file=sys.stderr, flush=True)
 
 
+def _say_failed(outcome: Outcome) -> None:
+    for file, reason in outcome.report.failed:
+        _say(f"error: {file}: {reason.removeprefix(f'{file}: ')}")
+
+
 def _outcome(wanted: AuditOptions, fix: bool) -> Outcome:
     if fix:
         from tcprobe.flows.audit_fix import fixed
@@ -135,17 +142,16 @@ def _outcome(wanted: AuditOptions, fix: bool) -> Outcome:
     return audit(wanted, _say)
 
 
-def _show(outcome: Outcome, to: AuditDestination, verbose: bool, width: int | None) -> None:
+def _show(outcome: Outcome, to: AuditDestination, verbose: bool, width: int | None, typed: tuple[str, ...]) -> None:
     from tcprobe.flows.audit_write import write_audit
     from tcprobe.flows.explain import rule_docs
     from tcprobe.report.audit import AuditSpec
 
-    spec = AuditSpec(str(Path.cwd()), tuple(rule_docs()), o.text_width(width), o.wants_color(), verbose)
+    spec = AuditSpec(str(Path.cwd()), tuple(rule_docs()), o.text_width(width), o.wants_color(), verbose, typed)
     for path in write_audit(outcome.report, spec, to):
         _say(f"wrote {path}")
     if to.path is not None or to.reporter.FORMAT != "text":
-        for file, reason in outcome.report.failed:
-            _say(f"error: {file}: {reason}")
+        _say_failed(outcome)
 
 
 def _show_diff(wanted: AuditOptions) -> int:
@@ -160,6 +166,5 @@ def _show_diff(wanted: AuditOptions) -> int:
     edits = {edit for fix in fixes for edit in fix.edits}
     remark = "" if all(fix.safe for fix in fixes) else " (changes the model: checkpoints no longer fit)"
     _say(f"--fix would make {len(edits):,} edit{'' if len(edits) == 1 else 's'}{remark}" if text else "nothing to fix")
-    for file, reason in outcome.report.failed:
-        _say(f"error: {file}: {reason}")
+    _say_failed(outcome)
     return 2 if outcome.report.failed else int(bool(text))

@@ -22,6 +22,7 @@ class AuditSpec:
         width: columns of the terminal; None where the output is no terminal, so nothing is cut.
         color: whether escape codes may be written.
         verbose: whether to list what the short form only counts.
+        typed: what the user typed behind ``tcprobe audit-shapes``, to propose the next command; empty where unknown.
     """
 
     cwd: str
@@ -29,6 +30,7 @@ class AuditSpec:
     width: int | None = None
     color: bool = False
     verbose: bool = False
+    typed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,9 @@ def rule(doc: RuleDoc, markdown: bool, width: int | None = None) -> str:
 
 
 def _rule_text(doc: RuleDoc, width: int) -> str:
-    fixable = "--fix may mend it (changes the model: checkpoints no longer fit)." if doc.fixable else "--fix leaves it."
+    sized = doc.code.startswith("TC1")
+    changes = " (changes the model: checkpoints no longer fit)" if sized else ""
+    fixable = f"--fix may mend it{changes}." if doc.fixable else "--fix leaves it."
     blocks = [
         f"{doc.code} {doc.name}",
         textwrap.fill(doc.summary, width),

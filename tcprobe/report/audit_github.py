@@ -24,8 +24,8 @@ def render(report: AuditReport, spec: AuditSpec, out: TextIO) -> None:  # noqa: 
         for place, text in report.unused
     ]
     lines += [
-        _command("error", "tcprobe", None, path, report.root, f"not audited: {reason}")
-        for path, reason in report.failed
+        _command("error", "tcprobe", None, path, report.root, f"not audited: {words.reason(path, why)}")
+        for path, why in report.failed
     ]
     out.writelines(f"{line}\n" for line in lines)
 

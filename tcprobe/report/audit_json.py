@@ -9,6 +9,7 @@ from typing import Any, Final, TextIO
 from tcprobe import __version__
 from tcprobe.finding import Audited, AuditReport, Finding, Fix
 from tcprobe.place import Place
+from tcprobe.report import audit_words as words
 from tcprobe.report.audit import AuditSpec
 
 SCHEMA: Final = 1
@@ -23,7 +24,7 @@ def render(report: AuditReport, spec: AuditSpec, out: TextIO) -> None:  # noqa: 
         "root": report.root or None,
         "audited": [_audited(a) for a in report.audited],
         "unused": [{"place": _plain(place), "text": text} for place, text in report.unused],
-        "failed": [{"file": path, "reason": reason} for path, reason in report.failed],
+        "failed": [{"file": path, "reason": words.reason(path, why)} for path, why in report.failed],
     }
     json.dump(document, out, indent=2, ensure_ascii=False, allow_nan=False)
     out.write("\n")

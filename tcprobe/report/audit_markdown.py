@@ -19,7 +19,7 @@ def render(report: AuditReport, spec: AuditSpec, out: TextIO) -> None:
         ["## Layer sizes and precision"],
         [f"**{words.tally(report)}** {words.fixable(report, '`--fix`')}".rstrip()],
     ]
-    blocks += [[f"{escape_markdown(text)}."] for text in words.gains(report, MOST_GAINS)]
+    blocks += [[escape_markdown(text)] for text in words.gains(report, MOST_GAINS)]
     if found:
         blocks.append(markdown_lines(_table(found, spec)))
     blocks += [_broken(report, spec), _limits(report)]
@@ -53,8 +53,8 @@ def _broken(report: AuditReport, spec: AuditSpec) -> list[str]:
         for place, text in report.unused
     ]
     failed = [
-        f"- {escape_markdown(words.relative(path, spec.cwd))}: not audited: {escape_markdown(reason)}"
-        for path, reason in report.failed
+        f"- {escape_markdown(words.relative(path, spec.cwd))}: not audited: {escape_markdown(words.reason(path, why))}"
+        for path, why in report.failed
     ]
     return unused + failed
 
@@ -63,7 +63,7 @@ def _limits(report: AuditReport) -> list[str]:
     reasons = words.unseen(report)
     lines = [f"- {escape_markdown(reason)} ({count:,})" for reason, count in reasons]
     said = [f"Not judged: {sum(count for _, count in reasons):,}", "", *lines, ""] if reasons else []
-    uncosted = [f"{text}." for text in (words.uncosted(report),) if text]
+    uncosted = [text for text in (words.uncosted(report),) if text]
     closing = [escape_markdown(text) for text in (*uncosted, *words.notes(report), *words.predicted_for(report))]
     return ["<details><summary>What this rests on</summary>", "", *said, *_apart(closing), "</details>"]
 

@@ -1,4 +1,8 @@
-"""An audit as text: one line per finding as linters write it, the costliest, the gain, and what it all rests on."""
+"""An audit as text: one line per finding as linters write it, the costliest, the gain, what it rests on, what next.
+
+Errors and warnings come first, then notes, each in the order of file and line; what many layers of one line share is
+told once (`tcprobe.report.audit_fold`).
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,10 @@ import textwrap
 from typing import Final, TextIO
 
 from tcprobe.finding import Audited, AuditReport, Finding
+from tcprobe.report import audit_fold as fold
 from tcprobe.report import audit_words as words
 from tcprobe.report.audit import AuditSpec
+from tcprobe.report.audit_next import next_step
 from tcprobe.report.formatting import visible
 from tcprobe.report.grid import Head, Section, text_lines
 
@@ -19,22 +25,42 @@ MOST_REASONS: Final = 4
 
 def render(report: AuditReport, spec: AuditSpec, out: TextIO) -> None:
     """Write the audit; without ``spec.width`` nothing is cut or wrapped."""
-    found = words.rows(report)
+    found = fold.folded(words.rows(report))
+    severe = [f for f in found if not fold.is_note(f)]
+    notes = [f for f in found if fold.is_note(f)]
     blocks = [
-        [*(line(audited, f, spec) for audited, f in found), *_unused(report, spec), *_failed(report, spec)],
+        [line(f, spec) for f in severe],
+        _notes(notes, spec),
+        [*_unused(report, spec), *_failed(report, spec)],
         _costliest(found, spec),
         _verbose(report, spec) if spec.verbose else [],
-        [*_limits(report, spec), _paint(_end(report), BOLD, spec)],
+        _limits(report, spec),
+        [_paint(_end(report), BOLD, spec), *_wrapped(next_step(report, spec.typed) or "", spec)],
     ]
     out.write("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
 
 
-def line(audited: Audited, finding: Finding, spec: AuditSpec) -> str:
+def line(told: fold.Folded, spec: AuditSpec) -> str:
     """Return ``path:line:col: TC101 [*] sentence``."""
-    place = words.located(finding.place, audited.file, spec.cwd)
+    finding = told.finding
+    place = words.located(finding.place, told.audited.file, spec.cwd)
     code = _paint(finding.code, LEVEL_COLORS.get(finding.severity or "", DIM), spec)
     star = f" {_paint('[*]', CYAN, spec)}" if finding.fix else ""
-    return f"{_paint(place, BOLD, spec)}: {code}{star} {words.sentence(audited, finding)}"
+    return f"{_paint(place, BOLD, spec)}: {code}{star} {told.sentence()}"
+
+
+def _notes(notes: list[fold.Folded], spec: AuditSpec) -> list[str]:
+    """Return notes one a line; many of them by file, rule and reason, with every size but without the layers."""
+    if spec.verbose or len(notes) <= fold.MOST_NOTES:
+        return [line(f, spec) for f in notes]
+    title = f"Notes: {sum(f.count for f in notes):,}, by reason; --verbose gives each its line"
+    return [_paint(title, BOLD, spec), *(text for group in fold.by_reason(notes) for text in _reason(group, spec))]
+
+
+def _reason(group: fold.Reason, spec: AuditSpec) -> list[str]:
+    where = words.located(None, group.file, spec.cwd)
+    code = _paint(group.code, LEVEL_COLORS["note"], spec)
+    return [f"{_paint(where, BOLD, spec)}: {code} {visible(', '.join(group.sizes))}: {visible(group.why)}"]
 
 
 def _unused(report: AuditReport, spec: AuditSpec) -> list[str]:
@@ -45,41 +71,49 @@ def _unused(report: AuditReport, spec: AuditSpec) -> list[str]:
 
 
 def _failed(report: AuditReport, spec: AuditSpec) -> list[str]:
-    return [
-        f"{_paint(visible(words.relative(path, spec.cwd)), BOLD, spec)}: not audited: {visible(reason)}"
-        for path, reason in report.failed
-    ]
+    told = [(words.located(None, path, spec.cwd), visible(words.reason(path, why))) for path, why in report.failed]
+    return [f"{_paint(where, BOLD, spec)}: not audited: {why}" for where, why in told]
 
 
-def _costliest(found: list[words.Row], spec: AuditSpec) -> list[str]:
-    """Return the table of what costs most; with several models in the report it may mix their steps."""
-    top = words.costliest(found, MOST_COSTLY)
-    if not top:
+def _costliest(found: list[fold.Folded], spec: AuditSpec) -> list[str]:
+    """Return the table of what costs most; with several models in the report it may mix their steps.
+
+    One row would say again what the line of the finding says: no table then.
+    """
+    top = words.costliest([(f.audited, f.finding) for f in found], MOST_COSTLY)
+    if len(top) < 2:
         return []
     heads = (
         Head("where", least=16, path=True),
-        Head("rule"),
+        Head("rule", rank=2),
         Head("layer", rank=1, least=12),
         Head("now -> suggested", least=12),
+        Head("likely", right=True),
         Head("saves"),
         Head("of the step", right=True),
     )
-    section = Section("Costliest", heads, tuple(_cells(audited, f, spec) for audited, f in top))
-    title, *rest = text_lines(section, spec.width)
-    return [_paint(section.title, BOLD, spec), _paint(title, DIM, spec), *rest]
+    units = {words.per(audited) for audited, _ in top}
+    title = f"Costliest, {units.pop()}" if len(units) == 1 else "Costliest"
+    cells = tuple(_cells(audited, f, spec, unit=title == "Costliest") for audited, f in top)
+    section = Section(title, heads, cells)
+    head, *rest = text_lines(section, spec.width)
+    return [_paint(section.title, BOLD, spec), _paint(head, DIM, spec), *rest]
 
 
-def _cells(audited: Audited, finding: Finding, spec: AuditSpec) -> tuple[str, ...]:
+def _cells(audited: Audited, finding: Finding, spec: AuditSpec, unit: bool) -> tuple[str, ...]:
     share = "-" if finding.saving_pct is None else words.percent(finding.saving_pct.mid)
     layer = visible(finding.layer) if finding.layer else "-"
     place = words.located(finding.place, audited.file, spec.cwd)
-    return place, finding.code, layer, words.change(finding) or "-", words.saving(audited, finding), share
+    saved = finding.saving_ns
+    likely, span = (words.likely(saved), words.span(saved)) if saved else ("-", "-")
+    span = f"{span} {words.per(audited)}" if unit and saved else span
+    return place, finding.code, layer, words.change(finding) or "-", likely, span, share
 
 
 def _limits(report: AuditReport, spec: AuditSpec) -> list[str]:
     """Return the gain of each model, what was not judged, and what the prediction is for."""
     said = words.gains(report, None if spec.verbose else MOST_COSTLY)
-    said += [f"{text}." for text in (words.uncosted(report),) if text]
+    said += [text for text in (words.uncosted(report),) if text]
     said += _not_judged(report, spec) + [visible(note) for note in words.notes(report)]
     said += words.predicted_for(report)
     return [wrapped for text in said for wrapped in _wrapped(text, spec)]
@@ -90,10 +124,11 @@ def _not_judged(report: AuditReport, spec: AuditSpec) -> list[str]:
     if not reasons:
         return []
     shown = reasons if spec.verbose else reasons[:MOST_REASONS]
-    listed = ", ".join(f"{visible(reason)} ({count:,})" for reason, count in shown)
+    listed = "; ".join(f"{visible(reason)} ({count:,})" for reason, count in shown)
     rest = sum(count for _, count in reasons[len(shown) :])
-    more = (f", other reasons ({rest:,})" if rest else "") + ("" if spec.verbose else "; --verbose lists them")
-    return [f"Not judged: {sum(count for _, count in reasons):,}: {listed}{more}."]
+    more = (f"; other reasons ({rest:,})" if rest else "") + ("" if spec.verbose else ". --verbose lists them")
+    many = sum(count for _, count in reasons)
+    return [f"Not judged, {many:,} thing{'' if many == 1 else 's'}: {listed}{more}."]
 
 
 def _verbose(report: AuditReport, spec: AuditSpec) -> list[str]:
@@ -116,7 +151,7 @@ def _end(report: AuditReport) -> str:
 
 def _wrapped(text: str, spec: AuditSpec) -> list[str]:
     if spec.width is None:
-        return [text]
+        return [text] if text else []
     return textwrap.wrap(text, spec.width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 

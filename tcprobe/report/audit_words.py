@@ -15,7 +15,11 @@ from tcprobe.report.formatting import visible
 
 # Size of a unit in ns, the least time that is told in it, and its name: 0.4 ms reads better than 400 us.
 UNITS: Final = ((1e9, 1e9, "s"), (1e6, 1e5, "ms"), (1e3, 1e3, "us"), (1.0, 0.0, "ns"))
+WIDE: Final = 2.5  # times the low end: from there on both ends of a range tell little without what is likely
 LIBRARIES: Final = {"cublas10": "cuBLAS 10", "cublas11": "cuBLAS 11", "cublas12": "cuBLAS 12"}
+ASSUMED: Final = "no precision policy is set"  # of no interest where --dtype sets what is predicted for
+ESTIMATED: Final = "(estimated)"  # as the rules mark it
+UNMEASURED: Final = "Estimated: nobody has published what unaligned sizes cost a convolution."
 Row = tuple[Audited, Finding]
 
 
@@ -30,6 +34,11 @@ def located(place: Place | None, file: str, base: str) -> str:
     if place is None:
         return visible(relative(file, base))
     return f"{visible(relative(place.file, base))}:{place.line}:{place.column}"
+
+
+def reason(path: str, text: str) -> str:
+    """Return why a file could not be audited, without its path again."""
+    return text.removeprefix(f"{path}: ")
 
 
 def rows(report: AuditReport) -> list[Row]:
@@ -63,13 +72,15 @@ def costliest(found: Iterable[Row], most: int) -> list[Row]:
     return [row for _, row in ranked[:most]]
 
 
-def sentence(audited: Audited, finding: Finding) -> str:
+def sentence(audited: Audited, finding: Finding, count: int = 1) -> str:
     """Return the finding as one line: what, how severe, how bad in which passes, what mending saves or why nothing.
+
+    With a `count` above 1 it stands for so many layers, whose savings it sums.
 
     ``Conv2D 'conv2d_1' filters=31 is not a multiple of 8 (warning, 3 % of the step): forward ...; 32 saves ...``
     """
     what, colon, rest = finding.message.partition(": ")
-    text = f"{what} ({', '.join(_judged(finding))}){colon}{rest}"
+    text = f"{what} ({', '.join(_judged(finding, count))}){colon}{rest}"
     saved = saving(audited, finding)
     if saved and " saves " not in text:
         text += f"; {suggestion(finding)} saves {saved}"
@@ -78,11 +89,12 @@ def sentence(audited: Audited, finding: Finding) -> str:
     return visible(text)
 
 
-def _judged(finding: Finding) -> list[str]:
+def _judged(finding: Finding, count: int) -> list[str]:
     pct = finding.saving_pct
-    share = "" if pct is None or pct.mid <= 0 else f"{percent(pct.mid)} of the step"
+    together = " together" if count > 1 else ""
+    share = "" if pct is None or pct.mid <= 0 else f"{percent(pct.mid)} of the step{together}"
     most = f"up to {percent(pct.high)}" if share and pct and pct.mid < WARNING_PCT <= pct.high else ""
-    return [said for said in (finding.severity or "", share, most) if said]
+    return [said for said in (finding.severity or "unknown severity", share, most) if said]
 
 
 def suggestion(finding: Finding) -> str:
@@ -106,7 +118,19 @@ def saving(audited: Audited, finding: Finding) -> str:
     """Return ``0.4-0.6 ms a step``; nothing where no saving is predicted."""
     if finding.saving_ns is None or finding.saving_ns.high <= 0:
         return ""
-    return f"{span(finding.saving_ns)} {per(audited)}"
+    return f"{about(finding.saving_ns)} {per(audited)}"
+
+
+def about(ns: Range) -> str:
+    """Return a range, and what is likely where its ends lie far apart: ``up to 4 ms (likely 1 ms)``."""
+    if ns.low > 0 and ns.high <= WIDE * ns.low:
+        return span(ns)
+    return f"{span(ns)} (likely {likely(ns)})"
+
+
+def likely(ns: Range) -> str:
+    """Return the likely value of a range of nanoseconds; ``nothing`` of what is not above 0."""
+    return span(Range(ns.mid, ns.mid, ns.mid)) if ns.mid > 0 else "nothing"
 
 
 def span(ns: Range) -> str:
@@ -141,17 +165,17 @@ def total(audited: Audited) -> str | None:
     saved, step = audited.total_saving_ns, audited.step_ns
     if saved is None or step is None or saved.high <= 0 or step.mid <= 0:
         return None
-    of = f"{span(step)} {per(audited)}"
-    return f"all suggestions together save {span(saved)} of {of} ({percent(100 * saved.mid / step.mid)})"
+    share = percent(100 * saved.mid / step.mid)
+    return f"all suggestions together save {about(saved)} of {about(step)} {per(audited)}: {share}"
 
 
 def gains(report: AuditReport, most: int | None) -> list[str]:
     """Return what the suggestions for each model save, most first; beyond `most` models only how many more save."""
     saving = [(a.total_saving_ns.mid, a, said) for a in report.audited if a.total_saving_ns and (said := total(a))]
     ranked = sorted(saving, key=lambda row: (-row[0], row[1].file, row[1].label))
-    shown = [f"{visible(a.label)}: {said}" for _, a, said in ranked[:most]]
+    shown = [f"{visible(a.label)}: {said}." for _, a, said in ranked[:most]]
     left = len(ranked) - len(shown)
-    return shown + ([f"{left:,} more models could save less"] if left else [])
+    return shown + ([f"{left:,} more model{' saves' if left == 1 else 's save'} less each."] if left else [])
 
 
 def predicted_for(report: AuditReport) -> list[str]:
@@ -167,15 +191,23 @@ def _prediction(models: list[Audited]) -> str:
     gpu = lookup_gpu(first.gpu)
     given = [
         gpu.name if gpu else first.gpu,
-        first.dtype or "the model's own dtypes",
+        first.dtype or f"the model's own dtypes{_tf32(models)}",
         LIBRARIES.get(first.library, first.library),
         _either({a.xla for a in models}, "with XLA", "without XLA", "with XLA where a model is compiled"),
         _batches(models),
         _either({a.mode == "traced" for a in models}, "traced shapes", "shapes read from the source", "shapes by file"),
     ]
     basis = "Calibrated" if first.basis == "calibrated" else "Predicted"
-    limits = "matrix products and convolutions only; what unaligned sizes cost convolutions was not measured"
-    return f"{basis} for {', '.join(g for g in given if g)}: {limits}."
+    said = f"{basis} for {', '.join(g for g in given if g)}. A step counts its matrix products and convolutions only."
+    guessed = any(ESTIMATED in f.message for a in models for f in a.findings)
+    return f"{said} {UNMEASURED}" if guessed else said
+
+
+def _tf32(models: list[Audited]) -> str:
+    """Return what float32 runs as, where a finding is in float32 and the GPU has TF32."""
+    gpu = lookup_gpu(models[0].gpu)
+    meant = gpu is not None and gpu.peak_flop_per_s("tf32") is not None
+    return " (float32 as TF32)" if meant and any(f.dtype == "float32" for a in models for f in a.findings) else ""
 
 
 def _either(found: set[bool], yes: str, no: str, both: str) -> str:
@@ -193,10 +225,11 @@ def _batches(models: list[Audited]) -> str:
 
 
 def uncosted(report: AuditReport) -> str | None:
-    """Return how many of the products could not be predicted; None where all were."""
+    """Return how many of the ops could not be predicted, and why; None where all were."""
     products = sum(a.products for a in report.audited)
     missing = products - sum(a.costed for a in report.audited)
-    return f"{missing:,} of {products:,} products could not be predicted" if missing else None
+    why = "depthwise convolutions, sizes that are not all known, a dtype that the GPU lacks"
+    return f"{missing:,} of {products:,} ops have no predicted time: {why}." if missing else None
 
 
 def unseen(report: AuditReport) -> list[tuple[str, int]]:
@@ -206,8 +239,9 @@ def unseen(report: AuditReport) -> list[tuple[str, int]]:
 
 
 def notes(report: AuditReport) -> list[str]:
-    """Return what limits the audits, each sentence once."""
-    return list(dict.fromkeys(note for audited in report.audited for note in audited.notes))
+    """Return what limits the audits, each once and as a sentence."""
+    said = dict.fromkeys(n for a in report.audited for n in a.notes if n and not (a.dtype and n.startswith(ASSUMED)))
+    return [f"{note[0].upper()}{note[1:]}{'' if note.endswith('.') else '.'}" for note in said]
 
 
 def tally(report: AuditReport) -> str:
@@ -221,8 +255,11 @@ def tally(report: AuditReport) -> str:
     suppressed = len(silenced(report))
     hidden = f" ({suppressed:,} suppressed)" if suppressed else ""
     layers = sum(a.layers for a in report.audited)
-    seen = f"nothing in {layers:,} layer{'' if layers == 1 else 's'}" if layers else "nothing, and no layer"
-    return f"Found {', '.join(parts) or seen}{hidden}."
+    seen = f"nothing in {layers:,} layer{'' if layers == 1 else 's'}" if layers else "nothing: no layer of a model"
+    blind = sum(count for _, count in unseen(report))
+    seen += f", but {blind:,} thing{'' if blind == 1 else 's'} could not be judged" if blind else ""
+    failed = f"; {len(report.failed):,} file{' was' if len(report.failed) == 1 else 's were'} not audited"
+    return f"Found {', '.join(parts) or seen}{hidden}{failed if report.failed else ''}."
 
 
 def fixable(report: AuditReport, option: str = "--fix") -> str:

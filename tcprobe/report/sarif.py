@@ -71,7 +71,10 @@ def _rule(rule: RuleDoc) -> dict[str, Any]:
 
 def _invocation(report: AuditReport) -> dict[str, Any]:
     """Section 3.20: whether all files could be audited, and what to know of the run itself."""
-    failed = [_notice("error", f"not audited: {reason}", Place(path, 1), report.root) for path, reason in report.failed]
+    failed = [
+        _notice("error", f"not audited: {words.reason(path, why)}", Place(path, 1), report.root)
+        for path, why in report.failed
+    ]
     unused = [
         _notice("note", f"unused suppression: {text}", place, report.root, region=True) for place, text in report.unused
     ]

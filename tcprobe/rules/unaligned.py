@@ -14,6 +14,7 @@ from tcprobe.rules.step import Step
 from tcprobe.rules.words import Effect, effect, finding_of, subject
 
 HALVES: Final = ("float16", "half", "bfloat16")
+NO_GAIN: Final = "8 filters would cost as much as they gain"
 DIRECT: Final = "its weight gradient may fall to a kernel on CUDA cores (42 % of a GAN's step in float16 on an A100)"
 
 
@@ -28,7 +29,7 @@ def finding_on(step: Step, bad: Bad, hint: str = "") -> Finding:
     does = effect(step, bad)
     if does.free and bad.saved is not None:  # what is left is the few elements more or less
         bad = replace(bad, saved=Range(0.0, 0.0, 0.0))
-    told = _direct(step, bad) or does.text
+    told = _left(bad) if bad.linked is None and not does.free else _direct(step, bad) or does.text
     follows = "" if does.free else f"{_image(bad)}{_data(step, bad)}{_fits(step, bad)}"
     text = f"{subject(step, bad.dimension)} is not a multiple of {bad.multiple}: {told}{follows}{hint}"
     return finding_of(step, bad, text, _why(bad, does), "note" if does.free or bad.linked is None else None)
@@ -40,10 +41,13 @@ def _image(bad: Bad) -> str:
         return ""
     size = bad.dimension.size
     kept = "the first" if size == 1 else f"the first {size}"
-    if bad.linked is None:
-        later = "" if bad.dtype in HALVES else f"; judge it again before you change to float16: {DIRECT}"
-        return f"; leave it: 8 filters would cost as much as they gain{later}"
-    return f"; give it {bad.suggested} filters, keep {kept} (slice) and measure"
+    return "" if bad.linked is None else f"; give it {bad.suggested} filters, keep {kept} (slice) and measure"
+
+
+def _left(bad: Bad) -> str:
+    """Return why a convolution whose filters are an image is best left as it is, and until when."""
+    later = "" if bad.dtype in HALVES else f"; judge it again before you change to float16: {DIRECT}"
+    return f"leave it, {NO_GAIN}{later}"
 
 
 def _direct(step: Step, bad: Bad) -> str | None:
@@ -87,7 +91,7 @@ def _why(bad: Bad, does: Effect) -> str | None:
     if does.why is not None:
         return does.why
     if bad.linked is None:
-        return "8 filters would cost as much as they gain"
+        return NO_GAIN
     if bad.saved is not None and bad.saved.mid <= 0:
         return f"nothing saved: at {bad.suggested} its products cost as much as they gain"
     return None

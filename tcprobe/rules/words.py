@@ -99,9 +99,17 @@ def effect(step: Step, bad: Bad) -> Effect:
         return Effect(why, why, free=True)
     known = {i: cost for i in bad.dimension.products if (cost := step.costs[i]) is not None}
     if not known:
-        why = "how much is unknown: not all sizes of its products are known"
-        return Effect(f"it runs more slowly, {why}", why)
+        return _unknown(step, bad)
     return _rated(step, bad, known)
+
+
+def _unknown(step: Step, bad: Bad) -> Effect:
+    gpu = step.target.gpu
+    if bad.dtype and gpu.tensor_cores and gpu.peak_flop_per_s(bad.dtype) is None:
+        why = f"how much is unknown: {gpu_name(gpu)} has no {bad.dtype} to predict for"
+        return Effect(f"it runs more slowly where {bad.dtype} exists, {why}", why)
+    why = "how much is unknown: not all sizes of its products are known"
+    return Effect(f"it runs more slowly, {why}", why)
 
 
 def _rated(step: Step, bad: Bad, known: dict[int, Cost]) -> Effect:

@@ -104,7 +104,7 @@ def test_paths_are_relative_only_inside(path: str, base: str, said: str) -> None
 
 def test_the_tally_of_nothing_says_how_much_was_looked_at() -> None:
     assert words.tally(AuditReport((Audited("m", FILE, "source", layers=4),))) == "Found nothing in 4 layers."
-    assert words.tally(AuditReport((Audited("m", FILE, "source"),))) == "Found nothing, and no layer."
+    assert words.tally(AuditReport((Audited("m", FILE, "source"),))) == "Found nothing: no layer of a model."
 
 
 def test_github_escapes_what_would_end_a_property() -> None:
@@ -141,7 +141,7 @@ def test_many_models_share_one_sentence_on_the_prediction() -> None:
 
 def test_the_gains_of_many_models_are_cut_to_those_that_gain_most() -> None:
     many = AuditReport(tuple(replace(audited(), label=f"m{n}") for n in range(8)))
-    assert [text.partition(":")[0] for text in words.gains(many, 2)] == ["m0", "m1", "6 more models could save less"]
+    assert [text.partition(":")[0] for text in words.gains(many, 2)] == ["m0", "m1", "6 more models save less each."]
     assert len(words.gains(many, None)) == 8
 
 

@@ -1,0 +1,156 @@
+"""Findings that say the same of one line, told once: layers that a loop makes, blocks of a ready-made model."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from tcprobe.finding import SEVERITIES, WARNING_PCT, Audited, Finding, Range
+from tcprobe.place import Place
+from tcprobe.quickclass import dataclass
+from tcprobe.report import audit_words as words
+
+MOST_NOTES: Final = 10
+"""Notes that are told one a line; more of them are told by their reasons, unless all was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Findings of one model that agree in line, rule, severity, class, dimension, size, suggestion and reason.
+
+    Attributes:
+        audited: the model.
+        finding: what most of them say, with the first layer's name and what all of them save together.
+        count: how many they are.
+    """
+
+    audited: Audited
+    finding: Finding
+    count: int
+
+    def sentence(self) -> str:
+        """Return them as one line."""
+        return words.sentence(self.audited, self.finding, self.count)
+
+
+def folded(rows: Iterable[words.Row]) -> list[Folded]:
+    """Return findings folded, those that fail a build before notes, then in the order of file and line."""
+    groups: dict[tuple[object, ...], list[words.Row]] = {}
+    for audited, finding in rows:
+        groups.setdefault(_same(audited, finding), []).append((audited, finding))
+    return sorted((_fold(group) for group in groups.values()), key=_order)
+
+
+def _same(audited: Audited, f: Finding) -> tuple[object, ...]:
+    alone = f.message if f.layer is None else None
+    says = (f.code, f.severity, f.layer_class, f.dimension, f.size, f.suggested, f.why, f.fix is None, alone)
+    return audited.file, audited.label, f.place, f.saving_ns is None, *says
+
+
+def _fold(group: Sequence[words.Row]) -> Folded:
+    audited = group[0][0]
+    findings = sorted((f for _, f in group), key=lambda f: natural(f.layer or ""))
+    if len(findings) == 1:
+        return Folded(audited, findings[0], 1)
+    summed = replace(
+        _typical(findings),
+        layer=f"{findings[0].layer} and {len(findings) - 1:,} more",
+        saving_ns=_sum([f.saving_ns for f in findings]),
+        saving_pct=_sum([f.saving_pct for f in findings]),
+    )
+    return Folded(audited, summed, len(findings))
+
+
+def _typical(findings: Sequence[Finding]) -> Finding:
+    """Return the first layer's finding with the words that most of them have."""
+    first, tails = findings[0], Counter(f.message.partition(": ")[2] for f in findings)
+    head, colon, _ = first.message.partition(": ")
+    named = head.replace(f"'{first.layer}'", f"'{first.layer}' (and {len(findings) - 1:,} more)", 1)
+    return replace(first, message=f"{named}{colon}{tails.most_common(1)[0][0]}")
+
+
+def _sum(ranges: Sequence[Range | None]) -> Range | None:
+    known = [r for r in ranges if r is not None]
+    if len(known) < len(ranges):
+        return None
+    return Range(sum(r.low for r in known), sum(r.mid for r in known), sum(r.high for r in known))
+
+
+def natural(text: str) -> tuple[tuple[str, int], ...]:
+    """Return a key that sorts ``dense_2`` before ``dense_10``."""
+    return tuple((letters, int(digits or 0)) for letters, digits in re.findall(r"(\D*)(\d*)", text))
+
+
+def _order(fold: Folded) -> tuple[object, ...]:
+    finding = fold.finding
+    place = finding.place or Place(fold.audited.file, 0, 0)
+    return (
+        finding.severity in ("note", None),
+        place.file,
+        place.line,
+        place.column,
+        finding.code,
+        natural(finding.message),
+    )
+
+
+def is_note(fold: Folded) -> bool:
+    """Return whether findings are below warnings."""
+    return fold.finding.severity not in SEVERITIES[:2]
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Notes of one file, rule and reason.
+
+    Attributes:
+        file: absolute path.
+        code: of the rule.
+        why: the reason.
+        sizes: what it holds for, with how often (``filters=20 (3)``).
+        count: findings.
+    """
+
+    file: str
+    code: str
+    why: str
+    sizes: tuple[str, ...]
+    count: int
+
+
+def by_reason(notes: Sequence[Folded]) -> list[Reason]:
+    """Return notes by file, rule and reason, in this order, the most frequent reason first."""
+    groups: dict[tuple[str, str, str], Counter[str]] = {}
+    for fold in notes:
+        file = fold.finding.place.file if fold.finding.place else fold.audited.file
+        sizes = groups.setdefault((file, fold.finding.code, _reason(fold.finding)), Counter())
+        sizes[_size(fold.finding)] += fold.count
+    told = [
+        Reason(*key, tuple(_times(s, n) for s, n in _sorted(sizes)), sizes.total()) for key, sizes in groups.items()
+    ]
+    return sorted(told, key=lambda reason: (reason.file, reason.code, -reason.count, reason.why))
+
+
+def _reason(finding: Finding) -> str:
+    if finding.why:
+        return finding.why
+    if finding.saving_pct is not None:
+        return f"mending it saves less than {WARNING_PCT:g} % of the step each"
+    return finding.message.partition(": ")[2] or finding.message
+
+
+def _size(finding: Finding) -> str:
+    if finding.dimension is None:
+        return finding.layer_class or "model"
+    return finding.dimension if finding.size is None else f"{finding.dimension}={finding.size}"
+
+
+def _sorted(sizes: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(sizes.items(), key=lambda pair: natural(pair[0]))
+
+
+def _times(size: str, count: int) -> str:
+    return size if count == 1 else f"{size} ({count:,})"
