@@ -109,10 +109,10 @@ def with_fixes(
 
 
 def _with_fix(finding: Finding, fix: Fix | None, refused: str | None) -> Finding:
-    """Return a finding with its fix, or with the reason why it has none where one would pay."""
+    """Return a finding with its fix, or with the reason why a warning has none."""
     if fix is not None:
         return replace(finding, fix=fix)
-    if refused is None or not _pays(finding):
+    if refused is None or finding.severity not in ("error", "warning"):
         return finding
     return replace(finding, why="; ".join(filter(None, (finding.why, f"no fix: {refused}"))))
 

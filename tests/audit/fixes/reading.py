@@ -33,7 +33,7 @@ def chain(source: Source, batch: int = 64, last: bool = False) -> Model:
             shape = (batch, *(known.value if known else ()))
         elif head == "keras.layers" and kind != "Lambda":
             for config in _configs(source, call)[-1 if last else 0 :]:
-                layer = _layer(call, kind, config, shape, layers)
+                layer = a_layer(call, kind, config, shape, layers)
                 layers.append(layer)
                 feeds = tuple(p.layer for p in products[-1:] if p.layer)
                 products += [
@@ -45,7 +45,8 @@ def chain(source: Source, batch: int = 64, last: bool = False) -> Model:
     return Model("source", "chain", source.path, tuple(layers), tuple(products), batch, True)
 
 
-def _layer(call: Call, kind: str, config: dict[str, Any], shape: Any, before: list[Layer]) -> Layer:
+def a_layer(call: Call, kind: str, config: dict[str, Any], shape: Any, before: list[Layer]) -> Layer:
+    """Return the layer that a call makes behind others."""
     return Layer(
         name=f"{kind.lower()}_{len(before)}",
         kind=kind,
