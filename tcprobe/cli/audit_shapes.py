@@ -33,6 +33,20 @@ class _Command(TyperCommand):
             args = args[:mark]
         return super().parse_args(ctx, args)
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options in groups, where click would write one list."""
+        records = {p.name: r for p in self.get_params(ctx) if (r := p.get_help_record(ctx)) is not None}
+        grouped = {name for _, names in a.GROUPS for name in names}
+        rest = tuple(name for name in records if name not in grouped and name != "files")
+        for title, names in (("Arguments", ("files",)), *a.GROUPS, ("Help", rest)):
+            with formatter.section(title):
+                formatter.write_dl([records[name] for name in names])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - click's signature
+        """Write the examples, each on its line."""
+        with formatter.section("Examples"):
+            formatter.write_dl(a.EXAMPLES)
+
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the application."""
@@ -66,8 +80,8 @@ def audit_shapes(
 ) -> None:
     """Find badly sized layers and precision mistakes of a Keras model: the line, the cost on a GPU, and the fix.
 
-    Needs no GPU and trains nothing. Sizes are traced by running the file on the CPU, or read from its source alone.
-    With --run, what stands after -- are the script's arguments: tcprobe audit-shapes --run train.py -- --epochs 1
+    Needs no GPU and trains nothing. Sizes are traced by running the file on the CPU (needs TensorFlow), or read from
+    its source alone. Exit code 1 where there is an error or warning, 2 where a file or option cannot be used.
     """
     chosen = _chosen(ctx, format, output)
     with o.errors_as_json(chosen == "json" and output in (None, "-")):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -11,6 +11,20 @@ Dtype = Literal["float32", "tf32", "float16", "bfloat16", "float8"]
 Library = Literal["cublas10", "cublas11", "cublas12"]
 FailOn = Literal["error", "warning", "note", "never"]
 Format = Literal["text", "json", "csv", "markdown", "sarif", "github"]
+GROUPS: Final = (
+    ("What to audit", ("mode", "run", "arg", "batch_size", "timeout", "python")),
+    ("What to predict for", ("target_gpu", "dtype", "library", "xla")),
+    ("What counts", ("select", "ignore", "fail_on", "fail_over")),
+    ("What to do with it", ("diff", "fix", "format", "output", "force", "width", "verbose")),
+)
+"""Headings of the help and the parameters below them."""
+EXAMPLES: Final = (
+    ("tcprobe audit-shapes model.py", "Trace the models of a file."),
+    ("tcprobe audit-shapes model.py:make --arg units=64", "The model that make(units=64) returns."),
+    ("tcprobe audit-shapes --run train.py -- --epochs 1", "A script, up to its first training step."),
+    ("tcprobe audit-shapes --mode source src/", "A folder, nothing executed."),
+    ("tcprobe audit-shapes model.py --dtype float16 --target-gpu h100-sxm", "What float16 would cost there."),
+)
 
 FilesArgument = Annotated[
     list[str] | None,
@@ -37,7 +51,12 @@ ArgOption = Annotated[
 ]
 BatchOption = Annotated[
     int | None,
-    typer.Option("--batch-size", min=1, metavar="N", help="Samples of a step where the model does not say."),
+    typer.Option(
+        "--batch-size",
+        min=1,
+        metavar="N",
+        help="Samples of a step where the model does not say. Default: per 1,024 samples.",
+    ),
 ]
 DtypeOption = Annotated[
     Dtype | None,
@@ -57,7 +76,10 @@ LibraryOption = Annotated[
     typer.Option(show_default=False, help="cuBLAS on that GPU, with the cuDNN of its time. Default: cublas12."),
 ]
 XlaOption = Annotated[
-    bool | None, typer.Option("--xla/--no-xla", help="Predict with XLA, or without. Default: as the model is compiled.")
+    bool | None,
+    typer.Option(
+        "--xla/--no-xla", help="Predict with XLA, or without. Default: as the model is compiled; unknown: without."
+    ),
 ]
 TimeoutOption = Annotated[float, typer.Option(min=1.0, metavar="SECONDS", help="Longest time to trace one file.")]
 PythonOption = Annotated[
@@ -66,7 +88,7 @@ PythonOption = Annotated[
 ]
 SelectOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="CODES", help="Only these rules: codes or prefixes (TC1), with commas; may be repeated."),
+    typer.Option(metavar="CODES", help="Only these rules: codes or prefixes (TC1,TC204); may be repeated."),
 ]
 IgnoreOption = Annotated[
     list[str] | None, typer.Option(metavar="CODES", help="None of these rules; the longer prefix wins over --select.")
@@ -77,7 +99,11 @@ FailOnOption = Annotated[
 ]
 FailOverOption = Annotated[
     str | None,
-    typer.Option("--fail-over", metavar="PERCENT", help="Exit code 1 too where all suggestions save more of the step."),
+    typer.Option(
+        "--fail-over",
+        metavar="PERCENT",
+        help="Exit code 1 too where all suggestions for a model save more of its step (5%).",
+    ),
 ]
 FormatOption = Annotated[
     Format | None,
@@ -100,5 +126,5 @@ OutputOption = Annotated[
 FixOption = Annotated[bool, typer.Option("--fix", help="Mend the files; of new sizes, old checkpoints no longer fit.")]
 DiffOption = Annotated[bool, typer.Option("--diff", help="Show what --fix would change; exit code 1 where it would.")]
 VerboseOption = Annotated[
-    bool, typer.Option("--verbose", "-v", help="List what could not be judged and what comments silence.")
+    bool, typer.Option("--verbose", "-v", help="List each note, what could not be judged, and what comments silence.")
 ]

@@ -55,4 +55,5 @@ def _with(option: str, typed: Sequence[str]) -> str:
     given = {word.partition("=")[0] for word in typed}
     if not typed or name in given or (name == "--diff" and given.intersection(ALONE)):
         return f"add {option}"
-    return visible(f"{shlex.join(VERB)} {option} {shlex.join(typed)}")
+    again = [word for word in typed if word != "--fix"]  # it was done
+    return visible(f"{shlex.join(VERB)} {option} {shlex.join(again)}")

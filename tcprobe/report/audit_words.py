@@ -225,11 +225,11 @@ def _batches(models: list[Audited]) -> str:
 
 
 def uncosted(report: AuditReport) -> str | None:
-    """Return how many of the ops could not be predicted, and why; None where all were."""
+    """Return how many of the products could not be predicted, and why; None where all were."""
     products = sum(a.products for a in report.audited)
     missing = products - sum(a.costed for a in report.audited)
-    why = "depthwise convolutions, sizes that are not all known, a dtype that the GPU lacks"
-    return f"{missing:,} of {products:,} ops have no predicted time: {why}." if missing else None
+    why = "sizes that are not all known, or a dtype that the GPU lacks"
+    return f"{missing:,} of {products:,} products have no predicted time: {why}." if missing else None
 
 
 def unseen(report: AuditReport) -> list[tuple[str, int]]:

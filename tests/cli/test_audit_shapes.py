@@ -68,10 +68,26 @@ def test_a_badly_sized_model(project: Path) -> None:
     first = FINDING.search(done.stdout)
     assert first is not None
     assert first.group(1, 2, 4) == ("bad.py", "6", "TC101")
-    assert "Costliest" in done.stdout
-    assert "filters 255 -> 256" in done.stdout
+    assert "; 256 saves " in done.stdout
     assert "all suggestions together save" in done.stdout
     assert re.search(r"^Found 1 (error|warning)", done.stdout, re.MULTILINE)
+    assert done.stdout.splitlines()[-1].startswith("See the fixes: tcprobe audit-shapes --diff --mode source bad.py ")
+
+
+def test_the_help_stands_in_groups_and_ends_with_examples(project: Path) -> None:
+    done = audit("--help", cwd=project, COLUMNS="80")
+    titles = [line for line in done.stdout.splitlines() if line and not line.startswith(" ")]
+    assert titles[1:] == [
+        "Arguments:",
+        "What to audit:",
+        "What to predict for:",
+        "What counts:",
+        "What to do with it:",
+        "Help:",
+        "Examples:",
+    ]
+    assert all(f"  {name}" in done.stdout for name in ("--run ", "--target-gpu NAME", "--fail-on", "--diff", "--help"))
+    assert max(map(len, done.stdout.splitlines())) <= 80
 
 
 def test_an_unknown_batch_is_said(project: Path) -> None:

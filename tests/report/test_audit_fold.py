@@ -134,7 +134,7 @@ RUN = ("--run", "my train.py", "--", "--sizes", "bad")
             ("a.py",),
             "See what these sizes cost in float16: tcprobe audit-shapes --dtype float16 a.py",
         ),
-        (FREE, ("a.py",), "See what was not judged: tcprobe audit-shapes --verbose a.py"),
+        (FREE, ("--fix", "a.py"), "See what was not judged: tcprobe audit-shapes --verbose a.py"),
     ],
 )
 def test_the_last_line_is_the_next_command(finding: Finding, typed: tuple[str, ...], last: str) -> None:
