@@ -51,7 +51,7 @@ def op_cost(record: OpRecord, target: Target, dtype: str | None = None, compiled
 
     Returns:
         None where a size is unknown or zero, the dtype is unknown, mixed, or has no rate on this GPU, or the op
-        multiplies no matrices (a depthwise convolution, which memory bounds).
+        multiplies no matrices (a depthwise convolution, which memory bounds, also one of as many groups as channels).
     """
     plan = plan_of(record, target, dtype or record.dtype, compiled)
     return None if plan is None else _cost(plan)

@@ -47,6 +47,9 @@ class Task:
 def task_of(record: OpRecord, width: int) -> Task | None:
     """Return what an op computes, None where it multiplies nothing or a size is unknown or zero.
 
+    A convolution in groups of one channel is a depthwise one, which runs in kernels of its own and not as a product
+    for each channel.
+
     Args:
         record: one op.
         width: bytes of an element.
@@ -58,12 +61,15 @@ def task_of(record: OpRecord, width: int) -> Task | None:
     if family in PASSES:
         kind = PASSES[family]
         conv = describe(record, kind)
-        return None if conv is None else conv_task(conv, kind, width)
+        deep = conv is not None and conv.group_channels == 1 and (conv.groups or 1) > 1
+        return None if conv is None or deep else conv_task(conv, kind, width)
     contiguous = tuple(c for g in gemms for c in g.contiguous)
     useful = math.fsum(g.flops or 0 for g in gemms)
     if family == "rnn":
         return Task("rnn", _recurrent(gemms, width), contiguous, width=width, flops=useful)
     if family == "hlo_conv" or torch_kind(record.op_type) == "conv":
+        if (gemms[0].batch or 1) > 1 and any(c.role == "channels" and c.size == 1 for c in contiguous):
+            return None
         return _opaque_conv(gemms[0], record, width)
     return Task("gemm", tuple((gemm_work(g, width), 1) for g in gemms), contiguous, width=width, flops=useful)
 

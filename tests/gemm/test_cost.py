@@ -272,6 +272,12 @@ def test_float32_convolutions_of_unit_stride_multiply_less_on_cuda_cores() -> No
     assert unit.ns < 0.7 * 4 * strided.ns  # a quarter of the positions, and no Winograd
 
 
+@pytest.mark.parametrize("channels", [32, 256])
+def test_groups_of_one_channel_are_no_products(channels: int) -> None:
+    assert op_cost(grouped(channels, channels), A100) is None
+    assert op_cost(grouped(channels, channels // 2), A100) is not None
+
+
 def test_grouped_convolutions_are_doubted() -> None:
     found, plain = known(grouped(256, 32)), known(grouped(256, 1))
     assert found.rate_pct is not None and found.rate_pct.low == pytest.approx(100 / GROUPED_SLOWER)
