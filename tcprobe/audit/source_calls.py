@@ -7,8 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from tcprobe.audit.source_arrays import data_set, expanded, joined
+from tcprobe.audit.source_containers import of_dictionary, of_list, of_text
 from tcprobe.audit.source_layers import unparsed
 from tcprobe.audit.source_models import Models
+from tcprobe.audit.source_options import define, entries, is_definition, is_parser, parser
+from tcprobe.audit.source_options import method as options_method
 from tcprobe.audit.source_values import (
     Bound,
     Draft,
@@ -17,6 +21,8 @@ from tcprobe.audit.source_values import (
     Instance,
     Items,
     Named,
+    Options,
+    Routine,
     Stack,
     Tensor,
     Unknown,
@@ -42,6 +48,8 @@ _SAME_SHAPE: Final = frozenset((
     "l2_normalize", "clip_by_value", "convert_to_tensor", "linear", "hard_sigmoid", "mish", "ensure_shape",
 ))  # fmt: skip
 _FILLED: Final = ("zeros", "ones", "uniform", "normal", "truncated_normal", "random_normal", "random_uniform", "fill")
+_SAME_ARRAY: Final = ("astype", "copy", "numpy", "clip", "round")
+_SAME_FUNCTION: Final = ("tensorflow.function", "jax.jit")
 _MODULES: Final = ("tensorflow", "keras", "numpy", "jax")
 
 
@@ -68,8 +76,14 @@ class Outside(Models):
             return self._set_policy(values.get("policy") or values.get("value"))
         if last in ("Policy", "DTypePolicy") and args:
             return args[0]
-        if name.startswith("keras.applications."):
+        if name.startswith("keras.applications.") and last[:1].isupper():
             return self.opaque(node, last)
+        if is_parser(name):
+            return parser(name, keywords)
+        if is_definition(name):
+            return define(self.flags, args, keywords, not self.conditions)
+        if name in _SAME_FUNCTION and args and isinstance(args[0], Routine | Bound | Instance):
+            return args[0]
         if name in ("functools.partial", "copy.copy", "copy.deepcopy"):
             return self._helper(name, args, keywords)
         return self._of_module(name, last, args, keywords, node)
@@ -112,22 +126,26 @@ class Outside(Models):
         if name.partition(".")[0] not in _MODULES:
             return self._unknown(node, tensors)
         if not tensors:
-            return self._filled(name, last, args, keywords, node)
+            return data_set(name) or self._filled(name, last, args, keywords, node)
         if last in _MERGES and name.startswith("keras.layers."):
             values = {k: v for k, v in keywords.items() if not tensors_of(v)}
             return self.layers.apply(self.layers.make(_kind(last), self.source.call_of(node), values, False), tensors)
         if last in _MERGES:
-            return self._merged(last, tensors, args, keywords)
+            return self._merged(name, last, tensors, args, keywords)
         if last == "reshape" and len(args) == 2 and isinstance(args[0], Tensor):
             return self._reshaped(args[0], args[1])
-        if last in _SAME_SHAPE:
+        if last == "expand_dims" and isinstance(args[0] if args else None, Tensor):
+            axis = args[1] if len(args) > 1 else keywords.get("axis")
+            return expanded(tensors[0], axis.value if isinstance(axis, Known) and type(axis.value) is int else None)
+        if last in _SAME_SHAPE or (last in ("array", "asarray") and isinstance(args[0] if args else None, Tensor)):
             return tensors[0]
         fresh = True if all(t.fresh for t in tensors) else False if any(t.fresh is False for t in tensors) else None
         return Tensor(None, None, (), any(t.symbolic for t in tensors), fresh)
 
-    def _merged(self, last: str, tensors: list[Tensor], args: list[Value], keywords: Keywords) -> Value:
+    def _merged(self, name: str, last: str, tensors: list[Tensor], args: list[Value], keywords: Keywords) -> Value:
         kind = _kind(last)
-        axis = keywords.get("axis") or (args[1] if len(args) > 1 and kind == "Concatenate" else number(-1))
+        default = number(0 if last == "concatenate" and name.startswith("numpy.") else -1)
+        axis = keywords.get("axis") or (args[1] if len(args) > 1 and kind == "Concatenate" else default)
         config = {"axis": axis.value if isinstance(axis, Known) else ...} if kind == "Concatenate" else {}
         if kind == "Dot":
             config = {"axes": ...}
@@ -135,6 +153,8 @@ class Outside(Models):
         both = tensors[0]
         for tensor in tensors[1:]:
             both = either(both, tensor)
+        if kind == "Concatenate" and isinstance(axis, Known) and axis.value == 0:
+            return replace(both, shape=joined(tensors), features=None)
         if kind == "Concatenate":  # its features are no single layer's
             return Tensor(shape, None, (), both.symbolic, both.fresh)
         return replace(both, shape=shape)
@@ -217,59 +237,31 @@ class Outside(Models):
             return args[2] if isinstance(found, Unknown) and len(args) == 3 else found
         return None
 
+    def _vars(self, args: list[Value], _: Keywords, __: ast.Call) -> Value | None:
+        return entries(args[0]) if args and isinstance(args[0], Options) else None
+
     # methods of lists, dictionaries, models
 
     def method(self, bound: Bound, args: list[Value], keywords: Keywords, node: ast.Call) -> Value:
         """Return the result of a method of something that is not the user's."""
         of, name = bound.target, bound.name
         if isinstance(of, Items):
-            return self._of_list(of, name, args)
+            self.layers.changes += 1
+            return of_list(of, name, args, self.elements)
         if isinstance(of, Entries):
-            return self._of_dictionary(of, name, args, keywords)
+            return of_dictionary(of, name, args, keywords)
         if isinstance(of, Stack | Graph | Instance | Draft):
             return self._of_model(of, name, args, keywords, node)
+        if isinstance(of, Known) and isinstance(of.value, str) and (text := of_text(of.value, name, args)) is not None:
+            return number(text, node)
+        if isinstance(of, Options):
+            return options_method(of, name, args, keywords, not self.conditions)
+        if isinstance(of, Tensor) and name in _SAME_ARRAY:
+            return of
+        if isinstance(of, Tensor) and name == "reshape" and args:
+            return self._reshaped(of, args[0] if len(args) == 1 else Items(args))
         tensors = tensors_of(of) + [t for a in args for t in tensors_of(a)]
         return self._unknown(node, tensors)
-
-    def _of_list(self, of: Items, name: str, args: list[Value]) -> Value:
-        self.layers.changes += 1
-        if name == "append" and args:
-            of.items.append(args[0])
-        elif name in ("extend", "insert") and args:
-            found = self.elements(args[-1]) if name == "extend" else None
-            of.items.extend(found or [])
-            of.open = of.open if found is not None else f"is changed by {name}()"
-        elif name == "copy":
-            return Items(list(of.items), of.open)
-        elif name == "pop" and of.items and not args:
-            return of.items.pop()
-        elif name in ("pop", "sort", "reverse", "remove", "clear"):
-            of.open = f"is changed by {name}()"
-        return number(None)
-
-    def _of_dictionary(self, of: Entries, name: str, args: list[Value], keywords: Keywords) -> Value:
-        if name in ("get", "pop", "setdefault") and args and isinstance(args[0], Known) and not of.open:
-            default = args[1] if len(args) > 1 else number(None)
-            found = of.entries.pop(args[0].value, default) if name == "pop" else of.entries.get(args[0].value, default)
-            if name == "setdefault":
-                of.entries[args[0].value] = found
-            return found
-        if name in ("items", "keys", "values", "copy") and not of.open:
-            rows: dict[str, Callable[[], Value]] = {
-                "items": lambda: Items([Items([number(k), v]) for k, v in of.entries.items()]),
-                "keys": lambda: Items([number(k) for k in of.entries]),
-                "values": lambda: Items(list(of.entries.values())),
-                "copy": lambda: Entries(dict(of.entries)),
-            }
-            return rows[name]()
-        if name == "update":
-            more = args[0] if args else Entries({})
-            of.entries.update({**(more.entries if isinstance(more, Entries) else {}), **keywords})
-            of.open = of.open or (None if isinstance(more, Entries) and not more.open else "is changed by update()")
-            return number(None)
-        if name in ("get", "pop", "setdefault", "clear", "popitem"):
-            of.open = of.open or (f"is changed by {name}()" if name != "get" else None)
-        return Unknown(of.open or f"is the result of {name}()")
 
     def _of_model(
         self, of: Stack | Graph | Instance | Draft, name: str, args: list[Value], keywords: Keywords, node: ast.Call
@@ -329,6 +321,7 @@ _BUILTINS: Final[dict[str, Callable[[Outside, list[Value], Keywords, ast.Call], 
     "zip": Outside._zip,
     "dict": Outside._make_dict,
     "getattr": Outside._getattr,
+    "vars": Outside._vars,
     "len": lambda self, args, _, node: (
         number(len(found), node) if args and (found := self.elements(args[0])) is not None else None
     ),

@@ -6,7 +6,9 @@ import ast
 from collections.abc import Callable
 from typing import Any, Final
 
+from tcprobe.audit.source_arrays import indexed, kind_of
 from tcprobe.audit.source_layers import Layers, unparsed
+from tcprobe.audit.source_options import AT_DEFAULTS, is_flags, option
 from tcprobe.audit.source_parts import dimension, entry, find_member, marked, of_tensors, truth
 from tcprobe.audit.source_values import (
     NOTHING,
@@ -19,6 +21,7 @@ from tcprobe.audit.source_values import (
     Instance,
     Items,
     Named,
+    Options,
     Routine,
     Stack,
     Tensor,
@@ -43,13 +46,18 @@ class Expressions:
         layers: the layers that it has constructed so far.
         env: variables of the frame that runs.
         conditions: how many conditions that are not known the running statement stands under.
+        flags: absl's flags.
+        notes: what limits the reading, one sentence each.
     """
+
+    notes: tuple[str, ...] = ()
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.layers = Layers()
         self.env = Env()
         self.conditions = 0
+        self.flags = Options({})
 
     def value(self, node: ast.expr) -> Value:
         """Return what an expression is."""
@@ -95,7 +103,9 @@ class Expressions:
         """Return an attribute of a value."""
         name = node.attr
         if isinstance(of, Named):
-            return Named(f"{of.name}.{name}")
+            return self._option(self.flags, name) if is_flags(of.name) else Named(f"{of.name}.{name}")
+        if isinstance(of, Options):
+            return self._option(of, name)
         if isinstance(of, Instance):
             found = of.attrs.get(name)
             if found is not None:
@@ -121,6 +131,12 @@ class Expressions:
             return of.output or Unknown("output of a layer that nothing calls")
         return of if isinstance(of, Unknown) else Bound(of, name)
 
+    def _option(self, of: Options, name: str) -> Value:
+        found = option(of, name)
+        if isinstance(found, Known) and AT_DEFAULTS not in self.notes:
+            self.notes += (AT_DEFAULTS,)
+        return found
+
     def _of_tensor(self, of: Tensor, name: str, node: ast.Attribute) -> Value:
         if name == "shape" and of.shape is not None:
             return Items([dimension(size, node) for size in of.shape])
@@ -130,11 +146,12 @@ class Expressions:
 
     def _subscript(self, node: ast.Subscript) -> Value:
         of = self.value(node.value)
+        if isinstance(of, Tensor):
+            parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            return indexed(of, [kind_of(part, self.value) for part in parts])
         if isinstance(node.slice, ast.Slice):
             return self._slice(node, of, node.slice)
         index = self.value(node.slice)
-        if isinstance(of, Tensor):
-            return Tensor(None, None, of.sources, of.symbolic, of.fresh)
         if isinstance(of, Unknown):
             return of
         if not isinstance(index, Known):
@@ -157,7 +174,7 @@ class Expressions:
             return item(of, slice(*bounds), node) or Unknown(f"{unparsed(node)} is not known")
         if isinstance(of, Items) and not of.open:
             return Items(of.items[slice(*bounds)])
-        return Tensor(None, None, of.sources, of.symbolic, of.fresh) if isinstance(of, Tensor) else of
+        return of
 
     def _sequence(self, node: ast.Tuple | ast.List | ast.Set) -> Value:
         values: list[Value] = []

@@ -47,6 +47,8 @@ class Objects(Outside):
     Attributes:
         entered: functions that were followed at least once.
         steps: statements and calls followed so far.
+        policies: the precision policy at the time when a function was handed to something that is not followed, or
+            a class was constructed: the earliest at which it may be called.
     """
 
     def __init__(self, source: Source) -> None:
@@ -54,6 +56,7 @@ class Objects(Outside):
         self.stacks, self.graphs, self.instances, self.missed, self.fed = [], [], [], {}, {}
         self.entered: set[ast.AST] = set()
         self.steps = 0
+        self.policies: dict[ast.AST, str | None] = {}
         self.frames: list[Routine] = []
         self.returned: list[list[Value]] = [[]]
 
@@ -100,6 +103,7 @@ class Objects(Outside):
     def invoke(self, func: Value, args: list[Value], keywords: Keywords, node: ast.Call) -> Value:
         """Return the result of calling a value."""
         if isinstance(func, Named):
+            self._hand_out([*args, *keywords.values()])
             return self.outside(func.name, args, keywords, node)
         if isinstance(func, Routine):
             return self.enter(func, args, keywords)
@@ -114,7 +118,13 @@ class Objects(Outside):
             return self.invoke(func.target, [*func.args, *args], {**func.keywords, **keywords}, node)
         if isinstance(func, Bound):
             return self._bound(func, args, keywords, node)
+        self._hand_out([*args, *keywords.values()])
         return self._unknown(node, [t for a in (*args, *keywords.values()) for t in tensors_of(a)])
+
+    def _hand_out(self, args: list[Value]) -> None:
+        for arg in args:
+            if isinstance(arg, Routine):
+                self.policies.setdefault(arg.node, self.layers.policy)
 
     def _bound(self, func: Bound, args: list[Value], keywords: Keywords, node: ast.Call) -> Value:
         of = func.target
@@ -200,6 +210,7 @@ class Objects(Outside):
             self.note(node, of.node.name, f"inherits from {keras} in this file, and is not guessed at")
         init = find_member(of, "__init__")
         self.instances.append(made)
+        self.policies.setdefault(of.node, self.layers.policy)
         if isinstance(init, Routine):
             self.enter(Routine(init.node, init.env, made, init.holder), args, keywords)
         elif keras is None:

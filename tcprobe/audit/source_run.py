@@ -18,6 +18,7 @@ from tcprobe.audit.source_values import (
     Instance,
     Items,
     Named,
+    Options,
     Routine,
     Stack,
     Tensor,
@@ -32,13 +33,7 @@ Left = Literal["return", "raise", "break", "continue"] | None
 
 
 class Program(Objects):
-    """Follows the statements of one file.
-
-    Attributes:
-        notes: what limits the reading, one sentence each.
-    """
-
-    notes: tuple[str, ...] = ()
+    """Follows the statements of one file."""
 
     def follow(self) -> None:
         """Follow the module, then what nothing in it reaches: functions, classes, models that nothing calls."""
@@ -59,7 +54,7 @@ class Program(Objects):
                 self._call_once(instance)
         for value in list(self.env.vars.values()):
             if isinstance(value, Routine) and value.node not in self.entered:
-                self.enter(value, [], {})
+                self._enter_later(value, value.node)
         classes = [v for n, v in self.env.vars.items() if isinstance(v, Class) and n == v.node.name]
         for value in sorted(classes, key=lambda c: extends(c) != "model"):
             self._enter_class(value)
@@ -75,7 +70,15 @@ class Program(Objects):
         self._call_once(made)
         for member in list(of.members.values()):
             if isinstance(member, Routine) and member.node not in self.entered:
-                self.enter(Routine(member.node, member.env, made, of), [], {})
+                self._enter_later(Routine(member.node, member.env, made, of), of.node)
+
+    def _enter_later(self, routine: Routine, handed: ast.AST) -> None:
+        """Enter what nothing calls; where the policy changed since it could be called first, there is none known."""
+        policy = self.layers.policy
+        if self.policies.get(handed, policy) != policy:
+            self.layers.policy = None
+        self.enter(routine, [], {})
+        self.layers.policy = policy
 
     def _finish(self) -> None:
         """Build the models that nothing has built yet."""
@@ -126,6 +129,8 @@ class Program(Objects):
         if isinstance(of, Instance):
             known = of.attrs.get(name)
             of.attrs[name] = together(known, value) if self.conditions and known is not None else value
+        elif isinstance(of, Options):
+            of.entries[name] = together(of.entries.get(name), value) if self.conditions else value
         elif isinstance(of, Class):
             of.members[name] = value
         elif name == "trainable" and isinstance(of, Draft | Stack | Graph):

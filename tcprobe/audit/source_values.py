@@ -69,6 +69,14 @@ class Entries:
 
 
 @dataclass(slots=True, eq=False)
+class Options:
+    """A parser of a command line and what it fills, by the options' names; `open` says why there may be others."""
+
+    entries: dict[str, Value]
+    open: str | None = None
+
+
+@dataclass(slots=True, eq=False)
 class Draft:
     """A layer in the making; the fields are those of `tcprobe.model.Layer`.
 
@@ -180,7 +188,20 @@ class Bound:
 
 
 Value: TypeAlias = (
-    Known | Unknown | Named | Tensor | Items | Entries | Draft | Stack | Graph | Routine | Class | Instance | Bound
+    Known
+    | Unknown
+    | Named
+    | Tensor
+    | Items
+    | Entries
+    | Options
+    | Draft
+    | Stack
+    | Graph
+    | Routine
+    | Class
+    | Instance
+    | Bound
 )
 NOTHING = Known(None, (), ast.Constant(None))
 
