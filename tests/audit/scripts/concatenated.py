@@ -2,6 +2,7 @@
 """Features joined and kept apart, a depthwise convolution between products, an identity at the end, a broken model."""
 
 import keras
+import numpy as np
 from keras import layers
 
 image = keras.Input((32, 32, 3))
@@ -34,5 +35,5 @@ class Broken(keras.Model):
 
 
 broken = Broken()
-broken(keras.ops.zeros((2, 8)))
+broken(np.zeros((2, 8), "float32"))
 anywhere = keras.Sequential([keras.Input((None, None, 3)), layers.Conv2D(9, 3, name="open")])
