@@ -32,7 +32,8 @@ def find_rule(word: str) -> RuleDoc:
     starting = [code for name, code in names.items() if wanted and name.startswith(wanted)]
     close = [*starting, *(names[name] for name in get_close_matches(wanted, names, n=5))]
     near = list(dict.fromkeys(close))[:5]
-    hint = f"did you mean {', '.join(near)}?" if near else "tcprobe explain lists the rules"
+    lists = "tcprobe explain lists the rules, tcprobe explain gpus the GPUs"
+    hint = f"did you mean {', '.join(near)}?" if near else lists
     raise UsageError(f"nothing is called {word!r}", hint)
 
 

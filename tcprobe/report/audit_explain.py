@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from tcprobe.rules.base import RuleDoc
 
 WIDTH: Final = 100  # of prose where the output is no terminal
+UNITS: Final = (
+    "--target-gpu takes the id. CC: compute capability. float32 to float8: dense peak in TFLOP/s with accumulation in "
+    "float32; int8: TOP/s; -: none known. float32 runs as TF32 where there is a figure, unless --dtype float32."
+)
 PEAKS: Final = ("float32", "tf32", "float16", "bfloat16", "float8", "int8")
 
 
@@ -73,7 +77,9 @@ def gpus(listed: Sequence[Gpu], markdown: bool, width: int | None = None) -> str
         Head("GB/s", right=True, rank=2),
         *(Head(dtype, right=True, rank=3) for dtype in PEAKS),
     )
-    return _table(Section("", heads, tuple(_gpu(gpu) for gpu in listed)), markdown, width)
+    table = _table(Section("", heads, tuple(_gpu(gpu) for gpu in listed)), markdown, width)
+    said = UNITS if markdown or width is None else "\n".join(textwrap.wrap(UNITS, width))
+    return f"{table}\n{said}\n"
 
 
 def _gpu(gpu: Gpu) -> tuple[str, ...]:

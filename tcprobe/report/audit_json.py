@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any, Final, TextIO
 
 from tcprobe import __version__
-from tcprobe.finding import Audited, AuditReport, Finding, Fix
+from tcprobe.finding import SEVERITIES, Audited, AuditReport, Finding, Fix
 from tcprobe.place import Place
 from tcprobe.report import audit_words as words
 from tcprobe.report.audit import AuditSpec
@@ -22,12 +22,25 @@ def render(report: AuditReport, spec: AuditSpec, out: TextIO) -> None:  # noqa: 
         "schema": SCHEMA,
         "tcprobe": __version__,
         "root": report.root or None,
+        "summary": _summary(report),
         "audited": [_audited(a) for a in report.audited],
         "unused": [{"place": _plain(place), "text": text} for place, text in report.unused],
         "failed": [{"file": path, "reason": words.reason(path, why)} for path, why in report.failed],
     }
     json.dump(document, out, indent=2, ensure_ascii=False, allow_nan=False)
     out.write("\n")
+
+
+def _summary(report: AuditReport) -> dict[str, int]:
+    """Return how many findings there are of each severity, and what else a build may want to count."""
+    found = [finding for _, finding in words.rows(report)]
+    return {
+        **{severity: sum(f.severity == severity for f in found) for severity in SEVERITIES},
+        "fixable": sum(f.fix is not None for f in found),
+        "suppressed": len(words.silenced(report)),
+        "unseen": sum(count for _, count in words.unseen(report)),
+        "failed": len(report.failed),
+    }
 
 
 def _audited(audited: Audited) -> dict[str, Any]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Final, TextIO
 
-from tcprobe.finding import Audited, AuditReport, Finding
+from tcprobe.finding import SEVERITIES, Audited, AuditReport, Finding
+from tcprobe.report import audit_fold as fold
 from tcprobe.report import audit_words as words
 from tcprobe.report.audit import AuditSpec
+from tcprobe.report.formatting import visible
 from tcprobe.report.grid import Head, Section, escape_markdown, markdown_lines
 
 MOST_GAINS: Final = 5
@@ -14,7 +16,7 @@ MOST_GAINS: Final = 5
 
 def render(report: AuditReport, spec: AuditSpec, out: TextIO) -> None:
     """Write the audit as GitHub-flavoured Markdown."""
-    found = words.rows(report)
+    found = fold.folded(words.rows(report))
     blocks = [
         ["## Layer sizes and precision"],
         [f"**{words.tally(report)}** {words.fixable(report, '`--fix`')}".rstrip()],
@@ -26,24 +28,38 @@ def render(report: AuditReport, spec: AuditSpec, out: TextIO) -> None:
     out.write("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
 
 
-def _table(found: list[words.Row], spec: AuditSpec) -> Section:
-    """Return all findings, those that save most first, then by place."""
-    ranked = words.costliest(found, len(found))
-    rest = [row for row in found if row not in ranked]
-    heads = (Head("severity"), Head("where"), Head("rule"), Head("finding"), Head("now -> suggested"), Head("saves"))
-    return Section("", heads, tuple(_cells(audited, f, spec) for audited, f in [*ranked, *rest]))
+def _table(found: list[fold.Folded], spec: AuditSpec) -> Section:
+    """Return all findings: errors, warnings, notes, of each those that save most first, then by place."""
+    heads = (
+        Head("severity"),
+        Head("where"),
+        Head("rule"),
+        Head("finding"),
+        Head("now -> suggested"),
+        Head("saves"),
+        Head("of the step", right=True),
+    )
+    return Section("", heads, tuple(_cells(f.audited, f.finding, spec) for f in sorted(found, key=_rank)))
+
+
+def _rank(told: fold.Folded) -> tuple[int, float]:
+    finding = told.finding
+    return SEVERITIES.index(finding.severity or "note"), -(finding.saving_ns.mid if finding.saving_ns else 0.0)
 
 
 def _cells(audited: Audited, finding: Finding, spec: AuditSpec) -> tuple[str, ...]:
+    """Return the cells of a finding; severity and saving have columns of their own, so its sentence is its message."""
     place = words.located(finding.place, audited.file, spec.cwd)
-    said = words.sentence(audited, finding)
+    why = f"; {finding.why}" if finding.why and finding.why not in finding.message else ""
+    pct = finding.saving_pct
     return (
-        finding.severity or "-",
+        finding.severity or "unknown",
         place,
         finding.code,
-        said,
+        visible(f"{finding.message}{why}"),
         words.change(finding) or "-",
         words.saving(audited, finding) or "-",
+        "-" if pct is None or pct.mid <= 0 else words.percent(pct.mid),
     )
 
 

@@ -35,7 +35,7 @@ def render(report: AuditReport, spec: AuditSpec, out: TextIO) -> None:
         _costliest(found, spec),
         _verbose(report, spec) if spec.verbose else [],
         _limits(report, spec),
-        [_paint(_end(report), BOLD, spec), *_wrapped(next_step(report, spec.typed) or "", spec)],
+        [_paint(_end(report), BOLD, spec), *(said for said in [next_step(report, spec.typed)] if said)],
     ]
     out.write("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
 
@@ -85,11 +85,11 @@ def _costliest(found: list[fold.Folded], spec: AuditSpec) -> list[str]:
         return []
     heads = (
         Head("where", least=16, path=True),
-        Head("rule", rank=2),
-        Head("layer", rank=1, least=12),
-        Head("now -> suggested", least=12),
+        Head("rule", rank=3),
+        Head("layer", rank=2, least=12),
+        Head("now -> suggested"),
         Head("likely", right=True),
-        Head("saves"),
+        Head("saves", rank=1),
         Head("of the step", right=True),
     )
     units = {words.per(audited) for audited, _ in top}
@@ -151,7 +151,7 @@ def _end(report: AuditReport) -> str:
 
 def _wrapped(text: str, spec: AuditSpec) -> list[str]:
     if spec.width is None:
-        return [text] if text else []
+        return [text]
     return textwrap.wrap(text, spec.width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 

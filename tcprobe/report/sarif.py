@@ -53,10 +53,13 @@ def _driver(rules: list[RuleDoc]) -> dict[str, Any]:
 
 
 def _rule(rule: RuleDoc) -> dict[str, Any]:
-    text = f"{rule.explanation}\n\nSeverity: {rule.severity}\n\nBad:\n{rule.bad}\n\nGood:\n{rule.good}"
+    sources = "\n".join(f"- {source}" for source in rule.sources)
+    examples = f"Bad:\n{rule.bad.strip()}\n\nGood:\n{rule.good.strip()}"
+    text = f"{rule.explanation}\n\nSeverity: {rule.severity}\n\n{examples}\n\nSources:\n{sources}"
     markdown = (
         f"{rule.explanation}\n\n**Severity:** {rule.severity}\n\n"
-        f"**Bad**\n\n```python\n{rule.bad.strip()}\n```\n\n**Good**\n\n```python\n{rule.good.strip()}\n```"
+        f"**Bad**\n\n```python\n{rule.bad.strip()}\n```\n\n**Good**\n\n```python\n{rule.good.strip()}\n```\n\n"
+        f"**Sources**\n\n{sources}"
     )
     return {
         "id": rule.code,
@@ -64,7 +67,7 @@ def _rule(rule: RuleDoc) -> dict[str, Any]:
         "shortDescription": {"text": rule.summary},
         "fullDescription": {"text": rule.explanation},
         "help": {"text": text, "markdown": markdown},
-        "defaultConfiguration": {"level": "warning"},
+        "defaultConfiguration": {"level": "note" if rule.severity.startswith("Always a note") else "warning"},
         "properties": {"tags": ["performance" if rule.code.startswith("TC1") else "precision"]},
     }
 

@@ -53,7 +53,9 @@ def test_every_rule_can_be_explained(code: str, format_: str) -> None:
 
 def test_every_gpu_is_listed() -> None:
     text = shown("gpus")
-    assert [line.split()[0] for line in text.splitlines()[1:]] == [gpu.id for gpu in load_gpus()]
+    table, _, units = text.partition("\n\n")
+    assert [line.split()[0] for line in table.splitlines()[1:]] == [gpu.id for gpu in load_gpus()]
+    assert "TFLOP/s" in units
     assert "a100-sxm-40" in shown("GPUS")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tcprobe.finding import Audited, AuditReport, Finding, Range
 from tcprobe.place import Place
-from tcprobe.report import audit_csv, audit_fold, audit_json, audit_text
+from tcprobe.report import audit_csv, audit_fold, audit_json, audit_markdown, audit_text
 from tcprobe.report import audit_words as words
 from tests.report.audit_builders import COSTLY, FILE, FREE, MILD, ROOT, SPEC, audited
 
@@ -117,6 +117,16 @@ def test_other_formats_keep_all() -> None:
 def test_one_costly_finding_needs_no_table() -> None:
     assert "Costliest" not in text(COSTLY)
     assert "Costliest, a step" in text(COSTLY, MILD)
+
+
+def test_markdown_says_severity_and_saving_once_and_notes_last() -> None:
+    out = io.StringIO()
+    note = replace(MILD, severity="note", saving_ns=Range(5e6, 6e6, 7e6), place=Place(FILE, 1))
+    audit_markdown.render(AuditReport((audited((note, *layers(3))),), root=ROOT), SPEC, out)
+    rows = [line for line in out.getvalue().splitlines() if "TC101" in line]
+    assert [row.split(" | ")[0] for row in rows] == ["| error", "| note"]
+    assert rows[0].count("error") == 1
+    assert rows[0].endswith("| filters 63 -&gt; 64 | 1.2-1.8 ms a step | 16 % |")
 
 
 RUN = ("--run", "my train.py", "--", "--sizes", "bad")
