@@ -29,9 +29,9 @@ LAST_CONV = "generator/conv2d_3"
 Change = Callable[[Run], Any]
 
 
-def tcprobe(*args: str | Path) -> subprocess.CompletedProcess[str]:
+def tcprobe(*args: str | Path, calibration: Path = ROOT / "no calibration") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tcprobe", "report", *map(str, args)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(calibration)}
     folder = RUN.parent
     return subprocess.run(
         command, capture_output=True, text=True, check=False, env=environment, timeout=120, cwd=folder
@@ -141,6 +141,36 @@ def test_bad_sizes_have_measured_times(run: Report) -> None:
     (direct,) = [k for k in run.rows("kernels") if DIRECT in k["kernel"]]
     assert sizes[LAST_CONV, "filters"]["kernel_ns"] > direct["sum_ns"]
     assert not [r for r in sizes.values() if r["dimension"] == "batch"]
+
+
+def test_bad_sizes_say_what_their_next_sizes_save(run: Report) -> None:
+    sizes = {(r["layer"], r["dimension"]): r for r in run.rows("bad_sizes")}
+    direct = sizes[LAST_CONV, "filters"]
+    assert direct["saving_basis"] == "measured x predicted"
+    # 42 % of the kernel time is the weight gradient of one filter, which eight need not have
+    assert 25 < direct["saving_pct"] < direct["share_pct"]
+    assert direct["saving_low_ns"] < direct["saving_ns"] < direct["saving_high_ns"] < direct["kernel_ns"] / 3
+    left = [r for r in sizes.values() if r["advice"].startswith("nothing")]
+    assert left
+    assert {r["saving_ns"] for r in left} == {None}
+
+
+def test_a_calibration_of_the_users_is_taken(tmp_path: Path) -> None:
+    from tcprobe.gemm.cost_constants import Constants
+    from tcprobe.gemm.cost_shipped import SHIPPED
+
+    folder = tmp_path / "tcprobe" / "calibration"
+    folder.mkdir(parents=True)
+    shipped = SHIPPED["a100-sxm-80"]
+    own = Constants("a100-sxm-40", "measured here", "calibrated", shipped.rates, shipped.conv, shipped.multipliers)
+    (folder / "a100-sxm-40.json").write_text(own.to_json(), encoding="utf-8")
+    done = tcprobe(RUN, "--format", "json", calibration=tmp_path)
+    rows = json.loads(done.stdout)["tables"]["bad_sizes"]
+    assert {row["saving_basis"] for row in rows} == {"measured x calibrated", None}
+    (folder / "a100-sxm-40.json").write_text("{}", encoding="utf-8")
+    done = tcprobe(RUN, calibration=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "a100-sxm-40.json" in done.stderr
 
 
 def test_the_text_names_kernel_layer_line_and_pass(request: pytest.FixtureRequest) -> None:

@@ -1,6 +1,7 @@
 """The figures once more, by plain means: protobuf and pandas, straight from docs/figures.md, held against the tables.
 
-Nothing here uses a reader or an analysis of tcprobe but the one call whose result is checked.
+Nothing here uses a reader or an analysis of tcprobe but the one call whose result is checked; the cost of an op, which
+the savings rest on, is the model's own (docs/cost-model.md).
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import pandas as pd
 import pytest
 
 from tcprobe.flows.report import make_report
+from tcprobe.gemm.cost import Cost, Target, op_cost
+from tcprobe.gemm.record import OpRecord
+from tcprobe.hardware import find_gpu
 from tests.fixtures.gpu_run import catalogue, variants
 from tests.fixtures.gpu_run.make import PROFILE, RUN, load
 from tests.fixtures.xplane.schema import XSpace
@@ -340,6 +344,50 @@ def real(name: str) -> tuple[Reference, dict[str, Any], Any]:
 def rounding(count: int) -> int:
     """Nanoseconds by which a sum of times in picoseconds may differ when each is cut to whole ones."""
     return count
+
+
+def conv_costs(channels: int, filters: int) -> dict[str, Cost]:
+    """Predict the passes of generator/conv2d_1 on an A100: 8 images of 14 x 14, 5 x 5, as the model builds it."""
+    image, kernel, result = (8, 14, 14, channels), (5, 5, channels, filters), (8, 14, 14, filters)
+    inputs: dict[str, tuple[str, tuple[Any, ...], Any]] = {
+        "forward": ("Conv2D", (image, kernel), result),
+        "dgrad": ("Conv2DBackpropInput", ((4,), kernel, result), image),
+        "wgrad": ("Conv2DBackpropFilter", (image, (4,), result), kernel),
+    }
+    how = {"strides": [1, 1, 1, 1], "padding": "SAME", "data_format": "NHWC"}
+    target = Target(find_gpu("a100-sxm-40"))
+    found = {k: op_cost(OpRecord(t, i, o, how, "float16", k), target) for k, (t, i, o) in inputs.items()}
+    assert None not in found.values()
+    return found  # type: ignore[return-value]
+
+
+def test_what_the_next_sizes_of_a_layer_save() -> None:
+    """63 channels and 31 filters: of each op's time the mean of what one size saves alone and after the other."""
+    reference, tables = made()
+    counted = reference.inside(3, 5)
+    time = counted["ns"].groupby(counted["op"].map(path_of)).sum()
+    ops = [o for f in load().graph["functions"] for o in f["ops"] if o["layer"] == "generator/conv2d_1"]
+    ran = {o["executed_op"]: o["pass"] for o in ops if o["executes"] == "yes"}
+    assert sorted(ran.values()) == ["dgrad", "forward", "forward", "wgrad"]  # to train one model, then the other
+    now, wider, both = conv_costs(63, 31), conv_costs(64, 31), conv_costs(64, 32)
+    sizes = tables["bad_sizes"].set_index(["layer", "dimension"])
+    for dimension, alone in (("filters", conv_costs(63, 32)), ("channels", wider)):
+        other = wider if dimension == "filters" else conv_costs(63, 32)
+        low = likely = high = 0.0
+        for op, kind in ran.items():
+            ends = []
+            for end in ("low_ns", "ns", "high_ns"):
+                first, last = ((getattr(a[kind], end), getattr(b[kind], end)) for a, b in ((now, alone), (other, both)))
+                ends.append([(before - after) / getattr(now[kind], end) for before, after in (first, last)])
+            each = time[op] / 3  # steps
+            low += each * sum(min(e[i] for e in ends) for i in (0, 1)) / 2
+            likely += each * sum(ends[1]) / 2
+            high += each * sum(max(e[i] for e in ends) for i in (0, 1)) / 2
+        row = sizes.loc["generator/conv2d_1", dimension]
+        assert [row[f"saving_{end}ns"] for end in ("low_", "", "high_")] == [round(x) for x in (low, likely, high)]
+        assert row["saving_pct"] == pytest.approx(100 * 3 * likely / counted["ns"].sum())
+        assert row["saving_basis"] == "measured x predicted"
+        assert 0 < likely < high < 3 * row["kernel_ns"]
 
 
 @pytest.mark.parametrize("name", REAL)
