@@ -11,8 +11,8 @@ from tcprobe.audit.source_values import Items, Named, Tensor, Value
 from tcprobe.gemm.record import Shape
 from tcprobe.syntax.values import Known
 
-Index = Literal["all", "some", "one", "new", "rest"] | None
-"""One index: ``:``, a slice, a number, ``None``, ``...``; None where it is not known."""
+Index = Literal["all", "some", "one", "new", "rest"] | slice | None
+"""One index: ``:``, a slice whose ends are not known, a number, ``None``, ``...``, a slice; None where unknown."""
 
 _LOADED: Final = re.compile(r"keras\.datasets\.(\w+)\.load_data")
 # Shapes of a sample and of its label. Source: docstrings of keras/src/datasets, Keras 3.
@@ -41,7 +41,7 @@ def data_set(name: str) -> Value | None:
 def kind_of(part: ast.expr, value: Callable[[ast.expr], Value]) -> Index:
     """Return what an index is, `value` evaluating it."""
     if isinstance(part, ast.Slice):
-        return "all" if part.lower is None and part.upper is None and part.step is None else "some"
+        return _slice(part, value)
     if isinstance(part, ast.Constant) and part.value is ...:
         return "rest"
     found = value(part)
@@ -50,17 +50,30 @@ def kind_of(part: ast.expr, value: Callable[[ast.expr], Value]) -> Index:
     return "new" if isinstance(found, Named) and found.name.endswith(".newaxis") else None
 
 
+def _slice(part: ast.Slice, value: Callable[[ast.expr], Value]) -> Index:
+    if part.lower is None and part.upper is None and part.step is None:
+        return "all"
+    ends: list[int | None] = []
+    for bound in (part.lower, part.upper, part.step):
+        found = value(bound) if bound is not None else None
+        if found is not None and not (isinstance(found, Known) and type(found.value) is int):
+            return "some"
+        ends.append(found.value if found is not None else None)
+    return slice(*ends) if ends[2] != 0 else "some"
+
+
 def indexed(tensor: Tensor, kinds: Sequence[Index]) -> Tensor:
     """Return a part of a tensor; its shape is unknown where the tensor's is, or an index."""
     none = Tensor(None, None, tensor.sources, tensor.symbolic, tensor.fresh)
     if tensor.shape is None or None in kinds or kinds.count("rest") > 1:
         return none
-    taken = sum(kind in ("all", "some", "one") for kind in kinds)
+    taken = sum(kind not in ("new", "rest") for kind in kinds)
     left = len(tensor.shape) - taken
     if left < 0:
         return none
     at = kinds.index("rest") if "rest" in kinds else len(kinds)
-    every: list[Index] = [*kinds[:at], *(["all"] * left), *kinds[at + 1 :]]
+    whole: list[Index] = ["all"] * left
+    every = [*kinds[:at], *whole, *kinds[at + 1 :]]
     sizes: list[int | None] = []
     rest = list(tensor.shape)
     for kind in every:
@@ -68,7 +81,11 @@ def indexed(tensor: Tensor, kinds: Sequence[Index]) -> Tensor:
             sizes.append(1)
             continue
         size = rest.pop(0)
-        if kind != "one":
+        if isinstance(kind, slice):  # of the first dimension too little is known: it may be padded or dropped
+            sizes.append(
+                (len(range(*kind.indices(size))) or None) if size and len(rest) + 1 < len(tensor.shape) else None
+            )
+        elif kind != "one":
             sizes.append(size if kind == "all" else None)
     # Whose features they are is told only where the last dimension arrives whole.
     sources = tensor.sources if every and every[-1] == "all" else ()
@@ -80,8 +97,8 @@ def expanded(tensor: Tensor, axis: int | None) -> Tensor:
     rank = len(tensor.shape) + 1 if tensor.shape is not None else 0
     if axis is None or not -rank <= axis < rank:
         return indexed(tensor, (None,))
-    where = axis % rank
-    return indexed(tensor, [*(["all"] * where), "new", "rest"])
+    before: list[Index] = ["all"] * (axis % rank)
+    return indexed(tensor, [*before, "new", "rest"])
 
 
 def joined(tensors: Sequence[Tensor]) -> Shape | None:

@@ -88,3 +88,13 @@ def of_tensors(op: ast.operator, left: Value, right: Value) -> Value:
     if isinstance(other, Known) and isinstance(other.value, int | float):
         return tensor
     return Tensor(None, None, tensor.sources, tensor.symbolic, None)
+
+
+def used_inside(module: ast.Module) -> set[str]:
+    """Return the names that functions and classes of a module use of one another, each its own left out."""
+    found: set[str] = set()
+    for statement in module.body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+            found |= names - {statement.name}
+    return found

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from tcprobe.audit.source_calls import unpacked
 from tcprobe.audit.source_objects import Objects, SpentError, extends
-from tcprobe.audit.source_parts import marked
+from tcprobe.audit.source_parts import marked, used_inside
 from tcprobe.audit.source_values import (
     Class,
     Draft,
@@ -52,12 +52,15 @@ class Program(Objects):
         for instance in list(self.instances):
             if instance.keras == "model":
                 self._call_once(instance)
-        for value in list(self.env.vars.values()):
-            if isinstance(value, Routine) and value.node not in self.entered:
-                self._enter_later(value, value.node)
-        classes = [v for n, v in self.env.vars.items() if isinstance(v, Class) and n == v.node.name]
-        for value in sorted(classes, key=lambda c: extends(c) != "model"):
-            self._enter_class(value)
+        used = used_inside(self.source.tree)
+        for inner in (False, True):  # what another one calls is best known from there
+            found = [v for n, v in list(self.env.vars.items()) if (n in used) is inner]
+            for value in found:
+                if isinstance(value, Routine) and value.node not in self.entered:
+                    self._enter_later(value, value.node)
+            classes = [v for v in found if isinstance(v, Class) and self.env.vars.get(v.node.name) is v]
+            for of in sorted(classes, key=lambda c: extends(c) != "model"):
+                self._enter_class(of)
 
     def _enter_class(self, of: Class) -> None:
         made = next((i for i in self.instances if i.of is of), None)

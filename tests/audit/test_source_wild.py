@@ -106,7 +106,10 @@ def test_flags_of_absl(module: str) -> None:
         ("tf.expand_dims(x, axis=3)", (None, 28, 28, 1)),
         ("np.expand_dims(x, 1)", (None, 1, 28, 28)),
         ("np.concatenate([x, tests])", (None, 28, 28)),
-        ("np.array(x)[:, :14]", (None, None, 28)),
+        ("np.array(x)[:, :14]", (None, 14, 28)),
+        ("x[:9, 4:, ::2]", (None, 24, 14)),
+        ("x[:, -8:len(order)]", (None, None, 28)),
+        ("x[:, 30:]", (None, None, 28)),
         ("x[0]", (28, 28)),
         ("x[order]", None),
         ("x[0, 0, 0, 0]", None),
@@ -167,3 +170,15 @@ def test_functions_of_keras_applications_are_no_models() -> None:
 def test_tests_of_known_texts(test: str, size: int) -> None:
     model = read(HEAD + f"policy = 'float16'\nlayers.Dense(64 if policy.{test} else 63)\n")
     assert model.layers[0].config["units"] == size
+
+
+def test_what_another_function_calls_is_entered_from_there() -> None:
+    """A module that only defines: its blocks stand above what calls them, with the sizes."""
+    model = read(
+        HEAD + "def block(x, units):\n    return layers.Dense(units)(x)\n"
+        "class Head(layers.Layer):\n    def __init__(self, units):\n        super().__init__()\n"
+        "        self.dense = layers.Dense(units)\n    def call(self, x):\n        return block(self.dense(x), 16)\n"
+        "def build():\n    i = keras.Input((8,))\n    return keras.Model(i, Head(10)(block(i, 63)))\n"
+    )
+    assert outputs(model) == [(None, 10), (None, 63), (None, 16)]
+    assert model.unseen == ()
