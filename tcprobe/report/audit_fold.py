@@ -108,33 +108,40 @@ class Reason:
 
     Attributes:
         file: absolute path.
+        lines: where they stand, ascending; empty where no line is known.
         code: of the rule.
-        why: the reason.
-        sizes: what it holds for, with how often (``filters=20 (3)``).
+        why: the reason; the whole message of what is no size.
+        sizes: what it holds for (``filters=6, 20 (3)``, a number of findings in brackets); empty for what is no size.
         count: findings.
     """
 
     file: str
+    lines: tuple[int, ...]
     code: str
     why: str
-    sizes: tuple[str, ...]
+    sizes: str
     count: int
 
 
 def by_reason(notes: Sequence[Folded]) -> list[Reason]:
     """Return notes by file, rule and reason, in this order, the most frequent reason first."""
-    groups: dict[tuple[str, str, str], Counter[str]] = {}
-    for fold in notes:
-        file = fold.finding.place.file if fold.finding.place else fold.audited.file
-        sizes = groups.setdefault((file, fold.finding.code, _reason(fold.finding)), Counter())
-        sizes[_size(fold.finding)] += fold.count
-    told = [
-        Reason(*key, tuple(_times(s, n) for s, n in _sorted(sizes)), sizes.total()) for key, sizes in groups.items()
-    ]
+    groups: dict[tuple[str, str, str], list[Folded]] = {}
+    for note in notes:
+        finding = note.finding
+        file = finding.place.file if finding.place else note.audited.file
+        groups.setdefault((file, finding.code, _reason(finding)), []).append(note)
+    told = [_told(*key, group) for key, group in groups.items()]
     return sorted(told, key=lambda reason: (reason.file, reason.code, -reason.count, reason.why))
 
 
+def _told(file: str, code: str, why: str, group: Sequence[Folded]) -> Reason:
+    lines = sorted({note.finding.place.line for note in group if note.finding.place})
+    return Reason(file, tuple(lines), code, why, _sizes(group), sum(note.count for note in group))
+
+
 def _reason(finding: Finding) -> str:
+    if finding.dimension is None:
+        return finding.message
     if finding.why:
         return finding.why
     if finding.saving_pct is not None:
@@ -142,15 +149,18 @@ def _reason(finding: Finding) -> str:
     return finding.message.partition(": ")[2] or finding.message
 
 
-def _size(finding: Finding) -> str:
-    if finding.dimension is None:
-        return finding.layer_class or "model"
-    return finding.dimension if finding.size is None else f"{finding.dimension}={finding.size}"
+def _sizes(group: Sequence[Folded]) -> str:
+    """Return ``channels=3, filters=6, 20 (3)``: sizes ascending, with how often where that is not once."""
+    counts: dict[str, Counter[int | None]] = {}
+    for note in group:
+        if note.finding.dimension is not None:
+            counts.setdefault(note.finding.dimension, Counter())[note.finding.size] += note.count
+    return ", ".join(_listed(name, sizes) for name, sizes in sorted(counts.items()))
 
 
-def _sorted(sizes: Counter[str]) -> list[tuple[str, int]]:
-    return sorted(sizes.items(), key=lambda pair: natural(pair[0]))
-
-
-def _times(size: str, count: int) -> str:
-    return size if count == 1 else f"{size} ({count:,})"
+def _listed(name: str, sizes: Counter[int | None]) -> str:
+    told = [
+        f"{'' if size is None else size}{f' ({count:,})' if count > 1 else ''}"
+        for size, count in sorted(sizes.items(), key=lambda pair: pair[0] or 0)
+    ]
+    return f"{name}={', '.join(told)}" if None not in sizes else name

@@ -54,13 +54,15 @@ def _notes(notes: list[fold.Folded], spec: AuditSpec) -> list[str]:
     if spec.verbose or len(notes) <= fold.MOST_NOTES:
         return [line(f, spec) for f in notes]
     title = f"Notes: {sum(f.count for f in notes):,}, by reason; --verbose gives each its line"
-    return [_paint(title, BOLD, spec), *(text for group in fold.by_reason(notes) for text in _reason(group, spec))]
+    return [_paint(title, BOLD, spec), *(_reason(group, spec) for group in fold.by_reason(notes))]
 
 
-def _reason(group: fold.Reason, spec: AuditSpec) -> list[str]:
-    where = words.located(None, group.file, spec.cwd)
-    code = _paint(group.code, LEVEL_COLORS["note"], spec)
-    return [f"{_paint(where, BOLD, spec)}: {code} {visible(', '.join(group.sizes))}: {visible(group.why)}"]
+def _reason(group: fold.Reason, spec: AuditSpec) -> str:
+    """Return ``path:lines: TC101 filters=6, 20 (3): why``."""
+    lines = ",".join(str(n) for n in group.lines)
+    where = words.located(None, group.file, spec.cwd) + (f":{lines}" if lines else "")
+    said = f"{group.sizes}: {group.why}" if group.sizes else group.why
+    return f"{_paint(where, BOLD, spec)}: {_paint(group.code, LEVEL_COLORS['note'], spec)} {visible(said)}"
 
 
 def _unused(report: AuditReport, spec: AuditSpec) -> list[str]:

@@ -29,7 +29,7 @@ def finding_on(step: Step, bad: Bad, hint: str = "") -> Finding:
     does = effect(step, bad)
     if does.free and bad.saved is not None:  # what is left is the few elements more or less
         bad = replace(bad, saved=Range(0.0, 0.0, 0.0))
-    told = _left(bad) if bad.linked is None and not does.free else _direct(step, bad) or does.text
+    told = does.text if does.free else _few(step, bad) or does.text
     follows = "" if does.free else f"{_image(bad)}{_data(step, bad)}{_fits(step, bad)}"
     text = f"{subject(step, bad.dimension)} is not a multiple of {bad.multiple}: {told}{follows}{hint}"
     return finding_of(step, bad, text, _why(bad, does), "note" if does.free or bad.linked is None else None)
@@ -42,6 +42,11 @@ def _image(bad: Bad) -> str:
     size = bad.dimension.size
     kept = "the first" if size == 1 else f"the first {size}"
     return "" if bad.linked is None else f"; give it {bad.suggested} filters, keep {kept} (slice) and measure"
+
+
+def _few(step: Step, bad: Bad) -> str | None:
+    """Return what to say of a convolution whose filters are an image in place of its rate; None elsewhere."""
+    return _left(bad) if bad.linked is None else _direct(step, bad)
 
 
 def _left(bad: Bad) -> str:

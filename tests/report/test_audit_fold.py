@@ -12,7 +12,7 @@ from tcprobe.finding import Audited, AuditReport, Finding, Range
 from tcprobe.place import Place
 from tcprobe.report import audit_csv, audit_fold, audit_json, audit_markdown, audit_text
 from tcprobe.report import audit_words as words
-from tests.report.audit_builders import COSTLY, FILE, FREE, MILD, ROOT, SPEC, audited
+from tests.report.audit_builders import COSTLY, FILE, FREE, MILD, ROOT, SILENT, SPEC, audited
 
 
 def layers(count: int, of: Finding = COSTLY) -> tuple[Finding, ...]:
@@ -99,9 +99,14 @@ def test_ten_notes_have_a_line_each() -> None:
 def test_more_notes_are_told_by_reason_with_every_size() -> None:
     said = text(COSTLY, *notes(11))
     assert "Notes: 11, by reason; --verbose gives each its line" in said
-    assert "models/gan.py: TC101 units=4 (4), units=8 (4), units=12 (3): costs nothing\n" in said
+    assert "models/gan.py:1,2,3,4,5,6,7,8,9,10,11: TC101 units=4 (4), 8 (4), 12 (3): costs nothing\n" in said
     assert "Found 1 error, 11 notes" in said
     assert text(COSTLY, *notes(11), verbose=True).count(": TC101 ") == 12
+
+
+def test_what_is_no_size_keeps_its_message() -> None:
+    gone = replace(SILENT, severity="note", place=Place(FILE, 4), message="set_policy is gone: use set_global_policy")
+    assert "models/gan.py:4: TC205 set_policy is gone: use set_global_policy\n" in text(gone, *notes(11))
 
 
 def test_other_formats_keep_all() -> None:
