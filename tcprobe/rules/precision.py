@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 from tcprobe.hardware import Capability, Gpu
 from tcprobe.patterns import pattern
@@ -45,10 +45,17 @@ class Setter:
     policy: str | None
 
 
-@lru_cache(maxsize=64)
+# By file, and only as long as the file is in use: an audit of a thousand files keeps no more than it needs.
+_TREES: Final[WeakKeyDictionary[Source, Tree]] = WeakKeyDictionary()
+_SETTERS: Final[WeakKeyDictionary[Source, tuple[Setter, ...]]] = WeakKeyDictionary()
+
+
 def tree_of(source: Source) -> Tree:
     """Return the tree of a file, made once for all rules."""
-    return Tree(source.tree)
+    tree = _TREES.get(source)
+    if tree is None:
+        tree = _TREES[source] = Tree(source.tree)
+    return tree
 
 
 def name_of(source: Source, node: ast.expr) -> str:
@@ -64,11 +71,17 @@ def touched(subject: Subject) -> Iterator[tuple[Source, Tree]]:
             yield source, tree_of(source)
 
 
-@lru_cache(maxsize=64)
 def setters(source: Source) -> tuple[Setter, ...]:
     """Return the calls of a file that set the global policy, in order of place."""
     if not _SETS.search(source.text):
         return ()
+    found = _SETTERS.get(source)
+    if found is None:
+        found = _SETTERS[source] = _setters(source)
+    return found
+
+
+def _setters(source: Source) -> tuple[Setter, ...]:
     calls = [call for call in tree_of(source).every_call if _SETTER.fullmatch(name_of(source, call.func))]
     made = [Setter(call, source.place(call), _policy_name(source, first_argument(call))) for call in calls]
     return tuple(sorted(made, key=lambda setter: setter.place))
