@@ -4,7 +4,7 @@ Usage: python bench/applications.py [NAME ...] [--dtype float16]
 
 For every model (weights=None): no crash; every TC101, TC103 and TC105 finding names a layer whose own setting or input
 has that size, which breaks the rule of 8, and one above a note breaks the rule of 16 bytes too; every layer whose
-filters or units break the rule of 8 is found; every product is costed where the model's input tells its sizes; and
+filters or units break the rule of 8 is found; every product is costed, or what keeps it from that is told; and
 the audit takes at most 30 s more than importing TensorFlow and Keras does, by the clock or, on a machine that others
 use too, in CPU time.
 Prints one row a model; exits 1 where one fails.
@@ -121,7 +121,7 @@ def check(name: str, script: Path, imports: Took, dtype: str | None) -> bool:
     findings = audited["findings"]
     problems = wrong(findings, json.loads(told.read_text()), dtype)
     wall, cpu = took.wall_s - imports.wall_s, took.cpu_s - imports.cpu_s
-    if audited["costed"] < audited["products"] and not any("leaves" in u["reason"] for u in audited["unseen"]):
+    if audited["costed"] < audited["products"] and not audited["unseen"]:
         problems.append(f"{audited['products'] - audited['costed']} not costed")
     if min(wall, cpu) > LIMIT_S:
         problems.append("too slow")

@@ -13,6 +13,7 @@ from tcprobe.place import Place
 
 PASSES: Final = ("forward", "dgrad", "wgrad", "other")
 OPEN: Final = "its model leaves %s open, so that its products cannot be predicted; a fixed input shape tells them"
+SINGLE: Final = "groups of one channel run in a depthwise kernel, whose time is not predicted"
 AXES: Final = {3: ("length",), 4: ("height", "width"), 5: ("depth", "height", "width")}
 LOOPS: Final = "%s %s in a loop or branch of unknown length; counted once"
 
@@ -38,7 +39,7 @@ def read_models(document: Mapping[str, Any], graph: Mapping[str, Any], file: str
             keras=document.get("keras"),
             tensorflow=document.get("tensorflow"),
             own_step=bool(unit["own_step"]),
-            unseen=(*(unseen if index == 0 else ()), *_open(model["layers"], model["products"])),
+            unseen=(*(unseen if index == 0 else ()), *_unpredicted(model["layers"], model["products"])),
             **model,
         )
         for index, (unit, model) in enumerate(zip(units, models, strict=True))
@@ -76,15 +77,21 @@ def _model(
     }
 
 
-def _open(layers: Iterable[Layer], products: Sequence[Product]) -> list[Unseen]:
-    """Return the layers whose products have sizes that nobody told, each once."""
+def _unpredicted(layers: Iterable[Layer], products: Sequence[Product]) -> list[Unseen]:
+    """Return the layers whose products cannot be predicted and why, each once."""
     unknown = {p.layer for p in products if any(None in (g.m, g.n, g.k, g.batch) for g in gemms_of(p.record))}
+    multiplies = {p.layer for p in products}
     found = []
-    for layer in (layer for layer in layers if layer.name in unknown):
-        shape = layer.input_shapes[0] if layer.input_shapes else None
-        axes = AXES.get(len(shape or ()), ())
-        names = [name for name, size in zip(axes, (shape or ())[1:-1], strict=True) if size is None] if axes else []
-        found.append(Unseen(f"{layer.class_name} '{layer.name}'", OPEN % (" and ".join(names) or "sizes"), layer.place))
+    for layer in (layer for layer in layers if layer.name in multiplies):
+        shape = (layer.input_shapes[0] if layer.input_shapes else None) or ()
+        if layer.name in unknown:
+            names = [name for name, size in zip(AXES.get(len(shape), ()), shape[1:-1], strict=False) if size is None]
+            reason = OPEN % (" and ".join(names) or "sizes")
+        elif layer.config.get("groups", 1) != 1 and shape and layer.config["groups"] == shape[-1]:
+            reason = SINGLE
+        else:
+            continue
+        found.append(Unseen(f"{layer.class_name} '{layer.name}'", reason, layer.place))
     return found
 
 

@@ -257,3 +257,28 @@ def test_interpreters_that_cannot_be_used(tmp_path: Path) -> None:
         assert says in str(available(str(fake)))
     with pytest.raises(ToolError, match="not installed"):
         trace(TraceRequest(script(tmp_path, "x = 1"), python=str(tmp_path / "python3")))
+
+
+def test_layers_whose_products_cannot_be_predicted_are_told_with_the_reason() -> None:
+    image = {"input_shapes": [[64, None, 28, 16], [3, 3, 16, 8]], "op_type": "Conv2D", "layer": "open"}
+    single = {"input_shapes": [[64, 28, 28, 16], [3, 3, 1, 16]], "op_type": "Conv2D", "layer": "single"}
+    layers = [
+        layer("open", kind="Conv2D", class_name="Conv2D", input_shapes=[[64, None, 28, 16]]),
+        layer("single", kind="Conv2D", class_name="Own", input_shapes=[[64, 28, 28, 16]], config={"groups": 16}),
+        layer("net/dense"),
+    ]
+    shapes = {"open": [64, None, 28, 8], "single": [64, 28, 28, 16]}
+    ops = [op(**given, output_shapes=[shapes[given["layer"]]], fed_by=None) for given in (image, image, single)]
+    (model,) = read_models({**document(layers), "unseen": []}, graph(*ops, op()), FILE, None)
+    told = [(u.what, u.reason.split(",")[0]) for u in model.unseen]
+    assert told == [
+        ("Conv2D 'open'", "its model leaves height open"),
+        ("Own 'single'", "groups of one channel run in a depthwise kernel"),
+    ]
+
+
+def test_depthwise_convolutions_are_no_products() -> None:
+    ops = [op(op_type="DepthwiseConv2dNative" + suffix) for suffix in ("", "BackpropInput", "BackpropFilter")]
+    (model,) = read_models(document([layer("net/dense", kind="DepthwiseConv2D")]), graph(*ops), FILE, None)
+    assert model.products == ()
+    assert [one.name for one in model.layers] == ["net/dense"]
