@@ -41,7 +41,7 @@ _JOIN: Final = frozenset(("add", "subtract", "multiply", "divide", "maximum", "m
 
 
 def told_sizes(tree: Tree) -> list[tuple[Place, frozenset[int]]]:
-    """Return every shape in a call that is no layer of Keras', and every bound of a slice, with the sizes in it."""
+    """Return sizes told by hand: in a shape in a call that is no layer of Keras', in a slice, in a shape put out."""
     parts: list[ast.expr] = []
     for node in tree.of(ast.Call):
         if isinstance(node, ast.Call) and _name(node) in _TOLD and not _is_layer(tree.source, node):
@@ -49,6 +49,9 @@ def told_sizes(tree: Tree) -> list[tuple[Place, frozenset[int]]]:
     for node in tree.of(ast.Slice):
         if isinstance(node, ast.Slice):
             parts += [part for part in (node.lower, node.upper) if part is not None]
+    for node in tree.of(ast.FunctionDef):
+        if isinstance(node, ast.FunctionDef) and node.name == "compute_output_shape":
+            parts += [part for part in ast.walk(node) if isinstance(part, ast.Constant)]
     found = [(tree.source.place(part), _numbers(tree.source, part)) for part in parts]
     return [(place, numbers) for place, numbers in found if numbers]
 

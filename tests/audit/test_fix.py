@@ -118,6 +118,10 @@ def sequential(*layers: str) -> str:
         pytest.param(sequential("Dense(63)") + "import tensorflow as tf\nx = tf.reshape(y, (-1, 63))\n", id="shape"),
         pytest.param(sequential("Dense(63)") + "x = y[:, :63]\n", id="slice"),
         pytest.param(sequential("Dense(63)") + "x = y.reshape(-1, 9, 63)\n", id="method"),
+        pytest.param(
+            "def compute_output_shape(self, s):\n    return (*s[:-1], 63)\n" + sequential("Dense(63)"), id="told shape"
+        ),
+        pytest.param("x = tf.zeros((8, 63))\n" + sequential("Dense(63)"), id="data made by hand"),
         pytest.param(sequential("Dense(63)", "Permute((1,))"), id="a layer between that is not understood"),
         pytest.param(sequential("Dense(3087)", "Reshape((7, 7, -1))"), id="open reshape"),
         pytest.param(sequential("Dense(3087)", "Reshape((49 * 63,))", "Reshape((7, 21, 21))"), id="reshape apart"),
@@ -185,6 +189,14 @@ def test_a_constant_that_another_file_imports_stays() -> None:
     assert fixed(text)[0].fix is not None
     other = Source.parse("from model import N\nprint(N)\n", "/other.py")
     assert fixed(text, others=[other])[0].fix is None
+
+
+def test_units_that_are_added_to_the_data_stay() -> None:
+    """``x + self.dense(x)`` ties the units to the data; without an operator nothing does."""
+    text = HEAD + "m = keras.Sequential([keras.Input((63,)), layers.Dense(63), layers.Dense(10)])\n"
+    assert fixed(text)[0].fix is not None
+    (found,) = fixed(text + "def call(self, x):\n    return x + self.dense(x)\n")
+    assert (found.fix, found.why) == (None, "no fix: the data has as many features, and the code may add them up")
 
 
 def test_installed_code_stays() -> None:
