@@ -17,7 +17,7 @@ from tcprobe.gemm.cost_alignment import penalty_of
 from tcprobe.gemm.cost_constants import Family
 from tcprobe.gemm.record import Contiguous
 from tcprobe.hardware import Gpu, find_gpu
-from tcprobe.rules.words import HARDLY, gpu_name, listed
+from tcprobe.rules.words import ESTIMATED, HARDLY, gpu_name, listed
 
 IMAGE_CHANNELS: Final = 4  # DeepBench on V100 and T4: float16 with C=1 padded to 8 ran 5-8 times slower, C=3 no faster
 TINY_HEAD: Final = 16  # a product with so few columns reads its operands once and is bound by memory
@@ -154,9 +154,9 @@ def _predicted(size: Size, gpu: Gpu, costs: Sequence[Cost], compiled: bool, meas
     if all(rate.mid >= HARDLY for rate in slow):
         return f"{'predicted to cost ' if measured else ''}{FREE}: {_unhurt(costs)}"
     low, high = min(rate.low for rate in slow), max(rate.high for rate in slow)
-    padded = "XLA pads it, and what is left is the copies: " if compiled and _padded(size, gpu) else ""
+    padded = "XLA pads it, at the cost of copies: " if compiled and _padded(size, gpu) else ""
     calibrated = any(cost.basis == "calibrated" for cost in costs)
-    apart = f", {'as measured' if calibrated else 'not measured for convolutions'}" if size.convolution else ""
+    apart = f" ({ESTIMATED})" if size.convolution and not calibrated else ""
     run = "run" if many else "runs"
     return f"predicted: {padded}{passes} {run} at {low:.0f}-{high:.0f} % of an aligned one on {on}{apart}"
 

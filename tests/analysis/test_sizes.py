@@ -34,7 +34,7 @@ def test_the_generator_of_the_gan_with_bad_sizes() -> None:
     assert "3087 = 49 x 63" in found["dense", "units"]["advice"]
     assert "3136 units" in found["dense", "units"]["advice"]
     assert found["conv2d_1", "channels"]["advice"].endswith("it follows from what feeds this layer: change it there")
-    assert "not measured for convolutions" in found["conv2d_1", "filters"]["advice"]
+    assert found["conv2d_1", "filters"]["advice"].endswith("of an aligned one on an A100 (estimated)")
     assert found["dense", "units"]["advice"].startswith(
         "predicted: forward runs at 92-97 % of an aligned one on an A100"
     )
