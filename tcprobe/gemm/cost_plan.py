@@ -113,7 +113,7 @@ class Plan:
 
 def plan_of(record: OpRecord, target: Target, dtype: str | None, compiled: bool | None) -> Plan | None:
     """Return how an op is run; None where a size or the rate of its dtype is unknown, or it multiplies nothing."""
-    units = units_of(dtype, target.gpu, target.tf32)
+    units = units_of(dtype, target.gpu, target.tf32 and target.library != "cublas10")  # TF32 came with CUDA 11
     task = task_of(record, units.width) if units else None
     if units is None or task is None:
         return None

@@ -272,6 +272,12 @@ def test_float32_convolutions_of_unit_stride_multiply_less_on_cuda_cores() -> No
     assert unit.ns < 0.7 * 4 * strided.ns  # a quarter of the positions, and no Winograd
 
 
+def test_there_was_no_tf32_before_cuda_11() -> None:
+    old, later = (known(gemm(4096, 4096, 4096, "float32"), target(library=lib)) for lib in ("cublas10", "cublas11"))
+    assert old == known(gemm(4096, 4096, 4096, "float32"), target(tf32=False, library="cublas10"))
+    assert (old.uses_tc, later.uses_tc) == ("no", "yes")
+
+
 @pytest.mark.parametrize("channels", [32, 256])
 def test_groups_of_one_channel_are_no_products(channels: int) -> None:
     assert op_cost(grouped(channels, channels), A100) is None
