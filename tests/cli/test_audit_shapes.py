@@ -86,7 +86,9 @@ def test_the_help_stands_in_groups_and_ends_with_examples(project: Path) -> None
         "Help:",
         "Examples:",
     ]
-    assert all(f"  {name}" in done.stdout for name in ("--run ", "--target-gpu NAME", "--fail-on", "--diff", "--help"))
+    assert all(
+        f"  {name}" in done.stdout for name in ("--run ", "--target-gpu NAME", "--fail-on", "--diff", "-h, --help")
+    )
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
