@@ -13,11 +13,12 @@ hypothesis.settings.load_profile("tcprobe")
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _plain_terminal() -> Iterator[None]:
+def _plain_terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "80")
         patch.setenv("NO_COLOR", "1")
         patch.setenv("TF_CPP_MIN_LOG_LEVEL", "3")
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))  # no calibration of one's own
         for name in [n for n in os.environ if n.startswith("TCPROBE_")]:
             patch.delenv(name)
         yield

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -57,7 +57,7 @@ class Auditor:
             sources |= _others(models, {**self.sources, **sources})
             models = [with_arguments(model, sources) for model in models]
         steps = [self._step(model) for model in models]
-        found = [_findings(step, sources) for step in steps]
+        found = [_findings(step, sources, [other for other in steps if other is not step]) for step in steps]
         silent, unused = _silenced(found, sources, [u for model in models for u in model.unseen])
         audited = [self._sorted_out(s, f, silent) for s, f in zip(steps, found, strict=True)]
         self._audited += [a for a in audited if a.layers or a.products or a.findings or a.suppressed or a.unseen]
@@ -135,8 +135,8 @@ class Auditor:
         )
 
 
-def _findings(step: Step, sources: Mapping[str, Source]) -> tuple[Finding, ...]:
-    """Return what all rules find in a model, with severity and, where it is certain, a fix."""
+def _findings(step: Step, sources: Mapping[str, Source], beside: Sequence[Step]) -> tuple[Finding, ...]:
+    """Return what all rules find in a model, with severity and, where it is certain for all models, a fix."""
     from tcprobe.audit.severity import decide
     from tcprobe.rules import RULES
     from tcprobe.rules.base import Subject
@@ -149,7 +149,7 @@ def _findings(step: Step, sources: Mapping[str, Source]) -> tuple[Finding, ...]:
     # What makes fixes is loaded only where a size is to change.
     from tcprobe.audit.fix import with_fixes
 
-    return tuple(with_fixes(found, step.model, step, sources))
+    return tuple(with_fixes(found, step.model, step, sources, beside))
 
 
 def _silenced(
