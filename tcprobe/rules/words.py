@@ -82,6 +82,8 @@ def idle(step: Step, dtype: str | None) -> str | None:
     target = step.target
     if not target.gpu.tensor_cores:
         return f"no effect: {gpu_name(target.gpu)} has no Tensor Cores"
+    if dtype in ("bfloat16", "float8") and target.gpu.peak_flop_per_s(dtype) is None:
+        return f"no effect: {gpu_name(target.gpu)} has no Tensor Cores for {dtype}"
     ready = target.tf32 and target.gpu.compute_capability >= (8, 0)
     if dtype in ("float32", "float") and not ready:
         return "no effect while it computes in float32 without TF32; it counts once precision is lowered"
@@ -99,17 +101,9 @@ def effect(step: Step, bad: Bad) -> Effect:
         return Effect(why, why, free=True)
     known = {i: cost for i in bad.dimension.products if (cost := step.costs[i]) is not None}
     if not known:
-        return _unknown(step, bad)
+        why = "how much is unknown: not all sizes of its products are known"
+        return Effect(f"it runs more slowly, {why}", why)
     return _rated(step, bad, known)
-
-
-def _unknown(step: Step, bad: Bad) -> Effect:
-    gpu = step.target.gpu
-    if bad.dtype and gpu.tensor_cores and gpu.peak_flop_per_s(bad.dtype) is None:
-        why = f"how much is unknown: {gpu_name(gpu)} has no {bad.dtype} to predict for"
-        return Effect(f"it runs more slowly where {bad.dtype} exists, {why}", why)
-    why = "how much is unknown: not all sizes of its products are known"
-    return Effect(f"it runs more slowly, {why}", why)
 
 
 def _rated(step: Step, bad: Bad, known: dict[int, Cost]) -> Effect:

@@ -120,6 +120,8 @@ def test_where_no_size_matters_it_is_a_note_with_the_reason() -> None:
     plain = one(check(tc101, dense(4096, 4090, 4096, dtype="float32"), tf32=False))
     assert plain.severity == "note"
     assert plain.why == "no effect while it computes in float32 without TF32; it counts once precision is lowered"
+    late = one(check(tc101, dense(4096, 4090, 4096, dtype="bfloat16"), "v100-sxm2"))
+    assert (late.severity, late.why) == ("note", "no effect: a Tesla V100 has no Tensor Cores for bfloat16")
     volta = one(check(tc101, dense(4096, 4090, 4096, dtype="float32"), "v100-sxm2"))
     assert volta.why == plain.why
     pascal = one(check(tc101, dense(4096, 4090, 4096), "p100"))
