@@ -33,6 +33,7 @@ from .precision import version
 SCHEMA = 1
 FORMATS = re.compile("\x1b\\[[0-9;]*m")
 RAISED = re.compile(r"[\w.]*(?:Error|Exception)\b[^(]*:")
+USER_CODE = "in user code:"  # AutoGraph; a traceback follows, and what was raised
 WRAPPED = "Exception encountered when calling"  # Keras; the line behind it says what it was
 STOPPED_IMPORT = "the import of %s trains (it has no __main__ guard); it was stopped there and that step is audited"
 
@@ -338,8 +339,12 @@ def _told(error: Optional[BaseException], path: str) -> str:
 def _said(text: List[str]) -> str:
     """Return the line of an error's text that says what is wrong: AutoGraph and Keras put others before it."""
     lines = [t for t in (FORMATS.sub("", line).strip() for line in text) if t]
-    if lines and lines[0].endswith("in user code:"):
-        lines = lines[next((i for i, t in enumerate(lines) if i and RAISED.match(t)), 0) :]
-    if len(lines) > 1 and WRAPPED in lines[0]:
-        return "%s: %s" % (lines[0].partition(":")[0], lines[1])
+    name = lines[0].partition(":")[0] if lines else ""
+    while len(lines) > 1:
+        if lines[0].endswith(USER_CODE):
+            lines = lines[next((i for i, t in enumerate(lines) if i and RAISED.match(t)), len(lines) - 1) :]
+        elif WRAPPED in lines[0]:
+            lines = lines[1:] if lines[1].endswith(USER_CODE) else ["%s: %s" % (name, lines[1])]
+        else:
+            break
     return lines[0] if lines else ""

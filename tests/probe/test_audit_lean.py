@@ -69,6 +69,13 @@ def test_an_error_puts_everything_back_and_garbage_stays_off_where_it_was() -> N
             ' encountered when calling layer "net" (type Net).\n\n    no such axis\n\n    Call arguments received',
             "TypeError: no such axis",
         ),
+        (
+            "ValueError: in user code:\n\n    ValueError: Exception encountered when calling layer 'net' (type N).\n\n"
+            '    in user code:\n\n        File "m.py", line 3, in call  *\n            raise ValueError("no")\n\n'
+            "        ValueError: no\n\n\n    Call arguments received by layer 'net'",
+            "ValueError: no",
+        ),
+        ("ValueError: in user code:\n\n    something", "something"),
     ],
 )
 def test_of_an_error_the_line_is_told_that_says_what_is_wrong(text: str, said: str) -> None:
