@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from tcprobe.finding import ERROR_PCT, WARNING_PCT, Finding, Range, Severity
+from tcprobe.place import Place
+
+_Edit: TypeAlias = tuple[str, Place | None, str | None, int | None, int | None]
+"""Rule, place, dimension, size and suggestion: one change of the source mends all findings that agree in these."""
 
 
 class Shares(Protocol):
@@ -26,6 +31,32 @@ def decide(finding: Finding, step: Shares) -> Finding:
     if pct is None and finding.saving_ns is not None:
         pct = step.share_pct(finding.saving_ns)
     return replace(finding, saving_pct=pct, severity=finding.severity or severity_of(pct))
+
+
+def decide_all(findings: Iterable[Finding], step: Shares) -> list[Finding]:
+    """Return the findings, each decided; what one edit mends is judged by what it saves in all layers together.
+
+    A layer made in a loop is one line of the source: its findings agree in rule, place, size and suggestion.
+    """
+    found = list(findings)
+    decided = [decide(finding, step) for finding in found]
+    together: dict[_Edit, list[Range]] = {}
+    for finding in decided:
+        if finding.place is not None and finding.saving_pct is not None:
+            together.setdefault(_edit(finding), []).append(finding.saving_pct)
+    return [
+        after if before.severity or _edit(after) not in together else _joined(after, together[_edit(after)])
+        for before, after in zip(found, decided, strict=True)
+    ]
+
+
+def _edit(finding: Finding) -> _Edit:
+    return finding.code, finding.place, finding.dimension, finding.size, finding.suggested
+
+
+def _joined(finding: Finding, parts: list[Range]) -> Finding:
+    total = Range(sum(p.low for p in parts), sum(p.mid for p in parts), sum(p.high for p in parts))
+    return replace(finding, severity=severity_of(total))
 
 
 def severity_of(saving_pct: Range | None) -> Severity:

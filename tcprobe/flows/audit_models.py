@@ -137,13 +137,13 @@ class Auditor:
 
 def _findings(step: Step, sources: Mapping[str, Source], beside: Sequence[Step]) -> tuple[Finding, ...]:
     """Return what all rules find in a model, with severity and, where it is certain for all models, a fix."""
-    from tcprobe.audit.severity import decide
+    from tcprobe.audit.severity import decide_all
     from tcprobe.rules import RULES
     from tcprobe.rules.base import Subject
 
     subject = Subject(step.model, step, sources)
-    decided = (decide(finding, step) for rule in RULES for finding in rule.check(subject))
-    found = list(dict.fromkeys(decided))
+    raw = dict.fromkeys(finding for rule in RULES for finding in rule.check(subject))
+    found = decide_all(raw, step)
     if all(f.suggested is None for f in found):
         return tuple(found)
     # What makes fixes is loaded only where a size is to change.
@@ -186,7 +186,9 @@ def total_saving(findings: Iterable[Finding], step: Step) -> Range | None:
     Sizes are changed together and predicted anew, since what one change saves another may save again; savings that
     are no matter of size are added.
     """
-    saving = [f for f in findings if f.saving_ns is not None and f.saving_ns.mid > 0]
+    saving = [f for f in findings if f.saving_ns is not None]
+    if not any(f.saving_ns.mid > 0 for f in saving if f.saving_ns is not None):
+        return None
     changes, parts = [], []
     for f in saving:
         if f.layer and f.dimension and f.size is not None and f.suggested is not None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tcprobe.audit.severity import decide, severity_of
+from tcprobe.audit.severity import decide, decide_all, severity_of
 from tcprobe.finding import Finding, Range
 from tcprobe.place import Place
 
@@ -53,3 +53,12 @@ def test_a_severity_of_the_rule_stays() -> None:
     assert decide(replace(FINDING, severity="error"), Step()).severity == "error"
     costly = replace(FINDING, severity="note", saving_ns=Range(1e6, 1e6, 1e6))
     assert decide(costly, Step()).severity == "note"
+
+
+def test_layers_of_one_line_are_judged_by_what_they_save_together() -> None:
+    heads = [replace(FINDING, layer=f"head_{n}", saving_ns=Range(1_000, 6_000, 9_000)) for n in range(10)]
+    alone = replace(FINDING, place=Place("/m.py", 9), saving_ns=Range(1_000, 6_000, 9_000))
+    own = replace(heads[0], layer="own", severity="note")
+    decided = decide_all([*heads, alone, own], Step())
+    assert [f.severity for f in decided] == ["error"] * 10 + ["note", "note"]
+    assert decided[0].saving_pct == Range(0.1, 0.6, 0.9)
