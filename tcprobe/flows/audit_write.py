@@ -83,7 +83,7 @@ def write_audit(report: AuditReport, spec: AuditSpec, to: AuditDestination, stdo
         to.reporter.render(report, spec, out)
         out.flush()
         return []
-    from tcprobe.flows.write import write_files
+    from tcprobe.flows.write_files import write_files
 
     plain = replace(spec, width=None, color=False)
     return write_files([(to.path, partial(to.reporter.render, report, plain))], to.force)

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 from tcprobe.errors import OutputError, UsageError
+from tcprobe.flows.write_files import UNENCODABLE, named_failure, refuse_existing, write_files
 from tcprobe.profile import Profile
 from tcprobe.quickclass import dataclass
 from tcprobe.report import REPORTERS, tables_csv
 from tcprobe.report.base import Reporter, ReportSpec
 
+__all__ = ["Destination", "destination", "write_files", "write_report", "write_tables"]
+
 DEFAULT_TOP = 10
 WHOLE = ReportSpec(top=None)
 TO_PEOPLE = ("text", "markdown")
-UNENCODABLE = "backslashreplace"  # a name that the terminal's encoding cannot show must not cost the report
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +92,7 @@ def _check(chosen: Destination) -> None:
         raise OutputError(f"{path}: is a folder", "choose another name for -o")
     if not path.parent.is_dir():
         raise OutputError(f"{path}: there is no folder {path.parent}", f"mkdir -p {path.parent}")
-    _refuse_existing([path], chosen.force)
-
-
-def _refuse_existing(paths: list[Path], force: bool) -> None:
-    existing = [p for p in paths if p.exists() or p.is_symlink()]
-    if existing and not force:
-        more = f" (and {len(existing) - 1} more)" if len(existing) > 1 else ""
-        raise OutputError(f"{existing[0]}: exists already{more}", "--force replaces it, or choose another name for -o")
+    refuse_existing([path], chosen.force)
 
 
 def write_report(profile: Profile, spec: ReportSpec, to: Destination, stdout: TextIO | None = None) -> list[Path]:
@@ -138,7 +130,7 @@ def write_tables(profile: Profile, folder: Path, force: bool = False, spec: Repo
     Raises:
         OutputError: one of them exists and `force` is false, or the system refused; then none is written.
     """
-    with _named_failure(folder):
+    with named_failure(folder):
         folder.mkdir(parents=True, exist_ok=True)
     tables = list(tables_csv.written(profile, spec.by))
     tops = [None if t.spec.name == "summary" else spec.top for t in tables]
@@ -147,40 +139,3 @@ def write_tables(profile: Profile, folder: Path, force: bool = False, spec: Repo
         for t, top in zip(tables, tops, strict=True)
     ]
     return write_files(jobs, force)
-
-
-def write_files(jobs: Sequence[tuple[Path, Callable[[TextIO], None]]], force: bool) -> list[Path]:
-    """Write all files under temporary names beside their own, then rename them; a failure leaves none behind.
-
-    Raises:
-        OutputError: a file exists and `force` is false, or the system refused.
-    """
-    _refuse_existing([path for path, _ in jobs], force)
-    written: list[tuple[Path, Path]] = []
-    try:
-        for path, write in jobs:
-            with _named_failure(path):
-                written.append((_temporary(path), path))
-                with written[-1][0].open("w", encoding="utf-8", errors=UNENCODABLE, newline="") as out:
-                    write(out)
-        for temporary, path in written:
-            with _named_failure(path):
-                temporary.replace(path)
-    finally:
-        for temporary, _ in written:
-            temporary.unlink(missing_ok=True)
-    return [path for _, path in written]
-
-
-def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
-
-
-@contextmanager
-def _named_failure(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(
-            f"{path}: cannot be written: {error.strerror}", "check the folder and its permissions"
-        ) from error

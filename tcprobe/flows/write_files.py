@@ -1,0 +1,59 @@
+"""Write files whole or not at all; loads nothing else, since an audit writes one too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, TextIO
+
+from tcprobe.errors import OutputError
+
+UNENCODABLE: Final = "backslashreplace"  # a name that the encoding cannot show must not cost the report
+
+
+def refuse_existing(paths: list[Path], force: bool) -> None:
+    """Raise OutputError where one of the files exists and `force` is false."""
+    existing = [p for p in paths if p.exists() or p.is_symlink()]
+    if existing and not force:
+        more = f" (and {len(existing) - 1} more)" if len(existing) > 1 else ""
+        raise OutputError(f"{existing[0]}: exists already{more}", "--force replaces it, or choose another name for -o")
+
+
+def write_files(jobs: Sequence[tuple[Path, Callable[[TextIO], None]]], force: bool) -> list[Path]:
+    """Write all files under temporary names beside their own, then rename them; a failure leaves none behind.
+
+    Raises:
+        OutputError: a file exists and `force` is false, or the system refused.
+    """
+    refuse_existing([path for path, _ in jobs], force)
+    written: list[tuple[Path, Path]] = []
+    try:
+        for path, write in jobs:
+            with named_failure(path):
+                written.append((_temporary(path), path))
+                with written[-1][0].open("w", encoding="utf-8", errors=UNENCODABLE, newline="") as out:
+                    write(out)
+        for temporary, path in written:
+            with named_failure(path):
+                temporary.replace(path)
+    finally:
+        for temporary, _ in written:
+            temporary.unlink(missing_ok=True)
+    return [path for _, path in written]
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
+
+@contextmanager
+def named_failure(path: Path) -> Iterator[None]:
+    """Turn what the system refuses into an OutputError that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"{path}: cannot be written: {error.strerror}", "check the folder and its permissions"
+        ) from error
