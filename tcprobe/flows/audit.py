@@ -6,11 +6,9 @@ file takes.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tcprobe.errors import TcprobeError, UsageError
 from tcprobe.finding import Audited, AuditReport
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from tcprobe.syntax.source import Source
 
 Say = Callable[[str], None]
-GC_THRESHOLD: Final = 200_000  # objects; Python's own is 700 to 2,000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,27 +67,15 @@ def audit(options: AuditOptions, say: Say) -> Outcome:
     traced = _is_traced(options, choice, targets, say)
     auditor = Auditor(options, choice, gpu, traced)
     failed: list[tuple[str, str]] = []
-    with _few_collections():
-        for target in targets.files:
-            try:
-                auditor.add(target)
-            except TcprobeError as error:
-                if len(targets.files) == 1:
-                    raise
-                failed.append((str(target.path), error.message.removeprefix(f"{target.named}: ")))
+    for target in targets.files:
+        try:
+            auditor.add(target)
+        except TcprobeError as error:
+            if len(targets.files) == 1:
+                raise
+            failed.append((str(target.path), error.message.removeprefix(f"{target.named}: ")))
     root = repository(targets.files[0].path) or Path.cwd()
     return Outcome(auditor.report(str(root), tuple(failed)), auditor.sources, choice)
-
-
-@contextmanager
-def _few_collections() -> Iterator[None]:
-    """Let Python look for cycles seldom: syntax trees are many objects, and looking took a third of the time."""
-    before = gc.get_threshold()
-    gc.set_threshold(GC_THRESHOLD, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def _share(audited: Audited) -> float:
