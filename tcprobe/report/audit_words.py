@@ -80,7 +80,7 @@ def sentence(audited: Audited, finding: Finding, count: int = 1) -> str:
     ``Conv2D 'conv2d_1' filters=31 is not a multiple of 8 (warning, 3 % of the step): forward ...; 32 saves ...``
     """
     what, colon, rest = finding.message.partition(": ")
-    text = f"{what} ({', '.join(_judged(finding, count))}){colon}{rest}"
+    text = f"{what} ({', '.join(_judged(audited, finding, count))}){colon}{rest}"
     saved = saving(audited, finding)
     if saved and " saves " not in text:
         text += f"; {suggestion(finding)} saves {saved}"
@@ -89,10 +89,15 @@ def sentence(audited: Audited, finding: Finding, count: int = 1) -> str:
     return visible(text)
 
 
-def _judged(finding: Finding, count: int) -> list[str]:
+def whole(audited: Audited) -> str:
+    """Return what shares are of: the step, or the part of it that could be predicted."""
+    return "the step" if audited.costed >= audited.products else "the predicted part of the step"
+
+
+def _judged(audited: Audited, finding: Finding, count: int) -> list[str]:
     pct = finding.saving_pct
     together = " together" if count > 1 else ""
-    share = "" if pct is None or pct.mid <= 0 else f"{percent(pct.mid)} of the step{together}"
+    share = "" if pct is None or pct.mid <= 0 else f"{percent(pct.mid)} of {whole(audited)}{together}"
     most = f"up to {percent(pct.high)}" if share and pct and pct.mid < WARNING_PCT <= pct.high else ""
     return [said for said in (finding.severity or "unknown severity", share, most) if said]
 

@@ -51,9 +51,15 @@ def test_a_share_that_prints_as_five_is_five(value: float) -> None:
 
 
 def test_severity_and_share_stand_before_the_colon() -> None:
-    said = words.sentence(audited(), COSTLY)
+    whole = replace(audited(), costed=audited().products)
+    said = words.sentence(whole, COSTLY)
     assert said.startswith("Conv2D 'conv2d_1' filters=63 is not a multiple of 8 (error, 5.6 % of the step): forward,")
     assert said.endswith("; 64 saves 0.4-0.6 ms a step")
+
+
+def test_a_share_of_a_step_that_is_known_in_part_says_so() -> None:
+    part = replace(audited(), costed=audited().products - 1)
+    assert "(error, 5.6 % of the predicted part of the step)" in words.sentence(part, COSTLY)
 
 
 def test_what_would_cost_time_has_no_share() -> None:
