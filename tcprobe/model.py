@@ -69,7 +69,7 @@ class Product:
         calls: executions in one step.
         op: its name in the traced graph; in source mode layer and pass.
         inputs_from: names of the layers whose output features arrive as the features of this op's first operand,
-            whole or reshaped; only ops that keep features apart lie between. Empty where it takes the model's input.
+            whole, reshaped or joined; only ops that keep features apart lie between. Empty where it takes the model's input.
         compiled: whether XLA compiles the function around it; None where unknown.
         place: where the user's code constructs the layer, or calls the op; None where unknown.
     """
