@@ -12,14 +12,13 @@ import csv
 import pkgutil
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final, Literal
 
 from tcprobe.errors import UsageError
 from tcprobe.patterns import pattern
-from tcprobe.quickclass import dataclass
 
 Capability = tuple[int, int]
 HasTensorCores = Literal["yes", "no", "unknown"]

@@ -6,12 +6,11 @@ Both ways to know it (traced by running it, or read from its source) fill the sa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from tcprobe.gemm.record import OpRecord, Shape
 from tcprobe.place import Place
-from tcprobe.quickclass import dataclass
 
 Mode = Literal["traced", "source"]
 SAMPLES: Final = 1024
@@ -69,7 +68,8 @@ class Product:
         calls: executions in one step.
         op: its name in the traced graph; in source mode layer and pass.
         inputs_from: names of the layers whose output features arrive as the features of this op's first operand,
-            whole, reshaped or joined; only ops that keep features apart lie between. Empty where it takes the model's input.
+            whole, reshaped or joined; only ops that keep features apart lie between. Empty where that is the model's
+            input.
         compiled: whether XLA compiles the function around it; None where unknown.
         place: where the user's code constructs the layer, or calls the op; None where unknown.
     """

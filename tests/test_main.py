@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import tcprobe.cli
+import tcprobe.cli.app
 from tcprobe import __main__ as entry
 from tcprobe.errors import InputError, MeasurementFailed, TcprobeError, UsageError
 
@@ -32,7 +32,7 @@ def failing(error: BaseException) -> object:
 def test_a_failure_is_one_line_and_a_hint(
     error: TcprobeError, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(tcprobe.cli, "app", failing(error))
+    monkeypatch.setattr(tcprobe.cli.app, "application", lambda _: failing(error))
     assert entry.main() == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -47,7 +47,7 @@ def test_an_input_error_names_its_file() -> None:
 def test_a_bug_leaves_a_log(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(tcprobe.cli, "app", failing(ZeroDivisionError("division by zero")))
+    monkeypatch.setattr(tcprobe.cli.app, "application", lambda _: failing(ZeroDivisionError("division by zero")))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert entry.main() == 3
     err = capsys.readouterr().err
@@ -60,14 +60,14 @@ def test_a_bug_without_a_place_for_its_log_still_shows_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "tcprobe").write_text("a file is in the way", encoding="utf-8")
-    monkeypatch.setattr(tcprobe.cli, "app", failing(ZeroDivisionError()))
+    monkeypatch.setattr(tcprobe.cli.app, "application", lambda _: failing(ZeroDivisionError()))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert entry.main() == 3
     assert "Traceback" in capsys.readouterr().err
 
 
 def test_ctrl_c_is_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(tcprobe.cli, "app", failing(KeyboardInterrupt()))
+    monkeypatch.setattr(tcprobe.cli.app, "application", lambda _: failing(KeyboardInterrupt()))
     assert entry.main() == 130
     assert "interrupted" in capsys.readouterr().err
 

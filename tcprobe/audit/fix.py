@@ -9,7 +9,7 @@ Findings whose sizes rest on the same literal share one fix. A size that costs n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.audit.fix_files import write
@@ -25,7 +25,6 @@ from tcprobe.audit.fix_vocabulary import is_vocabulary, vocabulary_slots
 from tcprobe.finding import Edit, Finding, Fix
 from tcprobe.model import Model
 from tcprobe.place import Place
-from tcprobe.quickclass import dataclass
 
 if TYPE_CHECKING:
     from tcprobe.rules.step import Step

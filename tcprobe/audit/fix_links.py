@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from tcprobe.finding import Finding
 from tcprobe.model import Layer, Model
-from tcprobe.quickclass import dataclass
 
 if TYPE_CHECKING:
     from tcprobe.rules.step import Step

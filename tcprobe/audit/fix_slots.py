@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tcprobe.audit.fix_links import NotCertain, Wanted
 from tcprobe.model import Layer, Model
 from tcprobe.place import Place
-from tcprobe.quickclass import dataclass
 
 if TYPE_CHECKING:
     from tcprobe.audit.fix_tree import Files

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from tcprobe.errors import UnreadableInput, UsageError, WrongFormat
-from tcprobe.quickclass import dataclass
 
 MODES: Final = ("auto", "traced", "source")
 DTYPES: Final = ("float32", "tf32", "float16", "bfloat16", "float8")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from tcprobe.gemm.record import Shape, Size
 from tcprobe.place import Place
-from tcprobe.quickclass import dataclass
 from tcprobe.syntax.scopes import Function
 from tcprobe.syntax.values import Known, identical, tuple_of
 

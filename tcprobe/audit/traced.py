@@ -6,7 +6,7 @@ import importlib.util
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +14,6 @@ from tcprobe.audit.traced_model import read_models
 from tcprobe.audit.traced_start import audited
 from tcprobe.errors import InputError, MissingInput, TcprobeError, ToolError, UnreadableInput, UsageError
 from tcprobe.model import Model
-from tcprobe.quickclass import dataclass
 
 FIND_SECONDS: Final = 60
 FIND: Final = "import importlib.util as u, sys; sys.exit(0 if u.find_spec('tensorflow') else 3)"

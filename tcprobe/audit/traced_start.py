@@ -10,12 +10,12 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import tcprobe
 from tcprobe.errors import InputError, ToolError
-from tcprobe.quickclass import dataclass
 
 SOURCE: Final = Path(tcprobe.__file__).parent / "probe"
 PACKAGE: Final = "tcprobe_probe"

@@ -7,6 +7,7 @@ file takes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,6 @@ from tcprobe.flows.audit_files import Targets, find_targets, repository
 from tcprobe.flows.audit_models import Auditor
 from tcprobe.flows.audit_options import AuditOptions, Choice, choose
 from tcprobe.hardware import find_gpu
-from tcprobe.quickclass import dataclass
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Source

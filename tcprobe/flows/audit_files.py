@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from tcprobe.errors import EmptyInput, MissingInput, UsageError
-from tcprobe.quickclass import dataclass
 
 SKIPPED: Final = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"})
 """Folders that hold no code of the user's own; hidden ones and those with a ``pyvenv.cfg`` are left out too."""

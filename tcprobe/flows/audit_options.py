@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
@@ -13,7 +13,6 @@ from tcprobe.audit.settings import Settings
 from tcprobe.errors import UsageError
 from tcprobe.finding import SEVERITIES, Finding
 from tcprobe.hardware import DEFAULT_TARGET
-from tcprobe.quickclass import dataclass
 
 TIMEOUT_S: Final = 300.0
 

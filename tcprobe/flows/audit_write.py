@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 from tcprobe.errors import OutputError, UsageError
 from tcprobe.finding import AuditReport
-from tcprobe.quickclass import dataclass
 from tcprobe.report.audit import AUDIT_REPORTERS, AuditReporter, AuditSpec
 
 

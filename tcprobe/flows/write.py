@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TextIO
@@ -12,7 +12,6 @@ from typing import TextIO
 from tcprobe.errors import OutputError, UsageError
 from tcprobe.flows.write_files import UNENCODABLE, named_failure, refuse_existing, write_files
 from tcprobe.profile import Profile
-from tcprobe.quickclass import dataclass
 from tcprobe.report import REPORTERS, tables_csv
 from tcprobe.report.base import Reporter, ReportSpec
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import dataclass
 from itertools import product as combinations
 from typing import Any, Final, Literal
 
 from tcprobe.gemm.record import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, first_known, product
-from tcprobe.quickclass import dataclass
 
 Kind = Literal["forward", "dgrad", "wgrad"]
 MOST_TAPS: Final = 65536  # a wider filter is no filter but a damaged record

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tcprobe.finding import Range
 from tcprobe.gemm.cost_alignment import Library
 from tcprobe.gemm.cost_constants import Basis, Constants, load_constants
 from tcprobe.gemm.cost_plan import Plan, Target, UsesTc, plan_of
 from tcprobe.gemm.cost_tiles import Limit
 from tcprobe.gemm.record import OpRecord
-from tcprobe.quickclass import dataclass
 
 __all__ = ["Constants", "Cost", "Library", "Target", "load_constants", "op_cost", "saving"]
 

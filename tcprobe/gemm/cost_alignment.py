@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from tcprobe.gemm.alignment import ALIGN_BYTES
 from tcprobe.gemm.cost_constants import Constants, Family, Multiplier
 from tcprobe.gemm.record import Contiguous
 from tcprobe.hardware import Gpu
-from tcprobe.quickclass import dataclass
 
 Library = Literal["cublas10", "cublas11", "cublas12"]
 Level = Literal["odd", "even", "output"]

@@ -6,13 +6,12 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from tcprobe.errors import UnreadableInput, UnsupportedVersion, WrongFormat
 from tcprobe.hardware import Gpu
-from tcprobe.quickclass import dataclass
 
 Basis = Literal["predicted", "calibrated"]
 Family = Literal["tc16", "tf32", "fp32", "fp8", "int8"]

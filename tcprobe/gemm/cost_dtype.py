@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from tcprobe.gemm.cost_constants import Family
 from tcprobe.hardware import Gpu
-from tcprobe.quickclass import dataclass
 
 _FAMILIES: Final[dict[str, Family]] = {
     "float16": "tc16", "half": "tc16", "bfloat16": "tc16", "float32": "fp32", "float": "fp32", "tf32": "tf32",

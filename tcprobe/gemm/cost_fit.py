@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tcprobe.gemm.cost_alignment import product_level
@@ -18,7 +18,6 @@ from tcprobe.gemm.cost_shipped import fitted
 from tcprobe.gemm.cost_tiles import PARTIAL_BYTES, SPLIT_WAVES, SPLITS, STEP_K, Chip, Work, estimate
 from tcprobe.gemm.cost_works import Task, conv_classes, task_of
 from tcprobe.hardware import Gpu
-from tcprobe.quickclass import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

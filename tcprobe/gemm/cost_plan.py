@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from tcprobe.gemm.alignment import next_size
@@ -16,7 +16,6 @@ from tcprobe.gemm.cost_tiles import Chip, Estimate, compute_bound, estimate
 from tcprobe.gemm.cost_works import Task, conv_task, padded_conv, padded_work, task_of, tensors
 from tcprobe.gemm.record import OpRecord
 from tcprobe.hardware import Gpu
-from tcprobe.quickclass import dataclass
 
 UsesTc = Literal["yes", "no", "unknown"]
 XLA_MULTIPLE: Final = 8  # openxla/xla cublas_padding_requirements.h and cudnn_pad_for_convolutions.cc: F16 and BF16

@@ -6,6 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +14,6 @@ from tcprobe.errors import WrongFormat
 from tcprobe.gemm.cost_alignment import Library
 from tcprobe.gemm.cost_works import PASSES
 from tcprobe.gemm.record import OpRecord
-from tcprobe.quickclass import dataclass
 
 COLUMNS: Final = (
     "gpu", "library", "op", "pass", "dtype", "m", "n", "k", "batch", "transpose_a", "transpose_b",

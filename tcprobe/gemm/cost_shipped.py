@@ -7,13 +7,12 @@ on the rest and docs/cost-model.md holds what came out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
 from tcprobe.gemm.cost_constants import Constants, Family, Rate, Spread
 from tcprobe.hardware import Gpu, find_gpu
-from tcprobe.quickclass import dataclass
 
 TILES: Final = (
     (256, 128), (128, 256), (128, 128), (256, 64), (64, 256), (128, 64), (64, 128), (64, 64), (128, 32), (32, 128),

@@ -9,10 +9,10 @@ the fastest.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from tcprobe.gemm.cost_constants import Rate
-from tcprobe.quickclass import dataclass
 
 Limit = Literal["compute", "memory", "launch"]
 SPLITS: Final = (1, 2, 4, 8, 16, 32, 64)

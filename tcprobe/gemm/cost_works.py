@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from tcprobe.gemm.alignment import next_size
@@ -12,7 +12,6 @@ from tcprobe.gemm.cost_tiles import Work
 from tcprobe.gemm.ops import family_of, gemms_of
 from tcprobe.gemm.record import Contiguous, Gemm, OpRecord, Shape, Size, product
 from tcprobe.gemm.torch import torch_kind
-from tcprobe.quickclass import dataclass
 
 Arithmetic = Literal["gemm", "conv", "rnn"]
 PASSES: Final[dict[str, Kind]] = {"conv": "forward", "conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}

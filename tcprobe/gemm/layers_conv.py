@@ -5,14 +5,13 @@ Source: keras/src/backend/tensorflow/nn.py (conv, conv_transpose, separable_conv
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tcprobe.gemm.layer_shapes_settings import Settings, channels_last, per_axis, rank_of, size_of, word_of
 from tcprobe.gemm.layer_shapes_spatial import convolved, join, split, transposed, window_axis
 from tcprobe.gemm.layers_products import Passes, Records
 from tcprobe.gemm.record import Shape, Size, product
-from tcprobe.quickclass import dataclass
 
 _LAYOUTS: Final = {(2, True): "NHWC", (2, False): "NCHW", (3, True): "NDHWC", (3, False): "NCDHW"}
 

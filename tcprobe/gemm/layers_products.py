@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from tcprobe.gemm.record import OpRecord, Shape, Size, product
-from tcprobe.quickclass import dataclass
 
 Records: TypeAlias = list[tuple[OpRecord, float]]
 """Ops and how often each runs in one step."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
-
-from tcprobe.quickclass import dataclass
 
 Size: TypeAlias = int | None
 Shape: TypeAlias = tuple[Size, ...]

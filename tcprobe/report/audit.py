@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, TextIO
 
 from tcprobe.finding import AuditReport
-from tcprobe.quickclass import dataclass
 
 if TYPE_CHECKING:
     from tcprobe.rules.base import RuleDoc

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tcprobe.finding import SEVERITIES, WARNING_PCT, Audited, Finding, Range
 from tcprobe.place import Place
-from tcprobe.quickclass import dataclass
 from tcprobe.report import audit_words as words
 
 MOST_NOTES: Final = 10

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, TextIO
-
-from tcprobe.quickclass import dataclass
 
 if TYPE_CHECKING:
     from tcprobe.profile import Profile

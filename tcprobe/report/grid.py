@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from tcprobe.quickclass import dataclass
 from tcprobe.report.formatting import shorten
 
 GAP = "  "

@@ -14,14 +14,13 @@ The rules divide the rest, the first that fits:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
 from tcprobe.finding import Range
 from tcprobe.gemm.alignment import bytes_of, multiple_for, next_size
 from tcprobe.gemm.ops import family_of
-from tcprobe.quickclass import dataclass
 from tcprobe.rules.heads import NAMES, attention_of, head_dimensions, is_head
 from tcprobe.rules.links import IMAGE_CHANNELS, Linked, is_image
 from tcprobe.rules.sizes import FEATURES, INPUTS, Dimension

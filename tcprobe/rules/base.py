@@ -7,11 +7,11 @@ is the rule's own decision carries it; any other gets it from its predicted savi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from tcprobe.finding import Finding
 from tcprobe.model import Model
-from tcprobe.quickclass import dataclass
 
 if TYPE_CHECKING:
     from tcprobe.rules.step import Step

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from dataclasses import dataclass
 from typing import Final
 
 from tcprobe.gemm.alignment import RULE_OF_EIGHT, next_size
-from tcprobe.quickclass import dataclass
 from tcprobe.rules.sizes import INPUTS, OUTPUTS, Dimension, Sizes
 
 IMAGE_CHANNELS: Final = 4

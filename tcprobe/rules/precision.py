@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from tcprobe.hardware import Capability, Gpu
 from tcprobe.patterns import pattern
 from tcprobe.place import Place
-from tcprobe.quickclass import dataclass
 from tcprobe.rules.base import Subject
 from tcprobe.rules.precision_tree import Tree, keyword
 

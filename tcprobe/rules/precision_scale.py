@@ -6,10 +6,10 @@ import ast
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.patterns import pattern
-from tcprobe.quickclass import dataclass
 from tcprobe.rules.precision import name_of, number
 from tcprobe.rules.precision_tree import Tree, keyword
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -11,7 +12,6 @@ from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.ops import family_of
 from tcprobe.model import Layer, Model, Product
 from tcprobe.patterns import pattern
-from tcprobe.quickclass import dataclass
 from tcprobe.rules.recurrent import told, units_of
 
 OUTPUTS: Final = ("units", "filters", "output_dim")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tcprobe.finding import Finding, Range
 from tcprobe.gemm.cost import saving
-from tcprobe.quickclass import dataclass
 from tcprobe.rules.bad import bad_sizes
 from tcprobe.rules.base import RuleDoc, Subject
 from tcprobe.rules.links import Change

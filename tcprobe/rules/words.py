@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from tcprobe.finding import Finding, Severity
@@ -10,7 +11,6 @@ from tcprobe.gemm.cost import Cost
 from tcprobe.hardware import Gpu
 from tcprobe.patterns import pattern
 from tcprobe.place import Place
-from tcprobe.quickclass import dataclass
 from tcprobe.rules.bad import Bad, convolves
 from tcprobe.rules.sizes import INPUTS, OUTPUTS, Dimension
 from tcprobe.rules.step import Step

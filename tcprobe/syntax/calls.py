@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 from tcprobe.place import Place
-from tcprobe.quickclass import dataclass
 from tcprobe.syntax.callsites import CallSites
 from tcprobe.syntax.constants import Constants
 from tcprobe.syntax.keras_names import positional

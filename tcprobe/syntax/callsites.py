@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 
-from tcprobe.quickclass import dataclass
 from tcprobe.syntax.names import Names
 from tcprobe.syntax.scopes import Function
 from tcprobe.syntax.walk import Walk

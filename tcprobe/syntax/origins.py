@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from tcprobe.quickclass import dataclass
 from tcprobe.syntax.callsites import CallSites, parameter, passed, spread
 from tcprobe.syntax.enclosing import self_class
 from tcprobe.syntax.names import Names

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
-
-from tcprobe.quickclass import dataclass
 
 BindingKind = Literal["value", "import", "param", "def", "class", "other"]
 Step: TypeAlias = int | Literal["each"]

@@ -7,13 +7,12 @@ import io
 import tokenize
 import warnings
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from tcprobe.errors import MissingInput, UnreadableInput, WrongFormat
 from tcprobe.place import Place
-from tcprobe.quickclass import dataclass
 from tcprobe.syntax.calls import Argument, Call, Calls
 from tcprobe.syntax.constants import Constants
 from tcprobe.syntax.names import Names

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from tcprobe.place import Place
-from tcprobe.quickclass import dataclass
 
 Role = Literal["value", "factor", "element", "other"]
 
