@@ -6,22 +6,24 @@ file takes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from tcprobe.errors import TcprobeError, UsageError
+from tcprobe.errors import UsageError
 from tcprobe.finding import Audited, AuditReport
-from tcprobe.flows.audit_files import Targets, find_targets, repository
+from tcprobe.flows.audit_files import Target, Targets, find_targets, repository
 from tcprobe.flows.audit_models import Auditor
 from tcprobe.flows.audit_options import AuditOptions, Choice, choose
-from tcprobe.hardware import find_gpu
+from tcprobe.hardware import Gpu, find_gpu
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Source
 
 Say = Callable[[str], None]
+MANY_FILES: Final = 32
+"""From so many on, more processes save more than they cost to start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +68,27 @@ def audit(options: AuditOptions, say: Say) -> Outcome:
     gpu = find_gpu(choice.target_gpu)
     traced = _is_traced(options, choice, targets, say)
     auditor = Auditor(options, choice, gpu, traced)
-    failed: list[tuple[str, str]] = []
-    for target in targets.files:
-        try:
-            auditor.add(target)
-        except TcprobeError as error:
-            if len(targets.files) == 1:
-                raise
-            failed.append((str(target.path), error.message.removeprefix(f"{target.named}: ")))
+    failed = _add(auditor, options, choice, gpu, targets.files, traced)
     root = repository(targets.files[0].path) or Path.cwd()
     return Outcome(auditor.report(str(root), tuple(failed)), auditor.sources, choice)
+
+
+def _add(
+    auditor: Auditor, options: AuditOptions, choice: Choice, gpu: Gpu, files: Sequence[Target], traced: bool
+) -> list[tuple[str, str]]:
+    """Audit the files; return those that cannot be audited, with the reason. An only file that cannot raises it."""
+    if len(files) == 1:
+        auditor.add(files[0])
+        return []
+    from tcprobe.flows.audit_parallel import add_all, audit_in_parallel, cores
+
+    if traced or len(files) < MANY_FILES or cores() == 1:
+        return add_all(auditor, files)
+    failed = []
+    for part, unread in audit_in_parallel(options, choice, gpu, files):
+        auditor.take(part)
+        failed += unread
+    return failed
 
 
 def _share(audited: Audited) -> float:

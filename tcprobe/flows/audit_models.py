@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tcprobe.errors import TcprobeError
@@ -23,6 +23,23 @@ if TYPE_CHECKING:
 Unused = tuple[Place, str]
 
 
+@dataclass(slots=True)
+class Part:
+    """What an auditor has found so far; another one may go on with it.
+
+    Attributes:
+        audited: the models.
+        unused: comments that silence nothing, with the number of times that their file was read.
+        read: how often each file was read.
+        edited: files that fixes edit.
+    """
+
+    audited: list[Audited] = field(default_factory=list)
+    unused: Counter[Unused] = field(default_factory=Counter)
+    read: Counter[str] = field(default_factory=Counter)
+    edited: set[str] = field(default_factory=set)
+
+
 class Auditor:
     """Audits files with the same options.
 
@@ -36,9 +53,7 @@ class Auditor:
         self._gpu = gpu
         self._traced = traced
         self._constants = load_constants(gpu)
-        self._audited: list[Audited] = []
-        self._unused: Counter[Unused] = Counter()
-        self._read: Counter[str] = Counter()
+        self._found = Part()
         self.sources: dict[str, Source] = {}
 
     def add(self, target: Target) -> None:
@@ -60,16 +75,37 @@ class Auditor:
         found = [_findings(step, sources, [other for other in steps if other is not step]) for step in steps]
         silent, unused = _silenced(found, sources, [u for model in models for u in model.unseen])
         audited = [self._sorted_out(s, f, silent) for s, f in zip(steps, found, strict=True)]
-        self._audited += [a for a in audited if a.layers or a.products or a.findings or a.suppressed or a.unseen]
-        self._read.update(list(sources))
-        self._unused.update(unused)
+        kept = [a for a in audited if a.layers or a.products or a.findings or a.suppressed or a.unseen]
         edited = {e.place.file for a in audited for f in a.findings if f.fix is not None for e in f.fix.edits}
+        self._add(Part(kept, Counter(unused), Counter(list(sources)), edited))
         self.sources |= {file: s for file, s in sources.items() if self._traced or file in edited}
+
+    def part(self) -> Part:
+        """Return what was found so far; it grows with every file that is added."""
+        return self._found
+
+    def take(self, part: Part) -> None:
+        """Add what another auditor has found in other files.
+
+        Raises:
+            TcprobeError: a file that fixes edit cannot be read any more.
+        """
+        from tcprobe.syntax.source import Source
+
+        self._add(part)
+        self.sources |= {file: Source.read(file) for file in part.edited if file not in self.sources}
+
+    def _add(self, part: Part) -> None:
+        self._found.audited += part.audited
+        self._found.unused.update(part.unused)
+        self._found.read.update(part.read)
+        self._found.edited |= part.edited
 
     def report(self, root: str, failed: tuple[tuple[str, str], ...]) -> AuditReport:
         """Return all audits; a comment is unused where it silences nothing of any file that brought its file in."""
-        unused = tuple(u for u, count in self._unused.items() if count == self._read[u[0].file])
-        return AuditReport(tuple(self._audited), unused, failed, root)
+        found = self._found
+        unused = tuple(u for u, count in found.unused.items() if count == found.read[u[0].file])
+        return AuditReport(tuple(found.audited), unused, failed, root)
 
     def _models(self, target: Target, source: Source) -> list[Model]:
         if not self._traced:
