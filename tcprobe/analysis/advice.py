@@ -15,9 +15,10 @@ from tcprobe.analysis.context import Context
 from tcprobe.gemm.cost import Cost
 from tcprobe.gemm.cost_alignment import penalty_of
 from tcprobe.gemm.cost_constants import Family
+from tcprobe.gemm.cost_plan import XLA_PADS_FROM
 from tcprobe.gemm.record import Contiguous
 from tcprobe.hardware import Gpu, find_gpu
-from tcprobe.rules.words import ESTIMATED, HARDLY, gpu_name, listed
+from tcprobe.rules.words import ESTIMATED, HARDLY, gpu_name, listed, unhurt
 
 IMAGE_CHANNELS: Final = 4  # DeepBench on V100 and T4: float16 with C=1 padded to 8 ran 5-8 times slower, C=3 no faster
 TINY_HEAD: Final = 16  # a product with so few columns reads its operands once and is bound by memory
@@ -28,8 +29,6 @@ _NOTHING: Final = ("nothing", FREE)
 _NO_EFFECT: Final = "no effect"
 _GRAY: Final = "1 input channel is an image's, and padding it"
 _16_BITS: Final = ("float16", "bfloat16", "half")
-_PADDED_FROM: Final = {"float16": (7, 0), "half": (7, 0), "bfloat16": (8, 0)}
-"""Compute capability from which XLA pads dots: openxla/xla, cublas_padding_requirements.h."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +151,7 @@ def _predicted(size: Size, gpu: Gpu, costs: Sequence[Cost], compiled: bool, meas
         return f"no effect: {passes} {'do' if many else 'does'} not use Tensor Cores on {on}"
     slow = [cost.rate_pct for cost in costs if cost.rate_pct is not None]
     if all(rate.mid >= HARDLY for rate in slow):
-        return f"{'predicted to cost ' if measured else ''}{FREE}: {_unhurt(costs)}"
+        return f"{'predicted to cost ' if measured else ''}{FREE}: {unhurt(costs)}"
     low, high = min(rate.low for rate in slow), max(rate.high for rate in slow)
     padded = "XLA pads it, at the cost of copies: " if compiled and _padded(size, gpu) else ""
     calibrated = any(cost.basis == "calibrated" for cost in costs)
@@ -161,18 +160,9 @@ def _predicted(size: Size, gpu: Gpu, costs: Sequence[Cost], compiled: bool, meas
     return f"predicted: {padded}{passes} {run} at {low:.0f}-{high:.0f} % of an aligned one on {on}{apart}"
 
 
-def _unhurt(costs: Sequence[Cost]) -> str:
-    longest = max(costs, key=lambda cost: cost.ns)
-    if longest.limit == "launch":
-        return "its products are so small that their launch takes the time"
-    if longest.limit == "memory":
-        return "its products are bound by memory, not by arithmetic"
-    return "predicted as fast as aligned"
-
-
 def _padded(size: Size, gpu: Gpu) -> bool:
     """Return whether XLA pads the products; of convolutions it pads some in float16, which is not told here."""
-    least = _PADDED_FROM.get(size.dtype or "")
+    least = XLA_PADS_FROM.get(size.dtype or "")
     return least is not None and gpu.compute_capability >= least and not size.convolution
 
 

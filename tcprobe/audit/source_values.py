@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -294,8 +293,3 @@ def plain(value: Value) -> Any:
         return {"class_name": value.kind, "config": value.config}
     items = items_of(value)
     return tuple(plain(item) for item in items) if items is not None else ...
-
-
-def config_of(values: Mapping[str, Value]) -> dict[str, Any]:
-    """Return the settings that arguments are."""
-    return {name: plain(value) for name, value in values.items()}

@@ -19,6 +19,8 @@ from tcprobe.hardware import Gpu
 
 UsesTc = Literal["yes", "no", "unknown"]
 XLA_MULTIPLE: Final = 8  # openxla/xla cublas_padding_requirements.h and cudnn_pad_for_convolutions.cc: F16 and BF16
+XLA_PADS_FROM: Final = {"float16": (7, 0), "half": (7, 0), "bfloat16": (8, 0)}
+"""Compute capability from which XLA pads dots of a dtype: openxla/xla, cublas_padding_requirements.h."""
 XLA_GROWTH: Final = 1.35  # cudnn_pad_for_convolutions.cc: a convolution whose buffers would grow more is left alone
 FEW_CHANNELS: Final = 4  # images and masks: the library pads these, whatever it does to others
 FEW_FILTERS: Final = 4
@@ -238,7 +240,7 @@ class Planner:
 
     def _padded_by_xla(self) -> tuple[Way, Way, Way] | None:
         """XLA pads 16-bit dots, and float16 convolutions where that makes no buffer much larger."""
-        least = {"float16": (7, 0), "half": (7, 0), "bfloat16": (8, 0)}.get(self.dtype)
+        least = XLA_PADS_FROM.get(self.dtype)
         if least is None or self.target.gpu.compute_capability < least or self.task.arithmetic == "rnn":
             return None
         if self.task.arithmetic == "gemm":

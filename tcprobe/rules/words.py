@@ -8,6 +8,7 @@ from typing import Final
 
 from tcprobe.finding import Finding, Severity
 from tcprobe.gemm.cost import Cost
+from tcprobe.gemm.cost_plan import XLA_PADS_FROM
 from tcprobe.hardware import Gpu
 from tcprobe.patterns import pattern
 from tcprobe.place import Place
@@ -115,7 +116,7 @@ def _rated(step: Step, bad: Bad, known: dict[int, Cost]) -> Effect:
         return Effect(f"{listed(passes_of(step, off))} {use} not use Tensor Cores{library} on {on}")
     slow = {i: cost.rate_pct for i, cost in known.items() if cost.rate_pct is not None}
     if all(rate.mid >= HARDLY for rate in slow.values()):
-        why = _unhurt(known)
+        why = f"costs next to nothing: {unhurt(known.values())}"
         return Effect(why, why, free=True)
     named = passes_of(step, slow)
     padded = "XLA pads it, at the cost of copies: " if _padded(step, bad) else ""
@@ -131,7 +132,7 @@ def _padded(step: Step, bad: Bad) -> bool:
     Source: openxla/xla, cublas_padding_requirements.h (float16 from 7.0, bfloat16 from 8.0). Of convolutions it pads
     those in float16 that do not grow much, which is not told here.
     """
-    least = {"float16": (7, 0), "half": (7, 0), "bfloat16": (8, 0)}.get(bad.dtype or "")
+    least = XLA_PADS_FROM.get(bad.dtype or "")
     if least is None or step.target.gpu.compute_capability < least or convolves(step, bad.dimension):
         return False
     said = [step.model.products[i].compiled for i in bad.dimension.products]
@@ -147,13 +148,14 @@ def _library(step: Step) -> str:
     return step.target.library.replace("cublas", "cuBLAS ")
 
 
-def _unhurt(known: dict[int, Cost]) -> str:
-    longest = max(known.values(), key=lambda cost: cost.ns)
+def unhurt(costs: Iterable[Cost]) -> str:
+    """Return why products that run nearly as fast as aligned ones do, by what bounds the longest of them."""
+    longest = max(costs, key=lambda cost: cost.ns)
     if longest.limit == "launch":
-        return "costs next to nothing: its products are so small that their launch takes the time"
+        return "its products are so small that their launch takes the time"
     if longest.limit == "memory":
-        return "costs next to nothing: its products are bound by memory, not by arithmetic"
-    return "costs next to nothing: predicted as fast as aligned"
+        return "its products are bound by memory, not by arithmetic"
+    return "predicted as fast as aligned"
 
 
 def related_of(step: Step, bad: Bad) -> tuple[tuple[Place, str], ...]:
