@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from tcprobe.analysis.kernels import classify, derive_kernels
-from tcprobe.readers import xplane
+from tcprobe.analysis.kernels.table import classify, derive_kernels
+from tcprobe.readers.xspace import xplane
 
 DEFAULT = Path(__file__).resolve().parent.parent.parent / "shared" / "samples"
 # xprof/utils/kernel_stats_utils.cc; PyProf's tc.py has the same without i16832

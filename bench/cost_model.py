@@ -17,9 +17,9 @@ from pathlib import Path
 
 from fit_cost import DEFAULT, Measured, samples
 
-from tcprobe.gemm.cost import Target, op_cost
-from tcprobe.gemm.cost_dtype import units_of
-from tcprobe.gemm.cost_works import task_of
+from tcprobe.cost.dtype import units_of
+from tcprobe.cost.predict import Target, op_cost
+from tcprobe.cost.works import task_of
 from tcprobe.hardware import find_gpu
 
 LONG_NS = 1e5

@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from tcprobe.cost.constants import Constants, Rate
+from tcprobe.cost.fit import START, fit
+from tcprobe.cost.measured import Measurement, conv_record, gemm_record
 from tcprobe.gemm.alignment import next_size
-from tcprobe.gemm.cost_constants import Constants, Rate
-from tcprobe.gemm.cost_fit import START, fit
-from tcprobe.gemm.cost_rows import Row, conv_record, gemm_record
 from tcprobe.hardware import find_gpu
 
 DEFAULT = Path(__file__).resolve().parent.parent.parent / "shared" / "samples" / "gemm"
@@ -44,7 +44,7 @@ SOURCES = {"parquet": "NVIDIA aiconfigurator, vLLM", "deepbench": "Baidu DeepBen
 class Measured:
     """One measured product and which part it belongs to."""
 
-    row: Row
+    row: Measurement
     origin: str  # parquet, deepbench
     train: bool
 
@@ -76,7 +76,7 @@ def _parquet(folder: Path) -> Iterator[Measured]:
                 dtype = "float8_e4m3fn" if DTYPES[source] == "fp8" else DTYPES[source]
                 # y = x[m, k] w[n, k]^T: torch.nn.functional.linear
                 record = gemm_record(m, n, k, dtype, transpose_b=True)
-                row = Row(gpu, "cublas12", record, ms * 1e6, SOURCES["parquet"])
+                row = Measurement(gpu, "cublas12", record, ms * 1e6, SOURCES["parquet"])
                 yield Measured(row, "parquet", in_train((m, n, k), TRAIN_PCT["parquet"]))
 
 
@@ -95,7 +95,9 @@ def _deepbench_gemm(folder: Path) -> Iterator[Measured]:
             sizes = [next_size(size, 8) for size in sizes]
         flips = {"transpose_a": line["b_trans"] == "T", "transpose_b": line["a_trans"] == "T"}
         record = gemm_record(*sizes, dtype, **flips)
-        row = Row(DEEPBENCH[line["gpu"]], "cublas10", record, float(line["time_ms"]) * 1e6, SOURCES["deepbench"])
+        row = Measurement(
+            DEEPBENCH[line["gpu"]], "cublas10", record, float(line["time_ms"]) * 1e6, SOURCES["deepbench"]
+        )
         yield Measured(row, "deepbench", in_train(sizes, TRAIN_PCT["deepbench"]))
 
 
@@ -111,11 +113,13 @@ def _deepbench_conv(folder: Path) -> Iterator[Measured]:
             kernel, stride = (get["r_filter_h"], get["s_filter_w"]), (get["stride_h"], get["stride_w"])
             padding = (get["pad_h"], get["pad_w"])
             record = conv_record(pass_, dtype, image, get["k"], kernel, stride, padding)
-            row = Row(DEEPBENCH[line["gpu"]], "cublas10", record, float(line[column]) * 1e6, SOURCES["deepbench"])
+            row = Measurement(
+                DEEPBENCH[line["gpu"]], "cublas10", record, float(line[column]) * 1e6, SOURCES["deepbench"]
+            )
             yield Measured(row, "deepbench", in_train((image, get["k"], kernel, stride), TRAIN_PCT["deepbench"]))
 
 
-def thinned(rows: list[Row]) -> list[Row]:
+def thinned(rows: list[Measurement]) -> list[Measurement]:
     """Return at most `MOST` rows of each dtype, spread evenly over a seeded order."""
     order = sorted(rows, key=lambda row: zlib.crc32(repr((SEED, row.record.dtype, row.record.input_shapes)).encode()))
     kept: dict[str | None, int] = {}
@@ -143,7 +147,7 @@ def _rounded(rate: Rate) -> Rate:
 
 
 def literal(constants: Constants) -> str:
-    """Return constants as an entry of `SHIPPED` in tcprobe/gemm/cost_shipped.py."""
+    """Return constants as an entry of `SHIPPED` in tcprobe/cost/shipped.py."""
     lines = [
         f'    "{constants.gpu}": Constants(',
         f'        "{constants.gpu}", "{constants.source}", "predicted",',

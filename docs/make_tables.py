@@ -1,15 +1,15 @@
-"""Write docs/tables.md from the contract in tcprobe/tables.py: `python -m docs.make_tables`."""
+"""Write docs/tables.md from the contract in tcprobe/schema/tables.py: `python -m docs.make_tables`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tcprobe.columns import Column, TableSpec
-from tcprobe.tables import DERIVED, RECORDED
+from tcprobe.schema.columns import Column, TableSpec
+from tcprobe.schema.tables import DERIVED, RECORDED
 
 HEAD = """# The tables
 
-Generated from `tcprobe/tables.py` by `python -m docs.make_tables`: every table that tcprobe writes or passes on,
+Generated from `tcprobe/schema/tables.py` by `python -m docs.make_tables`: every table that tcprobe writes or passes on,
 what a row is, and every column. Times are ns, sizes bytes, shares percent from 0 to 100. A column that a source
 cannot give is empty (NA), never 0.
 """

@@ -1,6 +1,6 @@
 """The numbers of an audit against products that are derived here from Keras' own layers, by other code.
 
-Nothing here uses `tcprobe.gemm.layers`, the convolutions of `tcprobe.gemm.conv` or the rules: M, N and K of every
+Nothing here uses `tcprobe.keras.products`, the convolutions of `tcprobe.gemm.conv` or the rules: M, N and K of every
 product of a step come from the layers' shapes as NVIDIA's guides give them.
 """
 
@@ -15,13 +15,13 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tcprobe.audit.source import read_model
-from tcprobe.audit.traced import TraceRequest, trace
-from tcprobe.gemm.cost import Target, op_cost
+from tcprobe.audit.source.read import read_model
+from tcprobe.audit.trace.traced import TraceRequest, trace
+from tcprobe.cost.predict import Target, op_cost
 from tcprobe.gemm.ops import gemms_of
 from tcprobe.hardware import find_gpu
-from tcprobe.model import Model
-from tcprobe.rules.step import Step
+from tcprobe.rules.model.step import Step
+from tcprobe.schema.model import Model
 from tcprobe.syntax.source import Source
 from tests.support import ROOT
 

@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tcprobe.tables import TABLES
+from tcprobe.schema.tables import TABLES
 from tests.fixtures.gpu_run import catalogue, variants
 from tests.fixtures.gpu_run.make import RUN, Run, load
 from tests.support import ROOT
@@ -156,8 +156,8 @@ def test_bad_sizes_say_what_their_next_sizes_save(run: Report) -> None:
 
 
 def test_a_calibration_of_the_users_is_taken(tmp_path: Path) -> None:
-    from tcprobe.gemm.cost_constants import Constants
-    from tcprobe.gemm.cost_shipped import SHIPPED
+    from tcprobe.cost.constants import Constants
+    from tcprobe.cost.shipped import SHIPPED
 
     folder = tmp_path / "tcprobe" / "calibration"
     folder.mkdir(parents=True)

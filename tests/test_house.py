@@ -7,16 +7,24 @@ import re
 import statistics
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 from tests.support import ROOT
 
-SIBLINGS = {"capture", "readers", "analysis", "audit", "report"}
-LOW = {"gemm", "rules", "tables", "columns", "profile", "errors", "hardware"}
-ABOVE = {"cli", "flows"}
+ORDER = (
+    *({"schema", "errors"}, {"hardware", "gemm"}, {"cost", "keras"}, {"syntax"}, {"rules", "calibration"}),
+    *({"capture", "readers", "analysis", "audit", "report"}, {"flows"}, {"cli"}, {"__main__"}),
+)
+"""The rooms from the ground up: a room imports only rooms further down, never one of its own floor."""
+LEAVES = {"probe": set[str](), "patterns": set[str](), "": set[str]()}
+"""Rooms that stand by themselves, and what they may import."""
+DATA = {"tcprobe/schema/tables.py", "tcprobe/analysis/kernels/names.py"}
 GENERATED = re.compile(r"_pb2\.py$")
 
 
@@ -46,25 +54,55 @@ def imported(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
             module = ".".join(p for p in (base, node.module or "") if p)
-            yield module
             yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
-def rooms(path: Path) -> set[str]:
-    return {m.split(".")[1] for m in imported(path) if m.startswith("tcprobe.")}
+def room(module: str) -> str:
+    """Return the room that a module stands in, ``""`` for the package itself."""
+    return module.split(".")[1] if "." in module else ""
 
 
-@pytest.mark.parametrize("path", sources("tcprobe"), ids=lambda p: str(p.relative_to(ROOT)))
-def test_arrows_point_one_way(path: Path) -> None:
-    here = path.relative_to(ROOT / "tcprobe").parts[0].removesuffix(".py")
-    if here in SIBLINGS:
-        assert not rooms(path) & ((SIBLINGS | ABOVE) - {here})
-    if here in LOW:
-        assert not rooms(path) & (SIBLINGS | ABOVE)
-    if here == "flows":
-        assert "cli" not in rooms(path)
-    if here == "probe":
-        assert not rooms(path) - {"probe"}
+def module_of(name: str) -> list[str]:
+    """Return the module behind an imported name: the name itself, or the one that it stands in; none of ours: empty."""
+    return [m for m in (name, name.rpartition(".")[0]) if m in modules()][:1]
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Return the package's modules by dotted name."""
+    found = {p.relative_to(ROOT).with_suffix("").parts: p for p in sources("tcprobe")}
+    return {".".join(parts).removesuffix(".__init__"): path for parts, path in found.items()}
+
+
+@cache
+def arrows() -> dict[str, set[str]]:
+    """Return what each module of the package imports of the package; a submodule does not import its own packages."""
+    names = {name: {m for i in imported(path) for m in module_of(i)} for name, path in modules().items()}
+    return {name: found - {name} for name, found in names.items()}
+
+
+def test_arrows_point_one_way() -> None:
+    floor = {name: number for number, names in enumerate(ORDER) for name in names}
+    wrong = []
+    for name, found in arrows().items():
+        here = room(name)
+        for other in {room(m) for m in found} - {here, ""}:
+            below = LEAVES.get(here, {*LEAVES, *(n for n, at in floor.items() if at < floor.get(here, 0))})
+            if other not in below:
+                wrong.append(f"{name} -> {other}")
+    assert {room(name) for name in modules()} <= set(floor) | set(LEAVES)
+    assert not wrong
+
+
+def test_no_circle() -> None:
+    order = TopologicalSorter(arrows())
+    order.prepare()  # raises CycleError, which names the modules of a circle
+
+
+def test_a_room_can_be_taken_in_at_a_glance() -> None:
+    folders = Counter(p.parent.relative_to(ROOT) for p in sources("tcprobe") if p.name != "__init__.py")
+    most = {f: n for f, n in folders.items() if n > (16 if f.parts[1:2] == ("rules",) else 14)}
+    assert not most
 
 
 def test_functions_are_small() -> None:
@@ -75,8 +113,9 @@ def test_functions_are_small() -> None:
 
 
 def test_files_are_small() -> None:
+    """Files are cut where the meaning changes; past these lengths it certainly has. Tables of data may be longer."""
     lines = {str(p.relative_to(ROOT)): p.read_text(encoding="utf-8").count("\n") for p in PACKAGE}
-    assert not {name: n for name, n in lines.items() if n > 350}
+    assert not {name: n for name, n in lines.items() if n > 400 and name not in DATA}
     tests = {str(p.relative_to(ROOT)): p.read_text(encoding="utf-8").count("\n") for p in sources("tests")}
     assert not {name: n for name, n in tests.items() if n > 600}
 

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tcprobe.cost.predict import Cost, Target, op_cost
 from tcprobe.flows.report import make_report
-from tcprobe.gemm.cost import Cost, Target, op_cost
-from tcprobe.gemm.record import OpRecord
 from tcprobe.hardware import find_gpu
+from tcprobe.schema.op import OpRecord
 from tests.fixtures.gpu_run import catalogue, variants
 from tests.fixtures.gpu_run.make import PROFILE, RUN, load
 from tests.fixtures.xplane.schema import XSpace

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from tcprobe.analysis.grouping import distinct_numbers
 from tcprobe.analysis.options import DEFAULT_TARGET, Options
-from tcprobe.columns import Table, Value
 from tcprobe.hardware import Capability, Gpu, HasTensorCores, Identification, find_gpu, identify
-from tcprobe.profile import Profile
-from tcprobe.tables import DEVICES
+from tcprobe.schema.columns import Table, Value
+from tcprobe.schema.profile import Profile
+from tcprobe.schema.tables import DEVICES
 
 
 @dataclass(frozen=True, slots=True)

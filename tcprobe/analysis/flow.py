@@ -7,21 +7,22 @@ from typing import Final
 
 import numpy as np
 
-from tcprobe.analysis.attribution import with_layers, with_proof
 from tcprobe.analysis.context import Context, context_of, with_identity
-from tcprobe.analysis.figures import Measured, Totals, not_applicable
-from tcprobe.analysis.gemms import Gemms, build_gemms
 from tcprobe.analysis.host import without_containers
 from tcprobe.analysis.iterations import Iterations, choose_window, collect_iterations, counted, whole_capture
-from tcprobe.analysis.kernels import derive_kernels, reclassify
-from tcprobe.analysis.layers import build_layers
-from tcprobe.analysis.ops import Ops, build_ops
+from tcprobe.analysis.kernels.launches import Launched, derive
+from tcprobe.analysis.kernels.table import derive_kernels, reclassify
+from tcprobe.analysis.ops.attribution import with_layers, with_proof
+from tcprobe.analysis.ops.gemms import Gemms, build_gemms
+from tcprobe.analysis.ops.layers import build_layers
+from tcprobe.analysis.ops.table import Ops, build_ops
 from tcprobe.analysis.options import DEFAULT_TARGET, Options
-from tcprobe.analysis.reported import Reported, compare
-from tcprobe.analysis.savings import Predictor
-from tcprobe.analysis.sizes import build_bad_sizes
+from tcprobe.analysis.sizes.savings import Predictor
+from tcprobe.analysis.sizes.table import build_bad_sizes
+from tcprobe.analysis.summary.figures import Measured, Totals, not_applicable
+from tcprobe.analysis.summary.reported import Reported, compare
+from tcprobe.analysis.summary.tensor_cores import build_summary, capable_times, precision_shares
 from tcprobe.analysis.timing import device_table, iteration_table
-from tcprobe.analysis.utilisation import build_summary, capable_times, precision_shares
 from tcprobe.analysis.validity import (
     NO_LAUNCHES,
     check_recorded,
@@ -33,9 +34,8 @@ from tcprobe.analysis.validity import (
     precision_notes,
     without_gpu,
 )
-from tcprobe.analysis.verdicts import Launched, derive
-from tcprobe.columns import Table
-from tcprobe.profile import Note, Profile, Window
+from tcprobe.schema.columns import Table
+from tcprobe.schema.profile import Note, Profile, Window
 
 XLA_RUNS: Final = frozenset({"_XlaRun", "XlaRun", "XlaLaunch"})
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.columns import FloatArray, IntArray
+from tcprobe.schema.columns import FloatArray, IntArray
 
 DENSE_LIMIT: Final = 1 << 24  # up to so many possible keys, a table of them (128 MB) beats sorting the rows
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from tcprobe.columns import Table
+from tcprobe.schema.columns import Table
 
 # The call of a whole function, and control flow around one: their time is that of the ops inside.
 _CONTAINERS: Final = frozenset(

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from tcprobe.analysis.grouping import count_by, distinct_numbers, sum_by
 from tcprobe.analysis.options import Options
-from tcprobe.columns import FloatArray, IntArray, Table
 from tcprobe.errors import UsageError
-from tcprobe.profile import Note, Profile, Window
+from tcprobe.schema.columns import FloatArray, IntArray, Table
+from tcprobe.schema.profile import Note, Profile, Window
 
 FEWEST_TO_DETECT: Final = 4  # below, no half of the run is left to compare the first steps with
 LAUNCHES_OFF: Final = 0.10  # autotuning and half-recorded steps change the number of kernels by far more

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tcprobe.gemm.cost import Constants, load_constants
+from tcprobe.cost.predict import Constants, load_constants
 from tcprobe.hardware import DEFAULT_TARGET, Gpu
 
 __all__ = ["DEFAULT_TARGET", "Options"]

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from tcprobe.analysis.grouping import count_by, ratio_pct, sum_by, union_by
 from tcprobe.analysis.iterations import Iterations, counted
-from tcprobe.analysis.verdicts import UNKNOWN, YES, Launched
-from tcprobe.columns import FloatArray, IntArray, Table
-from tcprobe.profile import Profile, Window
-from tcprobe.tables import DEVICES, ITERATIONS
+from tcprobe.analysis.kernels.launches import UNKNOWN, YES, Launched
+from tcprobe.schema.columns import FloatArray, IntArray, Table
+from tcprobe.schema.profile import Profile, Window
+from tcprobe.schema.tables import DEVICES, ITERATIONS
 
 
 def iteration_table(profile: Profile, found: Iterations, window: Window, launched: Launched | None) -> Table:

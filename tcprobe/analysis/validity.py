@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from tcprobe.analysis.reported import Reported
-from tcprobe.columns import Table, Value
+from tcprobe.analysis.summary.reported import Reported
 from tcprobe.errors import MeasurementFailed
-from tcprobe.profile import Note, Profile
+from tcprobe.schema.columns import Table, Value
+from tcprobe.schema.profile import Note, Profile
 
 ENOUGH_COVERAGE_PCT: Final = 90.0  # below, the bounds of the Tensor Core share are too far apart to act on
 MOST_OUTSIDE_PCT: Final = 1.0

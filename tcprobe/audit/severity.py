@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Protocol, TypeAlias
 
-from tcprobe.finding import ERROR_PCT, WARNING_PCT, Finding, Range, Severity
-from tcprobe.place import Place
+from tcprobe.schema.finding import ERROR_PCT, WARNING_PCT, Finding, Range, Severity
+from tcprobe.schema.place import Place
 
 _Edit: TypeAlias = tuple[str, Place | None, str | None, int | None, int | None]
 """Rule, place, dimension, size and suggestion: one change of the source mends all findings that agree in these."""
 
 
 class Shares(Protocol):
-    """What is needed of a step (`tcprobe.rules.step.Step`)."""
+    """What is needed of a step (`tcprobe.rules.model.step.Step`)."""
 
     def share_pct(self, saved: Range) -> Range | None:
         """Return a saving over the step's time, in percent; None where that time is unknown."""

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from tcprobe.finding import Finding
-from tcprobe.model import Unseen
 from tcprobe.patterns import pattern
-from tcprobe.place import Place
+from tcprobe.schema.finding import Finding
+from tcprobe.schema.model import Unseen
+from tcprobe.schema.place import Place
 
 # After flake8's own pattern (PyCQA/flake8, src/flake8/defaults.py): codes may stand without a space behind the
 # colon, separated by commas or spaces; what is no code ends the list.

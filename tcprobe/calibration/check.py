@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tcprobe.gemm.cost import Target, op_cost
-from tcprobe.gemm.cost_alignment import product_level
-from tcprobe.gemm.cost_constants import Constants
-from tcprobe.gemm.cost_dtype import units_of
-from tcprobe.gemm.cost_rows import Row
-from tcprobe.gemm.cost_works import task_of
+from tcprobe.cost.alignment import product_level
+from tcprobe.cost.constants import Constants
+from tcprobe.cost.dtype import units_of
+from tcprobe.cost.measured import Measurement
+from tcprobe.cost.predict import Target, op_cost
+from tcprobe.cost.works import task_of
 from tcprobe.hardware import Gpu
 
 ALL: Final = "all"
@@ -39,9 +39,9 @@ class Score:
     shipped_pct: float
 
 
-def split(rows: Iterable[Row]) -> tuple[list[Row], list[Row]]:
+def split(rows: Iterable[Measurement]) -> tuple[list[Measurement], list[Measurement]]:
     """Return the rows to fit and a quarter to test on; the same product is always in the same part."""
-    parts: tuple[list[Row], list[Row]] = ([], [])
+    parts: tuple[list[Measurement], list[Measurement]] = ([], [])
     for row in rows:
         record = row.record
         key = repr((record.op_type, record.dtype, record.input_shapes, record.output_shape, record.attributes))
@@ -49,7 +49,7 @@ def split(rows: Iterable[Row]) -> tuple[list[Row], list[Row]]:
     return parts
 
 
-def scores(rows: Sequence[Row], gpu: Gpu, constants: Constants) -> list[Score]:
+def scores(rows: Sequence[Measurement], gpu: Gpu, constants: Constants) -> list[Score]:
     """Return the errors on rows by kind, ``all`` last; empty where none of them can be predicted.
 
     float32 counts as CUDA cores', tf32 as Tensor Cores'.
@@ -66,7 +66,7 @@ def scores(rows: Sequence[Row], gpu: Gpu, constants: Constants) -> list[Score]:
     return [_score(kind, found[kind]) for kind in ordered]
 
 
-def too_fast(rows: Iterable[Row], gpu: Gpu) -> list[Row]:
+def too_fast(rows: Iterable[Measurement], gpu: Gpu) -> list[Measurement]:
     """Return the GEMMs that beat the GPU's peak by more than clocks can: no times of this GPU.
 
     Convolutions may: Winograd's way multiplies less than their shapes count.
@@ -82,7 +82,7 @@ def too_fast(rows: Iterable[Row], gpu: Gpu) -> list[Row]:
     return found
 
 
-def kind_of(row: Row, gpu: Gpu) -> str:
+def kind_of(row: Measurement, gpu: Gpu) -> str:
     """Return aligned or unaligned GEMMs or convolutions."""
     units = units_of(row.record.dtype, gpu, False)
     task = task_of(row.record, units.width) if units else None
@@ -92,7 +92,7 @@ def kind_of(row: Row, gpu: Gpu) -> str:
     return f"{'aligned' if product_level(task.contiguous, units.family) is None else 'unaligned'} {name}"
 
 
-def _ns(row: Row, gpu: Gpu, constants: Constants | None) -> float | None:
+def _ns(row: Measurement, gpu: Gpu, constants: Constants | None) -> float | None:
     cost = op_cost(row.record, Target(gpu, row.library, tf32=False, constants=constants))
     return None if cost is None else cost.ns
 

@@ -23,9 +23,9 @@ from tcprobe.calibration.shapes import (
     unaligned,
     unaligned_convs,
 )
-from tcprobe.gemm.cost_alignment import Library, product_level
-from tcprobe.gemm.cost_dtype import Units, units_of
-from tcprobe.gemm.cost_works import Task, task_of
+from tcprobe.cost.alignment import Library, product_level
+from tcprobe.cost.dtype import Units, units_of
+from tcprobe.cost.works import Task, task_of
 from tcprobe.hardware import Gpu
 
 Shape: TypeAlias = Product | Conv

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Final
 
 from tcprobe.calibration.plan import CPU
+from tcprobe.cost.measured import COLUMNS, LIBRARIES, Measurement, read_rows
+from tcprobe.cost.works import PASSES
 from tcprobe.errors import EmptyInput, MissingInput, UnreadableInput, UsageError, WrongFormat
-from tcprobe.gemm.cost_rows import COLUMNS, LIBRARIES, Row, read_rows
-from tcprobe.gemm.cost_works import PASSES
 from tcprobe.hardware import Gpu, find_gpu, lookup_gpu
 
 _GEMM: Final = ("m", "n", "k", "batch")
 _CONV: Final = ("images", "height", "width", "channels", "filters", "kernel", "stride", "padding")
 
 
-def read_raw(path: Path) -> list[Row]:
+def read_raw(path: Path) -> list[Measurement]:
     """Return the products of a raw CSV, at least one.
 
     Raises:
@@ -107,7 +107,7 @@ def _is_time(text: str) -> bool:
     return math.isfinite(value) and value > 0
 
 
-def gpu_of(rows: list[Row], path: Path, target: str | None) -> Gpu:
+def gpu_of(rows: list[Measurement], path: Path, target: str | None) -> Gpu:
     """Return the GPU whose rows are to be fitted: the only one of a file, or the one asked for.
 
     Raises:

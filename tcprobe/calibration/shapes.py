@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tcprobe.gemm.cost_rows import conv_record, gemm_record
-from tcprobe.gemm.record import OpRecord
+from tcprobe.cost.measured import conv_record, gemm_record
+from tcprobe.schema.op import OpRecord
 
 ALIGNMENTS: Final = (1, 2, 4)  # of a contiguous dimension, in elements; 8 are whole 16 bytes of a 16-bit type
 ODD: Final = (3, 5)  # further remainders of 8 that are aligned to one element

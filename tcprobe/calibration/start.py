@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tcprobe.calibration.plan import CPU, Case
+from tcprobe.cost.measured import COLUMNS
 from tcprobe.errors import MeasurementFailed, ToolError
-from tcprobe.gemm.cost_rows import COLUMNS
 
 SOURCE: Final = Path(__file__).parent / "measure"
 PACKAGE: Final = "tcprobe_measure"

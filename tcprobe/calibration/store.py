@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tcprobe.calibration.check import Score
+from tcprobe.cost.constants import Constants, calibration_folder, load_constants
 from tcprobe.errors import UnreadableInput
-from tcprobe.gemm.cost_constants import Constants, calibration_folder, load_constants
 from tcprobe.hardware import lookup_gpu
 
 KEY: Final = "calibration"

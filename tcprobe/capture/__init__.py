@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tcprobe.capture import dlprof, tensorflow
+from tcprobe.capture import tensorflow
 from tcprobe.capture.base import Capture
+from tcprobe.capture.dlprof import capture as dlprof
 
 CAPTURES: tuple[Capture, ...] = (tensorflow, dlprof)

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from tcprobe.profile import Note
+from tcprobe.schema.profile import Note
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Invocation:
     """The workload.
 
     Attributes:
@@ -48,7 +48,7 @@ class CaptureRequest:
         options: settings of one capture only (``key_node``, ``mode`` for DLProf).
     """
 
-    target: Target
+    target: Invocation
     folder: Path
     python: str
     launcher: tuple[str, ...] = ()

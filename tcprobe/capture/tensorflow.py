@@ -9,7 +9,7 @@ from typing import Any
 from tcprobe.capture import environment
 from tcprobe.capture.base import CaptureRequest, Collected, Launch
 from tcprobe.capture.probed import install_probe, read_probe
-from tcprobe.profile import Note
+from tcprobe.schema.profile import Note
 
 NAME = "tensorflow"
 

@@ -14,9 +14,9 @@ from tcprobe.cli import options as o
 from tcprobe.errors import UsageError
 
 if TYPE_CHECKING:
-    from tcprobe.flows.audit import Outcome
-    from tcprobe.flows.audit_options import AuditOptions
-    from tcprobe.flows.audit_write import AuditDestination
+    from tcprobe.flows.audit.flow import Outcome
+    from tcprobe.flows.audit.options import AuditOptions
+    from tcprobe.flows.audit.write import AuditDestination
 
 ARGV: Final = "tcprobe.argv"
 TYPED: Final = "tcprobe.typed"
@@ -85,8 +85,8 @@ def audit_shapes(
     """
     chosen = _chosen(ctx, format, output)
     with o.errors_as_json(chosen == "json" and output in (None, "-")):
-        from tcprobe.flows.audit_options import AuditOptions
-        from tcprobe.flows.audit_write import audit_destination
+        from tcprobe.flows.audit.options import AuditOptions
+        from tcprobe.flows.audit.write import audit_destination
 
         to = audit_destination(chosen, output, force)
         wanted = AuditOptions(
@@ -148,18 +148,18 @@ def _say_failed(outcome: Outcome) -> None:
 
 def _outcome(wanted: AuditOptions, fix: bool) -> Outcome:
     if fix:
-        from tcprobe.flows.audit_fix import fixed
+        from tcprobe.flows.audit.fix import fixed
 
         return fixed(wanted, _say)
-    from tcprobe.flows.audit import audit
+    from tcprobe.flows.audit.flow import audit
 
     return audit(wanted, _say)
 
 
 def _show(outcome: Outcome, to: AuditDestination, verbose: bool, width: int | None, typed: tuple[str, ...]) -> None:
-    from tcprobe.flows.audit_write import write_audit
+    from tcprobe.flows.audit.write import write_audit
     from tcprobe.flows.explain import rule_docs
-    from tcprobe.report.audit import AuditSpec
+    from tcprobe.report.audit.base import AuditSpec
 
     spec = AuditSpec(str(Path.cwd()), tuple(rule_docs()), o.text_width(width), o.wants_color(), verbose, typed)
     for path in write_audit(outcome.report, spec, to):
@@ -170,8 +170,8 @@ def _show(outcome: Outcome, to: AuditDestination, verbose: bool, width: int | No
 
 def _show_diff(wanted: AuditOptions) -> int:
     """Print what --fix would change; return 1 where it would, 2 where a file could not be audited."""
-    from tcprobe.flows.audit import audit
-    from tcprobe.flows.audit_fix import diff_of, fixes_of
+    from tcprobe.flows.audit.fix import diff_of, fixes_of
+    from tcprobe.flows.audit.flow import audit
 
     outcome = audit(wanted, _say)
     text = diff_of(outcome)

@@ -26,7 +26,7 @@ class Format(StrEnum):
 
 
 class By(StrEnum):
-    """A table to show; the names are those of `tcprobe.report.views.BY`."""
+    """A table to show; the names are those of `tcprobe.report.run.views.BY`."""
 
     kernel = "kernel"
     op = "op"

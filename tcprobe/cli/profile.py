@@ -16,7 +16,7 @@ from tcprobe.errors import UsageError
 
 if TYPE_CHECKING:
     from tcprobe.flows.profile import Outcome
-    from tcprobe.flows.write import Destination
+    from tcprobe.flows.write.report import Destination
 
 
 def register(app: typer.Typer) -> None:
@@ -109,7 +109,7 @@ def _check_words(ctx: typer.Context, words: Sequence[str] | None) -> None:
 
 def _destination(json: bool, report_file: str | None, force: bool) -> Destination | None:
     """Return where the report goes besides the terminal; None where it goes there alone."""
-    from tcprobe.flows.write import destination
+    from tcprobe.flows.write.report import destination
 
     if not json and report_file in (None, "-"):
         return None
@@ -121,7 +121,7 @@ def _destination(json: bool, report_file: str | None, force: bool) -> Destinatio
 
 def _show(outcome: Outcome, to: Destination | None) -> None:
     """Print the report, write the file, say where everything is and what to type next."""
-    from tcprobe.flows.write import destination, write_report
+    from tcprobe.flows.write.report import destination, write_report
     from tcprobe.report.base import ReportSpec
 
     spec = ReportSpec(None, (), o.text_width(None), o.wants_color())

@@ -39,7 +39,7 @@ def report(
     with o.errors_as_json(chosen == "json" and output in (None, "-")):
         from tcprobe.analysis import Options
         from tcprobe.flows.report import make_report
-        from tcprobe.flows.write import destination, write_report
+        from tcprobe.flows.write.report import destination, write_report
         from tcprobe.report.base import ReportSpec
 
         to = destination(chosen, output, force)

@@ -17,10 +17,10 @@ from tcprobe.calibration.plan import CPU, Case, cases_for, dry_cases
 from tcprobe.calibration.raw import gpu_of, read_raw
 from tcprobe.calibration.start import FRAMEWORKS, Device, Done, ask, measure
 from tcprobe.calibration.store import Calibration, calibrations, file_of, text_of
+from tcprobe.cost.alignment import Library
+from tcprobe.cost.measured import Measurement, csv_of
 from tcprobe.errors import MeasurementFailed, OutputError, ToolError, UsageError
-from tcprobe.flows.write import write_files
-from tcprobe.gemm.cost_alignment import Library
-from tcprobe.gemm.cost_rows import Row, csv_of
+from tcprobe.flows.write.report import write_files
 from tcprobe.hardware import Gpu, find_gpu, identify
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Measured:
     device: Device
     done: Done
     seconds: float
-    rows: tuple[Row, ...]
+    rows: tuple[Measurement, ...]
     raw: Path | None
 
 
@@ -277,7 +277,9 @@ def _rows(options: CalibrateOptions, say: Say) -> Iterator[Path]:
                 part.unlink()
 
 
-def _fitted(rows: tuple[Row, ...], gpu: Gpu, options: CalibrateOptions, measured: Measured | None) -> Calibrated:
+def _fitted(
+    rows: tuple[Measurement, ...], gpu: Gpu, options: CalibrateOptions, measured: Measured | None
+) -> Calibrated:
     """Fit three quarters of the rows, test on the last, keep the constants if they predict better than the shipped.
 
     Raises:
@@ -285,7 +287,7 @@ def _fitted(rows: tuple[Row, ...], gpu: Gpu, options: CalibrateOptions, measured
         OutputError: the file cannot be written.
     """
     from tcprobe.calibration.check import scores, split, too_fast
-    from tcprobe.gemm.cost_fit import FEWEST, fit
+    from tcprobe.cost.fit import FEWEST, fit
 
     if (wrong := too_fast(rows, gpu)) and not options.force:
         raise MeasurementFailed(

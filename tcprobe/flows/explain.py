@@ -48,7 +48,7 @@ def explained(what: str | None, format_: str = "text", width: int | None = None)
     Raises:
         UsageError: it is none of these; names the nearest.
     """
-    from tcprobe.report import audit_explain
+    from tcprobe.report.audit import explain as audit_explain
 
     markdown = format_ == "markdown"
     if what is None:

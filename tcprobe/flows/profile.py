@@ -11,15 +11,15 @@ from typing import Any, Final
 
 from tcprobe.analysis import Options
 from tcprobe.capture import CAPTURES, environment, folder, process
-from tcprobe.capture.base import Capture, CaptureRequest, Collected, Launch, Target
+from tcprobe.capture.base import Capture, CaptureRequest, Collected, Invocation, Launch
 from tcprobe.capture.probed import read_probe
 from tcprobe.errors import MeasurementFailed, OutputError, TcprobeError, ToolError, UsageError
 from tcprobe.flows import run_record
 from tcprobe.flows.report import make_report
 from tcprobe.flows.workloads import Workload, find_workload
-from tcprobe.flows.write import write_tables
+from tcprobe.flows.write.report import write_tables
 from tcprobe.hardware import find_gpu
-from tcprobe.profile import Profile
+from tcprobe.schema.profile import Profile
 
 PRECISIONS: Final = ("float32", "tf32", "mixed_float16", "mixed_bfloat16")
 PROFILERS: Final = ("auto", *(c.NAME for c in CAPTURES))
@@ -197,7 +197,7 @@ def _check_tensorflow(options: ProfileOptions, workload: Workload | None) -> Non
     )
 
 
-def _request(options: ProfileOptions, target: Target, workload: Workload | None, home: Path) -> CaptureRequest:
+def _request(options: ProfileOptions, target: Invocation, workload: Workload | None, home: Path) -> CaptureRequest:
     """A packaged workload takes precision and XLA as its own arguments; the others get them from the probe."""
     precision, xla = options.precision, options.xla
     if workload is not None and precision and workload.takes("--precision"):
@@ -221,14 +221,14 @@ def _request(options: ProfileOptions, target: Target, workload: Workload | None,
     )
 
 
-def _with_argument(target: Target, name: str, *value: str) -> Target:
+def _with_argument(target: Invocation, name: str, *value: str) -> Invocation:
     """Put an argument before the workload's own, which keep the last word."""
     if _own_argument(target, name) is not None:
         return target
     return replace(target, args=(name, *value, *target.args))
 
 
-def _own_argument(target: Target, name: str) -> str | None:
+def _own_argument(target: Invocation, name: str) -> str | None:
     """Return what follows `name` among the workload's arguments; empty where nothing does, None without it."""
     for place, word in enumerate(target.args):
         if word == name:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tcprobe.analysis import Options, analyse
 from tcprobe.errors import UsageError
-from tcprobe.flows.read import open_profile
-from tcprobe.profile import Note, Profile
+from tcprobe.readers.open import open_profile
+from tcprobe.schema.profile import Note, Profile
 
 
 def make_report(path: Path, options: Options | None = None) -> Profile:

@@ -13,7 +13,7 @@ from tcprobe import __version__
 from tcprobe.capture import environment
 from tcprobe.capture.base import CaptureRequest, Collected, Launch
 from tcprobe.capture.process import Ended
-from tcprobe.profile import Note
+from tcprobe.schema.profile import Note
 
 SCHEMA: Final = 1
 FROM_PROBE: Final = ("gpu_used", "gpus", "peak_gpu_memory_bytes", "window", "gaps")

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 import tcprobe
-from tcprobe.capture.base import Target
+from tcprobe.capture.base import Invocation
 from tcprobe.errors import InputError, MissingInput, UsageError
 
 
@@ -49,7 +49,7 @@ def packaged(name: str) -> Workload | None:
     return next((w for w in packaged_workloads() if w.name == name), None)
 
 
-def find_workload(words: Sequence[str]) -> tuple[Target, Workload | None]:
+def find_workload(words: Sequence[str]) -> tuple[Invocation, Workload | None]:
     """Turn what stands on the command line after tcprobe's own options into a target.
 
     Args:
@@ -70,22 +70,22 @@ def find_workload(words: Sequence[str]) -> tuple[Target, Workload | None]:
         return _module(rest), None
     found = packaged(first)
     if found is not None:
-        return Target("script", str(found.path), tuple(rest), found.name), found
+        return Invocation("script", str(found.path), tuple(rest), found.name), found
     return _script(first, rest), None
 
 
-def _module(words: list[str]) -> Target:
+def _module(words: list[str]) -> Invocation:
     if not words or words[0].startswith("-"):
         raise UsageError("-m needs the name of a module", "as in: tcprobe profile -m package.train --epochs 3")
-    return Target("module", words[0], tuple(words[1:]), words[0])
+    return Invocation("module", words[0], tuple(words[1:]), words[0])
 
 
-def _script(name: str, rest: list[str]) -> Target:
+def _script(name: str, rest: list[str]) -> Invocation:
     path = Path(name)
     if path.is_dir():
         raise InputError(path, "is a folder, not a script", "name the script in it")
     if path.is_file():
-        return Target("script", str(path), tuple(rest), path.stem)
+        return Invocation("script", str(path), tuple(rest), path.stem)
     if path.suffix == ".py" or len(path.parts) > 1:
         raise MissingInput(path, "no such script", _near_file(path))
     names = [w.name for w in packaged_workloads()]

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from itertools import product as combinations
 from typing import Any, Final, Literal
 
-from tcprobe.gemm.record import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, first_known, product
+from tcprobe.gemm.record import first_known
+from tcprobe.schema.op import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, product
 
 Kind = Literal["forward", "dgrad", "wgrad"]
 MOST_TAPS: Final = 65536  # a wider filter is no filter but a damaged record

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from tcprobe.gemm.ops import family_of, gemms_of
-from tcprobe.gemm.record import OpRecord
 from tcprobe.gemm.torch import torch_kind
+from tcprobe.schema.op import OpRecord
 
 # C[M,N] = A[M,K] B[K,N] of a Dense layer, pass by pass (NVIDIA, "Linear/Fully-Connected Layers"; TensorFlow
 # multiplies rows of the batch from the left). The batch is the role that is missing.
@@ -45,7 +45,7 @@ def rnn_sizes(op: OpRecord) -> list[tuple[str, int]]:
 def gates_of(op: OpRecord, role: str) -> int:
     """Return how many gates of a recurrent layer share a dimension of its product; 1 where it is one size.
 
-    Only ops that `tcprobe.gemm.layers` derived say so: ``gates``, and ``recurrent`` for a product of the state.
+    Only ops that `tcprobe.keras.products` derived say so: ``gates``, and ``recurrent`` for a product of the state.
     """
     gates = op.attributes.get("gates")
     wide = next((r for r, name in _DENSE.get(op.pass_ or "", {}).items() if name == "units"), None)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import product as combinations
 
-from tcprobe.gemm.record import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, first_known, product
+from tcprobe.gemm.record import first_known
+from tcprobe.schema.op import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, product
 
 
 def matmul(op: OpRecord) -> list[Gemm]:

@@ -10,16 +10,16 @@ from tcprobe.gemm.conv import convolution
 from tcprobe.gemm.einsum import einsum
 from tcprobe.gemm.hlo import hlo_convolution, hlo_dot
 from tcprobe.gemm.matmul import matmul
-from tcprobe.gemm.record import UNKNOWN, Contiguous, Gemm, OpRecord, Size, product
 from tcprobe.gemm.torch import torch_gemms
 from tcprobe.patterns import pattern
+from tcprobe.schema.op import UNKNOWN, Contiguous, Gemm, OpRecord, Size, product
 
-Family = Literal["matmul", "einsum", "conv", "conv_dgrad", "conv_wgrad", "depthwise", "rnn", "hlo_dot", "hlo_conv"]
+OpFamily = Literal["matmul", "einsum", "conv", "conv_dgrad", "conv_wgrad", "depthwise", "rnn", "hlo_dot", "hlo_conv"]
 
 # TensorFlow writes a fused or replaced op as a prefix before the type it stands for: _FusedConv2D,
 # _MklNativeFusedMatMul, _MklPadWithFusedConv2D, _MklNativeConv2DBackpropFilterWithBias.
 _REPLACED: Final = pattern(r"^_?(?:Mkl)?(?:Native)?(?:PadWith)?(?:Fused)?")
-_FAMILIES: Final[dict[Family, re.Pattern[str]]] = {
+_FAMILIES: Final[dict[OpFamily, re.Pattern[str]]] = {
     "matmul": pattern(r"(?:Sparse|Batch)?MatMul(?:V\d)?"),
     "einsum": pattern(r"Einsum"),
     "conv": pattern(r"Conv[123]D(?:V\d)?|ConvBiasActivation"),
@@ -38,7 +38,7 @@ def canonical_type(op_type: str) -> str:
     return _REPLACED.sub("", op_type).removesuffix("WithBias") or op_type
 
 
-def family_of(op_type: str | None) -> Family | None:
+def family_of(op_type: str | None) -> OpFamily | None:
     """Return the arithmetic of an op type; None where it multiplies no matrices."""
     name = canonical_type(op_type or "")
     return next((family for family, named in _FAMILIES.items() if named.fullmatch(name)), None)
@@ -97,7 +97,7 @@ def _rnn(op: OpRecord) -> list[Gemm]:
     ]
 
 
-_READERS: Final[dict[Family, Callable[[OpRecord], list[Gemm]]]] = {
+_READERS: Final[dict[OpFamily, Callable[[OpRecord], list[Gemm]]]] = {
     "matmul": matmul,
     "einsum": einsum,
     "conv": lambda op: convolution(op, "forward"),

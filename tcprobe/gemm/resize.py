@@ -11,7 +11,7 @@ from tcprobe.gemm.dimensions import gates_of, named_sizes, names_of_roles
 from tcprobe.gemm.einsum import innermost, labels_of, roles_of
 from tcprobe.gemm.matmul import transposes_of
 from tcprobe.gemm.ops import family_of, gemms_of
-from tcprobe.gemm.record import OpRecord, Shape, product
+from tcprobe.schema.op import OpRecord, Shape, product
 
 ConvKind = Literal["forward", "dgrad", "wgrad"]
 _CONVS: Final[dict[str, ConvKind]] = {"conv": "forward", "conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}

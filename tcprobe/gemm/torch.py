@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
-from tcprobe.gemm.record import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, product
 from tcprobe.patterns import pattern
+from tcprobe.schema.op import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, product
 
 Kind = Literal["linear", "conv"]
 _KINDS: Final[dict[Kind, re.Pattern[str]]] = {"linear": pattern("linear"), "conv": pattern("conv[123]d")}

@@ -8,9 +8,9 @@ import types
 from importlib.machinery import ModuleSpec
 from typing import Any, Optional
 
-from .gaps import Gaps
-from .ranges import Ranges
-from .stepper import Stepper
+from .core.gaps import Gaps
+from .core.ranges import Ranges
+from .core.stepper import Stepper
 
 # The package's own `tcprobe.step` looks for the probe under this name.
 RUNNING = "tcprobe_running"

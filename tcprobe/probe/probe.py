@@ -8,22 +8,23 @@ import sys
 import time
 from typing import Any, Dict, Optional, Tuple
 
-from . import memory, precision, tracebacks
 from .api import Marker
-from .calls import Calls
 from .config import Config
-from .gaps import Gaps
-from .imports import AfterImport
-from .journal import Journal
-from .keras_hooks import KerasHooks
-from .layer_ranges import LayerRanges
-from .metrics import Patterns
-from .profiler import Profiler
-from .ranges import Ranges
-from .recorder import NoRecorder
-from .stepper import Stepper
-from .tee import Tee
-from .window import CLOSE, DISCARD, OPEN, Window
+from .core import tracebacks
+from .core.gaps import Gaps
+from .core.imports import AfterImport
+from .core.journal import Journal
+from .core.metrics import Patterns
+from .core.ranges import Ranges
+from .core.stepper import Stepper
+from .core.tee import Tee
+from .core.window import CLOSE, DISCARD, OPEN, WindowState
+from .graph.recorder import NoRecorder
+from .tensorflow import memory, precision
+from .tensorflow.calls import Calls
+from .tensorflow.keras_hooks import KerasHooks
+from .tensorflow.layer_ranges import LayerRanges
+from .tensorflow.profiler import Profiler
 
 SCHEMA = 1
 
@@ -36,7 +37,7 @@ class Probe:
         self.config = config
         self.gaps = Gaps()
         self.journal = Journal(config.out, self.gaps)
-        self.window = Window(config, self.journal.numbers, self.journal.starts)
+        self.window = WindowState(config, self.journal.numbers, self.journal.starts)
         self.ranges = Ranges(self.gaps)
         self.profiler = Profiler(config.raw, self.gaps)
         self.stepper = Stepper(self.journal, self.clock, self)
@@ -224,7 +225,7 @@ class Probe:
         return own or Patterns([])
 
     def _make_recorder(self) -> None:
-        from .graph import GraphRecorder
+        from .graph.graph import GraphRecorder
 
         self.recorder = self.calls.recorder = GraphRecorder(self.config.out, self.gaps)
         self.recorder.on_training = self.calls.trains

@@ -7,8 +7,8 @@ import sys
 import threading
 from typing import Any, List, Set
 
-from . import script
 from .config import Config, load
+from .core import script
 from .probe import Probe
 
 
@@ -26,7 +26,7 @@ def run(arguments: List[str], before: Set[str]) -> None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         sys.exit("tcprobe: %s: not a configuration of the probe (%s: %s)" % (arguments[0], type(error).__name__, error))
     if config.audit:
-        from .audit import run as run_audit
+        from .audit.audit import run as run_audit
 
         run_audit(config, before)
         return

@@ -5,7 +5,10 @@ Of two formats found side by side the earlier one is read; the order therefore s
 
 from __future__ import annotations
 
-from tcprobe.readers import dlprof_csv, dlprof_json, run_folder, xplane
 from tcprobe.readers.base import Reader
+from tcprobe.readers.dlprof import csv as dlprof_csv
+from tcprobe.readers.dlprof import json as dlprof_json
+from tcprobe.readers.run_folder import folder as run_folder
+from tcprobe.readers.xspace import xplane
 
 READERS: tuple[Reader, ...] = (run_folder, xplane, dlprof_csv, dlprof_json)

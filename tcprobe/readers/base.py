@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from tcprobe.profile import Profile
+from tcprobe.schema.profile import Profile
 
 
 class Reader(Protocol):

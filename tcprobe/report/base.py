@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from tcprobe.profile import Profile
+    from tcprobe.schema.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tcprobe.columns import Value
+    from tcprobe.schema.columns import Value
 
 NA = "-"
 TIMES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))

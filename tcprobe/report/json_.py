@@ -8,10 +8,10 @@ import math
 from typing import Any, TextIO
 
 from tcprobe import __version__
-from tcprobe.columns import Table
-from tcprobe.profile import Profile
 from tcprobe.report.base import ReportSpec
 from tcprobe.report.tables_csv import written
+from tcprobe.schema.columns import Table
+from tcprobe.schema.profile import Profile
 
 SCHEMA = 1
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from tcprobe.profile import Profile
 from tcprobe.report.base import ReportSpec
 from tcprobe.report.grid import Section, escape_markdown, markdown_lines
-from tcprobe.report.screen import screen
+from tcprobe.report.run.screen import screen
+from tcprobe.schema.profile import Profile
 
 
 def render(profile: Profile, spec: ReportSpec, out: TextIO) -> None:

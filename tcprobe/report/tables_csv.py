@@ -1,4 +1,4 @@
-"""The tables as CSV (RFC 4180, UTF-8, lines end in LF): the columns of `tcprobe.tables`, in their order.
+"""The tables as CSV (RFC 4180, UTF-8, lines end in LF): the columns of `tcprobe.schema.tables`, in their order.
 
 NA is an empty field, a bool is true or false, a time is whole ns; a name is whole, quoted where it must be.
 """
@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-from tcprobe.columns import Kind, Table, Value
 from tcprobe.errors import UsageError
-from tcprobe.profile import Profile
 from tcprobe.report.base import ReportSpec
-from tcprobe.tables import DERIVED, HOST_OPS, METRICS, REPORTED, STEPS, TABLES
+from tcprobe.schema.columns import Kind, Table, Value
+from tcprobe.schema.profile import Profile
+from tcprobe.schema.tables import DERIVED, HOST_OPS, METRICS, REPORTED, STEPS, TABLES
 
 TABLE_OF = {"kernel": "kernels", "op": "ops", "layer": "layers", "iteration": "iterations", "device": "devices"}
 ALWAYS = ("summary", "kernels", "ops", "layers", "iterations", "devices", "bad_sizes")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import textwrap
 from typing import TextIO
 
-from tcprobe.profile import Profile
 from tcprobe.report.base import ReportSpec
 from tcprobe.report.grid import Section, left_out, text_lines
-from tcprobe.report.screen import Said, Screen, screen
+from tcprobe.report.run.screen import Said, Screen, screen
+from tcprobe.schema.profile import Profile
 
 BOLD, DIM, YELLOW, RED, RESET = "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
 LEVEL_COLORS = {"error": RED, "warning": YELLOW, "note": DIM}

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from tcprobe.finding import Finding
-from tcprobe.model import Model
+from tcprobe.schema.finding import Finding
+from tcprobe.schema.model import Model
 
 if TYPE_CHECKING:
-    from tcprobe.rules.step import Step
+    from tcprobe.rules.model.step import Step
     from tcprobe.syntax.source import Source
 
 

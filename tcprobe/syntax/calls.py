@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from tcprobe.place import Place
+from tcprobe.schema.place import Place
 from tcprobe.syntax.callsites import CallSites
 from tcprobe.syntax.constants import Constants
 from tcprobe.syntax.keras_names import positional

@@ -21,13 +21,13 @@ NOTHING: Final[Choices] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LoopRow:
     """Several values side by side, as `zip` and `enumerate` yield them."""
 
     things: tuple[Thing, ...]
 
 
-Thing: TypeAlias = "ast.expr | ast.ClassDef | Known | Row"
+Thing: TypeAlias = "ast.expr | ast.ClassDef | Known | LoopRow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ class Origins:
         if isinstance(thing, Known):
             part = item(thing, key, thing.expression)
             return missing if part is None else Found(((part, NOTHING),))
-        if isinstance(thing, Row) and isinstance(key.value, int) and key.value < len(thing.things):
+        if isinstance(thing, LoopRow) and isinstance(key.value, int) and key.value < len(thing.things):
             return self._thing(thing.things[key.value])
         if isinstance(thing, ast.Tuple | ast.List) and not any(isinstance(e, ast.Starred) for e in thing.elts):
             inside = isinstance(key.value, int) and -len(thing.elts) <= key.value < len(thing.elts)
@@ -272,8 +272,8 @@ class Origins:
             rows = list(zip(*(c for c in columns if c is not None), strict=False))
             start = self._start(call) if name == "enumerate" else None
             if start is None:
-                return [Row(row) for row in rows] if name == "zip" else []
-            return [Row((Known(start + i, (), call), *row)) for i, row in enumerate(rows)]
+                return [LoopRow(row) for row in rows] if name == "zip" else []
+            return [LoopRow((Known(start + i, (), call), *row)) for i, row in enumerate(rows)]
         whole = self._evaluate(call)
         return list(whole.options[0][0].elements) if len(whole.options) == 1 and whole.reason is None else []
 
@@ -292,7 +292,7 @@ class Origins:
         found = base.options[0][0]
         pairs = [(k, v) for k, v in zip(found.keys, found.values, strict=True) if k is not None]
         if func.attr == "items":
-            return [Row(pair) for pair in pairs]
+            return [LoopRow(pair) for pair in pairs]
         return [k if func.attr == "keys" else v for k, v in pairs]
 
     def _whole(self, node: ast.expr) -> list[Thing] | None:

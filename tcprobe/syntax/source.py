@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tcprobe.errors import MissingInput, UnreadableInput, WrongFormat
-from tcprobe.place import Place
+from tcprobe.schema.place import Place
 from tcprobe.syntax.calls import Argument, Call, Calls
 from tcprobe.syntax.constants import Constants
 from tcprobe.syntax.names import Names

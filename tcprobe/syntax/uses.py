@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tcprobe.place import Place
+from tcprobe.schema.place import Place
 from tcprobe.syntax.constants import Constants
 from tcprobe.syntax.values import Known
 

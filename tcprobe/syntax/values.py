@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from tcprobe.place import Place
+from tcprobe.schema.place import Place
 
 Role = Literal["value", "factor", "element", "other"]
 

@@ -5,9 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tcprobe.columns import Table, TableSpec
-from tcprobe.profile import Metadata, Profile
-from tcprobe.tables import DEVICES, GRAPH_OPS, HOST_OPS, LAUNCHES, METRICS, OP_DETAILS, REPORTED, STEP_MARKS, STEPS
+from tcprobe.schema.columns import Table, TableSpec
+from tcprobe.schema.profile import Metadata, Profile
+from tcprobe.schema.tables import (
+    DEVICES,
+    GRAPH_OPS,
+    HOST_OPS,
+    LAUNCHES,
+    METRICS,
+    OP_DETAILS,
+    REPORTED,
+    STEP_MARKS,
+    STEPS,
+)
 
 TC = "volta_h884gemm_128x64_ldg8_nn"
 FP32 = "volta_sgemm_128x64_nn"

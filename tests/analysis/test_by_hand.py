@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tcprobe.analysis import Options, analyse
-from tcprobe.profile import Profile
-from tcprobe.tables import LAUNCHES, MEMORY_OPS
+from tcprobe.schema.profile import Profile
+from tcprobe.schema.tables import LAUNCHES, MEMORY_OPS
 from tests.analysis import builders as b
 
 STEPS = 6

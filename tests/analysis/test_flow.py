@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tcprobe.analysis import Options, analyse
 from tcprobe.errors import MeasurementFailed, UsageError
-from tcprobe.profile import Profile
-from tcprobe.tables import DERIVED
+from tcprobe.schema.profile import Profile
+from tcprobe.schema.tables import DERIVED
 from tests.analysis import builders as b
 from tests.support import shared
 
@@ -207,7 +207,7 @@ def test_precision_that_differs_is_said() -> None:
     ],
 )
 def test_real_captures_of_one_step(name: str, kernels: int, gpu: str | None) -> None:
-    from tcprobe.readers import xplane
+    from tcprobe.readers.xspace import xplane
 
     path = shared(f"samples/xplane/{name}.xplane.pb")
     out = analyse(xplane.read(xplane.finds(path)), Options())

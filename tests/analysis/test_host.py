@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tcprobe.analysis import analyse
-from tcprobe.tables import DEVICES, KERNELS, LAUNCHES, MEMORY_OPS
+from tcprobe.schema.tables import DEVICES, KERNELS, LAUNCHES, MEMORY_OPS
 from tests.analysis import builders as b
 
 CALL = ("__inference_step_1", "EagerLocalExecute", 3, 5000)

@@ -9,7 +9,7 @@ import pytest
 
 from tcprobe.analysis.iterations import choose_window, collect_iterations
 from tcprobe.analysis.options import Options
-from tcprobe.profile import Profile, Window
+from tcprobe.schema.profile import Profile, Window
 from tests.analysis import builders as b
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tcprobe.audit.severity import decide, decide_all, severity_of
-from tcprobe.finding import Finding, Range
-from tcprobe.place import Place
+from tcprobe.schema.finding import Finding, Range
+from tcprobe.schema.place import Place
 
 FINDING = Finding("TC101", "units=63", Place("/m.py", 1))
 

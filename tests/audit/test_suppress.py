@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.audit.suppress import Judged, comments_of, judge
-from tcprobe.finding import Finding
-from tcprobe.model import Unseen
-from tcprobe.place import Place
+from tcprobe.schema.finding import Finding
+from tcprobe.schema.model import Unseen
+from tcprobe.schema.place import Place
 
 PATH = "/m.py"
 

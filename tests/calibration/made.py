@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from tcprobe.calibration.plan import Case, cases_for
-from tcprobe.gemm.cost import Target, op_cost
-from tcprobe.gemm.cost_constants import Constants, Family, Multiplier, Rate
-from tcprobe.gemm.cost_rows import csv_of, read_rows
-from tcprobe.gemm.cost_shipped import fitted
+from tcprobe.cost.constants import Constants, Multiplier, Rate, RateFamily
+from tcprobe.cost.measured import csv_of, read_rows
+from tcprobe.cost.predict import Target, op_cost
+from tcprobe.cost.shipped import fitted
 from tcprobe.hardware import Gpu, find_gpu
 
 H200 = find_gpu("h200-sxm")
-CORES: tuple[Family, ...] = ("tc16", "tf32")
+CORES: tuple[RateFamily, ...] = ("tc16", "tf32")
 SLOWER = {"odd": 0.3, "even": 0.5, "output": 0.25}
 
 
@@ -26,10 +26,10 @@ def exactly(value: float) -> Multiplier:
 def truth(gpu: Gpu = H200, emax: float = 0.6, bwf: float = 0.6, t0_ns: float = 6000.0) -> Constants:
     """Return the constants of a GPU that was never measured."""
 
-    def rate(family: Family) -> Rate:
+    def rate(family: RateFamily) -> Rate:
         return replace(fitted(gpu, family).rate, spread=(1.0, 1.0, 1.0), emax=emax, bwf=bwf, t0_ns=t0_ns)
 
-    families: tuple[Family, ...] = (*CORES, "fp32")
+    families: tuple[RateFamily, ...] = (*CORES, "fp32")
     return Constants(
         gpu.id,
         "made",

@@ -17,8 +17,8 @@ from tcprobe.calibration import measure as package
 from tcprobe.calibration.plan import dry_cases
 from tcprobe.calibration.raw import read_raw
 from tcprobe.calibration.start import FRAMEWORKS, Device, ask, measure
+from tcprobe.cost.measured import csv_of
 from tcprobe.errors import MeasurementFailed, ToolError
-from tcprobe.gemm.cost_rows import csv_of
 
 DRIVER = Path(__file__).parent / "backend_driver.py"
 pytestmark = pytest.mark.tensorflow

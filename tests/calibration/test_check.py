@@ -11,14 +11,14 @@ import pytest
 from tcprobe.calibration.check import ALL, Score, kind_of, scores, split
 from tcprobe.calibration.raw import read_raw
 from tcprobe.calibration.store import calibrations, file_of, text_of
+from tcprobe.cost.measured import Measurement, conv_record, gemm_record
+from tcprobe.cost.predict import Target, load_constants, op_cost
 from tcprobe.errors import InputError
-from tcprobe.gemm.cost import Target, load_constants, op_cost
-from tcprobe.gemm.cost_rows import Row, conv_record, gemm_record
 from tests.calibration.made import H200, raw_csv, truth
 
 
-def row(time_ns: float, n: int = 4096, dtype: str = "float16") -> Row:
-    return Row(H200.id, "cublas12", gemm_record(4096, n, 4096, dtype), time_ns)
+def row(time_ns: float, n: int = 4096, dtype: str = "float16") -> Measurement:
+    return Measurement(H200.id, "cublas12", gemm_record(4096, n, 4096, dtype), time_ns)
 
 
 def test_errors_by_hand() -> None:

@@ -17,7 +17,7 @@ import pytest
 from tcprobe.calibration import measure as package
 from tcprobe.calibration.measure import BACKENDS, base, timing, work
 from tcprobe.calibration.start import FRAMEWORKS
-from tcprobe.gemm.cost_rows import COLUMNS
+from tcprobe.cost.measured import COLUMNS
 
 FOLDER = Path(package.__file__).parent
 CASE = {"op": "gemm", "dtype": "float16", "m": 8, "n": 8, "k": 8, "batch": 1}

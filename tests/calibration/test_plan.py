@@ -9,9 +9,9 @@ import pytest
 
 from tcprobe.calibration.plan import CACHES, LONGEST_S, MEMORY_SHARE, MOST_SETS, Case, cases_for, dry_cases, dtypes_of
 from tcprobe.calibration.shapes import LARGE, Conv, Product, unaligned, unaligned_convs
-from tcprobe.gemm.cost_rows import COLUMNS, conv_record, gemm_record
-from tcprobe.gemm.record import OpRecord
+from tcprobe.cost.measured import COLUMNS, conv_record, gemm_record
 from tcprobe.hardware import find_gpu
+from tcprobe.schema.op import OpRecord
 
 H200, T4, GTX = find_gpu("h200-sxm"), find_gpu("t4"), find_gpu("gtx1660")
 PLANS = {gpu.id: cases_for(gpu, "cublas12", "torch") for gpu in (H200, T4, GTX)}
@@ -82,8 +82,8 @@ def record(case: Case) -> OpRecord:
 
 @pytest.mark.parametrize("gpu", [H200, T4, GTX], ids=lambda gpu: gpu.id)
 def test_every_case_fits_the_gpu(gpu: object) -> None:
-    from tcprobe.gemm.cost_dtype import units_of
-    from tcprobe.gemm.cost_works import task_of
+    from tcprobe.cost.dtype import units_of
+    from tcprobe.cost.works import task_of
 
     for case in PLANS[gpu.id]:  # type: ignore[attr-defined]
         units = units_of(case.dtype, gpu, False)  # type: ignore[arg-type]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tcprobe.calibration.plan import Case, cases_for, dry_cases
 from tcprobe.calibration.raw import gpu_of, read_raw
+from tcprobe.cost.measured import COLUMNS, Measurement, csv_of, gemm_record
 from tcprobe.errors import EmptyInput, MissingInput, UnreadableInput, UsageError, WrongFormat
-from tcprobe.gemm.cost_rows import COLUMNS, Row, csv_of, gemm_record
 from tcprobe.hardware import find_gpu
 from tests.calibration.made import raw_csv
 
@@ -93,7 +93,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 def test_whose_rows_are_fitted(tmp_path: Path) -> None:
     path = tmp_path / "raw.csv"
     record = gemm_record(8, 8, 8, "float16")
-    h200, t4, cpu = (Row(gpu, "cublas12", record, 1.0) for gpu in ("h200-sxm", "t4", "cpu"))
+    h200, t4, cpu = (Measurement(gpu, "cublas12", record, 1.0) for gpu in ("h200-sxm", "t4", "cpu"))
     assert gpu_of([t4, t4], path, None).id == "t4"
     assert gpu_of([t4, cpu], path, None).id == "t4"
     assert gpu_of([t4, h200], path, "Tesla T4").id == "t4"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tcprobe.capture import CAPTURES, probed, tensorflow
-from tcprobe.capture.base import CaptureRequest, Target
+from tcprobe.capture.base import CaptureRequest, Invocation
 from tcprobe.errors import OutputError
 
 
@@ -18,7 +18,7 @@ from tcprobe.errors import OutputError
 def request_(tmp_path: Path) -> CaptureRequest:
     for name in ("raw", "probe"):
         (tmp_path / name).mkdir()
-    target = Target("script", "train.py", ("--epochs", "3"), "train")
+    target = Invocation("script", "train.py", ("--epochs", "3"), "train")
     return CaptureRequest(target, tmp_path, sys.executable, iter_start=5, precision="tf32", metric_patterns=("x=(.*)",))
 
 
@@ -56,7 +56,7 @@ def test_the_probe_gets_its_orders(request_: CaptureRequest) -> None:
 
 def test_the_orders_are_those_that_the_docs_list() -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "run-folder.md").read_text()
-    keys = probed.orders(CaptureRequest(Target("script", "x"), Path("/r"), "python"), profile=True)
+    keys = probed.orders(CaptureRequest(Invocation("script", "x"), Path("/r"), "python"), profile=True)
     assert not [key for key in keys if f'"{key}"' not in text]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.gemm.cost_rows import COLUMNS
+from tcprobe.cost.measured import COLUMNS
 from tests.calibration.made import raw_csv
 from tests.support import ROOT
 

@@ -13,12 +13,12 @@ import pytest
 from tcprobe.calibration.plan import Case
 from tcprobe.calibration.start import Device, Done
 from tcprobe.calibration.store import calibrations, file_of
+from tcprobe.cost.measured import gemm_record
+from tcprobe.cost.predict import Target, load_constants, op_cost
+from tcprobe.cost.shipped import fitted
 from tcprobe.errors import EmptyInput, InputError, MeasurementFailed, OutputError, ToolError, UsageError, WrongFormat
 from tcprobe.flows import calibrate as flow
 from tcprobe.flows.calibrate import Calibrated, CalibrateOptions, calibrate
-from tcprobe.gemm.cost import Target, load_constants, op_cost
-from tcprobe.gemm.cost_rows import gemm_record
-from tcprobe.gemm.cost_shipped import fitted
 from tests.calibration.made import CORES, H200, SLOWER, raw_csv, timed, truth
 
 HERE = Device("torch", "PyTorch 2.13.0", "NVIDIA H200", (9, 0), 132, 150_754_820_096, "13.0", "91002")

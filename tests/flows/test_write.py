@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tcprobe.errors import OutputError, UsageError
-from tcprobe.flows import write
-from tcprobe.flows.write import destination, write_report
+from tcprobe.flows.write import report as write
+from tcprobe.flows.write.report import destination, write_report
 from tcprobe.report.base import ReportSpec
 from tests.report.builders import gpu_profile
 

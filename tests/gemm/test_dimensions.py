@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tcprobe.gemm.dimensions import named_sizes
-from tcprobe.gemm.record import OpRecord
+from tcprobe.schema.op import OpRecord
 
 
 def record(kind: str, inputs: list[Any], output: Any, pass_: str, **attributes: Any) -> OpRecord:

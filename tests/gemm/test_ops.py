@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.gemm.ops import canonical_type, contiguous_sizes, family_of, gemms_of
-from tcprobe.gemm.record import OpRecord, flops_of, parse_dtype, parse_object, parse_shape, parse_shapes
+from tcprobe.gemm.record import flops_of, parse_dtype, parse_object, parse_shape, parse_shapes
+from tcprobe.schema.op import OpRecord
 
 NHWC = {"data_format": "NHWC", "strides": [1, 1, 1, 1], "padding": "SAME"}
 

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.gemm.dimensions import named_sizes
-from tcprobe.gemm.layers import records_of
 from tcprobe.gemm.ops import family_of, gemms_of
-from tcprobe.gemm.record import OpRecord, flops_of
+from tcprobe.gemm.record import flops_of
 from tcprobe.gemm.resize import resized
-from tcprobe.model import Layer
+from tcprobe.keras.products.layers import records_of
+from tcprobe.schema.model import Layer
+from tcprobe.schema.op import OpRecord
 
 
 def op(kind: str, inputs: list[Any], output: Any, pass_: str | None = None, **attributes: Any) -> OpRecord:

@@ -8,7 +8,7 @@ import pytest
 
 from tcprobe.gemm.dimensions import named_sizes, tells_features
 from tcprobe.gemm.ops import gemms_of
-from tcprobe.gemm.record import OpRecord
+from tcprobe.schema.op import OpRecord
 
 
 def op(

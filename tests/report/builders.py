@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tcprobe.columns import Table, Value
-from tcprobe.profile import Metadata, Note, Profile, Window
-from tcprobe.tables import TABLES
+from tcprobe.schema.columns import Table, Value
+from tcprobe.schema.profile import Metadata, Note, Profile, Window
+from tcprobe.schema.tables import TABLES
 
 MS = 1_000_000
 WGRAD = "void cudnn::cnn::wgrad2d_grouped_direct_kernel<__half, __half, float, int, (bool)1, (bool)0, (int)1>(...)"

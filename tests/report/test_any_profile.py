@@ -8,11 +8,11 @@ import json
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tcprobe.columns import Column, Table, TableSpec, Value
-from tcprobe.profile import Metadata, Note, Profile, Window
 from tcprobe.report import REPORTERS
 from tcprobe.report.base import ReportSpec
-from tcprobe.tables import DERIVED, HOST_OPS, METRICS, REPORTED, STEPS
+from tcprobe.schema.columns import Column, Table, TableSpec, Value
+from tcprobe.schema.profile import Metadata, Note, Profile, Window
+from tcprobe.schema.tables import DERIVED, HOST_OPS, METRICS, REPORTED, STEPS
 
 NUMBERS = {
     "int": st.integers(0, 2**53),

@@ -11,7 +11,7 @@ import pytest
 from tcprobe import __version__
 from tcprobe.report import json_
 from tcprobe.report.base import ReportSpec
-from tcprobe.tables import TABLES
+from tcprobe.schema.tables import TABLES
 from tests.report.builders import PROFILES, gpu_profile
 
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.columns import Table
 from tcprobe.errors import UsageError
 from tcprobe.report import tables_csv
 from tcprobe.report.base import ReportSpec
-from tcprobe.tables import DERIVED, KERNELS
+from tcprobe.schema.columns import Table
+from tcprobe.schema.tables import DERIVED, KERNELS
 from tests.report.builders import PROFILES, gpu_profile, summary_only, table
 
 

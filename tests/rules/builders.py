@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tcprobe.finding import Finding
-from tcprobe.gemm.cost import Target
-from tcprobe.gemm.layer_shapes import output_shape
-from tcprobe.gemm.layers import records_of
-from tcprobe.gemm.record import OpRecord, Shape
+from tcprobe.cost.predict import Target
 from tcprobe.hardware import find_gpu
-from tcprobe.model import Layer, Model, Product
-from tcprobe.place import Place
+from tcprobe.keras.products.layers import records_of
+from tcprobe.keras.shapes.layers import output_shape
 from tcprobe.rules.base import Rule, Subject
-from tcprobe.rules.step import Step
+from tcprobe.rules.model.step import Step
+from tcprobe.schema.finding import Finding
+from tcprobe.schema.model import Layer, Model, Product
+from tcprobe.schema.op import OpRecord, Shape
+from tcprobe.schema.place import Place
 
 FILE = "/project/model.py"
 
@@ -99,7 +99,7 @@ def found(findings: Iterable[Finding]) -> list[tuple[str | None, str | None, int
 
 def golden(path: Path, rules: Sequence[Rule], update: bool) -> tuple[list[str], list[str]]:
     """Return the lines that the rules yield for a source file, and those that its golden file holds."""
-    from tcprobe.audit.source import read_model
+    from tcprobe.audit.source.read import read_model
     from tcprobe.syntax.source import Source
 
     source = Source.read(path)

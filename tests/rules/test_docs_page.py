@@ -26,7 +26,7 @@ def test_the_page_is_up_to_date() -> None:
 
 
 def test_every_module_of_a_rule_is_listed_once_in_order() -> None:
-    files = sorted(path.stem.upper() for path in (ROOT / "tcprobe" / "rules").glob("tc[0-9]*.py"))
+    files = sorted(path.stem.upper() for path in (ROOT / "tcprobe" / "rules").rglob("tc[0-9]*.py"))
     assert [doc.code for doc in DOCS] == files
     assert len({doc.name for doc in DOCS}) == len(DOCS)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.model import Model
 from tcprobe.rules import RULES
 from tcprobe.rules.base import Subject
+from tcprobe.schema.model import Model
 from tcprobe.syntax.source import Source
 from tests.rules.builders import golden, step_of
 
@@ -34,8 +34,8 @@ def test_every_rule_has_a_pair_in_which_it_speaks_and_one_in_which_it_is_silent(
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("name", ["tc101_gan", "tc103_groups", "tc106_attention", "tc107_recurrent"])
 def test_tracing_finds_the_same_as_reading(name: str) -> None:
-    from tcprobe.audit.source import read_model
-    from tcprobe.audit.traced import TraceRequest, trace
+    from tcprobe.audit.source.read import read_model
+    from tcprobe.audit.trace.traced import TraceRequest, trace
 
     path = FOLDER / f"{name}.py"
     source = Source.read(path)

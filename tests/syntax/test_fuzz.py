@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tcprobe.audit.source import read_model
+from tcprobe.audit.source.read import read_model
 from tcprobe.errors import InputError
 from tcprobe.syntax.source import Source
 from tests.support import ROOT

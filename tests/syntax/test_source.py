@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tcprobe.errors import MissingInput, UnreadableInput, WrongFormat
-from tcprobe.place import Place
+from tcprobe.schema.place import Place
 from tcprobe.syntax.keras_names import canonical, layer_class, positional
 from tcprobe.syntax.source import Call, Source
 

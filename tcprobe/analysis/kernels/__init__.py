@@ -1,0 +1,1 @@
+"""The kernels of a run: which use Tensor Cores, why, in what precision."""

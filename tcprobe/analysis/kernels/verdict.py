@@ -1,0 +1,143 @@
+"""Whether a kernel uses Tensor Cores, why, and in what precision.
+
+A verdict rests, in this order, on hardware counters (read elsewhere), on the instruction tokens and families in
+the full kernel name, on the dtype and shape of the op that launched it with the rate it reached, else it is
+unknown. docs/classification.md says how well that does, and where names cannot tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final, Literal
+
+from tcprobe.analysis.kernels.names import RULES
+from tcprobe.analysis.kernels.precision import precision_of_dtype, precision_of_name
+from tcprobe.analysis.kernels.rule import UsesTc, words_of
+from tcprobe.analysis.ops.capability import dtype_blocker, operand_dtypes
+from tcprobe.gemm.ops import conv_like
+from tcprobe.hardware import FIRST_WITH_TENSOR_CORES, Capability, Gpu
+
+# A GPU may run above the boost clock of its datasheet (H100: by 8 %), so a rate must exceed the peak by this factor.
+CLOCK_MARGIN: Final = 1.25
+# CUDA cores do half precision, and int8 dot products, at up to 4 times their float32 rate (A100: 78 against 19.5).
+# Source: CUDA C++ Programming Guide, throughput of native arithmetic instructions; A100 whitepaper.
+CUDA_CORE_FACTOR: Final = {"float32": 1.0, "float64": 1.0}
+NARROW_FACTOR: Final = 4.0
+# Winograd F(4x4, 3x3) needs a quarter of the multiplications that a convolution's shapes count (Lavin, Gray, 2015).
+WINOGRAD_FACTOR: Final = 4.0
+TRITON_GEMM: Final = "triton-gemm"
+NARROW_FLOATS: Final = frozenset({"float16", "bfloat16", "half"})
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is known of a kernel.
+
+    Attributes:
+        uses_tc: whether it uses Tensor Cores.
+        basis: name (of the kernel), shape (dtype, shape and rate of its op), inferred (from the GPU); None if unknown.
+        evidence: the token, rate or fact that decided, or why nothing does.
+        precision: of its operands (fp16, bf16, tf32, fp8, fp4, int8, fp64, fp32); None where not told.
+        rule: id of the rule that matched its name, None where none did.
+    """
+
+    uses_tc: UsesTc
+    basis: Literal["name", "shape", "inferred"] | None
+    evidence: str
+    precision: str | None
+    rule: str | None = None
+
+
+@lru_cache(maxsize=65536)
+def classify(name: str, compute_capability: Capability | None = None, vendor: str | None = "Nvidia") -> Verdict:
+    """Return what a kernel's name says, given the GPU that ran it.
+
+    Args:
+        name: full (demangled) kernel name; a short or mangled one tells less.
+        compute_capability: of the GPU; None where unknown, then the name alone decides.
+        vendor: of the GPU, as the profile has it; None counts as NVIDIA.
+    """
+    if vendor is not None and vendor.lower() != "nvidia":
+        return Verdict("no", "inferred", f"{vendor} GPU, not an NVIDIA GPU: no Tensor Cores", None)
+    found = _by_name(name)
+    if compute_capability is not None and compute_capability < FIRST_WITH_TENSOR_CORES:
+        major, minor = compute_capability
+        evidence = f"compute capability {major}.{minor}: the GPU has no Tensor Cores"
+        return replace(
+            found, uses_tc="no", basis="inferred", evidence=evidence, precision=precision_of_name(name, "no")
+        )
+    return found
+
+
+@lru_cache(maxsize=65536)
+def _by_name(name: str) -> Verdict:
+    words = words_of(name)
+    for rule in RULES:
+        if match := rule.pattern.search(words if rule.in_words else name):
+            token = match.groupdict().get("token") or match[0]
+            evidence = f"{token[:60]}: {rule.says}"
+            precision = precision_of_name(name, rule.verdict)
+            return Verdict(rule.verdict, None if rule.verdict == "unknown" else "name", evidence, precision, rule.id)
+    return Verdict("unknown", None, "no rule knows this name", precision_of_name(name, "unknown"))
+
+
+def refine(
+    verdict: Verdict,
+    *,
+    op_type: str | None,
+    dtype: str | None,
+    flops: float | None,
+    duration_ns: float | None,
+    gpu: Gpu | None,
+    tf32: bool | None,
+) -> Verdict:
+    """Decide a kernel whose name cannot tell, from the op that launched it.
+
+    Args:
+        verdict: what the name says; returned unchanged unless it is unknown.
+        op_type: type of the op.
+        dtype: of its inputs, joined by + where they differ.
+        flops: floating-point operations of all counted executions of the op, from its shapes.
+        duration_ns: time of *all* kernels of those executions; that of one among several would overstate the rate.
+        gpu: the GPU; None leaves the verdict unknown.
+        tf32: whether float32 may be rounded to TF32.
+    """
+    if verdict.uses_tc != "unknown" or gpu is None:
+        return verdict
+    if not gpu.tensor_cores:
+        return replace(verdict, uses_tc="no", basis="inferred", evidence=f"{gpu.name}: the GPU has no Tensor Cores")
+    blocker = dtype_blocker(dtype, gpu, gpu.compute_capability, tf32)
+    if blocker.kind in ("dtype", "tf32"):
+        return _decided(verdict, "no", f"launched by {_named(op_type, dtype)}: {blocker.text}", dtype)
+    if flops and duration_ns and (rate := _beyond_cuda_cores(op_type, dtype, flops / duration_ns * 1e9, gpu)):
+        return _decided(verdict, "yes", f"launched by {_named(op_type, dtype)}: {rate}", dtype)
+    if verdict.rule == TRITON_GEMM and blocker.kind == "none" and set(operand_dtypes(dtype)) <= NARROW_FLOATS:
+        evidence = f"{verdict.evidence}; Triton multiplies {dtype} with MMA instructions on this GPU"
+        return _decided(verdict, "yes", evidence, dtype)
+    return verdict
+
+
+def _named(op_type: str | None, dtype: str | None) -> str:
+    return f"{op_type or 'an op'} on {dtype}"
+
+
+def _decided(verdict: Verdict, uses_tc: UsesTc, evidence: str, dtype: str | None) -> Verdict:
+    dtypes = operand_dtypes(dtype)
+    precision = verdict.precision or precision_of_dtype(dtypes[0] if len(dtypes) == 1 else None, uses_tc)
+    return replace(verdict, uses_tc=uses_tc, basis="shape", evidence=evidence, precision=precision)
+
+
+def _beyond_cuda_cores(op_type: str | None, dtype: str | None, rate: float, gpu: Gpu) -> str | None:
+    """Say how a rate in FLOP/s exceeds what CUDA cores can do for this op; None where it does not."""
+    peak = gpu.peak_flop_per_s("float32")
+    dtypes = operand_dtypes(dtype)
+    if peak is None or not dtypes:
+        return None
+    factor = max(CUDA_CORE_FACTOR.get(d, NARROW_FACTOR) for d in dtypes)
+    if conv_like(op_type):
+        factor *= WINOGRAD_FACTOR
+    limit = peak * factor * CLOCK_MARGIN
+    if rate <= limit:
+        return None
+    return f"{rate / 1e12:.1f} TFLOP/s, beyond the {limit / 1e12:.1f} that CUDA cores of a {gpu.name} can reach"

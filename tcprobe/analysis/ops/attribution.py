@@ -1,0 +1,234 @@
+"""From the ops of a profile to the layers and source lines that the probe recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from tcprobe.analysis.ops.paths import (
+    NOTHING_KNOWN,
+    Known,
+    Scopes,
+    layer_of,
+    model_scopes,
+    parse_path,
+    pass_of,
+    plain,
+    scope_of,
+)
+from tcprobe.gemm.ops import canonical_type, family_of
+from tcprobe.gemm.record import parse_dtype, parse_object, parse_shape, parse_shapes
+from tcprobe.schema.columns import Table
+from tcprobe.schema.op import OpRecord
+
+Key: TypeAlias = tuple[str, ...]
+_XLA_TYPES: Final = ("fusion", "custom-call")
+_AGREED: Final = ("layer", "layer_class", "pass", "source", "called_from")
+
+
+@dataclass(frozen=True, slots=True)
+class OpName:
+    """One op as a profile names it.
+
+    Attributes:
+        op: path.
+        op_type: type; None where the source has none.
+        hlo_module, hlo_op: XLA module and instruction, None outside XLA.
+    """
+
+    op: str
+    op_type: str | None
+    hlo_module: str | None = None
+    hlo_op: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """Where an op comes from; what is not known is None.
+
+    Attributes:
+        layer, layer_class, pass_, source, called_from: as in the contract of `ops`.
+        rows: rows of `graph_ops` that the op may be, best first.
+        basis: graph (joined), name (told from the path), None (nothing known).
+    """
+
+    layer: str | None = None
+    layer_class: str | None = None
+    pass_: str | None = None
+    source: str | None = None
+    called_from: str | None = None
+    rows: tuple[int, ...] = ()
+    basis: str | None = None
+
+
+def attribute(names: Sequence[OpName], graph: Table) -> list[Attribution]:
+    """Join ops to graph records: by HLO instruction, executed name and type, traced name, then aliases.
+
+    Branch and body counters, call prefixes and rewriters' prefixes do not count. Where several records fit, only
+    what they agree on is said. Without a record, the path tells as much as it safely can.
+    """
+    index = _Index(graph)
+    models = model_scopes((n.op, n.op_type) for n in names)
+    known = Known.of((n.op, n.op_type) for n in names)
+    found = [(name, index.find(name)) for name in names]
+    return [_from_graph(index, rows) if rows else _from_path(name, models, known, index) for name, rows in found]
+
+
+def with_layers(graph: Table) -> Table:
+    """Fill in layer and pass of XLA's instructions from the path of the op that they stand for."""
+    kinds = [family_of(op_type) or "" for op_type in graph.names("op_type").tolist()]
+    if not any(kind.startswith("hlo") for kind in kinds):
+        return graph
+    pairs = list(zip(graph.names("op").tolist(), graph.names("op_type").tolist(), strict=True))
+    names = [OpName(str(op), op_type) for op, op_type in pairs]
+    ops = [(n.op, n.op_type) for n in names]
+    models, known = model_scopes(ops), Known.of(ops)
+    layers, passes = graph.values("layer"), graph.values("pass")
+    for row, name in enumerate(names):
+        path = parse_path(name.op)
+        if kinds[row].startswith("hlo") and layers[row] is None:
+            layers[row] = layer_of(scope_of(path, known), models)
+            passes[row] = passes[row] or pass_of(path, name.op_type, layers[row] is not None)
+    return Table(graph.spec, {**graph.columns, "layer": layers, "pass": passes})
+
+
+def with_proof(graph: Table, ran: frozenset[int], clustered: bool) -> Table:
+    """Correct which records execute by what the profile shows.
+
+    Args:
+        graph: `graph_ops`; says ``no`` of ops that the optimised graph no longer holds.
+        ran: rows that ops of the profile are; they execute, whatever the graph says.
+        clustered: XLA compiled parts of the graph, and what is inside a cluster is not seen in it: ``no`` is then
+            not known.
+    """
+    executes = graph.values("executes")
+    changed = ["yes" if row in ran else "unknown" if clustered and e == "no" else e for row, e in enumerate(executes)]
+    return graph if changed == executes else Table(graph.spec, {**graph.columns, "executes": changed})
+
+
+def _from_path(name: OpName, models: frozenset[str], known: Known, index: _Index) -> Attribution:
+    """Tell the layer by the scope: the one that the graph's ops in this scope belong to, else the scope itself."""
+    path = parse_path(name.op)
+    scopes = scope_of(path, known)
+    layer = layer_of(scopes, models)
+    if (row := index.in_scope(scopes)) is not None:
+        pass_ = pass_of(path, name.op_type, True)
+        own = {column: index.agreed(column, [row]) for column in ("layer", "layer_class", "source")}
+        return Attribution(**own, pass_=pass_, basis="name")
+    pass_ = pass_of(path, name.op_type, layer is not None)
+    if layer is not None and (model := index.model_at(scopes)) is not None:
+        layer = model
+    elif layer is not None and (model := index.model_at(scopes[:-1])) is not None:
+        layer = f"{model}/{scopes[-1]}"
+    return Attribution(layer=layer, pass_=pass_, basis="name" if layer or pass_ else None)
+
+
+def _from_graph(index: _Index, rows: list[int]) -> Attribution:
+    agreed = {column: index.agreed(column, rows) for column in _AGREED}
+    agreed["pass_"] = agreed.pop("pass")
+    return Attribution(**agreed, rows=tuple(rows), basis="graph")
+
+
+class _Index:
+    """Graph records by every name under which a profile may show them, in the order in which names are trusted."""
+
+    def __init__(self, graph: Table) -> None:
+        self._columns = {c: graph.values(c) for c in (*_AGREED, "executes")}
+        self._scopes: dict[Scopes, list[int]] = {}
+        self._models: dict[Scopes, set[str]] = {}
+        self._by_key: list[dict[Key, list[int]]] = [{} for _ in range(6)]
+        wanted = ("function", "op", "op_type", "executed_op", "executed_type", "attributes")
+        columns: list[list[Any]] = [graph.values(c) for c in wanted]
+        for row, (function, op, op_type, executed, executed_type, attributes) in enumerate(zip(*columns, strict=True)):
+            if self._tells_scope(row):
+                scopes = scope_of(parse_path(op), NOTHING_KNOWN)
+                self._scopes.setdefault(scopes, []).append(row)
+                self._models.setdefault(scopes[:-1], set()).add(str(self._columns["layer"][row]).rpartition("/")[0])
+            self._add(0, row, function, executed or op)
+            self._add(1, row, executed, executed_type)
+            self._add(2, row, plain(executed or op), canonical_type(executed_type or op_type))
+            self._add(3, row, plain(op), canonical_type(op_type))
+            self._add(5, row, plain(executed or op))
+            self._add(5, row, plain(op))
+            for alias in _aliases(attributes):
+                self._add(4, row, plain(alias.rpartition(":")[0] or alias))
+
+    def _tells_scope(self, row: int) -> bool:
+        layer, pass_, executes = (self._columns[c][row] for c in ("layer", "pass", "executes"))
+        return layer is not None and pass_ == "forward" and executes != "no"
+
+    def _add(self, level: int, row: int, *key: str | None) -> None:
+        if None not in key:
+            self._by_key[level].setdefault(tuple(str(k) for k in key), []).append(row)
+
+    def find(self, name: OpName) -> list[int]:
+        """Return the rows that the op may be: of the most trusted kind of name, those that execute before others.
+
+        An instruction of an HLO module knows no layer; the traced op that it stands for does, and goes before it.
+        """
+        simple, kind = plain(name.op), canonical_type(name.op_type or "")
+        keys: list[Key] = [
+            (name.hlo_module or "", name.hlo_op or ""), (name.op, name.op_type or ""), (simple, kind), (simple, kind),
+            (simple,),
+        ]  # fmt: skip
+        found = [rows for level, key in enumerate(keys) if (rows := self._by_key[level].get(key))]
+        found.append(self._without_type(name, simple))
+        in_layer = (rows for rows in found if any(self._columns["layer"][row] is not None for row in rows))
+        return self._executing(next(in_layer, found[0]))
+
+    def _without_type(self, name: OpName, simple: str) -> list[int]:
+        """XLA shows the op's name on an instruction of another type."""
+        kind = family_of(name.op_type) or ""
+        if name.hlo_op is None and not kind.startswith("hlo") and name.op_type not in _XLA_TYPES:
+            return []
+        return self._executing(list(dict.fromkeys(self._by_key[5].get((simple,), []))))
+
+    def in_scope(self, scopes: Scopes) -> int | None:
+        """Return a row of the one layer whose forward ops stand in this scope; None where there is none, or several."""
+        rows = self._scopes.get(scopes, [])
+        return rows[0] if len({self._columns["layer"][row] for row in rows}) == 1 else None
+
+    def model_at(self, scopes: Scopes) -> str | None:
+        """Return the model whose layers stand in this scope, as their records name it; None where that is not sure."""
+        found = self._models.get(scopes, set()) - {""}
+        return next(iter(found)) if len(found) == 1 else None
+
+    def _executing(self, rows: list[int]) -> list[int]:
+        for answer in ("yes", "unknown"):
+            if kept := [row for row in rows if self._columns["executes"][row] == answer]:
+                return kept
+        return rows
+
+    def agreed(self, column: str, rows: list[int]) -> Any:
+        """Return the value that all rows share; None where they differ."""
+        values = {self._columns[column][row] for row in rows}
+        return values.pop() if len(values) == 1 else None
+
+
+def _aliases(attributes: str | None) -> list[str]:
+    found = parse_object(attributes).get("aliases")
+    return [a for a in found if isinstance(a, str)] if isinstance(found, list) else []
+
+
+def graph_record(graph: Table, row: int) -> OpRecord:
+    """Return one row of `graph_ops` as the arithmetic takes it."""
+
+    def at(column: str) -> str | None:
+        return graph.names(column)[row]
+
+    return OpRecord(
+        str(at("op_type")),
+        parse_shapes(at("input_shapes")),
+        parse_shape(at("output_shape")),
+        parse_object(at("attributes")),
+        parse_dtype(at("input_dtypes")),
+        at("pass"),
+    )
+
+
+def profile_record(details: Table, row: int, pass_: str | None = None) -> OpRecord:
+    """Return one row of `op_details` as the arithmetic takes it; the pass stands in `ops`."""
+    names = {c: details.names(c)[row] for c in ("op_type", "input_shapes", "output_shape", "dtype")}
+    shapes, output = parse_shapes(names["input_shapes"]), parse_shape(names["output_shape"])
+    return OpRecord(names["op_type"] or "", shapes, output, {}, names["dtype"], pass_)

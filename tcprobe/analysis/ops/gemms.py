@@ -1,0 +1,165 @@
+"""The gemms table: every matrix multiplication of the graph, or of the profile where it has shapes of its own."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+from tcprobe.analysis.context import Context
+from tcprobe.analysis.ops.attribution import graph_record, profile_record
+from tcprobe.analysis.ops.blockers import why_not
+from tcprobe.analysis.ops.table import Ops
+from tcprobe.gemm.alignment import all_aligned
+from tcprobe.gemm.ops import contiguous_sizes, family_of, gemms_of
+from tcprobe.schema.columns import Row, Table, Value
+from tcprobe.schema.op import OpRecord
+from tcprobe.schema.profile import Profile
+from tcprobe.schema.tables import GEMMS
+
+MOST_CALLS: Final = 1e9
+_COUNTER: Final = re.compile(r"^(?:__inference_|__forward_|__backward_)?(.*?)(?:_\d+)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Gemms:
+    """The gemms table and what its rows cost in a step.
+
+    Attributes:
+        table: `gemms` of the contract.
+        step_flops: per row: FLOPs of all its executions in one step, None where unknown.
+        records: per row: which op it is of; rows of one op share a number.
+        graph_rows: rows of `graph_ops` that count: one trace of each function; there `records` are among them.
+        gpus: per row: number of GPUs that each execute it, 1 where that is not known.
+        unseen: number of ops that multiply matrices and whose shapes the profile does not have.
+        traced: whether they are TensorFlow's ops, which make one step together; XLA's modules may be any programs.
+    """
+
+    table: Table
+    step_flops: tuple[int | None, ...] = ()
+    records: tuple[int, ...] = ()
+    graph_rows: tuple[int, ...] = ()
+    gpus: tuple[int, ...] = ()
+    traced: bool = False
+    unseen: int = 0
+
+
+def build_gemms(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
+    """Return the multiplications of the graph; without one, those of the ops whose shapes the profile has.
+
+    An op outside a loop counts once a step. Several traces of one function count as the one that executes and
+    whose shapes are known best.
+    """
+    graph = profile.require("graph_ops")
+    if not len(graph):
+        return _from_profile(profile, ops, context)
+    kept = one_trace_each(graph)
+    spent = ops.graph_ns if ops else {}
+    rows: list[Row] = []
+    steps: list[int | None] = []
+    numbers: list[int] = []
+    records = list(graph.rows())
+    for index in kept:
+        record = graph_record(graph, index)
+        calls = records[index]["calls_per_step"]
+        for row in _rows(record, records[index], context):
+            rows.append({**row, "kernel_ns": spent.get(index), "basis": "graph"})
+            numbers.append(index)
+            flops = row["flops"]
+            steps.append(None if flops is None else round(int(flops) * executions(calls)))
+    ran_on = ops.graph_gpus if ops else {}
+    gpus = tuple(ran_on.get(index, 1) for index in numbers)
+    return Gemms(Table.from_rows(GEMMS, rows), tuple(steps), tuple(numbers), tuple(kept), gpus, _is_traced(graph))
+
+
+def executions(calls_per_step: Value) -> float:
+    """Return how often an op runs in a step: once where that is not recorded, or is no such number."""
+    count = 1.0 if calls_per_step is None else float(calls_per_step)
+    return count if 0.0 <= count <= MOST_CALLS else 1.0
+
+
+def _is_traced(graph: Table) -> bool:
+    families = [family_of(op_type) for op_type in graph.names("op_type").names]
+    return any(f is not None and not f.startswith("hlo") for f in families)
+
+
+def _rows(record: OpRecord, source: Row, context: Context) -> list[Row]:
+    gemms = gemms_of(record)
+    aligned = all_aligned(contiguous_sizes(gemms), record.dtype)
+    common: Row = {
+        **{c: source.get(c) for c in ("op_type", "layer", "layer_class", "pass", "executes", "source", "called_from")},
+        "op": source["op"]
+        if (family_of(record.op_type) or "").startswith("hlo")
+        else source.get("executed_op") or source["op"],
+        "dtype": record.dtype,
+        "tc_blocker": why_not(record.op_type, record.dtype, context, aligned, None),
+    }
+    return [{**common, "m": g.m, "n": g.n, "k": g.k, "batch": g.batch, "flops": g.flops} for g in gemms]
+
+
+def one_trace_each(graph: Table) -> list[int]:
+    """Return the rows of `graph_ops` without repeated traces of the same function.
+
+    Beside traced ops, XLA's instructions for them do not count again. Traces repeat each other where function
+    names differ by TensorFlow's counter only and the same ops are in them. The one that executes stays, then the
+    one with fewer unknown dimensions, then the first.
+    """
+    rows: dict[str, list[int]] = {}
+    families = [family_of(op_type) for op_type in graph.names("op_type").tolist()]
+    traced = _is_traced(graph)
+    for row, function in enumerate(graph.values("function")):
+        if traced and (families[row] or "hlo").startswith("hlo"):
+            continue
+        rows.setdefault(str(function), []).append(row)
+    ops = graph.values("op")
+    traces: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for function, members in rows.items():
+        found = _COUNTER.match(function)
+        signature = (found[1] if found else function, tuple(sorted(str(ops[r]) for r in members)))
+        traces.setdefault(signature, []).append(function)
+    executes, shapes = graph.values("executes"), graph.values("input_shapes")
+
+    def rank(function: str) -> tuple[int, int]:
+        members = rows[function]
+        unknown = sum(str(shapes[r]).count("null") for r in members)
+        return (-sum(executes[r] == "yes" for r in members), unknown)
+
+    return sorted(row for functions in traces.values() for row in rows[min(functions, key=rank)])
+
+
+def _from_profile(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
+    """One op of the profile may have run with several shapes: each is a row, its time known where there is one."""
+    details = profile.require("op_details")
+    known = {(row["op"], row["op_type"]): row for row in ops.table.rows()} if ops else {}
+    rows: list[Row] = []
+    seen: set[tuple[object, ...]] = set()
+    numbers: list[int] = []
+    unseen: set[tuple[Value, Value]] = set()
+    for index, (op, op_type) in enumerate(zip(details.values("op"), details.values("op_type"), strict=True)):
+        source = known.get((op, op_type))
+        record = profile_record(details, index, None if source is None else _text(source["pass"]))
+        if source is not None and not record.input_shapes and source["tc_capable"] == "yes":
+            unseen.add((op, op_type))
+        shape: tuple[object, ...] = (op, op_type, record.input_shapes, record.output_shape)
+        if source is None or not record.input_shapes or shape in seen:
+            continue
+        seen.add(shape)
+        made = _rows(record, {**source, "executes": "yes"}, context)
+        rows += [{**row, "basis": "shape"} for row in made]
+        numbers += [index] * len(made)
+    times = Counter((row["op"], row["op_type"]) for row in rows)
+    for row in rows:
+        single = times[row["op"], row["op_type"]] == 1
+        row["kernel_ns"] = known[row["op"], row["op_type"]]["sum_ns"] if single else None
+    ran_on = ops.detail_gpus if ops else {}
+    flops, gpus = tuple(_whole(row["flops"]) for row in rows), tuple(ran_on.get(index, 1) for index in numbers)
+    return Gemms(Table.from_rows(GEMMS, rows), flops, tuple(numbers), gpus=gpus, unseen=len(unseen))
+
+
+def _text(value: Value) -> str | None:
+    return None if value is None else str(value)
+
+
+def _whole(value: Value) -> int | None:
+    return None if value is None else int(value)

@@ -1,0 +1,147 @@
+"""What an op's path alone tells: forward or gradient, and the scope it stands in.
+
+Scopes are never shortened: TensorFlow makes them unique with ``_N``, and the user's own names end in it too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from tcprobe.gemm.ops import OpFamily, family_of
+
+_CALLS: Final = re.compile(r"^(?:(?:(?:Stateful)?PartitionedCall(?:_\d+)?|replica_\d+)/)+")
+_TAPE: Final = re.compile(r"^gradient_tape/")
+_REWRITER: Final = re.compile(r"ArithmeticOptimizer/FoldTranspose(?:Conjugate)?IntoMatMul_")
+_BRANCH: Final = re.compile(r"(^|/)(then|else|body|cond)/_\d+(?=/)")
+_JIT: Final = re.compile(r"^(?:jit|pjit)\(.*\)$")
+_JVP: Final = re.compile(r"^(transpose\()?jvp\((.*?)\)+$")
+# Scopes that an op's own implementation makes inside a layer's scope.
+_INNER: Final = frozenset({"Tensordot", "einsum"})
+_NOT_MODELS: Final = frozenset({"while", "cond", "body", "then", "else", "gradients"})
+
+
+Scopes: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """An op's path without what frameworks put around it.
+
+    Attributes:
+        scopes: in which the op stands; of a gradient, the scope or path of the forward op that it is kept under.
+        gradient: whether it computes a gradient.
+    """
+
+    scopes: Scopes
+    gradient: bool
+
+
+def plain(op: str) -> str:
+    """Return the path without call prefixes and rewriters' prefixes, branch counters made equal."""
+    return _BRANCH.sub(r"\1\2/_", _REWRITER.sub("", _CALLS.sub("", op)))
+
+
+def parse_path(op: str) -> Path:
+    """Return the scopes of an op and whether it is a gradient's.
+
+    Knows TensorFlow's ``gradient_tape/<forward>/<op>`` and ``<forward>_grad/<op>``, and JAX's
+    ``jit(f)/transpose(jvp(Model))/<scope>/<op>``.
+    """
+    text = _CALLS.sub("", _REWRITER.sub("", op))
+    tape = bool(_TAPE.match(text))
+    parts, transposed = _unwrapped(_CALLS.sub("", _TAPE.sub("", text)).split("/"))
+    scopes = parts[:-1]
+    grad = next((i for i, part in enumerate(scopes) if part.endswith("_grad")), None)
+    if tape or grad is None:
+        return Path(tuple(scopes), tape or transposed)
+    return Path((*scopes[:grad], scopes[grad].removesuffix("_grad")), True)
+
+
+def _unwrapped(parts: list[str]) -> tuple[list[str], bool]:
+    kept, transposed = [], False
+    for part in parts:
+        match = _JVP.match(part)
+        transposed |= bool(match and match[1])
+        if match and match[2]:
+            kept.append(match[2])
+        elif not match and not _JIT.match(part):
+            kept.append(part)
+    return kept, transposed
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the ops of a profile say of its scopes.
+
+    Attributes:
+        ops: path of every op that is no gradient, the op itself included.
+        holders: scopes in which a matrix multiplication stands: layers of their own.
+        models: scopes around those: models and blocks, whose parts are layers.
+    """
+
+    ops: frozenset[Scopes]
+    holders: frozenset[Scopes]
+    models: frozenset[Scopes]
+
+    @classmethod
+    def of(cls, ops: Iterable[tuple[str, str | None]]) -> Known:
+        """Collect from path and type of every op."""
+        forward = [(parse_path(op), op.rpartition("/")[2], op_type) for op, op_type in ops]
+        forward = [entry for entry in forward if not entry[0].gradient]
+        paths = frozenset((*path.scopes, last) for path, last, _ in forward)
+        base = cls(paths, frozenset(), frozenset())
+        holders = frozenset(scope_of(path, base) for path, _, op_type in forward if family_of(op_type))
+        return cls(paths, holders, frozenset(scope[:depth] for scope in holders for depth in range(1, len(scope))))
+
+
+NOTHING_KNOWN: Final = Known(frozenset(), frozenset(), frozenset())
+
+
+def scope_of(path: Path, known: Known) -> Scopes:
+    """Return the scope in which the forward op stands, without the scopes that ops open for themselves.
+
+    TensorFlow keeps a gradient under its forward op's scope or path, and an op's own reads and reshapes under its
+    path. A fused op has lost its path, so the name of a type counts too, and any name in capitals below a layer
+    that multiplies. What stands deeper in a model than its layers (``batch_norm/moments``) belongs to the layer.
+    """
+    kept = path.scopes
+    while len(kept) > 1 and (kept in known.ops or kept[-1] in _INNER or family_of(kept[-1])):
+        kept = kept[:-1]
+    if kept in known.holders or not known.holders:
+        return kept
+    depth = next((d for d in range(len(kept) - 1, 0, -1) if kept[:d] in known.models), len(kept) - 1)
+    part = kept[: depth + 1]
+    return part[:-1] if part[:-1] in known.holders and part[-1][:1].isupper() else part
+
+
+def model_scopes(ops: Iterable[tuple[str, str | None]]) -> frozenset[str]:
+    """Return the outermost scopes that hold a matrix multiplication: the models, or layers called by themselves.
+
+    Args:
+        ops: path and type of every op of the profile.
+    """
+    found = {parse_path(op).scopes[:1] for op, op_type in ops if "::" not in op and family_of(op_type)}
+    return frozenset(scope[0] for scope in found if scope) - _NOT_MODELS - {""}
+
+
+def layer_of(scopes: Scopes, models: frozenset[str]) -> str | None:
+    """Return the scope that stands for the layer; None outside the models."""
+    return "/".join(scopes) if scopes and scopes[0] in models else None
+
+
+def pass_of(path: Path, op_type: str | None, in_model: bool) -> str | None:
+    """Return the pass as far as path and type prove it; None for an op outside the models.
+
+    A gradient MatMul is ``other``: that ``MatMul_1`` is the weight's is a habit, not a rule.
+    """
+    family: OpFamily | None = family_of(op_type)
+    if not in_model and family is None:
+        return None
+    if not path.gradient:
+        return "forward"
+    if family == "conv_wgrad":
+        return "wgrad"
+    return "dgrad" if family in ("conv_dgrad", "conv") else "other"

@@ -1,0 +1,317 @@
+"""The ops table: what each op cost, what it is, and what keeps it off the Tensor Cores."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from tcprobe.analysis.context import Context
+from tcprobe.analysis.grouping import count_by, distinct, sum_by, union_by
+from tcprobe.analysis.kernels.launches import UNKNOWN, YES, Launched, op_ids
+from tcprobe.analysis.ops.attribution import Attribution, OpName, attribute, graph_record, profile_record
+from tcprobe.analysis.ops.blockers import is_capable, why_not
+from tcprobe.gemm.alignment import all_aligned
+from tcprobe.gemm.ops import contiguous_sizes, gemms_of
+from tcprobe.gemm.record import flops_of, parse_shapes
+from tcprobe.schema.columns import IntArray, Row, Table, Value
+from tcprobe.schema.op import OpRecord, Size
+from tcprobe.schema.profile import Profile
+from tcprobe.schema.tables import OPS
+
+NO_OP: Final = "(no op)"
+_PRECISION_DTYPES: Final = {
+    "fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64",
+}  # fmt: skip
+Key: TypeAlias = tuple[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ops:
+    """The ops table and the time of the graph's records.
+
+    Attributes:
+        table: `ops` of the contract.
+        graph_ns: row of `graph_ops` -> summed kernel time of the ops that are surely executions of it.
+        ran: rows of `graph_ops` that ops of the profile are.
+        graph_gpus: row of `graph_ops` -> number of GPUs that ran those ops: each executes them by itself.
+        detail_gpus: likewise by row of `op_details`.
+    """
+
+    table: Table
+    graph_ns: dict[int, int]
+    ran: frozenset[int] = frozenset()
+    graph_gpus: dict[int, int] = field(default_factory=dict)
+    detail_gpus: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the profile says of one op: its figures, its other names, its shapes."""
+
+    row: Row
+    name: OpName
+    records: list[OpRecord]
+
+
+def build_ops(profile: Profile, launched: Launched | None, kernels: Table, context: Context, whole: bool) -> Ops | None:
+    """Return the ops of the profile, of what was read of them, or of the graph; None where there are none.
+
+    Args:
+        profile: recorded tables, and `ops` where the source has a table of its own.
+        launched: launches that count; None where the source has sums only.
+        kernels: of the window.
+        context: GPU that blockers are judged against.
+        whole: no launch was left out, so that sums over the whole capture may stand beside.
+    """
+    graph = profile.require("graph_ops")
+    found = _measured(profile, launched, kernels)
+    _add_read(found, profile, whole)
+    attributed = attribute([f.name for f in found.values()], graph)
+    ran = frozenset(row for a in attributed for row in a.rows)
+    if launched is None and not len(kernels):
+        attributed += _add_graph(found, graph, attributed)
+    if not found or set(found) == {(NO_OP, None)}:
+        return None
+    told = _Kernels.of(kernels)
+    rows = [_row(f, a, graph, context, told) for f, a in zip(found.values(), attributed, strict=True)]
+    by_op = _by_op(rows, attributed)
+    rows.sort(key=_order)
+    table = Table.from_rows(OPS, rows)
+    if launched is None:
+        return Ops(table, by_op, ran)
+    instructions, times, devices = _instructions(profile, launched)
+    where = attribute(instructions, graph) if len(graph) else []
+    ran_on: dict[int, set[int]] = {}
+    for entry, device in devices:
+        if where and len(where[entry].rows) == 1:
+            ran_on.setdefault(where[entry].rows[0], set()).add(device)
+    graph_gpus = {row: len(found) for row, found in ran_on.items()}
+    detail_gpus = dict(Counter(entry for entry, _ in devices))
+    return Ops(table, _certain(zip(where, times, strict=False)), ran, graph_gpus, detail_gpus)
+
+
+def _instructions(profile: Profile, launched: Launched) -> tuple[list[OpName], list[int], list[tuple[int, int]]]:
+    """Return name and time of each entry of `op_details`, and the pairs (entry, GPU) that occur.
+
+    XLA runs several instructions under one op's name: each is an entry of its own.
+    """
+    details = profile.require("op_details")
+    columns = (details.names(c).tolist() for c in ("op", "op_type", "hlo_module", "hlo_op"))
+    names = [OpName(str(op), *rest) for op, *rest in zip(*columns, strict=True)]
+    ids = op_ids(launched.launches, details)
+    known = ids >= 0
+    times = sum_by(ids[known], launched.duration_ns[known], len(details)).tolist()
+    devices, device = np.unique(launched.launches.numbers("device")[known], return_inverse=True)
+    each = max(len(devices), 1)
+    pairs, _ = distinct(ids[known] * each + device.ravel(), len(details) * each)
+    return names, times, [(pair // each, int(devices[pair % each])) for pair in pairs.tolist()]
+
+
+def _by_op(rows: list[Row], attributed: list[Attribution]) -> dict[int, int]:
+    return _certain((a, int(row["sum_ns"] or 0)) for row, a in zip(rows, attributed, strict=True) if row.get("sum_ns"))
+
+
+def _certain(pairs: Iterable[tuple[Attribution, int]]) -> dict[int, int]:
+    spent: Counter[int] = Counter()
+    for where, time in pairs:
+        if len(where.rows) == 1 and time:
+            spent[where.rows[0]] += time
+    return dict(spent)
+
+
+def _order(row: Row) -> tuple[float, float, str, str]:
+    """Costliest first; the name decides between equals, so that no order of the input shows."""
+    spent = row.get("sum_ns") if row.get("sum_ns") is not None else row.get("union_ns")
+    return -float(spent or 0), -float(row.get("host_ns") or 0), str(row["op"]), str(row.get("op_type"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernels:
+    """What the kernels of an op say of it.
+
+    Attributes:
+        dtypes: on which the names of all its kernels agree, for profiles that have none of their own.
+        idle: the costliest of its kernels that does not use Tensor Cores.
+    """
+
+    dtypes: dict[Key, str]
+    idle: dict[Key, str]
+
+    @classmethod
+    def of(cls, kernels: Table) -> _Kernels:
+        """Collect from the kernels of the window, costliest first."""
+        said: dict[Key, set[Value]] = {}
+        idle: dict[Key, tuple[float, str]] = {}
+        columns = (kernels.values(c) for c in ("op", "op_type", "precision", "uses_tc", "kernel", "sum_ns"))
+        for op, op_type, precision, uses, kernel, spent in zip(*columns, strict=True):
+            key = (str(op), _text(op_type))
+            if op is not None and precision is not None:
+                said.setdefault(key, set()).add(_PRECISION_DTYPES.get(str(precision)))
+            if op is not None and uses == "no":
+                idle[key] = min(idle.get(key, (0.0, "")), (-float(spent or 0), str(kernel)))
+        agreed = {key: found.pop() for key, found in said.items() if len(found) == 1}
+        dtypes = {key: str(dtype) for key, dtype in agreed.items() if dtype is not None}
+        return cls(dtypes, {key: kernel for key, (_, kernel) in idle.items() if kernel})
+
+
+def _measured(profile: Profile, launched: Launched | None, kernels: Table) -> dict[Key, _Found]:
+    if launched is not None:
+        return _from_launches(profile, launched)
+    found: dict[Key, _Found] = {}
+    for kernel in kernels.rows():
+        key = (NO_OP if kernel["op"] is None else str(kernel["op"]), _text(kernel["op_type"]))
+        row = found.setdefault(key, _Found({"op": key[0], "op_type": key[1]}, OpName(*key), [])).row
+        spent = kernel["sum_ns"]
+        _accumulate(row, "launches", kernel["calls"])
+        _accumulate(row, "sum_ns", spent)
+        for column, verdict in (("tc_ns", "yes"), ("unknown_ns", "unknown")):
+            _accumulate(row, column, spent if kernel["uses_tc"] == verdict else 0)
+    return found
+
+
+def _accumulate(row: Row, column: str, value: Value) -> None:
+    """Add to a sum; one unknown part makes the sum unknown."""
+    before = row.get(column, 0)
+    row[column] = None if value is None or before is None else int(before) + int(value)
+
+
+def _text(value: Value) -> str | None:
+    return None if value is None else str(value)
+
+
+def _from_launches(profile: Profile, launched: Launched) -> dict[Key, _Found]:
+    details, launches = profile.require("op_details"), launched.launches
+    keys, of_detail = _op_keys(details)
+    position = of_detail[op_ids(launches, details)]  # the last entry stands for op_id -1
+    groups, group = distinct(position, len(keys))
+    start, size = launches.numbers("start_ns"), len(groups)
+    devices, device = np.unique(launches.numbers("device"), return_inverse=True)
+    each = max(len(devices), 1)
+    spans = union_by(group * each + device.ravel(), start, start + launched.duration_ns, size * each)
+    columns: dict[str, IntArray] = {
+        "launches": count_by(group, size),
+        "sum_ns": sum_by(group, launched.duration_ns, size),
+        "union_ns": spans.reshape(size, each).sum(axis=1),
+        "tc_ns": sum_by(group, launched.of(YES), size),
+        "unknown_ns": sum_by(group, launched.of(UNKNOWN), size),
+    }
+    described = _described(details, of_detail)
+    return {
+        keys[g]: _found(details, keys[g], described.get(g, []), {c: int(v[i]) for c, v in columns.items()})
+        for i, g in enumerate(groups.tolist())
+    }
+
+
+def _op_keys(details: Table) -> tuple[list[Key], IntArray]:
+    """Return the distinct (op, type), and for each row of `op_details`, then for no op, its position among them."""
+    index: dict[Key, int] = {}
+    pairs = zip(details.names("op").tolist(), details.names("op_type").tolist(), strict=True)
+    positions = [index.setdefault((str(op), op_type), len(index)) for op, op_type in pairs]
+    positions.append(index.setdefault((NO_OP, None), len(index)))
+    return list(index), np.array(positions, np.int64)
+
+
+def _described(details: Table, of_detail: IntArray) -> dict[int, list[int]]:
+    rows: dict[int, list[int]] = {}
+    for row, group in enumerate(of_detail[: len(details)].tolist()):
+        rows.setdefault(group, []).append(row)
+    return rows
+
+
+def _found(details: Table, key: Key, rows: list[int], figures: dict[str, int]) -> _Found:
+    module, instruction = (_same(details.names(c)[r] for r in rows) for c in ("hlo_module", "hlo_op"))
+    records = [profile_record(details, r) for r in rows]
+    return _Found({"op": key[0], "op_type": key[1], **figures}, OpName(*key, module, instruction), records)
+
+
+def _same(values: Iterator[Any]) -> Any:
+    """Return the one value that all share; None where they differ or there are none."""
+    found = set(values)
+    return found.pop() if len(found) == 1 else None
+
+
+def _add_read(found: dict[Key, _Found], profile: Profile, whole: bool) -> None:
+    """Add what the source says of its ops by itself; figures that were derived stay."""
+    if not whole:
+        return
+    for read in profile.require("ops").rows():
+        _merge(found, {k: v for k, v in read.items() if v is not None})
+    for host in profile.require("host_ops").rows():
+        row = {"op": host["op"], "op_type": host["op_type"], "calls": host["calls"], "host_ns": host["sum_ns"]}
+        _merge(found, row, str(host["input_shapes"] or ""))
+
+
+def _merge(found: dict[Key, _Found], row: Row, shapes: str = "") -> None:
+    key = (str(row["op"]), _text(row.get("op_type")))
+    entry = found.setdefault(key, _Found({"op": key[0], "op_type": key[1]}, OpName(*key), []))
+    for column, value in row.items():
+        if entry.row.get(column) is None:
+            entry.row[column] = value
+    if shapes and not entry.records:
+        entry.records.append(_host_record(key, shapes))
+
+
+def _host_record(key: Key, shapes: str) -> OpRecord:
+    return OpRecord(key[1] or "", parse_shapes(shapes))
+
+
+def _add_graph(found: dict[Key, _Found], graph: Table, attributed: list[Attribution]) -> list[Attribution]:
+    """Add the ops of the graph that execute and that no op of the profile is."""
+    joined = {row for a in attributed for row in a.rows}
+    added: list[OpName] = []
+    for row, record in enumerate(graph.rows()):
+        key = (str(record["executed_op"] or record["op"]), _text(record["executed_type"] or record["op_type"]))
+        if row not in joined and record["executes"] == "yes" and key not in found:
+            found[key] = _Found({"op": key[0], "op_type": key[1]}, OpName(*key), [])
+            added.append(found[key].name)
+    return attribute(added, graph)
+
+
+def _row(found: _Found, where: Attribution, graph: Table, context: Context, kernels: _Kernels) -> Row:
+    direction = where.pass_ or _text(found.row.get("pass"))
+    records = [graph_record(graph, r) for r in where.rows] or [replace(r, pass_=direction) for r in found.records]
+    row: Row = {
+        "layer": where.layer, "pass": where.pass_, "source": where.source, "called_from": where.called_from,
+        "dtype": _same(r.dtype for r in found.records or records) or _same(r.dtype for r in records),
+        "shapes": _same(_shapes(r) for r in found.records or records) or _same(_shapes(r) for r in records),
+        "flops": _same(flops_of(gemms_of(r)) for r in records),
+        "basis": where.basis or ("shape" if any(r.input_shapes for r in records) else None),
+    }  # fmt: skip
+    row = {**row, **{k: v for k, v in found.row.items() if v is not None}}
+    key = (str(row["op"]), _text(row.get("op_type")))
+    row["dtype"] = row["dtype"] or kernels.dtypes.get(key)
+    if row["op"] == NO_OP:
+        return {**row, "tc_capable": "unknown"}
+    return {**row, **_capability(row, records, context, kernels.idle.get(key))}
+
+
+def _capability(row: Row, records: list[OpRecord], context: Context, kernel: str | None) -> Row:
+    types = [_text(row.get("op_type")), *dict.fromkeys(r.op_type for r in records)]
+    spent, unclear, said = row.get("tc_ns"), row.get("unknown_ns"), row.get("tc_blocker")
+    capable = "yes" if spent or row.get("tc_capable") == "yes" else is_capable(types)
+    if capable != "yes":
+        return {"tc_capable": capable, "tc_blocker": None}
+    if spent or said is not None:
+        return {"tc_capable": capable, "tc_blocker": "none" if spent else said}
+    aligned = all_aligned(_contiguous(records), _text(row.get("dtype")))
+    idle = spent is not None and not unclear and (row.get("sum_ns") or row.get("union_ns"))
+    uses = None if not context.measured else "no" if idle else "unknown"
+    kind = next((t for t in types if is_capable([t]) == "yes"), types[0])
+    why = why_not(kind, _text(row.get("dtype")), context, aligned, uses, kernel)
+    return {"tc_capable": capable, "tc_blocker": why}
+
+
+def _contiguous(records: list[OpRecord]) -> tuple[Size, ...]:
+    return contiguous_sizes(gemms_of(records[0])) if records else ()
+
+
+def _shapes(record: OpRecord) -> str | None:
+    """Return ``[[7, 10], [10, 30]] -> [7, 30]`` as JSON, null for what is unknown; None where nothing is known."""
+    if not record.input_shapes and record.output_shape is None:
+        return None
+    return f"{json.dumps(record.input_shapes)} -> {json.dumps(record.output_shape)}"

@@ -1,0 +1,1 @@
+"""Badly sized layers of a run, and what mending them saves."""

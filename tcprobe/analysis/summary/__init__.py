@@ -1,0 +1,1 @@
+"""The headline figures of a run."""

@@ -1,0 +1,105 @@
+"""What a headline figure is, and what all of them are drawn from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from tcprobe.analysis.context import Context
+from tcprobe.analysis.grouping import total
+from tcprobe.analysis.ops.gemms import Gemms
+from tcprobe.analysis.ops.table import Ops
+from tcprobe.analysis.summary.reported import KernelTimes
+from tcprobe.schema.columns import Row, Table
+from tcprobe.schema.profile import Profile
+
+NO_GPU: Final = "no GPU: Tensor Core use was not measured"
+NO_RECORD: Final = "no kernel was recorded, and whether a GPU was used is unknown: Tensor Core use was not measured"
+NO_KERNELS: Final = "the source has no kernel times"
+NO_OPS: Final = "the source names no ops"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Everything that the summary is drawn from; see `tcprobe.analysis.analyse` for how it is made.
+
+    Attributes:
+        profile: with devices, iterations and bad_sizes built.
+        context: the GPU.
+        kernels: of the window; empty where there are none.
+        ops: None where there are none.
+        gemms: of the graph.
+    """
+
+    profile: Profile
+    context: Context
+    kernels: Table
+    ops: Ops | None
+    gemms: Gemms
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Kernel time of the window in ns, by class."""
+
+    kernel_ns: float
+    tc_ns: float
+    unknown_ns: float
+    launches: float | None
+    basis: str
+
+    @classmethod
+    def of(cls, kernels: Table, times: KernelTimes | None) -> Totals | None:
+        """Sum the kernels table; without one take the profiler's own sums; None where neither has any."""
+        spent = kernels.numbers("sum_ns")
+        if len(kernels) and not np.isnan(spent).any():
+            verdict = np.array(kernels.values("uses_tc"))
+            on_tc, unclear = (float(spent[verdict == v].sum()) for v in ("yes", "unknown"))
+            calls = kernels.numbers("calls")
+            return cls(
+                float(spent.sum()), on_tc, unclear, None if np.isnan(calls).any() else total(calls), _basis(kernels)
+            )
+        return None if times is None else cls(times.total, times.on_tc, 0.0, None, "reported")
+
+
+def _basis(kernels: Table) -> str:
+    """Return what the verdicts rest on: of the one basis that decides the most time."""
+    spent: dict[str, float] = {}
+    for basis, time in zip(kernels.values("basis"), kernels.numbers("sum_ns").tolist(), strict=True):
+        if basis is not None:
+            spent[str(basis)] = spent.get(str(basis), 0.0) + time
+    return min(spent, key=lambda b: (-spent[b], b)) if spent else "name"
+
+
+def figure(
+    metric: str,
+    value: float | None,
+    basis: str | None,
+    reason: str | None = None,
+    bounds: tuple[float | None, float | None] = (None, None),
+    text: str | None = None,
+) -> Row:
+    """Return one row of the summary; the basis of a figure that is not there is NA, and a reason must stand."""
+    known = value is not None or text is not None or bounds != (None, None)
+    return {
+        "metric": metric, "value": value, "low": bounds[0], "high": bounds[1], "text": text,
+        "basis": basis if known else None, "reason": reason,
+    }  # fmt: skip
+
+
+def without_kernels(context: Context) -> str:
+    """Return why there are no Tensor Core figures of a run without a kernel."""
+    return NO_GPU if context.gpu_used is False else NO_RECORD
+
+
+def not_applicable(context: Context) -> str | None:
+    """Return why Tensor Core figures do not apply to this GPU; None where they do."""
+    if not context.measured:
+        return without_kernels(context)
+    if not context.nvidia:
+        return "not an NVIDIA GPU"
+    if context.tensor_cores == "no":
+        return f"not applicable: {context.name or 'this GPU'} has no Tensor Cores"
+    return None

@@ -1,0 +1,1 @@
+"""From findings to edits that change nothing else."""

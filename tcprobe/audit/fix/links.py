@@ -1,0 +1,348 @@
+"""Which arguments of which layers must change with a size, so that the model still fits together.
+
+`Step.link` tells the layers that multiply; here the layers between them are followed too (a Reshape names its sizes,
+both sides of an Add have one), and whatever is not understood ends the search: no fix rather than a wrong one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from tcprobe.schema.finding import Finding
+from tcprobe.schema.model import Layer, Model
+
+if TYPE_CHECKING:
+    from tcprobe.rules.model.step import Step
+
+# Keras' argument that sets how many features a layer puts out; its input adapts by itself when it is built.
+OUTPUT: Final[dict[str, str]] = {
+    "Dense": "units",
+    "Embedding": "output_dim",
+    **dict.fromkeys(("LSTM", "GRU", "SimpleRNN"), "units"),
+    **{f"Conv{n}D{t}": "filters" for n in (1, 2, 3) for t in ("", "Transpose")},
+    **dict.fromkeys(("SeparableConv1D", "SeparableConv2D"), "filters"),
+}
+_RECURRENT: Final = frozenset(("LSTM", "GRU", "SimpleRNN"))
+# Layers that put out as many features as they take, whatever their number.
+_ATTENTION: Final = "MultiHeadAttention"  # puts out as many features as its query has, unless told otherwise
+_KEEPS: Final = frozenset(
+    (
+        *("BatchNormalization", "LayerNormalization", "UnitNormalization", "Activation", "ReLU", "LeakyReLU", "PReLU"),
+        *("ELU", "ThresholdedReLU", "Softmax", "Dropout", "AlphaDropout", "GaussianNoise", "GaussianDropout"),
+        *("Identity", "Masking", "ActivityRegularization", "Rescaling", "Resizing", _ATTENTION),
+        *(f"{way}{n}D" for way in ("SpatialDropout", "UpSampling", "ZeroPadding", "Cropping") for n in (1, 2, 3)),
+        *(f"{all_}{way}Pooling{n}D" for all_ in ("", "Global") for way in ("Max", "Average") for n in (1, 2, 3)),
+    )
+)
+_SAME: Final = frozenset(("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum"))
+_DEPTHWISE: Final = frozenset(("DepthwiseConv1D", "DepthwiseConv2D"))
+_JOINS: Final = frozenset(("Flatten", "Concatenate"))
+INNER: Final = ("key_dim", "value_dim", "head_dim")  # sizes inside an attention layer: nothing outside depends on them
+_INPUT_SHAPES: Final = ("input_shape", "input_dim", "batch_input_shape")
+
+
+_UNDERSTOOD: Final = _KEEPS | _SAME | _DEPTHWISE | _JOINS | OUTPUT.keys() | {"EinsumDense"}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Wanted:
+    """An argument of a layer, or one element of it, that must become another number.
+
+    Attributes:
+        layer: name of the layer.
+        argument: Keras' name of it.
+        index: which element of a tuple; None where the argument is a number.
+        old, new: the number as it is, and as it must be.
+    """
+
+    layer: str
+    argument: str
+    index: int | None
+    old: int
+    new: int
+
+
+class NotCertain(Exception):
+    """What must change cannot be told for certain."""
+
+
+def wanted_by(finding: Finding, model: Model, step: Step) -> frozenset[Wanted]:
+    """Return every argument that a finding's suggestion changes.
+
+    Raises:
+        NotCertain: a layer, or what it is connected to, is unknown, or the sizes do not work out.
+    """
+    if finding.layer is None or finding.dimension is None or finding.size is None or finding.suggested is None:
+        raise NotCertain("the finding names no size to change")
+    layer = model.layer(finding.layer)
+    if layer is None:
+        raise NotCertain("the layer is unknown")
+    if finding.dimension in INNER:
+        return frozenset([Wanted(layer.name, finding.dimension, None, finding.size, finding.suggested)])
+    linked = step.link(finding.layer, finding.dimension, finding.size, finding.suggested)
+    if linked.reason is not None:
+        raise NotCertain(linked.reason)
+    outputs = [c for c in linked.changes if model.layer(c.layer) and c.dimension in OUTPUT.values()]
+    if not outputs:
+        raise NotCertain("the size is set by no layer")
+    return follow(((c.layer, c.old, c.new) for c in outputs), model, step)
+
+
+def follow(changes: Iterable[tuple[str, int, int]], model: Model, step: Step) -> frozenset[Wanted]:
+    """Return every argument that must change where layers put out other features: (name, old, new) each.
+
+    Raises:
+        NotCertain: as `wanted_by`.
+    """
+    return _Search(model, step).run(changes)
+
+
+class _Search:
+    """One change of features, followed through the graph of layers in both directions."""
+
+    def __init__(self, model: Model, step: Step) -> None:
+        self._model = model
+        self._feeds = step.sizes.feeds
+        self._changed: dict[str, tuple[int, int]] = {}
+        self._seen: set[str] = set()
+        self._wanted: set[Wanted] = set()
+        self._queue: deque[tuple[Layer, int, int]] = deque()
+
+    def run(self, changes: Iterable[tuple[str, int, int]]) -> frozenset[Wanted]:
+        for name, old, new in changes:
+            self._change(name, old, new)
+        while self._queue:
+            layer, old, new = self._queue.popleft()
+            self._make(layer, old, new)
+            self._tell(layer, old, new)
+        self._check_joins()
+        self._check_products()
+        return frozenset(self._wanted)
+
+    @cached_property
+    def _layers(self) -> dict[str, Layer]:
+        return {layer.name: layer for layer in self._model.layers}
+
+    @cached_property
+    def _takers(self) -> dict[str, list[Layer]]:
+        found: dict[str, list[Layer]] = {}
+        for layer in self._model.layers:
+            for name in layer.inputs_from:
+                found.setdefault(name, []).append(layer)
+        return found
+
+    def _change(self, name: str, old: int, new: int) -> None:
+        """Note that a layer puts out another number of features."""
+        if (old, new) != self._changed.setdefault(name, (old, new)):
+            raise NotCertain(f"'{name}' would have to fit two sizes")
+        layer = self._layers.get(name)
+        if layer is None:
+            raise NotCertain(f"'{name}' is unknown")
+        if name not in self._seen:
+            self._seen.add(name)
+            self._queue.append((layer, old, new))
+
+    def _want(self, layer: Layer, argument: str, index: int | None, old: int, new: int) -> None:
+        """Ask for an argument; every layer that the same place in the source makes changes with it."""
+        self._wanted.add(Wanted(layer.name, argument, index, old, new))
+        place = layer.arguments.get(argument)
+        for other in self._model.layers if place is not None else ():
+            if other is not layer and other.arguments.get(argument) == place and _has(other, argument, index, old):
+                self._change(other.name, old, new)
+
+    def _make(self, layer: Layer, old: int, new: int) -> None:
+        """Ask for what makes a layer put out `new` features."""
+        if layer.kind in OUTPUT:
+            self._argument(layer, OUTPUT[layer.kind], old, new)
+        elif layer.kind == "Reshape":
+            self._reshape(layer, old, new)
+        elif layer.kind in _KEEPS or layer.kind in _SAME:
+            if layer.config.get("output_shape") is not None:
+                raise NotCertain(f"'{layer.name}' is told what to put out")
+            for source in self._sources(layer):
+                self._change(source, old, new)
+        elif layer.kind in _DEPTHWISE:
+            times = layer.config.get("depth_multiplier", 1)
+            self._change(self._only_source(layer), _part(old, times), _part(new, times))
+        elif layer.kind not in _JOINS:  # these follow their inputs; `_check_joins` looks at them in the end
+            raise NotCertain(f"what {layer.class_name} makes of another size is unknown")
+
+    def _argument(self, layer: Layer, name: str, old: int, new: int) -> None:
+        if layer.config.get(name, old) != old:
+            raise NotCertain(f"{name} of '{layer.name}' is not {old}")
+        groups = layer.config.get("groups", 1)
+        if not isinstance(groups, int) or new % groups:
+            raise NotCertain(f"{new} {name} do not divide into its groups")
+        self._want(layer, name, None, old, new)
+
+    def _reshape(self, layer: Layer, old: int, new: int) -> None:
+        """Change the last element of a target, and what comes in."""
+        target = _sizes(layer.config.get("target_shape"))
+        if not target or target[-1] not in (old, -1):
+            raise NotCertain(f"the target of '{layer.name}' is unknown")
+        source = self._only_source(layer)
+        taken = self._features(source)
+        if math.prod(target[:-1]) * old != taken and -1 not in target:
+            raise NotCertain(f"'{layer.name}' takes more than features")
+        if target[-1] != -1:
+            self._want(layer, "target_shape", len(target) - 1, old, new)
+        if -1 not in target or taken % old == 0:
+            self._change(source, taken, _part(taken * new, old))
+
+    def _tell(self, layer: Layer, old: int, new: int) -> None:
+        """Follow the changed features of a layer to what takes them."""
+        takers = self._takers.get(layer.name, [])
+        if layer.is_last is not False or not takers:
+            raise NotCertain(f"what takes the output of '{layer.name}' is unknown, or it is the model's own")
+        for taker in takers:
+            if not self._is_whole(taker) and not self._is_part(taker):
+                self._take(taker, layer, old, new)
+
+    def _is_whole(self, taker: Layer) -> bool:
+        """Say whether a layer of the user's only hands what it takes to its parts, which are asked themselves."""
+        known = taker.kind in _KEEPS or taker.kind in OUTPUT or taker.kind in _SAME
+        made = any(taker.name in layer.inputs_from for layer in self._model.layers)
+        parts = any(layer.name.startswith(f"{taker.name}/") for layer in self._takers[taker.inputs_from[0]])
+        return not known and not made and parts and not taker.is_last
+
+    def _is_part(self, taker: Layer) -> bool:
+        """Say whether a layer belongs to an attention layer, which answers for it."""
+        whole = self._layers.get(taker.name.rpartition("/")[0])
+        return whole is not None and whole.kind == _ATTENTION
+
+    def _take(self, taker: Layer, layer: Layer, old: int, new: int) -> None:
+        if taker.kind in _KEEPS or taker.kind in _SAME:
+            self._change(taker.name, old, new)
+        elif taker.kind in OUTPUT:
+            self._fed(taker, layer)
+            self._adapt(taker, old, new)
+        elif taker.kind == "Reshape":
+            self._reshaped(taker, old, new)
+        elif taker.kind == "Flatten":
+            whole = self._features(taker.name)
+            self._change(taker.name, whole, _part(whole * new, old))
+        elif taker.kind in _DEPTHWISE:
+            times = taker.config.get("depth_multiplier", 1)
+            self._change(taker.name, old * times, new * times)
+        elif taker.kind == "Concatenate" and _last_axis(taker):
+            whole = self._features(taker.name)
+            self._change(taker.name, whole, whole + new - old)
+        else:
+            raise NotCertain(f"what {taker.class_name} makes of another size is unknown")
+
+    def _fed(self, taker: Layer, layer: Layer) -> None:
+        """See that features arrive as features: a query of the user's own attention does not, and has a partner."""
+        if not self._origins(layer.name) <= set(self._feeds.get(taker.name, ())):
+            raise NotCertain(f"what becomes of '{layer.name}' before '{taker.name}' is unknown")
+
+    def _origins(self, name: str) -> set[str]:
+        """Return the layers that set the features that a layer puts out."""
+        found, seen, todo = set(), {name}, [name]
+        while todo:
+            here = todo.pop()
+            layer = self._layers.get(here)
+            if layer is None or layer.kind in OUTPUT or not layer.inputs_from:
+                found.add(here)
+                continue
+            todo.extend(source for source in layer.inputs_from if source not in seen)
+            seen.update(layer.inputs_from)
+        return found
+
+    def _check_products(self) -> None:
+        """See that no product of the user's own works on what changes: its other operand would have to fit."""
+        for product in self._model.products:
+            layer = self._layers.get(product.layer or "")
+            own = layer is None or layer.kind not in _UNDERSTOOD
+            if (
+                own
+                and product.record.pass_ in (None, "forward")
+                and not self._changed.keys().isdisjoint(product.inputs_from)
+            ):
+                raise NotCertain(f"'{product.op}' works on what changes")
+
+    def _adapt(self, taker: Layer, old: int, new: int) -> None:
+        """Ask of a layer that builds itself from its input only what it was told of it by hand."""
+        if taker.kind in _RECURRENT and len(set(taker.inputs_from)) > 1:
+            raise NotCertain(f"'{taker.name}' may take a state")
+        groups = taker.config.get("groups", 1)
+        if not isinstance(groups, int) or new % groups:
+            raise NotCertain(f"{new} channels do not divide into the groups of '{taker.name}'")
+        for name in _INPUT_SHAPES:
+            if name in taker.arguments:
+                self._wanted.add(Wanted(taker.name, name, None if name == "input_dim" else -1, old, new))
+
+    def _reshaped(self, taker: Layer, old: int, new: int) -> None:
+        target = _sizes(taker.config.get("target_shape"))
+        if not target:
+            raise NotCertain(f"the target of '{taker.name}' is unknown")
+        if -1 in target:
+            raise NotCertain(f"what '{taker.name}' makes of another size is unknown")
+        inner = _part(target[-1] * new, old)
+        if math.prod(target) != old or inner <= 0:
+            raise NotCertain(f"'{taker.name}' takes more than features")
+        self._change(taker.name, target[-1], inner)
+
+    def _check_joins(self) -> None:
+        """See that what follows its inputs changes as they do."""
+        for name, (old, new) in self._changed.items():
+            layer = self._layers[name]
+            if layer.kind in _JOINS:
+                before = [self._features(source) for source in layer.inputs_from]
+                after = [
+                    self._changed.get(source, (0, size))[1]
+                    for source, size in zip(layer.inputs_from, before, strict=True)
+                ]
+                if not sum(before) or old * sum(after) != new * sum(before):
+                    raise NotCertain(f"'{name}' would have to fit another size")
+
+    def _sources(self, layer: Layer) -> tuple[str, ...]:
+        if not layer.inputs_from or layer.is_first is not False:
+            raise NotCertain(f"what '{layer.name}' takes is unknown, or the model's input")
+        return layer.inputs_from
+
+    def _only_source(self, layer: Layer) -> str:
+        sources = set(self._sources(layer))
+        if len(sources) != 1:
+            raise NotCertain(f"'{layer.name}' takes several inputs")
+        return sources.pop()
+
+    def _features(self, name: str) -> int:
+        """Return how many features a layer puts out."""
+        layer = self._layers.get(name)
+        shape = layer.output_shape if layer else None
+        size = shape[-1] if shape else None
+        if layer is not None and size is None:
+            size = layer.config.get(OUTPUT.get(layer.kind, ""))
+        if not isinstance(size, int):
+            raise NotCertain(f"the output of '{name}' is unknown")
+        return size
+
+
+def _has(layer: Layer, argument: str, index: int | None, size: int) -> bool:
+    """Say whether an argument of a layer is, or may be, a size: in a loop each layer has its own."""
+    value = layer.config.get(argument, size)
+    if index is not None:
+        value = value[index] if isinstance(value, list | tuple) and -len(value) <= index < len(value) else size
+    return bool(value == size)
+
+
+def _sizes(value: Any) -> tuple[int, ...]:
+    """Return a shape from a layer's settings; nothing where it is none."""
+    items = tuple(value) if isinstance(value, list | tuple) else ()
+    return items if all(isinstance(i, int) for i in items) else ()
+
+
+def _part(whole: int, of: Any) -> int:
+    if not isinstance(of, int) or of <= 0 or whole % of:
+        raise NotCertain(f"{whole} is no multiple of {of}")
+    return whole // of
+
+
+def _last_axis(layer: Layer) -> bool:
+    rank = len(layer.output_shape or ())
+    return layer.config.get("axis", -1) in (-1, rank - 1 if rank else -1)

@@ -1,0 +1,176 @@
+"""Layers as the user's program constructs and calls them: names, settings, shapes, what feeds what."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from typing import Final
+
+from tcprobe.audit.source.values import Draft, Named, Tensor, Unknown, Value, plain
+from tcprobe.keras.settings import rank_of
+from tcprobe.keras.shapes.layers import output_shape
+from tcprobe.keras.shapes.plain import SAME
+from tcprobe.patterns import pattern
+from tcprobe.schema.op import Shape, Size
+from tcprobe.syntax.calls import Call
+from tcprobe.syntax.values import Known
+
+_WEIGHTS: Final = pattern(
+    r"Dense|EinsumDense|(Separable|Depthwise)?Conv[123]D(Transpose)?|ConvLSTM[123]D|LSTM|GRU|SimpleRNN|RNN|"
+    r"(Reversible)?Embedding|MultiHeadAttention|GroupedQueryAttention|(Batch|Layer|Group|RMS|Spectral)Normalization|"
+    r"PReLU|Bidirectional|TimeDistributed"
+)
+_OWN_SIZE: Final = {"Dense": "units", "Embedding": "output_dim"}
+_ANY_RANK: Final = ("Dense", "MultiHeadAttention", "GroupedQueryAttention")
+_RECURRENT: Final = ("LSTM", "GRU", "SimpleRNN")
+_JUDGED: Final = pattern(
+    r"units|filters|output_dim|input_dim|num_heads|key_dim|value_dim|groups|depth_multiplier|head_dim|"
+    r"num_query_heads|num_key_value_heads|equation|output_shape|target_shape|layer"
+)
+
+
+def multiplies(kind: str) -> bool:
+    """Return whether a layer of this class may multiply matrices."""
+    return _WEIGHTS.fullmatch(kind) is not None and "Normalization" not in kind and kind not in ("Embedding", "PReLU")
+
+
+class Layers:
+    """The layers of one file, in the order of construction.
+
+    Attributes:
+        drafts: the layers.
+        policy: the precision policy now; None where unknown.
+    """
+
+    def __init__(self) -> None:
+        self.drafts: list[Draft] = []
+        self.policy: str | None = "float32"
+        self.changes = 0
+        self._counts: Counter[str] = Counter()
+        self._names: set[str] = set()
+
+    def make(self, kind: str, call: Call, values: dict[str, Value], lacking: bool) -> Draft:
+        """Return the layer that a call constructs, its arguments evaluated; `lacking` if some are not known."""
+        given = values.get("name")
+        name = given.value if isinstance(given, Known) and isinstance(given.value, str) else None
+        inner = values.get("layer") or values.get("cell")
+        arguments = {a.name: a.place for a in call.arguments.values()}
+        missing = {n: v.reason for n, v in values.items() if isinstance(v, Unknown) and _JUDGED.fullmatch(n)}
+        if lacking:
+            missing.setdefault("arguments", "some are passed in a list or dictionary")
+        config = {n: plain(v) for n, v in values.items() if n not in ("name", "dtype", "trainable")}
+        dtype, variable_dtype = self._dtypes(values.get("dtype"))
+        frozen = values.get("trainable")
+        trainable: bool | None = _WEIGHTS.fullmatch(kind) is not None
+        if trainable and frozen is not None:
+            trainable = frozen.value is not False if isinstance(frozen, Known) else None
+        draft = Draft(
+            self._name(kind, name), kind, call.node, call.place, config, arguments, missing, dtype, variable_dtype,
+            trainable,
+        )  # fmt: skip
+        if isinstance(inner, Draft):
+            inner.wrapped = True
+            draft.arguments = {**inner.arguments, **draft.arguments}
+            draft.missing = {**inner.missing, **draft.missing}
+            draft.dtype, draft.variable_dtype = inner.dtype, inner.variable_dtype
+        self.drafts.append(draft)
+        self.changes += 1
+        return draft
+
+    def apply(self, draft: Draft, tensors: list[Tensor]) -> Tensor:
+        """Call a layer on tensors and return its output."""
+        self.changes += 1
+        known = [self._fitted(draft.kind, t) for t in tensors]
+        shapes: list[Shape | None] = [t.shape for t in known]
+        told = any(s is not None for s in shapes)
+        shape = output_shape(draft.kind, draft.config, shapes[0] if len(shapes) == 1 else shapes) if told else None
+        symbolic = any(t.symbolic for t in tensors)
+        weights = _WEIGHTS.fullmatch(draft.kind) is not None
+        ages = {t.fresh for t in tensors}
+        fresh = False if weights or False in ages else (True if ages == {True} else None)
+        if draft.kind in _ANY_RANK and tensors and tensors[0].shape is None:
+            shape = None  # three dimensions stood for any number of them
+        features = shape[-1] if shape else self._features(draft, known)
+        output = Tensor(shape, features, (draft.name,), symbolic, fresh)
+        if not draft.applied:
+            draft.inputs = known
+            draft.is_first = True if ages == {True} else (False if False in ages else None)
+            draft.output = output
+        if symbolic or not draft.applied:
+            draft.applied += 1
+            draft.calls = max(draft.applied, 1)
+        return output
+
+    def _features(self, draft: Draft, tensors: list[Tensor]) -> Size:
+        """Return the output's last dimension where its rank is unknown."""
+        size = draft.config.get(_OWN_SIZE.get(draft.kind, ""))
+        if draft.kind in _OWN_SIZE:
+            return size if type(size) is int else None
+        if draft.kind in _ANY_RANK and "output_shape" not in draft.config:
+            return tensors[0].last if tensors else None
+        return tensors[0].last if draft.kind in SAME and len(tensors) == 1 else None
+
+    def _fitted(self, kind: str, tensor: Tensor) -> Tensor:
+        """Return a tensor of unknown rank as the layer's class demands it: a Conv2D takes four dimensions."""
+        if tensor.shape is not None:
+            return tensor
+        rank = rank_of(kind)
+        spatial = "Conv" in kind or "Pool" in kind or "UpSampling" in kind or "Padding" in kind
+        wanted = rank + 2 if rank and spatial else 3 if kind in _RECURRENT else None
+        if rank and kind.startswith("ConvLSTM"):
+            wanted = rank + 3
+        if wanted is None and kind in _ANY_RANK and tensor.features is not None:
+            wanted = 3  # of unknown rank: as three dimensions, so that no number of rows comes of it
+        if wanted is None:
+            return tensor
+        shape = (*[None] * (wanted - 1), tensor.features)
+        return Tensor(shape, tensor.features, tensor.sources, tensor.symbolic, tensor.fresh)
+
+    def _name(self, kind: str, given: str | None) -> str:
+        if given is None:
+            base = snake(kind)
+            count = self._counts[base]
+            self._counts[base] += 1
+            given = f"{base}_{count}" if count else base
+        name, again = given, 0
+        while name in self._names:
+            again += 1
+            name = f"{given}_{again}"
+        self._names.add(name)
+        return name
+
+    def _dtypes(self, given: Value | None) -> tuple[str | None, str | None]:
+        """Return compute and variable dtype of a layer: its own, else those of the policy."""
+        if given is None or (isinstance(given, Known) and given.value is None):
+            return dtypes_of(self.policy)
+        name = plain(given) if isinstance(given, Known | Named) else None
+        return dtypes_of(name if isinstance(name, str) else None)
+
+
+def dtypes_of(policy: str | None) -> tuple[str | None, str | None]:
+    """Return compute and variable dtype of a precision policy (``mixed_float16``: float16, float32)."""
+    if policy is None:
+        return None, None
+    if policy.startswith("mixed_"):
+        return policy.removeprefix("mixed_"), "float32"
+    return policy, policy
+
+
+def snake(kind: str) -> str:
+    """Return a class name as Keras makes it a layer's (``Conv2DTranspose``: ``conv2d_transpose``).
+
+    Source: Keras 3, `keras.src.utils.naming.to_snake_case`.
+    """
+    name = re.sub(r"\W+", "", kind)
+    name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
+    return re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()
+
+
+def unparsed(node: ast.expr) -> str:
+    """Return an expression's text, short."""
+    try:
+        text = ast.unparse(node)
+    except RecursionError:
+        return "an expression"
+    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,0 +1,224 @@
+"""From what the user's program constructs to a model: layers, products, what was not seen."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from tcprobe.audit.source.models import ENTRANCE, judged
+from tcprobe.audit.source.run import Program
+from tcprobe.audit.source.values import Draft, Tensor, tensors_of
+from tcprobe.keras.products.layers import records_of
+from tcprobe.keras.shapes.plain import SAME
+from tcprobe.schema.model import SAMPLES, Layer, Model, Product, Unseen
+from tcprobe.syntax.keras_names import layer_class
+from tcprobe.syntax.source import Source
+
+# Layers whose output features are those of their input, whole or reshaped.
+_KEEPS: Final = SAME | {"Flatten", "Reshape", "RepeatVector", "Add", "Subtract", "Multiply", "Average", "Maximum"}
+_KEEPS_STARTS: Final = (
+    "MaxPooling",
+    "AveragePooling",
+    "GlobalMax",
+    "GlobalAverage",
+    "UpSampling",
+    "ZeroPadding",
+    "Cropping",
+)
+ASSUMED: Final = "no precision policy is set in this file: Keras' default, float32, is assumed"
+UNKNOWN_POLICY: Final = "the precision policy is set to what the file does not tell; --dtype says it"
+_POLICIES: Final = ("set_global_policy", "set_dtype_policy", "set_policy", "set_floatx")
+
+
+def model_of(program: Program, asked: int | None) -> Model:
+    """Return the model that a followed program constructs.
+
+    Args:
+        program: after `follow`.
+        asked: the user's own batch; None to take it from the file, where that has one alone.
+    """
+    source = program.source
+    told = asked or batch_of(source)
+    batch = told or SAMPLES
+    xla = _xla(source)
+    layers = tuple(_layer(draft, program.fed) for draft in _ended(program) if is_layer(draft))
+    return Model(
+        mode="source",
+        label=Path(source.path).name,
+        file=source.path,
+        layers=layers,
+        products=tuple(_products(layers, batch, xla)),
+        batch=batch,
+        batch_known=told is not None,
+        policy=program.layers.policy,
+        xla=xla,
+        unseen=tuple(_unseen(program)),
+        notes=(*_policy_notes(program), *program.notes),
+    )
+
+
+def batch_of(source: Source) -> int | None:
+    """Return the batch that `fit`, `batch` or `Input` give as a constant; None where there is none, or several."""
+    found: set[int] = set()
+    for node, _ in source.walk.calls:
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("fit", "batch"):
+            given = [k.value for k in node.keywords if k.arg == "batch_size"]
+            if node.func.attr == "batch" and node.args:
+                given = node.args[:1]
+            elif node.func.attr == "fit" and len(node.args) > 2:
+                given = node.args[2:3]
+        elif source.name_of(node.func) == "keras.Input":
+            given = [k.value for k in node.keywords if k.arg == "batch_size"]
+        else:
+            continue
+        for value in given:
+            known = source.known(value)
+            if known is None:
+                return None
+            if type(known.value) is int and known.value > 0:
+                found.add(known.value)
+    return found.pop() if len(found) == 1 else None
+
+
+def _xla(source: Source) -> bool | None:
+    """Return True where something is compiled with ``jit_compile=True`` and nothing without; None elsewhere."""
+    given = [k.value for node, _ in source.walk.calls for k in node.keywords if k.arg == "jit_compile"]
+    found = [source.known(value) for value in given]
+    return True if found and all(known is not None and known.value is True for known in found) else None
+
+
+def _policy_notes(program: Program) -> tuple[str, ...]:
+    if not program.layers.drafts:
+        return ()
+    if program.layers.policy is None:
+        return (UNKNOWN_POLICY,)
+    return () if _sets_policy(program.source) else (ASSUMED,)
+
+
+def _sets_policy(source: Source) -> bool:
+    return any(call.name.rpartition(".")[2] in _POLICIES for call in source.calls())
+
+
+def _ended(program: Program) -> list[Draft]:
+    """Say of each layer whether its output is the model's."""
+    drafts = program.layers.drafts
+    outputs: set[str] = set()
+    for stack in program.stacks:
+        if not stack.uses and stack.output is not None:
+            outputs.update(stack.output.sources)
+    for graph in program.graphs:
+        if not graph.uses:
+            outputs.update(s for t in tensors_of(graph.outputs) for s in t.sources)
+    for instance in program.instances:
+        if instance.keras == "model" and instance.uses <= 1 and instance.output is not None:
+            outputs.update(s for t in tensors_of(instance.output) for s in t.sources)
+    consumed = {s for d in drafts for s in _behind([s for t in d.inputs for s in t.sources], program.fed)[0]}
+    for draft in drafts:
+        if draft.name in outputs:
+            draft.is_last = True
+        elif draft.name in consumed:
+            draft.is_last = False
+    return drafts
+
+
+def _layer(draft: Draft, fed: dict[str, list[Tensor]]) -> Layer:
+    known = any(t.shape is not None for t in draft.inputs)
+    sources, given = _behind([s for t in draft.inputs for s in t.sources], fed)
+    is_first = False if draft.is_first and any(t.fresh is False for t in given) else draft.is_first
+    return Layer(
+        name=draft.name,
+        kind=draft.kind,
+        class_name=draft.kind,
+        place=draft.place,
+        dtype=draft.dtype,
+        variable_dtype=draft.variable_dtype,
+        input_shapes=tuple(t.shape for t in draft.inputs) if known else (),
+        output_shape=draft.output.shape if draft.output is not None else None,
+        config=draft.config,
+        arguments=draft.arguments,
+        inputs_from=tuple(sources),
+        is_first=is_first,
+        is_last=draft.is_last,
+        calls=draft.calls,
+        trainable=draft.trainable,
+    )
+
+
+def is_layer(draft: Draft) -> bool:
+    """Return whether a draft is a layer of the model by itself: no cell, and not inside a wrapper."""
+    return not draft.wrapped and not draft.kind.endswith("Cell") and draft.kind != "StackedRNNCells"
+
+
+def _behind(names: list[str], fed: dict[str, list[Tensor]]) -> tuple[dict[str, None], list[Tensor]]:
+    """Return the layers behind a tensor's sources, through the inputs of models that others call, and what came in."""
+    found: dict[str, None] = {}
+    given: list[Tensor] = []
+    pending, seen = list(reversed(names)), set()
+    while pending:
+        name = pending.pop()
+        if name.startswith(ENTRANCE) and name not in seen:
+            given.extend(fed.get(name, ()))
+            pending.extend(s for t in fed.get(name, ()) for s in t.sources)
+        elif not name.startswith(ENTRANCE):
+            found[name] = None
+        seen.add(name)
+    return found, given
+
+
+def _products(layers: tuple[Layer, ...], batch: int, xla: bool | None) -> Iterator[Product]:
+    by_name = {layer.name: layer for layer in layers}
+    for layer in layers:
+        feeds = feeding(layer, by_name)
+        for record, calls in records_of(layer, batch):
+            forward = record.pass_ in (None, "forward")
+            yield Product(
+                record, layer.name, calls, f"{layer.name}/{record.pass_}", feeds if forward else (), xla, layer.place
+            )
+
+
+def feeding(layer: Layer, by_name: dict[str, Layer]) -> tuple[str, ...]:
+    """Return the layers whose features arrive as a layer's, nearest first; only what keeps them apart between."""
+    found: dict[str, None] = {}
+    pending, seen = list(reversed(layer.inputs_from)), set()
+    while pending:
+        name = pending.pop()
+        source = by_name.get(name)
+        if name in seen or source is None:
+            continue
+        seen.add(name)
+        alone = source.kind.startswith("DepthwiseConv") and source.config.get("depth_multiplier", 1) == 1
+        if alone or source.kind in _KEEPS or source.kind.startswith(_KEEPS_STARTS):
+            pending.extend(reversed(source.inputs_from))
+        elif source.kind != "Concatenate":
+            found[name] = None
+    return tuple(found)
+
+
+def _unseen(program: Program) -> Iterator[Unseen]:
+    """Yield what could not be judged, once per call and argument."""
+    named: set[tuple[ast.AST, str]] = set()
+    for draft in program.layers.drafts:
+        where = f"{draft.kind} at {Path(draft.place.file).name}:{draft.place.line}"
+        missing = dict(draft.missing)
+        if judged(draft) and not missing and not any(t.last is not None for t in draft.inputs):
+            names = _behind([s for t in draft.inputs for s in t.sources], program.fed)[0]
+            missing["its input"] = f"the size of {', '.join(names)} is not known" if names else "it is not followed"
+        for argument, reason in missing.items():
+            if (draft.node, argument) not in named:
+                named.add((draft.node, argument))
+                yield Unseen(f"{where}: {argument}", reason, draft.arguments.get(argument, draft.place))
+    for (_, what), (reason, place) in program.missed.items():
+        yield Unseen(f"{what} at {Path(place.file).name}:{place.line}", reason, place)
+    yield from _unreached(program)
+
+
+def _unreached(program: Program) -> Iterator[Unseen]:
+    reached: Iterable[ast.Call] = {draft.node for draft in program.layers.drafts}
+    for call in program.source.calls():
+        kind = layer_class(call.name)
+        if kind is not None and kind != "InputLayer" and call.node not in reached:
+            yield Unseen(
+                f"{kind} at {Path(call.place.file).name}:{call.place.line}", "nothing was seen to reach it", call.place
+            )

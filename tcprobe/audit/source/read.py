@@ -1,0 +1,79 @@
+"""From a file's source to a model, and from a traced model's lines back to the arguments in the source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tcprobe.schema.model import Layer, Model
+from tcprobe.schema.place import Place
+from tcprobe.syntax.source import Call, Source
+
+
+def read_model(source: Source, batch: int | None = None) -> list[Model]:
+    """Return the model that a file constructs, read from its syntax alone.
+
+    Nothing of the file is executed or imported. Functions are entered where they are called with what they are
+    called with, loops over constants run through; what nothing calls is entered once, its parameters at their
+    defaults. A size that this does not tell is left out of the layer's settings as ``...`` and named in `unseen`.
+
+    Args:
+        source: the file.
+        batch: samples of a step; None to take the file's own where it has one alone.
+
+    Returns:
+        One model for the file, with every layer that it constructs; nothing where it constructs none.
+    """
+    from tcprobe.audit.source.model import model_of
+    from tcprobe.audit.source.run import Program
+
+    program = Program(source)
+    program.follow()
+    model = model_of(program, batch)
+    return [model] if model.layers or model.unseen else []
+
+
+def with_arguments(model: Model, sources: Mapping[str, Source]) -> Model:
+    """Return a traced model with the places of its layers' arguments, and their own exact places.
+
+    Args:
+        model: its layers have a file and a line each.
+        sources: the user's files by absolute path; a layer of another file stays as it is, as does one whose call
+            the line does not tell apart from another.
+    """
+    layers = tuple(_with_arguments(layer, sources) for layer in model.layers)
+    places = {layer.name: layer.place for layer in layers}
+    products = tuple(
+        replace(p, place=places[p.layer]) if p.layer in places and p.place is not None else p for p in model.products
+    )
+    return replace(model, layers=layers, products=products)
+
+
+def _with_arguments(layer: Layer, sources: Mapping[str, Source]) -> Layer:
+    source = sources.get(layer.place.file) if layer.place is not None else None
+    if source is None or layer.place is None:
+        return layer
+    call = _call(source, layer.place.line, layer)
+    if call is None:
+        return layer
+    arguments = {argument.name: argument.place for argument in call.arguments.values()}
+    inner = _wrapped(source, call)
+    return replace(layer, place=call.place, arguments={**inner, **arguments})
+
+
+def _call(source: Source, line: int, layer: Layer) -> Call | None:
+    """Return the call that constructs a layer: of its own class, else of Keras' (an alias, a partial)."""
+    for name in dict.fromkeys((layer.class_name, layer.kind)):
+        found = source.call_at(line, name)
+        if found is not None:
+            return found
+    return None
+
+
+def _wrapped(source: Source, call: Call) -> dict[str, Place]:
+    """Return the places of what the layer inside a wrapper is given, where it stands in the same call."""
+    layer = call.arguments.get("layer")
+    if layer is None or not isinstance(layer.node, ast.Call):
+        return {}
+    return {argument.name: argument.place for argument in source.call_of(layer.node).arguments.values()}

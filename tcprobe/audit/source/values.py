@@ -1,0 +1,295 @@
+"""What a value of the user's program can be, as far as reading it tells."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from tcprobe.schema.op import Shape, Size
+from tcprobe.schema.place import Place
+from tcprobe.syntax.scopes import Function
+from tcprobe.syntax.values import Known, identical, tuple_of
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value that cannot be told, with the reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Something of another module, by its name as imported (``tensorflow.float16``)."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor.
+
+    Attributes:
+        shape: batch first; None where the rank is unknown.
+        features: its last dimension, which may be known where the rank is not.
+        sources: names of the layers whose outputs it is.
+        symbolic: whether it comes from an input of a model, so that what takes it is part of the model.
+        fresh: whether no layer with weights lies between it and the data; None where unknown.
+    """
+
+    shape: Shape | None = None
+    features: Size = None
+    sources: tuple[str, ...] = ()
+    symbolic: bool = False
+    fresh: bool | None = None
+
+    @property
+    def last(self) -> Size:
+        """The last dimension, None where unknown."""
+        return self.shape[-1] if self.shape else self.features
+
+
+@dataclass(slots=True, eq=False)
+class Items:
+    """A list or tuple of anything; `open` says why there may be more in it."""
+
+    items: list[Value]
+    open: str | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Entries:
+    """A dictionary; `open` says why it may hold something else."""
+
+    entries: dict[Any, Value]
+    open: str | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Options:
+    """A parser of a command line and what it fills, by the options' names; `open` says why there may be others."""
+
+    entries: dict[str, Value]
+    open: str | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Draft:
+    """A layer in the making; the fields are those of `tcprobe.schema.model.Layer`.
+
+    Attributes:
+        missing: why an argument is not known, by name.
+        wrapped: whether a wrapper holds it.
+    """
+
+    name: str
+    kind: str
+    node: ast.Call
+    place: Place
+    config: dict[str, Any]
+    arguments: dict[str, Place]
+    missing: dict[str, str]
+    dtype: str | None
+    variable_dtype: str | None
+    trainable: bool | None
+    applied: int = 0
+    calls: int = 1
+    wrapped: bool = False
+    inputs: list[Tensor] = field(default_factory=list)
+    output: Tensor | None = None
+    is_first: bool | None = None
+    is_last: bool | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Stack:
+    """A Sequential model; `optional` are the indexes of parts that the program may leave out."""
+
+    parts: list[Value] = field(default_factory=list)
+    optional: set[int] = field(default_factory=set)
+    given: Tensor | None = None
+    output: Tensor | None = None
+    uses: int = 0
+    built: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Graph:
+    """A functional model."""
+
+    inputs: Value
+    outputs: Value
+    uses: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Env:
+    """Variables of one frame."""
+
+    parent: Env | None = None
+    vars: dict[str, Value] = field(default_factory=dict)
+
+    def find(self, name: str) -> Value | None:
+        """Return a variable of this frame or of those around it; None where there is none."""
+        here: Env | None = self
+        while here is not None:
+            if name in here.vars:
+                return here.vars[name]
+            here = here.parent
+        return None
+
+
+@dataclass(slots=True, eq=False)
+class Routine:
+    """A function of the file, bound to an instance where it is a method."""
+
+    node: Function | ast.Lambda
+    env: Env
+    bound: Value | None = None
+    holder: Class | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Class:
+    """A class of the file."""
+
+    node: ast.ClassDef
+    env: Env
+    bases: list[Value]
+    members: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Instance:
+    """An object of a class of the file.
+
+    Attributes:
+        keras: ``model``, ``layer`` or the name of Keras' class that it extends; None where it is none of Keras'.
+    """
+
+    of: Class
+    attrs: dict[str, Value]
+    keras: str | None = None
+    uses: int = 0
+    output: Value | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Bound:
+    """A method of something that is not the user's, still to be called, or a function with arguments in hand."""
+
+    target: Value
+    name: str
+    args: list[Value] = field(default_factory=list)
+    keywords: dict[str, Value] = field(default_factory=dict)
+
+
+Value: TypeAlias = (
+    Known
+    | Unknown
+    | Named
+    | Tensor
+    | Items
+    | Entries
+    | Options
+    | Draft
+    | Stack
+    | Graph
+    | Routine
+    | Class
+    | Instance
+    | Bound
+)
+NOTHING = Known(None, (), ast.Constant(None))
+
+
+def number(value: Any, node: ast.expr | None = None) -> Known:
+    """Return a constant that rests on no literal."""
+    return Known(value, (), node or ast.Constant(value))
+
+
+def sequence(values: list[Value], node: ast.expr) -> Value:
+    """Return a tuple of constants where all are, else the list of them."""
+    known = [v for v in values if isinstance(v, Known)]
+    return tuple_of(known, node) if len(known) == len(values) else Items(list(values))
+
+
+def items_of(value: Value) -> list[Value] | None:
+    """Return the elements of a list or tuple; None where it is none or may hold others."""
+    if isinstance(value, Items):
+        return list(value.items) if value.open is None else None
+    if isinstance(value, Known) and isinstance(value.value, tuple):
+        return list(value.elements)
+    return None
+
+
+def tensors_of(value: Value) -> list[Tensor]:
+    """Return the tensors in a value."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, Items):
+        return [t for item in value.items for t in tensors_of(item)]
+    if isinstance(value, Entries):
+        return [t for item in value.entries.values() for t in tensors_of(item)]
+    return []
+
+
+def shape_from(value: Value) -> Shape | None:
+    """Return the shape that a tuple of sizes is, unknown sizes as None; None where its rank is unknown."""
+    if isinstance(value, Known) and type(value.value) is int:
+        return (value.value,)
+    items = items_of(value)
+    if items is None:
+        return None
+    return tuple(size_from(item) for item in items)
+
+
+def size_from(value: Value) -> Size:
+    """Return a size; None where it is none or not known."""
+    return value.value if isinstance(value, Known) and type(value.value) is int and value.value > 0 else None
+
+
+def together(a: Value | None, b: Value | None) -> Value:
+    """Return what holds of both of two values that a name may have."""
+    if a is b and a is not None:
+        return a
+    if a is None or b is None:
+        return Unknown("is set under a condition")
+    if isinstance(a, Known) and isinstance(b, Known) and identical(a.value, b.value):
+        return a
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return either(a, b)
+    if isinstance(a, Items) and isinstance(b, Items) and len(a.items) == len(b.items):
+        return Items([together(x, y) for x, y in zip(a.items, b.items, strict=True)], a.open or b.open)
+    return a if _same_kind(a, b) else Unknown("is set under a condition")
+
+
+def either(a: Tensor, b: Tensor) -> Tensor:
+    """Return what two tensors have in common."""
+    shape = None
+    if a.shape is not None and b.shape is not None and len(a.shape) == len(b.shape):
+        shape = tuple(x if x == y else None for x, y in zip(a.shape, b.shape, strict=True))
+    fresh = a.fresh if a.fresh == b.fresh else None
+    sources = tuple(dict.fromkeys((*a.sources, *b.sources)))
+    features = a.last if a.last == b.last else None
+    return Tensor(shape, features, sources, a.symbolic or b.symbolic, fresh)
+
+
+def _same_kind(a: Value, b: Value) -> bool:
+    return isinstance(a, Named) and a == b
+
+
+def plain(value: Value) -> Any:
+    """Return the constant that a value is, as Keras' config holds it; ``...`` where it is not known.
+
+    A function or dtype of TensorFlow or Keras becomes its own name (``tf.nn.relu``: ``relu``).
+    """
+    if isinstance(value, Known):
+        return value.value
+    if isinstance(value, Named):
+        return value.name.rpartition(".")[2]
+    if isinstance(value, Draft):
+        return {"class_name": value.kind, "config": value.config}
+    items = items_of(value)
+    return tuple(plain(item) for item in items) if items is not None else ...

@@ -1,0 +1,179 @@
+"""What the probe wrote about traced steps, as models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from tcprobe.audit.trace.rnn import on_a_gpu
+from tcprobe.gemm.ops import family_of, gemms_of
+from tcprobe.gemm.record import MOST_DIMENSIONS
+from tcprobe.schema.model import SAMPLES, Layer, Model, Product, Unseen
+from tcprobe.schema.op import OpRecord, Shape
+from tcprobe.schema.place import Place
+
+PASSES: Final = ("forward", "dgrad", "wgrad", "other")
+OPEN: Final = "its model leaves %s open, so that its products cannot be predicted; a fixed input shape tells them"
+SINGLE: Final = "groups of one channel run in a depthwise kernel, whose time is not predicted"
+AXES: Final = {3: ("length",), 4: ("height", "width"), 5: ("depth", "height", "width")}
+LOOPS: Final = "%s %s in a loop or branch of unknown length; counted once"
+
+
+def read_models(document: Mapping[str, Any], graph: Mapping[str, Any], file: str, batch: int | None) -> list[Model]:
+    """Return one model per unit of audit.json.
+
+    Args:
+        document: audit.json.
+        graph: graph.json.
+        file: absolute path of the audited file.
+        batch: samples that the user asked for, where the step leaves them open.
+    """
+    unseen = tuple(_unseen(item) for item in document.get("unseen", ()))
+    units = document.get("units", ())
+    models = [_model(unit, document, graph, batch) for unit in units]
+    return [
+        Model(
+            mode="traced",
+            label=str(unit["label"]),
+            file=file,
+            policy=document.get("policy"),
+            keras=document.get("keras"),
+            tensorflow=document.get("tensorflow"),
+            own_step=bool(unit["own_step"]),
+            unseen=(*(unseen if index == 0 else ()), *_unpredicted(model["layers"], model["products"])),
+            **model,
+        )
+        for index, (unit, model) in enumerate(zip(units, models, strict=True))
+    ]
+
+
+def _model(
+    unit: Mapping[str, Any], document: Mapping[str, Any], graph: Mapping[str, Any], batch: int | None
+) -> dict[str, Any]:
+    known = unit.get("batch") or batch
+    names = {path: str(record["name"]) for record in unit["layers"] for path in record["paths"]}
+    lines = {path: record.get("source") for record in unit["layers"] for path in record["paths"]}
+    layers = tuple(_layer(record, lines) for record in unit["layers"])
+    functions = [
+        f for f in graph.get("functions", ()) if f.get("training") and f.get("python_name") in unit["functions"]
+    ]
+    ops = [op for f in functions for op in f["ops"] if op.get("executes") != "no" and _multiplies(op)]
+    places = {layer.name: layer.place for layer in layers}
+    traced = [_product(op, unit, names, places) for op in ops]
+    fed = {str(record["name"]): tuple(record.get("fed_by", ())) for record in unit["layers"]}
+    loops = [op.get("calls_per_step") is None for op in ops]
+    products, unknown = on_a_gpu(traced, loops, layers, fed, int(known or SAMPLES))
+    gone = {p.layer for p in traced} - {p.layer for p in products}
+    looped = sum(unknown)
+    notes = [str(note) for note in document.get("notes", ())]
+    if looped:
+        notes.append(LOOPS % ((looped, "products run") if looped > 1 else (1, "product runs")))
+    return {
+        "layers": tuple(layer for layer in layers if layer.name not in gone),
+        "products": tuple(products),
+        "batch": int(known or SAMPLES),
+        "batch_known": bool(unit["batch_known"] or (batch and unit.get("batch") is None)),
+        "xla": unit["xla"] if unit["own_step"] else any(p.compiled for p in products) if products else None,
+        "notes": tuple(notes),
+    }
+
+
+def _unpredicted(layers: Iterable[Layer], products: Sequence[Product]) -> list[Unseen]:
+    """Return the layers whose products cannot be predicted and why, each once."""
+    unknown = {p.layer for p in products if any(None in (g.m, g.n, g.k, g.batch) for g in gemms_of(p.record))}
+    multiplies = {p.layer for p in products}
+    found = []
+    for layer in (layer for layer in layers if layer.name in multiplies):
+        shape = (layer.input_shapes[0] if layer.input_shapes else None) or ()
+        if layer.name in unknown:
+            names = [name for name, size in zip(AXES.get(len(shape), ()), shape[1:-1], strict=False) if size is None]
+            reason = OPEN % (" and ".join(names) or "sizes")
+        elif layer.config.get("groups", 1) != 1 and shape and layer.config["groups"] == shape[-1]:
+            reason = SINGLE
+        else:
+            continue
+        found.append(Unseen(f"{layer.class_name} '{layer.name}'", reason, layer.place))
+    return found
+
+
+def _layer(record: Mapping[str, Any], lines: Mapping[str, Any]) -> Layer:
+    return Layer(
+        name=str(record["name"]),
+        kind=str(record["kind"]),
+        class_name=str(record["class_name"]),
+        place=_nearest(str(record["name"]), lines),
+        dtype=record.get("dtype"),
+        variable_dtype=record.get("variable_dtype"),
+        input_shapes=tuple(_shape(s) for s in record["input_shapes"]),
+        output_shape=_shape(record.get("output_shape")),
+        config={name: _tuples(value) for name, value in record["config"].items()},
+        inputs_from=tuple(record["inputs_from"]),
+        is_first=record.get("is_first"),
+        is_last=record.get("is_last"),
+        calls=max(round(record["calls"]), 1),
+        trainable=record.get("trainable"),
+    )
+
+
+def _nearest(name: str, lines: Mapping[str, Any]) -> Place | None:
+    """Return where a layer is constructed; one that a layer makes for itself stands where that layer does."""
+    while name:
+        if lines.get(name):
+            return Place.parse(lines[name])
+        name = name.rpartition("/")[0]
+    return None
+
+
+def _multiplies(op: Mapping[str, Any]) -> bool:
+    """Return whether an op is a product; a depthwise convolution multiplies no matrices."""
+    return family_of(str(op["op_type"])) != "depthwise"
+
+
+def _product(
+    op: Mapping[str, Any], unit: Mapping[str, Any], names: Mapping[str, str], places: Mapping[str, Place | None]
+) -> Product:
+    layer = names.get(op["layer"], op["layer"]) if op.get("layer") else None
+    fed = op.get("fed_by") or {}
+    calls = op.get("calls_per_step")
+    place = places.get(layer) if layer else None
+    return Product(
+        record=_record(op),
+        layer=layer,
+        calls=1.0 if calls is None else float(calls),
+        op=str(op["op"]),
+        inputs_from=tuple(names.get(name, name) for name in fed.get("layers", ())),
+        compiled=unit["xla"] if unit["own_step"] else bool(op.get("compiled") or unit["xla"]),
+        place=place or Place.parse(op.get("source")) or Place.parse(op.get("called_from")),
+    )
+
+
+def _record(op: Mapping[str, Any]) -> OpRecord:
+    shapes = op.get("output_shapes") or [None]
+    return OpRecord(
+        op_type=str(op["op_type"]),
+        input_shapes=tuple(_shape(s) for s in op.get("input_shapes", ())),
+        output_shape=_shape(shapes[0]),
+        attributes=op.get("attributes") or {},
+        dtype=_dtype(op.get("input_dtypes", ())),
+        pass_=op["pass"] if op.get("pass") in PASSES else None,
+    )
+
+
+def _dtype(names: Iterable[str]) -> str | None:
+    """Return the dtype of the inputs, sizes and resources left out; several joined by ``+``."""
+    listed = list(dict.fromkeys(names))
+    return "+".join([n for n in listed if n not in ("int32", "int64", "resource")] or listed) or None
+
+
+def _shape(value: Any) -> Shape | None:
+    if not isinstance(value, list) or len(value) > MOST_DIMENSIONS:
+        return None
+    return tuple(None if size is None else int(size) for size in value)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
+
+
+def _unseen(item: Mapping[str, Any]) -> Unseen:
+    return Unseen(str(item["what"]), str(item["reason"]), Place.parse(item.get("place")))

@@ -1,0 +1,1 @@
+"""How long a product takes on a GPU that need not be there."""

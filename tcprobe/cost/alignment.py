@@ -1,0 +1,123 @@
+"""What an unaligned size costs: the rate of such a product over that of an aligned one, by GPU, dtype and library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from tcprobe.cost.constants import Constants, Multiplier, RateFamily
+from tcprobe.gemm.alignment import ALIGN_BYTES
+from tcprobe.hardware import Gpu
+from tcprobe.schema.op import Contiguous
+
+Library = Literal["cublas10", "cublas11", "cublas12"]
+Level = Literal["odd", "even", "output"]
+BYTES: Final[dict[RateFamily, int]] = {"tc16": 2, "tf32": 4, "fp32": 4, "fp8": 1, "int8": 1}
+
+# Public timings of cuBLAS through PyTorch, 2024 (autoheuristic-datasets), aligned products of the same size = 1; all
+# dimensions 1024 or more. low and high: the least and the largest ratio among dtypes and sets of measurements.
+# A100: odd 85.0/211.2 (fp16), 86.6/222.8 (bf16), 91/225 (second set); even 134.8/211.2, 138.4/222.8, 145/225; only the
+# result's rows odd 67-73. TF32: odd 65.7/108.3, even 66.0/108.3; a multiple of 4 is aligned.
+# H100: even 239-273 beside 570-650 (five products), odd 132.7/600 (one product); no other class was measured there.
+_A100: Final = {
+    "tc16:odd": Multiplier(0.37, 0.40, 0.43),
+    "tc16:even": Multiplier(0.60, 0.63, 0.66),
+    "tc16:output": Multiplier(0.30, 0.33, 0.36),
+    "tf32:odd": Multiplier(0.58, 0.61, 0.70),
+}
+_HOPPER: Final = {
+    "tc16:odd": Multiplier(0.17, 0.22, 0.30),
+    "tc16:even": Multiplier(0.37, 0.45, 0.55),
+    "tc16:output": Multiplier(0.17, 0.22, 0.30),
+}
+# How much slower an unaligned product that is bound by memory runs (the same data): A100 1.2-1.3, H100 1.5-1.9, 1.1 at
+# the least.
+_A100_MEMORY: Final = Multiplier(1 / 1.3, 1 / 1.2, 1 / 1.1)
+_HOPPER_MEMORY: Final = Multiplier(1 / 1.9, 1 / 1.7, 1 / 1.1)
+WIDER: Final = 1.3  # each side of a multiplier that was measured on another generation; a judgement, not a measurement
+NONE: Final = Multiplier(1.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Penalty:
+    """What alignment does to one product.
+
+    Attributes:
+        compute: its rate over an aligned one's, where arithmetic bounds it.
+        memory: the same where memory bounds it.
+        level: of its sizes; None where aligned.
+        why: where the figure comes from if it was not measured on this GPU.
+    """
+
+    compute: Multiplier = NONE
+    memory: Multiplier = NONE
+    level: Level | None = None
+    why: str | None = None
+
+
+def level_of(sizes: Sequence[int | None], family: RateFamily) -> Level | None:
+    """Return how far the worst of contiguous sizes is from whole 16 bytes; None where all are, or none is known.
+
+    ``odd`` leaves a single element, ``even`` more. Source: cuBLAS 12, "Tensor Core Usage".
+    """
+    units = ALIGN_BYTES // BYTES[family]
+    worst = min((_divisor(size, units) for size in sizes if size), default=units)
+    if worst >= units:
+        return None
+    return "odd" if worst == 1 else "even"
+
+
+def product_level(contiguous: Sequence[Contiguous], family: RateFamily) -> Level | None:
+    """Return which measured class a product's sizes belong to; None where all are aligned, or its units do not care.
+
+    ``output`` is a result with odd rows of two aligned operands, the slowest class. For TF32 odd and even sizes run
+    alike (65.7 and 66.0 TFLOP/s on an A100). float32 on CUDA cores is as fast unaligned (17.3 and 17.7).
+    """
+    sizes = [c.size for c in contiguous]
+    level = None if family == "fp32" else level_of(sizes, family)
+    if family == "tf32" and level == "even":
+        return "odd"
+    if family == "tc16" and level == "odd" and len(sizes) == 3 and level_of(sizes[:2], family) is None:
+        return "output"
+    return level
+
+
+def penalty_of(contiguous: Sequence[Contiguous], family: RateFamily, gpu: Gpu, constants: Constants | None) -> Penalty:
+    """Return the penalty of a matrix multiplication (cuBLAS 11 or later).
+
+    Args:
+        contiguous: innermost dimensions of the two operands and of the result, in this order where there are three.
+        family: of the operands' dtype; 1-byte types have none here (float8 must be aligned).
+        gpu: decides whose measurements hold.
+        constants: calibrated ones, whose multipliers go first.
+    """
+    level = product_level(contiguous, family)
+    if level is None or family not in ("tc16", "tf32"):
+        return Penalty()
+    major = gpu.compute_capability[0]
+    memory = _HOPPER_MEMORY if major >= 9 else _A100_MEMORY
+    own = constants.multipliers.get(f"gemm:{family}:{level}") if constants else None
+    if own is not None:
+        return Penalty(own, memory, level)
+    key = f"{family}:{level}"
+    if gpu.compute_capability == (8, 0):
+        return Penalty(_A100[key], memory, level, _UNMEASURED)
+    if major >= 9 and key in _HOPPER:
+        if major == 9:
+            return Penalty(_HOPPER[key], memory, level, f"{_UNMEASURED}, few sizes of this generation")
+        return Penalty(_wide(_HOPPER[key]), _wide(memory), level, f"{_BORROWED} those of the H100, range widened")
+    return Penalty(_wide(_A100[key]), _wide(memory), level, f"{_BORROWED} those of the A100, range widened")
+
+
+_UNMEASURED: Final = "slowdown of unaligned sizes from published timings"
+_BORROWED: Final = "slowdown of unaligned sizes not measured on this generation:"
+
+
+def _wide(value: Multiplier) -> Multiplier:
+    return Multiplier(value.low / WIDER, value.mid, min(1.0, value.high * WIDER))
+
+
+def _divisor(size: int, units: int) -> int:
+    """Return the largest power of two, at most `units`, that divides `size`."""
+    return min(size & -size, units)

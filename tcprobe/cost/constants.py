@@ -1,0 +1,197 @@
+"""What the cost model knows of a GPU: rates, multipliers for unaligned sizes, and how far it has been off."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from tcprobe.errors import UnreadableInput, UnsupportedVersion, WrongFormat
+from tcprobe.hardware import Gpu
+
+Basis = Literal["predicted", "calibrated"]
+RateFamily = Literal["tc16", "tf32", "fp32", "fp8", "int8"]
+Spread: TypeAlias = tuple[float, float, float]
+FAMILIES: Final[tuple[RateFamily, ...]] = ("tc16", "tf32", "fp32", "fp8", "int8")
+FORMAT: Final = "tcprobe-calibration"
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How fast one GPU multiplies operands of one family of dtypes.
+
+    Attributes:
+        emax: share of the dense peak that the best tile reaches, 0-1.
+        bwf: share of the peak memory bandwidth that a large product reaches, 0-1.
+        t0_ns: time of a kernel that does nothing, launch included.
+        split_ns: added where the contraction is split over thread blocks and summed up afterwards.
+        fill_k: length of the contraction that filling the pipeline of one tile is worth.
+        l2_speed: how much faster than from memory operands come that fit the second-level cache, 1 or more.
+        l2_share: share of that cache that a product can count on, 0-1.
+        quantised: share of the idle SMs of a last, partial wave that costs time, 0-1; the rest is hidden by kernels
+            that share out the contraction or overlap waves.
+        sharp: exponent that joins compute and memory time; the larger, the more it is their maximum.
+        tiles: (rows, columns, efficiency relative to the best) of the tiles that libraries choose from.
+        spread: 10th, 50th and 90th percentile of measured over predicted time; what `low` and `high` rest on.
+    """
+
+    emax: float
+    bwf: float
+    t0_ns: float
+    split_ns: float
+    fill_k: float
+    l2_speed: float
+    l2_share: float
+    quantised: float
+    sharp: float
+    tiles: tuple[tuple[int, int, float], ...]
+    spread: Spread
+
+
+@dataclass(frozen=True, slots=True)
+class Multiplier:
+    """Rate of an unaligned product over that of an aligned one, 0-1: the slowest, the likely, the fastest."""
+
+    low: float
+    mid: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """The constants of one GPU.
+
+    Attributes:
+        gpu: id of the GPU that they were measured on.
+        source: where the measurements come from.
+        basis: predicted (shipped with tcprobe), calibrated (measured on the user's own GPU).
+        rates: by family of dtypes; a family that was not measured is absent.
+        conv: measured over predicted time of a convolution as a product, 10th percentile, median and 90th, by family
+            and `cost_works.conv_classes` (``tc16:wgrad``); absent where not measured.
+        multipliers: by `cost_alignment` key (``gemm:tc16:odd``, ``conv:tc16:even``); absent where not measured.
+    """
+
+    gpu: str
+    source: str
+    basis: Basis
+    rates: Mapping[RateFamily, Rate]
+    conv: Mapping[str, Spread] = field(default_factory=dict)
+    multipliers: Mapping[str, Multiplier] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """Return the constants as the text of a calibration file."""
+        body = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        return json.dumps(body, indent=1, sort_keys=True) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, path: Path | str = "constants") -> Constants:
+        """Return the constants of a calibration file.
+
+        Raises:
+            WrongFormat: the text is no such file, or a figure is missing or out of range.
+            UnsupportedVersion: it was written by a later tcprobe.
+        """
+        try:
+            body = json.loads(text)
+        except ValueError as error:
+            raise WrongFormat(path, f"not JSON: {error}", _AGAIN) from None
+        if not isinstance(body, dict) or body.get("format") != FORMAT:
+            raise WrongFormat(path, "not a calibration file of tcprobe", _AGAIN)
+        if body.get("version") != VERSION:
+            raise UnsupportedVersion(path, f"version {body.get('version')} of a calibration file", _AGAIN)
+        try:
+            return _constants(body)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise WrongFormat(path, f"damaged calibration file: {error}", _AGAIN) from None
+
+
+_AGAIN: Final = "measure again with `tcprobe calibrate`, or remove the file"
+
+
+def calibration_folder() -> Path:
+    """Return the folder of calibration files: below $XDG_CONFIG_HOME where set, else below ~/.config."""
+    base = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(base) if base else Path.home() / ".config") / "tcprobe" / "calibration"
+
+
+def load_constants(gpu: Gpu, folder: Path | None = None) -> Constants | None:
+    """Return what `tcprobe calibrate` measured on this GPU; None where it has not.
+
+    Args:
+        gpu: whose file is read, ``<folder>/<gpu id>.json``.
+        folder: `calibration_folder()` where None.
+
+    Raises:
+        InputError: the file is damaged, of another GPU, or cannot be read.
+    """
+    path = (calibration_folder() if folder is None else folder) / f"{gpu.id}.json"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError:
+        raise WrongFormat(path, "not a text file", _AGAIN) from None
+    except OSError as error:
+        raise UnreadableInput(path, error.strerror or str(error)) from None
+    constants = Constants.from_json(text, path)
+    if constants.gpu != gpu.id:
+        raise WrongFormat(path, f"measured on {constants.gpu}, not on {gpu.id}", _AGAIN)
+    return constants
+
+
+def _constants(body: Mapping[str, Any]) -> Constants:
+    basis = body["basis"]
+    if basis not in ("predicted", "calibrated"):
+        raise ValueError(f"basis {basis!r}")
+    rates: dict[RateFamily, Rate] = {f: _rate(body["rates"][f]) for f in FAMILIES if f in body["rates"]}
+    if not rates:
+        raise ValueError("no rates")
+    multipliers = {str(key): _multiplier(value) for key, value in body["multipliers"].items()}
+    conv = {str(key): _spread(value) for key, value in body["conv"].items()}
+    return Constants(str(body["gpu"]), str(body["source"]), basis, rates, conv, multipliers)
+
+
+def _rate(body: Mapping[str, Any]) -> Rate:
+    tiles = tuple(
+        (int(_number(r, "tile", 1)), int(_number(c, "tile", 1)), _number(e, "tile")) for r, c, e in body["tiles"]
+    )
+    if not tiles:
+        raise ValueError("no tiles")
+    return Rate(
+        emax=_number(body["emax"], "emax"),
+        bwf=_number(body["bwf"], "bwf"),
+        t0_ns=_number(body["t0_ns"], "t0_ns", 0.0),
+        split_ns=_number(body["split_ns"], "split_ns", 0.0),
+        fill_k=_number(body["fill_k"], "fill_k", 0.0),
+        l2_speed=_number(body["l2_speed"], "l2_speed", 1.0),
+        l2_share=_number(body["l2_share"], "l2_share"),
+        quantised=_number(body["quantised"], "quantised", 0.0),
+        sharp=_number(body["sharp"], "sharp", 1.0),
+        tiles=tiles,
+        spread=_spread(body["spread"]),
+    )
+
+
+def _spread(values: Any) -> Spread:
+    low, mid, high = (_number(v, "spread") for v in values)
+    if not low <= mid <= high:
+        raise ValueError("a spread out of order")
+    return low, mid, high
+
+
+def _multiplier(body: Mapping[str, Any]) -> Multiplier:
+    found = Multiplier(*(_number(body[name], name) for name in ("low", "mid", "high")))
+    if not found.low <= found.mid <= found.high:
+        raise ValueError("a multiplier out of order")
+    return found
+
+
+def _number(value: Any, name: str, least: float = 1e-6) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < least:
+        raise ValueError(f"{name} is {value!r}")
+    return float(value)

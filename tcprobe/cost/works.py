@@ -1,0 +1,186 @@
+"""From an op to the kernels that the cost model times: sizes and bytes moved, as they are or padded."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from tcprobe.cost.tiles import Work
+from tcprobe.gemm.alignment import next_size
+from tcprobe.gemm.conv import Convolution, Kind, describe
+from tcprobe.gemm.ops import family_of, gemms_of
+from tcprobe.gemm.torch import torch_kind
+from tcprobe.schema.op import Contiguous, Gemm, OpRecord, Shape, Size, product
+
+Arithmetic = Literal["gemm", "conv", "rnn"]
+PASSES: Final[dict[str, Kind]] = {"conv": "forward", "conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
+CHANNEL_STEP: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What one execution of an op computes.
+
+    Attributes:
+        arithmetic: how its kernels are chosen.
+        works: its multiplications, each with how often it runs one after another.
+        contiguous: innermost dimensions, those of a group where there are groups.
+        kind: pass of a convolution, None elsewhere.
+        convolution: the convolution behind it, where its shapes tell.
+        groups: of a convolution; 1 elsewhere.
+        width: bytes of an element.
+        flops: floating-point operations that its shapes ask for; a kernel may do more.
+    """
+
+    arithmetic: Arithmetic
+    works: tuple[tuple[Work, int], ...]
+    contiguous: tuple[Contiguous, ...]
+    kind: Kind | None = None
+    convolution: Convolution | None = None
+    groups: int = 1
+    width: int = 2
+    flops: float = 0.0
+
+
+def task_of(record: OpRecord, width: int) -> Task | None:
+    """Return what an op computes, None where it multiplies nothing or a size is unknown or zero.
+
+    A convolution in groups of one channel is a depthwise one, which runs in kernels of its own and not as a product
+    for each channel.
+
+    Args:
+        record: one op.
+        width: bytes of an element.
+    """
+    gemms = gemms_of(record)
+    if not gemms or any(not product((g.m, g.n, g.k, g.batch)) for g in gemms):
+        return None
+    family = family_of(record.op_type)
+    if family in PASSES:
+        kind = PASSES[family]
+        conv = describe(record, kind)
+        deep = conv is not None and conv.group_channels == 1 and (conv.groups or 1) > 1
+        return None if conv is None or deep else conv_task(conv, kind, width)
+    contiguous = tuple(c for g in gemms for c in g.contiguous)
+    useful = math.fsum(g.flops or 0 for g in gemms)
+    if family == "rnn":
+        return Task("rnn", _recurrent(gemms, width), contiguous, width=width, flops=useful)
+    if family == "hlo_conv" or torch_kind(record.op_type) == "conv":
+        if (gemms[0].batch or 1) > 1 and any(c.role == "channels" and c.size == 1 for c in contiguous):
+            return None
+        return _opaque_conv(gemms[0], record, width)
+    return Task("gemm", tuple((gemm_work(g, width), 1) for g in gemms), contiguous, width=width, flops=useful)
+
+
+def conv_task(conv: Convolution, kind: Kind, width: int) -> Task | None:
+    """Return one pass of a convolution; None where a size is unknown."""
+    moved = conv_bytes(conv, width)
+    gemms = _stepped(conv, kind, width).gemms(kind)
+    whole = sum(g.flops or 0 for g in gemms)
+    if moved is None or not whole:
+        return None
+    # the parts of a strided gradient read the same tensors: bytes are shared out by arithmetic
+    works = tuple((_work(g, moved * (g.flops or 0) / whole), 1) for g in gemms)
+    useful = math.fsum(g.flops or 0 for g in conv.gemms(kind))
+    return Task("conv", works, conv.contiguous, kind, conv, conv.groups or 1, width, useful)
+
+
+def _stepped(conv: Convolution, kind: Kind, width: int) -> Convolution:
+    """Return the convolution that a kernel on 2-byte operands computes: whole steps of contracted channels per tap.
+
+    The loop over the contraction goes tap by tap, `CHANNEL_STEP` channels at a time (CUTLASS, "Implicit GEMM
+    Convolution"); a weight gradient's rows are channels, cut likewise. Source of the step: DeepBench on V100 and T4,
+    where 8 channels are 1.5-6 times slower than their product, and 64 and more are not.
+    """
+    channels, groups = conv.group_channels, conv.groups
+    if width != 2 or not channels or not groups:
+        return conv
+    if kind == "dgrad":
+        filters = conv.group_filters
+        return conv if not filters else replace(conv, filters=groups * next_size(filters, CHANNEL_STEP))
+    wide = next_size(channels, CHANNEL_STEP)
+    return replace(conv, channels=groups * wide, group_channels=wide)
+
+
+def conv_classes(task: Task, family: str) -> tuple[str, ...]:
+    """Return the classes of convolutions that a task belongs to, the narrowest first: its pass, and a part of it.
+
+    On CUDA cores (float32) cuDNN computes a filter of several taps and unit stride by Winograd's or Fourier's way,
+    which multiplies less than the shapes count. A pass that no record names counts as forward.
+    """
+    kind, conv = task.kind or "forward", task.convolution
+    if family == "fp32" and conv is not None and set(conv.strides) == {1} and max(t or 1 for t in conv.kernel) > 1:
+        return f"{kind}:winograd", kind
+    return (kind,)
+
+
+def gemm_work(gemm: Gemm, width: int) -> Work:
+    """Return a matrix multiplication that reads its operands once and writes its result once.
+
+    One of 1-byte operands writes 2 bytes a result, and its left operand is first turned from 2 bytes into 1, which
+    reads and writes 3 more: so float8 layers work, and so the measurements behind their constants were made.
+    """
+    m, n, k, batch = _known(gemm)
+    left, right, result = (4, 1, 2) if width == 1 else (width, width, width)
+    return Work(m, n, k, batch, float(batch) * (left * m * k + right * k * n + result * m * n))
+
+
+def conv_bytes(conv: Convolution, width: int) -> float | None:
+    """Return the bytes of image, filters and result, each moved once; None where a size is unknown."""
+    sizes = tensors(conv)
+    return None if sizes is None else float(width) * sum(sizes)
+
+
+def tensors(conv: Convolution) -> tuple[int, int, int] | None:
+    """Return the elements of image, filters and result; None where a size is unknown."""
+    image = product((conv.batch, *conv.size, conv.channels))
+    kernel = product((*conv.kernel, conv.group_channels, conv.filters))
+    result = product((conv.batch, *conv.out, conv.filters))
+    if image is None or kernel is None or result is None:
+        return None
+    return image, kernel, result
+
+
+def padded_conv(conv: Convolution, channels: int, filters: int) -> Convolution:
+    """Return a convolution of one group with other numbers of channels and filters."""
+    return replace(conv, channels=channels, group_channels=channels, filters=filters)
+
+
+def padded_work(work: Work, multiple: int, width: int) -> tuple[Work, float, float]:
+    """Return a multiplication with every size padded, and the bytes that copying operands and result moves.
+
+    XLA pads the last two dimensions of both operands, and slices the result.
+    """
+    m, n, k = (next_size(size, multiple) for size in (work.m, work.n, work.k))
+    before = (work.m * work.k, work.k * work.n, work.m * work.n)
+    after = (m * k, k * n, m * n)
+    *operands, result = (a + b if a != b else 0 for a, b in zip(before, after, strict=True))
+    size = float(width) * work.batch
+    return Work(m, n, k, work.batch, size * sum(after)), size * sum(operands), size * result
+
+
+def _work(gemm: Gemm, moved: float) -> Work:
+    return Work(*_known(gemm), moved)
+
+
+def _known(gemm: Gemm) -> tuple[int, int, int, int]:
+    assert gemm.m and gemm.n and gemm.k and gemm.batch, "sizes were looked at before"
+    return gemm.m, gemm.n, gemm.k, gemm.batch
+
+
+def _recurrent(gemms: list[Gemm], width: int) -> tuple[tuple[Work, int], ...]:
+    """The recurrent product of a step needs the step before: its `batch` is steps, one after another."""
+    first = [(gemm_work(g, width), 1) for g in gemms[:1]]
+    return (*first, *((gemm_work(replace(g, batch=1), width), g.batch or 1) for g in gemms[1:]))
+
+
+def _opaque_conv(gemm: Gemm, record: OpRecord, width: int) -> Task:
+    """A convolution known by its product and the shapes of its tensors."""
+    shapes: tuple[Shape | None, ...] = (record.shape(0), record.shape(1), record.output_shape)
+    elements: list[Size] = [product(shape) if shape is not None else 0 for shape in shapes]
+    moved = float(width) * sum(size or 0 for size in elements)
+    kind: Kind | None = next((k for k in PASSES.values() if k == record.pass_), None)
+    return Task(
+        "conv", ((_work(gemm, moved), 1),), gemm.contiguous, kind, None, gemm.batch or 1, width, float(gemm.flops or 0)
+    )

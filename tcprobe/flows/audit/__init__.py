@@ -1,0 +1,1 @@
+"""`audit-shapes` as functions: files, options, models, findings, fixes."""

@@ -1,0 +1,42 @@
+"""`audit-shapes --diff` and `--fix`: the edits of all findings, shown or made."""
+
+from __future__ import annotations
+
+from tcprobe.flows.audit.flow import Outcome, Say, audit
+from tcprobe.flows.audit.options import AuditOptions
+from tcprobe.schema.finding import Fix
+
+
+def fixes_of(outcome: Outcome) -> list[Fix]:
+    """Return the fixes of all findings, each once: findings whose sizes belong together share one."""
+    return list(dict.fromkeys(f.fix for f in outcome.report.findings() if f.fix is not None))
+
+
+def diff_of(outcome: Outcome) -> str:
+    """Return what `fixed` would change as a unified diff; empty where nothing would change."""
+    from tcprobe.audit.fix.fixes import diff
+
+    return diff(fixes_of(outcome), outcome.sources)
+
+
+def fixed(options: AuditOptions, say: Say) -> Outcome:
+    """Audit, make the fixes of all findings, say which, and audit again; return what is left.
+
+    Raises:
+        InputError: a file changed since it was read; then nothing was written.
+        OutputError: the system refused to write.
+        TcprobeError: as `audit`.
+    """
+    from tcprobe.audit.fix.fixes import write
+
+    outcome = audit(options, say)
+    fixes = fixes_of(outcome)
+    if not fixes:
+        say("nothing to fix")
+        return outcome
+    files = write(fixes, outcome.sources)
+    for fix in fixes:
+        say(f"fixed: {fix.text}")
+    for file in files:
+        say(f"wrote {file}")
+    return audit(options, lambda _: None)

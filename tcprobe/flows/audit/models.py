@@ -1,0 +1,270 @@
+"""One file after the other: its models, what the rules find in them, and what comments leave of that."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from tcprobe.cost.predict import load_constants
+from tcprobe.errors import TcprobeError
+from tcprobe.flows.audit.files import AuditFile
+from tcprobe.flows.audit.options import AuditOptions, Choice
+from tcprobe.hardware import Gpu
+from tcprobe.schema.finding import Audited, AuditReport, Finding, Range
+from tcprobe.schema.model import Model, Unseen
+from tcprobe.schema.place import Place
+
+if TYPE_CHECKING:
+    from tcprobe.rules.model.step import Step
+    from tcprobe.syntax.source import Source
+
+Unused = tuple[Place, str]
+
+
+@dataclass(slots=True)
+class Part:
+    """What an auditor has found so far; another one may go on with it.
+
+    Attributes:
+        audited: the models.
+        unused: comments that silence nothing, with the number of times that their file was read.
+        read: how often each file was read.
+        edited: files that fixes edit.
+    """
+
+    audited: list[Audited] = field(default_factory=list)
+    unused: Counter[Unused] = field(default_factory=Counter)
+    read: Counter[str] = field(default_factory=Counter)
+    edited: set[str] = field(default_factory=set)
+
+
+class Auditor:
+    """Audits files with the same options.
+
+    Attributes:
+        sources: the parsed files that fixes edit, by absolute path; of traced files all that took part.
+    """
+
+    def __init__(self, options: AuditOptions, choice: Choice, gpu: Gpu, traced: bool) -> None:
+        self._options = options
+        self._choice = choice
+        self._gpu = gpu
+        self._traced = traced
+        self._constants = load_constants(gpu)
+        self._found = Part()
+        self.sources: dict[str, Source] = {}
+
+    def add(self, target: AuditFile) -> None:
+        """Audit the models of a file.
+
+        Raises:
+            TcprobeError: the file cannot be audited; nothing of it is kept then.
+        """
+        from tcprobe.audit.source.read import with_arguments
+        from tcprobe.syntax.source import Source
+
+        path = str(target.path)
+        sources = {path: self.sources.get(path) or Source.read(target.path)}
+        models = self._models(target, sources[path])
+        if self._traced:
+            sources |= _others(models, {**self.sources, **sources})
+            models = [with_arguments(model, sources) for model in models]
+        steps = [self._step(model) for model in models]
+        found = [_findings(step, sources, [other for other in steps if other is not step]) for step in steps]
+        silent, unused = _silenced(found, sources, [u for model in models for u in model.unseen])
+        audited = [self._sorted_out(s, f, silent) for s, f in zip(steps, found, strict=True)]
+        kept = [a for a in audited if a.layers or a.products or a.findings or a.suppressed or a.unseen]
+        edited = {e.place.file for a in audited for f in a.findings if f.fix is not None for e in f.fix.edits}
+        self._add(Part(kept, Counter(unused), Counter(list(sources)), edited))
+        self.sources |= {file: s for file, s in sources.items() if self._traced or file in edited}
+
+    def part(self) -> Part:
+        """Return what was found so far; it grows with every file that is added."""
+        return self._found
+
+    def take(self, part: Part) -> None:
+        """Add what another auditor has found in other files.
+
+        Raises:
+            TcprobeError: a file that fixes edit cannot be read any more.
+        """
+        from tcprobe.syntax.source import Source
+
+        self._add(part)
+        self.sources |= {file: Source.read(file) for file in part.edited if file not in self.sources}
+
+    def _add(self, part: Part) -> None:
+        self._found.audited += part.audited
+        self._found.unused.update(part.unused)
+        self._found.read.update(part.read)
+        self._found.edited |= part.edited
+
+    def report(self, root: str, failed: tuple[tuple[str, str], ...]) -> AuditReport:
+        """Return all audits; a comment is unused where it silences nothing of any file that brought its file in."""
+        found = self._found
+        unused = tuple(u for u, count in found.unused.items() if count == found.read[u[0].file])
+        return AuditReport(tuple(found.audited), unused, failed, root)
+
+    def _models(self, target: AuditFile, source: Source) -> list[Model]:
+        if not self._traced:
+            from tcprobe.audit.source.read import read_model
+
+            # Precision is set in files without layers too; a file that names neither library is none of ours.
+            empty = Model("source", target.path.name, str(target.path))
+            ours = "keras" in source.text or "tensorflow" in source.text
+            return read_model(source, self._choice.batch_size) or [empty][: int(ours)]
+        from tcprobe.audit.trace.traced import TraceRequest, trace
+
+        options = self._options
+        return trace(
+            TraceRequest(
+                file=str(target.path),
+                factory=target.factory,
+                args=options.args,
+                run=options.run,
+                argv=options.argv,
+                batch=self._choice.batch_size,
+                timeout_s=options.timeout_s,
+                python=self._choice.python,
+            )
+        )
+
+    def _step(self, model: Model) -> Step:
+        from tcprobe.cost.predict import Target
+        from tcprobe.rules.model.step import Step
+
+        choice = self._choice
+        xla = _with_xla(model) if choice.xla is None else choice.xla
+        tf32 = choice.dtype != "float32"
+        target = Target(self._gpu, choice.library, xla, tf32, self._constants)  # type: ignore[arg-type]
+        return Step(_compiled(model, choice.xla), target, choice.dtype)
+
+    def _sorted_out(self, step: Step, findings: tuple[Finding, ...], silent: frozenset[Finding]) -> Audited:
+        model, choice = step.model, self._choice
+        wanted = [f for f in findings if choice.wants(f, model.file)]
+        kept = sorted((f for f in wanted if f not in silent), key=_costliest_first)
+        costs = [cost for cost in step.costs if cost is not None]
+        return Audited(
+            label=model.label,
+            file=model.file,
+            mode=model.mode,
+            findings=tuple(kept),
+            suppressed=tuple(f for f in wanted if f in silent),
+            step_ns=step.ns,
+            total_saving_ns=total_saving(kept, step),
+            batch=model.batch,
+            batch_known=model.batch_known,
+            products=len(model.products),
+            costed=len(costs),
+            layers=len(model.layers),
+            gpu=self._gpu.id,
+            dtype=choice.dtype,
+            library=choice.library,
+            xla=step.target.xla,
+            basis="calibrated" if any(cost.basis == "calibrated" for cost in costs) else "predicted",
+            keras=model.keras,
+            tensorflow=model.tensorflow,
+            unseen=model.unseen,
+            notes=model.notes,
+        )
+
+
+def _findings(step: Step, sources: Mapping[str, Source], beside: Sequence[Step]) -> tuple[Finding, ...]:
+    """Return what all rules find in a model, with severity and, where it is certain for all models, a fix."""
+    from tcprobe.audit.severity import decide_all
+    from tcprobe.rules import RULES
+    from tcprobe.rules.base import Subject
+
+    subject = Subject(step.model, step, sources)
+    raw = dict.fromkeys(finding for rule in RULES for finding in rule.check(subject))
+    found = decide_all(raw, step)
+    if all(f.suggested is None for f in found):
+        return tuple(found)
+    # What makes fixes is loaded only where a size is to change.
+    from tcprobe.audit.fix.fixes import with_fixes
+
+    return tuple(with_fixes(found, step.model, step, sources, beside))
+
+
+def _silenced(
+    found: Iterable[tuple[Finding, ...]], sources: Mapping[str, Source], unseen: list[Unseen]
+) -> tuple[frozenset[Finding], tuple[Unused, ...]]:
+    """Return the findings that comments silence, and the comments that silence nothing.
+
+    Comments are judged by all that the rules found, before any is left out by an option.
+    """
+    commented = {path: source for path, source in sources.items() if _may_silence(source.text)}
+    if not commented:
+        return frozenset(), ()
+    from tcprobe.audit.suppress import judge
+
+    judged = judge(tuple(dict.fromkeys(f for findings in found for f in findings)), commented, unseen)
+    return frozenset(judged.suppressed), judged.unused
+
+
+def _may_silence(text: str) -> bool:
+    """Say whether a file may hold a comment that silences; most hold none and need no tokens."""
+    lower = text.lower()
+    return "noqa" in lower or "tcprobe:" in lower
+
+
+def _costliest_first(finding: Finding) -> tuple[float, str, int, str]:
+    saved = finding.saving_ns.mid if finding.saving_ns else 0.0
+    place = finding.place
+    return -saved, place.file if place else "", place.line if place else 0, finding.code
+
+
+def total_saving(findings: Iterable[Finding], step: Step) -> Range | None:
+    """Return what all suggestions save together, in ns a step; None where none saves anything.
+
+    Sizes are changed together and predicted anew, since what one change saves another may save again; savings that
+    are no matter of size are added.
+    """
+    saving = [f for f in findings if f.saving_ns is not None]
+    if not any(f.saving_ns.mid > 0 for f in saving if f.saving_ns is not None):
+        return None
+    changes, parts = [], []
+    for f in saving:
+        if f.layer and f.dimension and f.size is not None and f.suggested is not None:
+            changes += step.linked(f.layer, f.dimension, f.size, f.suggested)
+        elif f.saving_ns is not None:
+            parts.append(f.saving_ns)
+    together = step.saving(step.links.settled(tuple(dict.fromkeys(changes)))) if changes else None
+    parts += [together] if together is not None else []
+    if not parts:
+        return None
+    return Range(sum(p.low for p in parts), sum(p.mid for p in parts), sum(p.high for p in parts))
+
+
+def _with_xla(model: Model) -> bool:
+    """Return whether XLA compiles the step; one that the user has not compiled yet is as Keras would by default.
+
+    Keras 3: ``compile(jit_compile="auto")`` means XLA on a GPU; Keras 2 never does by itself.
+    """
+    if model.xla is not None:
+        return model.xla
+    return model.own_step and (model.keras or "").partition(".")[0] not in ("", "1", "2")
+
+
+def _compiled(model: Model, xla: bool | None) -> Model:
+    """Return the model with every product compiled by XLA, or none, where the user said which."""
+    if xla is None:
+        return model
+    return replace(model, xla=xla, products=tuple(replace(p, compiled=xla) for p in model.products))
+
+
+def _others(models: Iterable[Model], known: Mapping[str, Source]) -> dict[str, Source]:
+    """Return the other files whose code built layers or called ops; one that does not parse is left out."""
+    from tcprobe.syntax.source import Source
+
+    found: dict[str, Source] = {}
+    places = [layer.place for model in models for layer in model.layers]
+    places += [product.place for model in models for product in model.products]
+    for file in dict.fromkeys(place.file for place in places if place is not None):
+        try:
+            found[file] = known.get(file) or Source.read(file)
+        except TcprobeError:
+            continue
+    return found

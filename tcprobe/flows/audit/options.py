@@ -1,0 +1,154 @@
+"""What an audit is asked: options, completed by the settings of a pyproject.toml and by defaults."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Final
+
+from tcprobe.audit.settings import Settings
+from tcprobe.errors import UsageError
+from tcprobe.hardware import DEFAULT_TARGET
+from tcprobe.schema.finding import SEVERITIES, Finding
+
+TIMEOUT_S: Final = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class AuditOptions:
+    """What a user asked of an audit; None where the user said nothing.
+
+    Attributes:
+        files: files, folders, or ``model.py:factory``.
+        mode: auto, traced or source.
+        run: execute the script with `argv` and stop after its first training step.
+        args: arguments of the factory.
+        batch_size: fills an unknown batch.
+        dtype: float32 (without TF32), tf32, float16, bfloat16, float8; replaces the model's own.
+        target_gpu: GPU to predict for.
+        library: cublas10, cublas11, cublas12.
+        xla: whether XLA compiles the step.
+        timeout_s: seconds that tracing one file may take.
+        python: interpreter that traces.
+        select, ignore: codes or prefixes of codes.
+        fail_on: the least severity that fails: error, warning, note, or never.
+        fail_over: percent of the step that all suggestions together may save before it fails; 0-100.
+    """
+
+    files: tuple[str, ...]
+    mode: str | None = None
+    run: bool = False
+    argv: tuple[str, ...] = ()
+    args: Mapping[str, str] = field(default_factory=dict)
+    batch_size: int | None = None
+    dtype: str | None = None
+    target_gpu: str | None = None
+    library: str | None = None
+    xla: bool | None = None
+    timeout_s: float = TIMEOUT_S
+    python: str | None = None
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    fail_on: str | None = None
+    fail_over: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The options as they count: what the user said, else the settings, else the default.
+
+    Attributes:
+        settings: of the pyproject.toml, for its ignores by file.
+        Others as in `AuditOptions`; None there where each model decides.
+    """
+
+    settings: Settings
+    mode: str
+    target_gpu: str
+    library: str
+    dtype: str | None
+    xla: bool | None
+    batch_size: int | None
+    python: str
+    select: tuple[str, ...]
+    ignore: tuple[str, ...]
+    fail_on: str
+    fail_over: float | None
+
+    def wants(self, finding: Finding, file: str) -> bool:
+        """Say whether a finding of `file` is selected: the longest prefix decides, ignoring wins a draw."""
+        chosen = max((len(s) for s in self.select if finding.code.startswith(s)), default=-1 if self.select else 0)
+        ignored = (*self.ignore, *self._by_file(finding.place.file if finding.place else file))
+        return chosen > max((len(i) for i in ignored if finding.code.startswith(i)), default=-1)
+
+    def _by_file(self, file: str) -> Iterable[str]:
+        root = self.settings.file.parent if self.settings.file else Path()
+        path = Path(file)
+        inside = path.relative_to(root).as_posix() if path.is_relative_to(root) else file
+        for pattern, listed in self.settings.per_file_ignores.items():
+            if fnmatch(inside, pattern) or fnmatch(path.name, pattern):
+                yield from listed
+
+    def fails(self, findings: Iterable[Finding], share_pct: float) -> bool:
+        """Say whether an audit fails: by a severity at or above the threshold, or by what all suggestions save."""
+        if self.fail_over is not None and share_pct > self.fail_over:
+            return True
+        failing = () if self.fail_on == "never" else SEVERITIES[: SEVERITIES.index(self.fail_on) + 1]
+        return any(finding.severity in failing for finding in findings)
+
+
+def choose(options: AuditOptions, settings: Settings, codes: Iterable[str]) -> Choice:
+    """Return the options as they count.
+
+    Args:
+        options: of the command line and the environment.
+        settings: of the pyproject.toml.
+        codes: of all rules, to check the codes that were named.
+
+    Raises:
+        UsageError: options contradict each other, or a code is of no rule.
+    """
+    mode = options.mode or settings.mode or "auto"
+    if options.run and mode == "source":
+        if options.mode:
+            raise UsageError("--run executes the script, --mode source never does", "leave one of them out")
+        mode = "auto"
+    if options.args and options.run:
+        raise UsageError("--arg is for a factory, --run executes the script", "arguments of the script stand after --")
+    known = sorted(codes)
+    for code in (*options.select, *options.ignore):
+        check_code(code, known, "--select and --ignore")
+    for code in (*settings.select, *settings.ignore, *(c for i in settings.per_file_ignores.values() for c in i)):
+        check_code(code, known, str(settings.file))
+    return Choice(
+        settings=settings,
+        mode=mode,
+        target_gpu=options.target_gpu or settings.target_gpu or DEFAULT_TARGET,
+        library=options.library or settings.library or "cublas12",
+        dtype=options.dtype or settings.dtype,
+        xla=settings.xla if options.xla is None else options.xla,
+        batch_size=options.batch_size or settings.batch_size,
+        python=options.python or sys.executable,
+        select=options.select or settings.select,
+        ignore=options.ignore or settings.ignore,
+        fail_on=options.fail_on or settings.fail_on or "warning",
+        fail_over=settings.fail_over if options.fail_over is None else options.fail_over,
+    )
+
+
+def check_code(code: str, known: list[str], where: str) -> None:
+    """Refuse a code that is no rule's, and no prefix of one.
+
+    Raises:
+        UsageError: names it, and the nearest ones.
+    """
+    if any(k.startswith(code) for k in known):
+        return
+    from difflib import get_close_matches
+
+    near = get_close_matches(code, known, n=3)
+    hint = f"did you mean {', '.join(near)}?" if near else "tcprobe explain lists the rules"
+    raise UsageError(f"{where}: no rule has the code {code}", hint)

@@ -1,0 +1,59 @@
+"""Source mode of many files, in as many processes as there are cores: files are judged one by one."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from typing import Final, TypeAlias
+
+from tcprobe.errors import TcprobeError
+from tcprobe.flows.audit.files import AuditFile
+from tcprobe.flows.audit.models import Auditor, Part
+from tcprobe.flows.audit.options import AuditOptions, Choice
+from tcprobe.hardware import Gpu
+
+Failed: TypeAlias = tuple[str, str]
+AT_ONCE: Final = 8
+"""Files that a process takes at a time: enough that passing results on is nothing, few enough that none waits long."""
+
+
+def audit_in_parallel(
+    options: AuditOptions, choice: Choice, gpu: Gpu, files: Sequence[AuditFile]
+) -> Iterator[tuple[Part, list[Failed]]]:
+    """Yield what was found in the files, in their order, and which of them could not be audited."""
+    chunks = [files[start : start + AT_ONCE] for start in range(0, len(files), AT_ONCE)]
+    pool = ProcessPoolExecutor(min(cores(), len(chunks)), get_context("fork"), initializer=_leave_interrupts)
+    try:
+        yield from pool.map(partial(_audit, options, choice, gpu), chunks)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _leave_interrupts() -> None:
+    """Ctrl-C reaches every process of the terminal; the first one alone answers it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _audit(options: AuditOptions, choice: Choice, gpu: Gpu, files: Sequence[AuditFile]) -> tuple[Part, list[Failed]]:
+    auditor = Auditor(options, choice, gpu, traced=False)
+    return auditor.part(), add_all(auditor, files)
+
+
+def add_all(auditor: Auditor, files: Sequence[AuditFile]) -> list[Failed]:
+    """Audit files; return the path of each that cannot be audited, with the reason."""
+    failed = []
+    for target in files:
+        try:
+            auditor.add(target)
+        except TcprobeError as error:
+            failed.append((str(target.path), error.message.removeprefix(f"{target.named}: ")))
+    return failed

@@ -1,0 +1,1 @@
+"""What is known of Keras' layers: settings, output shapes, products."""

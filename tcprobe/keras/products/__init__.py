@@ -1,0 +1,1 @@
+"""From Keras' layers to the ops of one training step, as TensorFlow would run them."""

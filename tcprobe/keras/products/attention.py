@@ -1,0 +1,151 @@
+"""Attention layers as TensorFlow's ops, in the form in which Keras 3 calls them.
+
+Source: keras/src/layers/attention, and dot_product_attention of keras/src/backend/tensorflow/nn.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from string import ascii_lowercase
+from typing import Final
+
+from tcprobe.keras.products.passes import Passes, Records, activations, einsum, einsum_dense
+from tcprobe.keras.settings import Settings, flag_of, is_size, rate_of, shape_of, size_of, word_of
+from tcprobe.schema.op import Shape, Size
+
+MOST_DIMENSIONS: Final = 8  # of a query: past it the labels of its equations run out
+
+
+def operands(shapes: Sequence[Shape | None]) -> tuple[Shape, Shape, Shape] | None:
+    """Return the shapes of query, value and key; the key is the value where it is not given.
+
+    What is not known has as many dimensions as the others, three where none is. None where they do not fit.
+    """
+    given = [shapes[index] if index < len(shapes) else None for index in range(3)]
+    ranks = {len(shape) for shape in given if shape is not None} or {3}
+    rank = ranks.pop()
+    if ranks or not 3 <= rank <= MOST_DIMENSIONS:
+        return None
+    unknown: Shape = (next((s[0] for s in given if s is not None), None), *(None,) * (rank - 1))
+    query, value, key = (unknown if shape is None else shape for shape in given)
+    return query, value, value if len(shapes) < 3 else key
+
+
+def multi_head(passes: Passes, config: Settings, shapes: Sequence[Shape | None]) -> Records:
+    """Return a MultiHeadAttention: four projections, the scores QK^T and their product with the values."""
+    known = operands(shapes)
+    if known is None:
+        return []
+    query, value, key = known
+    heads, key_dim = size_of(config, "num_heads"), size_of(config, "key_dim")
+    value_dim = size_of(config, "value_dim", key_dim)
+    q, k, v = (*query[:-1], heads, key_dim), (*key[:-1], heads, key_dim), (*value[:-1], heads, value_dim)
+    found = _project(passes, query, (heads, key_dim)) + _project(passes, key, (heads, key_dim))
+    found += _project(passes, value, (heads, value_dim))
+    if flag_of(config, "use_gate", False):
+        found += _project(passes, query, (heads, value_dim))
+    found += _attend(passes.inside, config, q, k, v)
+    return found + _output(passes.inside, (*query[:-1], heads, value_dim), _features(config, query))
+
+
+def grouped_query(passes: Passes, config: Settings, shapes: Sequence[Shape | None]) -> Records:
+    """Return a GroupedQueryAttention: keys and values have fewer heads, repeated before they meet the queries."""
+    known = operands(shapes)
+    if known is None or len(known[0]) != 3:
+        return []
+    query, value, key = known
+    heads, dim = size_of(config, "num_query_heads"), size_of(config, "head_dim")
+    few = size_of(config, "num_key_value_heads")
+    found = _project(passes, query, (heads, dim)) + _project(passes, key, (few, dim))
+    found += _project(passes, value, (few, dim))
+    if flag_of(config, "use_gate", False):
+        found += _project(passes, query, (heads, dim))
+    q, k, v = ((*shape[:-1], heads, dim) for shape in (query, key, value))
+    if rate_of(config, "dropout"):
+        found += _batched(passes.inside, q, k, v, queries_first=True)
+    else:
+        found += _fused(passes.inside, q, k, v)
+    return found + _output(passes.inside, q, (query[-1],))
+
+
+def attention(passes: Passes, kind: str, config: Settings, shapes: Sequence[Shape | None]) -> Records:
+    """Return an Attention layer (scores by a product, unless ``score_mode`` is concat) or an AdditiveAttention."""
+    known = operands(shapes)
+    if known is None or len(known[0]) != 3:
+        return []
+    query, value, key = known
+    scored = kind == "Attention" and word_of(config, "score_mode", "dot") == "dot"
+    found = activations(passes, query, (key[0], key[2], key[1])) if scored else []
+    return found + activations(passes, (query[0], query[1], value[1]), value)
+
+
+def _features(config: Settings, query: Shape) -> Shape:
+    given = config.get("output_shape")
+    if given is None:
+        return (query[-1],)
+    return shape_of([given] if is_size(given) else given) or (None,)
+
+
+def _project(passes: Passes, shape: Shape, into: tuple[Size, Size]) -> Records:
+    """Return the projection of the last dimension into heads: ``abc,cde->abde`` of a sequence."""
+    labels = ascii_lowercase[: len(shape) + 2]
+    free, bound, heads = labels[: len(shape) - 1], labels[len(shape) - 1], labels[len(shape) :]
+    sizes = dict(zip(labels, (*shape, *into), strict=True))
+    return einsum_dense(passes, (free + bound, bound + heads, free + heads), sizes)
+
+
+def _output(passes: Passes, shape: Shape, features: Shape) -> Records:
+    """Return the projection of all heads into features: ``abcd,cde->abe`` of a sequence."""
+    labels = ascii_lowercase[: len(shape) + len(features)]
+    free, bound, out = labels[: len(shape) - 2], labels[len(shape) - 2 : len(shape)], labels[len(shape) :]
+    sizes = dict(zip(labels, (*shape, *features), strict=True))
+    return einsum_dense(passes, (free + bound, bound + out, free + out), sizes)
+
+
+def _attend(passes: Passes, config: Settings, q: Shape, k: Shape, v: Shape) -> Records:
+    """Return scores and their product with the values.
+
+    Keras takes dot_product_attention unless there is dropout or the input has more than one sequence dimension;
+    then it writes einsums, of which it runs those of one sequence dimension as tf.matmul.
+    """
+    axes = config.get("attention_axes")
+    if len(q) == 4 and axes in (None, (1,), [1], 1):
+        return _batched(passes, q, k, v, queries_first=False) if rate_of(config, "dropout") else _fused(passes, q, k, v)
+    rank = len(q)
+    chosen = tuple(range(1, rank - 2)) if axes is None else shape_of([axes] if is_size(axes) else axes)
+    if chosen is None or any(a is None or not 0 < a < rank - 2 for a in chosen):
+        return []
+    dot, combine = _equations(rank, tuple(a for a in chosen if a is not None))
+    scores = _scores_shape(dot, k, q)
+    return einsum(passes, dot, k, q, weights=False) + einsum(passes, combine, scores, v, weights=False)
+
+
+def _fused(passes: Passes, q: Shape, k: Shape, v: Shape) -> Records:
+    scores = (q[0], q[2], q[1], k[1])
+    found = einsum(passes, "BTNH,BSNH->BNTS", q, k, weights=False)
+    return found + einsum(passes, "BNTS,BSNH->BTNH", scores, v, weights=False)
+
+
+def _batched(passes: Passes, q: Shape, k: Shape, v: Shape, queries_first: bool) -> Records:
+    (batch, steps, heads, dim), sources = q, k[1]
+    if queries_first:
+        scores = activations(passes, (batch, heads, steps, dim), (batch, heads, dim, sources))
+    else:
+        scores = activations(passes, (batch, heads, sources, dim), (batch, heads, dim, steps))
+    return scores + activations(passes, (batch, heads, steps, sources), (batch, heads, sources, v[3]))
+
+
+def _equations(rank: int, axes: tuple[int, ...]) -> tuple[str, str]:
+    """Return Keras' equations for any attended dimensions (multi_head_attention.py, _build_attention_equation)."""
+    target = ascii_lowercase[:rank]
+    fresh = iter(ascii_lowercase[rank:])
+    source = "".join(next(fresh) if index in axes else label for index, label in enumerate(target))
+    batch = "".join(label for index, label in enumerate(target[:-1]) if index not in axes)
+    scores = batch + "".join(target[a] for a in axes) + "".join(source[a] for a in axes)
+    return f"{source},{target}->{scores}", f"{scores},{source}->{target}"
+
+
+def _scores_shape(equation: str, k: Shape, q: Shape) -> Shape:
+    source, target, scores = equation.replace("->", ",").split(",")
+    sizes = {**dict(zip(source, k, strict=True)), **dict(zip(target, q, strict=True))}
+    return tuple(sizes[label] for label in scores)

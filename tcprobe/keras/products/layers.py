@@ -1,0 +1,151 @@
+"""From a layer to the ops of one training step, as TensorFlow would run them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from tcprobe.keras.products.attention import attention, grouped_query, multi_head
+from tcprobe.keras.products.conv import conv, conv_recurrent, conv_transpose, separable
+from tcprobe.keras.products.passes import Passes, Records, activations, dense, einsum_dense, times
+from tcprobe.keras.products.rnn import recurrent
+from tcprobe.keras.settings import Settings, canonical_kind, rank_of, size_of, wrapped
+from tcprobe.keras.shapes.layers import einsum_sizes, reads_backwards
+from tcprobe.keras.shapes.plain import dot_axes
+from tcprobe.schema.model import Layer
+from tcprobe.schema.op import OpRecord, Shape, product
+
+__all__ = ["records_of"]
+
+Shapes: TypeAlias = Sequence[Shape | None]
+Reader: TypeAlias = Callable[[Passes, str, Settings, Shapes], Records]
+
+
+def records_of(layer: Layer, batch: int) -> list[tuple[OpRecord, float]]:
+    """Return the ops of a layer that multiply matrices in one training step, and how often each runs.
+
+    The ops are those of Keras 3 on TensorFlow on a GPU without XLA, gradients included: of the weights unless
+    `layer.trainable` is False, of the inputs unless `layer.is_first` is True.
+
+    Args:
+        layer: kind, config, input_shapes, dtype, trainable, is_first and calls count. In its config an absent
+            setting has Keras' default; one of a wrong type (``...``) is not known.
+        batch: samples where the input shapes leave them open.
+
+    Returns:
+        (op, executions a step); nothing where it multiplies no matrices or is none of Keras' layers. A size that
+        is not known is None, so that its GEMMs are unknown too. Where the number of time steps of a loop is not
+        known, one step with unknown rows stands for all.
+    """
+    passes = Passes(layer.dtype, data=layer.is_first is not True, weights=layer.trainable is not False)
+    shapes = [_filled(shape, batch) for shape in layer.input_shapes]
+    return times(_records(passes, canonical_kind(layer.kind), layer.config, shapes or [None]), layer.calls)
+
+
+def _filled(shape: Shape | None, batch: int) -> Shape | None:
+    return (batch, *shape[1:]) if shape and shape[0] is None else shape
+
+
+def _records(passes: Passes, kind: str, config: Settings, shapes: Shapes) -> Records:
+    reader = _READERS.get(kind) or _READERS.get(_family(kind))
+    return [] if reader is None else reader(passes, kind, config, shapes)
+
+
+def _family(kind: str) -> str:
+    """Return a class name with an N for its rank: ``Conv2DTranspose`` -> ``ConvNDTranspose``."""
+    rank = rank_of(kind)
+    return kind if rank is None else kind.replace(f"{rank}D", "ND")
+
+
+def _dense(passes: Passes, _: str, config: Settings, shapes: Shapes) -> Records:
+    shape = shapes[0]
+    rows, inputs = (None, None) if not shape else (product(shape[:-1]), shape[-1])
+    return dense(passes, rows, inputs, size_of(config, "units"))
+
+
+def _einsum_dense(passes: Passes, _: str, config: Settings, shapes: Shapes) -> Records:
+    equation = config.get("equation")
+    shape = shapes[0]
+    if shape is None and isinstance(equation, str) and "." not in equation:
+        shape = (None,) * len(equation.replace(" ", "").split(",")[0])
+    known = None if shape is None else einsum_sizes(config, shape)
+    if known is None:
+        return passes.keep(*(passes.op("Einsum", (), (), pass_) for pass_ in ("forward", "dgrad", "wgrad")))
+    return einsum_dense(passes, known[0], dict(known[1]), dots="..." in str(equation))
+
+
+def _reversible(passes: Passes, _: str, config: Settings, shapes: Shapes) -> Records:
+    """The tied projection onto the vocabulary; looking tokens up multiplies nothing."""
+    shape = shapes[0]
+    if not reads_backwards(config, shape):
+        return []
+    rows = None if shape is None else product(shape[:-1])
+    return dense(passes, rows, size_of(config, "output_dim"), size_of(config, "input_dim"))
+
+
+def _dot(passes: Passes, _: str, config: Settings, shapes: Shapes) -> Records:
+    """Keras' batch_dot squashes what is not contracted into one dimension of each side."""
+    known = [shape for shape in shapes if shape is not None]
+    axes = dot_axes(config, known)
+    if axes is None or len(shapes) != 2:
+        return []
+    left, right = known
+    rows = product(size for index, size in enumerate(left[1:], 1) if index != axes[0])
+    columns = product(size for index, size in enumerate(right[1:], 1) if index != axes[1])
+    return activations(passes, (left[0], rows, left[axes[0]]), (right[0], right[axes[1]], columns))
+
+
+def _conv_recurrent(passes: Passes, kind: str, config: Settings, shapes: Shapes) -> Records:
+    shape = shapes[0]
+    steps = shape[1] if shape is not None and len(shape) > 1 else None
+    if steps is None and shape:
+        shape = (None, *shape[1:])
+    return times(conv_recurrent(passes, kind, config, shape), 1 if steps is None else steps)
+
+
+def _time_distributed(passes: Passes, _: str, config: Settings, shapes: Shapes) -> Records:
+    """The layer inside once for each time step; of an unknown batch where their number is not known."""
+    inner, shape = wrapped(config), shapes[0]
+    if inner is None:
+        return []
+    if shape is None or len(shape) < 3:
+        return _records(passes, *inner, [None])
+    steps = shape[1]
+    found = _records(passes, *inner, [(None if steps is None else shape[0], *shape[2:])])
+    return times(found, 1 if steps is None else steps)
+
+
+def _bidirectional(passes: Passes, _: str, config: Settings, shapes: Shapes) -> Records:
+    forward, backward = wrapped(config), wrapped(config, "backward_layer")
+    if forward is None:
+        return []
+    found = _records(passes, *forward, shapes)
+    return found + _records(passes, *backward, shapes) if backward is not None else times(found, 2)
+
+
+def _wrapper(passes: Passes, _: str, config: Settings, shapes: Shapes) -> Records:
+    inner = wrapped(config)
+    return [] if inner is None else _records(passes, *inner, shapes)
+
+
+_READERS: Final[dict[str, Reader]] = {
+    "Dense": _dense,
+    "EinsumDense": _einsum_dense,
+    "ReversibleEmbedding": _reversible,
+    "Dot": _dot,
+    "MultiHeadAttention": lambda passes, _, config, shapes: multi_head(passes, config, shapes),
+    "GroupedQueryAttention": lambda passes, _, config, shapes: grouped_query(passes, config, shapes),
+    "Attention": attention,
+    "AdditiveAttention": attention,
+    "ConvND": lambda passes, kind, config, shapes: conv(passes, kind, config, shapes[0]),
+    "ConvNDTranspose": lambda passes, kind, config, shapes: conv_transpose(passes, kind, config, shapes[0]),
+    "SeparableConvND": lambda passes, kind, config, shapes: separable(passes, kind, config, shapes[0]),
+    "ConvLSTMND": _conv_recurrent,
+    **{
+        kind: lambda passes, kind, config, shapes: recurrent(passes, kind, config, shapes[0])
+        for kind in ("LSTM", "GRU", "SimpleRNN", "RNN")
+    },
+    "TimeDistributed": _time_distributed,
+    "Bidirectional": _bidirectional,
+    "SpectralNormalization": _wrapper,
+}

@@ -1,0 +1,250 @@
+"""Output shapes of Keras' layers from their settings: `compute_output_shape` without Keras.
+
+Source: `compute_output_shape` of each layer in keras/src/layers, Keras 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from tcprobe.keras.settings import Settings, canonical_kind, flag_of, is_many, is_size, shape_of, size_of, wrapped
+from tcprobe.keras.shapes.plain import (
+    SAME,
+    attended,
+    broadcast,
+    concatenated,
+    dotted,
+    flattened,
+    permuted,
+    repeated,
+    reshaped,
+    resized_image,
+)
+from tcprobe.keras.shapes.spatial import (
+    convolved,
+    cropped,
+    padded,
+    pooled,
+    pooled_globally,
+    pooled_to_size,
+    transposed,
+    upsampled,
+)
+from tcprobe.schema.op import Shape, product
+
+Rule: TypeAlias = Callable[[str, Settings, Shape], Shape | None]
+Merge: TypeAlias = Callable[[Settings, Sequence[Shape]], Shape | None]
+
+_BROADCAST: Final = frozenset(("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum"))
+RECURRENT: Final = frozenset(("LSTM", "GRU", "SimpleRNN", "RNN"))
+
+
+def output_shape(kind: str, config: Settings, input_shape: Any) -> Shape | None:
+    """Return the shape of a layer's first output.
+
+    Args:
+        kind: Keras' class (``Conv2D``, ``MaxPool2D``, ``TimeDistributed``).
+        config: its settings by argument name; an absent one has Keras' default, one of a wrong type (``...``) is
+            not known. A wrapper's ``layer`` and an RNN's ``cell`` are nested as Keras' get_config nests them.
+        input_shape: one shape with the batch first, or a sequence of shapes for a layer that takes several; None
+            for an unknown dimension or rank.
+
+    Returns:
+        None where the rank is not known: a class that is none of Keras', an input of unknown rank, settings that
+        do not fit it. A dimension that is not known is None.
+    """
+    kind = canonical_kind(kind)
+    if is_many(input_shape):
+        return _of_many(kind, config, [shape_of(s) for s in input_shape])
+    shape = shape_of(input_shape)
+    if shape is None or not shape:
+        return None
+    if kind in SAME:
+        return shape
+    rule = _rule(kind)
+    return None if rule is None else rule(kind, config, shape)
+
+
+def _of_many(kind: str, config: Settings, shapes: list[Shape | None]) -> Shape | None:
+    known = [s for s in shapes if s]
+    if kind in ("MultiHeadAttention", "GroupedQueryAttention", "ReversibleEmbedding") and shapes[0]:
+        return output_shape(kind, config, shapes[0])
+    if len(known) < len(shapes):
+        return None
+    if kind in _BROADCAST:
+        return broadcast(known)
+    if kind in _MERGES:
+        return _MERGES[kind](config, known)
+    return output_shape(kind, config, known[0]) if kind in (*RECURRENT, "Bidirectional") or len(known) == 1 else None
+
+
+def _rule(kind: str) -> Rule | None:
+    if kind in _RULES:
+        return _RULES[kind]
+    return next((rule for start, rule in _STARTS if kind.startswith(start) and kind[-2:-1] in "123"), None)
+
+
+def _dense(_: str, config: Settings, shape: Shape) -> Shape:
+    return (*shape[:-1], size_of(config, "units"))
+
+
+def einsum_labels(config: Settings, shape: Shape) -> tuple[str, str, str] | None:
+    """Return the labels of an EinsumDense's input, kernel and output, dots spelled out; None where they do not fit.
+
+    Keras takes ``...`` at the start or the end of input and output, never in the kernel.
+    """
+    equation = config.get("equation")
+    if not isinstance(equation, str):
+        return None
+    parts = equation.replace(" ", "").replace("->", ",").split(",")
+    if len(parts) != 3:
+        return None
+    spare = "".join(c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if c not in equation)
+    covered = spare[: max(0, len(shape) - len(parts[0].replace("...", "")))] if "..." in parts[0] else ""
+    a, b, c = (part.replace("...", covered) for part in parts)
+    return (a, b, c) if len(a) == len(shape) and "." not in a + b + c else None
+
+
+def einsum_sizes(config: Settings, shape: Shape) -> tuple[tuple[str, str, str], Mapping[str, int | None]] | None:
+    """Return labels of an EinsumDense and the size of each; None where the equation does not fit the input."""
+    labels = einsum_labels(config, shape)
+    given = config.get("output_shape")
+    sizes_given = shape_of([given] if is_size(given) else given)
+    if labels is None:
+        return None
+    a, b, c = labels
+    sizes: dict[str, int | None] = dict.fromkeys(a + b + c)
+    # output_shape leaves the batch out, and what trailing dots cover; Keras aligns it with the other end.
+    given_sizes = sizes_given or ()
+    at_the_end = str(config.get("equation")).rstrip().endswith("...")
+    sizes.update(zip(c[1:], given_sizes, strict=False) if at_the_end else zip(c[::-1], given_sizes[::-1], strict=False))
+    sizes.update({label: size for label, size in zip(a, shape, strict=True) if size is not None or label not in c})
+    return labels, sizes
+
+
+def _einsum_dense(_: str, config: Settings, shape: Shape) -> Shape | None:
+    known = einsum_sizes(config, shape)
+    return None if known is None else tuple(known[1][label] for label in known[0][2])
+
+
+def _attention_heads(_: str, config: Settings, shape: Shape) -> Shape:
+    given = config.get("output_shape")
+    if given is None:
+        return shape
+    if isinstance(given, list | tuple):
+        return (*shape[:-1], *(v if is_size(v) else None for v in given))
+    return (*shape[:-1], given if is_size(given) else None)
+
+
+def _embedding(_: str, config: Settings, shape: Shape) -> Shape:
+    return (*shape, size_of(config, "output_dim"))
+
+
+def reads_backwards(config: Settings, shape: Shape | None) -> bool:
+    """Say whether a ReversibleEmbedding's call turns features into the vocabulary.
+
+    Shapes tell only where three dimensions end in its own ``output_dim``; token ids have two.
+    """
+    width = size_of(config, "output_dim")
+    return config.get("reverse") is True or (shape is not None and len(shape) == 3 and shape[-1] == width is not None)
+
+
+def _reversible(kind: str, config: Settings, shape: Shape) -> Shape:
+    if reads_backwards(config, shape):
+        return (*shape[:-1], size_of(config, "input_dim"))
+    return _embedding(kind, config, shape)
+
+
+def cell_units(config: Settings) -> int | None:
+    """Return the units of an RNN's output, those of its cell (the last of a stack); None where not known."""
+    if "cell" not in config:
+        return size_of(config, "units")
+    cell = config["cell"]
+    cell = cell[-1] if isinstance(cell, list | tuple) and cell else cell
+    inner = wrapped({"cell": cell}, "cell")
+    if inner is None:
+        return None
+    stack = inner[1].get("cells")
+    return cell_units({"cell": stack} if inner[0] == "StackedRNNCells" else inner[1])
+
+
+def _recurrent(_: str, config: Settings, shape: Shape) -> Shape | None:
+    sequences = flag_of(config, "return_sequences", False)
+    if sequences is None or len(shape) != 3:
+        return None
+    units = cell_units(config)
+    return (shape[0], shape[1], units) if sequences else (shape[0], units)
+
+
+def _conv_recurrent(kind: str, config: Settings, shape: Shape) -> Shape | None:
+    sequences = flag_of(config, "return_sequences", False)
+    out = convolved(kind, config, (shape[0], *shape[2:])) if len(shape) > 2 else None
+    if out is None or sequences is None:
+        return None
+    return (out[0], shape[1], *out[1:]) if sequences else out
+
+
+def _time_distributed(_: str, config: Settings, shape: Shape) -> Shape | None:
+    inner = wrapped(config)
+    if inner is None or len(shape) < 3:
+        return None
+    out = output_shape(*inner, (shape[0], *shape[2:]))
+    return None if out is None else (shape[0], shape[1], *out[1:])
+
+
+def _bidirectional(_: str, config: Settings, shape: Shape) -> Shape | None:
+    inner = wrapped(config)
+    out = None if inner is None else output_shape(*inner, shape)
+    merge = config.get("merge_mode", "concat")
+    if out is None or not (merge is None or isinstance(merge, str)):
+        return None
+    return (*out[:-1], product((2, out[-1]))) if merge == "concat" else out
+
+
+def _wrapper(_: str, config: Settings, shape: Shape) -> Shape | None:
+    inner = wrapped(config)
+    return None if inner is None else output_shape(*inner, shape)
+
+
+_RULES: Final[dict[str, Rule]] = {
+    "Dense": _dense,
+    "EinsumDense": _einsum_dense,
+    "MultiHeadAttention": _attention_heads,
+    "GroupedQueryAttention": lambda _, __, shape: shape,
+    "Embedding": _embedding,
+    "ReversibleEmbedding": _reversible,
+    "Flatten": flattened,
+    "Reshape": reshaped,
+    "Permute": permuted,
+    "RepeatVector": repeated,
+    "Resizing": resized_image,
+    "CenterCrop": resized_image,
+    "RandomCrop": resized_image,
+    "TimeDistributed": _time_distributed,
+    "Bidirectional": _bidirectional,
+    "SpectralNormalization": _wrapper,
+    **dict.fromkeys(RECURRENT, _recurrent),
+    **{f"Conv{n}DTranspose": transposed for n in (1, 2, 3)},
+}
+_MERGES: Final[dict[str, Merge]] = {
+    "Concatenate": concatenated,
+    "Dot": dotted,
+    "Attention": attended,
+    "AdditiveAttention": attended,
+}
+_STARTS: Final[tuple[tuple[str, Rule], ...]] = (
+    ("ConvLSTM", _conv_recurrent),
+    ("Conv", convolved),
+    ("SeparableConv", convolved),
+    ("DepthwiseConv", convolved),
+    ("GlobalMaxPooling", pooled_globally),
+    ("GlobalAveragePooling", pooled_globally),
+    ("AdaptiveMaxPooling", pooled_to_size),
+    ("AdaptiveAveragePooling", pooled_to_size),
+    ("MaxPooling", pooled),
+    ("AveragePooling", pooled),
+    ("UpSampling", upsampled),
+    ("ZeroPadding", padded),
+    ("Cropping", cropped),
+)

@@ -1,0 +1,313 @@
+"""Traces training functions without running them, and stops the script once its step is known."""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+import time
+from typing import Any, Callable, Dict, Hashable, List, Optional, Set
+
+from ..core.gaps import Gaps
+from ..graph.graph import GraphRecorder
+from ..graph.lines import OTHER, rank
+from ..graph.shapes import batch_of_dataset, batch_of_fit
+from ..tensorflow.places import function_name, user_place
+from .loops import waits
+
+MOST_CALLS = 64  # of one training function before another that its loop also calls: a critic is trained 5 times or so
+MOST_SECONDS = 5.0  # from the first training call on; what the script does in between is its own loading of data
+MOST_STOPS = 3  # exceptions that a script may swallow
+EAGER = "eager"
+NO_TRAINING = re.compile("test|eval|valid|predict|infer|sampl|metric|log")
+
+
+class Stopped(BaseException):
+    """The training step is known; nothing of the script need run any more."""
+
+
+class AuditCalls:
+    """Hooks outermost calls of tf.functions and eager tapes.
+
+    Attributes:
+        order: keys of the training functions as they were called.
+        names: what each function is called, by key.
+        own: keys of tcprobe's own steps, which nobody waits for.
+        eager: whether a gradient was taken outside any function.
+        on_stop: called when the script swallows every stop.
+    """
+
+    def __init__(self, recorder: GraphRecorder, gaps: Gaps, batch: Optional[int]) -> None:
+        self.order: List[Hashable] = []
+        self.names: Dict[Hashable, str] = {}
+        self.own: Set[Hashable] = set()
+        self.eager = False
+        self.on_stop: Callable[[], None] = lambda: None
+        self.invented_batch: Optional[int] = None
+        self.tf: Any = None
+        self._recorder = recorder
+        self._gaps = gaps
+        self._batch = batch
+        self._functions: Dict[Hashable, Any] = {}
+        self._function_class: Any = None
+        self._training: Set[Hashable] = set()
+        self._traced: Dict[Hashable, Any] = {}
+        self._under_tape: Set[Hashable] = set()
+        self._in_fit = False
+        self._began = 0.0
+        self._stops = 0
+        self._tape: Any = None
+        self._places: Dict[Any, bool] = {}
+        self._sample: Any = None
+        recorder.on_training = self._training.add
+
+    @property
+    def trained(self) -> bool:
+        """Whether a training step has been seen."""
+        return bool(self.order) or self.eager
+
+    def on_tensorflow(self, tf: Any) -> None:
+        """Hook calls and tapes."""
+        self.tf = tf
+        kind = type(tf.function(lambda: None))
+        original, audit = kind.__call__, self
+        self._function_class = kind
+
+        # The recorder looks for a frame of this name, with these locals.
+        @functools.wraps(original)
+        def __call__(self: Any, *args: Any, **kwds: Any) -> Any:  # noqa: N807
+            if audit._recorder.current is not None or not tf.executing_eagerly():
+                return original(self, *args, **kwds)
+            return audit._called(original, self, args, kwds)
+
+        kind.__call__ = __call__
+        self._hook_tapes(tf)
+
+    def calls_per_step(self) -> Dict[Hashable, float]:
+        """Return how often one step calls each function."""
+        order = [k for k in self.order if k not in self.own]
+        repeated = len(set(order)) > 1
+        counts = {key: float(order.count(key)) if repeated else 1.0 for key in order}
+        return {**counts, **dict.fromkeys((*self.own, *self._under_tape), 1.0)}
+
+    def end(self) -> None:
+        """End the sample of an eager step; forget it where nothing was trained in it."""
+        self._end_sample()
+        if not self.eager:
+            self._recorder.store.sampled([])
+            return
+        for key in self._under_tape:
+            self._recorder.training(key)
+
+    def stop(self) -> None:
+        """Raise `Stopped`."""
+        self._stops += 1
+        if self._stops > MOST_STOPS:
+            self.on_stop()
+        raise Stopped
+
+    # --- functions ---------------------------------------------------------------------------------------
+
+    def _called(self, original: Any, function: Any, args: Any, kwds: Any) -> Any:
+        key = id(function)
+        if self._tape is not None:
+            self._under_tape.add(key)
+        if key in self._training and self._tape is None:
+            self._count(key)
+            return self._pretend(original, function, args, kwds)
+        if key not in self._functions:
+            if self._tape is not None:
+                return self._first(key, function, args, kwds, lambda: original(function, *args, **kwds))
+            self._first(key, function, args, kwds)
+            if key in self.own:
+                return None
+            if key in self._training and self._tape is None:
+                self._end_sample()
+                self._count(key)
+                return self._pretend(original, function, args, kwds)
+        if self.order and self._tape is None:
+            return self._pretend(original, function, args, kwds)  # what it computes is of no interest any more
+        return original(function, *args, **kwds)
+
+    def _first(
+        self, key: Hashable, function: Any, args: Any, kwds: Any, call: Optional[Callable[[], Any]] = None
+    ) -> Any:
+        """Trace a function; under a tape outside it `call` it, since the tape traces its gradient then."""
+        closed = function if call is not None else self._closed(function)
+        self._functions[key] = (function, closed)  # alive, so that no other gets its id
+        self.names[key] = name = function_name(function)
+        args, kwds = self.tf.nest.map_structure(self._sized, (args, kwds)) if _has_iterator(args) else (args, kwds)
+        self._recorder.current = key
+        try:
+            with self._recorder.first_call(closed, key, name):
+                if call is not None:
+                    return call()
+                self._traced[key] = closed.get_concrete_function(*args, **kwds)
+        finally:
+            self._recorder.current = None
+
+    def _closed(self, function: Any) -> Any:
+        """Return a function that is traced for the sizes of its arguments, though its signature leave them open."""
+        if not _open(getattr(function, "input_signature", None)):
+            return function
+        flag = getattr(function, "_jit_compile", None)
+        make = functools.partial(self.tf.function, function.python_function, jit_compile=flag)
+        return self._gaps.run("sizes of a signature", make, function)
+
+    def _count(self, key: Hashable) -> None:
+        """Count a training call, or stop before it where the step is known."""
+        known = self.order
+        if not known:
+            self._began = time.monotonic()
+            self._in_fit = _inside_fit()
+        elif key in known and (self._in_fit or (key == known[0] and len(set(known)) > 1)):
+            self.stop()
+        elif key in known and (known.count(key) >= MOST_CALLS or time.monotonic() - self._began > MOST_SECONDS):
+            self.stop()
+        elif key in known and not waits(sys._getframe(1), self._uncalled):
+            self.stop()
+        self.order.append(key)
+
+    def _uncalled(self, value: Any) -> bool:
+        """Return whether a value is a tf.function, or a method that is one, which nobody has called yet."""
+        if not isinstance(value, self._function_class) or id(value) in self._functions:
+            return False
+        name = function_name(value)  # a method's is made anew for each object
+        return name not in self.names.values() and not NO_TRAINING.search(name.rpartition(".")[2].lower())
+
+    def _pretend(self, original: Any, function: Any, args: Any, kwds: Any) -> Any:
+        """Return zeros in the place of what a function returns; where that cannot be made, call it."""
+        concrete = self._traced.get(id(function))
+        if concrete is None:
+            return original(function, *args, **kwds)
+        zeros = self._gaps.run("outputs of a training step", lambda: _zeros(self.tf, concrete, self._batch), ...)
+        return original(function, *args, **kwds) if zeros is ... else zeros
+
+    def _sized(self, item: Any) -> Any:
+        """Return an iterator that delivers whole batches, in the place of one whose last batch may be smaller."""
+        spec, dataset = getattr(item, "element_spec", None), getattr(item, "_dataset", None)
+        if spec is None or dataset is None or not _unknown_batch(self.tf, spec):
+            return item
+        size = (
+            batch_of_dataset(dataset)
+            or _batch_of_fit()
+            or self._gaps.run("batch of a dataset", lambda: _drawn(self.tf, dataset))
+        )
+        size = size or self._batch
+        if size is None:
+            size = self.invented_batch = 1024
+        return self._gaps.run("whole batches", lambda: _whole(self.tf, dataset, size), item)
+
+    # --- eager tapes -------------------------------------------------------------------------------------
+
+    def _hook_tapes(self, tf: Any) -> None:
+        kind, audit = tf.GradientTape, self
+        enter, leave, gradient = kind.__enter__, kind.__exit__, kind.gradient
+
+        @functools.wraps(enter)
+        def entered(tape: Any) -> Any:
+            if audit._tape is None and audit._recorder.current is None and tf.executing_eagerly():
+                audit._tape_entered(tape)
+            return enter(tape)
+
+        @functools.wraps(leave)
+        def left(tape: Any, *args: Any) -> Any:
+            if audit._tape is tape:
+                audit._tape = None
+            return leave(tape, *args)
+
+        @functools.wraps(gradient)
+        def taken(tape: Any, *args: Any, **kwds: Any) -> Any:
+            if audit._recorder.current is None and tf.executing_eagerly():
+                audit.eager = True
+            return gradient(tape, *args, **kwds)
+
+        kind.__enter__, kind.__exit__, kind.gradient = entered, left, taken
+
+    def _tape_entered(self, tape: Any) -> None:
+        place = user_place()
+        if place in self._places and self.eager:
+            self.stop()
+        self._places[place] = True
+        self._tape = tape
+        if self._sample is None and not self.order:
+            self._sample = self._recorder.eager_sample()
+            self._sample.__enter__()
+
+    def _end_sample(self) -> None:
+        sample, self._sample = self._sample, None
+        if sample is not None:
+            sample.__exit__(None, None, None)
+
+
+def _zeros(tf: Any, concrete: Any, batch: Optional[int]) -> Any:
+    """Return zeros of a traced function's outputs; `...` where one has no zeros (resources, unknown ranks)."""
+
+    def zero(value: Any) -> Any:
+        if hasattr(value, "has_value") and hasattr(value, "element_spec"):  # Keras 3.13 returns an Optional
+            return tf.experimental.Optional.from_value(tf.nest.map_structure(zero, value.element_spec))
+        shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+        if dtype is None:
+            return value
+        if dtype.name in ("resource", "variant") or shape is None or shape.rank is None:
+            raise TypeError("no zeros of %s" % (value,))
+        sizes = [int(d) if d is not None else 1 for d in shape.as_list()]
+        if sizes and shape.as_list()[0] is None and batch:
+            sizes[0] = batch
+        return tf.zeros(sizes, dtype)
+
+    try:
+        return tf.nest.map_structure(zero, concrete.structured_outputs)
+    except TypeError:
+        return ...
+
+
+def _has_iterator(args: Any) -> bool:
+    return any(hasattr(a, "element_spec") for a in args)
+
+
+def _unknown_batch(tf: Any, spec: Any) -> bool:
+    shapes = [getattr(s, "shape", None) for s in tf.nest.flatten(spec)]
+    return any(s is not None and s.rank and s[0] is None for s in shapes)
+
+
+def _drawn(tf: Any, dataset: Any) -> Optional[int]:
+    """Return the samples of a dataset's first batch, which is made to know it."""
+    tensors = [t for element in dataset.take(1) for t in tf.nest.flatten(element)]
+    return next((int(t.shape[0]) for t in tensors if getattr(t.shape, "rank", 0)), None)
+
+
+def _open(signature: Any) -> bool:
+    """Return whether an input signature leaves sizes open."""
+    shapes = [getattr(spec, "shape", None) for spec in signature or ()]
+    return any(s is not None and (s.rank is None or None in list(s)) for s in shapes)
+
+
+def _whole(tf: Any, dataset: Any, batch: int) -> Any:
+    """Return an iterator over `dataset` whose elements say that they are whole batches."""
+
+    def sized(tensor: Any) -> Any:
+        shape = getattr(tensor, "shape", None)
+        if shape is None or not shape.rank or shape[0] is not None:
+            return tensor
+        return tf.ensure_shape(tensor, [batch, *shape.as_list()[1:]])
+
+    return iter(dataset.map(lambda *element: tf.nest.map_structure(sized, element if len(element) > 1 else element[0])))
+
+
+def _frame_of_fit() -> Any:
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_name in ("fit", "fit_generator") and rank(frame.f_code.co_filename) == OTHER:
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def _inside_fit() -> bool:
+    return _frame_of_fit() is not None
+
+
+def _batch_of_fit() -> Optional[int]:
+    frame = _frame_of_fit()
+    return None if frame is None else batch_of_fit(frame.f_locals)

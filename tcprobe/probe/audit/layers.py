@@ -1,0 +1,273 @@
+"""The layers that a traced function calls: what they are, what goes in and out, and where it comes from."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ..core.gaps import Gaps
+from ..graph.feeds import Feeds, Key, key_of
+from ..graph.graph import GraphRecorder, Trace
+from ..graph.records import Record
+from ..graph.shapes import Shape, shape_list
+from ..graph.walk import Visit
+from ..tensorflow.layers import Layer
+
+KERAS = ("keras", "tf_keras", "tensorflow", "tensorflow_core")
+MAKERS = ("Embedding", "LSTM", "GRU", "SimpleRNN")  # their output features come from tables and loops, not one product
+# Asked of layers whose own get_config does not tell (subclasses without one).
+SETTINGS = (
+    "units filters kernel_size strides padding groups dilation_rate data_format depth_multiplier num_heads key_dim"
+    " value_dim input_dim output_dim use_bias activation recurrent_activation epsilon equation rate"
+).split()
+MOST_LISTED = 16  # entries of a list that a setting may have
+ARGUMENTS = ("inputs", "input", "x")
+
+
+class LayerCall(NamedTuple):
+    """One call of a layer.
+
+    Attributes:
+        entry: its path, class and line.
+        owner: the layer itself, kept alive until the trace is resolved.
+        inputs, outputs: the tensors that went in and came out.
+        graph: the outermost graph that was being traced, None in an eager step.
+    """
+
+    entry: Layer
+    owner: Any
+    inputs: List[Any]
+    outputs: List[Any]
+    graph: Any
+
+
+class LayerLog:
+    """Listens to the hooks on layers and to resolved traces.
+
+    Attributes:
+        layers: records of the layers by key of the function, in the order of their first calls.
+    """
+
+    def __init__(self, recorder: GraphRecorder, gaps: Gaps) -> None:
+        self.layers: Dict[Hashable, List[Record]] = {}
+        self.tf: Any = None
+        self._recorder = recorder
+        self._gaps = gaps
+        self._calls: List[LayerCall] = []
+        self._owners: Dict[int, Any] = {}  # alive, so that no other layer gets the id of one
+        recorder.layers.on_call = self._called
+        recorder.on_trace = self._traced
+
+    def finish_eager(self, key: Hashable) -> None:
+        """Make the records of what an eager step called."""
+        calls, self._calls = [c for c in self._calls if c.graph is None], []
+        self.layers[key] = describe(calls, None, self._recorder.layers.line)
+
+    def _called(self, entry: Layer, layer: Any, args: Any, kwds: Any, result: Any) -> None:
+        if self._recorder.current is None and not self._recorder.layers.sampling:
+            return
+        given = args[:1] or [kwds[name] for name in ARGUMENTS if name in kwds][:1]
+        inputs, outputs = self._tensors([given, args[1:], kwds]), self._tensors(result)
+        self._owners[id(layer)] = layer
+        call = LayerCall(entry, layer, inputs, outputs, None)
+        graph = _graph(call)
+        self._calls.append(call if graph is None else call._replace(graph=_outermost(graph)))
+
+    def _tensors(self, value: Any) -> List[Any]:
+        flat = self.tf.nest.flatten(value)
+        return [t for t in flat if hasattr(t, "dtype") and hasattr(getattr(t, "shape", None), "rank")]
+
+    def _traced(self, trace: Trace, visits: Sequence[Visit], records: List[Record]) -> None:
+        """Tell of each product whose features it works on and who compiles it; make the records of the layers."""
+        reached = {id(trace.graph), *(id(v.op.graph) for v in visits)}
+        calls = [c for c in self._calls if c.graph is trace.graph and id(_graph(c)) in reached]
+        self._calls = [c for c in self._calls if c.graph is not trace.graph]
+        note = self._recorder.tracer.note
+        made: Dict[Key, str] = {}
+        tables: Dict[Key, str] = {}
+        names = canonical(calls)
+        for call in calls:
+            for tensor in call.outputs:
+                made.setdefault(key_of(tensor), names[call.entry.path])
+                if kind_of(call.owner) in MAKERS:
+                    tables[key_of(tensor)] = names[call.entry.path]
+
+        def product(op: Any) -> Optional[str]:
+            known = note(op.graph, op.name)
+            return None if known is None or known.layer is None else names.get(known.layer.path, known.layer.path)
+
+        feeds = Feeds(visits, product, tables, made)
+        for visit, record in zip(visits, records):
+            record["compiled"], record["live"] = visit.compiled, visit.live
+            if record["pass"] == "forward" and len(visit.op.inputs):
+                fed = feeds.features(visit.op.inputs[0], visit.env)
+                record["fed_by"] = {"layers": fed.layers, "reshaped": fed.reshaped, "data": fed.data}
+        if calls or trace.key not in self.layers:
+            self.layers[trace.key] = describe(calls, feeds, self._recorder.layers.line)
+
+
+def merged(groups: List[Any]) -> List[Record]:
+    """Return the layers of several functions as those of one step; `groups` are calls a step, and records.
+
+    One layer has one name, whatever models around it a function calls.
+    """
+    found: Dict[int, Record] = {}
+    for count, records in groups:
+        for record in records:
+            known = found.setdefault(record["owner"], dict(record, calls=0))
+            known["calls"] += record["calls"] * count
+            for key in ("paths", "inputs_from", "fed_by"):
+                known[key] = list(dict.fromkeys([*known[key], *record[key]]))
+            for key in ("is_first", "is_last"):
+                known[key] = known[key] or record[key]
+    names = {path: record["name"] for record in found.values() for path in record["paths"]}
+    for record in found.values():
+        for key in ("inputs_from", "fed_by"):
+            record[key] = list(dict.fromkeys(names.get(name, name) for name in record[key]))
+    return list(found.values())
+
+
+def canonical(calls: Sequence[LayerCall]) -> Dict[str, str]:
+    """Return the name of the layer behind every path: the path of its first call."""
+    first: Dict[int, str] = {}
+    for call in calls:
+        first.setdefault(id(call.owner), call.entry.path)
+    return {call.entry.path: first[id(call.owner)] for call in calls}
+
+
+def describe(calls: Sequence[LayerCall], feeds: Optional[Feeds], line: Callable[[Any], Optional[str]]) -> List[Record]:
+    """Return one record per layer that is no model; `feeds` is None where no graph tells what feeds them."""
+    grouped: Dict[int, List[LayerCall]] = {}
+    for call in calls:
+        grouped.setdefault(id(call.owner), []).append(call)
+    ends = _ends(calls)
+    return [_record(group, feeds, ends, line) for group in grouped.values() if not is_model(group[0].owner)]
+
+
+def _ends(calls: Sequence[LayerCall]) -> "Optional[Set[int]]":
+    """Return the ids of the layers whose output is one of the model's; None where no model was called.
+
+    A layer that hands its input on as it is makes the output all the same; the one before it does not. Of layers in
+    one another both do.
+    """
+    models = [c for c in calls if "/" not in c.entry.path and is_model(c.owner)]
+    if not models:
+        return None
+    ends = {_identity(t): c.entry.path + "/" for c in models for t in c.outputs}
+    found: Set[int] = set()
+    for call in reversed(calls):  # a call is listed when it ends: the innermost and the earlier stand before
+        path = call.entry.path + "/"
+        made = [key for key in map(_identity, call.outputs) if key in ends and path.startswith(ends[key])]
+        ends.update(dict.fromkeys(made, path))
+        found.update({id(call.owner)} if made else ())
+    return found
+
+
+def _record(
+    calls: Sequence[LayerCall], feeds: Optional[Feeds], ends: "Optional[Set[int]]", line: Callable[[Any], Optional[str]]
+) -> Record:
+    call = calls[0]
+    own = list(dict.fromkeys(c.entry.path for c in calls))
+    firsts = [feeds.features(c.inputs[0]).data for c in calls if c.inputs] if feeds is not None else []
+    fed = feeds.features(call.inputs[0]).layers if feeds is not None and call.inputs else []
+    sources = feeds.sources([t for c in calls for t in c.inputs], own) if feeds is not None else []
+    return {
+        **static(call.owner, line),
+        "name": own[0],
+        "owner": id(call.owner),
+        "paths": own,
+        "input_shapes": [shape_list(t) for t in call.inputs],
+        "output_shape": shape_list(call.outputs[0]) if call.outputs else None,
+        "inputs_from": [s for s in sources if not any(s.startswith(o + "/") for o in own)],
+        "fed_by": fed,
+        "is_first": any(firsts) if firsts else None,
+        "is_last": id(call.owner) in ends if ends is not None else None,
+        "calls": len(calls),
+    }
+
+
+def static(layer: Any, line: Callable[[Any], Optional[str]]) -> Record:
+    """Return what a layer says of itself."""
+    weights = list(getattr(layer, "weights", ()))
+    return {
+        "kind": kind_of(layer),
+        "class_name": type(layer).__name__,
+        "source": line(layer),
+        "dtype": _dtype(layer, "compute_dtype"),
+        "variable_dtype": _dtype(layer, "variable_dtype"),
+        "config": settings(layer),
+        "trainable": bool(getattr(layer, "trainable_weights", ())) if weights else False,
+    }
+
+
+def kind_of(layer: Any) -> str:
+    """Return the nearest class of Keras' own."""
+    own = (c.__name__ for c in type(layer).__mro__ if c.__module__.split(".")[0] in KERAS)
+    return next(own, type(layer).__name__)
+
+
+def is_model(layer: Any) -> bool:
+    """Return whether an object is a model of any Keras, rather than a layer or something else."""
+    return any(c.__name__ == "Model" and c.__module__.split(".")[0] in KERAS for c in type(layer).__mro__)
+
+
+def settings(layer: Any) -> Record:
+    """Return the plain values of a layer's configuration, an activation by its name."""
+    try:
+        config = dict(layer.get_config())
+    except Exception:  # a subclass without get_config, or with a broken one
+        config = {}
+    for name in SETTINGS:
+        if name not in config and getattr(layer, name, None) is not None:
+            config[name] = getattr(layer, name)
+    for name in [n for n in config if n.endswith("activation")]:
+        config[name] = _name(getattr(layer, name, config[name]))
+    plain = {name: _plain(value) for name, value in config.items() if name not in ("name", "dtype", "trainable")}
+    return {name: value for name, value in plain.items() if value is not ...}
+
+
+def _name(value: Any) -> Any:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return value.get("class_name")
+    return getattr(value, "__name__", type(value).__name__)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it, `...` for one that it has not."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if hasattr(value, "as_list") and getattr(value, "rank", None) is not None:
+        return value.as_list()
+    if isinstance(value, (list, tuple)) and len(value) <= MOST_LISTED:
+        items = [_plain(v) for v in value]
+        return ... if any(v is ... for v in items) else items
+    return ...
+
+
+def _dtype(layer: Any, name: str) -> Optional[str]:
+    value = getattr(layer, name, None)
+    return None if value is None else str(getattr(value, "name", value))
+
+
+def _identity(tensor: Any) -> Tuple[int, Any]:
+    graph = getattr(tensor, "graph", None)
+    return (0, id(tensor)) if graph is None else (id(graph), tensor.name)
+
+
+def _graph(call: LayerCall) -> Any:
+    """Return the graph that a call was traced into, None for an eager one."""
+    graphs = (getattr(t, "graph", None) for t in (*call.outputs, *call.inputs))
+    return next((graph for graph in graphs if graph is not None), None)
+
+
+def _outermost(graph: Any) -> Any:
+    while getattr(getattr(graph, "outer_graph", None), "outer_graph", None) is not None:
+        graph = graph.outer_graph
+    return graph
+
+
+def spec_of(tensor: Any) -> Tuple[Shape, str]:
+    """Return shape and dtype of anything that has both."""
+    dtype = getattr(tensor.dtype, "name", None) or str(tensor.dtype)
+    return [None if d is None else int(d) for d in tensor.shape], dtype

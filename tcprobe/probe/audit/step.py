@@ -1,0 +1,128 @@
+"""A training step of tcprobe's own for a model that comes without one: traced, never run."""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from .layers import is_model, spec_of
+
+SAMPLES = 1024  # tcprobe.schema.model.SAMPLES, which the probe cannot import
+
+
+class Given(NamedTuple):
+    """What a model takes.
+
+    Attributes:
+        args: specifications of its positional arguments, each a structure.
+        kwds: the same of its keyword arguments; values that are no tensors stand for themselves.
+    """
+
+    args: Tuple[Any, ...]
+    kwds: Dict[str, Any]
+
+
+class Seen:
+    """Remembers what models were called with, for those that do not tell themselves."""
+
+    def __init__(self) -> None:
+        self.tf: Any = None
+        self._given: "weakref.WeakKeyDictionary[Any, Given]" = weakref.WeakKeyDictionary()
+
+    def called(self, layer: Any, args: Any, kwds: Any) -> None:
+        """Note the first call of a model; how many samples that had says nothing of training."""
+        if is_model(layer) and layer not in self._given and self.tf is not None:
+            spec = self.tf.nest.map_structure(self._spec, (tuple(args), dict(kwds)))
+            self._given[layer] = Given(*spec)
+
+    def of(self, model: Any) -> Optional[Given]:
+        """Return what a model takes; None where neither it nor a call told."""
+        inputs = getattr(model, "_inputs_struct", getattr(model, "_nested_inputs", None))
+        if inputs is None:
+            listed = getattr(model, "inputs", None)
+            inputs = listed[0] if isinstance(listed, (list, tuple)) and len(listed) == 1 else listed
+        if inputs is not None:
+            return Given((self.tf.nest.map_structure(lambda t: self._spec(t, own=True), inputs),), {})
+        if model in self._given:
+            return self._given[model]
+        return self._built(model)
+
+    def _built(self, model: Any) -> Optional[Given]:
+        shapes = getattr(model, "_build_shapes_dict", None) or {}
+        shape = next(iter(shapes.values()), None) if len(shapes) == 1 else getattr(model, "_build_input_shape", None)
+        shape = getattr(shape, "as_list", lambda: shape)()
+        if not isinstance(shape, (list, tuple)) or not all(d is None or isinstance(d, int) for d in shape):
+            return None
+        return Given((self.tf.TensorSpec([None, *shape[1:]], "float32"),), {})
+
+    def _spec(self, value: Any, own: bool = False) -> Any:
+        if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+            return value
+        shape, dtype = spec_of(value)
+        if shape and not own:
+            shape = [None, *shape[1:]]
+        return self.tf.TensorSpec(shape, dtype)
+
+
+class OwnStep(NamedTuple):
+    """A traced step of tcprobe's own.
+
+    Attributes:
+        key: of its function, for the recorder.
+        batch: samples that it counts.
+        batch_known: whether the model or the user said so.
+    """
+
+    key: Any
+    batch: int
+    batch_known: bool
+
+
+def trace_step(tf: Any, model: Any, given: Given, batch: Optional[int], own: Any) -> OwnStep:
+    """Trace a training step of `model`: its outputs, a loss of them, and the gradient of every weight.
+
+    Args:
+        tf: TensorFlow.
+        model: a Keras model.
+        given: what it takes.
+        batch: samples where the model leaves their number open; None is `SAMPLES`.
+        own: set of the keys that the hooks on calls only trace.
+    """
+    specs = [s for s in tf.nest.flatten([given.args, given.kwds]) if isinstance(s, tf.TensorSpec)]
+    sizes = [s.shape[0] for s in specs if s.shape.rank]
+    fixed = next((int(s) for s in sizes if s is not None), None) if None not in sizes else None
+    count = fixed or batch or SAMPLES
+
+    def sized(value: Any) -> Any:
+        if not isinstance(value, tf.TensorSpec) or not value.shape.rank or value.shape[0] is not None:
+            return value
+        return tf.TensorSpec([count, *list(value.shape)[1:]], value.dtype)
+
+    args, kwds = tf.nest.map_structure(sized, (given.args, dict(given.kwds)))
+    kwds.pop("training", None)
+    flags = {"training": True} if _takes_training(model) else {}
+
+    def tcprobe_step(args: Any, kwds: Any) -> List[Any]:
+        with tf.GradientTape() as tape:
+            outputs = tf.nest.flatten(model(*args, **kwds, **flags))
+            losses = [
+                tf.reduce_mean(tf.square(tf.cast(o, tf.float32)))
+                for o in outputs
+                if hasattr(o, "dtype") and o.dtype.is_floating
+            ]
+            loss = tf.add_n(losses)
+        return [loss, *(g for g in tape.gradient(loss, model.trainable_variables) if g is not None)]
+
+    step = tf.function(tcprobe_step)
+    own.add(id(step))
+    step(args, kwds)
+    return OwnStep(id(step), count, bool(fixed or batch))
+
+
+def _takes_training(model: Any) -> bool:
+    try:
+        parameters = inspect.signature(model.call).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return any(p.name == "training" or p.kind is p.VAR_KEYWORD for p in parameters)

@@ -1,0 +1,75 @@
+"""What Keras 3 does about XLA on a GPU, known on a machine without one."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from typing import Any, Optional
+
+from ..graph.patch import defining_class
+
+
+class AutoXla:
+    """Notes the models whose `jit_compile` is "auto", which newer versions of Keras switch off where there is no GPU.
+
+    Their train functions are made as on a GPU; they are traced and never compiled.
+    """
+
+    def __init__(self) -> None:
+        self._auto: "weakref.WeakSet[Any]" = weakref.WeakSet()
+
+    def install(self, keras: Any) -> None:
+        """Hook a Keras that decides by itself; nothing happens with another."""
+        if not hasattr(keras.Model, "_resolve_auto_jit_compile"):
+            return
+        decides = defining_class(keras.Model, "_resolve_auto_jit_compile")
+        makes = defining_class(keras.Model, "make_train_function")
+        resolve, make, auto = decides._resolve_auto_jit_compile, makes.make_train_function, self
+
+        @functools.wraps(resolve)
+        def _resolve_auto_jit_compile(model: Any) -> Any:
+            auto._auto.add(model)
+            return resolve(model)
+
+        @functools.wraps(make)
+        def make_train_function(model: Any, *args: Any, **kwds: Any) -> Any:
+            if model not in auto._auto or not auto._supported(model):
+                return make(model, *args, **kwds)
+            before = model.jit_compile
+            model.jit_compile = True
+            try:
+                return make(model, *args, **kwds)
+            finally:
+                model.jit_compile = before
+
+        decides._resolve_auto_jit_compile = _resolve_auto_jit_compile
+        makes.make_train_function = make_train_function
+
+    def of(self, model: Any) -> Optional[bool]:
+        """Return whether XLA would compile a model's step on a GPU; None where nobody compiled the model."""
+        if not getattr(model, "compiled", False) and getattr(model, "optimizer", None) is None:
+            return None
+        if model in self._auto:
+            return self._supported(model)
+        return bool(getattr(model, "jit_compile", getattr(model, "_jit_compile", None)))
+
+    @staticmethod
+    def _supported(model: Any) -> bool:
+        if getattr(model, "_distribute_strategy", None) or any(_in_cudnn(part) for part in model._flatten_layers()):
+            return False
+        module = sys.modules[defining_class(type(model), "_resolve_auto_jit_compile").__module__]
+        return bool(module.model_supports_jit(model))
+
+
+def _in_cudnn(layer: Any) -> bool:
+    """Return whether a layer runs in cuDNN on a GPU, which keeps Keras 3 from compiling the model that it is in.
+
+    Source: keras/src/layers/rnn/lstm.py and gru.py, `supports_jit`; backend/tensorflow/rnn.py, `cudnn_ok`.
+    """
+    if not {"LSTM", "GRU"} & {c.__name__ for c in type(layer).__mro__}:
+        return False
+    cell = layer.cell
+    names = [getattr(getattr(cell, n, None), "__name__", None) for n in ("activation", "recurrent_activation")]
+    plain = not layer.unroll and not cell.recurrent_dropout and cell.use_bias and getattr(cell, "reset_after", True)
+    return bool(plain and names == ["tanh", "sigmoid"] and getattr(layer, "use_cudnn", True) in (True, "auto"))

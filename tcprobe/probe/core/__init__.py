@@ -1,0 +1,1 @@
+"""Steps, windows and logs of a training script, whatever its framework."""

@@ -1,0 +1,1 @@
+"""What the probe knows of TensorFlow and Keras: training calls, layers, the profiler, precision."""

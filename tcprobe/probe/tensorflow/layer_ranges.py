@@ -1,0 +1,55 @@
+"""Ranges for the layers of an eager model, while the window is open."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable, List, Tuple
+
+from ..core.gaps import Gaps
+from ..core.ranges import Ranges
+
+
+class LayerRanges:
+    """Hooks `Layer.__call__` from `open` to `close`, so that steps outside the window pay nothing."""
+
+    def __init__(self, ranges: Ranges, gaps: Gaps) -> None:
+        self.eager: Callable[[], bool] = lambda: True
+        self._ranges = ranges
+        self._gaps = gaps
+        self._bases: List[Any] = []
+        self._hooked: List[Tuple[Any, Any, Any]] = []
+
+    def add(self, base: Any) -> None:
+        """Take a class that defines `__call__` for layers."""
+        if base not in self._bases:
+            self._bases.append(base)
+
+    def open(self) -> None:
+        """Hook."""
+        for base in self._bases:
+            original = base.__call__
+            hook = self._marking(original)
+            base.__call__ = hook
+            self._hooked.append((base, original, hook))
+
+    def close(self) -> None:
+        """Put the originals back, but for a class that somebody else has changed since."""
+        for base, original, hook in self._hooked:
+            if base.__dict__.get("__call__") is hook:
+                base.__call__ = original
+        self._hooked = []
+
+    def _marking(self, original: Any) -> Any:
+        ranges, gaps = self._ranges, self._gaps
+
+        @functools.wraps(original)
+        def call(layer: Any, *args: Any, **kwds: Any) -> Any:
+            if not ranges.active or not self.eager():
+                return original(layer, *args, **kwds)
+            gaps.run("ranges of layers", lambda: ranges.begin_phase(str(layer.name)))
+            try:
+                return original(layer, *args, **kwds)
+            finally:
+                gaps.run("ranges of layers", ranges.end_phase)
+
+        return call

@@ -1,0 +1,117 @@
+"""Which Keras layer is being called, and where each layer was constructed."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from typing import Any, Callable, NamedTuple, Optional, Tuple
+
+from ..graph.lines import constructed_line
+from ..graph.patch import Guard, Patches, defining_class
+
+THIS_FILE = sys._getframe().f_code.co_filename
+
+
+class Layer(NamedTuple):
+    """One layer on the stack of layers being called.
+
+    Attributes:
+        path: names of the layers around it and its own, joined by ``/``.
+        layer_class: name of its class.
+        source: ``file:line`` where it was constructed, None where that was not seen.
+        owner: weak reference to the layer itself.
+    """
+
+    path: str
+    layer_class: str
+    source: Optional[str]
+    owner: Any = None
+
+
+class LayerHooks:
+    """Hooks on ``Layer.__init__`` and ``Layer.__call__`` of any Keras.
+
+    Attributes:
+        eager: tells whether TensorFlow executes eagerly; the stack is kept while it does not, or while `sampling`.
+        sampling: keep the stack in eager calls too.
+        on_call: told of every call that the stack was kept for: the entry, layer, arguments and result.
+        on_eager_call: told of every other call: the layer and its arguments.
+    """
+
+    def __init__(self, gaps: Any) -> None:
+        self.eager: Callable[[], bool] = lambda: True
+        self.sampling = False
+        self.on_call: Optional[Callable[[Layer, Any, Any, Any, Any], None]] = None
+        self.on_eager_call: Optional[Callable[[Any, Any, Any], None]] = None
+        self._gaps = gaps
+        self._patches = Patches()
+        self._lines: "weakref.WeakKeyDictionary[Any, Optional[str]]" = weakref.WeakKeyDictionary()
+        self._local = threading.local()
+
+    def install(self, keras: Any) -> None:
+        """Hook the base class of `keras`' layers; a second Keras may be hooked beside the first."""
+        base = keras.layers.Layer
+        with Guard(self._gaps, "keras Layer.__call__"):
+            self._patches.method(defining_class(base, "__call__"), "__call__", self._calling)
+        with Guard(self._gaps, "keras Layer.__init__"):
+            self._patches.method(defining_class(base, "__init__"), "__init__", self._constructing)
+
+    def remove(self) -> None:
+        """Put the original methods back."""
+        self._patches.restore()
+
+    def line(self, layer: Any) -> Optional[str]:
+        """Return ``file:line`` where a layer was constructed, None where that was not seen."""
+        try:
+            return self._lines.get(layer)
+        except TypeError:  # a layer with __eq__ and no __hash__
+            return None
+
+    def current(self) -> Optional[Layer]:
+        """Return the innermost layer being called in this thread, None outside any."""
+        stack: Tuple[Layer, ...] = getattr(self._local, "stack", ())
+        return stack[-1] if stack else None
+
+    def _calling(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        local, hooks = self._local, self
+
+        def __call__(layer: Any, *args: Any, **kwds: Any) -> Any:  # noqa: N807
+            if hooks.eager() and not hooks.sampling:
+                if hooks.on_eager_call is not None:
+                    with Guard(hooks._gaps, "calls of layers"):
+                        hooks.on_eager_call(layer, args, kwds)
+                return original(layer, *args, **kwds)
+            before = getattr(local, "stack", ())
+            local.stack = before + (hooks._entry(layer, before),)
+            try:
+                result = original(layer, *args, **kwds)
+            finally:
+                local.stack = before
+            if hooks.on_call is not None:
+                with Guard(hooks._gaps, "calls of layers"):
+                    hooks.on_call(hooks._entry(layer, before), layer, args, kwds, result)
+            return result
+
+        return __call__
+
+    def _constructing(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        hooks = self
+
+        def __init__(layer: Any, *args: Any, **kwds: Any) -> None:  # noqa: N807
+            with Guard(hooks._gaps, "line of a layer's construction"):
+                hooks._lines[layer] = hooks._line(layer)
+            original(layer, *args, **kwds)
+
+        return __init__
+
+    def _line(self, layer: Any) -> Optional[str]:
+        """Return where `layer` is constructed; one that a library makes while another is called has that one's line."""
+        line, by_layer = constructed_line(layer, sys._getframe(2), THIS_FILE)
+        around = self.current()
+        return around.source if by_layer and around is not None else line
+
+    def _entry(self, layer: Any, before: Tuple[Layer, ...]) -> Layer:
+        name = str(getattr(layer, "name", None) or type(layer).__name__)
+        path = before[-1].path + "/" + name if before else name
+        return Layer(path, type(layer).__name__, self.line(layer), weakref.ref(layer))

@@ -1,0 +1,138 @@
+"""TensorFlow's own profiler: one session at a time, beside whatever the script itself profiles."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from typing import Any, Callable, List
+
+from ..core.gaps import Gaps
+
+WARM_UP_REMEDY = "check that libcupti is on LD_LIBRARY_PATH and that the user may use the performance counters"
+
+
+class Profiler:
+    """Starts and stops the session.
+
+    Args:
+        raw: folder for the profile; TensorBoard's layout below it is TensorFlow's own.
+        gaps: takes what fails.
+
+    Attributes:
+        available: False until TensorFlow's profiler has been found.
+        is_open: our session runs.
+        script_has_it: the script's own session runs, so that ours cannot.
+        preempted: called before the script's own session starts while ours is open; it must close ours.
+        files: paths of the profiles that our sessions wrote.
+    """
+
+    def __init__(self, raw: str, gaps: Gaps) -> None:
+        self.available = False
+        self.is_open = False
+        self.script_has_it = False
+        self.preempted: Callable[[], None] = lambda: None
+        self.files: List[str] = []
+        self._raw = raw
+        self._gaps = gaps
+        self._tf: Any = None
+        self._start: Any = None
+        self._stop: Any = None
+        self._warm = False
+
+    def on_tensorflow(self, tf: Any) -> None:
+        """Take TensorFlow's start and stop, and stand between them and the script."""
+        public = tf.profiler.experimental
+        private: Any = sys.modules[public.start.__module__]
+        self._tf, self._start, self._stop = tf, public.start, public.stop
+        start, stop = self._beside(public.start), self._after(public.stop)
+        for module in (public, private):
+            module.start, module.stop = start, stop
+        self.available = True
+
+    def start(self) -> bool:
+        """Open the session; return False where it cannot be opened now."""
+        if self.is_open or self.script_has_it or not self.available:
+            return False
+        return bool(self._gaps.run("profiler start", self._open, False))
+
+    def stop(self, save: bool = True) -> None:
+        """Wait for the device, close the session and write the profile; it replaces an earlier one of ours."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        before = {path: os.path.getmtime(path) for path in self._found()}
+        self._gaps.run("profiler stop", lambda: self._close(save))
+        if save:
+            new = [path for path in self._found() if before.get(path) != os.path.getmtime(path)]
+            self._remove([path for path in self.files if path not in new])
+            self.files = new
+            if not any(os.path.getsize(path) for path in new):
+                self._gaps.note("no-profile", "TensorFlow's profiler wrote no profile", WARM_UP_REMEDY, "error")
+
+    def discard(self) -> None:
+        """Close the session without a profile, and remove the profiles written so far."""
+        self.stop(save=False)
+        self._remove(self.files)
+        self.files = []
+
+    def _remove(self, paths: List[str]) -> None:
+        for path in paths:
+            self._gaps.run("removal of an earlier profile", functools.partial(os.remove, path))
+
+    def wait_for_device(self) -> None:
+        """Return when every GPU has finished what was launched."""
+        if not self._tf.config.list_logical_devices("GPU"):
+            return
+        sync = getattr(getattr(self._tf.test, "experimental", None), "sync_devices", None)
+        if sync is not None:
+            sync()
+            return
+        # TensorFlow before 2.12: a value read back comes after everything on the GPU's one compute stream.
+        for device in self._tf.config.list_logical_devices("GPU"):
+            with self._tf.device(device.name):
+                (self._tf.zeros(()) + 1).numpy()
+
+    def _open(self) -> bool:
+        if not self._warm:
+            # The first session loads CUPTI, which takes seconds that would fall into the window.
+            self._warm = True
+            self._start(self._raw)
+            self._stop(save=False)
+        self.wait_for_device()
+        self._start(self._raw)
+        self.is_open = True
+        return True
+
+    def _close(self, save: bool) -> None:
+        try:
+            self.wait_for_device()
+        finally:
+            self._stop(save=save)
+
+    def _found(self) -> List[str]:
+        return [
+            os.path.join(folder, name)
+            for folder, _, names in os.walk(self._raw)
+            for name in names
+            if name.endswith(".xplane.pb")
+        ]
+
+    def _beside(self, start: Any) -> Any:
+        @functools.wraps(start)
+        def begin(*args: Any, **kwds: Any) -> Any:
+            if self.is_open:
+                self._gaps.run("script's own profiler", self.preempted)
+            result = start(*args, **kwds)
+            self.script_has_it = True
+            return result
+
+        return begin
+
+    def _after(self, stop: Any) -> Any:
+        @functools.wraps(stop)
+        def end(*args: Any, **kwds: Any) -> Any:
+            self.script_has_it = False
+            return stop(*args, **kwds)
+
+        return end

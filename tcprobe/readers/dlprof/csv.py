@@ -1,0 +1,30 @@
+"""DLProf's CSV reports, versions 0.13 to 1.8; the JSON ones of the same profile are read with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from tcprobe.readers.dlprof.files import Found, look, scan
+from tcprobe.schema.profile import Profile
+
+FORMAT: Final = "dlprof_csv"
+
+
+def finds(path: Path) -> list[Path]:
+    """Return the CSV reports at `path`, with the JSON reports of the same profiles."""
+    found = scan(path)
+    homes = {one.home for one in found if one.dialect == "csv"}
+    return [one.path for one in found if one.home in homes]
+
+
+def read(files: list[Path]) -> Profile:
+    """Read the reports of one profile; see `read_profile`.
+
+    Raises:
+        UsageError: the files belong to several profiles.
+        InputError: a file is empty, damaged or no report of DLProf's.
+    """
+    from tcprobe.readers.dlprof.profile import read_profile
+
+    return read_profile(FORMAT, [look(path) or Found(path, "csv", "unknown") for path in files])

@@ -1,0 +1,162 @@
+"""One tabular report of DLProf: columns by name, with numbers and yes/no read on demand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcprobe.errors import WrongFormat
+from tcprobe.schema.columns import FloatArray, IntArray, Names
+
+_NUMBER: Final = re.compile(r"\d{1,20}(?:\.\d{0,30})?(?:e[+-]?\d{1,3})?", re.IGNORECASE | re.ASCII)
+_NO_NUMBER: Final = frozenset({"nan", "-nan", "inf", "-inf", "n/a", "na", "-"})  # how C++ prints 0/0, and tables a gap
+LARGEST: Final = float(2**53)  # whole numbers are exact below it; 104 days in ns
+
+
+def parse_number(text: str) -> float | None:
+    """Return a figure of DLProf's: never negative, below 2**53.
+
+    Returns:
+        None where it is printed as undefined (``-nan``, ``n/a``).
+
+    Raises:
+        ValueError: it is no such number.
+    """
+    if text.lower() in _NO_NUMBER:
+        return None
+    value = float(text) if _NUMBER.fullmatch(text) else -1.0
+    if not 0.0 <= value < LARGEST:
+        raise ValueError(text)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One tabular report.
+
+    Attributes:
+        kind: one of `dlprof_layout`'s.
+        path: its file.
+        columns: by canonical name; blank cells are NA.
+        rows: number of rows.
+    """
+
+    kind: str
+    path: Path
+    columns: dict[str, Names]
+    rows: int
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def has(self, *names: str) -> bool:
+        """Say whether the report has all these columns."""
+        return all(name in self.columns for name in names)
+
+    def texts(self, name: str) -> Names:
+        """Return a column; NA throughout where the report lacks it."""
+        return self.columns.get(name) or Names(np.full(self.rows, -1, np.int32), [])
+
+    def numbers(self, name: str) -> FloatArray:
+        """Return a column of figures, NaN for NA; parsed once for each distinct text.
+
+        Raises:
+            WrongFormat: a cell is no number.
+        """
+        column = self.texts(name)
+        try:
+            parsed = [parse_number(text) for text in column.names]
+        except ValueError as error:
+            raise self._bad(name, f"'{str(error)[:40]}' where a number of 0 or more was expected") from error
+        values = np.array([np.nan if v is None else v for v in parsed] + [np.nan], dtype=np.float64)
+        return values[column.ids]
+
+    def whole(self, name: str) -> IntArray:
+        """Return a column of whole numbers without gaps.
+
+        Raises:
+            WrongFormat: a cell is blank or no whole number.
+        """
+        values = self.numbers(name)
+        odd = np.flatnonzero(~(values == np.floor(values)))
+        if len(odd):
+            raise self._bad(name, f"row {int(odd[0]) + 1} of the data holds no whole number")
+        return values.astype(np.int64)
+
+    def flags(self, name: str) -> NDArray[np.int8]:
+        """Return a yes/no column as 1, 0, and -1 where it says neither."""
+        column = self.texts(name)
+        codes = [{"yes": 1, "no": 0, "true": 1, "false": 0}.get(text.lower(), -1) for text in column.names]
+        return np.array([*codes, -1], dtype=np.int8)[column.ids]
+
+    def _bad(self, name: str, found: str) -> WrongFormat:
+        hint = "the file is damaged or was edited; take DLProf's own output"
+        return WrongFormat(self.path, f"column '{name}' of the {self.kind} report: {found}", hint)
+
+
+class _Codes(dict[str, int]):
+    """Numbers texts in order of appearance."""
+
+    def __missing__(self, text: str) -> int:
+        self[text] = code = len(self)
+        return code
+
+
+class Builder:
+    """Collects rows column by column; strings are stored once, so a long report costs a few bytes a cell."""
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self.columns = tuple(columns)
+        self._index = [_Codes() for _ in columns]
+        self._parts: list[list[NDArray[np.int32]]] = [[] for _ in columns]
+        self.rows = 0
+
+    def add(self, rows: Sequence[Sequence[str]]) -> None:
+        """Append rows, each with one text per column."""
+        self.rows += len(rows)
+        for index, parts, values in zip(self._index, self._parts, zip(*rows, strict=True), strict=False):
+            parts.append(np.fromiter(map(index.__getitem__, values), dtype=np.int32, count=len(values)))
+
+    def report(self, kind: str, path: Path) -> Report:
+        """Return what was collected."""
+        columns = {}
+        for name, index, parts in zip(self.columns, self._index, self._parts, strict=True):
+            ids = np.concatenate(parts) if parts else np.zeros(0, np.int32)
+            columns[name] = _clean(ids, index)
+        return Report(kind, path, columns, self.rows)
+
+
+def _clean(ids: NDArray[np.int32], texts: Iterable[str]) -> Names:
+    """Strip the texts; blank ones become NA, equal ones become one."""
+    index: dict[str, int] = {}
+    stripped = (text.strip() for text in texts)
+    lookup = [index.setdefault(text, len(index)) if text else -1 for text in stripped]
+    return Names(np.array([*lookup, -1], dtype=np.int32)[ids], list(index))
+
+
+def coalesce(first: Names, second: Names) -> Names:
+    """Return `first`, with `second` where it is NA."""
+    index: dict[str, int] = {}
+    lookup = np.array([index.setdefault(n, len(index)) for n in (*first.names, *second.names)] + [-1], dtype=np.int32)
+    shifted = np.where(second.ids < 0, -1, second.ids + len(first.names))
+    return Names(lookup[np.where(first.ids >= 0, first.ids, shifted)], list(index))
+
+
+def distinct_rows(*columns: NDArray[np.generic]) -> tuple[IntArray, IntArray]:
+    """Return the first row of each distinct combination in order of appearance, and each row's combination."""
+    key: IntArray = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        values, codes = np.unique(column, return_inverse=True)
+        _, key = np.unique(key * max(len(values), 1) + codes.ravel(), return_inverse=True)
+        key = key.ravel().astype(np.int64)
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return first[order].astype(np.int64), rank[inverse.ravel()]

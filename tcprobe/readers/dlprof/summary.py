@@ -1,0 +1,207 @@
+"""DLProf's summary: figures by section, row and name, from its CSV and its JSON form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tcprobe.errors import WrongFormat
+from tcprobe.readers.dlprof.layout import SECTIONS
+from tcprobe.readers.dlprof.report import parse_number
+
+CONFIG: Final = "System Config"
+REPORT: Final = "Summary Report"
+ITERATIONS: Final = "Iterations"
+ALL_OPS: Final = "All Ops"
+ALL_KERNELS: Final = "All Kernels"
+GPU_TIME: Final = "GPU Time (ns)"
+TC_UTILIZATION: Final = "Tensor Core Kernel Utilization %"
+EDITED: Final = "the file is damaged or was edited; take DLProf's own output"
+_ORDER: Final = {
+    REPORT: ("Wall Clock Time (ns)", TC_UTILIZATION, "GPU Utilization %", "GPU Idle %"),
+    ITERATIONS: ("Total Iterations", "Aggregated Iterations", "Start Iteration", "Stop Iteration"),
+    ALL_OPS: (GPU_TIME, "CPU Time (ns)", "# Ops"),
+    ALL_KERNELS: (GPU_TIME, "CPU Time (ns)", "# Kernels"),
+}
+_ROWS: Final = (
+    "All ops", "Ops using TC", "Ops eligible for TC but not using", "All other ops",
+    "All kernels", "Kernels using TC", "Memory", "All other kernels",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure of the summary.
+
+    Attributes:
+        section, row, name: where it stands; row is None outside the two small tables.
+        text: as printed.
+        value: the number, None where it is text or undefined.
+        source: file and section.
+    """
+
+    section: str
+    row: str | None
+    name: str
+    text: str
+    value: float | None
+    source: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Where it stands, without case."""
+        return (self.section.lower(), (self.row or "").lower(), self.name.lower())
+
+    @property
+    def metric(self) -> str:
+        """Its name with all that stands above it, as DLProf writes it."""
+        return " / ".join(part for part in (self.section, self.row, self.name) if part)
+
+
+class Summary:
+    """All figures of a summary, in DLProf's order."""
+
+    def __init__(self, figures: Iterable[Figure], partial: bool = False) -> None:
+        self._by_key = {figure.key: figure for figure in figures}
+        self.partial = partial
+
+    def __iter__(self) -> Iterator[Figure]:
+        return iter(sorted(self._by_key.values(), key=_place))
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def text(self, section: str, name: str) -> str | None:
+        """Return a figure as printed; None where it is absent."""
+        found = self._by_key.get((section.lower(), "", name.lower()))
+        return found.text if found else None
+
+    def value(self, section: str, name: str, row: str = "") -> float | None:
+        """Return a figure's number; None where it is absent or undefined."""
+        found = self._by_key.get((section.lower(), row.lower(), name.lower()))
+        return found.value if found else None
+
+    def over(self, other: Summary) -> Summary:
+        """Return these figures, and those of `other` that are missing here."""
+        return Summary([*other._by_key.values(), *self._by_key.values()], self.partial and other.partial)
+
+
+def _place(figure: Figure) -> tuple[int, int, int]:
+    """Return where DLProf's CSV prints a figure; its JSON sorts by name."""
+    sections, heads = list(SECTIONS), _ORDER.get(figure.section, ())
+    section = figure.section.lower()
+    return (
+        sections.index(section) if section in sections else len(sections),
+        heads.index(figure.name) if figure.name in heads else len(heads),
+        _ROWS.index(figure.row) if figure.row in _ROWS else len(_ROWS),
+    )
+
+
+def from_lines(path: Path, lines: list[str], ended: bool) -> Summary:
+    """Read the CSV form: sections of ``key,value`` lines, then two small tables; values may hold commas.
+
+    Args:
+        path: the file.
+        lines: its lines.
+        ended: whether the last line ends in a newline; one that does not may have been cut.
+
+    Raises:
+        WrongFormat: a line belongs to no section, or is no figure.
+    """
+    if ended:
+        return Summary(_figures(path, lines))
+    try:
+        whole = Summary(_figures(path, lines))
+    except WrongFormat:
+        whole = Summary(())
+    if kernels_add_up(whole):
+        return whole
+    last = max((number for number, line in enumerate(lines) if line.strip(" ,")), default=0)
+    return Summary(_figures(path, lines[:last]), partial=True)
+
+
+def _figures(path: Path, lines: list[str]) -> Iterator[Figure]:
+    section, heads = "", None
+    for number, line in enumerate(lines, 1):
+        bare = line.strip().rstrip(",").strip('"').strip()
+        if bare.lower() in SECTIONS:
+            section, heads = SECTIONS[bare.lower()], None
+        elif line.startswith(",") and bare and section:
+            heads = [_unquoted(cell) for cell in line.strip().strip(",").split(",")]
+        elif bare:
+            if not section or "," not in line:
+                found = f"line {number} of the summary is '{bare[:40]}', where 'name,value' was expected"
+                raise WrongFormat(path, found, EDITED)
+            yield from _line(path, number, section, heads, line.strip())
+
+
+def _line(path: Path, number: int, section: str, heads: list[str] | None, line: str) -> Iterator[Figure]:
+    if heads is None:
+        name, _, value = line.partition(",")
+        yield _figure(path, section, None, _unquoted(name), _unquoted(value.rstrip(",")))
+        return
+    row, *values = line.rstrip(",").rsplit(",", len(heads))
+    if len(values) != len(heads):
+        found = f"line {number} of the summary has {len(values)} figures, where {len(heads)} were expected"
+        raise WrongFormat(path, found, "the file is cut off; copy it again")
+    for name, value in zip(heads, values, strict=True):
+        yield _figure(path, section, _unquoted(row), name, _unquoted(value))
+
+
+def from_object(path: Path, held: Mapping[str, Any]) -> Summary:
+    """Read the JSON form: an object of sections; figures stand in arrays of one element.
+
+    Raises:
+        WrongFormat: a section or figure has another shape.
+    """
+    return Summary(figure for section, content in held.items() for figure in _section(path, section, content))
+
+
+def _section(path: Path, section: str, content: Any) -> Iterator[Figure]:
+    name = SECTIONS.get(section.strip().lower(), section.strip())
+    if not isinstance(content, dict):
+        raise WrongFormat(path, f"section '{section[:40]}' holds no figures", EDITED)
+    for key, value in content.items():
+        if isinstance(value, dict):
+            for column, inner in value.items():
+                yield _figure(path, name, _unquoted(key), _unquoted(column), _scalar(path, column, inner))
+        else:
+            yield _figure(path, name, None, _unquoted(key), _scalar(path, key, value))
+
+
+def _scalar(path: Path, name: str, value: Any) -> str:
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if value is None or value == []:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise WrongFormat(path, f"'{name[:40]}' holds {type(value).__name__}, where one figure was expected", EDITED)
+    return _unquoted(str(value)) if isinstance(value, str) else repr(value)
+
+
+def _figure(path: Path, section: str, row: str | None, name: str, text: str) -> Figure:
+    source = f"{path.name}, {section}"
+    if section == CONFIG and name != "GPU Count":
+        return Figure(section, row, name, text, None, source)
+    try:
+        value = parse_number(text) if text else None
+    except ValueError as error:
+        if section not in SECTIONS.values():
+            return Figure(section, row, name, text, None, source)
+        found = f"'{name[:40]}' under {section} is '{text[:40]}', where a number was expected"
+        raise WrongFormat(path, found, EDITED) from error
+    return Figure(section, row, name, text, value, source)
+
+
+def _unquoted(text: str) -> str:
+    return text.strip().strip('"').strip()
+
+
+def kernels_add_up(summary: Summary) -> bool:
+    """Say whether Tensor Core, memory and other kernels sum to the total, as they do in a whole summary."""
+    rows = ("Kernels using TC", "Memory", "All other kernels")
+    total = summary.value(ALL_KERNELS, GPU_TIME, "All kernels")
+    parts = [summary.value(ALL_KERNELS, GPU_TIME, row) for row in rows]
+    return total is not None and None not in parts and sum(p or 0.0 for p in parts) == total

@@ -1,0 +1,171 @@
+"""Read one file of DLProf's, in either dialect, into a `Report` or a `Summary`."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from tcprobe.errors import EmptyInput, UnreadableInput, WrongFormat
+from tcprobe.readers.dlprof.files import PEEK_BYTES, Found, encoding_of
+from tcprobe.readers.dlprof.layout import SECTIONS, SUMMARY, Layout, by_header, by_title, canonical
+from tcprobe.readers.dlprof.report import Builder, Report
+from tcprobe.readers.dlprof.summary import Summary, from_lines, from_object
+
+CHUNK: Final = 20_000  # rows held as Python strings at a time
+LONGEST_CELL: Final = 1 << 24  # an XLA op lists the shapes of all its inputs in one cell
+_DAMAGED: Final = "the file is damaged, or is no report of DLProf's"
+
+
+def read_report(found: Found) -> Report | Summary:
+    """Read one file.
+
+    Raises:
+        EmptyInput: it holds nothing.
+        WrongFormat: it is cut off, damaged, or no report of DLProf's.
+        UnreadableInput: the system refused.
+    """
+    try:
+        if found.path.stat().st_size == 0:
+            raise EmptyInput(found.path, "the file is empty", "DLProf may not have finished writing it")
+        if found.dialect == "json":
+            return _read_json(found.path)
+        return _read_summary(found.path) if found.kind == SUMMARY else _read_table(found.path)
+    except UnicodeError as error:
+        raise WrongFormat(found.path, "is not text in UTF-8, as DLProf writes it", _DAMAGED) from error
+    except OSError as error:
+        raise UnreadableInput(found.path, f"cannot be read: {error.strerror}", "check the permissions") from error
+
+
+def _encoding(path: Path) -> str:
+    with path.open("rb") as file:
+        return encoding_of(file.read(PEEK_BYTES))
+
+
+def _read_summary(path: Path) -> Summary:
+    text = path.read_text(encoding=_encoding(path))
+    summary = from_lines(path, text.splitlines(), ended=text.endswith("\n"))
+    return summary if len(summary) else _nothing(path, "a summary without a figure")
+
+
+def _nothing(path: Path, what: str) -> Summary:
+    raise EmptyInput(path, f"holds {what}", "the profiler may not have finished writing it")
+
+
+def _read_table(path: Path) -> Report:
+    try:
+        return _parse_table(path, strict=True)
+    except csv.Error as error:
+        if "unexpected end" in str(error):
+            raise WrongFormat(path, "ends inside a quoted cell: the file is cut off", "copy it again") from error
+    try:
+        return _parse_table(path, strict=False)
+    except csv.Error as error:
+        raise WrongFormat(path, f"is no table: {error}", _DAMAGED) from error
+
+
+def _parse_table(path: Path, strict: bool) -> Report:
+    csv.field_size_limit(LONGEST_CELL)
+    with path.open(encoding=_encoding(path), newline="") as file:
+        rows = (row for row in csv.reader(file, strict=strict) if any(map(str.strip, row)))
+        title, header = _heading(path, rows)
+        columns = [canonical(cell) for cell in header]
+        layout = _layout(path, title, columns)
+        builder = Builder(columns)
+        at = 0
+        while chunk := list(islice(rows, CHUNK)):
+            if any(len(row) != len(columns) for row in chunk):
+                chunk = [_fitted(path, at + i, row, len(columns)) for i, row in enumerate(chunk, 1)]
+            builder.add(chunk)
+            at += len(chunk)
+    return builder.report(layout.kind, path)
+
+
+def _heading(path: Path, rows: Iterator[list[str]]) -> tuple[str, list[str]]:
+    """Return title and header; a file without the title line starts with its header."""
+    first = next(rows, [])
+    if sum(1 for cell in first if cell.strip()) > 1:
+        return "", _trimmed(first)
+    header = next(rows, None)
+    if header is None:
+        raise WrongFormat(path, "holds a title and no header line: the file is cut off", "copy it again")
+    return "".join(first), _trimmed(header)
+
+
+def _trimmed(cells: list[str]) -> list[str]:
+    while cells and not cells[-1].strip():
+        cells = cells[:-1]
+    return [cell.lstrip("\ufeff") for cell in cells]
+
+
+def _layout(path: Path, title: str, columns: Sequence[str]) -> Layout:
+    named = by_title(title)
+    layout = named or by_header(columns)
+    if layout is None:
+        raise WrongFormat(path, f"no report of DLProf has the columns {', '.join(columns)[:120]}", _DAMAGED)
+    if missing := sorted(layout.needs - set(columns)):
+        found = f"the {layout.kind} report lacks the column{'s'[: len(missing) - 1]} {', '.join(missing)}"
+        raise WrongFormat(path, found, _DAMAGED)
+    if twice := sorted({name for name in columns if columns.count(name) > 1 and name in layout.needs}):
+        raise WrongFormat(path, f"the {layout.kind} report has the column {twice[0]} twice", _DAMAGED)
+    return layout
+
+
+def _fitted(path: Path, number: int, row: list[str], width: int) -> list[str]:
+    """Return the row at the header's width; only blank cells may be left over."""
+    if len(row) < width:
+        found = f"row {number} has {len(row)} of {width} cells: the file is cut off or damaged"
+        raise WrongFormat(path, found, "copy it again")
+    if any(cell.strip() for cell in row[width:]):
+        raise WrongFormat(path, f"row {number} has {len(row)} cells under {width} headings", _DAMAGED)
+    return row[:width]
+
+
+def _read_json(path: Path) -> Report | Summary:
+    try:
+        held = json.loads(path.read_text(encoding=_encoding(path)))
+    except UnicodeError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise WrongFormat(
+            path, f"is no JSON: {str(error)[:100]}", "the file is cut off or damaged; copy it again"
+        ) from error
+    if not isinstance(held, dict):
+        raise WrongFormat(path, "is JSON without an object at its top", _DAMAGED)
+    if any(key.strip().lower() in SECTIONS and isinstance(value, dict) for key, value in held.items()):
+        summary = from_object(path, held)
+        return summary if len(summary) else _nothing(path, "a summary without a figure")
+    return _json_table(path, held)
+
+
+def _json_table(path: Path, held: dict[str, Any]) -> Report:
+    """Read ``{title: [row, ...]}``; an empty list is a report without rows."""
+    title, rows = next(iter(held.items()), ("", None))
+    layout = by_title(title)
+    if layout is None or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise WrongFormat(path, f"'{title[:40]}' is no list of rows of a DLProf report", _DAMAGED)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns = [canonical(name) for name in names]
+    if rows:
+        _layout(path, title, columns)
+    builder = Builder(columns)
+    for at in range(0, len(rows), CHUNK):
+        builder.add([[_cell(path, row.get(name)) for name in names] for row in rows[at : at + CHUNK]])
+    return builder.report(layout.kind, path)
+
+
+def _cell(path: Path, value: Any) -> str:
+    """Return a JSON value as text; DLProf leaves the CSV's quotes inside its strings."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        quoted = len(value) > 1 and value[0] == value[-1] == '"'
+        return value[1:-1] if quoted else value
+    if isinstance(value, int | float):
+        return repr(value)
+    raise WrongFormat(path, f"a cell holds {type(value).__name__}, where text or a number was expected", _DAMAGED)

@@ -1,0 +1,1 @@
+"""HLO modules, as XSpace files carry them: what XLA compiled."""

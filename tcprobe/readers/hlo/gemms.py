@@ -1,0 +1,211 @@
+"""Find the matrix multiplications of an HLO module in what it executes: dots, convolutions, library calls.
+
+A kernel belongs to an executed instruction: one of the entry computation, or of a computation that control flow
+calls. The dot itself may be inside: in a fusion (Triton, cuDNN), or written as a call into cuBLAS or cuDNN.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from tcprobe.readers.hlo.module import MOST_DEPTH, Instruction, Module, Shape, dtypes_of, shapes_json
+from tcprobe.schema.columns import Value
+
+Pass = Literal["forward", "dgrad", "wgrad"]
+
+GEMM_OPCODES: Final = ("dot", "convolution")
+CONTROL: Final = ("while", "conditional", "call", "async-start")  # instructions whose computations run as their own
+# xla/service/gpu/cublas_cudnn.cc: targets of the library calls
+CUBLAS: Final = ("__cublas$gemm", "__cublas$lt$matmul")
+CUDNN: Final[dict[str, Pass]] = {
+    "__cudnn$convForward": "forward",
+    "__cudnn$convBiasActivationForward": "forward",
+    "__cudnn$convBackwardInput": "dgrad",
+    "__cudnn$convBackwardFilter": "wgrad",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Gemm:
+    """A dot or convolution, and the instruction that executes it.
+
+    Attributes:
+        attributes: dimension numbers and window in terms of a plain dot or convolution of these operands.
+        pass_: where the library call says it.
+    """
+
+    executed: Instruction
+    opcode: str
+    op_name: str
+    op_type: str
+    inputs: tuple[Shape, ...]
+    output: Shape
+    attributes: dict[str, Any]
+    pass_: Pass | None = None
+
+
+def executed_instructions(module: Module) -> Iterator[Instruction]:
+    """Yield the instructions that run on their own, each once; a fusion counts as one."""
+    waiting, seen = [module.entry], set()
+    while waiting:
+        key = waiting.pop()
+        if key in seen:
+            continue
+        seen.add(key)
+        for instruction in module.computations.get(key, []):
+            yield instruction
+            if instruction.opcode in CONTROL:
+                waiting.extend(instruction.calls)
+
+
+def gemms_of(module: Module, executed: Instruction) -> list[Gemm]:
+    """Return the multiplications that `executed` performs."""
+    return [replace(gemm, executed=executed) for gemm in _inside(module, executed, 0, set())]
+
+
+def _inside(module: Module, instruction: Instruction, depth: int, seen: set[int]) -> Iterator[Gemm]:
+    found = _gemm(module, instruction)
+    if found is not None:
+        yield found
+        return
+    if depth >= MOST_DEPTH or instruction.opcode in CONTROL:
+        return
+    for key in instruction.calls:
+        if key not in seen:
+            seen.add(key)
+            for inner in module.computations.get(key, []):
+                yield from _inside(module, inner, depth + 1, seen)
+
+
+def _gemm(module: Module, instruction: Instruction) -> Gemm | None:
+    inputs = tuple(module.operands(instruction)[:2])
+    gemm = Gemm(
+        instruction,
+        instruction.opcode,
+        instruction.op_name,
+        instruction.op_type,
+        inputs,
+        instruction.shape.array,
+        instruction.attributes,
+    )
+    if instruction.opcode in GEMM_OPCODES:
+        return gemm
+    if instruction.target.startswith(CUBLAS):
+        return replace(gemm, opcode="dot", attributes=_cublas_numbers(instruction.backend_config))
+    kind = CUDNN.get(instruction.target)
+    if kind is None:
+        return None
+    plain = _plain_convolution(instruction.attributes, kind)
+    return replace(gemm, opcode="convolution", attributes=plain, pass_=kind)
+
+
+def _cublas_numbers(config: str) -> dict[str, Any]:
+    """Return the dimension numbers in a GemmBackendConfig, which protobuf wrote as JSON; int64 are strings."""
+    try:
+        found = json.loads(config or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    found = found.get("gemm_backend_config", found) if isinstance(found, dict) else {}
+    numbers = found.get("dot_dimension_numbers") if isinstance(found, dict) else None
+    if not isinstance(numbers, dict):
+        return {}
+    sides = ("lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch")
+    return {"dot_dimension_numbers": {f"{s}_dimensions": _whole(numbers.get(f"{s}_dimensions")) for s in sides}}
+
+
+def _whole(values: Any) -> list[int]:
+    return [int(v) for v in values if str(v).isdecimal()] if isinstance(values, list) else []
+
+
+# role in the plain convolution that a gradient is <- role in the forward convolution that cuDNN's numbers describe
+_AS_DGRAD: Final = {
+    "input_batch_dimension": "output_batch_dimension",
+    "input_feature_dimension": "output_feature_dimension",
+    "input_spatial_dimensions": "output_spatial_dimensions",
+    "kernel_input_feature_dimension": "kernel_output_feature_dimension",
+    "kernel_output_feature_dimension": "kernel_input_feature_dimension",
+    "kernel_spatial_dimensions": "kernel_spatial_dimensions",
+    "output_batch_dimension": "input_batch_dimension",
+    "output_feature_dimension": "input_feature_dimension",
+    "output_spatial_dimensions": "input_spatial_dimensions",
+}
+_AS_WGRAD: Final = {
+    "input_batch_dimension": "input_feature_dimension",
+    "input_feature_dimension": "input_batch_dimension",
+    "input_spatial_dimensions": "input_spatial_dimensions",
+    "kernel_input_feature_dimension": "output_batch_dimension",
+    "kernel_output_feature_dimension": "output_feature_dimension",
+    "kernel_spatial_dimensions": "output_spatial_dimensions",
+    "output_batch_dimension": "kernel_input_feature_dimension",
+    "output_feature_dimension": "kernel_output_feature_dimension",
+    "output_spatial_dimensions": "kernel_spatial_dimensions",
+}
+
+
+def _plain_convolution(attributes: dict[str, Any], kind: Pass) -> dict[str, Any]:
+    """Return the attributes of the plain convolution that a cuDNN call computes on its own operands.
+
+    cuDNN's numbers and window describe the forward convolution in every direction. The input gradient is a
+    convolution of a dilated image (base dilation = stride), the weight gradient one with a dilated window. A
+    gradient of a grouped convolution is none of both, so its numbers are left out.
+    """
+    numbers = attributes.get("convolution_dimension_numbers")
+    if kind == "forward" or numbers is None:
+        return attributes
+    if attributes.get("feature_group_count", 1) > 1 or attributes.get("batch_group_count", 1) > 1:
+        return {}
+    roles = _AS_DGRAD if kind == "dgrad" else _AS_WGRAD
+    moved = "base_dilation" if kind == "dgrad" else "window_dilation"
+    axes = [{moved: axis.get("stride", 1)} for axis in attributes.get("window", {}).get("dimensions", [])]
+    return {
+        "convolution_dimension_numbers": {new: numbers[old] for new, old in roles.items()},
+        "window": {"dimensions": axes},
+    }
+
+
+def graph_row(module: Module, gemm: Gemm) -> dict[str, Value]:
+    """Return the row of `graph_ops` for one multiplication."""
+    return {
+        "function": module.name,
+        "op": gemm.op_name or gemm.executed.op_name or gemm.executed.name,
+        "op_type": gemm.opcode,
+        "executed_op": gemm.executed.name,
+        "executed_type": gemm.executed.opcode,
+        "executes": "yes",
+        "pass": gemm.pass_ or pass_of(gemm.op_type or gemm.op_name),
+        "input_shapes": shapes_json(list(gemm.inputs)),
+        "input_dtypes": json.dumps([s.dtype for s in gemm.inputs]),
+        "output_shape": json.dumps(list(gemm.output.dimensions)),
+        "output_dtype": gemm.output.dtype,
+        "attributes": json.dumps(gemm.attributes, sort_keys=True),
+    }
+
+
+def pass_of(op: str) -> Pass | None:
+    """Return the pass that the type or the last part of the name of a TensorFlow op tells; None otherwise."""
+    last = op.rpartition("/")[2]
+    if "BackpropFilter" in last:
+        return "wgrad"
+    return "dgrad" if "BackpropInput" in last else None
+
+
+def op_row(module: Module, instruction: Instruction) -> dict[str, Value]:
+    """Return the row of `op_details` for an executed instruction."""
+    gemms = gemms_of(module, instruction)
+    one = gemms[0] if len(gemms) == 1 else None
+    inputs = list(one.inputs) if one else module.operands(instruction)
+    output = one.output if one else instruction.shape.array
+    name = (one.op_name if one else "") or instruction.op_name or instruction.name
+    kind = gemms[0].opcode if gemms else instruction.op_type or instruction.opcode
+    return {
+        "op": name,
+        "op_type": kind,
+        "hlo_op": instruction.name,
+        "hlo_module": module.name,
+        "dtype": dtypes_of(list(gemms[0].inputs)) if gemms else dtypes_of(inputs),
+        "input_shapes": shapes_json(inputs),
+        "output_shape": json.dumps(list(output.dimensions)),
+    }

@@ -1,0 +1,188 @@
+"""The run folder of `tcprobe profile`: what the probe saw, joined with what the profiler recorded."""
+
+from __future__ import annotations
+
+import json
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from tcprobe.errors import InputError, UsageError
+from tcprobe.readers.run_folder.graph import read_graph, read_metrics, read_steps
+from tcprobe.schema.columns import Table
+from tcprobe.schema.profile import Metadata, Note, Profile
+
+FORMAT = "run_folder"
+
+RECORD: Final = "run.json"
+LEVELS: Final = ("note", "warning", "error")
+NOT_RECORDED: Final = "the profiler left no file in this run"
+NO_STEPS: Final = "no training step was seen"
+NO_GRAPH: Final = "the probe recorded no GEMM-like op of a training function"
+NO_PROBE: Final = "the probe did not watch this run"
+NO_METRICS: Final = "the workload logged no figure that a pattern finds"
+FROM_PROFILER: Final = ("launches", "launch_configs", "op_details", "memory_ops", "host_ops", "ranges", "step_marks")
+
+
+def finds(path: Path) -> list[Path]:
+    """Return the run.json of a run folder; of a folder of run folders, all of theirs."""
+    if path.name == RECORD:
+        return [path] if _is_record(path) else []
+    if not path.is_dir():
+        return []
+    if _is_record(path / RECORD):
+        return [path / RECORD]
+    return sorted(p for p in path.glob(f"*/{RECORD}") if not p.parent.name.startswith(".") and _is_record(p))
+
+
+def _is_record(path: Path) -> bool:
+    """A run.json that names tcprobe; a damaged one counts where the probe's folder lies beside it."""
+    if not path.is_file():
+        return False
+    return "tcprobe" in _load(path) or (path.parent / "probe" / "config.json").is_file()
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def read(files: list[Path]) -> Profile:
+    """Read the run folder of the first file: its record, the probe's tables, and the profile below ``raw/``.
+
+    A file of it that is missing or damaged costs its tables, with a note, and never the rest.
+    """
+    folder = files[0].parent
+    run = _load(folder / RECORD)
+    probe = _load(folder / "probe" / "probe.json")
+    profile = _raw(folder / "raw")
+    watched = (folder / "probe" / "config.json").is_file()
+    for name, why, (table, notes) in _probed(folder / "probe"):
+        profile = _with(profile, name, why if watched else NO_PROBE, table, notes)
+    profile = _described(profile, folder, run, probe)
+    return profile.with_notes(*_notes(run, probe))
+
+
+def _probed(folder: Path) -> list[tuple[str, str, tuple[Table | None, tuple[Note, ...]]]]:
+    return [
+        ("graph_ops", NO_GRAPH, read_graph(folder / "graph.json")),
+        ("steps", NO_STEPS, read_steps(folder / "steps.csv")),
+        ("metrics", NO_METRICS, read_metrics(folder / "metrics.csv")),
+    ]
+
+
+def _with(profile: Profile, name: str, why: str, table: Table | None, notes: tuple[Note, ...]) -> Profile:
+    """Add a table of the probe's; a profile's own graph (XLA's) stays where the probe has none."""
+    if table is not None:
+        return profile.with_tables(table).with_notes(*notes)
+    if profile.table(name) is not None:
+        return profile.with_notes(*notes)
+    return profile.with_absent(**{name: why}).with_notes(*notes)
+
+
+def _raw(folder: Path) -> Profile:
+    """Read what the profiler left with the reader that fits; an empty Profile says why where there is nothing."""
+    from tcprobe.readers import READERS
+
+    reason = NOT_RECORDED
+    notes: list[Note] = []
+    for reader in (r for r in READERS if r.FORMAT != FORMAT):
+        files = reader.finds(folder) if folder.is_dir() else []
+        if not files:
+            continue
+        try:
+            return reader.read(files).with_notes(*notes)
+        except (InputError, UsageError) as error:
+            found = error.found if isinstance(error, InputError) else error.message
+            reason = f"the profile cannot be read: {found}"
+            notes.append(Note("unreadable-profile", error.message, error.hint, "error"))
+    empty = Profile(Metadata(FORMAT, notes=tuple(notes)))
+    return empty.with_absent(**dict.fromkeys(FROM_PROFILER, reason))
+
+
+def _described(profile: Profile, folder: Path, run: dict[str, Any], probe: dict[str, Any]) -> Profile:
+    """Fill the metadata from the record; what the profile itself says stands where the record is silent."""
+    known = profile.metadata
+    tensorflow = _text(run.get("tensorflow")) or _text(probe.get("tensorflow"))
+    command = run.get("command")
+    return profile.with_metadata(
+        paths=(str(folder),),
+        profiler=_profiler(run, known),
+        framework=f"tensorflow {tensorflow}" if tensorflow else known.framework,
+        host=_text(run.get("host")) or known.host,
+        command=tuple(str(word) for word in command) if isinstance(command, list) else known.command,
+        precision=_text(run.get("precision")) or known.precision,
+        xla=_flag(run.get("xla"), known.xla),
+        target_gpu=_text(run.get("target_gpu")) or known.target_gpu,
+        gpu_used=_flag(run.get("gpu_used"), _flag(probe.get("gpu_used"), known.gpu_used)),
+        partial=run.get("partial") is not False,
+        run=run if run.get("window") else {**run, "window": probe.get("window")},
+    )
+
+
+def _profiler(run: dict[str, Any], known: Metadata) -> str | None:
+    """Return what recorded the run; whose an XSpace is, only the record says."""
+    found = run.get("profiler")
+    by_tensorflow = isinstance(found, dict) and found.get("name") == "tensorflow"
+    return "TensorFlow's profiler (XSpace)" if known.format == "xplane" and by_tensorflow else known.profiler
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _flag(value: Any, otherwise: bool | None) -> bool | None:
+    return value if isinstance(value, bool) else otherwise
+
+
+def _notes(run: dict[str, Any], probe: dict[str, Any]) -> list[Note]:
+    """Return how the run ended, what probe and capture said, and the hooks that are missing."""
+    source = run if run.get("exit_code") is not None else probe
+    said = [note for n in _dicts(source.get("notes")) if (note := _note(n)) is not None]
+    gaps = [
+        Note("probe-gap", f"not recorded: {gap.get('hook')}: {gap.get('reason')}", None, "note")
+        for gap in _dicts(source.get("gaps"))
+    ]
+    return [*_ending(run), *said, *gaps]
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [v for v in value if isinstance(v, dict)] if isinstance(value, list) else []
+
+
+def _note(said: dict[str, Any]) -> Note | None:
+    code, message = _text(said.get("code")), _text(said.get("message"))
+    if code is None or message is None:
+        return None
+    note = Note(code, message, _text(said.get("remedy")))
+    level = said.get("level")
+    return replace(note, level=level) if level in LEVELS else note
+
+
+def _ending(run: dict[str, Any]) -> list[Note]:
+    """Say how a run ended that did not end well."""
+    if not run:
+        return [Note("damaged-run", f"{RECORD} is damaged: command, versions and ending are unknown")]
+    if run.get("partial") is False:
+        return []
+    code = run.get("exit_code")
+    if run.get("interrupted"):
+        how = "the workload was interrupted"
+    elif not isinstance(code, int):
+        how = "how the workload ended was not recorded (tcprobe was stopped, or the disk was full)"
+    elif code > 128:
+        how = f"the workload was ended by {_signal(code - 128)}"
+    else:
+        how = f"the workload failed with exit code {code}"
+    return [Note("partial-run", f"{how}: the figures are of what ran until then")]
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,173 @@
+"""What the probe wrote into a run folder: graph.json, steps.csv and metrics.csv as tables."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from tcprobe.schema.columns import Table
+from tcprobe.schema.profile import Note
+from tcprobe.schema.tables import GRAPH_OPS, METRICS, PASSES, STEPS, USES_TC
+
+KINDS: Final = STEPS.column("kind").values
+Read = tuple[Table | None, tuple[Note, ...]]
+
+
+def read_graph(path: Path) -> Read:
+    """Return `GRAPH_OPS` of the training functions in graph.json, and what is wrong with the file.
+
+    Ops of functions that do not train are left out. An op that is damaged is skipped and counted.
+    The other names under which an op may appear in a profile go into ``attributes`` as ``aliases``.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None, ()
+    except (OSError, ValueError, RecursionError) as error:
+        return None, (_damaged(path, str(error), "no layers, shapes and sizes from the graph"),)
+    functions = data.get("functions") if isinstance(data, dict) else None
+    if not isinstance(functions, list):
+        return None, (_damaged(path, "it holds no list of functions", "no layers, shapes and sizes from the graph"),)
+    ops = [(f, op) for f in functions if isinstance(f, dict) and f.get("training") for op in _list(f.get("ops"))]
+    good = [(f, op) for f, op in ops if isinstance(op, dict) and _text(op.get("op")) and _text(op.get("op_type"))]
+    notes = (_damaged(path, f"{len(ops) - len(good)} of {len(ops)} ops lack a name or type", "they are left out"),)
+    return (_graph_table(good) if good else None), notes if len(good) < len(ops) else ()
+
+
+def _graph_table(ops: list[tuple[dict[str, Any], dict[str, Any]]]) -> Table:
+    def each(make: Callable[[dict[str, Any]], Any]) -> list[Any]:
+        return [make(op) for _, op in ops]
+
+    plain = ("op", "op_type", "executed_op", "executed_type", "layer", "layer_class", "source", "called_from")
+    columns = {name: [_text(op.get(name)) for _, op in ops] for name in plain}
+    return Table(
+        GRAPH_OPS,
+        {
+            **columns,
+            "function": [_text(f.get("name")) for f, _ in ops],
+            "executes": each(lambda op: op.get("executes") if op.get("executes") in USES_TC else "unknown"),
+            "pass": each(lambda op: op.get("pass") if op.get("pass") in PASSES else None),
+            "input_shapes": each(lambda op: _json_list(op.get("input_shapes"))),
+            "input_dtypes": each(lambda op: _json_list(op.get("input_dtypes"))),
+            "output_shape": each(lambda op: _json_list(_first(op.get("output_shapes")))),
+            "output_dtype": each(lambda op: _text(_first(op.get("output_dtypes")))),
+            "attributes": each(_attributes),
+            "calls_per_step": each(lambda op: _number(op.get("calls_per_step"))),
+        },
+    )
+
+
+def _attributes(op: dict[str, Any]) -> str:
+    given = op.get("attributes")
+    attributes = dict(given) if isinstance(given, dict) else {}
+    if aliases := [a for a in _list(op.get("alias_of")) if isinstance(a, str)]:
+        attributes["aliases"] = aliases
+    return json.dumps(attributes, sort_keys=True)
+
+
+def read_steps(path: Path) -> Read:
+    """Return `STEPS` of steps.csv; the length of a step is the distance to the next one's start.
+
+    Where numbers jump, one call made several steps (steps_per_execution): each takes its share of the distance.
+    A last line that was cut off is dropped; a damaged one elsewhere is skipped and counted, and then a jump in the
+    numbers gives no length to the step before it.
+    """
+    lines = _rows(path)
+    rows = [row for row in lines if len(row) == 3 and _whole(row[0]) and _whole(row[1])]
+    notes = _skipped(path, len(lines) - len(rows))
+    if not rows:
+        return None, notes
+    steps, starts = [int(r[0]) for r in rows], [int(r[1]) for r in rows]
+    jumps = [b - a for a, b in pairwise(steps)]
+    sure = [jump == 1 or (jump > 1 and not notes) for jump in jumps]
+    apart = [b - a for a, b in pairwise(starts)]
+    lengths = [d // j if ok and d >= 0 else None for d, j, ok in zip(apart, jumps, sure, strict=True)]
+    kinds = [r[2] if r[2] in KINDS else "measured" for r in rows]
+    return Table(STEPS, {"step": steps, "start_ns": starts, "duration_ns": [*lengths, None], "kind": kinds}), notes
+
+
+def read_metrics(path: Path) -> Read:
+    """Return `METRICS` of metrics.csv; damaged lines are skipped and counted."""
+    lines = _rows(path)
+    rows = [row for row in lines if len(row) == 4 and row[1] and _figure(row[2]) is not None]
+    notes = _skipped(path, len(lines) - len(rows))
+    if not rows:
+        return None, notes
+    columns = {
+        "step": [int(r[0]) if _whole(r[0]) else None for r in rows],
+        "name": [r[1] for r in rows],
+        "value": [_figure(r[2]) for r in rows],
+        "unit": [r[3] or None for r in rows],
+    }
+    return Table(METRICS, columns), notes
+
+
+def _rows(path: Path) -> list[list[str]]:
+    """Return the rows below the header, without a last line that was cut off."""
+    try:
+        text = path.read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return []
+    whole = text[: text.rfind("\n") + 1].replace("\0", "").splitlines()
+    try:
+        return [row for row in list(csv.reader(whole))[1:] if row]
+    except csv.Error:
+        return [row for line in whole[1:] if (row := _fields(line))]
+
+
+def _fields(line: str) -> list[str]:
+    try:
+        return next(iter(csv.reader([line])), [])
+    except csv.Error:
+        return [""]
+
+
+def _skipped(path: Path, count: int) -> tuple[Note, ...]:
+    if not count:
+        return ()
+    lines = "1 line is" if count == 1 else f"{count} lines are"
+    return (_damaged(path, f"{lines} damaged", "skipped"),)
+
+
+def _damaged(path: Path, found: str, effect: str) -> Note:
+    name = f"{path.parent.name}/{path.name}"
+    return Note(f"damaged-{path.stem}", f"{name}: {found}: {effect}", "run `tcprobe profile` again to have it whole")
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _first(value: Any) -> Any:
+    return value[0] if isinstance(value, list) and value else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 2**53:
+        return None
+    return float(value)
+
+
+def _whole(text: str) -> bool:
+    """Whether it is a whole number that a float64 column holds exactly."""
+    return text.isascii() and text.isdigit() and len(text) <= 16 and int(text) < 2**53
+
+
+def _json_list(value: Any) -> str | None:
+    return json.dumps(value) if isinstance(value, list) else None
+
+
+def _figure(text: str) -> float | None:
+    """Return the number; NaN and infinities are figures that a script may log, and stay so."""
+    try:
+        return float(text)
+    except ValueError:
+        return None

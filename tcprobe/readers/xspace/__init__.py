@@ -1,0 +1,1 @@
+"""XSpace files, the profiles of TensorFlow and JAX."""

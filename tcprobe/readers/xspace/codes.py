@@ -1,0 +1,121 @@
+"""Small integer codes for names, so that a million events cost arrays and never a million strings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcprobe.readers.xspace.events import REF, STRING, Stats
+from tcprobe.readers.xspace.lines import Bytes, Ints
+
+SPARSE: Final = 1 << 16  # a lookup table may have this many entries, or four for each value
+LONG_TEXT: Final = 4096  # bytes; longer strings are compared one by one
+
+
+class Index:
+    """Positions of known ids: `rows` answers for a whole array at once."""
+
+    __slots__ = ("keys", "lut", "order")
+
+    def __init__(self, keys: Iterable[int]) -> None:
+        found = np.fromiter(keys, dtype=np.int64)
+        self.order = np.argsort(found, kind="stable")
+        self.keys = found[self.order]
+        self.lut: NDArray[np.int32] | None = None
+        if len(found) and self.keys[0] >= 0 and self.keys[-1] < max(SPARSE, 4 * len(found)):
+            self.lut = np.full(int(self.keys[-1]) + 2, -1, np.int32)
+            self.lut[found] = np.arange(len(found), dtype=np.int32)
+
+    def rows(self, ids: Ints) -> NDArray[np.int32]:
+        """Return the position of each id among the keys, -1 where it is none of them."""
+        if not len(self.keys):
+            return np.full(len(ids), -1, np.int32)
+        if self.lut is not None:
+            top = len(self.lut) - 1
+            return self.lut[np.where((ids < 0) | (ids > top), top, ids)]
+        place = np.minimum(np.searchsorted(self.keys, ids), len(self.keys) - 1)
+        return np.where(self.keys[place] == ids, self.order[place], -1).astype(np.int32)
+
+
+class Texts:
+    """The strings of one plane's stats: names that stats refer to, and those that stand in the events.
+
+    Attributes:
+        names: by code; the first ones are the plane's stat_metadata.
+    """
+
+    __slots__ = ("_codes", "_file", "_refs", "names")
+
+    def __init__(self, file: Bytes, stat_names: dict[int, str]) -> None:
+        self._file = file
+        self._refs = Index(stat_names)
+        self.names = list(stat_names.values())
+        self._codes: dict[bytes, int] = {}
+
+    def codes(self, stats: Stats, rows: int) -> NDArray[np.int32]:
+        """Return one code per event of a chunk of `rows` events; -1 where it has no such text."""
+        out = np.full(rows, -1, np.int32)
+        refs = np.flatnonzero(stats.kind == REF)
+        out[stats.row[refs]] = self._refs.rows(stats.value[refs])
+        texts = np.flatnonzero(stats.kind == STRING)
+        if len(texts):
+            out[stats.row[texts]] = self._intern(stats.value[texts], stats.size[texts])
+        return out
+
+    def _intern(self, at: Ints, size: Ints) -> NDArray[np.int32]:
+        out = np.zeros(len(at), np.int32)
+        for length in dense(size)[1].tolist():
+            same = np.flatnonzero(size == length)
+            if 0 < length <= LONG_TEXT:
+                rows = np.ndarray((self._file.size - length + 1,), f"S{length}", self._file.data, 0, (1,))[at[same]]
+                _, first, inverse = np.unique(rows, return_index=True, return_inverse=True)
+            else:
+                first = inverse = np.arange(len(same))
+            codes = [self._code(int(at[same[i]]), length) for i in first.tolist()]
+            out[same] = np.array(codes, np.int32)[inverse]
+        return out
+
+    def _code(self, at: int, size: int) -> int:
+        raw = bytes(self._file.data[at : at + size])
+        code = self._codes.get(raw)
+        if code is None:
+            code = self._codes[raw] = len(self.names)
+            self.names.append(raw.decode("utf-8", "replace"))
+        return code
+
+    def text(self, code: int) -> str | None:
+        """Return the string of a code; None for -1."""
+        return self.names[code] if code >= 0 else None
+
+
+def dense(values: NDArray[Any]) -> tuple[Ints, Ints]:
+    """Return (codes, distinct values) with ``distinct[codes] == values``; distinct values ascend."""
+    if not len(values):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    values = values.astype(np.int64, copy=False)
+    low, high = int(values.min()), int(values.max())
+    if high - low >= max(SPARSE, 4 * len(values)):
+        distinct, codes = np.unique(values, return_inverse=True)
+        return codes.astype(np.int64, copy=False), distinct
+    shifted = values - low
+    seen = np.zeros(high - low + 1, np.bool_)
+    seen[shifted] = True
+    distinct = np.flatnonzero(seen)
+    rank = np.zeros(len(seen), np.int64)
+    rank[distinct] = np.arange(len(distinct))
+    return rank[shifted], distinct + low
+
+
+def combine(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
+    """Return (codes, first) for the distinct rows of equally long columns; `first` is a row of each code."""
+    codes, _ = dense(columns[0])
+    for column in columns[1:]:
+        more, distinct = dense(column)
+        if len(distinct) > 1:
+            codes, _ = dense(codes * len(distinct) + more)
+    first = np.zeros(int(codes.max()) + 1 if len(codes) else 0, np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return codes, first

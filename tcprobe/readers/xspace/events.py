@@ -1,0 +1,290 @@
+"""Decode the events of an XLine into columns, one field of many events at a time.
+
+Every writer of XSpace puts fields in ascending order, so the decoder reads `metadata_id, offset, duration, stats` in
+lock-step over a chunk; an event that is built otherwise is decoded alone, by the plain reader of `xspace_wire`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcprobe.readers.xspace.lines import Bytes, Ints, small_message
+from tcprobe.readers.xspace.wire import BYTES, FIXED64, VARINT, DamagedError, Span, fields, signed
+
+DOUBLE, UINT, INT, STRING, BLOB, REF = 2, 3, 4, 5, 6, 7  # field numbers of XStat.value
+MOST_PS: Final = 30 * 86_400 * 10**12  # a time past 30 days is damage, and sums of such times would overflow
+MOST_STAT_ID: Final = 1 << 22
+
+_HIGH: Final = np.uint64(0x8080_8080_8080_8080)
+_ONE, _SEVEN, _TOP = np.uint64(1), np.uint64(7), np.uint64(56)
+_LENGTHS: Final = np.uint64(0x0102_0304_0506_0708)
+_FOLDS: Final = tuple(
+    (np.uint64(keep), np.uint64(move), np.uint64(shift))
+    for keep, move, shift in (
+        (0x007F_007F_007F_007F, 0x7F00_7F00_7F00_7F00, 1),
+        (0x0000_3FFF_0000_3FFF, 0x3FFF_0000_3FFF_0000, 2),
+        (0x0000_0000_0FFF_FFFF, 0x0FFF_FFFF_0000_0000, 4),
+    )
+)
+
+
+DECODE, NO_STATS, LEAVE_OUT = range(3)
+Need: TypeAlias = Callable[[Ints], NDArray[np.int8]]
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Wanted stats of a chunk, one row each, by column and in file order within it.
+
+    Attributes:
+        row: event within the chunk.
+        column: index into the wanted names.
+        kind: field number of the value in XStat; 0 where it has none.
+        value: integer, reference, the bits of a double, or where the string begins.
+        size: bytes of a string; 0 otherwise.
+    """
+
+    row: Ints
+    column: NDArray[np.int8]
+    kind: NDArray[np.uint8]
+    value: Ints
+    size: Ints
+
+    def of(self, column: int) -> Stats:
+        """Return the stats of one wanted name, as views."""
+        first, last = np.searchsorted(self.column, np.array((column, column + 1), np.int8)).tolist()
+        part = slice(first, last)
+        return Stats(self.row[part], self.column[part], self.kind[part], self.value[part], self.size[part])
+
+    def by_column(self) -> Stats:
+        """Return the stats in order of columns, those of a column in file order."""
+        return self.take(np.argsort(self.column, kind="stable"))
+
+    def take(self, index: Ints) -> Stats:
+        """Return the stats at `index`."""
+        return Stats(self.row[index], self.column[index], self.kind[index], self.value[index], self.size[index])
+
+    def number(self) -> Ints:
+        """Return values as integers, doubles cut to whole ones."""
+        double = self.kind == DOUBLE
+        if not double.any():
+            return self.value
+        floats = np.nan_to_num(self.value.view(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+        return np.where(double, floats.clip(-(2.0**62), 2.0**62).astype(np.int64), self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """A chunk of events: equally long columns, and the wanted stats."""
+
+    metadata_id: Ints
+    offset_ps: Ints
+    duration_ps: Ints
+    stats: Stats
+
+    def __len__(self) -> int:
+        return len(self.metadata_id)
+
+
+class Wanted:
+    """The stats to decode: ids of a plane's stat_metadata -> column.
+
+    Args:
+        names: stat id -> name, of the plane.
+        columns: name -> column; several names may share one.
+    """
+
+    __slots__ = ("lut",)
+
+    def __init__(self, names: dict[int, str], columns: dict[str, int]) -> None:
+        found = {key: columns[name] for key, name in names.items() if name in columns}
+        if any(not 0 <= key < MOST_STAT_ID for key in found):
+            raise DamagedError(f"stat id {max(found)} out of range")
+        self.lut = np.full(max(found, default=0) + 2, -1, np.int8)
+        for key, column in found.items():
+            self.lut[key] = column
+
+    def column(self, stat_id: Ints) -> NDArray[np.int8]:
+        """Return the column of each stat id, -1 where it is not wanted."""
+        return self.lut[np.minimum(stat_id, len(self.lut) - 1)]
+
+
+def varints(file: Bytes, at: Ints) -> tuple[Ints, Ints]:
+    """Return the varint at each position and its length in bytes; length 0 marks one of more than eight."""
+    word = file.word(at)
+    stop = ~word & _HIGH
+    low = stop & (~stop + _ONE)  # the top bit of the last byte
+    word &= low | (low - _ONE)
+    word &= ~_HIGH
+    for keep, move, shift in _FOLDS:
+        word = (word & keep) | ((word & move) >> shift)
+    length = ((low >> _SEVEN) * _LENGTHS) >> _TOP
+    return word.view(np.int64), length.view(np.int64)
+
+
+def decode(file: Bytes, starts: Ints, ends: Ints, wanted: Wanted, need: Need | None = None) -> Events:
+    """Return the events at `starts`:`ends`.
+
+    `need` tells by the metadata ids which events are left out (`LEAVE_OUT`) or read without stats (`NO_STATS`).
+    No position goes further than `PADDING` past the end of an event, whatever the bytes are.
+
+    Raises:
+        DamagedError: an event is no XEvent, or its times are beyond any capture.
+    """
+    metadata_id, at, odd = _optional(file, starts, ends, 0x08)
+    mute = np.zeros(len(at), np.bool_)
+    if need is not None:
+        how = np.where(odd, DECODE, need(metadata_id))
+        keep = np.flatnonzero(how != LEAVE_OUT)
+        starts, ends, metadata_id, at = (part[keep] for part in (starts, ends, metadata_id, at))
+        odd, mute = odd[keep], how[keep] == NO_STATS
+    offset, at, unread = _optional(file, at, ends, 0x10)
+    odd |= unread
+    duration, at, unread = _optional(file, at, ends, 0x18)
+    odd |= unread | (at > ends)
+    found, strange = _stats(file, np.where(odd | mute, ends, at), ends, wanted)
+    odd[strange] = True
+    events = Events(metadata_id, offset, duration, found)
+    if odd.any():
+        events = _repair(file, events, np.flatnonzero(odd), (starts, ends), wanted)
+    if len(events) and max(_largest(events.offset_ps), _largest(events.duration_ps)) > MOST_PS:
+        raise DamagedError("event beyond 30 days of the capture")
+    return replace(events, stats=events.stats.by_column())
+
+
+def _optional(file: Bytes, at: Ints, ends: Ints, tag: int) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """Return (value or 0, position after it, unreadable) of a varint field that may be left out."""
+    here = (file.u8[at] == tag) & (at < ends)
+    value, length = varints(file, at + 1)
+    if here.all():
+        return value, at + 1 + length, length == 0
+    value[~here] = 0
+    return value, at + np.where(here, 1 + length, 0), here & (length == 0)
+
+
+def _largest(values: Ints) -> int:
+    return max(int(values.max()), -int(values.min()))
+
+
+def _stats(file: Bytes, at: Ints, ends: Ints, wanted: Wanted) -> tuple[Stats, Ints]:
+    """Walk the stats of all events together; return the wanted ones and the events that need the plain reader."""
+    row = np.flatnonzero(at < ends)
+    at, ends = at[row], ends[row]
+    parts: list[tuple[Ints, NDArray[np.int8], Ints, Ints]] = []
+    strange: list[Ints] = []
+    while len(row):
+        first, last, bad = small_message(file.u8, at)
+        bad |= last > ends
+        last[bad] = ends[bad]
+        column, value_at, unread = _stat_column(file, first, last, wanted)
+        bad |= unread
+        strange.append(row[bad])
+        keep = np.flatnonzero((column >= 0) & ~bad)
+        parts.append((row[keep], column[keep], value_at[keep], last[keep]))
+        going = np.flatnonzero(last < ends)
+        row, at, ends = row[going], last[going], ends[going]
+    return _values(file, parts, strange)
+
+
+def _stat_column(
+    file: Bytes, first: Ints, last: Ints, wanted: Wanted
+) -> tuple[NDArray[np.int8], Ints, NDArray[np.bool_]]:
+    """Return each stat's column, where its value begins, and whether its id must be read plainly."""
+    stat_id = file.u8[first + 1].astype(np.int64)
+    unread = file.u8[first] != 0x08
+    value_at = first + 2
+    for byte in (2, 3):
+        more = np.flatnonzero(stat_id >= 1 << (7 * (byte - 1)))
+        if not len(more):
+            break
+        next_byte = file.u8[first[more] + byte].astype(np.int64)
+        shift = 7 * (byte - 1)
+        stat_id[more] = (stat_id[more] & ((1 << shift) - 1)) | (next_byte << shift)
+        value_at[more] += 1
+    unread |= stat_id >= 1 << 21
+    return wanted.column(stat_id), value_at, unread | (value_at > last)
+
+
+def _values(
+    file: Bytes, parts: list[tuple[Ints, NDArray[np.int8], Ints, Ints]], strange: list[Ints]
+) -> tuple[Stats, Ints]:
+    """Read the values of the wanted stats."""
+    if not parts:
+        nothing = np.zeros(0, np.int64)
+        return Stats(nothing, nothing.astype(np.int8), nothing.astype(np.uint8), nothing, nothing), nothing
+    row, column, at, last = (np.concatenate(part) for part in zip(*parts, strict=True))
+    tag = file.u8[at]
+    number, length = varints(file, at + 1)
+    after = at + 1 + length
+    kind = (tag >> 3).astype(np.uint8)
+    plain = np.isin(tag, (0x18, 0x20, 0x38))
+    texts = np.isin(tag, (0x2A, 0x32))
+    size = np.where(texts, number, 0)
+    doubles = tag == 0x11
+    value = np.where(texts, after, number)
+    if doubles.any():
+        value[doubles] = file.word(at[doubles] + 1).view(np.int64)
+        after[doubles] = at[doubles] + 9
+    good = (plain | texts | doubles) & (doubles | (length > 0)) & (size <= last - after)
+    good &= after + size == last
+    strange.append(row[~good])
+    return Stats(row, column, kind, value, size).take(np.flatnonzero(good)), np.concatenate(strange)
+
+
+def _repair(file: Bytes, events: Events, odd: Ints, bounds: tuple[Ints, Ints], wanted: Wanted) -> Events:
+    """Decode the `odd` events one by one and put them in place."""
+    rows: list[tuple[int, int, int, int, int]] = []
+    for index in odd.tolist():
+        span = (int(bounds[0][index]), int(bounds[1][index]))
+        head, stats = _plain_event(file.data, span, wanted)
+        events.metadata_id[index], events.offset_ps[index], events.duration_ps[index] = head
+        rows += [(index, *stat) for stat in stats]
+    kept = events.stats.take(np.flatnonzero(~np.isin(events.stats.row, odd)))
+    row, column, kind, value, size = np.array(rows, np.int64).reshape(-1, 5).T
+    merged = Stats(
+        np.concatenate((kept.row, row)),
+        np.concatenate((kept.column, column.astype(np.int8))),
+        np.concatenate((kept.kind, kind.astype(np.uint8))),
+        np.concatenate((kept.value, value)),
+        np.concatenate((kept.size, size)),
+    )
+    return Events(events.metadata_id, events.offset_ps, events.duration_ps, merged)
+
+
+def _plain_event(
+    data: bytearray, span: Span, wanted: Wanted
+) -> tuple[tuple[int, int, int], list[tuple[int, int, int, int]]]:
+    """Return (metadata id, offset, duration) and the wanted stats of one event, as protobuf reads it."""
+    head = {1: 0, 2: 0, 3: 0}
+    stats = []
+    for number, wire, first, last in fields(data, span):
+        if wire == VARINT and number in head:
+            head[number] = signed(first)
+        elif wire == VARINT and number == 5:
+            head[2] = 0  # num_occurrences shares a oneof with the offset
+        elif wire == BYTES and number == 4:
+            column, stat = _plain_stat(data, (first, last), wanted)
+            if column >= 0:
+                stats.append((column, *stat))
+    return (head[1], head[2], head[3]), stats
+
+
+def _plain_stat(data: bytearray, span: Span, wanted: Wanted) -> tuple[int, tuple[int, int, int]]:
+    """Return the column of a stat, -1 where it is not wanted, and (kind, value, size)."""
+    stat_id, found = 0, (0, 0, 0)
+    for number, wire, first, last in fields(data, span):
+        if number == 1 and wire == VARINT:
+            stat_id = signed(first)
+        elif number in (UINT, INT, REF) and wire == VARINT:
+            found = (number, signed(first), 0)
+        elif number in (STRING, BLOB) and wire == BYTES:
+            found = (number, first, last - first)
+        elif number == DOUBLE and wire == FIXED64:
+            found = (number, int.from_bytes(data[first:last], "little", signed=True), 0)
+    known = 0 <= stat_id < len(wanted.lut)
+    return int(wanted.lut[stat_id]) if known else -1, found

@@ -1,0 +1,282 @@
+"""Read the GPU planes of an XSpace: kernels, memory operations, and what the device is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcprobe.readers.xspace.codes import Index, Texts, combine
+from tcprobe.readers.xspace.events import DOUBLE, Events, Wanted, decode
+from tcprobe.readers.xspace.lines import Bytes, Ints, event_bounds
+from tcprobe.readers.xspace.wire import (
+    BYTES,
+    FIXED64,
+    VARINT,
+    Line,
+    Plane,
+    Span,
+    fields,
+    line_head,
+    signed,
+    string_map,
+    text,
+)
+
+GPU_PLANE: Final = re.compile(r"/device:GPU:(\d{1,6})")
+# xplane_schema.h: lines that XProf derives have ids 0xdeadbeef and up, stored as int32
+DERIVED_IDS: Final = range(0xDEADBEEF, 0xDEADBEEF + 64)
+DERIVED_NAMES: Final = frozenset(
+    (
+        *("Steps", "Launch Stats", "XLA Modules", "XLA Ops", "Async XLA Ops", "Source code", "Source", "XLA TraceMe"),
+        *("TensorFlow Name Scope", "TensorFlow Ops", "Framework Name Scope", "Framework Ops"),
+    )
+)
+OTHER_LINES: Final = ("CUPTI overhead", "_counters_")  # neither kernels nor copies
+NONE: Final = -(1 << 62)  # no number
+UNNAMED: Final = "(no name)"
+
+CORRELATION, OP, KERNEL, MEMORY, GROUP, HLO_OP, PROGRAM, NAME, PREFIX, SHAPE, OCCUPANCY, MODULE = range(12)
+STATS: Final = {
+    "correlation_id": CORRELATION,
+    "tf_op": OP,
+    "level 0": OP,  # TensorFlow up to 2.5
+    "kernel_details": KERNEL,
+    "memcpy_details": MEMORY,
+    "memset_details": MEMORY,
+    "memalloc_details": MEMORY,
+    "memfree_details": MEMORY,
+    "MemFree_details": MEMORY,
+    "group_id": GROUP,
+    "hlo_op": HLO_OP,
+    "program_id": PROGRAM,
+    "name": NAME,
+    "prefix": PREFIX,
+    "shape": SHAPE,
+    "theoretical_occupancy_pct": OCCUPANCY,
+    "hlo_module": MODULE,
+}
+OP_TEXTS: Final = (OP, HLO_OP, NAME, PREFIX, SHAPE, MODULE)
+
+
+@dataclass(frozen=True, slots=True)
+class OpKey:
+    """What a GPU event says of the op that launched it; None where it says nothing."""
+
+    annotation: str | None
+    hlo_op: str | None
+    name: str | None
+    prefix: str | None
+    shape: str | None
+    module: str | None
+    program: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceEvents:
+    """Events of one kind on one GPU, as equally long columns.
+
+    Attributes:
+        stream, start_ns, duration_ns, correlation, group: `NONE` where an event lacks it.
+        name: index into `names`.
+        op: index into `ops`, -1 for none.
+        detail: index into `details` (text, occupancy in percent), -1 for none.
+    """
+
+    stream: Ints
+    start_ns: Ints
+    duration_ns: Ints
+    correlation: Ints
+    group: Ints
+    name: Ints
+    op: Ints
+    detail: Ints
+    names: list[str]
+    ops: list[OpKey]
+    details: list[tuple[str, float | None]]
+
+    def __len__(self) -> int:
+        return len(self.stream)
+
+
+@dataclass(slots=True)
+class Gpu:
+    """One GPU plane."""
+
+    ordinal: int
+    stats: dict[str, str | int | float]
+    kernels: DeviceEvents
+    memory: DeviceEvents
+    unclassed: int = 0
+    graph_launches: int = 0
+
+
+class _Columns:
+    """The events of one kind on one plane, gathered chunk by chunk."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str | int, list[NDArray[Any]]] = {}
+
+    def add(self, columns: dict[str | int, NDArray[Any]], rows: Ints) -> None:
+        """Append these rows of a chunk."""
+        for name, values in columns.items():
+            self._parts.setdefault(name, []).append(values[rows])
+
+    def take(self, name: str | int) -> Ints:
+        """Return a column over all chunks, and forget it; empty where there was no chunk."""
+        parts = self._parts.pop(name, [np.zeros(0, np.int64)])
+        return np.concatenate(parts).astype(np.int64, copy=False)
+
+
+class _PlaneReader:
+    """Gathers the kernels and memory operations of one plane."""
+
+    def __init__(self, file: Bytes, plane: Plane) -> None:
+        self.stat_names = string_map(file.data, plane.stat_metadata)
+        event_names = string_map(file.data, plane.event_metadata)
+        self.texts = Texts(file, self.stat_names)
+        self.index = Index(event_names)
+        self.names = [*event_names.values(), UNNAMED]
+        self.is_graph = np.array([name.startswith("CudaGraph") for name in self.names])
+        self.wanted = Wanted(self.stat_names, STATS)
+        self.kernels, self.memory = _Columns(), _Columns()
+        self.graph_launches = self.unclassed = 0
+
+    def add(self, line: Line, events: Events) -> None:
+        """Sort the events of one chunk into kernels, memory operations and the rest."""
+        columns = self._columns(line, events)
+        kernel = columns[KERNEL] >= 0
+        memory = ~kernel & (columns[MEMORY] >= 0)
+        self.kernels.add(columns, np.flatnonzero(kernel))
+        self.memory.add(columns, np.flatnonzero(memory))
+        rest = self.is_graph[columns["name"][~kernel & ~memory]]
+        self.graph_launches += int(rest.sum())
+        self.unclassed += int((~rest).sum())
+
+    def _columns(self, line: Line, events: Events) -> dict[str | int, NDArray[Any]]:
+        rows = len(events)
+        columns: dict[str | int, NDArray[Any]] = {
+            "stream": np.full(rows, line.id),
+            "start": line.timestamp_ns + events.offset_ps // 1000,
+            "duration": events.duration_ps // 1000,
+            "name": self.index.rows(events.metadata_id),
+        }
+        for key in (*OP_TEXTS, KERNEL, MEMORY):
+            columns[key] = self.texts.codes(events.stats.of(key), rows)
+        for key in (CORRELATION, GROUP, PROGRAM, OCCUPANCY):
+            columns[key] = _number(events, key)
+        return columns
+
+    def events(self, columns: _Columns, detail: int) -> DeviceEvents:
+        """Return the gathered events of one kind."""
+        op, ops = self._ops(columns)
+        code, details = self._details(columns.take(detail), columns.take(OCCUPANCY))
+        name = columns.take("name")
+        name[name < 0] = len(self.names) - 1
+        return DeviceEvents(
+            stream=columns.take("stream"),
+            start_ns=columns.take("start"),
+            duration_ns=columns.take("duration"),
+            correlation=columns.take(CORRELATION),
+            group=columns.take(GROUP),
+            name=name,
+            op=op,
+            detail=code,
+            names=self.names,
+            ops=ops,
+            details=details,
+        )
+
+    def _ops(self, columns: _Columns) -> tuple[Ints, list[OpKey]]:
+        """Return (index of the op of each event, distinct ops)."""
+        found = {key: columns.take(key) for key in (*OP_TEXTS, PROGRAM)}
+        code, first = combine(list(found.values()))
+        rows = [{key: int(column[row]) for key, column in found.items()} for row in first.tolist()]
+        return code, [self._op(row) for row in rows]
+
+    def _op(self, row: dict[int, int]) -> OpKey:
+        text = self.texts.text
+        return OpKey(
+            annotation=text(row[OP]),
+            hlo_op=text(row[HLO_OP]),
+            name=text(row[NAME]),
+            prefix=text(row[PREFIX]),
+            shape=text(row[SHAPE]),
+            module=text(row[MODULE]),
+            program=None if row[PROGRAM] == NONE else row[PROGRAM],
+        )
+
+    def _details(self, texts: Ints, occupancy: Ints) -> tuple[Ints, list[tuple[str, float | None]]]:
+        code, first = combine([texts, occupancy])
+        found = zip(texts[first].tolist(), occupancy[first].tolist(), strict=True)
+        return code, [(self.texts.names[t], o / 100 if 0 < o <= 10_000 else None) for t, o in found]
+
+
+def _number(events: Events, key: int) -> Ints:
+    """Return a stat of each event as an integer, a percentage in hundredths; `NONE` where it lacks the stat."""
+    out = np.full(len(events), NONE, np.int64)
+    stats = events.stats.of(key)
+    value = _hundredths(stats.value, stats.kind == DOUBLE) if key == OCCUPANCY else stats.number()
+    out[stats.row] = value
+    return out
+
+
+def _hundredths(value: Ints, double: NDArray[np.bool_]) -> Ints:
+    floats = np.where(double, value.view(np.float64), value.astype(np.float64))
+    return (np.nan_to_num(floats).clip(-1, 1e6) * 100).round().astype(np.int64)
+
+
+def read_gpu(file: Bytes, plane: Plane) -> Gpu:
+    """Return kernels and memory operations of a GPU plane; derived lines are left out.
+
+    Raises:
+        DamagedError: a line or an event of the plane is no such message.
+    """
+    reader = _PlaneReader(file, plane)
+    for span in plane.lines:
+        line = line_head(file.data, span)
+        if _is_recorded(line):
+            for starts, ends in event_bounds(file, line.events):
+                reader.add(line, decode(file, starts, ends, reader.wanted))
+    found = GPU_PLANE.match(plane.name)
+    return Gpu(
+        int(found[1]) if found else 0,
+        plane_stats(file.data, plane.stats, reader.stat_names),
+        reader.events(reader.kernels, KERNEL),
+        reader.events(reader.memory, MEMORY),
+        reader.unclassed,
+        reader.graph_launches,
+    )
+
+
+def _is_recorded(line: Line) -> bool:
+    derived = line.id in DERIVED_IDS or line.id + (1 << 32) in DERIVED_IDS
+    return not derived and line.name not in DERIVED_NAMES and not line.name.startswith(OTHER_LINES)
+
+
+def plane_stats(data: bytearray, spans: list[Span], names: dict[int, str]) -> dict[str, str | int | float]:
+    """Return the stats of a plane by name."""
+    found: dict[str, str | int | float] = {}
+    for span in spans:
+        key, value = 0, None
+        for number, wire, first, last in fields(data, span):
+            if number == 1 and wire == VARINT:
+                key = signed(first)
+            else:
+                value = _stat_value(data, number, wire, (first, last), names)
+        if key in names and value is not None:
+            found[names[key]] = value
+    return found
+
+
+def _stat_value(data: bytearray, number: int, wire: int, at: Span, names: dict[int, str]) -> str | int | float | None:
+    if wire == VARINT:
+        return names.get(at[0]) if number == 7 else signed(at[0])
+    if wire == BYTES and number == 5:
+        return text(data, at)
+    if wire == FIXED64 and number == 2:
+        return float(np.frombuffer(data[at[0] : at[1]], "<f8")[0])
+    return None

@@ -1,0 +1,237 @@
+"""Read the host planes of an XSpace: ops as the host ran them, kernel launches, and the marks of steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcprobe.readers.xspace.codes import Index, Texts, combine, dense
+from tcprobe.readers.xspace.events import DECODE, LEAVE_OUT, NO_STATS, Events, Stats, Wanted, decode
+from tcprobe.readers.xspace.gpu import NONE
+from tcprobe.readers.xspace.lines import Bytes, Ints, event_bounds
+from tcprobe.readers.xspace.text import executor_op
+from tcprobe.readers.xspace.wire import Line, Plane, line_head, string_map
+
+HOST_PLANES: Final = ("/host:CPU", "/host:CUPTI")
+EAGER: Final = "EagerLocalExecute"
+# frequent events of the runtime, of no use here: no op, no launch, no step
+USELESS: Final = frozenset(
+    (
+        *("MemoryAllocation", "MemoryDeallocation", "ExecutorState::Process", "ExecutorPropagateOutputs"),
+        *("ThreadpoolListener::Record", "ThreadpoolListener::StartRegion", "ThreadpoolListener::StopRegion"),
+    )
+)
+Key = TypeVar("Key", bound=tuple[str, str] | tuple[str, int])
+
+CORRELATION, STEP, ROOT, STEP_NAME, GROUP, HLO_OP, PROGRAM, SHAPE = range(8)
+STATS: Final = {
+    "correlation_id": CORRELATION,
+    "step_num": STEP,
+    "_r": ROOT,
+    "step_name": STEP_NAME,
+    "group_id": GROUP,
+    "hlo_op": HLO_OP,
+    "program_id": PROGRAM,
+    "shape": SHAPE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An event that may stand for a step: it has a step number, or a name that XProf gave its group."""
+
+    name: str
+    step: int | None
+    root: bool
+    group: int | None
+    start_ns: int
+    end_ns: int
+    group_name: str | None = None
+
+
+@dataclass(slots=True)
+class Times:
+    """Calls of one op: their number, sum, shortest and longest, in ns."""
+
+    calls: int
+    sum_ns: int
+    min_ns: int
+    max_ns: int
+    shape: str | None = None
+
+    def add(self, other: Times) -> None:
+        """Count the calls of `other` too."""
+        self.calls += other.calls
+        self.sum_ns += other.sum_ns
+        self.min_ns = min(self.min_ns, other.min_ns)
+        self.max_ns = max(self.max_ns, other.max_ns)
+
+
+@dataclass(slots=True)
+class Host:
+    """What the host planes of one file hold.
+
+    Attributes:
+        ops: (path, type) -> times, of ops run by the executor and of functions called eagerly.
+        hlo_ops: (HLO instruction, program id) -> times, of XLA programs on the CPU.
+        correlation, launch_ns: launches of GPU work, equally long.
+        marks: candidates for steps.
+    """
+
+    ops: dict[tuple[str, str], Times] = field(default_factory=dict)
+    hlo_ops: dict[tuple[str, int], Times] = field(default_factory=dict)
+    correlation: list[Ints] = field(default_factory=list)
+    launch_ns: list[Ints] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+
+    def launches(self) -> tuple[Ints, Ints]:
+        """Return (correlation ids in ascending order, each once; time of the first launch under it)."""
+        if not self.correlation:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        ids = np.concatenate(self.correlation)
+        order = np.argsort(ids)
+        ids, times = ids[order], np.concatenate(self.launch_ns)[order]
+        first = np.flatnonzero(np.append(True, ids[1:] != ids[:-1])) if len(ids) else np.zeros(0, np.int64)
+        return ids[first], np.minimum.reduceat(times, first) if len(first) else times
+
+
+def read_host(file: Bytes, plane: Plane, host: Host) -> None:
+    """Add what a host plane holds to `host`.
+
+    Raises:
+        DamagedError: a line or an event of the plane is no such message.
+    """
+    reader = _HostReader(file, plane)
+    for span in plane.lines:
+        line = line_head(file.data, span)
+        for starts, ends in event_bounds(file, line.events):
+            reader.add(line, decode(file, starts, ends, reader.wanted, reader.need), host)
+    reader.finish(host)
+
+
+def host_op(name: str) -> tuple[str, str] | None:
+    """Return path and type of an event that is counted as a host op.
+
+    That is an op of the executor (``a/b/MatMul:MatMul``), or the eager call of a traced function
+    (``EagerLocalExecute: __inference_step_42``), counted under the function's name. An op called eagerly has an
+    event of its own beside that.
+    """
+    kind, _, called = name.partition(":")
+    if kind == EAGER:
+        return (called.strip(), EAGER) if called.strip().startswith("__") else None
+    return executor_op(name)
+
+
+class _HostReader:
+    """Sums over the events of one plane, by its event names."""
+
+    def __init__(self, file: Bytes, plane: Plane) -> None:
+        stat_names = string_map(file.data, plane.stat_metadata)
+        event_names = string_map(file.data, plane.event_metadata)
+        self.wanted = Wanted(stat_names, STATS)
+        self.texts = Texts(file, stat_names)
+        self.names = list(event_names.values())
+        self.index = Index(event_names)
+        self.ops = [host_op(name) for name in self.names]
+        self.is_op = np.array([*(op is not None for op in self.ops), False])
+        useless = [LEAVE_OUT if name in USELESS else DECODE for name in self.names]
+        self.needed = np.array([*useless, DECODE], np.int8)
+        rows = len(self.names)
+        self.calls, self.sum_ns, self.max_ns = (np.zeros(rows, np.int64) for _ in range(3))
+        self.min_ns = np.full(rows, 1 << 62, np.int64)
+        self.shape = np.full(rows, -1, np.int32)
+
+    def add(self, line: Line, events: Events, host: Host) -> None:
+        """Count the events of one chunk."""
+        name = self.index.rows(events.metadata_id)
+        duration = events.duration_ps // 1000
+        start = line.timestamp_ns + events.offset_ps // 1000
+        self._count_ops(name, duration, events.stats.of(SHAPE))
+        launches = events.stats.of(CORRELATION)
+        valid = np.flatnonzero(launches.number() > 0)
+        host.correlation.append(launches.number()[valid])
+        host.launch_ns.append(start[launches.row[valid]])
+        self._count_hlo(name, duration, events.stats, host)
+        self._find_marks(name, start, duration, events.stats, host)
+        self._learn(name, events.stats)
+
+    def need(self, metadata_id: Ints) -> NDArray[np.int8]:
+        """Return how events of these kinds are to be decoded."""
+        return self.needed[self.index.rows(metadata_id)]
+
+    def _learn(self, name: NDArray[np.int32], stats: Stats) -> None:
+        """Read ops without stats once an event of theirs has shown that it carries no launch, step or instruction."""
+        self.needed[name[self.is_op[name]]] = NO_STATS
+        self.needed[name[stats.row[(stats.column != SHAPE) & (stats.column != GROUP)]]] = DECODE
+        self.needed[-1] = DECODE
+
+    def _count_ops(self, name: NDArray[np.int32], duration: Ints, shapes: Stats) -> None:
+        row = np.flatnonzero(self.is_op[name])
+        op, time = name[row], duration[row]
+        np.add.at(self.calls, op, 1)
+        np.add.at(self.sum_ns, op, time)
+        np.minimum.at(self.min_ns, op, time)
+        np.maximum.at(self.max_ns, op, time)
+        new = shapes.take(np.flatnonzero(self.is_op[name[shapes.row]] & (self.shape[name[shapes.row]] < 0)))
+        if len(new.row):
+            self.shape[name[new.row]] = self.texts.codes(new, len(name))[new.row]
+
+    def _count_hlo(self, name: NDArray[np.int32], duration: Ints, stats: Stats, host: Host) -> None:
+        found, program = stats.of(HLO_OP), stats.of(PROGRAM)
+        if not len(found.row):
+            return
+        rows = len(name)
+        module, launched = np.full(rows, NONE, np.int64), np.zeros(rows, np.bool_)
+        module[program.row] = program.number()
+        launched[stats.of(CORRELATION).row] = True
+        op = self.texts.codes(found, rows)
+        row = np.flatnonzero((op >= 0) & (module != NONE) & ~launched)
+        code, first = combine([op[row], module[row]])
+        for index, times in enumerate(_sums(code, duration[row], len(first))):
+            key = (self.texts.names[op[row][first[index]]].rpartition("::")[2], int(module[row][first[index]]))
+            _add(host.hlo_ops, key, times)
+
+    def _find_marks(self, name: NDArray[np.int32], start: Ints, duration: Ints, stats: Stats, host: Host) -> None:
+        step, label = stats.of(STEP), stats.of(STEP_NAME)
+        numbers = dict(zip(step.row.tolist(), step.number().tolist(), strict=True))
+        labels = self.texts.codes(label, len(name))
+        rows = dense(np.concatenate((step.row, label.row)))[1].tolist()
+        if not rows:
+            return
+        roots = set(stats.of(ROOT).take(np.flatnonzero(stats.of(ROOT).number() > 0)).row.tolist())
+        group = stats.of(GROUP)
+        groups = dict(zip(group.row.tolist(), group.number().tolist(), strict=True))
+        for row in rows:
+            text = self.names[name[row]] if name[row] >= 0 else ""
+            begin, end = int(start[row]), int(start[row] + duration[row])
+            mark = Mark(text, numbers.get(row), row in roots, groups.get(row), begin, end, self.texts.text(labels[row]))
+            host.marks.append(mark)
+
+    def finish(self, host: Host) -> None:
+        """Give the sums to `host`."""
+        for row in np.flatnonzero(self.calls).tolist():
+            calls, total, least, most = (int(c[row]) for c in (self.calls, self.sum_ns, self.min_ns, self.max_ns))
+            times = Times(calls, total, least, most, self.texts.text(int(self.shape[row])))
+            op = self.ops[row]
+            if op is not None:
+                _add(host.ops, op, times)
+
+
+def _sums(code: Ints, duration: Ints, count: int) -> list[Times]:
+    calls = np.bincount(code, minlength=count)
+    total, longest = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    shortest = np.full(count, 1 << 62, np.int64)
+    np.add.at(total, code, duration)
+    np.minimum.at(shortest, code, duration)
+    np.maximum.at(longest, code, duration)
+    return [Times(*row) for row in np.stack((calls, total, shortest, longest), axis=1).tolist()]
+
+
+def _add(found: dict[Key, Times], key: Key, times: Times) -> None:
+    if key in found:
+        found[key].add(times)
+    else:
+        found[key] = times

@@ -1,0 +1,64 @@
+"""Which XSpaces are the hosts of one run: files of one session folder, of hosts that differ, recorded at one time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from tcprobe.readers.one_run import several_runs, strangers
+from tcprobe.readers.xspace.gpu import plane_stats
+from tcprobe.readers.xspace.tables import Part
+from tcprobe.readers.xspace.wire import Space, string_map
+
+# The hosts of a run start their profilers at one step, or when one remote request reaches them.
+FARTHEST_NS: Final = 300 * 10**9
+ENVIRONMENT: Final = "Task Environment"
+KIND: Final = ("device_vendor", "compute_cap_major", "compute_cap_minor")
+
+
+def check_place(files: Sequence[Path]) -> None:
+    """Refuse files that lie where no hosts of one run do: elsewhere than in one folder ``plugins/profile/SESSION``.
+
+    Raises:
+        UsageError: lists the folders or files, the newest first.
+    """
+    if len(files) < 2:
+        return
+    if len({file.parent for file in files}) > 1:
+        raise several_runs(Path(os.path.commonpath(files)), files)
+    if files[0].parent.resolve().parts[-3:-1] != ("plugins", "profile"):
+        raise strangers(files, "the folder is not plugins/profile/SESSION")
+
+
+def check_hosts(parts: Sequence[Part]) -> None:
+    """Refuse files of one session folder that show that they are no hosts of one run.
+
+    Raises:
+        UsageError: two are of one host, their GPUs differ, or they were recorded minutes apart.
+    """
+    why = next(_differences(parts), None) if len(parts) > 1 else None
+    if why:
+        raise strangers([part.path for part in parts], why)
+
+
+def _differences(parts: Sequence[Part]) -> Iterator[str]:
+    hosts = [host for part in parts for host in part.space.hosts or [part.path.name]]
+    if twice := next((host for host in hosts if hosts.count(host) > 1), None):
+        yield f"two are of host {twice}"
+    started = [part.started_ns for part in parts if part.started_ns is not None]
+    if started and max(started) - min(started) > FARTHEST_NS:
+        yield f"they were recorded {(max(started) - min(started)) // 60_000_000_000} minutes apart"
+    kinds = {tuple(gpu.stats.get(key) for key in KIND) for part in parts for gpu in part.gpus}
+    if len(kinds) > 1:
+        yield "their GPUs differ"
+
+
+def started_ns(data: bytearray, space: Space) -> int | None:
+    """Return when the capture began, in ns since the epoch; None where the file does not say (until TF 2.15)."""
+    for plane in space.planes:
+        if plane.name == ENVIRONMENT:
+            found = plane_stats(data, plane.stats, string_map(data, plane.stat_metadata)).get("profile_start_time")
+            return found if isinstance(found, int) else None
+    return None

@@ -1,0 +1,252 @@
+"""Put what the planes of an XSpace hold into the tables of the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcprobe.readers.hlo.module import Module
+from tcprobe.readers.xspace.codes import dense
+from tcprobe.readers.xspace.gpu import NONE, DeviceEvents, Gpu
+from tcprobe.readers.xspace.host import Host, Times
+from tcprobe.readers.xspace.lines import Ints
+from tcprobe.readers.xspace.steps import Steps, choose_steps, iterations, launch_times
+from tcprobe.readers.xspace.text import kernel_config, memory_kind, memory_size, parse_shapes
+from tcprobe.readers.xspace.wire import Space
+from tcprobe.readers.xspace.xla import OpResolver, graph_rows, hlo_host_op
+from tcprobe.schema import tables as contract
+from tcprobe.schema.columns import Data, Names, Table, Value, concatenate
+from tcprobe.schema.profile import Note
+
+
+@dataclass(slots=True)
+class Part:
+    """One file of a session: one host, whose GPU ordinals count from `first_device`; `started_ns` since the epoch."""
+
+    path: Path
+    space: Space
+    first_device: int
+    gpus: list[Gpu]
+    host: Host
+    modules: dict[int, Module]
+    started_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """When things happened on one host: its steps, the start of the capture, launches by correlation id."""
+
+    steps: Steps
+    origin: int
+    launches: tuple[Ints, Ints]
+
+
+def tables(parts: Sequence[Part]) -> tuple[list[Table], dict[str, str], list[Note]]:
+    """Return (tables, reason of each absent one, notes)."""
+    clocks = [Clock(choose_steps(p.host.marks), _origin(p), p.host.launches()) for p in parts]
+    builder = _Builder()
+    for part, clock in zip(parts, clocks, strict=True):
+        for gpu in part.gpus:
+            builder.add(part, gpu, clock)
+    made = [
+        _host_ops(parts),
+        Table.from_rows(contract.STEP_MARKS, _step_rows(clocks)),
+        Table.from_rows(contract.GRAPH_OPS, [row for part in parts for row in graph_rows(part.modules)]),
+    ]
+    absent = {}
+    if any(part.gpus for part in parts):
+        made += [*builder.tables(), _devices(parts)]
+    else:
+        reason = "the profile has no GPU plane"
+        absent = dict.fromkeys(("launches", "launch_configs", "op_details", "memory_ops", "devices"), reason)
+    return _present(made, absent), absent, list(_step_notes(clocks))
+
+
+def _present(made: list[Table], absent: dict[str, str]) -> list[Table]:
+    """Return the tables that the file can give; an empty one of these is absent, with the reason."""
+    reasons = {
+        "host_ops": "the profile has no host op",
+        "step_marks": "the profile marks no step",
+        "graph_ops": "the profile holds no HLO module with a dot or convolution",
+    }
+    for table in made:
+        if not len(table) and table.spec.name in reasons:
+            absent[table.spec.name] = reasons[table.spec.name]
+    return [table for table in made if table.spec.name not in absent]
+
+
+def _origin(part: Part) -> int:
+    """Return the time at which the capture begins on the file's clock.
+
+    Recorders count from the start of the session; one that wrote the time since the epoch is brought to that.
+    """
+    starts = [e.start_ns for gpu in part.gpus for e in (gpu.kernels, gpu.memory) if len(e)]
+    times = [int(s.min()) for s in (*starts, *(t for t in part.host.launch_ns if len(t)))]
+    first = min([*times, *(mark.start_ns for mark in part.host.marks)], default=0)
+    return first if first > 10**15 else 0  # eleven days
+
+
+def _float(values: Ints) -> NDArray[np.float64]:
+    """Return integers as a nullable column."""
+    out = values.astype(np.float64)
+    out[values == NONE] = np.nan
+    return out
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Gathers launches and memory operations over GPUs and hosts."""
+
+    resolver: OpResolver = field(default_factory=OpResolver)
+    configs: dict[tuple[str, float | None], int] = field(default_factory=dict)
+    launches: list[Table] = field(default_factory=list)
+    memory: list[Table] = field(default_factory=list)
+
+    def add(self, part: Part, gpu: Gpu, clock: Clock) -> None:
+        """Append the rows of one GPU."""
+        device = part.first_device + gpu.ordinal
+        events = gpu.kernels
+        launch = launch_times(clock.launches, events)
+        ops = np.array([self.resolver.op_id(key, part.modules) for key in events.ops] or [-1], np.int64)
+        codes = [self.configs.setdefault(d, len(self.configs)) for d in events.details]
+        columns: dict[str, Data] = {
+            **_times(events, device, clock.origin),
+            "kernel": _named(events, events.names),
+            "op_id": ops[events.op],
+            "config_id": np.array(codes or [-1], np.int64)[events.detail],
+            "correlation_id": _float(np.where(events.correlation > 0, events.correlation, NONE)),
+            "launch_ns": _float(np.where(launch == NONE, NONE, launch - clock.origin)),
+            "iteration": iterations(clock.steps, events, launch),
+        }
+        self.launches.append(Table(contract.LAUNCHES, columns))
+        self._add_memory(gpu.memory, device, clock)
+
+    def _add_memory(self, events: DeviceEvents, device: int, clock: Clock) -> None:
+        sizes = [memory_size(text) for text, _ in events.details]
+        size = np.array([np.nan if s is None else s for s in sizes] or [np.nan])
+        launch = launch_times(clock.launches, events)
+        columns: dict[str, Data] = {
+            **_times(events, device, clock.origin),
+            "kind": _named(events, [memory_kind(name) for name in events.names]),
+            "size_bytes": size[events.detail],
+            "iteration": iterations(clock.steps, events, launch),
+        }
+        self.memory.append(Table(contract.MEMORY_OPS, columns))
+
+    def tables(self) -> list[Table]:
+        """Return launches, launch_configs, op_details and memory_ops."""
+        return [
+            concatenate(contract.LAUNCHES, self.launches),
+            Table.from_rows(contract.LAUNCH_CONFIGS, [_config(*key) for key in self.configs]),
+            Table.from_rows(contract.OP_DETAILS, self.resolver.rows),
+            concatenate(contract.MEMORY_OPS, self.memory),
+        ]
+
+
+def _named(events: DeviceEvents, names: Sequence[str]) -> Names:
+    """Return the name of each event, out of `names` by its code; equal names share an id."""
+    codes, used = dense(events.name)
+    ids: dict[str, int] = {}
+    lookup = [ids.setdefault(names[code], len(ids)) for code in used.tolist()]
+    return Names(np.array(lookup or [-1], np.int32)[codes], list(ids))
+
+
+def _times(events: DeviceEvents, device: int, origin: int) -> dict[str, Data]:
+    return {
+        "device": np.full(len(events), device, np.int64),
+        "stream": events.stream,
+        "start_ns": events.start_ns - origin,
+        "duration_ns": events.duration_ns,
+    }
+
+
+def _config(details: str, occupancy: float | None) -> dict[str, Value]:
+    row: dict[str, Value] = dict(kernel_config(details))
+    return row if occupancy is None else {**row, "occupancy_pct": occupancy}
+
+
+def _devices(parts: Sequence[Part]) -> Table:
+    rows = [_device(part.first_device, gpu) for part in parts for gpu in part.gpus]
+    return Table.from_rows(contract.DEVICES, sorted(rows, key=lambda row: int(row["device"] or 0)))
+
+
+def _device(first: int, gpu: Gpu) -> dict[str, Value]:
+    """Return what the file itself says of a GPU; a capability's minor number is left out where it is 0."""
+    stats = gpu.stats
+    name, major = stats.get("gpu_device_name"), stats.get("compute_cap_major")
+    capability = None if major is None else f"{major}.{stats.get('compute_cap_minor', 0)}"
+    vendor = stats.get("device_vendor")
+    foreign = vendor is not None and str(vendor).lower() != "nvidia"
+    return {
+        "device": first + gpu.ordinal,
+        "name": None if name is None else str(name),
+        "name_basis": None if name is None else "reported",
+        "vendor": None if vendor is None else str(vendor),
+        "compute_capability": capability,
+        "tensor_cores": "no" if foreign else "unknown",
+        "sm_count": _count(stats.get("core_count")),
+        "clock_khz": _count(stats.get("clock_rate")),
+        "memory_bytes": _count(stats.get("memory_size")),
+        "bandwidth_bytes_per_s": _count(stats.get("memory_bandwidth")),
+        "state": "active" if len(gpu.kernels) else "idle",
+    }
+
+
+def _count(value: str | int | float | None) -> int | None:
+    """Return a figure of a device; TensorFlow leaves 0 where it does not know one."""
+    return int(value) if isinstance(value, int | float) and 0 < value < 2**53 else None
+
+
+def _host_ops(parts: Sequence[Part]) -> Table:
+    found: dict[tuple[str, str], Times] = {}
+    for part in parts:
+        for key, times in part.host.ops.items():
+            _merge(found, key, times)
+        for (name, program), times in part.host.hlo_ops.items():
+            _merge(found, hlo_host_op(name, program, part.modules), times)
+    return Table.from_rows(contract.HOST_OPS, [_host_row(*key, times) for key, times in sorted(found.items())])
+
+
+def _merge(found: dict[tuple[str, str], Times], key: tuple[str, str], times: Times) -> None:
+    if key in found:
+        found[key].add(times)
+    else:
+        found[key] = times
+
+
+def _host_row(op: str, op_type: str, times: Times) -> dict[str, Value]:
+    return {
+        "op": op,
+        "op_type": op_type,
+        "calls": times.calls,
+        "sum_ns": times.sum_ns,
+        "min_ns": times.min_ns,
+        "max_ns": times.max_ns,
+        "input_shapes": parse_shapes(times.shape)[1] if times.shape else None,
+    }
+
+
+def _step_rows(clocks: Sequence[Clock]) -> list[dict[str, Value]]:
+    """Return the marks of the first host that has some; the others run the same steps."""
+    clock = next((c for c in clocks if c.steps.marks), None)
+    if clock is None:
+        return []
+    return [
+        {
+            "iteration": number,
+            "name": mark.name if mark.step is not None else mark.group_name,
+            "start_ns": mark.start_ns - clock.origin,
+            "end_ns": mark.end_ns - clock.origin,
+        }
+        for number, mark in zip(clock.steps.number, clock.steps.marks, strict=True)
+    ]
+
+
+def _step_notes(clocks: Sequence[Clock]) -> Iterator[Note]:
+    if any(clock.steps.renumbered for clock in clocks):
+        message = "step numbers of the profile's marks repeat: steps are numbered from 0 in order of time"
+        yield Note("step-numbers-repeat", message, level="note")

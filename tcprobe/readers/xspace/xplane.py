@@ -1,0 +1,154 @@
+"""Read XSpace files (``*.xplane.pb``): the profiles of TensorFlow 2.2 and later, and of JAX."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tcprobe.errors import EmptyInput, MissingInput, UnreadableInput, WrongFormat
+from tcprobe.readers.xspace.gpu import GPU_PLANE, read_gpu
+from tcprobe.readers.xspace.host import HOST_PLANES, Host, read_host
+from tcprobe.readers.xspace.lines import Bytes
+from tcprobe.readers.xspace.notes import gpu_notes, said_notes
+from tcprobe.readers.xspace.session import check_hosts, check_place, started_ns
+from tcprobe.readers.xspace.tables import Part, tables
+from tcprobe.readers.xspace.wire import BYTES, PADDING, VARINT, DamagedError, Space, fields, scan_space, varint
+from tcprobe.readers.xspace.xla import read_modules
+from tcprobe.schema.profile import Metadata, Note, Profile
+
+FORMAT: Final = "xplane"
+_SUFFIX: Final = ".xplane.pb"
+_HEAD: Final = 4096  # bytes in which a plane shows its name
+
+
+def finds(path: Path) -> list[Path]:
+    """Return the XSpace files that `path` holds, by content; an empty ``*.xplane.pb`` counts too.
+
+    TensorFlow leaves an empty file where a profile passes 2 GiB, which `read` then explains.
+    """
+    try:
+        if path.is_file():
+            return [path] if _looks_right(path) else []
+        return sorted(p for p in path.rglob("*.pb") if p.is_file() and _looks_right(p))
+    except OSError:
+        return []
+
+
+def _looks_right(path: Path) -> bool:
+    """Whether the file begins like an XSpace: a plane that has a name."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError:
+        return False
+    if not head:
+        return path.name.endswith(_SUFFIX)
+    if head[0] != 0x0A:
+        return False
+    return _shows_a_plane(head)
+
+
+def _shows_a_plane(head: bytes) -> bool:
+    """Whether the first bytes of a file are a plane up to its name; the plane may be cut off after that."""
+    kinds = {1: VARINT, 2: BYTES, 3: BYTES, 4: BYTES, 5: BYTES, 6: BYTES}
+    try:
+        _, start = varint(head, 1, len(head))
+        for number, wire, first, last in fields(head, (start, len(head))):
+            if kinds.get(number) != wire:
+                return False
+            if number == 2:
+                return last > first and head[first:last].isascii()
+    except DamagedError:
+        pass
+    return False
+
+
+def read(files: list[Path]) -> Profile:
+    """Read the files of one session, one per host, into one Profile; GPUs are numbered through the hosts.
+
+    Raises:
+        InputError: a file is missing, empty, unreadable, or no whole XSpace.
+        UsageError: the files are not the hosts of one run; the message lists them.
+    """
+    if not files:
+        raise EmptyInput("no file", "there is no XSpace to read")
+    check_place(files)
+    parts: list[Part] = []
+    for path in files:
+        parts.append(_read_file(path, _next_ordinal(parts)))
+    check_hosts(parts)
+    return _profile(files, parts)
+
+
+def _next_ordinal(parts: list[Part]) -> int:
+    return max((part.first_device + gpu.ordinal + 1 for part in parts for gpu in part.gpus), default=0)
+
+
+def _read_file(path: Path, first_device: int) -> Part:
+    file = Bytes(_load(path))
+    try:
+        return _read_space(file, scan_space(file.data, file.size), path, first_device)
+    except DamagedError as error:
+        raise WrongFormat(path, f"damaged XSpace: {error}", "profile again, or copy the file again") from error
+
+
+def _load(path: Path) -> bytearray:
+    """Return the file's bytes and the padding that array code needs."""
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            data = bytearray(size + PADDING)
+            read = file.readinto(memoryview(data)[:size])
+    except FileNotFoundError as error:
+        raise MissingInput(path, "no such file", "check the path") from error
+    except OSError as error:
+        raise UnreadableInput(path, f"cannot be read: {error.strerror}", "check its permissions") from error
+    if not size:
+        raise EmptyInput(path, "empty file", "TensorFlow leaves one where a profile passes 2 GiB: profile fewer steps")
+    if read != size:
+        raise WrongFormat(path, f"{read} of {size} bytes could be read", "wait until it is written, then try again")
+    return data
+
+
+def _read_space(file: Bytes, space: Space, path: Path, first_device: int) -> Part:
+    if not any(plane.name for plane in space.planes) and not space.errors:
+        raise WrongFormat(path, "no XSpace: it has no named plane", "give a *.xplane.pb of the TensorFlow profiler")
+    gpus = [read_gpu(file, plane) for plane in space.planes if GPU_PLANE.fullmatch(plane.name)]
+    host = Host()
+    for plane in space.planes:
+        if plane.name in HOST_PLANES:
+            read_host(file, plane, host)
+    wanted = {op.program for gpu in gpus for op in gpu.kernels.ops} | {program for _, program in host.hlo_ops}
+    modules = read_modules(file.data, space.planes, {program for program in wanted if program is not None})
+    return Part(path, space, first_device, gpus, host, modules, started_ns(file.data, space))
+
+
+def _profile(session: list[Path], parts: list[Part]) -> Profile:
+    gpus = [gpu for part in parts for gpu in part.gpus]
+    made, absent, more = tables(parts)
+    said = [note for part in parts for note in said_notes(part.space)]
+    metadata = Metadata(
+        format=FORMAT,
+        paths=tuple(str(path) for path in session),
+        profiler="the profiler of TensorFlow or JAX (XSpace)",
+        host=", ".join(dict.fromkeys(h for part in parts for h in part.space.hosts)) or None,
+        xla=True if any(part.modules for part in parts) else None,
+        gpu_used=bool(gpus),
+        notes=tuple(dict.fromkeys((*said, *(gpu_notes(gpus) if gpus else ()), *_host_notes(parts), *more))),
+    )
+    return Profile(metadata, {table.spec.name: table for table in made}, absent)
+
+
+def _host_notes(parts: list[Part]) -> Iterator[Note]:
+    """Yield which GPUs are whose, where several hosts were profiled."""
+    if len(parts) > 1:
+        owned = [f"{', '.join(part.space.hosts) or part.path.name}: {_range(part)}" for part in parts if part.gpus]
+        if owned:
+            yield Note("several-hosts", f"GPUs by host: {'; '.join(owned)}", level="note")
+
+
+def _range(part: Part) -> str:
+    numbers = [part.first_device + gpu.ordinal for gpu in part.gpus]
+    return f"{min(numbers)}-{max(numbers)}" if len(numbers) > 1 else str(numbers[0])

@@ -1,0 +1,165 @@
+"""Findings that say the same of one line, told once: layers that a loop makes, blocks of a ready-made model."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tcprobe.report.audit import words
+from tcprobe.schema.finding import SEVERITIES, WARNING_PCT, Audited, Finding, Range
+from tcprobe.schema.place import Place
+
+MOST_NOTES: Final = 10
+"""Notes that are told one a line; more of them are told by their reasons, unless all was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Findings of one model that agree in line, rule, severity, class, dimension, size, suggestion and reason.
+
+    Attributes:
+        audited: the model.
+        finding: what most of them say, with the first layer's name and what all of them save together.
+        count: how many they are.
+    """
+
+    audited: Audited
+    finding: Finding
+    count: int
+
+    def sentence(self) -> str:
+        """Return them as one line."""
+        return words.sentence(self.audited, self.finding, self.count)
+
+
+def folded(rows: Iterable[words.ModelFinding]) -> list[Folded]:
+    """Return findings folded, those that fail a build before notes, then in the order of file and line."""
+    groups: dict[tuple[object, ...], list[words.ModelFinding]] = {}
+    for audited, finding in rows:
+        groups.setdefault(_same(audited, finding), []).append((audited, finding))
+    return sorted((_fold(group) for group in groups.values()), key=_order)
+
+
+def _same(audited: Audited, f: Finding) -> tuple[object, ...]:
+    alone = f.message if f.layer is None else None
+    says = (f.code, f.severity, f.layer_class, f.dimension, f.size, f.suggested, f.why, f.fix is None, alone)
+    return audited.file, audited.label, f.place, f.saving_ns is None, *says
+
+
+def _fold(group: Sequence[words.ModelFinding]) -> Folded:
+    audited = group[0][0]
+    findings = sorted((f for _, f in group), key=lambda f: natural(f.layer or ""))
+    if len(findings) == 1:
+        return Folded(audited, findings[0], 1)
+    summed = replace(
+        _typical(findings),
+        layer=f"{findings[0].layer} and {len(findings) - 1:,} more",
+        saving_ns=_sum([f.saving_ns for f in findings]),
+        saving_pct=_sum([f.saving_pct for f in findings]),
+    )
+    return Folded(audited, summed, len(findings))
+
+
+def _typical(findings: Sequence[Finding]) -> Finding:
+    """Return the first layer's finding with the words that most of them have."""
+    first, tails = findings[0], Counter(f.message.partition(": ")[2] for f in findings)
+    head, colon, _ = first.message.partition(": ")
+    named = head.replace(f"'{first.layer}'", f"'{first.layer}' (and {len(findings) - 1:,} more)", 1)
+    return replace(first, message=f"{named}{colon}{tails.most_common(1)[0][0]}")
+
+
+def _sum(ranges: Sequence[Range | None]) -> Range | None:
+    known = [r for r in ranges if r is not None]
+    if len(known) < len(ranges):
+        return None
+    return Range(sum(r.low for r in known), sum(r.mid for r in known), sum(r.high for r in known))
+
+
+def natural(text: str) -> tuple[tuple[str, int], ...]:
+    """Return a key that sorts ``dense_2`` before ``dense_10``."""
+    return tuple((letters, int(digits or 0)) for letters, digits in re.findall(r"(\D*)(\d*)", text))
+
+
+def _order(fold: Folded) -> tuple[object, ...]:
+    finding = fold.finding
+    place = finding.place or Place(fold.audited.file, 0, 0)
+    return (
+        finding.severity in ("note", None),
+        place.file,
+        place.line,
+        place.column,
+        finding.code,
+        natural(finding.message),
+    )
+
+
+def is_note(fold: Folded) -> bool:
+    """Return whether findings are below warnings."""
+    return fold.finding.severity not in SEVERITIES[:2]
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Notes of one file, rule and reason.
+
+    Attributes:
+        file: absolute path.
+        lines: where they stand, ascending; empty where no line is known.
+        code: of the rule.
+        why: the reason; the whole message of what is no size.
+        sizes: what it holds for (``filters=6, 20 (3)``, a number of findings in brackets); empty for what is no size.
+        count: findings.
+    """
+
+    file: str
+    lines: tuple[int, ...]
+    code: str
+    why: str
+    sizes: str
+    count: int
+
+
+def by_reason(notes: Sequence[Folded]) -> list[Reason]:
+    """Return notes by file, rule and reason, in this order, the most frequent reason first."""
+    groups: dict[tuple[str, str, str], list[Folded]] = {}
+    for note in notes:
+        finding = note.finding
+        file = finding.place.file if finding.place else note.audited.file
+        groups.setdefault((file, finding.code, _reason(finding)), []).append(note)
+    told = [_told(*key, group) for key, group in groups.items()]
+    return sorted(told, key=lambda reason: (reason.file, reason.code, -reason.count, reason.why))
+
+
+def _told(file: str, code: str, why: str, group: Sequence[Folded]) -> Reason:
+    lines = sorted({note.finding.place.line for note in group if note.finding.place})
+    return Reason(file, tuple(lines), code, why, _sizes(group), sum(note.count for note in group))
+
+
+def _reason(finding: Finding) -> str:
+    if finding.dimension is None:
+        return finding.message
+    if finding.why:
+        return finding.why
+    if finding.saving_pct is not None:
+        return f"mending it saves less than {WARNING_PCT:g} % of the step each"
+    return finding.message.partition(": ")[2] or finding.message
+
+
+def _sizes(group: Sequence[Folded]) -> str:
+    """Return ``channels=3, filters=6, 20 (3)``: sizes ascending, with how often where that is not once."""
+    counts: dict[str, Counter[int | None]] = {}
+    for note in group:
+        if note.finding.dimension is not None:
+            counts.setdefault(note.finding.dimension, Counter())[note.finding.size] += note.count
+    return ", ".join(_listed(name, sizes) for name, sizes in sorted(counts.items()))
+
+
+def _listed(name: str, sizes: Counter[int | None]) -> str:
+    told = [
+        f"{'' if size is None else size}{f' ({count:,})' if count > 1 else ''}"
+        for size, count in sorted(sizes.items(), key=lambda pair: pair[0] or 0)
+    ]
+    return f"{name}={', '.join(told)}" if None not in sizes else name

@@ -1,0 +1,70 @@
+"""An audit as one JSON document: all that an `AuditReport` holds, null for what is unknown."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import Any, Final, TextIO
+
+from tcprobe import __version__
+from tcprobe.report.audit import words
+from tcprobe.report.audit.base import AuditSpec
+from tcprobe.schema.finding import SEVERITIES, Audited, AuditReport, Finding, Fix
+from tcprobe.schema.place import Place
+
+SCHEMA: Final = 1
+"""Changes when a key changes its meaning or goes; new keys may come at any time."""
+
+
+def render(report: AuditReport, spec: AuditSpec, out: TextIO) -> None:  # noqa: ARG001 - a reporter's signature
+    """Write the report; paths are absolute, times in ns, shares 0-100."""
+    document = {
+        "schema": SCHEMA,
+        "tcprobe": __version__,
+        "root": report.root or None,
+        "summary": _summary(report),
+        "audited": [_audited(a) for a in report.audited],
+        "unused": [{"place": _plain(place), "text": text} for place, text in report.unused],
+        "failed": [{"file": path, "reason": words.reason(path, why)} for path, why in report.failed],
+    }
+    json.dump(document, out, indent=2, ensure_ascii=False, allow_nan=False)
+    out.write("\n")
+
+
+def _summary(report: AuditReport) -> dict[str, int]:
+    """Return how many findings there are of each severity, and what else a build may want to count."""
+    found = [finding for _, finding in words.rows(report)]
+    return {
+        **{severity: sum(f.severity == severity for f in found) for severity in SEVERITIES},
+        "fixable": sum(f.fix is not None for f in found),
+        "suppressed": len(words.silenced(report)),
+        "unseen": sum(count for _, count in words.unseen(report)),
+        "failed": len(report.failed),
+    }
+
+
+def _audited(audited: Audited) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in _fields(audited)}
+
+
+def _fields(value: Any) -> list[tuple[str, Any]]:
+    return [(f.name, getattr(value, f.name)) for f in fields(value)]
+
+
+def _plain(value: Any) -> Any:
+    """Return objects as mappings of their attributes, tuples as lists; related places and fixes named."""
+    match value:
+        case Finding():
+            plain = {name: _plain(v) for name, v in _fields(value)}
+            return plain | {"related": [{"place": _plain(p), "text": text} for p, text in value.related]}
+        case Fix():
+            applicability = "safe" if value.safe else "unsafe"
+            return {"applicability": applicability, "message": value.text, "edits": [_plain(e) for e in value.edits]}
+        case Place():
+            return dict(_fields(value))
+        case tuple():
+            return [_plain(v) for v in value]
+        case str() | int() | float() | None:
+            return value
+        case _:
+            return {name: _plain(v) for name, v in _fields(value)}

@@ -1,0 +1,59 @@
+"""What to type after an audit: the command that gets the reader further, in one line."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Final
+
+from tcprobe.hardware import lookup_gpu
+from tcprobe.report.audit import words
+from tcprobe.report.formatting import visible
+from tcprobe.schema.finding import AuditReport, Finding
+
+VERB: Final = ("tcprobe", "audit-shapes")
+ALONE: Final = ("--fix", "--format", "--output", "-o")
+"""Options beside which ``--diff`` is refused, or which say that nobody sits in front of it."""
+
+
+def next_step(report: AuditReport, typed: Sequence[str]) -> str | None:
+    """Return what to see next and, at the end of the line, its command; None where nothing is left to do.
+
+    Args:
+        report: the audit.
+        typed: arguments behind ``tcprobe audit-shapes``; empty where they are unknown.
+    """
+    findings = report.findings()
+    severe = [f for f in findings if f.severity in ("error", "warning")]
+    if any(f.fix for f in findings) and (severe or any(f.fix and f.fix.safe for f in findings)):
+        return f"See the fixes: {_with('--diff', typed)}"
+    if severe:
+        return f"Read more: tcprobe explain {_first(severe).code}"
+    if any(_free_in_tf32(f) for f in findings) and _cores(report):
+        return f"See what these sizes cost in float16: {_with('--dtype float16', typed)}"
+    return f"See what was not judged: {_with('--verbose', typed)}" if words.unseen(report) else None
+
+
+def _first(findings: Sequence[Finding]) -> Finding:
+    """Return the finding that saves most, else the first error, else the first."""
+    return max(findings, key=lambda f: (f.saving_ns.mid if f.saving_ns else 0.0, f.severity == "error"))
+
+
+def _free_in_tf32(finding: Finding) -> bool:
+    return finding.code.startswith("TC1") and finding.dtype in ("float32", "tf32") and finding.code != "TC104"
+
+
+def _cores(report: AuditReport) -> bool:
+    """Return whether the GPU that is predicted for has Tensor Cores."""
+    gpus = (lookup_gpu(audited.gpu) for audited in report.audited)
+    return any(gpu is not None and gpu.tensor_cores for gpu in gpus)
+
+
+def _with(option: str, typed: Sequence[str]) -> str:
+    """Return the command with an option more; the option alone where the command is not known, or has one like it."""
+    name = option.partition(" ")[0]
+    given = {word.partition("=")[0] for word in typed}
+    if not typed or name in given or (name == "--diff" and given.intersection(ALONE)):
+        return f"add {option}"
+    again = [word for word in typed if word != "--fix"]  # it was done
+    return visible(f"{shlex.join(VERB)} {option} {shlex.join(again)}")

@@ -1,0 +1,279 @@
+"""What all reports of an audit say in the same words: places, sentences of a finding, figures, counts."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from os.path import relpath
+from typing import Final
+
+from tcprobe.hardware import lookup_gpu
+from tcprobe.report.formatting import visible
+from tcprobe.schema.finding import SEVERITIES, WARNING_PCT, Audited, AuditReport, Finding, Range
+from tcprobe.schema.place import Place
+
+# Size of a unit in ns, the least time that is told in it, and its name: 0.4 ms reads better than 400 us.
+UNITS: Final = ((1e9, 1e9, "s"), (1e6, 1e5, "ms"), (1e3, 1e3, "us"), (1.0, 0.0, "ns"))
+WIDE: Final = 2.5  # times the low end: from there on both ends of a range tell little without what is likely
+LIBRARIES: Final = {"cublas10": "cuBLAS 10", "cublas11": "cuBLAS 11", "cublas12": "cuBLAS 12"}
+ASSUMED: Final = "no precision policy is set"  # of no interest where --dtype sets what is predicted for
+ESTIMATED: Final = "(estimated)"  # as the rules mark it
+UNMEASURED: Final = "Estimated: nobody has published what unaligned sizes cost a convolution."
+ModelFinding = tuple[Audited, Finding]
+
+
+def relative(path: str, base: str) -> str:
+    """Return an absolute path relative to the folder `base` where it lies inside it, with forward slashes."""
+    inside = base and path.startswith(base.rstrip("/") + "/")
+    return relpath(path, base).replace("\\", "/") if inside else path
+
+
+def located(place: Place | None, file: str, base: str) -> str:
+    """Return ``path:line:column``; the path of the audited file alone where no line is known."""
+    if place is None:
+        return visible(relative(file, base))
+    return f"{visible(relative(place.file, base))}:{place.line}:{place.column}"
+
+
+def reason(path: str, text: str) -> str:
+    """Return why a file could not be audited, without its path again."""
+    return text.removeprefix(f"{path}: ")
+
+
+def rows(report: AuditReport) -> list[ModelFinding]:
+    """Return every finding once, with its model, in the order of file and line."""
+    found: dict[Finding, Audited] = {}
+    for audited in report.audited:
+        for finding in audited.findings:
+            found.setdefault(finding, audited)
+    return sorted(((audited, finding) for finding, audited in found.items()), key=_order)
+
+
+def silenced(report: AuditReport) -> list[ModelFinding]:
+    """Return every suppressed finding once, with its model, in the order of file and line."""
+    found: dict[Finding, Audited] = {}
+    for audited in report.audited:
+        for finding in audited.suppressed:
+            found.setdefault(finding, audited)
+    return sorted(((audited, finding) for finding, audited in found.items()), key=_order)
+
+
+def _order(row: ModelFinding) -> tuple[str, int, int, str, str]:
+    audited, finding = row
+    place = finding.place or Place(audited.file, 0, 0)
+    return place.file, place.line, place.column, finding.code, finding.message
+
+
+def costliest(found: Iterable[ModelFinding], most: int) -> list[ModelFinding]:
+    """Return the findings whose suggestion saves most, costliest first; those without a figure left out."""
+    costed = [(row[1].saving_ns.mid, row) for row in found if row[1].saving_ns is not None]
+    ranked = sorted(((ns, row) for ns, row in costed if ns > 0), key=lambda pair: (-pair[0], _order(pair[1])))
+    return [row for _, row in ranked[:most]]
+
+
+def sentence(audited: Audited, finding: Finding, count: int = 1) -> str:
+    """Return the finding as one line: what, how severe, how bad in which passes, what mending saves or why nothing.
+
+    With a `count` above 1 it stands for so many layers, whose savings it sums.
+
+    ``Conv2D 'conv2d_1' filters=31 is not a multiple of 8 (warning, 3 % of the step): forward ...; 32 saves ...``
+    """
+    what, colon, rest = finding.message.partition(": ")
+    text = f"{what} ({', '.join(_judged(audited, finding, count))}){colon}{rest}"
+    saved = saving(audited, finding)
+    if saved and " saves " not in text:
+        text += f"; {suggestion(finding)} saves {saved}"
+    if finding.why and finding.why not in text:
+        text += f"; {finding.why}"
+    return visible(text)
+
+
+def whole(audited: Audited) -> str:
+    """Return what shares are of: the step, or the part of it that could be predicted."""
+    return "the step" if audited.costed >= audited.products else "the predicted part of the step"
+
+
+def _judged(audited: Audited, finding: Finding, count: int) -> list[str]:
+    pct = finding.saving_pct
+    together = " together" if count > 1 else ""
+    share = "" if pct is None or pct.mid <= 0 else f"{percent(pct.mid)} of {whole(audited)}{together}"
+    most = f"up to {percent(pct.high)}" if share and pct and pct.mid < WARNING_PCT <= pct.high else ""
+    return [said for said in (finding.severity or "unknown severity", share, most) if said]
+
+
+def suggestion(finding: Finding) -> str:
+    """Return what is suggested, in a word: the size, or the remedy."""
+    return "mending it" if finding.suggested is None else str(finding.suggested)
+
+
+def change(finding: Finding) -> str:
+    """Return ``filters 31 -> 32``; what the finding names where it is no size."""
+    if finding.suggested is None or finding.size is None:
+        return finding.dimension or ""
+    return f"{finding.dimension or 'size'} {finding.size} -> {finding.suggested}"
+
+
+def per(audited: Audited) -> str:
+    """Return what predicted times are of: a step, or so many samples where nobody said how many a step has."""
+    return "a step" if audited.batch_known else f"per {audited.batch:,} samples"
+
+
+def saving(audited: Audited, finding: Finding) -> str:
+    """Return ``0.4-0.6 ms a step``; nothing where no saving is predicted."""
+    if finding.saving_ns is None or finding.saving_ns.high <= 0:
+        return ""
+    return f"{about(finding.saving_ns)} {per(audited)}"
+
+
+def about(ns: Range) -> str:
+    """Return a range, and what is likely where its ends lie far apart: ``up to 4 ms (likely 1 ms)``."""
+    if ns.low > 0 and ns.high <= WIDE * ns.low:
+        return span(ns)
+    return f"{span(ns)} (likely {likely(ns)})"
+
+
+def likely(ns: Range) -> str:
+    """Return the likely value of a range of nanoseconds; ``nothing`` of what is not above 0."""
+    return span(Range(ns.mid, ns.mid, ns.mid)) if ns.mid > 0 else "nothing"
+
+
+def span(ns: Range) -> str:
+    """Return a range of nanoseconds in one unit (``0.4-0.6 ms``), one figure where both ends print alike.
+
+    A range that starts at 0, as it prints, or below is ``up to`` its end.
+    """
+    size, unit = next(((s, u) for s, least, u in UNITS if ns.high >= least), (1.0, "ns"))
+    low, high = _digits(ns.low / size), _digits(ns.high / size)
+    if ns.high > 0 and (ns.low <= 0 or low == "0"):
+        return f"up to {high} {unit}"
+    return f"{high} {unit}" if low == high else f"{low}-{high} {unit}"
+
+
+def _digits(value: float) -> str:
+    """Return two significant digits, all before the point."""
+    if value == 0 or abs(value) >= 9.95:
+        return f"{value:.0f}"
+    places = max(0, 1 - math.floor(math.log10(abs(value))))
+    return f"{value:.{min(places, 2)}f}".rstrip("0").rstrip(".") or "0"
+
+
+def percent(value: float) -> str:
+    """Return 0-100 rounded down, so that a figure never prints as the threshold above it."""
+    if 0 < value < 0.1:
+        return "<0.1 %"
+    return f"{math.floor(value * 10 + 1e-9) / 10:g} %" if value < 10 else f"{math.floor(value)} %"
+
+
+def total(audited: Audited) -> str | None:
+    """Return what all suggestions for a model save together; None where nothing is predicted to be saved."""
+    saved, step = audited.total_saving_ns, audited.step_ns
+    if saved is None or step is None or saved.high <= 0 or step.mid <= 0:
+        return None
+    share = percent(100 * saved.mid / step.mid)
+    return f"all suggestions together save {about(saved)} of {about(step)} {per(audited)}: {share}"
+
+
+def gains(report: AuditReport, most: int | None) -> list[str]:
+    """Return what the suggestions for each model save, most first; beyond `most` models only how many more save."""
+    saving = [(a.total_saving_ns.mid, a, said) for a in report.audited if a.total_saving_ns and (said := total(a))]
+    ranked = sorted(saving, key=lambda row: (-row[0], row[1].file, row[1].label))
+    shown = [f"{visible(a.label)}: {said}." for _, a, said in ranked[:most]]
+    left = len(ranked) - len(shown)
+    return shown + ([f"{left:,} more model{' saves' if left == 1 else 's save'} less each."] if left else [])
+
+
+def predicted_for(report: AuditReport) -> list[str]:
+    """Return a sentence on what the predictions are for and what they leave out: one, as all models share a target."""
+    models: dict[tuple[str, str | None, str, str], list[Audited]] = {}
+    for a in report.audited:
+        models.setdefault((a.gpu, a.dtype, a.library, a.basis), []).append(a)
+    return [_prediction(made) for made in models.values()]
+
+
+def _prediction(models: list[Audited]) -> str:
+    first = models[0]
+    gpu = lookup_gpu(first.gpu)
+    given = [
+        gpu.name if gpu else first.gpu,
+        first.dtype or f"the model's own dtypes{_tf32(models)}",
+        LIBRARIES.get(first.library, first.library),
+        _either({a.xla for a in models}, "with XLA", "without XLA", "with XLA where a model is compiled"),
+        _batches(models),
+        _either({a.mode == "traced" for a in models}, "traced shapes", "shapes read from the source", "shapes by file"),
+    ]
+    basis = "Calibrated" if first.basis == "calibrated" else "Predicted"
+    said = f"{basis} for {', '.join(g for g in given if g)}. A step counts its matrix products and convolutions only."
+    guessed = any(ESTIMATED in f.message for a in models for f in a.findings)
+    return f"{said} {UNMEASURED}" if guessed else said
+
+
+def _tf32(models: list[Audited]) -> str:
+    """Return what float32 runs as, where a finding is in float32 and the GPU has TF32."""
+    gpu = lookup_gpu(models[0].gpu)
+    meant = gpu is not None and gpu.peak_flop_per_s("tf32") is not None
+    return " (float32 as TF32)" if meant and any(f.dtype == "float32" for a in models for f in a.findings) else ""
+
+
+def _either(found: set[bool], yes: str, no: str, both: str) -> str:
+    return both if len(found) > 1 else yes if found == {True} else no
+
+
+def _batches(models: list[Audited]) -> str:
+    known = {a.batch for a in models if a.batch_known}
+    unknown = {a.batch for a in models if not a.batch_known}
+    said = [f"batch {min(known):,}" if len(known) == 1 else "each model's own batch"] if known else []
+    if unknown:
+        hint = "where it is unknown (--batch-size sets it)" if known else "(batch unknown; --batch-size sets it)"
+        said.append(f"per {min(unknown):,} samples {hint}")
+    return ", ".join(said)
+
+
+def uncosted(report: AuditReport) -> str | None:
+    """Return how many of the products could not be predicted, and why; None where all were."""
+    products = sum(a.products for a in report.audited)
+    missing = products - sum(a.costed for a in report.audited)
+    why = "sizes that are not all known, or a dtype that the GPU lacks"
+    return f"{missing:,} of {products:,} products have no predicted time: {why}." if missing else None
+
+
+def unseen(report: AuditReport) -> list[tuple[str, int]]:
+    """Return why something could not be judged and how often, most frequent first."""
+    reasons = Counter(u.reason for u in dict.fromkeys(u for audited in report.audited for u in audited.unseen))
+    return sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def notes(report: AuditReport) -> list[str]:
+    """Return what limits the audits, each once and as a sentence."""
+    said = dict.fromkeys(n for a in report.audited for n in a.notes if n and not (a.dtype and n.startswith(ASSUMED)))
+    return [f"{note[0].upper()}{note[1:]}{'' if note.endswith('.') else '.'}" for note in said]
+
+
+def tally(report: AuditReport) -> str:
+    """Return how many findings there are by severity, or that there are none."""
+    found = [finding for _, finding in rows(report)]
+    counts = Counter(f.severity for f in found)
+    parts = [f"{counts[s]:,} {s}{'' if counts[s] == 1 else 's'}" for s in SEVERITIES if counts[s]]
+    unjudged = sum(1 for f in found if f.severity is None)
+    if unjudged:
+        parts.append(f"{unjudged:,} of unknown severity")
+    suppressed = len(silenced(report))
+    hidden = f" ({suppressed:,} suppressed)" if suppressed else ""
+    layers = sum(a.layers for a in report.audited)
+    seen = f"nothing in {layers:,} layer{'' if layers == 1 else 's'}" if layers else "nothing: no layer of a model"
+    blind = sum(count for _, count in unseen(report))
+    seen += f", but {blind:,} thing{'' if blind == 1 else 's'} could not be judged" if blind else ""
+    failed = f"; {len(report.failed):,} file{' was' if len(report.failed) == 1 else 's were'} not audited"
+    return f"Found {', '.join(parts) or seen}{hidden}{failed if report.failed else ''}."
+
+
+def fixable(report: AuditReport, option: str = "--fix") -> str:
+    """Return how many findings `--fix` may mend and how many of these change the model; nothing of none."""
+    fixes = [finding.fix for _, finding in rows(report) if finding.fix is not None]
+    unsafe = sum(1 for fix in fixes if not fix.safe)
+    if not fixes:
+        return ""
+    many = "" if unsafe == len(fixes) else f"{unsafe:,} of them "
+    verb = "change" if many and unsafe > 1 else "changes"
+    remark = f" ({many}{verb} the model: checkpoints no longer fit)" if unsafe else ""
+    return f"{len(fixes):,} fixable with {option}{remark}."

@@ -1,0 +1,1 @@
+"""Reports of a recorded run: the answer, what first, the tables."""

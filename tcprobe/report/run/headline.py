@@ -1,0 +1,255 @@
+"""The first lines of a report: what was profiled, how well the Tensor Cores were used, and every headline figure."""
+
+from __future__ import annotations
+
+import re
+
+from tcprobe.hardware import DEFAULT_TARGET
+from tcprobe.report import formatting as f
+from tcprobe.report.grid import Head, Section
+from tcprobe.report.run.findings import reach
+from tcprobe.schema.columns import Row, Value
+from tcprobe.schema.profile import Metadata, Note, Profile, Window
+
+FIRST = {
+    "tc_kernel_time_pct": "TC share of kernel time",
+    "tc_capable_time_pct": "TC share within capable ops",
+    "capable_time_pct": "capable ops, share of kernel time",
+    "coverage_pct": "kernel time of known class",
+    "gpu_busy_pct": "GPU busy",
+    "step_time_ns": "step time",
+    "achieved_tflop_per_s": "achieved TFLOP/s",
+    "peak_pct": "share of the GPU's peak",
+}
+LABELS = {
+    **FIRST,
+    "tc_time_ns": "time of TC kernels",
+    "memory_time_ns": "time of copies and sets",
+    "kernels": "kernels launched",
+    "iterations_in_window": "iterations counted",
+    "flops_per_step": "FLOP in a step",
+    "bad_size_count": "bad sizes",
+    "gemm_layers": "layers with GEMM-like ops",
+}
+MEDIANS = ("step_time_ns", "throughput")  # their value is no end of their range, however it prints
+REPORTS = {"dlprof_csv": "CSV reports", "dlprof_json": "JSON reports"}
+FRAMEWORKS = ("TensorFlow", "PyTorch", "JAX")
+BASIS_WORDS = {
+    "counter": "hardware counters",
+    "name": "kernel names",
+    "shape": "shapes and rates",
+    "reported": "the profiler's own report",
+    "predicted": "a prediction",
+    "measured": "measurement",
+    "graph": "the graph",
+    "inferred": "inference",
+}
+
+
+def summary_row(profile: Profile, metric: str) -> Row | None:
+    """Return the row of `summary` for a metric; None where there is none."""
+    return next((row for row in profile.require("summary").rows() if row["metric"] == metric), None)
+
+
+def facts(profile: Profile) -> list[tuple[str, str]]:
+    """Return what was profiled as (label, text) pairs; what is unknown is left out."""
+    meta = profile.metadata
+    found = [
+        ("profile", _place(meta)),
+        ("recorded by" if _profiler(meta) else "ran with", _about(meta)),
+        ("command", f.visible(" ".join(meta.command))),
+        ("GPU", _gpus(profile)),
+        ("precision", _precision(meta)),
+        ("window", _window(profile, meta.window)),
+        ("judged for", _target(profile)),
+    ]
+    return [(label, text) for label, text in found if text]
+
+
+def _place(meta: Metadata) -> str:
+    more = f" and {len(meta.paths) - 1} more" if len(meta.paths) > 1 else ""
+    name = f"{f.visible(meta.paths[0])}{more}" if meta.paths else ""
+    return f"{name} (PARTIAL: the run was cut off)".strip() if meta.partial else name
+
+
+def _profiler(meta: Metadata) -> str:
+    return ", ".join(word for word in (meta.profiler, REPORTS.get(meta.format)) if word)
+
+
+def _about(meta: Metadata) -> str:
+    """Return what recorded the profile, which framework ran, and where; what is unknown is left out."""
+    framework = meta.framework or ""
+    for name in FRAMEWORKS:
+        framework = re.sub(rf"^{name}\b", name, framework, flags=re.IGNORECASE)
+    words = (_profiler(meta), framework, meta.host and f"on {meta.host}")
+    return f.visible(", ".join(word for word in words if word))
+
+
+def _target(profile: Profile) -> str:
+    """Return the GPU that a run without one is judged for, and that nobody chose it where that is so."""
+    if not _needs_target(profile):
+        return ""
+    target = f.visible(str(profile.metadata.target_gpu))
+    default = target == DEFAULT_TARGET and profile.metadata.run.get("target_gpu") is None
+    return f"{target} ({'the default: ' if default else ''}--target-gpu chooses)"
+
+
+def _precision(meta: Metadata) -> str:
+    xla = {True: "XLA on", False: "XLA off", None: None}[meta.xla]
+    return ", ".join(x for x in (meta.precision, xla) if x)
+
+
+def _gpus(profile: Profile) -> str:
+    kinds: dict[tuple[str, str], list[Row]] = {}
+    for row in profile.require("devices").rows():
+        kinds.setdefault((_gpu_name(row), _gpu_facts(row)), []).append(row)
+    parts = []
+    for (name, about), rows in kinds.items():
+        many = f"{len(rows)} x " if len(rows) > 1 else ""
+        parts.append(f"{many}{name}{about}{_states(rows)}")
+    if parts:
+        return "; ".join(parts)
+    return "none used: a CPU run" if profile.metadata.gpu_used is False else ""
+
+
+def _gpu_name(row: Row) -> str:
+    unnamed = f"{row['vendor']} GPU" if row["vendor"] else "GPU"
+    name = f.visible(str(row["name"] or f"{unnamed} of unknown name"))
+    return f"{name} (inferred)" if row["name_basis"] == "inferred" else name
+
+
+def _gpu_facts(row: Row) -> str:
+    vendor = str(row["vendor"] or "")
+    foreign = "not an NVIDIA GPU" if vendor and vendor.lower() != "nvidia" else ""
+    cores = {"yes": "has Tensor Cores", "no": "no Tensor Cores"}.get(str(row["tensor_cores"]), "")
+    compute = f"compute capability {row['compute_capability']}" if row["compute_capability"] and not foreign else ""
+    return "".join(f", {x}" for x in (compute, foreign or cores) if x)
+
+
+def _states(rows: list[Row]) -> str:
+    idle = [str(r["device"]) for r in rows if r["state"] == "idle"]
+    active = [str(r["device"]) for r in rows if r["state"] != "idle"]
+    if not idle:
+        return ""
+    return f": {len(active)} active ({', '.join(active) or 'none'}), {len(idle)} idle ({', '.join(idle)})"
+
+
+def _window(profile: Profile, window: Window) -> str:
+    table = profile.require("iterations")
+    if window.first is None:
+        return window.basis
+    held = table.numbers("steps")
+    counted = held[table.numbers("in_window")].sum() if len(table) else 0
+    many = f": {counted} of {held.sum()} steps counted" if len(table) else ""
+    span = f"iteration {window.first}" if window.first == window.last else f"iterations {window.first} to {window.last}"
+    return f"{span} ({window.basis}){many}"
+
+
+def _needs_target(profile: Profile) -> bool:
+    return profile.metadata.target_gpu is not None and profile.metadata.gpu_used is False
+
+
+def answer(profile: Profile) -> list[str]:
+    """Return the headline: one sentence on how much of the kernel time ran on Tensor Cores, or why nobody knows."""
+    row = summary_row(profile, "tc_kernel_time_pct")
+    low, high = (None, None) if row is None else (row["low"], row["high"])
+    if row is None or (row["value"] is None and None in (low, high)):
+        return [f"{_unmeasured(profile, row)}.", *_reach(profile)]
+    open_range = f.percents(low, high) != f.percent(low)
+    share = f.percents(low, high) if open_range or row["value"] is None else f.percent(row["value"])
+    lines = [f"Kernels that use Tensor Cores took {share} of the kernel time{_grounds(profile, row)}."]
+    if open_range:
+        lines.append("It is a range because the class of some kernels is unknown: all on Tensor Cores, or none.")
+    return lines
+
+
+def _grounds(profile: Profile, row: Row) -> str:
+    basis = BASIS_WORDS.get(str(row["basis"]))
+    coverage = summary_row(profile, "coverage_pct")
+    share = coverage["value"] if coverage else None
+    known = "" if share is None else f"{f.percent(share)} of it is of known class"
+    told = "; ".join(x for x in (f"by {basis}" if basis else "", known) if x)
+    return f" ({told})" if told else ""
+
+
+def _reach(profile: Profile) -> list[str]:
+    """Say how much of a step's arithmetic the target GPU's Tensor Cores could take, where the graph is known."""
+    share = reach(profile)
+    if share is None or not _needs_target(profile):
+        return []
+    target = f.visible(str(profile.metadata.target_gpu))
+    return [
+        f"On {target}, {f.percent(share)} of the FLOPs of a step's GEMM-like ops could use Tensor Cores as they are."
+    ]
+
+
+def _unmeasured(profile: Profile, row: Row | None) -> str:
+    reason = str(row["reason"] or "") if row is not None else ""
+    reason = reason or profile.absent.get("kernels") or profile.absent.get("summary") or ""
+    reason = f.visible(reason).rstrip(".")
+    if "not measured" in reason:
+        return reason[0].upper() + reason[1:]
+    if reason.startswith("not "):
+        return f"Tensor Core use: {reason}"
+    return f"Tensor Core use was not measured: {reason}" if reason else "Tensor Core use was not measured"
+
+
+def figures(profile: Profile, first: bool) -> Section | None:
+    """Return headline figures with what they rest on, those of the first screen or the rest; None where there is none.
+
+    What is missing stands below with the reason, but for the reason that the headline gives already.
+    """
+    rows = [row for row in profile.require("summary").rows() if (row["metric"] in FIRST) == first]
+    known, missing = [r for r in rows if _known(r)], [r for r in rows if not _known(r)]
+    headline = summary_row(profile, "tc_kernel_time_pct")
+    said = headline["reason"] if headline and not _known(headline) else None
+    by_reason: dict[str, list[str]] = {}
+    for row in missing:
+        if said is None or not (row["reason"] == said or (_no_gpu(row["reason"]) and _no_gpu(said))):
+            by_reason.setdefault(f.visible(str(row["reason"] or "no reason given")), []).append(_label(row))
+    notes = tuple(f"(not measured: {', '.join(names)}: {reason})" for reason, names in by_reason.items())
+    heads = (Head("figure"), Head("value", right=True), Head("rests on", rank=1), Head("remark", wraps=True))
+    title = "Figures" if first else "Further figures"
+    return Section(title, heads, tuple(_figure(row) for row in known), notes) if known or notes else None
+
+
+def _no_gpu(reason: Value) -> bool:
+    return str(reason).startswith(("no GPU", "no kernel was recorded", "the source has no kernel times"))
+
+
+def _known(row: Row) -> bool:
+    return any(row[column] is not None for column in ("value", "low", "text"))
+
+
+def _figure(row: Row) -> tuple[str, str, str, str]:
+    metric = str(row["metric"])
+    logged = metric == "throughput" and row["basis"] == "reported"
+    basis = "the workload's log" if logged else BASIS_WORDS.get(str(row["basis"]), "")
+    return (_label(row), _value(metric, row), basis, f.visible(str(row["reason"] or "")))
+
+
+def _value(metric: str, row: Row) -> str:
+    low, high = f.figure(metric, row["low"]), f.figure(metric, row["high"])
+    if low != high and f.NA not in (low, high):
+        span = f.percents(row["low"], row["high"]) if metric.endswith("_pct") else f"{low} to {high}"
+        middle = f.figure(metric, row["value"])
+        said = metric in MEDIANS or middle not in (low, high)
+        return f"{middle} ({span})" if said and middle != f.NA else span
+    if row["value"] is None and row["text"]:
+        return f.visible(str(row["text"]))
+    return "not measured" if row["value"] is None else f.figure(metric, row["value"])
+
+
+def _label(row: Row) -> str:
+    metric = str(row["metric"])
+    if precision := re.fullmatch(r"precision_(\w+)_time_pct", metric):
+        return f"kernel time in {precision[1]}" if precision[1] != "unknown" else "kernel time of unknown precision"
+    stem, _, unit = metric.rpartition("_")
+    spoken = (stem if stem and unit in f.UNITS else metric).replace("_", " ").replace("tc ", "TC ")
+    return LABELS.get(metric, spoken)
+
+
+def notes(profile: Profile) -> list[Note]:
+    """Return the notes, what costs a figure first; of equal level in the order given, each once."""
+    order = {"error": 0, "warning": 1, "note": 2}
+    return sorted(dict.fromkeys(profile.metadata.notes), key=lambda note: order[note.level])

@@ -1,0 +1,237 @@
+"""The tables that a report shows: which columns of which table, under which headings, sorted by what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tcprobe.report import formatting as f
+from tcprobe.report.grid import Head
+from tcprobe.schema.columns import Row, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column of a view: its heading and how a row's cell is made."""
+
+    head: Head
+    show: Callable[[Row], str]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One table as a report shows it.
+
+    Attributes:
+        by: its name after ``--by``.
+        table: the table of the contract that it shows.
+        title: heading; the plural names the rows (``kernels``).
+        fields: its columns in order; one that is NA in every row is not shown.
+        order: columns to sort by, largest first, the next one where the former is equal or NA; empty keeps the order
+    """
+
+    by: str
+    table: str
+    title: str
+    fields: tuple[Field, ...]
+    order: tuple[str, ...] = ("sum_ns",)
+
+
+def _name(text: str, column: str, rank: int = 0, least: int = 24) -> Field:
+    return Field(Head(text, rank=rank, least=least), lambda row: f.plain(row[column]))
+
+
+def _source(rank: int) -> Field:
+    return Field(Head("source", rank=rank, least=20, path=True), lambda row: f.plain(row["source"]))
+
+
+def _sentence(text: str, column: str, rank: int = 0) -> Field:
+    return Field(Head(text, rank=rank, wraps=True), lambda row: f.plain(row[column]))
+
+
+def _word(text: str, column: str, rank: int = 0) -> Field:
+    return Field(Head(text, rank=rank), lambda row: f.plain(row[column]))
+
+
+def _number(text: str, column: str, show: Callable[[Value], str], rank: int = 0) -> Field:
+    return Field(Head(text, right=True, rank=rank), lambda row: show(row[column]))
+
+
+def _time(text: str, column: str, rank: int = 0) -> Field:
+    return _number(text, column, f.duration, rank)
+
+
+def _count(text: str, column: str, rank: int = 0) -> Field:
+    return _number(text, column, f.count, rank)
+
+
+def _tc_share(row: Row) -> str:
+    """Return the share of Tensor Core kernels; a range where the class of some kernels is unknown."""
+    low, unknown, total = row["tc_kernel_time_pct"], row["unknown_ns"], row["sum_ns"]
+    if low is None or not unknown or not total:
+        return f.percent(low)
+    return f.percents(low, min(100.0, float(low) + 100 * float(unknown) / float(total)))
+
+
+def _share(text: str, column: str, rank: int = 0) -> Field:
+    return _number(text, column, f.percent, rank)
+
+
+_TC_SHARE = Field(Head("TC share", right=True), _tc_share)
+
+KERNELS = View(
+    "kernel",
+    "kernels",
+    "Kernels",
+    (
+        _name("kernel", "kernel", least=40),
+        _word("uses TC", "uses_tc"),
+        _time("time", "sum_ns"),
+        _share("share", "share_pct"),
+        _count("calls", "calls", 1),
+        _time("mean", "mean_ns", 3),
+        _time("min", "min_ns", 6),
+        _time("max", "max_ns", 6),
+        _word("precision", "precision", 4),
+        _name("op", "op", 2),
+        _word("op capable", "op_capable", 5),
+        _word("basis", "basis", 7),
+        _name("evidence", "evidence", 8),
+        _count("registers", "registers", 9),
+        _number("static shared", "static_shared_bytes", f.size, 10),
+        _number("dynamic shared", "dynamic_shared_bytes", f.size, 10),
+        _word("block", "block", 9),
+        _word("grid", "grid", 9),
+        _share("occupancy", "occupancy_pct", 9),
+        _count("GPU", "device", 3),
+    ),
+)
+OPS = View(
+    "op",
+    "ops",
+    "Ops",
+    (
+        _name("op", "op", least=30),
+        _word("type", "op_type", 2),
+        _word("can use TC", "tc_capable", 2),
+        _sentence("kept off by", "tc_blocker"),
+        _time("kernel time", "sum_ns"),
+        _share("share", "share_pct"),
+        _time("GPU time", "union_ns", 6),
+        _time("on TC", "tc_ns", 3),
+        _time("unknown", "unknown_ns", 5),
+        _time("host time", "host_ns", 4),
+        _count("calls", "calls", 4),
+        _count("kernels", "launches", 6),
+        _word("pass", "pass", 5),
+        _name("layer", "layer", 6),
+        _word("dtype", "dtype", 4),
+        Field(Head("shapes", rank=7, least=30), lambda row: f.shapes(row["shapes"])),
+        _number("FLOP/call", "flops", f.flops, 5),
+        _source(3),
+    ),
+    order=("sum_ns", "union_ns", "host_ns"),
+)
+LAYERS = View(
+    "layer",
+    "layers",
+    "Layers",
+    (
+        _name("layer", "layer"),
+        _word("class", "layer_class", 3),
+        _time("kernel time", "sum_ns"),
+        _share("share", "share_pct", 1),
+        _share("capable on TC", "tc_capable_time_pct"),
+        _time("forward", "forward_ns", 4),
+        _time("input grad", "dgrad_ns", 4),
+        _time("weight grad", "wgrad_ns", 4),
+        _time("on TC", "tc_ns", 3),
+        _time("unknown", "unknown_ns", 5),
+        _time("host time", "host_ns", 4),
+        _count("kernels", "launches", 6),
+        _count("GEMM ops", "gemms", 5),
+        _number("FLOP/step", "flops", f.flops, 2),
+        _source(1),
+    ),
+    order=("sum_ns", "flops", "host_ns"),
+)
+ITERATIONS = View(
+    "iteration",
+    "iterations",
+    "Iterations",
+    (
+        _count("iteration", "iteration"),
+        _word("counted", "in_window"),
+        Field(Head("steps", right=True, rank=6), lambda row: f.NA if row["steps"] == 1 else f.count(row["steps"])),
+        _time("duration", "duration_ns"),
+        _time("kernel time", "sum_ns", 1),
+        _time("on TC", "tc_ns", 3),
+        _time("unknown", "unknown_ns", 4),
+        _time("kernels ran", "union_ns", 4),
+        _time("copies", "memory_ns", 5),
+        _count("kernels", "launches", 6),
+        _TC_SHARE,
+        Field(Head("# TC, = not TC, ? unknown", rank=2), lambda row: f.plain(row["bar"])),
+    ),
+    order=(),
+)
+DEVICES = View(
+    "device",
+    "devices",
+    "GPUs",
+    (
+        _count("GPU", "device"),
+        _name("name", "name"),
+        _word("name is", "name_basis", 4),
+        _word("state", "state"),
+        _word("Tensor Cores", "tensor_cores", 1),
+        _word("compute", "compute_capability", 5),
+        _count("SMs", "sm_count", 6),
+        _number("memory", "memory_bytes", f.size, 6),
+        _share("busy", "gpu_busy_pct"),
+        _time("kernel time", "sum_ns"),
+        _TC_SHARE,
+        _time("on TC", "tc_ns", 3),
+        _time("unknown", "unknown_ns", 4),
+        _time("copies", "memory_ns", 4),
+        _count("kernels", "launches", 2),
+        _number("peak memory", "peak_memory_bytes", f.size, 3),
+    ),
+)
+HOST_OPS = View(
+    "host op",
+    "host_ops",
+    "Ops by host time",
+    (
+        _name("op", "op"),
+        _word("type", "op_type"),
+        _time("host time", "sum_ns"),
+        _share("share", "share_pct"),
+        _count("calls", "calls", 1),
+        _time("mean", "mean_ns", 2),
+        _time("min", "min_ns", 4),
+        _time("max", "max_ns", 4),
+    ),
+)
+GEMMS = View(
+    "gemm",
+    "gemms",
+    "Matrix multiplications of a step",
+    (
+        _name("layer", "layer"),
+        _word("pass", "pass"),
+        _word("type", "op_type", 4),
+        _count("M", "m"),
+        _count("N", "n"),
+        _count("K", "k"),
+        _count("batch", "batch", 3),
+        _word("dtype", "dtype", 1),
+        _number("FLOP", "flops", f.flops, 1),
+        _sentence("kept off by", "tc_blocker", 1),
+        _time("kernel time", "kernel_ns", 2),
+        _source(2),
+        _name("op", "op", 5),
+    ),
+    order=("flops",),
+)
+BY = {view.by: view for view in (KERNELS, OPS, LAYERS, ITERATIONS, DEVICES)}

@@ -1,0 +1,21 @@
+"""Over how many steps the tables of a report add up."""
+
+from __future__ import annotations
+
+from tcprobe.schema.profile import Profile
+
+
+def steps_counted(profile: Profile) -> int | None:
+    """Return how many steps the window holds; None where the source tells no steps apart."""
+    table = profile.require("iterations")
+    if profile.metadata.window.first is None or not len(table):
+        return None
+    return int(table.numbers("steps")[table.numbers("in_window")].sum()) or None
+
+
+def summed(profile: Profile) -> str:
+    """Return what a table's kernel times are sums of, in words; empty where the steps are unknown."""
+    steps = steps_counted(profile)
+    if steps is None:
+        return ""
+    return "kernel time of 1 step" if steps == 1 else f"kernel time: sum of {steps:,} steps"

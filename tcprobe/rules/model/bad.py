@@ -1,0 +1,220 @@
+"""Which sizes of a model break the rule of 8, whose they are, which rule tells of each, and what each costs.
+
+One finding per dimension, over all rules. A size that a layer takes from another layer of the model is that layer's.
+The rules divide the rest, the first that fits:
+
+- TC106: a head's size of an attention layer;
+- TC103: channels or filters of one group of a grouped convolution;
+- TC104: up to 4 channels of a convolution's input, up to 16 units, inputs of the data or other columns: nothing to
+  be gained;
+- TC105: 1,000 or more units of a last layer: a vocabulary;
+- TC101: all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from tcprobe.gemm.alignment import bytes_of, multiple_for, next_size
+from tcprobe.gemm.ops import family_of
+from tcprobe.rules.model.heads import NAMES, attention_of, head_dimensions, is_head
+from tcprobe.rules.model.links import IMAGE_CHANNELS, Linked, is_image
+from tcprobe.rules.model.sizes import FEATURES, INPUTS, Dimension
+from tcprobe.rules.model.step import Step, total
+from tcprobe.schema.finding import Range
+
+TINY: Final = 16
+"""So few columns read their operands once and are bound by memory, as the advice on measured runs has it."""
+VOCABULARY: Final = 1000
+_CONVOLUTIONS: Final = ("conv", "conv_dgrad", "conv_wgrad", "hlo_conv")
+_VOCABULARY_MULTIPLE: Final = 64  # EleutherAI, "The Case for Co-Designing Model Architectures with Hardware"
+_LITTLE: Final = 0.01  # share that a vocabulary may grow by for it
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """One size that breaks the rule of 8.
+
+    Attributes:
+        dimension: what and how large.
+        code: of the rule that tells of it.
+        dtype: the narrowest of its products' dtypes; None where unknown.
+        multiple: what it should be a multiple of.
+        linked: the change to the suggested size with all that comes with it; None where nothing is suggested.
+        saved: its part, in ns a step, of what all suggestions for the products that it touches save together; None
+            where unknown or nothing is suggested.
+    """
+
+    dimension: Dimension
+    code: str
+    dtype: str | None
+    multiple: int
+    linked: Linked | None = None
+    saved: Range | None = None
+
+    @property
+    def suggested(self) -> int | None:
+        """The size that is suggested; None where it is best left alone."""
+        return self.linked.changes[0].new if self.linked else None
+
+
+def convolves(step: Step, dimension: Dimension) -> bool:
+    """Return whether a dimension is a convolution's."""
+    return any(family_of(step.model.products[i].record.op_type) in _CONVOLUTIONS for i in dimension.products)
+
+
+@lru_cache(maxsize=4)
+def bad_sizes(step: Step) -> tuple[Bad, ...]:
+    """Return every size that breaks the rule of 8 and is the layer's own, in the order of the model."""
+    found = _with_parts(step, [_judged(step, dimension) for dimension in _own(step)])
+    if any(_image_in_vain(bad) for bad in found):
+        found = _with_parts(step, [replace(b, linked=None) if _image_in_vain(b) else b for b in found])
+    return tuple(found)
+
+
+def _image_in_vain(bad: Bad) -> bool:
+    """Return whether computing more filters than an image has would not pay: then none are suggested."""
+    image = bad.linked is not None and is_image(bad.dimension.name, bad.dimension.size)
+    return image and (bad.saved is None or bad.saved.mid <= 0)
+
+
+def _with_parts(step: Step, found: list[Bad]) -> list[Bad]:
+    parts = _parts(step, [bad.linked for bad in found if bad.linked])
+    return [replace(bad, saved=parts.get(bad.linked) if bad.linked else None) for bad in found]
+
+
+def narrowest(step: Step, dimension: Dimension) -> str | None:
+    """Return the dtype of fewest bytes among the products that a dimension touches; None where unknown."""
+    found = {step.dtype_of(index) for index in dimension.products}
+    return min(found, key=lambda d: (bytes_of(d) or 99, d or ""), default=None)
+
+
+def breaks(step: Step, dimension: Dimension) -> bool:
+    """Return whether a size is no multiple of 16 bytes' worth, at least 8."""
+    return dimension.size % multiple_for(narrowest(step, dimension)) != 0
+
+
+def _own(step: Step) -> Iterator[Dimension]:
+    seen: set[str] = set()
+    yield from (d for d in head_dimensions(step.sizes) if d.products and breaks(step, d))
+    for dimension in step.sizes.dimensions:
+        if _is_batch(step, dimension) or not breaks(step, dimension) or _in_attention(step, dimension):
+            continue
+        sources = _unaligned_sources(step, dimension)
+        if not sources:
+            yield dimension
+        for source in sources:
+            if not source.products and source.layer not in seen:
+                seen.add(source.layer)
+                yield _of_takers(step, source)
+
+
+def _in_attention(step: Step, dimension: Dimension) -> bool:
+    """Return whether a size of an attention layer is a head's, or follows from what the layer takes."""
+    attention = attention_of(step.sizes, dimension.layer)
+    return attention is not None and (is_head(attention, dimension.size) or dimension.name not in INPUTS)
+
+
+def _is_batch(step: Step, dimension: Dimension) -> bool:
+    """Return whether a dimension of an op of the user's own is the batch, or is a gradient's and told of before.
+
+    Where samples are multiplied by samples (a contrastive loss), the batch is no feature that anyone chose.
+    """
+    own_op = dimension.layer not in step.sizes.layers
+    if dimension.size == step.model.batch and (own_op or dimension.name == FEATURES):
+        return True
+    passes = {step.model.products[index].record.pass_ for index in dimension.products}
+    return own_op and passes <= {"dgrad", "wgrad"}
+
+
+def _unaligned_sources(step: Step, dimension: Dimension) -> list[Dimension]:
+    """Return the outputs that a layer takes and that break the rule themselves: then they are to be changed."""
+    if dimension.name not in INPUTS or (dimension.name == "channels" and dimension.size <= IMAGE_CHANNELS):
+        return []
+    feeds = step.sizes.feeds.get(dimension.layer, ())
+    found = [output for name in feeds if (output := step.sizes.output(name)) is not None]
+    return [output for output in found if output.size % multiple_for(narrowest(step, dimension))]
+
+
+def _of_takers(step: Step, source: Dimension) -> Dimension:
+    """Return the size of a layer without products with the products of the layers that take it."""
+    takers = [step.sizes.input(name) for name in step.sizes.consumers.get(source.layer, ())]
+    products = tuple(index for taker in takers if taker is not None for index in taker.products)
+    return Dimension(source.layer, source.name, source.size, products)
+
+
+def _judged(step: Step, dimension: Dimension) -> Bad:
+    code, dtype = _code(step, dimension), narrowest(step, dimension)
+    multiple = multiple_for(dtype)
+    if code in ("TC103", "TC104"):
+        return Bad(dimension, code, dtype, multiple)
+    suggested = next_size(dimension.size, multiple)
+    if code == "TC105":
+        roomy = next_size(dimension.size, _VOCABULARY_MULTIPLE)
+        suggested = roomy if roomy - dimension.size <= _LITTLE * dimension.size else suggested
+    return Bad(dimension, code, dtype, multiple, step.link(dimension.layer, dimension.name, dimension.size, suggested))
+
+
+def _code(step: Step, dimension: Dimension) -> str:
+    if dimension.name in NAMES:
+        return "TC106"
+    convolution = convolves(step, dimension)
+    if convolution and step.sizes.groups(dimension.layer) > 1:
+        return "TC103"
+    if convolution:
+        return "TC104" if dimension.name == "channels" and dimension.size <= IMAGE_CHANNELS else "TC101"
+    fed = dimension.name in INPUTS and dimension.layer in step.sizes.feeds
+    if dimension.size <= TINY and not fed:
+        return "TC104"
+    return "TC105" if _is_vocabulary(step, dimension) else "TC101"
+
+
+def _is_vocabulary(step: Step, dimension: Dimension) -> bool:
+    if dimension.size < VOCABULARY or dimension.name not in ("units", "features"):
+        return False
+    layer = step.sizes.layers.get(dimension.layer)
+    words = {known.config.get("input_dim") for known in step.model.layers if known.kind.endswith("Embedding")}
+    if layer is None or dimension.size in words:
+        return dimension.size in words
+    tail = step.sizes.tail(layer.name)
+    return any(
+        known.is_last or known.config.get("activation") == "softmax" or known.kind == "Softmax" for known in tail
+    )
+
+
+def _parts(step: Step, links: list[Linked]) -> dict[Linked, Range]:
+    """Share out what all changes together save among the findings that ask for them.
+
+    Two bad sizes of one product hide one another: mending one alone saves little. Each gets the mean of what it saves
+    alone and of what it saves as the last one, which for two is their Shapley value and sums up to the whole.
+    """
+    all_changes = step.links.settled(tuple(change for linked in links for change in linked.changes))
+    owners: dict[tuple[str, str, int], list[Linked]] = {}
+    for linked in dict.fromkeys(links):
+        for change in linked.changes:
+            owners.setdefault((change.layer, change.dimension, change.old), []).append(linked)
+    found: dict[Linked, list[Range]] = {}
+    for change in all_changes:
+        beside = tuple(c for c in all_changes if c != change and _kin(c.layer, change.layer))
+        holders = owners[change.layer, change.dimension, change.old]
+        for index in step.touched(change):
+            alone = step.gain(index, (change,))
+            saved = _fair(alone, step.gain(index, (change,), beside)) if beside else alone
+            if saved is not None:
+                for holder in holders:
+                    found.setdefault(holder, []).append(saved.scaled(1 / len(holders)))
+    return {linked: summed for linked, parts in found.items() if (summed := total(parts)) is not None}
+
+
+def _kin(one: str, other: str) -> bool:
+    """Return whether a layer is the other or a part of it, so that they may share products."""
+    return one == other or one.startswith(f"{other}/") or other.startswith(f"{one}/")
+
+
+def _fair(alone: Range | None, last: Range | None) -> Range | None:
+    if alone is None or last is None:
+        return None
+    return Range((alone.low + last.low) / 2, (alone.mid + last.mid) / 2, (alone.high + last.high) / 2)

@@ -1,0 +1,85 @@
+"""The heads of attention layers: their sizes, and which products of the layer and its parts have them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tcprobe.gemm.dimensions import named_sizes
+from tcprobe.gemm.resize import resized
+from tcprobe.rules.model.links import LinkedChange
+from tcprobe.rules.model.sizes import Dimension, Sizes
+from tcprobe.schema.model import Layer, Product
+from tcprobe.schema.op import OpRecord
+
+ATTENTION: Final = ("MultiHeadAttention", "GroupedQueryAttention", "GroupQueryAttention")
+NAMES: Final = ("key_dim", "value_dim", "head_dim")
+_COUNTS: Final = ("num_heads", "num_query_heads", "num_key_value_heads")
+
+
+def attention_of(sizes: Sizes, name: str) -> Layer | None:
+    """Return the attention layer that a layer is, or is a part of; None where it is neither."""
+    while name:
+        layer = sizes.layers.get(name)
+        if layer is not None and layer.kind in ATTENTION:
+            return layer
+        name = name.rpartition("/")[0]
+    return None
+
+
+def head_sizes(layer: Layer) -> dict[str, int]:
+    """Return the sizes of one head by the name of its argument, equal ones once; nothing where they are unknown."""
+    found = {name: layer.config.get(name) for name in NAMES}
+    known = {name: size for name, size in found.items() if isinstance(size, int) and size > 0}
+    return {name: size for i, (name, size) in enumerate(known.items()) if size not in list(known.values())[:i]}
+
+
+def is_head(layer: Layer, size: int) -> bool:
+    """Return whether a size of an attention layer's products is that of one head or of all its heads."""
+    return any(size in (one, *wide) for one, wide in _widths(layer))
+
+
+def head_dimensions(sizes: Sizes) -> list[Dimension]:
+    """Return the sizes of heads of every attention layer, with the products that have them."""
+    found = []
+    for layer in sizes.model.layers:
+        if layer.kind in ATTENTION:
+            for name, size in head_sizes(layer).items():
+                touched = tuple(i for i in family(sizes, layer.name) if _touches(sizes, layer, size, i))
+                found.append(Dimension(layer.name, name, size, touched))
+    return found
+
+
+def family(sizes: Sizes, name: str) -> list[int]:
+    """Return the indexes of the products of a layer and of its parts."""
+    return [i for part, held in sizes.by_layer.items() if part == name or part.startswith(f"{name}/") for i in held]
+
+
+def with_heads(record: OpRecord, change: LinkedChange, layer: Layer) -> OpRecord:
+    """Return the record after a change of a head's size.
+
+    A projection whose units are all heads gets wider there, else where it takes them; where both are of that size,
+    as with equal model and head widths, changing either costs the same.
+    """
+    names = named_sizes(record)
+    for count in _counts(layer):
+        wide = count * change.old
+        for name in ("units", "inputs", "features"):
+            if (name, wide) in names:
+                return resized(record, name, wide, count * change.new)
+    alone = ("features", change.old) in names
+    return resized(record, "features", change.old, change.new) if alone else record
+
+
+def _touches(sizes: Sizes, layer: Layer, size: int, index: int) -> bool:
+    product: Product = sizes.model.products[index]
+    wanted = {size, *(count * size for count in _counts(layer))}
+    return any(found in wanted for _, found in named_sizes(product.record))
+
+
+def _widths(layer: Layer) -> list[tuple[int, list[int]]]:
+    return [(size, [count * size for count in _counts(layer)]) for size in head_sizes(layer).values()]
+
+
+def _counts(layer: Layer) -> list[int]:
+    found = [layer.config.get(name) for name in _COUNTS]
+    return [count for count in found if isinstance(count, int) and count > 0]

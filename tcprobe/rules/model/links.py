@@ -1,0 +1,187 @@
+"""Which sizes of a model are one number: a layer's output and the input of what follows."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from tcprobe.gemm.alignment import RULE_OF_EIGHT, next_size
+from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, Dimension, Sizes
+
+IMAGE_CHANNELS: Final = 4
+"""An image has at most so many channels: they are what it is, not a size to choose."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedChange:
+    """A dimension of a layer made another size."""
+
+    layer: str
+    dimension: str
+    old: int
+    new: int
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """Changes that belong together, the asked one first.
+
+    Attributes:
+        changes: at least one.
+        reason: why the asked change stands alone though something follows that must fit; None where all is told.
+    """
+
+    changes: tuple[LinkedChange, ...]
+    reason: str | None = None
+
+
+def is_image(dimension: str, size: int) -> bool:
+    """Return whether a convolution's filters are an image, of which more may be computed and the first kept."""
+    return dimension == "filters" and size <= IMAGE_CHANNELS
+
+
+class _Untold(Exception):
+    """What must change with it cannot be told; ends the search and is never seen outside."""
+
+
+class Links:
+    """Follows a change of size through a model."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self._sizes = sizes
+
+    def follow(self, change: LinkedChange) -> Linked:
+        """Return a change with all that must come with it; alone, with the reason, where that cannot be told.
+
+        Filters that are an image change alone: what follows takes the first of them.
+        """
+        if is_image(change.dimension, change.old):
+            return Linked((change,))
+        try:
+            return Linked(self._follow(change))
+        except _Untold as reason:
+            return Linked((change,), str(reason))
+
+    def settled(self, changes: tuple[LinkedChange, ...]) -> tuple[LinkedChange, ...]:
+        """Return changes with one new size for each dimension.
+
+        What a layer takes from several joined ones follows from all of their changes; any other dimension that is
+        asked to be of two sizes becomes the larger.
+        """
+        found: dict[tuple[str, str, int], LinkedChange] = {}
+        for change in changes:
+            key = (change.layer, change.dimension, change.old)
+            if key not in found or change.new > found[key].new:
+                found[key] = change
+        return tuple(self._joined(change, found) for change in found.values())
+
+    def _joined(self, change: LinkedChange, found: dict[tuple[str, str, int], LinkedChange]) -> LinkedChange:
+        if change.dimension not in INPUTS:
+            return change
+        sources = [s for name in self._sizes.feeds.get(change.layer, ()) if (s := self._sizes.output(name))]
+        if len(sources) < 2 or sum(s.size for s in sources) != change.old:
+            return change
+        now = [found.get((s.layer, s.name, s.size)) for s in sources]
+        more = sum(made.new - made.old for made in now if made is not None)
+        return LinkedChange(change.layer, change.dimension, change.old, change.old + more) if more else change
+
+    def _follow(self, change: LinkedChange) -> tuple[LinkedChange, ...]:
+        if change.dimension in INPUTS and len({s.size for s in self._outputs(change.layer)} - {change.old}) > 1:
+            raise _Untold(f"which of the layers that feed '{change.layer}' changes is open")
+        found: dict[tuple[str, str], LinkedChange] = {}
+        queue = deque([self._through_reshape(change)])
+        while queue:
+            step = queue.popleft()
+            known = found.setdefault((step.layer, step.dimension), step)
+            if known.new != step.new:
+                raise _Untold(f"'{step.layer}' would have to fit two sizes")
+            if known is step:
+                queue.extend(self._next(step))
+        return tuple(found.values())
+
+    def _through_reshape(self, change: LinkedChange) -> LinkedChange:
+        """Round units that become k x channels up to a whole multiple of k: 3087 = 49 x 63 becomes 49 x 64."""
+        if change.dimension not in OUTPUTS:
+            return change
+        for taker in self._takers(change.layer):
+            count, rest = divmod(change.old, taker.size)
+            if rest == 0 and count > 1 and change.new % count and taker.size > IMAGE_CHANNELS:
+                return LinkedChange(
+                    change.layer, change.dimension, change.old, count * next_size(taker.size, RULE_OF_EIGHT)
+                )
+        return change
+
+    def _takers(self, layer: str) -> list[Dimension]:
+        return [d for name in self._sizes.consumers.get(layer, ()) if (d := self._sizes.input(name)) is not None]
+
+    def _next(self, change: LinkedChange) -> list[LinkedChange]:
+        if change.dimension in OUTPUTS:
+            self._refuse_reshape(change)
+            return [c for name in self._sizes.consumers.get(change.layer, ()) for c in self._taker(change, name)]
+        return self._producers(change) if change.dimension in INPUTS else []
+
+    def _taker(self, change: LinkedChange, name: str) -> list[LinkedChange]:
+        """Return what a change of a layer's output asks of one layer that takes it, and of what is added to it."""
+        taken = self._sizes.input(name)
+        if taken is None:
+            raise _Untold(f"what '{name}' takes is unknown")
+        self._refuse_groups(name)
+        sources = self._outputs(name)
+        if len(sources) == 1:
+            return [LinkedChange(name, taken.name, taken.size, _scaled(taken.size, change))]
+        sizes = {source.size for source in sources}
+        whole = sum(source.size for source in sources)
+        if sizes == {taken.size}:  # added up: all that is summed has one size
+            sums = [LinkedChange(s.layer, s.name, s.size, change.new) for s in sources if s.layer != change.layer]
+            return [*sums, LinkedChange(name, taken.name, taken.size, change.new)]
+        if taken.size == whole:
+            return [LinkedChange(name, taken.name, taken.size, taken.size + change.new - change.old)]
+        raise _Untold(f"how '{name}' joins what it takes is unknown")
+
+    def _refuse_groups(self, name: str) -> None:
+        if self._sizes.groups(name) > 1:
+            raise _Untold(f"'{name}' is a grouped convolution")
+
+    def _refuse_reshape(self, change: LinkedChange) -> None:
+        """Refuse a size that a reshape behind the layer cannot take: 784 become (28, 28, 1), and 768 do not."""
+        tail = {layer.name for layer in self._sizes.tail(change.layer)}
+        for layer in self._sizes.layers.values():
+            target = layer.config.get("target_shape") if layer.kind == "Reshape" else None
+            if not tail.intersection(layer.inputs_from) or not isinstance(target, tuple | list) or not target:
+                continue
+            if not all(isinstance(size, int) and size > 0 for size in target):
+                continue
+            rows = math.prod(target[:-1])
+            if rows * target[-1] == change.old and (change.new % rows or target[-1] <= IMAGE_CHANNELS):
+                raise _Untold(f"'{layer.name}' gives it the shape {tuple(target)}")
+
+    def _outputs(self, name: str) -> list[Dimension]:
+        found = [(source, self._sizes.output(source)) for source in self._sizes.feeds.get(name, ())]
+        for source, size in found:
+            self._refuse_groups(source)
+            if size is None:
+                raise _Untold(f"the output of '{source}' is unknown")
+        return [size for _, size in found if size is not None]
+
+    def _producers(self, change: LinkedChange) -> list[LinkedChange]:
+        """Return what a change of what a layer takes asks of the layers that feed it."""
+        sources = self._outputs(change.layer)
+        if not sources:
+            return []
+        if len(sources) > 1 and {s.size for s in sources} != {change.old}:
+            return []  # reached from the one among several that changed: the others stay
+        return [LinkedChange(s.layer, s.name, s.size, _scaled(s.size, change)) for s in sources]
+
+
+def _scaled(size: int, change: LinkedChange) -> int:
+    """Return a size that was the changed one, k times it or a k-th of it, after the change."""
+    if size % change.old == 0:
+        return size // change.old * change.new
+    count, rest = divmod(change.old, size)
+    if rest or change.new % count:
+        raise _Untold(f"{size} does not follow from {change.old}")
+    if size <= IMAGE_CHANNELS:
+        raise _Untold(f"{size} channels are an image's")
+    return change.new // count

@@ -1,0 +1,210 @@
+"""The sizes of a model's layers in the user's words, and which products each touches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from tcprobe.gemm.conv import describe
+from tcprobe.gemm.dimensions import named_sizes
+from tcprobe.gemm.ops import family_of
+from tcprobe.patterns import pattern
+from tcprobe.rules.model.recurrent import told, units_of
+from tcprobe.schema.model import Layer, Model, Product
+
+OUTPUTS: Final = ("units", "filters", "output_dim")
+INPUTS: Final = ("inputs", "channels")
+FEATURES: Final = "features"
+# Layers of Keras' whose output has the features of its input, whole, reshaped, or with those of others.
+_HANDS_ON: Final = pattern(
+    r"(?:Batch|Layer|Group|Unit|RMS)Normalization|Activation|ReLU|LeakyReLU|PReLU|ELU|Softmax|(?:Spatial|Alpha|Gaussian)?"
+    r"Dropout(?:\dD)?|GaussianNoise|(?:Global)?(?:Max|Average)Pool(?:ing)?\dD|(?:UpSampling|ZeroPadding|Cropping)\dD|"
+    r"DepthwiseConv\dD|Reshape|Flatten|Add|Subtract|Multiply|Average|Maximum|Minimum|Concatenate|Identity|Rescaling|RepeatVector|Masking"
+)
+_ELEMENTWISE: Final = pattern(r"Activation|Softmax|ReLU|LeakyReLU|PReLU|ELU|Dropout|Identity|Rescaling")
+_TRANSPOSED: Final = (("conv_dgrad", "forward"), ("conv", "dgrad"))
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One contiguous dimension of a layer.
+
+    Attributes:
+        layer: name of the layer; the op's name where it belongs to none.
+        name: in the words of `tcprobe.gemm.dimensions` (units, inputs, filters, channels, features), or
+            ``output_dim`` of a layer that multiplies nothing itself (Embedding).
+        size: in elements.
+        products: indexes of the products that it touches.
+    """
+
+    layer: str
+    name: str
+    size: int
+    products: tuple[int, ...]
+
+
+class Sizes:
+    """The dimensions of every layer of a model."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    @cached_property
+    def by_layer(self) -> dict[str, tuple[int, ...]]:
+        """Indexes of the products of each layer, by its name; an op outside any layer stands under its own name."""
+        found: dict[str, list[int]] = {}
+        for index, product in enumerate(self.model.products):
+            found.setdefault(product.layer or product.op, []).append(index)
+        return {name: tuple(indexes) for name, indexes in found.items()}
+
+    @cached_property
+    def layers(self) -> dict[str, Layer]:
+        """Every layer by its name."""
+        return {layer.name: layer for layer in self.model.layers}
+
+    @cached_property
+    def transposed(self) -> frozenset[str]:
+        """Names of the layers whose forward pass is a convolution's input gradient."""
+        return frozenset(
+            product.layer or product.op
+            for product in self.model.products
+            if (family_of(product.record.op_type), product.record.pass_) in _TRANSPOSED
+        )
+
+    @cached_property
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """All dimensions, each name and size of a layer once, in the order of the products."""
+        found: dict[tuple[str, str, int], list[int]] = {}
+        for index, product in enumerate(self.model.products):
+            name = product.layer or product.op
+            for dimension, size in self.named(product):
+                found.setdefault((name, dimension, size), []).append(index)
+        return tuple(Dimension(*key, tuple(indexes)) for key, indexes in found.items())
+
+    def named(self, product: Product) -> list[tuple[str, int]]:
+        """Return the contiguous dimensions of one product as (name, size).
+
+        A gradient that knows no more than that they are features has the names of the forward pass.
+        """
+        name = product.layer or product.op
+        found = named_sizes(product.record, name in self.transposed)
+        layer = self.layers.get(name)
+        if layer is not None and (units := units_of(layer)) is not None:
+            return told(layer, units, found)
+        names = self._forward_names.get(product.layer or "", {})
+        if FEATURES not in (dimension for dimension, _ in found) or not names:
+            return found
+        known = [(n, size) for dimension, size in found for n in (names.get(size) or (dimension,))]
+        return list(dict.fromkeys(known))
+
+    @cached_property
+    def _forward_names(self) -> dict[str, dict[int, tuple[str, ...]]]:
+        """Names of each size of the forward pass, of layers that tell what they take from what they put out."""
+        found: dict[str, dict[int, tuple[str, ...]]] = {}
+        for product in self.model.products:
+            if product.layer is None or product.record.pass_ not in (None, "forward"):
+                continue
+            for dimension, size in named_sizes(product.record, product.layer in self.transposed):
+                if dimension != FEATURES:
+                    known = found.setdefault(product.layer, {})
+                    known[size] = tuple(dict.fromkeys((*known.get(size, ()), dimension)))
+        return found
+
+    def spelled(self, product: Product, dimension: str, size: int) -> str | None:
+        """Return a dimension's name as the product's record has it; None where the record has no such size."""
+        own = named_sizes(product.record, (product.layer or product.op) in self.transposed)
+        return next((name for name in (dimension, FEATURES) if (name, size) in own), None)
+
+    def of(self, layer: str, names: Iterable[str]) -> list[Dimension]:
+        """Return the dimensions of a layer that have one of these names."""
+        wanted = tuple(names)
+        return [d for d in self._of_layer.get(layer, ()) if d.name in wanted]
+
+    @cached_property
+    def _of_layer(self) -> dict[str, list[Dimension]]:
+        found: dict[str, list[Dimension]] = {}
+        for dimension in self.dimensions:
+            found.setdefault(dimension.layer, []).append(dimension)
+        return found
+
+    def groups(self, layer: str) -> int:
+        """Return the groups of a layer's convolution; 1 where it has none or they are unknown."""
+        known = self.layers.get(layer)
+        told = known.config.get("groups") if known else None
+        if isinstance(told, int):
+            return told
+        for index in self.by_layer.get(layer, ()):
+            record = self.model.products[index].record
+            shapes = describe(record, "forward") if family_of(record.op_type) == "conv" else None
+            if shapes is not None and shapes.groups:
+                return shapes.groups
+        return 1
+
+    def output(self, layer: str) -> Dimension | None:
+        """Return the dimension of the features that a layer puts out; None where it is not the layer's own or unknown.
+
+        A layer that multiplies nothing but sets a size (Embedding: ``output_dim``) has one without products; so has
+        one whose product is the way back to the vocabulary.
+        """
+        known = self.layers.get(layer)
+        size = known.config.get("output_dim") if known else None
+        if isinstance(size, int):
+            return Dimension(layer, "output_dim", size, ())
+        own = self.of(layer, OUTPUTS)
+        return own[0] if len(own) == 1 else None
+
+    def input(self, layer: str) -> Dimension | None:
+        """Return the dimension of the features that a layer takes; None where it has none or several."""
+        found = self.of(layer, INPUTS)
+        return found[0] if len(found) == 1 else None
+
+    @cached_property
+    def feeds(self) -> dict[str, tuple[str, ...]]:
+        """Names of the layers whose features each layer multiplies, by its name; only where there are any.
+
+        Where no product says so, the layers themselves do, through those that hand their features on.
+        """
+        found: dict[str, dict[str, None]] = {}
+        for product in self.model.products:
+            if product.layer is not None and product.inputs_from and product.record.pass_ in (None, "forward"):
+                found.setdefault(product.layer, {}).update(dict.fromkeys(product.inputs_from))
+        for name in [name for name in self.by_layer if name not in found]:
+            if (layer := self.layers.get(name)) is not None:
+                found[name] = dict.fromkeys(self._behind(layer) or ())
+        return {name: tuple(sources) for name, sources in found.items() if sources}
+
+    def _behind(self, layer: Layer) -> list[str] | None:
+        """Return the layers that set the features that a layer takes; None where one in between is not understood."""
+        found: list[str] = []
+        queue, seen = list(layer.inputs_from), set(layer.inputs_from)
+        while queue:
+            source = self.layers.get(queue.pop())
+            if source is None:
+                return None
+            if source.name in self.by_layer or "output_dim" in source.config:
+                found.append(source.name)
+            elif _HANDS_ON.fullmatch(source.kind):
+                queue += [name for name in source.inputs_from if name not in seen]
+                seen.update(source.inputs_from)
+            else:
+                return None
+        return found
+
+    def tail(self, name: str) -> list[Layer]:
+        """Return a layer and those behind it that change its output element by element, in order."""
+        found = [layer for layer in (self.layers.get(name),) if layer is not None]
+        for layer in found:
+            after = (known for known in self.model.layers if layer.name in known.inputs_from)
+            found += [known for known in after if _ELEMENTWISE.fullmatch(known.kind) and known not in found]
+        return found
+
+    @cached_property
+    def consumers(self) -> dict[str, tuple[str, ...]]:
+        """Names of the layers that multiply the features of each layer, by its name."""
+        found: dict[str, dict[str, None]] = {}
+        for name, sources in self.feeds.items():
+            for source in sources:
+                found.setdefault(source, {})[name] = None
+        return {name: tuple(takers) for name, takers in found.items()}

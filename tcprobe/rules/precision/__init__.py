@@ -1,0 +1,1 @@
+"""TC2xx: mistakes of precision."""

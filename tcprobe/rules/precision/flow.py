@@ -1,0 +1,185 @@
+"""Which values of a layer's call() are certainly 16-bit activations under the policy, by the syntax alone.
+
+The answer errs to "unknown": a value is 16-bit only where a chain of layers, of operations that keep the dtype, or a
+cast to float16 leads to it, and nothing on the way casts to anything else.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING, Final, Literal
+
+from tcprobe.patterns import pattern
+from tcprobe.rules.precision.policy import name_of
+from tcprobe.rules.precision.tree import Function, Parents, is_layer_class, keyword
+
+if TYPE_CHECKING:
+    from tcprobe.syntax.source import Source
+
+Kind = Literal["half", "other"]
+
+_CASTS: Final = pattern(r"(?:tensorflow|keras\.ops|keras\.backend)\.cast")
+_MODULES: Final = pattern(r"(?:tensorflow(?:\.math|\.nn|\.linalg)?|keras\.ops(?:\.\w+)?|keras\.activations)\.(\w+)")
+_KEEPS: Final = pattern(
+    r"abs|add|add_n|clip_by_value|concat|concatenate|divide|einsum|elu|exp|expand_dims|gelu|identity|l2_normalize|"
+    r"leaky_relu|log|log_softmax|matmul|maximum|mean|minimum|moments|multiply|negative|norm|pad|pow|power|relu|reshape|"
+    r"reduce_(?:max|mean|min|std|sum|variance)|rsqrt|sigmoid|silu|softmax|softplus|split|sqrt|square|squeeze|stack|std|"
+    r"subtract|sum|swapaxes|swish|tanh|tensordot|tile|transpose|truediv|var|where"
+)
+_FIRST_IS_CONDITION: Final = frozenset({"where"})
+_NOT_FLOAT: Final = pattern(
+    r"(?:^|_)(?:ids?|tokens?|ind(?:ex|ices)|labels?|targets?|masks?|lengths?|len|seq|steps?)(?:_|$|s$)"
+)
+_LAYER: Final = pattern(r"keras\.(?:\w+\.)*layers\.(?:\w+\.)*([A-Z]\w*)")
+_NOT_HALF: Final = pattern(r"Lookup|Vectorization|Hashing|Discretization|CategoryEncoding|Lambda")
+
+
+class Flow:
+    """Kinds of the expressions of one function.
+
+    Attributes:
+        kinds: expression -> ``half`` or ``other``; absent where unknown.
+        visited: every expression that was judged, in order.
+    """
+
+    def __init__(self, source: Source, tree: Parents, function: Function) -> None:
+        self.source = source
+        self.tree = tree
+        self.kinds: dict[ast.expr, Kind] = {}
+        self.visited: list[ast.expr] = []
+        self.names: dict[str, Kind] = {}
+        owner = tree.class_of(function)
+        self.layers = _layers(source, owner) if owner is not None else frozenset()
+        if owner is not None and _takes_policy(owner, function):
+            first = [a.arg for a in function.args.args[1:2]]
+            self.names = dict.fromkeys((n for n in first if not _NOT_FLOAT.search(n)), "half")
+        self._block(function.body)
+
+    def _block(self, statements: list[ast.stmt]) -> None:
+        for statement in statements:
+            self._statement(statement)
+
+    def _statement(self, statement: ast.stmt) -> None:
+        if isinstance(statement, Function | ast.ClassDef):
+            return
+        blocks = [getattr(statement, field, []) for field in ("body", "orelse", "finalbody")]
+        for child in ast.iter_child_nodes(statement):
+            if isinstance(child, ast.expr):
+                self._expression(child)
+        if isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                self._bind(target, self.kinds.get(statement.value))
+        elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            self._bind(statement.target, self.kinds.get(statement.value))
+        elif isinstance(statement, ast.AugAssign):
+            self._bind(statement.target, _joined(self.kinds.get(statement.target), self.kinds.get(statement.value)))
+        elif isinstance(statement, ast.For | ast.AsyncFor):
+            self._bind(statement.target, None)
+        if any(blocks):
+            self._branches([block for block in blocks if isinstance(block, list)])
+
+    def _branches(self, blocks: list[list[ast.stmt]]) -> None:
+        """Go through alternatives, and keep of each name only what all of them agree on."""
+        before, after = dict(self.names), []
+        for block in blocks:
+            self.names = dict(before)
+            self._block(block)
+            after.append(self.names)
+        self.names = {n: k for n, k in after[0].items() if all(other.get(n) == k for other in after)}
+
+    def _bind(self, target: ast.expr, kind: Kind | None) -> None:
+        if isinstance(target, ast.Tuple | ast.List):
+            for item in target.elts:
+                self._bind(item, kind)
+        elif isinstance(target, ast.Name):
+            self.names.pop(target.id, None)
+            if kind is not None and not _NOT_FLOAT.search(target.id):
+                self.names[target.id] = kind
+
+    def _expression(self, node: ast.expr) -> Kind | None:
+        for child in ast.walk(node):
+            if isinstance(child, ast.Lambda | ast.ListComp | ast.DictComp | ast.SetComp | ast.GeneratorExp):
+                return None
+        self.visited.append(node)
+        kind = self._kind(node)
+        if kind is not None:
+            self.kinds[node] = kind
+        return kind
+
+    def _kind(self, node: ast.expr) -> Kind | None:
+        parts = {child: self._expression(child) for child in _operands(node)}
+        if isinstance(node, ast.Name):
+            return self.names.get(node.id)
+        if isinstance(node, ast.BinOp):
+            return _joined(parts[node.left], parts[node.right])
+        if isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
+            return parts[node.operand]
+        if isinstance(node, ast.Subscript):
+            by_name = isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
+            return None if by_name else parts[node.value]
+        return self._call(node, parts) if isinstance(node, ast.Call) else None
+
+    def _call(self, node: ast.Call, parts: dict[ast.expr, Kind | None]) -> Kind | None:
+        name = name_of(self.source, node.func)
+        if _CASTS.fullmatch(name):
+            target = node.args[1] if len(node.args) > 1 else keyword(node, "dtype")
+            return self._cast(target)
+        called = _MODULES.fullmatch(name)
+        if called is None:
+            return "half" if ast.unparse(node.func) in self.layers else None
+        if not _KEEPS.fullmatch(called.group(1)) or keyword(node, "dtype") is not None:
+            return None
+        arguments = node.args[1:] if called.group(1) in _FIRST_IS_CONDITION else node.args
+        kinds = [parts.get(a) for a in arguments if not isinstance(a, ast.Constant)]
+        return "other" if "other" in kinds else ("half" if "half" in kinds[:2] else None)
+
+    def _cast(self, target: ast.expr | None) -> Kind | None:
+        if target is None:
+            return None
+        known = self.source.known(target)
+        dtype = str(known.value) if known is not None else name_of(self.source, target).rpartition(".")[2]
+        if not dtype:
+            return None
+        return "half" if dtype == "float16" else ("other" if re.fullmatch(r"[a-z]+\d*", dtype) else None)
+
+
+def _operands(node: ast.expr) -> list[ast.expr]:
+    return [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)] + [
+        child.value for child in ast.iter_child_nodes(node) if isinstance(child, ast.keyword)
+    ]
+
+
+def _joined(left: Kind | None, right: Kind | None) -> Kind | None:
+    """Return the kind of an operation on two values: TensorFlow mixes no dtypes, so one 16-bit side decides."""
+    if "other" in (left, right):
+        return "other"
+    return "half" if "half" in (left, right) else None
+
+
+def _takes_policy(owner: ast.ClassDef, function: Function) -> bool:
+    """Say whether Keras casts the first argument of this method to the policy's dtype."""
+    if function.name != "call" or not is_layer_class(owner):
+        return False
+    text = ast.unparse(owner)
+    return "autocast" not in text and not re.search(r"super\(.*\)\.__init__\(.*dtype=(?!dtype)", text)
+
+
+def _layers(source: Source, owner: ast.ClassDef) -> frozenset[str]:
+    """Return the attributes (``self.dense``) that hold a layer of Keras' own with the policy's dtype, and only it."""
+    found: dict[str, bool] = {}
+    for node in ast.walk(owner):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Attribute):
+                    name = ast.unparse(target)
+                    found[name] = found.get(name, True) and _policy_layer(source, node.value)
+    return frozenset(name for name, good in found.items() if good)
+
+
+def _policy_layer(source: Source, node: ast.expr) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    match = _LAYER.fullmatch(name_of(source, node.func))
+    plain = keyword(node, "dtype") is None and all(k.arg is not None for k in node.keywords)
+    return match is not None and plain and not _NOT_HALF.search(match.group(1))

@@ -1,0 +1,147 @@
+"""What the precision rules ask of a model and its files: the policy, who sets it, which Keras, what a value is."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+from tcprobe.hardware import Capability, Gpu
+from tcprobe.patterns import pattern
+from tcprobe.rules.base import Subject
+from tcprobe.rules.precision.tree import Parents, keyword
+from tcprobe.schema.place import Place
+
+if TYPE_CHECKING:
+    from tcprobe.syntax.source import Source
+
+SIXTEEN_BITS: Final = ("float16", "bfloat16")
+MIXED: Final = ("mixed_float16", "mixed_bfloat16")
+HALF_POLICIES: Final = ("mixed_float16", "float16")
+GUIDE: Final = "TensorFlow guide, Mixed precision (tensorflow/docs, site/en/guide/mixed_precision.ipynb)"
+
+# Compute capability with the first Tensor Cores for a dtype. Source: NVIDIA V100, A100 and Ada whitepapers.
+NEEDED: Final[dict[str, Capability]] = {"float16": (7, 0), "bfloat16": (8, 0), "float8": (8, 9)}
+
+_SETTER: Final = pattern(r"keras\.(?:config|mixed_precision)(?:\.experimental)?\.set_(?:global_|dtype_)?policy")
+_POLICY: Final = pattern(r"keras\.(?:\w+\.)*(?:DTypePolicy|Policy)")
+_SETS: Final = pattern(r"set_\w*policy")
+_TOUCHED: Final = pattern(r"float16|mixed_precision|set_\w*policy|LossScale|loss_scale|scaled_loss")
+
+
+@dataclass(frozen=True, slots=True)
+class Setter:
+    """One call that sets the global policy.
+
+    Attributes:
+        node, place: the call.
+        policy: the name it sets; None where the source does not tell.
+    """
+
+    node: ast.Call
+    place: Place
+    policy: str | None
+
+
+# By file, and only as long as the file is in use: an audit of a thousand files keeps no more than it needs.
+_TREES: Final[WeakKeyDictionary[Source, Parents]] = WeakKeyDictionary()
+_SETTERS: Final[WeakKeyDictionary[Source, tuple[Setter, ...]]] = WeakKeyDictionary()
+
+
+def tree_of(source: Source) -> Parents:
+    """Return the tree of a file, made once for all rules."""
+    tree = _TREES.get(source)
+    if tree is None:
+        tree = _TREES[source] = Parents(source.tree)
+    return tree
+
+
+def name_of(source: Source, node: ast.expr) -> str:
+    """Return the canonical dotted name of an expression; empty where unknown."""
+    return source.name_of(node) or ""
+
+
+def touched(subject: Subject) -> Iterator[tuple[Source, Parents]]:
+    """Yield the files that mention a precision, or all of them where the model's policy is not float32."""
+    anyway = policy_of(subject) not in (None, "float32")
+    for source in subject.sources.values():
+        if anyway or _TOUCHED.search(source.text):
+            yield source, tree_of(source)
+
+
+def setters(source: Source) -> tuple[Setter, ...]:
+    """Return the calls of a file that set the global policy, in order of place."""
+    if not _SETS.search(source.text):
+        return ()
+    found = _SETTERS.get(source)
+    if found is None:
+        found = _SETTERS[source] = _setters(source)
+    return found
+
+
+def _setters(source: Source) -> tuple[Setter, ...]:
+    calls = [call for call in tree_of(source).every_call if _SETTER.fullmatch(name_of(source, call.func))]
+    made = [Setter(call, source.place(call), _policy_name(source, first_argument(call))) for call in calls]
+    return tuple(sorted(made, key=lambda setter: setter.place))
+
+
+def first_argument(call: ast.Call) -> ast.expr | None:
+    """Return the first positional argument, else the first keyword's value; None where there is none."""
+    if call.args:
+        return call.args[0]
+    return call.keywords[0].value if call.keywords else None
+
+
+def _policy_name(source: Source, node: ast.expr | None) -> str | None:
+    if node is None:
+        return None
+    known = source.known(node)
+    if known is not None:
+        return known.value if isinstance(known.value, str) else None
+    call = tree_of(source).call_behind(node)
+    if call is None or not _POLICY.fullmatch(name_of(source, call.func)):
+        return None
+    name = keyword(call, "name") or first_argument(call)
+    inner = source.known(name) if name is not None else None
+    return inner.value if inner is not None and isinstance(inner.value, str) else None
+
+
+def policy_of(subject: Subject) -> str | None:
+    """Return the global policy: as traced, else the one that the files set; None where that is not certain.
+
+    A file that also sets float32 (to go back to it) is judged by the other policy that it sets.
+    """
+    if subject.model.mode == "traced":
+        return subject.model.policy
+    found = {setter.policy for source in subject.sources.values() for setter in setters(source)}
+    mixed = found - {"float32"}
+    if not found:
+        return subject.model.policy
+    if not mixed:
+        return "float32"
+    return next(iter(mixed)) if len(mixed) == 1 else None
+
+
+def half_of(policy: str | None) -> str | None:
+    """Return the 16-bit dtype in which layers of a policy compute; None where it is none."""
+    return next((dtype for dtype in SIXTEEN_BITS if policy in (dtype, f"mixed_{dtype}")), None)
+
+
+def has_cores_for(gpu: Gpu, dtype: str) -> bool:
+    """Say whether a GPU has Tensor Cores for one of the dtypes of `NEEDED`."""
+    return gpu.tensor_cores and gpu.compute_capability >= NEEDED[dtype]
+
+
+def keras_major(subject: Subject) -> int | None:
+    """Return Keras' major version; None where unknown (source mode)."""
+    major = (subject.model.keras or "").partition(".")[0]
+    return int(major) if major.isdigit() else None
+
+
+def number(source: Source, node: ast.expr | None) -> float | None:
+    """Return the number that an expression is known to be; None where it is none, or unknown."""
+    known = source.known(node) if node is not None else None
+    value = known.value if known is not None else None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,86 @@
+"""Loss scaling as source code shows it: who wraps an optimizer, who scales a loss, and who does it by hand."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tcprobe.patterns import pattern
+from tcprobe.rules.precision.policy import name_of, number
+from tcprobe.rules.precision.tree import Parents, keyword
+
+if TYPE_CHECKING:
+    from tcprobe.syntax.source import Source
+
+SCALED: Final = frozenset({"scale_loss", "get_scaled_loss", "get_unscaled_gradients"})
+SMALLEST: Final = 8.0  # a smaller factor of a loss is a weight among losses, not a loss scale
+
+_WRAPPER: Final = pattern(r"keras\.(?:\w+\.)*LossScaleOptimizer(?:V3)?")
+_BY_HAND: Final = pattern(r"loss_?scal|scaled?_?loss|grad\w*_?scal|scaled?_?grad|unscal", re.IGNORECASE)
+_NOT_BY_HAND: Final = frozenset({"LossScaleOptimizer", "auto_scale_loss", "loss_scale_optimizer"})
+
+
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """A loss multiplied by a fixed number whose gradients are divided by the same one."""
+
+    node: ast.BinOp
+    scale: float
+
+
+def is_wrapper(source: Source, call: ast.Call) -> bool:
+    """Say whether a call makes a LossScaleOptimizer of Keras."""
+    return _WRAPPER.fullmatch(name_of(source, call.func)) is not None
+
+
+def wrappers(source: Source, tree: Parents) -> list[ast.Call]:
+    """Return the calls of a file that make a LossScaleOptimizer."""
+    if "LossScaleOptimizer" not in source.text:
+        return []
+    return [node for node in tree.every_call if is_wrapper(source, node)]
+
+
+def wrapped(call: ast.Call) -> ast.expr | None:
+    """Return what a LossScaleOptimizer wraps; None where that is not given."""
+    if call.args:
+        return call.args[0]
+    return keyword(call, "inner_optimizer") or keyword(call, "optimizer")
+
+
+def scales(words: frozenset[str]) -> bool:
+    """Say whether code scales a loss, by an optimizer's method or by means of its own, as far as its words tell."""
+    return bool(words & SCALED) or any(_BY_HAND.search(w) for w in words - _NOT_BY_HAND)
+
+
+def by_hand(source: Source, tree: Parents) -> Iterator[ByHand]:
+    """Yield the losses that a file multiplies by a known number and whose gradients it divides by it again."""
+    if "GradientTape" not in source.text:
+        return
+    divided = {
+        (tree.unit_of(node), scale)
+        for node, scale in _products(source, tree, ast.Div)
+        if "grad" in ast.unparse(tree.statement_of(node)).lower()
+    }
+    for node, scale in _products(source, tree, ast.Mult):
+        text = ast.unparse(node).lower()
+        if "loss" in text and (power_of_two(scale) or "scal" in text) and (tree.unit_of(node), scale) in divided:
+            yield ByHand(node, scale)
+
+
+def _products(source: Source, tree: Parents, operator: type[ast.operator]) -> Iterator[tuple[ast.BinOp, float]]:
+    for node in tree.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, operator):
+            sides = (node.right,) if operator is ast.Div else (node.left, node.right)
+            values = [number(source, side) for side in sides]
+            value = next((v for v in values if v is not None and math.isfinite(v) and v >= SMALLEST), None)
+            if value is not None and number(source, node) is None:
+                yield node, value
+
+
+def power_of_two(value: float) -> bool:
+    """Say whether a number is a power of two, as loss scales are."""
+    return value > 0 and math.frexp(value)[0] == 0.5

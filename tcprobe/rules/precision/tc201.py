@@ -1,0 +1,137 @@
+"""TC201: an output of the model, or the softmax that makes it, in 16 bits."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Final
+
+from tcprobe.patterns import pattern
+from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.precision.policy import GUIDE, SIXTEEN_BITS, keras_major, name_of, touched
+from tcprobe.schema.finding import Edit, Finding, Fix, Severity
+from tcprobe.schema.model import Layer
+from tcprobe.schema.place import Place
+
+DOC: Final = RuleDoc(
+    code="TC201",
+    name="output-in-16-bits",
+    summary="The model's last layer computes in float16 or bfloat16.",
+    explanation=(
+        "Under a mixed policy every layer returns 16 bits, the last one too. Probabilities are hit hardest: just below "
+        "1 float16 has steps of 0.0005 and bfloat16 of 0.004, and float16 holds nothing below 6e-8, so that a loss "
+        "or a metric made of them is coarse and its gradient vanishes early. Logits in 16 bits lose less: the losses "
+        "of Keras 3 cast what they are given to float32, those of Keras 2 and tf.nn mostly compute in the dtype that "
+        "they get.\n\nEnd the model with a float32 activation of its own: it multiplies no matrices, so it costs "
+        "next to nothing, and the product in front of it stays on the Tensor Cores. A softmax in the middle of a model "
+        "(attention) is fine in 16 bits, and so is any layer that is followed by another."
+    ),
+    severity=(
+        "warning for a softmax or sigmoid in float16, and for any float16 output where Keras is known to be 2; note "
+        "otherwise. bfloat16 has float32's range, so that it costs resolution but cannot overflow or vanish: a note."
+    ),
+    bad=(
+        'keras.mixed_precision.set_global_policy("mixed_float16")\n'
+        'model = keras.Sequential([keras.Input((784,)), keras.layers.Dense(10, activation="softmax")])\n'
+    ),
+    good=(
+        'keras.mixed_precision.set_global_policy("mixed_float16")\n'
+        "model = keras.Sequential([\n    keras.Input((784,)),\n    keras.layers.Dense(10),\n"
+        '    keras.layers.Activation("softmax", dtype="float32"),\n])\n'
+    ),
+    sources=(
+        f"{GUIDE}, section Building the model: a softmax at the end should be float32, and so should any output",
+        "Keras 3.15.1, keras/src/losses/loss.py, Loss.__call__: y_pred is converted to floatx",
+        "IEEE 754 binary16: 2**-11 below 1, smallest subnormal 2**-24; bfloat16: 2**-8 below 1",
+    ),
+    fixable=True,
+)
+
+# What these return is of their compute dtype; a layer of the user's own, or a Lambda, may cast as it likes.
+_KNOWN: Final = pattern(
+    r"Dense|EinsumDense|Activation|Softmax|ReLU|LeakyReLU|PReLU|ELU|(?:Separable|Depthwise)?Conv[123]D(?:Transpose)?|"
+    r"LSTM|GRU|SimpleRNN|Bidirectional|TimeDistributed|MultiHeadAttention|GroupedQueryAttention|(?:Additive)?Attention|"
+    r"Dropout|SpatialDropout[123]D|(?:Batch|Layer|Group|Unit)Normalization|Flatten|Reshape|Permute|RepeatVector|Add|"
+    r"Subtract|Multiply|Average|Maximum|Minimum|Concatenate|Dot|(?:UpSampling|ZeroPadding|Cropping)[123]D|"
+    r"(?:Global)?(?:Max|Average)Pooling[123]D"
+)
+_PROBABILITIES: Final = ("softmax", "sigmoid")
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Yield the layers that give an output of the model in 16 bits."""
+    last = [layer for layer in subject.model.layers if layer.is_last and _KNOWN.fullmatch(layer.kind)]
+    suspects = [layer for layer in last if layer.dtype in SIXTEEN_BITS]
+    cast = bool(suspects) and _casts_outputs(subject)
+    for layer in suspects:
+        activation = _activation(layer)
+        if activation not in _PROBABILITIES and cast:
+            continue
+        yield Finding(
+            code=DOC.code,
+            message=_message(layer, activation),
+            place=layer.arguments.get("activation") or layer.place,
+            severity=_severity(layer, activation, keras_major(subject)),
+            layer=layer.name,
+            layer_class=layer.class_name,
+            dtype=layer.dtype,
+            fix=_fix(layer, subject),
+        )
+
+
+def _activation(layer: Layer) -> str | None:
+    if layer.kind == "Softmax":
+        return "softmax"
+    value = layer.config.get("activation")
+    return value if isinstance(value, str) else None
+
+
+def _severity(layer: Layer, activation: str | None, keras: int | None) -> Severity:
+    if layer.dtype != "float16":
+        return "note"
+    return "warning" if activation in _PROBABILITIES or keras == 2 else "note"
+
+
+def _message(layer: Layer, activation: str | None) -> str:
+    what = f"{layer.class_name} '{layer.name}'"
+    if activation in _PROBABILITIES:
+        alone = layer.kind in ("Softmax", "Activation")
+        mended = "give it dtype='float32'" if alone else f"split off Activation('{activation}', dtype='float32')"
+        return f"{what} ends the model with a {activation} in {layer.dtype}: {mended}"
+    return (
+        f"{what} gives the model's output in {layer.dtype}: end the model in float32, as with "
+        "Activation('linear', dtype='float32')"
+    )
+
+
+def _casts_outputs(subject: Subject) -> bool:
+    """Say whether a file casts something to float32 outside of a layer's call: perhaps the model's output."""
+    for source, tree in touched(subject):
+        for node in tree.called("cast"):
+            if name_of(source, node.func).endswith(".cast") and len(node.args) == 2:
+                function = tree.function_of(node)
+                inside = function is not None and function.name == "call"
+                if not inside and "float32" in ast.unparse(node.args[1]):
+                    return True
+    return False
+
+
+def _fix(layer: Layer, subject: Subject) -> Fix | None:
+    """Return the edit that gives a last activation float32; None where more than that must change."""
+    place = layer.place
+    if layer.kind not in ("Softmax", "Activation") or place is None or "dtype" in layer.arguments:
+        return None
+    source = subject.sources.get(place.file)
+    if source is None or place.end_line is None or place.end_column is None:
+        return None
+    text = source.segment(place)
+    call = source.call_at(place.line, layer.class_name)
+    if call is None or call.place != place or not text.endswith(")") or any(k.arg is None for k in call.node.keywords):
+        return None
+    if "dtype" in call.arguments:
+        return None
+    bare = not call.node.args and not call.node.keywords
+    comma = "" if bare or text[:-1].rstrip().endswith(",") else ", "
+    at = Place(place.file, place.end_line, place.end_column - 1, place.end_line, place.end_column)
+    edit = Edit(at, ")", f'{comma}dtype="float32")')
+    return Fix(f"compute {layer.class_name} '{layer.name}' in float32", (edit,), safe=True)

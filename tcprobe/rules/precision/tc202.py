@@ -1,0 +1,157 @@
+"""TC202: a training loop of the user's own in float16 whose loss nobody scales."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.precision.policy import GUIDE, HALF_POLICIES, keras_major, policy_of, setters, touched
+from tcprobe.rules.precision.scale import is_wrapper, scales, wrappers
+from tcprobe.rules.precision.tree import Parents, is_model_class
+from tcprobe.schema.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from tcprobe.syntax.source import Source
+
+DOC: Final = RuleDoc(
+    code="TC202",
+    name="float16-without-loss-scaling",
+    summary="A custom training loop in float16 applies gradients of a loss that nobody scaled.",
+    explanation=(
+        "Gradients below 6e-8 become 0 in float16, and small ones lose digits. Scaling the loss by a large number, and "
+        "the gradients back, keeps them. Model.fit does it under the policy mixed_float16: compile wraps the optimizer "
+        "in a LossScaleOptimizer, and the default train_step scales the loss. A loop of your own must do both.\n\n"
+        "In Keras 3 half of it is worse than nothing. LossScaleOptimizer.apply_gradients always divides by the scale, "
+        "so a train_step that overrides Keras' own and does not call self.optimizer.scale_loss hands its optimizer "
+        "1/32768 of every gradient, and less as the scale doubles every 2,000 steps: SGD stands still, and Adam's "
+        "epsilon may outweigh what is left. In Keras 2 apply_gradients divides nothing, and the loop goes unscaled. "
+        "Other policies need no scaling: bfloat16 has float32's range."
+    ),
+    severity=(
+        "error where Keras 3 is known to divide gradients that were never multiplied; otherwise warning: how many "
+        "gradients underflow depends on the model."
+    ),
+    bad=(
+        'keras.mixed_precision.set_global_policy("mixed_float16")\n...\nwith tf.GradientTape() as tape:\n'
+        "    loss = loss_fn(y, model(x, training=True))\n"
+        "gradients = tape.gradient(loss, model.trainable_variables)\n"
+        "optimizer.apply_gradients(zip(gradients, model.trainable_variables))\n"
+    ),
+    good=(
+        'keras.mixed_precision.set_global_policy("mixed_float16")\n'
+        "optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())\n...\n"
+        "with tf.GradientTape() as tape:\n    loss = loss_fn(y, model(x, training=True))\n"
+        "    scaled = optimizer.scale_loss(loss)  # Keras 2: optimizer.get_scaled_loss(loss)\n"
+        "gradients = tape.gradient(scaled, model.trainable_variables)\n"
+        "# Keras 2 only: gradients = optimizer.get_unscaled_gradients(gradients)\n"
+        "optimizer.apply_gradients(zip(gradients, model.trainable_variables))\n"
+    ),
+    sources=(
+        f"{GUIDE}, sections Loss scaling and Training the model with a custom training loop",
+        "Keras 3.15.1, keras/src/trainers/trainer.py, compile: wraps where the policy's name is mixed_float16; "
+        "keras/src/optimizers/loss_scale_optimizer.py: apply divides by dynamic_scale, initially 2**15",
+        "Measured with Keras 3.15.1: SGD's update of a train_step without scale_loss is 1/32768 of that with it",
+        "Keras 2, mixed_precision/loss_scale_optimizer.py (API documentation r2.7): get_scaled_loss and "
+        "get_unscaled_gradients must be called where a tf.GradientTape is used",
+    ),
+)
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Yield the loops that apply unscaled gradients; nothing where any file scales a loss."""
+    if policy_of(subject) not in HALF_POLICIES:
+        return
+    files = list(touched(subject))
+    if any(scales(tree.words) for _, tree in files):
+        return
+    wraps = any(wrappers(source, tree) for source, tree in files)
+    named = any("LossScaleOptimizer" in tree.words for _, tree in files)
+    for source, tree in files:
+        for node, optimizer in _loops(tree):
+            verdict = _verdict(subject, tree, node, optimizer, wraps=wraps, named=named)
+            if verdict is not None:
+                message, severity = verdict
+                yield Finding(DOC.code, message, source.place(node), severity, dtype="float16")
+        if not named:
+            yield from _pure_float16(source, tree)
+
+
+def _loops(tree: Parents) -> Iterator[tuple[ast.AST, ast.expr]]:
+    """Yield each function that applies gradients in a file with a tape, by its tape or the call, and the optimizer."""
+    tapes = tree.called("GradientTape")
+    if not tapes or not tree.called("gradient"):
+        return
+    seen: set[ast.AST] = set()
+    for call in tree.called("apply_gradients"):
+        function = tree.function_of(call) or tree.root
+        if function not in seen and isinstance(call.func, ast.Attribute):
+            seen.add(function)
+            inside = [tape for tape in tapes if (tree.function_of(tape) or tree.root) is function]
+            yield (inside[0] if inside else call), call.func.value
+
+
+def _verdict(
+    subject: Subject, tree: Parents, node: ast.AST, optimizer: ast.expr, *, wraps: bool, named: bool
+) -> tuple[str, Severity] | None:
+    text = ast.unparse(optimizer)
+    own = tree.class_of(node)
+    compiled = own is not None and is_model_class(own) and text == "self.optimizer"
+    if compiled and "auto_scale_loss" not in tree.words:
+        return _compiled(subject)
+    made = tree.call_behind(optimizer)
+    wrapper = made is not None and any(is_wrapper(s, made) for s in subject.sources.values())
+    if wrapper and wraps:
+        return _half_done(subject)
+    if named:
+        return None  # some optimizer is wrapped, and which one this is does not show
+    return (
+        f"{text}.apply_gradients applies float16 gradients of an unscaled loss, and those below 6e-8 are 0: wrap the "
+        "optimizer in LossScaleOptimizer and differentiate its scale_loss(loss)",
+        "warning",
+    )
+
+
+def _compiled(subject: Subject) -> tuple[str, Severity] | None:
+    if policy_of(subject) != "mixed_float16":
+        return None
+    major = keras_major(subject)
+    before = "this train_step never calls self.optimizer.scale_loss"
+    if major == 2:
+        return (
+            "this train_step never scales the loss, so float16 gradients below 6e-8 are 0: differentiate "
+            "self.optimizer.get_scaled_loss(loss), and apply get_unscaled_gradients of the result",
+            "warning",
+        )
+    divided = "compile() wraps the optimizer in LossScaleOptimizer, which divides all gradients by its scale"
+    if major is not None:
+        return f"{before}, yet {divided}: at first they are 1/32768 of what they should be", "error"
+    return f"{before}: in Keras 3, {divided}; in Keras 2 small float16 gradients are 0", "warning"
+
+
+def _half_done(subject: Subject) -> tuple[str, Severity]:
+    major = keras_major(subject)
+    if major is not None and major >= 3:
+        return (
+            "LossScaleOptimizer divides these gradients by its scale (32768 at first), and nobody multiplied the loss "
+            "by it: differentiate optimizer.scale_loss(loss)",
+            "error",
+        )
+    return (
+        "the optimizer is a LossScaleOptimizer, but the loss is never scaled: differentiate optimizer.scale_loss(loss) "
+        "(Keras 2: get_scaled_loss, and get_unscaled_gradients of the result)",
+        "warning",
+    )
+
+
+def _pure_float16(source: Source, tree: Parents) -> Iterator[Finding]:
+    """Yield the policy float16 where the file trains with fit: compile wraps for mixed_float16 alone."""
+    if not tree.called("fit"):
+        return
+    for setter in setters(source):
+        if setter.policy == "float16":
+            message = (
+                "policy 'float16' keeps weights in float16 and compile() scales no loss for it: use 'mixed_float16'"
+            )
+            yield Finding(DOC.code, message, setter.place, "warning", dtype="float16")

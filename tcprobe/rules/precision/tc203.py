@@ -1,0 +1,155 @@
+"""TC203: a loss scale that is fixed, applied twice, or set where it is ignored."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.precision.policy import GUIDE, HALF_POLICIES, keras_major, name_of, number, policy_of, touched
+from tcprobe.rules.precision.scale import SMALLEST, by_hand, is_wrapper, power_of_two, wrapped, wrappers
+from tcprobe.rules.precision.tree import Parents, keyword
+from tcprobe.schema.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from tcprobe.syntax.source import Source
+
+DOC: Final = RuleDoc(
+    code="TC203",
+    name="fixed-or-doubled-loss-scale",
+    summary="A loss scale is fixed, applied twice, or given where it is ignored.",
+    explanation=(
+        "A dynamic loss scale grows while gradients stay finite and halves when one overflows. A fixed one is a guess: "
+        "too high and gradients pass 65504 and become infinite, with nobody to skip the step; too low and they "
+        "underflow. Keras 3 has no dynamic=False any more and raises.\n\n"
+        "Scaling twice is a mistake of another kind. A LossScaleOptimizer around a LossScaleOptimizer multiplies the "
+        "loss once and divides gradients twice; a scale by hand on top of scale_loss is divided out only once, or "
+        "overflows early. A loss_scale_factor on an optimizer that is wrapped does nothing: LossScaleOptimizer resets "
+        "it. An explicit LossScaleOptimizer given to compile under mixed_float16 is fine: compile does not wrap it "
+        "again."
+    ),
+    severity=(
+        "error for a wrapper around a wrapper, and for dynamic=False under Keras 3, which raises; warning for a fixed "
+        "scale in Keras 2 and for a scale on top of LossScaleOptimizer; note for a fixed scale that is multiplied and "
+        "divided consistently, and for one that is ignored."
+    ),
+    bad=(
+        "optimizer = keras.mixed_precision.LossScaleOptimizer(\n"
+        "    keras.optimizers.Adam(), dynamic=False, initial_scale=1024)\n"
+    ),
+    good="optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())\n",
+    sources=(
+        f"{GUIDE}, section Loss scaling: anything other than a dynamic loss scale is not recommended",
+        "Keras 3.15.1, keras/src/optimizers/loss_scale_optimizer.py: dynamic=False raises ValueError; the inner "
+        "optimizer's loss_scale_factor is set to None; trainer.py: compile leaves a LossScaleOptimizer as it is",
+        "Measured with Keras 3.15.1: two nested wrappers with a scale of 8 update by 1/8 of what they should",
+    ),
+)
+
+_FIXED_CLASS: Final = "FixedLossScale"
+_RAISES: Final = 3  # major version of Keras that has no dynamic=False
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Yield what is doubled, and, unless the policy needs no scaling at all (TC210), what is fixed or ignored."""
+    needed = policy_of(subject) in (None, *HALF_POLICIES)
+    major = keras_major(subject)
+    for source, tree in touched(subject):
+        made = wrappers(source, tree)
+        for call in made:
+            yield from _doubled(source, tree, call)
+            if needed or (major is not None and major >= _RAISES):
+                yield from _static(source, call, major)
+        yield from _on_top(source, tree)
+        if needed:
+            yield from _factors(source, tree, made)
+            yield from _manual(source, tree)
+
+
+def _found(source: Source, node: ast.AST, message: str, severity: Severity) -> Finding:
+    return Finding(DOC.code, message, source.place(node), severity, dtype="float16")
+
+
+def _doubled(source: Source, tree: Parents, call: ast.Call) -> Iterator[Finding]:
+    inner = wrapped(call)
+    made = tree.call_behind(inner) if inner is not None else None
+    if made is not None and made is not call and is_wrapper(source, made):
+        message = (
+            "LossScaleOptimizer around a LossScaleOptimizer: the loss is multiplied once and gradients are divided "
+            "twice; wrap the optimizer once"
+        )
+        yield _found(source, call, message, "error")
+
+
+def _static(source: Source, call: ast.Call, major: int | None) -> Iterator[Finding]:
+    dynamic = keyword(call, "dynamic")
+    known = source.known(dynamic) if dynamic is not None else None
+    if known is not None and known.value is False:
+        yield _not_dynamic(source, call, major)
+    fixed = keyword(call, "loss_scale") or (call.args[1] if _is_experimental(source, call) else None)
+    if fixed is not None and _fixed_value(source, fixed):
+        message = "a fixed loss scale is not recommended: leave it dynamic, so that it adapts"
+        yield _found(source, call, message, "warning")
+
+
+def _is_experimental(source: Source, call: ast.Call) -> bool:
+    return ".experimental." in name_of(source, call.func) and len(call.args) > 1
+
+
+def _fixed_value(source: Source, node: ast.expr) -> bool:
+    if number(source, node) is not None:
+        return True
+    return isinstance(node, ast.Call) and ast.unparse(node.func).endswith(_FIXED_CLASS)
+
+
+def _not_dynamic(source: Source, call: ast.Call, major: int | None) -> Finding:
+    if major is not None and major >= _RAISES:
+        message = (
+            "LossScaleOptimizer(dynamic=False) raises ValueError in Keras 3: leave the scale dynamic, or set "
+            "loss_scale_factor on an optimizer that is not wrapped"
+        )
+        return _found(source, call, message, "error")
+    message = "LossScaleOptimizer(dynamic=False) fixes the loss scale, and raises in Keras 3: leave it dynamic"
+    return _found(source, call, message, "warning")
+
+
+def _factors(source: Source, tree: Parents, made: list[ast.Call]) -> Iterator[Finding]:
+    """Yield the optimizers with a loss_scale_factor: ignored where wrapped, else fixed."""
+    if "loss_scale_factor" not in source.text:
+        return
+    inner = {id(tree.call_behind(given)) for call in made if (given := wrapped(call)) is not None}
+    for node in tree.every_call:
+        factor = number(source, keyword(node, "loss_scale_factor"))
+        if factor is None:
+            continue
+        if id(node) in inner:
+            message = f"loss_scale_factor={factor:g} does nothing: LossScaleOptimizer resets it to None"
+        else:
+            message = (
+                f"loss_scale_factor={factor:g} is a fixed loss scale: LossScaleOptimizer adapts it, and skips steps "
+                "that overflow"
+            )
+        yield _found(source, node, message, "note")
+
+
+def _on_top(source: Source, tree: Parents) -> Iterator[Finding]:
+    """Yield the losses that are scaled by LossScaleOptimizer and by a constant too."""
+    for call in tree.called("scale_loss", "get_scaled_loss"):
+        parent = tree.parents.get(call)
+        candidates = [*call.args[:1], *([parent] if isinstance(parent, ast.BinOp) else [])]
+        for product in candidates:
+            if isinstance(product, ast.BinOp) and isinstance(product.op, ast.Mult):
+                values = [number(source, side) for side in (product.left, product.right)]
+                scale = next((v for v in values if v is not None and v >= SMALLEST and power_of_two(v)), None)
+                if scale is not None:
+                    message = f"the loss is scaled twice, by LossScaleOptimizer and by {scale:g}: drop the constant"
+                    yield _found(source, product, message, "warning")
+
+
+def _manual(source: Source, tree: Parents) -> Iterator[Finding]:
+    for found in by_hand(source, tree):
+        message = (
+            f"the loss scale {found.scale:g} is fixed: LossScaleOptimizer adapts it, and skips steps that overflow"
+        )
+        yield _found(source, found.node, message, "note")

@@ -1,0 +1,227 @@
+"""TC205: a mixed policy that is set after layers were built."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from tcprobe.patterns import pattern
+from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.precision.cost import basis_of, saved
+from tcprobe.rules.precision.policy import GUIDE, MIXED, Setter, half_of, has_cores_for, name_of, setters, tree_of
+from tcprobe.rules.precision.tree import Function, Parents, keyword
+from tcprobe.schema.finding import ERROR_PCT, Finding, Range
+from tcprobe.schema.model import Layer
+from tcprobe.schema.place import Place
+
+if TYPE_CHECKING:
+    from tcprobe.syntax.source import Source
+
+DOC: Final = RuleDoc(
+    code="TC205",
+    name="policy-after-layers",
+    summary="The mixed policy is set after layers were built, which stay float32.",
+    explanation=(
+        "A layer takes the global policy when it is constructed and keeps it. A policy that is set later reaches only "
+        "the layers built from then on: the others go on in float32, with no word of it, and the model is no "
+        "faster.\n\n"
+        "Traced, the layers' own dtypes decide. In source mode the rule fires only where the order is certain: the "
+        "layers, or a call of this file's function that builds them, stand before the call in the same block, are used "
+        "after it, and nothing builds other layers after it."
+    ),
+    severity=(
+        "error where the layers built too early are predicted to cost 5 % of the step or more; else warning: the model "
+        "does not compute in the precision asked for."
+    ),
+    bad=(
+        'model = keras.Sequential([keras.layers.Dense(4096), keras.layers.Dense(10, dtype="float32")])\n'
+        'keras.mixed_precision.set_global_policy("mixed_float16")\nmodel.compile("adam", "mse")\n'
+    ),
+    good=(
+        'keras.mixed_precision.set_global_policy("mixed_float16")\n'
+        'model = keras.Sequential([keras.layers.Dense(4096), keras.layers.Dense(10, dtype="float32")])\n'
+        'model.compile("adam", "mse")\n'
+    ),
+    sources=(
+        f"{GUIDE}, section Setting the dtype policy: only layers created afterwards have it",
+        "Keras 3.15.1, keras/src/layers/layer.py: the dtype policy is resolved in Layer.__init__; measured: a Dense "
+        "built before set_dtype_policy('mixed_float16') computes in float32",
+    ),
+)
+
+_LAYER: Final = pattern(r"keras\.(?:\w+\.)*layers\.(?:\w+\.)*[A-Z]\w*|keras\.applications\.(?:\w+\.)*[A-Z]\w*")
+# These compute nothing in 16 bits that matters: data goes through them in any dtype.
+_LIGHT: Final = pattern(
+    r"\.(?:Input|InputLayer|Normalization|Rescaling|Resizing|CenterCrop|\w+Vectorization|Hashing|"
+    r"\w+Lookup|CategoryEncoding|Discretization|Random\w+|InputSpec|Layer|Wrapper)$"
+)
+_SHOWN: Final = 3
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Yield the calls that set a mixed policy too late."""
+    found = False
+    for source in subject.sources.values():
+        calls = [setter for setter in setters(source) if setter.policy in MIXED]
+        early = _before(source, tree_of(source), calls[0]) if calls else []
+        if early and _confirmed(subject):
+            found = True
+            yield _finding(subject, calls[0], [source.place(node) for node in early])
+    if not found:
+        yield from _traced(subject)
+
+
+def _finding(subject: Subject, setter: Setter, places: list[Place]) -> Finding:
+    count = len(places)
+    layers = "a layer was built, which stays" if count == 1 else f"{count} layers were built, which stay"
+    gain = _gain(subject, setter)
+    share = subject.step.share_pct(gain) if gain is not None else None
+    return Finding(
+        code=DOC.code,
+        message=f"{setter.policy} is set after {layers} float32: set it first",
+        place=setter.place,
+        severity=None if share is not None and share.mid >= ERROR_PCT else "warning",
+        dtype="float32",
+        saving_ns=gain,
+        saving_pct=share,
+        why=None if gain is not None else "what it costs is not known",
+        basis=basis_of(subject) if gain is not None else None,
+        related=tuple((place, "built before the policy is set") for place in places[:_SHOWN]),
+    )
+
+
+def _gain(subject: Subject, setter: Setter) -> Range | None:
+    """Return what the policy would save in all layers that are float32 for no other reason; None where unknown."""
+    names = {layer.name for layer in _float32(subject)}
+    half = half_of(setter.policy)
+    if half is None or not has_cores_for(subject.step.target.gpu, half):
+        return None
+    return saved(subject, (product for product in subject.model.products if product.layer in names), half)
+
+
+def _before(source: Source, tree: Parents, setter: Setter) -> list[ast.Call]:
+    """Return the layers that surely exist when the policy is set, and are used after it.
+
+    Where others are built afterwards (a comparison of precisions), only if those take the early ones in.
+    """
+    block, at = _block_of(tree, setter.node)
+    builders = _builders(source, tree)
+    early = [call for statement in block[:at] for call in _built(source, statement, builders)]
+    late = [call for statement in block[at + 1 :] for call in _built(source, statement, builders)]
+    names = _names(source, block[:at], builders)
+    return early if early and _used(tree, names, block[at + 1 :], feeds=bool(late)) else []
+
+
+def _block_of(tree: Parents, node: ast.AST) -> tuple[list[ast.stmt], int]:
+    """Return the body of the function or module around a node, and the index of the statement that holds it."""
+    inner = node
+    for ancestor in tree.ancestors(node):
+        if isinstance(ancestor, Function | ast.Module):
+            return ancestor.body, next(i for i, statement in enumerate(ancestor.body) if statement is inner)
+        inner = ancestor
+    return [], 0
+
+
+def _built(source: Source, statement: ast.stmt, builders: dict[str, list[ast.Call]]) -> list[ast.Call]:
+    """Return the layers that running a statement surely builds, itself or by a function of this file."""
+    found: list[ast.Call] = []
+    for node in _surely(statement):
+        if isinstance(node, ast.Call):
+            if _is_layer(source, node):
+                found.append(node)
+            elif isinstance(node.func, ast.Name):
+                found.extend(builders.get(node.func.id, []))
+    return found
+
+
+def _is_layer(source: Source, node: ast.Call) -> bool:
+    name = name_of(source, node.func)
+    if not _LAYER.fullmatch(name) or _LIGHT.search(name):
+        return False
+    return keyword(node, "dtype") is None and all(k.arg is not None for k in node.keywords)
+
+
+def _surely(statement: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a statement that run when it does: no branches, no bodies of functions."""
+    if isinstance(
+        statement, Function | ast.ClassDef | ast.Lambda | ast.If | ast.Try | ast.While | ast.Match | ast.IfExp
+    ):
+        return
+    yield statement
+    for child in ast.iter_child_nodes(statement):
+        yield from _surely(child)
+
+
+def _builders(source: Source, tree: Parents) -> dict[str, list[ast.Call]]:
+    """Return the functions of the module that build layers and set no policy themselves, with those layers."""
+    found = {}
+    for statement in tree.root.body:
+        if isinstance(statement, Function) and "policy" not in ast.unparse(statement):
+            calls = [c for child in statement.body for c in _built(source, child, {})]
+            if calls:
+                found[statement.name] = calls
+    return found
+
+
+def _names(source: Source, statements: list[ast.stmt], builders: dict[str, list[ast.Call]]) -> set[str]:
+    """Return the names that are bound to what builds layers."""
+    found: set[str] = set()
+    for statement in statements:
+        for node in _surely(statement):
+            if isinstance(node, ast.Assign) and _built(source, node, builders):
+                found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return found
+
+
+def _used(tree: Parents, names: set[str], later: list[ast.stmt], *, feeds: bool) -> bool:
+    """Say whether one of the names is used, not bound anew, in later statements; or even taken in by a layer."""
+    nodes = [node for statement in later for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    rebound = {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
+    loaded = (node for node in nodes if isinstance(node.ctx, ast.Load) and node.id in names - rebound)
+    return any(not feeds or _feeds(tree, node) for node in loaded)
+
+
+def _feeds(tree: Parents, node: ast.Name) -> bool:
+    """Say whether a name is an argument of a layer, or in the list of one: not the object of a method."""
+    parent = tree.parents.get(node)
+    if isinstance(parent, ast.List | ast.Tuple):
+        parent = tree.parents.get(parent)
+    return (
+        isinstance(parent, ast.Call) and parent.func is not node and isinstance(parent.func, ast.Call | ast.Attribute)
+    )
+
+
+def _float32(subject: Subject) -> list[Layer]:
+    """Return the layers with products that compute in float32 though nobody gave them a dtype."""
+    used = {product.layer for product in subject.model.products}
+    return [
+        layer
+        for layer in subject.model.layers
+        if layer.dtype == "float32" and layer.name in used and layer.arguments and "dtype" not in layer.arguments
+    ]
+
+
+def _confirmed(subject: Subject) -> bool:
+    """Say whether the layers' own dtypes, where they are known, do not speak against it."""
+    if subject.model.mode == "traced":
+        return bool(_float32(subject))
+    known = [layer for layer in subject.model.layers if layer.dtype is not None and "dtype" not in layer.arguments]
+    return not known or any(layer.dtype == "float32" for layer in known)
+
+
+def _traced(subject: Subject) -> Iterator[Finding]:
+    """Yield the only call that sets a policy where layers of the same file are float32 all the same."""
+    if subject.model.mode != "traced" or half_of(subject.model.policy) is None:
+        return
+    found = [setter for source in subject.sources.values() for setter in setters(source)]
+    if len(found) != 1 or found[0].policy != subject.model.policy:
+        return
+    places = []
+    for layer in _float32(subject):
+        source = subject.sources.get(layer.place.file) if layer.place is not None else None
+        call = source.call_at(layer.place.line, layer.class_name) if source is not None and layer.place else None
+        if call is not None and source is not None and _is_layer(source, call.node):
+            places.append(call.place)
+    if places:
+        yield _finding(subject, found[0], places)

@@ -1,0 +1,165 @@
+"""TC208: mixed-precision API that is gone in Keras 3."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from tcprobe.patterns import pattern
+from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.precision.policy import keras_major, name_of, tree_of
+from tcprobe.rules.precision.tree import Parents, keyword
+from tcprobe.schema.finding import Edit, Finding, Fix, Severity
+
+if TYPE_CHECKING:
+    from tcprobe.syntax.source import Source
+
+DOC: Final = RuleDoc(
+    code="TC208",
+    name="gone-in-keras-3",
+    summary="The code uses mixed-precision API that Keras 3 does not have.",
+    explanation=(
+        "Keras 3, which is tf.keras from TensorFlow 2.16 on, has no keras.mixed_precision.experimental, no loss_scale "
+        "argument of a policy or of LossScaleOptimizer, and no get_scaled_loss and get_unscaled_gradients: "
+        "optimizer.scale_loss scales, and apply_gradients divides by itself. The graph rewrite refuses optimizers of "
+        "Keras 3.\n\n"
+        "Code that asks first (hasattr, getattr, try, a test of the version) or that calls both names is left alone. "
+        "dynamic=False is TC203's; initial_scale and dynamic_growth_steps exist in Keras 3 too."
+    ),
+    severity="error where Keras 3 or later is known to run the code; note where the version is not known or is 2.",
+    bad=(
+        "from tensorflow.keras.mixed_precision import experimental as mixed_precision\n"
+        'mixed_precision.set_policy(mixed_precision.Policy("mixed_float16", loss_scale="dynamic"))\n'
+    ),
+    good='from tensorflow import keras\nkeras.mixed_precision.set_global_policy("mixed_float16")\n',
+    sources=(
+        "Keras 3.15.1, keras/src/optimizers/loss_scale_optimizer.py and keras/src/dtype_policies/dtype_policy.py",
+        "Tried with TensorFlow 2.21 and Keras 3.15.1: keras.mixed_precision.experimental and both methods raise "
+        "AttributeError, Policy(loss_scale=) TypeError, LossScaleOptimizer(loss_scale=) and "
+        "enable_mixed_precision_graph_rewrite ValueError",
+        "keras-team/keras#19479 and #20894, tensorflow/tensorflow#64124: get_scaled_loss is gone from TensorFlow 2.16",
+    ),
+    fixable=True,
+)
+
+_HINT: Final = pattern(r"experimental|set_policy|loss_scale|get_scaled_loss|get_unscaled|graph_rewrite|LossScale")
+_EXPERIMENTAL: Final = pattern(r"keras\.mixed_precision\.experimental\.(\w+)")
+_SET_POLICY: Final = "keras.mixed_precision.set_policy"
+_REWRITE: Final = pattern(r"tensorflow\.(?:\w+\.)*enable_mixed_precision_graph_rewrite(?:_v1)?")
+_LOSS_SCALE: Final = pattern(r"tensorflow\.(?:mixed_precision|train)\.experimental\.(?:Dynamic|Fixed)?LossScale")
+_WITH_SCALE: Final = pattern(r"keras\.mixed_precision\.(?:Policy|LossScaleOptimizer)|keras\.optimizers\.LossScale\w+")
+_NEW_NAMES: Final = {
+    "set_policy": "set_global_policy",
+    "global_policy": "global_policy",
+    "Policy": "Policy",
+    "LossScaleOptimizer": "LossScaleOptimizer",
+}
+_FIRST_WITHOUT: Final = 3
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Yield the calls of what Keras 3 lacks."""
+    major = keras_major(subject)
+    severity: Severity = "error" if major is not None and major >= _FIRST_WITHOUT else "note"
+    for source in subject.sources.values():
+        if not _HINT.search(source.text):
+            continue
+        tree = tree_of(source)
+        for node in tree.every_call:
+            said = _named(source, node) or _method(source, tree, node, severity)
+            if said is not None and not _asked(tree, node):
+                message, fix = said
+                yield Finding(DOC.code, message, source.place(node), severity, fix=fix)
+
+
+def _asked(tree: Parents, node: ast.AST) -> bool:
+    """Say whether code around a call asks whether the API is there: try, or a test of a version or an attribute."""
+    for ancestor in tree.ancestors(node):
+        if isinstance(ancestor, ast.Try):
+            return True
+        if isinstance(ancestor, ast.If | ast.IfExp) and re.search(
+            r"version|hasattr|getattr|keras_?[23]", ast.unparse(ancestor.test), re.IGNORECASE
+        ):
+            return True
+    return False
+
+
+def _named(source: Source, node: ast.Call) -> tuple[str, Fix | None] | None:
+    name = name_of(source, node.func)
+    experimental = _EXPERIMENTAL.fullmatch(name)
+    if experimental is not None or name == _SET_POLICY:
+        return _renamed(source, node, name)
+    if _REWRITE.fullmatch(name):
+        return (
+            "enable_mixed_precision_graph_rewrite refuses optimizers of Keras 3: set the policy with "
+            "keras.mixed_precision.set_global_policy('mixed_float16') before the layers",
+            None,
+        )
+    if _LOSS_SCALE.fullmatch(name):
+        return f"{name} is gone: keras.mixed_precision.LossScaleOptimizer scales dynamically by itself", None
+    if _WITH_SCALE.fullmatch(name) and keyword(node, "loss_scale") is not None:
+        last = name.rpartition(".")[2]
+        return f"{last} has no argument loss_scale in Keras 3: wrap the optimizer in LossScaleOptimizer", None
+    return None
+
+
+def _renamed(source: Source, node: ast.Call, name: str) -> tuple[str, Fix | None]:
+    old = name.rpartition(".")[2]
+    new = _NEW_NAMES.get(old)
+    if new is None:
+        return f"{name} is gone in Keras 3", None
+    message = f"{name} is gone in Keras 3: use keras.mixed_precision.{new}"
+    if keyword(node, "loss_scale") is not None or (old != "set_policy" and len(node.args) > 1):
+        return f"{message}, without loss_scale", None
+    return message, _rename(source, node.func, new)
+
+
+def _rename(source: Source, node: ast.expr, new: str) -> Fix | None:
+    """Return the edit that renames a function written with its module, None where an import must change with it."""
+    text = source.segment(source.place(node))
+    match = re.fullmatch(r"((?:\w+\.)*mixed_precision)(\.experimental)?\.\w+", text)
+    spelled = match is not None and (match.group(2) or ".experimental." not in name_of(source, node))
+    if match is None or not spelled:
+        return None
+    edit = Edit(source.place(node), text, f"{match.group(1)}.{new}")
+    return Fix(f"call {new}", (edit,), safe=True)
+
+
+def _method(source: Source, tree: Parents, node: ast.Call, severity: Severity) -> tuple[str, Fix | None] | None:
+    """Judge get_scaled_loss and get_unscaled_gradients; code that also knows the new name asks by itself."""
+    if not isinstance(node.func, ast.Attribute) or "scale_loss" in tree.words:
+        return None
+    attribute = node.func.attr
+    if attribute == "get_scaled_loss":
+        return "get_scaled_loss is gone in Keras 3: use scale_loss", None
+    if attribute == "get_unscaled_gradients":
+        fix = _unscaled(source, tree, node) if severity == "error" else None
+        return "get_unscaled_gradients is gone in Keras 3: apply_gradients divides by the scale itself", fix
+    return None
+
+
+def _unscaled(source: Source, tree: Parents, node: ast.Call) -> Fix | None:
+    """Return the edits that turn both calls of a function into Keras 3's; None where there are not one of each."""
+    unit = tree.function_of(node) or tree.root
+    both: dict[str, list[ast.Call]] = {"get_scaled_loss": [], "get_unscaled_gradients": []}
+    for call in ast.walk(unit):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in both:
+            both[call.func.attr].append(call)
+    scaled = both["get_scaled_loss"]
+    if len(scaled) != 1 or len(both["get_unscaled_gradients"]) != 1 or len(node.args) != 1 or node.keywords:
+        return None
+    edits = [_edit(source, scaled[0].func, "get_scaled_loss", "scale_loss"), _edit(source, node, None, None)]
+    ordered = sorted((e for e in edits if e is not None), key=lambda e: e.place)
+    return Fix("scale the loss as Keras 3 does", tuple(ordered), safe=True) if len(ordered) == len(edits) else None
+
+
+def _edit(source: Source, node: ast.expr, old: str | None, new: str | None) -> Edit | None:
+    """Return the edit that replaces a method's name, or, of a call without names, the call by its argument."""
+    place = source.place(node)
+    text = source.segment(place)
+    if old is not None and new is not None:
+        return Edit(place, text, text.removesuffix(old) + new) if text.endswith(old) else None
+    argument = node.args[0] if isinstance(node, ast.Call) else None
+    return Edit(place, text, source.segment(source.place(argument))) if argument is not None else None

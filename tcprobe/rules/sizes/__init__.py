@@ -1,0 +1,1 @@
+"""TC1xx: badly chosen sizes."""

@@ -1,0 +1,77 @@
+"""TC103: channels of one group of a grouped convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import groupby
+from typing import Final
+
+from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.model.bad import Bad, bad_sizes
+from tcprobe.rules.model.sizes import Dimension
+from tcprobe.rules.model.step import Step, total
+from tcprobe.rules.sizes.words import effect, finding_of
+from tcprobe.rules.sizes.words import subject as named
+from tcprobe.schema.finding import Finding, Range
+
+DOC = RuleDoc(
+    code="TC103",
+    name="unaligned-group",
+    summary="One group of a grouped convolution has channels or filters that are not a multiple of 8.",
+    explanation=(
+        "A grouped convolution multiplies each group by itself: what counts for Tensor Cores is the channels and "
+        "filters of one group, not of all. cuDNN 8.2 asks for 4, 8, 16 or 32 channels a group; XLA never pads a "
+        "grouped convolution. In float16 grouped convolutions were reported 15 times slower than in float32 (4 "
+        "groups, TITAN RTX) and 35 times slower in channels-last order (V100); no public measurement covers all "
+        "sizes. Fewer groups of 8 or more channels, or a DepthwiseConv2D where each group has one channel, avoid "
+        "it: both are another model, so nothing is changed for you."
+    ),
+    severity=(
+        "A note where a group has one channel (a depthwise convolution). Else from what it loses against aligned "
+        "groups: error from 5 % of the step, warning where it may be 1 % or more, else note."
+    ),
+    bad="layers.Conv2D(128, 3, groups=32)  # 4 channels a group",
+    good="layers.Conv2D(128, 3, groups=16)  # 8 channels a group",
+    sources=(
+        "cuDNN 8.2 and 8.3 release notes and best practices: grouped convolutions",
+        "openxla/xla, cudnn_pad_for_convolutions.cc: grouped convolutions are left alone",
+        "NVIDIA/apex#712, pytorch/pytorch#34977 and #54324: reported slowdowns",
+    ),
+)
+DEPTHWISE: Final = "a depthwise convolution, which memory bounds; a DepthwiseConv2D says so to every library"
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Yield one finding per grouped convolution, on the channels of a group before its filters."""
+    step = subject.step
+    own = [bad for bad in bad_sizes(step) if bad.code == DOC.code]
+    for _, found in groupby(own, key=lambda bad: bad.dimension.layer):
+        yield _finding(step, min(found, key=lambda bad: bad.dimension.name))
+
+
+def _finding(step: Step, bad: Bad) -> Finding:
+    size, layer = bad.dimension.size, bad.dimension.layer
+    groups = step.sizes.groups(layer)
+    whole = Dimension(layer, f"{bad.dimension.name} per group", size, tuple(step.products_of(layer)))
+    lost = _lost(step, whole)
+    told = Bad(whole, bad.code, bad.dtype, bad.multiple, None, lost)
+    does = effect(step, told)
+    head = f"{named(step, whole)} ({groups} groups) is not a multiple of {bad.multiple}"
+    if size == 1 and not does.free:
+        return finding_of(step, replace(told, saved=None), f"{head}: {DEPTHWISE}", DEPTHWISE, "note")
+    follows = "" if does.free else "; XLA does not pad it; fewer groups of 8 channels or more would be aligned"
+    why = does.why or "its cost is what it loses against aligned groups, which is another model"
+    return finding_of(step, told, f"{head}: {does.text}{follows}", why, "note" if does.free or lost is None else None)
+
+
+def _lost(step: Step, dimension: Dimension) -> Range | None:
+    """Return the time a step that the products lose against the rate of aligned ones; None where nothing is lost."""
+    found = []
+    for index in dimension.products:
+        cost = step.costs[index]
+        if cost is not None and cost.rate_pct is not None:
+            lost = (1 - rate / 100 for rate in (cost.rate_pct.high, cost.rate_pct.mid, cost.rate_pct.low))
+            low, mid, high = (cost.ns * share for share in lost)
+            found.append(Range(low, mid, high).scaled(step.model.products[index].calls))
+    return total(found)

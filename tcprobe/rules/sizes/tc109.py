@@ -1,0 +1,174 @@
+"""TC109: a size just past the boundary of a tile or of a wave of tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tcprobe.cost.predict import saving
+from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.model.bad import bad_sizes
+from tcprobe.rules.model.batch import with_batch
+from tcprobe.rules.model.links import LinkedChange
+from tcprobe.rules.model.sizes import Dimension
+from tcprobe.rules.model.step import Step, total
+from tcprobe.rules.sizes.tc102 import batch_place
+from tcprobe.rules.sizes.words import gpu_name, idle, passes_of, place_of
+from tcprobe.rules.sizes.words import subject as named
+from tcprobe.schema.finding import Finding, Range
+
+MOST_FEWER: Final = 0.03  # of a size: more is another model
+LEAST_PCT: Final = 1.0  # of the step, beyond what the smaller size saves by being smaller
+NOTICED_PCT: Final = 0.5  # of the step: no boundary of a smaller product is worth a finding
+SMALLEST: Final = 128  # a smaller size is less than one tile
+STEPS: Final = (256, 128, 64, 32)
+DOC = RuleDoc(
+    code="TC109",
+    name="just-past-a-tile",
+    summary="A size lies just past a multiple of a tile, and a slightly smaller one runs notably faster.",
+    explanation=(
+        "Libraries cut a product into tiles of 64 to 256 rows and columns, and the GPU's multiprocessors take them "
+        "wave by wave. One row more than a whole number of tiles makes a tile, or a wave, that is nearly empty. "
+        "Measured as the time of one row more over that of a power of two: at 128 rows 1.29 on an A100, at 256 "
+        "rows 1.35, at 4096 1.04; on an H100 1.05 at 256. The rule asks the cost model whether a size up to 3 % "
+        "smaller saves 1 % of the step or more beyond what it saves by being smaller. It looks at the batch, and "
+        "at sizes that keep the rule of 8; the others are TC101's."
+    ),
+    severity="From the saving beyond the share of the size: error from 5 % of the step, warning where it may be 1 %.",
+    bad="model.fit(x, y, batch_size=257)",
+    good="model.fit(x, y, batch_size=256)",
+    sources=(
+        "NVIDIA, Matrix Multiplication Background User's Guide: tile and wave quantization",
+        "aiconfigurator measurements (A100, H100, B200, L40S): one row past a power of two",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Smaller:
+    """A smaller size, and what it saves a step beyond its share of the work."""
+
+    size: int
+    net: Range
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Yield the sizes, and the batch where it is known, that a slightly smaller one beats."""
+    step = subject.step
+    if step.ns is None:
+        return
+    bad = {(b.dimension.layer, b.dimension.name) for b in bad_sizes(step)}
+    for dimension in _candidates(step):
+        if (dimension.layer, dimension.name) not in bad and (better := _best(step, dimension)):
+            yield _finding(step, dimension, better)
+    if subject.model.batch_known and (better := _best_batch(step)):
+        dimension = Dimension("", "batch", subject.model.batch, tuple(range(len(subject.model.products))))
+        yield replace(_finding(step, dimension, better), place=batch_place(subject))
+
+
+def _candidates(step: Step) -> Iterator[Dimension]:
+    """Yield what layers put out and no model's output depends on."""
+    for dimension in step.sizes.dimensions:
+        layer = step.sizes.layers.get(dimension.layer)
+        if layer is None or layer.is_last or dimension.name not in ("units", "filters"):
+            continue
+        own = step.sizes.output(dimension.layer) == dimension and dimension.size % 8 == 0
+        if own and idle(step, step.dtype_of(dimension.products[0])) is None and _weight(step, dimension) >= LEAST_PCT:
+            yield dimension
+
+
+def _weight(step: Step, dimension: Dimension) -> float:
+    """Return the share of the step, in percent, of the products that a dimension touches."""
+    return sum(_share(step, index) for index in dimension.products)
+
+
+def _share(step: Step, index: int) -> float:
+    """Return the share of the step, in percent, of one product."""
+    cost = step.costs[index]
+    spent = cost.ns * step.model.products[index].calls if cost is not None else 0.0
+    return 100.0 * spent / step.ns.mid if step.ns and step.ns.mid > 0 else 0.0
+
+
+def _smaller(size: int) -> list[int]:
+    if size <= SMALLEST:
+        return []
+    found = {size // step * step for step in STEPS}
+    return sorted(new for new in found if 0 < size - new <= MOST_FEWER * size)
+
+
+def _best(step: Step, dimension: Dimension) -> _Smaller | None:
+    found = []
+    for size in _smaller(dimension.size):
+        linked = step.link(dimension.layer, dimension.name, dimension.size, size)
+        if linked.reason is None and linked.changes[0].new == size and all(c.new % 8 == 0 for c in linked.changes):
+            found.append(_Smaller(size, _net(step, linked.changes)))
+    return _worth(step, found)
+
+
+def _net(step: Step, changes: tuple[LinkedChange, ...]) -> Range:
+    parts = []
+    for change in changes:
+        for index in step.touched(change):
+            if _share(step, index) < NOTICED_PCT:
+                continue
+            gained = step.gain(index, (change,))
+            if gained is not None:
+                parts.append(_beyond(step, index, gained, 1 - change.new / change.old))
+    return total(parts) or Range(0.0, 0.0, 0.0)
+
+
+def _beyond(step: Step, index: int, gained: Range, fewer: float) -> Range:
+    """Return a gain less the share of the product's time that goes with the share of its work."""
+    cost = step.costs[index]
+    share = cost.ns * step.model.products[index].calls * fewer if cost is not None else 0.0
+    return Range(gained.low - share, gained.mid - share, gained.high - share)
+
+
+def _best_batch(step: Step) -> _Smaller | None:
+    return _worth(step, [_Smaller(size, _net_batch(step, size)) for size in _smaller(step.model.batch)])
+
+
+def _net_batch(step: Step, size: int) -> Range:
+    old, parts = step.model.batch, []
+    for index, product in enumerate(step.model.products):
+        if _share(step, index) < NOTICED_PCT:
+            continue
+        after = with_batch(product.record, old, size)
+        saved = saving(product.record, after, step.target, step.dtype, product.compiled) if after else None
+        if saved is not None:
+            parts.append(_beyond(step, index, saved.scaled(product.calls), 1 - size / old))
+    return total(parts) or Range(0.0, 0.0, 0.0)
+
+
+def _worth(step: Step, found: list[_Smaller]) -> _Smaller | None:
+    """Return the one that saves most, where even the low end of what it saves is a gain and the likely one enough."""
+    best = max(found, key=lambda smaller: smaller.net.mid, default=None)
+    if best is None or best.net.low <= 0:
+        return None
+    share = step.share_pct(best.net)
+    return best if share is not None and share.mid >= LEAST_PCT else None
+
+
+def _finding(step: Step, dimension: Dimension, better: _Smaller) -> Finding:
+    layer = step.sizes.layers.get(dimension.layer)
+    what = f"batch={dimension.size}" if dimension.name == "batch" else named(step, dimension)
+    basis = next((cost.basis for i in dimension.products if (cost := step.costs[i]) is not None), None)
+    return Finding(
+        code=DOC.code,
+        message=(
+            f"{what} is just past a boundary of tiles on {gpu_name(step.target.gpu)}: {better.size} runs faster by "
+            f"more than its share of the work"
+        ),
+        place=place_of(step, dimension) if layer else None,
+        layer=dimension.layer or None,
+        layer_class=layer.class_name if layer else None,
+        dimension=dimension.name,
+        size=dimension.size,
+        suggested=better.size,
+        passes=passes_of(step, dimension.products),
+        dtype=step.dtype_of(dimension.products[0]) if dimension.products else None,
+        saving_ns=better.net,
+        saving_pct=step.share_pct(better.net),
+        basis=basis,
+    )

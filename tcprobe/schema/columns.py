@@ -1,0 +1,237 @@
+"""Columns of numbers with a contract: the small table type that every part of tcprobe passes on.
+
+A table stays numpy arrays from reader to report: strings are integer ids into a list of names, so a
+million launches cost a few arrays, and pandas is imported only when somebody asks for a DataFrame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Kind = Literal["str", "int", "float", "bool"]
+IntArray: TypeAlias = NDArray[np.int64]
+FloatArray: TypeAlias = NDArray[np.float64]
+Value: TypeAlias = str | int | float | bool | None
+Row: TypeAlias = dict[str, Value]
+"""One row of a table: column -> value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of the contract.
+
+    Attributes:
+        name: snake_case, with the unit as suffix (``_ns``, ``_bytes``, ``_pct``).
+        kind: what a value is; see `Table` for how each kind is stored.
+        meaning: what the value says, its unit and valid range.
+        nullable: whether NA occurs.
+        values: the closed set of a string column, empty where it is open.
+    """
+
+    name: str
+    kind: Kind
+    meaning: str
+    nullable: bool = True
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """One table of the contract: its name, what a row is, its columns in order."""
+
+    name: str
+    row: str
+    columns: tuple[Column, ...]
+
+    def column(self, name: str) -> Column:
+        """Return the column called `name`; KeyError where the contract has none."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(f"table {self.name} has no column {name}")
+
+
+class Names:
+    """Strings by id: `ids` (int32, -1 is NA) index into `names`."""
+
+    __slots__ = ("ids", "names")
+
+    def __init__(self, ids: NDArray[np.integer[Any]], names: Sequence[str]) -> None:
+        self.ids: NDArray[np.int32] = np.asarray(ids, dtype=np.int32)
+        self.names: list[str] = list(names)
+
+    @classmethod
+    def of(cls, values: Sequence[str | None]) -> Names:
+        """Encode `values`; None becomes NA. Names keep the order of first appearance."""
+        index: dict[str, int] = {}
+        ids = np.fromiter(
+            (-1 if v is None else index.setdefault(v, len(index)) for v in values), dtype=np.int32, count=len(values)
+        )
+        return cls(ids, list(index))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, row: int) -> str | None:
+        i = int(self.ids[row])
+        return None if i < 0 else self.names[i]
+
+    def take(self, index: NDArray[Any]) -> Names:
+        """Return the rows at `index` (positions or a boolean mask), sharing the names."""
+        return Names(self.ids[index], self.names)
+
+    def tolist(self) -> list[str | None]:
+        """Return one Python string or None per row."""
+        return [None if i < 0 else self.names[i] for i in self.ids.tolist()]
+
+
+Data: TypeAlias = NDArray[Any] | Names
+
+
+def _stored(column: Column, values: Any) -> Data:
+    """Bring `values` (array, Names or a sequence with None) into the column's storage."""
+    if column.kind == "str":
+        return values if isinstance(values, Names) else Names.of(list(values))
+    if isinstance(values, Names):
+        raise TypeError(f"column {column.name} is {column.kind}, not str")
+    if not isinstance(values, np.ndarray):
+        values = np.array([np.nan if v is None else v for v in values], dtype=np.float64)
+    if column.kind == "int" and not column.nullable:
+        return values if values.dtype == np.int64 else _whole(column, values)
+    if column.kind == "bool" and not column.nullable:
+        return np.asarray(values, dtype=np.bool_)
+    return np.asarray(values, dtype=np.float64)
+
+
+def _whole(column: Column, values: NDArray[Any]) -> IntArray:
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ValueError(f"column {column.name} holds NA and is not nullable")
+    return values.astype(np.int64)
+
+
+class Table:
+    """Rows under a `TableSpec`, stored by column.
+
+    Storage by kind: ``str`` is `Names`; ``int`` is int64, or float64 with NaN for NA where the column is
+    nullable (whole numbers are exact up to 2**53, 104 days in ns); ``float`` is float64 with NaN for NA;
+    ``bool`` is bool, or float64 0/1/NaN where nullable. Columns left out are NA throughout.
+
+    Raises:
+        KeyError: a column that the contract does not have, or a non-nullable one left out.
+        ValueError: columns of different length, or NA where the contract forbids it.
+    """
+
+    __slots__ = ("columns", "spec")
+
+    def __init__(self, spec: TableSpec, columns: Mapping[str, Any]) -> None:
+        self.spec = spec
+        known = {c.name for c in spec.columns}
+        if extra := set(columns) - known:
+            raise KeyError(f"table {spec.name} has no column {', '.join(sorted(extra))}")
+        lengths = {name: len(data) for name, data in columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"table {spec.name}: columns differ in length: {lengths}")
+        rows = next(iter(lengths.values()), 0)
+        self.columns: dict[str, Data] = {c.name: self._fill(c, columns, rows) for c in spec.columns}
+
+    def _fill(self, column: Column, columns: Mapping[str, Any], rows: int) -> Data:
+        if column.name in columns:
+            return _stored(column, columns[column.name])
+        if not column.nullable and rows:
+            raise KeyError(f"table {self.spec.name} needs column {column.name}")
+        if column.kind == "str":
+            return Names(np.full(rows, -1, np.int32), [])
+        return _stored(column, np.full(rows, np.nan))
+
+    @classmethod
+    def from_rows(cls, spec: TableSpec, rows: Sequence[Mapping[str, Value]]) -> Table:
+        """Build a small table from one mapping per row; a missing key or None is NA."""
+        names = {key for row in rows for key in row}
+        if extra := names - {c.name for c in spec.columns}:
+            raise KeyError(f"table {spec.name} has no column {', '.join(sorted(extra))}")
+        return cls(spec, {c.name: [row.get(c.name) for row in rows] for c in spec.columns})
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()))) if self.columns else 0
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.columns
+
+    def numbers(self, name: str) -> NDArray[Any]:
+        """Return a numeric column's array (NaN is NA)."""
+        data = self.columns[name]
+        if isinstance(data, Names):
+            raise TypeError(f"column {name} of {self.spec.name} holds strings")
+        return data
+
+    def names(self, name: str) -> Names:
+        """Return a string column."""
+        data = self.columns[name]
+        if not isinstance(data, Names):
+            raise TypeError(f"column {name} of {self.spec.name} holds numbers")
+        return data
+
+    def values(self, name: str) -> list[Value]:
+        """Return a column as Python values of its kind, None for NA."""
+        data = self.columns[name]
+        if isinstance(data, Names):
+            return list(data.tolist())
+        kind = self.spec.column(name).kind
+        convert: Any = {"int": int, "float": float, "bool": bool}[kind]
+        return [None if v != v else convert(v) for v in data.tolist()]
+
+    def rows(self) -> Iterator[dict[str, Value]]:
+        """Yield one mapping per row; for small tables."""
+        columns = [self.values(c.name) for c in self.spec.columns]
+        keys = [c.name for c in self.spec.columns]
+        for row in zip(*columns, strict=True):
+            yield dict(zip(keys, row, strict=True))
+
+    def take(self, index: NDArray[Any]) -> Table:
+        """Return the rows at `index` (positions or a boolean mask), in that order."""
+        return Table(
+            self.spec, {n: d.take(index) if isinstance(d, Names) else d[index] for n, d in self.columns.items()}
+        )
+
+    def with_columns(self, **changed: Any) -> Table:
+        """Return a copy with these columns replaced."""
+        return Table(self.spec, {**self.columns, **changed})
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a DataFrame with nullable dtypes (string, Int64, Float64, boolean)."""
+        import pandas as pd
+
+        dtypes = {"str": "string", "int": "Int64", "float": "Float64", "bool": "boolean"}
+        return pd.DataFrame(
+            {c.name: pd.array(self.values(c.name), dtype=dtypes[c.kind]) for c in self.spec.columns}  # type: ignore[call-overload]
+        )
+
+
+def concatenate(spec: TableSpec, parts: Sequence[Table]) -> Table:
+    """Stack tables of one spec; names are merged, order is kept."""
+    if len(parts) == 1:
+        return parts[0]
+    columns: dict[str, Data] = {}
+    for column in spec.columns:
+        if column.kind == "str":
+            columns[column.name] = _merge_names([p.names(column.name) for p in parts])
+        elif parts:
+            columns[column.name] = np.concatenate([p.numbers(column.name) for p in parts])
+    return Table(spec, columns)
+
+
+def _merge_names(parts: Sequence[Names]) -> Names:
+    index: dict[str, int] = {}
+    ids = []
+    for part in parts:
+        lookup = np.array([index.setdefault(n, len(index)) for n in part.names] + [-1], dtype=np.int32)
+        ids.append(lookup[part.ids])
+    return Names(np.concatenate(ids) if ids else np.zeros(0, np.int32), list(index))

@@ -1,0 +1,350 @@
+"""The contract: every table, what a row is, and every column with its unit, range and meaning.
+
+Readers make the upper half (what was recorded), analysis the lower half (what follows from it). A table
+that a source cannot give is absent from the Profile, with the reason in `Profile.absent`; a column that it
+cannot give is NA. Times are nanoseconds; ``start_ns`` counts from the start of the capture.
+Sums count overlapping kernels twice and are called ``sum_ns``; unions do not and are called ``union_ns``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tcprobe.schema.columns import Column as C
+from tcprobe.schema.columns import TableSpec as T
+
+USES_TC: Final = ("yes", "no", "unknown")
+BASES: Final = ("counter", "name", "shape", "reported", "predicted", "measured", "graph", "inferred")
+PASSES: Final = ("forward", "dgrad", "wgrad", "other")
+SAVINGS: Final = ("predicted", "calibrated", "measured x predicted", "measured x calibrated")
+
+# --- what was recorded -------------------------------------------------------------------------------
+
+LAUNCHES: Final = T(
+    "launches",
+    "one kernel launch as the GPU ran it",
+    (
+        C("device", "int", "GPU ordinal within the profile, row key of `devices`", nullable=False),
+        C("stream", "int", "CUDA stream id; -1 where the source has none", nullable=False),
+        C("start_ns", "int", "start on the GPU, from the start of the capture", nullable=False),
+        C("duration_ns", "int", "time on the GPU", nullable=False),
+        C("kernel", "str", "kernel name, demangled where the source has it", nullable=False),
+        C("op_id", "int", "row of `op_details` that launched it; -1 where the source names no op", nullable=False),
+        C("config_id", "int", "row of `launch_configs`; -1 where the source has none", nullable=False),
+        C("correlation_id", "int", "CUPTI correlation id of the launch"),
+        C("launch_ns", "int", "host time of the launch call, from the start of the capture"),
+        C("iteration", "int", "step that launched it, as stored or as found by the launch time"),
+    ),
+)
+LAUNCH_CONFIGS: Final = T(
+    "launch_configs",
+    "one distinct kernel configuration; `launches.config_id` is a row number",
+    (
+        C("registers", "int", "registers per thread"),
+        C("static_shared_bytes", "int", "static shared memory per block"),
+        C("dynamic_shared_bytes", "int", "dynamic shared memory per block"),
+        C("block", "str", "threads per block, x,y,z"),
+        C("grid", "str", "blocks per grid, x,y,z"),
+        C("occupancy_pct", "float", "theoretical occupancy, 0-100"),
+    ),
+)
+OP_DETAILS: Final = T(
+    "op_details",
+    "one op as the profile names it; `launches.op_id` is a row number",
+    (
+        C("op", "str", "path of the op as the framework names it, without the type", nullable=False),
+        C("op_type", "str", "type of the op (MatMul, _FusedConv2D, dot, custom-call)"),
+        C("hlo_op", "str", "XLA: name of the HLO instruction"),
+        C("hlo_module", "str", "XLA: module with program id, as in /host:metadata"),
+        C("dtype", "str", "dtype of the op's inputs (float32, bfloat16); mixed ones joined by +"),
+        C("input_shapes", "str", "JSON list of input shapes, null for an unknown dimension"),
+        C("output_shape", "str", "JSON list"),
+    ),
+)
+MEMORY_OPS: Final = T(
+    "memory_ops",
+    "one copy, set or allocation on the device; never counted as a kernel",
+    (
+        C("device", "int", "GPU ordinal", nullable=False),
+        C("stream", "int", "CUDA stream id", nullable=False),
+        C("start_ns", "int", "start on the GPU", nullable=False),
+        C("duration_ns", "int", "time on the GPU", nullable=False),
+        C("kind", "str", "MemcpyH2D, MemcpyD2H, MemcpyD2D, MemcpyP2P, Memset, other", nullable=False),
+        C("size_bytes", "int", "bytes moved or set"),
+        C("iteration", "int", "step that launched it"),
+    ),
+)
+HOST_OPS: Final = T(
+    "host_ops",
+    "one op as the host executed it, over the capture",
+    (
+        C("op", "str", "path of the op", nullable=False),
+        C("op_type", "str", "type of the op", nullable=False),
+        C("calls", "int", "times it ran", nullable=False),
+        C("sum_ns", "int", "summed host time; on a CPU the time of the op itself", nullable=False),
+        C("min_ns", "int", "shortest call", nullable=False),
+        C("max_ns", "int", "longest call", nullable=False),
+        C("input_shapes", "str", "JSON list of input shapes, as the trace has them"),
+    ),
+)
+RANGES: Final = T(
+    "ranges",
+    "one NVTX range or trace annotation",
+    (
+        C("domain", "str", "NVTX domain"),
+        C("name", "str", "text of the range", nullable=False),
+        C("thread", "int", "host thread"),
+        C("start_ns", "int", "start", nullable=False),
+        C("duration_ns", "int", "length", nullable=False),
+    ),
+)
+STEP_MARKS: Final = T(
+    "step_marks",
+    "one step as the profile itself marks it (trace annotation, NVTX range, key node)",
+    (
+        C("iteration", "int", "number of the step", nullable=False),
+        C("name", "str", "name of the marker"),
+        C("start_ns", "int", "start on the host", nullable=False),
+        C("end_ns", "int", "end on the host", nullable=False),
+    ),
+)
+GRAPH_OPS: Final = T(
+    "graph_ops",
+    "one GEMM-like op of the graph, as the probe or the HLO module recorded it",
+    (
+        C("function", "str", "traced function or HLO module"),
+        C("op", "str", "name in the traced graph", nullable=False),
+        C("op_type", "str", "type in the traced graph (Conv2D) or HLO opcode (dot)", nullable=False),
+        C("executed_op", "str", "name under which it runs and appears in a profile"),
+        C("executed_type", "str", "type under which it runs (_FusedConv2D)"),
+        C("executes", "str", "whether the optimised graph still holds it", False, USES_TC),
+        C("pass", "str", "forward, gradient of the input, gradient of the weight, other", values=PASSES),
+        C("layer", "str", "path of the Keras layer"),
+        C("layer_class", "str", "class of the layer"),
+        C("input_shapes", "str", "JSON list of input shapes, null for an unknown dimension"),
+        C("input_dtypes", "str", "JSON list of dtypes"),
+        C("output_shape", "str", "JSON list"),
+        C("output_dtype", "str", "dtype of the first output"),
+        C("attributes", "str", "JSON object: transpose_a, strides, padding, data_format, equation, HLO dimensions"),
+        C("calls_per_step", "float", "executions in one step where known"),
+        C("source", "str", "file:line where the layer was constructed"),
+        C("called_from", "str", "file:line where it was called"),
+    ),
+)
+STEPS: Final = T(
+    "steps",
+    "one training step as the workload saw it",
+    (
+        C("step", "int", "number of the step, from 0", nullable=False),
+        C("start_ns", "int", "start, from the start of the workload", nullable=False),
+        C("duration_ns", "int", "start to start of the next step; NA for the last"),
+        C("kind", "str", "where the step stands", False, ("warm-up", "measured", "profiled", "after")),
+    ),
+)
+METRICS: Final = T(
+    "metrics",
+    "one figure that the workload logged",
+    (
+        C("step", "int", "step during which it was logged; NA before the first"),
+        C("name", "str", "name in the log line (G Loss, throughput)", nullable=False),
+        C("value", "float", "the figure as logged", nullable=False),
+        C("unit", "str", "unit as logged (img/s, s)"),
+    ),
+)
+REPORTED: Final = T(
+    "reported",
+    "one figure of the profiler's own, shown beside ours and never overwritten by it",
+    (
+        C("metric", "str", "the profiler's name of it", nullable=False),
+        C("value", "float", "the figure, where it is a number"),
+        C("text", "str", "the figure, where it is not"),
+        C("unit", "str", "ns, percent, count"),
+        C("source", "str", "file and section", nullable=False),
+    ),
+)
+
+# --- what follows from it ----------------------------------------------------------------------------
+
+KERNELS: Final = T(
+    "kernels",
+    "kernel name x op x device",
+    (
+        C("device", "int", "GPU ordinal; NA where the source sums over GPUs"),
+        C("kernel", "str", "kernel name", nullable=False),
+        C("op", "str", "op that launched it"),
+        C("op_type", "str", "type of that op"),
+        C("calls", "int", "launches"),
+        C("sum_ns", "int", "summed time"),
+        C("min_ns", "int", "shortest launch"),
+        C("max_ns", "int", "longest launch"),
+        C("uses_tc", "str", "whether it uses Tensor Cores", False, USES_TC),
+        C("basis", "str", "what the verdict rests on; NA where it is unknown", values=BASES),
+        C("evidence", "str", "the token, counter or rate that decided", nullable=False),
+        C("precision", "str", "fp16, bf16, tf32, fp8, fp4, int8, fp64, fp32 where the name or op tells"),
+        C("registers", "int", "registers per thread of the costliest configuration"),
+        C("static_shared_bytes", "int", "static shared memory of the costliest configuration"),
+        C("dynamic_shared_bytes", "int", "dynamic shared memory of the costliest configuration"),
+        C("block", "str", "threads per block of the costliest configuration"),
+        C("grid", "str", "blocks per grid of the costliest configuration"),
+        C("occupancy_pct", "float", "theoretical occupancy of the costliest configuration, 0-100"),
+    ),
+)
+OPS: Final = T(
+    "ops",
+    "one op of the profile or, without one, of the graph",
+    (
+        C("op", "str", "path of the op", nullable=False),
+        C("op_type", "str", "type of the op"),
+        C("layer", "str", "Keras layer it belongs to"),
+        C("pass", "str", "forward, dgrad, wgrad, other", values=PASSES),
+        C("calls", "int", "times it ran, where the source counts that"),
+        C("launches", "int", "kernels it launched"),
+        C("tc_capable", "str", "whether its type has a Tensor Core kernel", False, USES_TC),
+        C("tc_blocker", "str", "what keeps a capable op off the Tensor Cores; none where it uses them"),
+        C("sum_ns", "int", "summed time of its kernels"),
+        C("union_ns", "int", "time during which at least one of its kernels ran"),
+        C("tc_ns", "int", "summed time of its Tensor Core kernels"),
+        C("unknown_ns", "int", "summed time of its kernels of unknown class"),
+        C("host_ns", "int", "summed time on the host"),
+        C("dtype", "str", "dtype of its inputs"),
+        C("shapes", "str", "input shapes -> output shape"),
+        C("flops", "int", "floating-point operations of one execution, from the shapes"),
+        C("source", "str", "file:line where its layer was constructed"),
+        C("called_from", "str", "file:line where it was called"),
+        C("basis", "str", "what its shapes and layer rest on", values=BASES),
+    ),
+)
+LAYERS: Final = T(
+    "layers",
+    "one layer of the model",
+    (
+        C("layer", "str", "path of the layer; (no layer) for ops outside any", nullable=False),
+        C("layer_class", "str", "class of the layer"),
+        C("launches", "int", "kernels launched"),
+        C("sum_ns", "int", "summed kernel time"),
+        C("share_pct", "float", "share of all kernel time, 0-100"),
+        C("forward_ns", "int", "summed kernel time of the forward pass"),
+        C("dgrad_ns", "int", "summed kernel time of input gradients"),
+        C("wgrad_ns", "int", "summed kernel time of weight gradients"),
+        C("tc_ns", "int", "summed time of Tensor Core kernels"),
+        C("unknown_ns", "int", "summed time of kernels of unknown class"),
+        C("capable_ns", "int", "summed kernel time of its capable ops"),
+        C("tc_capable_time_pct", "float", "Tensor Core time within capable ops / their kernel time, 0-100"),
+        C("host_ns", "int", "summed time on the host"),
+        C("gemms", "int", "ops known to execute in a step (GEMM-like): a lower bound where some are unknown"),
+        C("flops", "int", "floating-point operations of one step in those ops"),
+        C("source", "str", "file:line where it was constructed"),
+    ),
+)
+ITERATIONS: Final = T(
+    "iterations",
+    "one step of the profile",
+    (
+        C("iteration", "int", "number of the step", nullable=False),
+        C("in_window", "bool", "whether the figures count it", nullable=False),
+        C("steps", "int", "training steps that it holds: several where one call makes them", nullable=False),
+        C("start_ns", "int", "start on the host"),
+        C("duration_ns", "int", "start to start; NA for the last"),
+        C("launches", "int", "kernels launched by it"),
+        C("sum_ns", "int", "summed kernel time"),
+        C("union_ns", "int", "time during which at least one of its kernels ran, summed over devices"),
+        C("tc_ns", "int", "summed time of Tensor Core kernels"),
+        C("unknown_ns", "int", "summed time of kernels of unknown class"),
+        C("memory_ns", "int", "summed time of copies and sets"),
+        C("tc_kernel_time_pct", "float", "Tensor Core kernels / all kernels by time, lower bound, 0-100"),
+    ),
+)
+DEVICES: Final = T(
+    "devices",
+    "one GPU that the profile knows of",
+    (
+        C("device", "int", "GPU ordinal", nullable=False),
+        C("name", "str", "name of the GPU"),
+        C("name_basis", "str", "reported by the file, or inferred from its figures", values=("reported", "inferred")),
+        C("vendor", "str", "Nvidia, AMD"),
+        C("compute_capability", "str", "major.minor"),
+        C("tensor_cores", "str", "whether the GPU has Tensor Cores", False, USES_TC),
+        C("sm_count", "int", "streaming multiprocessors"),
+        C("clock_khz", "int", "highest clock"),
+        C("memory_bytes", "int", "device memory"),
+        C("bandwidth_bytes_per_s", "int", "peak memory bandwidth"),
+        C("state", "str", "active where it ran kernels", False, ("active", "idle")),
+        C("launches", "int", "kernels launched by the steps of the window"),
+        C("sum_ns", "int", "summed time of the kernels that the steps of the window launched, whenever they ran"),
+        C("union_ns", "int", "time within the window during which a kernel ran, whichever step launched it"),
+        C("window_ns", "int", "length of the window"),
+        C("gpu_busy_pct", "float", "union_ns / window_ns, 0-100"),
+        C("tc_ns", "int", "summed time of Tensor Core kernels"),
+        C("unknown_ns", "int", "summed time of kernels of unknown class"),
+        C("memory_ns", "int", "summed time of copies and sets"),
+        C("tc_kernel_time_pct", "float", "Tensor Core kernels / all kernels by time, lower bound, 0-100"),
+        C("peak_memory_bytes", "int", "peak device memory of the workload, where recorded"),
+    ),
+)
+GEMMS: Final = T(
+    "gemms",
+    "one matrix multiplication that an op performs",
+    (
+        C("op", "str", "op", nullable=False),
+        C("op_type", "str", "type of the op"),
+        C("layer", "str", "layer"),
+        C("layer_class", "str", "class of the layer"),
+        C("pass", "str", "forward, dgrad, wgrad, other", values=PASSES),
+        C("m", "int", "rows of the output, row-major C[M,N] = A[M,K] B[K,N]; NA where a dimension is unknown"),
+        C("n", "int", "columns of the output"),
+        C("k", "int", "contracted dimension"),
+        C("batch", "int", "number of such multiplications"),
+        C("dtype", "str", "dtype of the inputs"),
+        C("flops", "int", "2 * batch * m * n * k"),
+        C("executes", "str", "whether the optimised graph holds the op", False, USES_TC),
+        C("tc_blocker", "str", "what would keep it off the target GPU's Tensor Cores; none where nothing does"),
+        C("kernel_ns", "int", "summed time of its kernels where measured"),
+        C("source", "str", "file:line where the layer was constructed"),
+        C("called_from", "str", "file:line where it was called"),
+        C("basis", "str", "what the shape rests on", values=BASES),
+    ),
+)
+BAD_SIZES: Final = T(
+    "bad_sizes",
+    "one layer dimension that is no multiple of 8 elements or of 16 bytes",
+    (
+        C("layer", "str", "layer", nullable=False),
+        C("layer_class", "str", "class of the layer"),
+        C("dimension", "str", "units, inputs, filters, channels, features", nullable=False),
+        C("size", "int", "the size as it is", nullable=False),
+        C("next_size", "int", "the next aligned size", nullable=False),
+        C("multiple", "int", "the multiple that the dtype asks for (16 bytes' worth, at least 8)", nullable=False),
+        C("passes", "str", "passes whose contiguous dimension it is"),
+        C("dtype", "str", "dtype of the op"),
+        C("kernel_ns", "int", "summed time of the layer's kernels that it touches, where measured"),
+        C("share_pct", "float", "that over all kernel time, 0-100"),
+        C("flops_pct", "float", "share of the step's GEMM FLOPs that it touches, 0-100"),
+        C("saving_low_ns", "int", "least that the next size saves a step; below 0 where it may cost"),
+        C("saving_ns", "int", "likely, in the ops that have this dimension (the next layer's inputs are another row)"),
+        C("saving_high_ns", "int", "most"),
+        C("saving_pct", "float", "the likely over the step's predicted products (all kernel time if measured), to 100"),
+        C("saving_basis", "str", "predicted outright, or as a share of measured time; NA if unknown", True, SAVINGS),
+        C("advice", "str", "what to do, or why nothing"),
+        C("source", "str", "file:line where the layer was constructed"),
+        C("basis", "str", "what it rests on", False, BASES),
+    ),
+)
+SUMMARY: Final = T(
+    "summary",
+    "one headline figure",
+    (
+        C("metric", "str", "name of the figure, with its unit as suffix", nullable=False),
+        C("value", "float", "the figure; NA with a reason where it was not measured"),
+        C("low", "float", "lower bound where unknown kernels make it a range"),
+        C("high", "float", "upper bound"),
+        C("text", "str", "the figure where it is no number"),
+        C("basis", "str", "what it rests on", values=BASES),
+        C("reason", "str", "why it is NA, or what limits it"),
+    ),
+)
+
+RECORDED: Final = (
+    LAUNCHES, LAUNCH_CONFIGS, OP_DETAILS, MEMORY_OPS, HOST_OPS, RANGES, STEP_MARKS, GRAPH_OPS, STEPS, METRICS, REPORTED,
+)  # fmt: skip
+DERIVED: Final = (SUMMARY, KERNELS, OPS, LAYERS, ITERATIONS, DEVICES, GEMMS, BAD_SIZES)
+TABLES: Final = {spec.name: spec for spec in (*RECORDED, *DERIVED)}

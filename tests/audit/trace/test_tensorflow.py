@@ -1,0 +1,256 @@
+"""Traced mode with a real TensorFlow: every way to write a model or a training loop, and every way to fail."""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tcprobe.audit.trace.traced import TraceRequest, trace
+from tcprobe.errors import InputError, TcprobeError, UsageError
+from tcprobe.schema.model import Layer, Model, Product
+from tests.support import ROOT
+
+SCRIPTS = Path(__file__).parent / "scripts"
+pytestmark = [
+    pytest.mark.tensorflow,
+    pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="TensorFlow is not installed"),
+]
+
+
+@cache
+def models(script: str, *argv: str, run: bool = False, batch: int | None = None) -> dict[str, Model]:
+    request = TraceRequest(SCRIPTS / script, run=run, argv=argv, batch=batch)
+    return {model.label: model for model in trace(request)}
+
+
+def line_of(script: str, text: str) -> int:
+    lines = (SCRIPTS / script).read_text(encoding="utf-8").splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+def layer(model: Model, end: str) -> Layer:
+    return next(one for one in model.layers if one.name.endswith(end))
+
+
+def products(model: Model, end: str, pass_: str | None = None) -> list[Product]:
+    found = [p for p in model.products if p.layer is not None and p.layer.endswith(end)]
+    return [p for p in found if pass_ in (None, p.record.pass_)]
+
+
+# --- models ----------------------------------------------------------------------------------------------
+
+
+def test_every_model_of_a_file_is_found_and_parts_of_others_are_none() -> None:
+    assert list(models("models.py")) == ["sequential", "functional", "called", "nested"]
+    first = models("models.py")["sequential"]
+    assert [(u.what, "input shape" in u.reason) for u in first.unseen] == [("never", True)]
+    assert first.policy == "mixed_float16"
+    assert first.mode == "traced"
+    assert first.own_step
+    assert first.xla is None
+
+
+def test_a_sequential_model_gets_a_step_with_all_three_passes() -> None:
+    model = models("models.py")["sequential"]
+    assert (model.batch, model.batch_known) == (1024, False)
+    shapes = [(p.record.pass_, p.record.input_shapes) for p in model.products]
+    assert sorted(shapes) == [
+        ("dgrad", ((1024, 10), (63, 10))),
+        ("forward", ((1024, 32), (32, 63))),
+        ("forward", ((1024, 63), (63, 10))),
+        ("wgrad", ((1024, 32), (1024, 63))),
+        ("wgrad", ((1024, 63), (1024, 10))),
+    ]
+    first, last = layer(model, "/dense"), layer(model, "/dense_1")
+    assert (first.is_first, first.is_last, last.is_first, last.is_last) == (True, False, False, True)
+    assert (first.kind, first.config["units"], first.config["activation"]) == ("Dense", 63, "relu")
+    assert first.place is not None
+    assert first.place.line == line_of("models.py", "layers.Dense(63")
+    assert products(model, "/dense_1", "forward")[0].inputs_from == (first.name,)  # through relu and dropout
+    assert last.inputs_from == ("sequential/dropout",)
+
+
+def test_a_functional_model_with_its_own_batch_a_residual_and_a_shared_layer() -> None:
+    model = models("models.py")["functional"]
+    assert (model.batch, model.batch_known) == (48, True)
+    first, second = (one for one in model.layers if one.kind == "Conv2D")
+    assert first.place == second.place
+    assert products(model, second.name, "forward")[0].inputs_from == (first.name,)
+    shared = layer(model, "/shared")
+    assert shared.calls == 2
+    fed = [p.inputs_from for p in products(model, shared.name, "forward")]
+    assert sorted(map(len, fed)) == [1, 2]  # the sum of both convolutions, and the Dense between
+    assert {name for names in fed for name in names} >= {first.name, second.name}
+    lasts = {one.name for one in model.layers if one.is_last}
+    assert len(lasts) == 2
+    assert all(p.inputs_from == (shared.name,) for name in lasts for p in products(model, name, "forward"))  # joined
+    assert not products(model, first.name, "dgrad")
+
+
+def test_a_subclassed_model_with_blocks_attention_and_a_recurrent_layer() -> None:
+    model = models("models.py")["called"]
+    wide = [one for one in model.layers if one.kind == "Dense" and one.config["units"] == 160]
+    assert [one.place.line for one in wide if one.place] == [line_of("models.py", "layers.Dense(4 * units")] * 2
+    assert len({one.name for one in wide}) == 2
+    assert {one.class_name for one in model.layers if one.kind == "Layer"} == {"Block"}
+    assert wide[0].dtype == "float16"
+    assert wide[0].variable_dtype == "float32"
+    query = layer(model, "/query")
+    assert query.place is not None
+    assert query.place.line == line_of("models.py", "layers.MultiHeadAttention")
+    assert products(model, "/query", "forward")[0].inputs_from == (layer(model, "/embedding").name,)
+    out = layer(model, "/" + next(one.name.split("/")[-1] for one in model.layers if one.config.get("units") == 7))
+    assert (out.dtype, out.is_last) == ("float32", True)
+    lstm = [p.record for p in products(model, "/lstm")]
+    assert [r.op_type for r in lstm] == ["CudnnRNNV3", "CudnnRNNBackpropV3"]
+    assert lstm[0].input_shapes[0] == (12, 1024, 40)
+    assert products(model, out.name, "forward")[0].inputs_from == (layer(model, "/lstm").name,)
+    assert not [note for note in model.notes if "unknown length" in note]
+
+
+def test_a_nested_model_is_one_model() -> None:
+    model = models("models.py")["nested"]
+    assert [p.record.input_shapes[1] for p in model.products if p.record.pass_ == "forward"] == [(8, 16), (16, 2)]
+    assert len({p.layer for p in model.products}) == 2
+
+
+def test_only_functions_that_look_like_makers_of_models_are_called() -> None:
+    found = models("functions.py", batch=77)
+    assert list(found) == ["build_model"]
+    model = found["build_model"]
+    assert (model.batch, model.batch_known) == (77, True)
+    unseen = {u.what: (u.reason, u.place.line if u.place else None) for u in model.unseen}
+    assert unseen["build_pair()"] == ("needs width", line_of("functions.py", "def build_pair"))
+    reason, line = unseen["broken_model()"]
+    assert "expected min_ndim=4" in reason
+    assert line == line_of("functions.py", "def broken_model")
+
+
+def test_a_factory_with_arguments_returns_several_models() -> None:
+    request = TraceRequest(SCRIPTS / "functions.py", "build_pair", {"width": "7 ", "depth": "1"}, batch=8)
+    found = trace(request)
+    assert [m.label for m in found] == ["build_pair['a']", "build_pair['b']"]
+    assert all(m.products[0].record.input_shapes == ((8, 20), (20, 7)) for m in found)
+
+
+# --- scripts ---------------------------------------------------------------------------------------------
+
+
+def test_the_bad_gan_is_seen_with_its_sizes_lines_and_batch() -> None:
+    script = ROOT / "workloads" / "train_gan.py"
+    (model,) = trace(TraceRequest(script, run=True, argv=("--sizes", "bad")))
+    assert (model.label, model.batch, model.batch_known, model.own_step) == ("train_gan.py", 4090, True, False)
+    lines = script.read_text(encoding="utf-8").splitlines()
+
+    def line(layer: Layer) -> str:
+        assert layer.place is not None
+        assert layer.place.file == str(script)
+        return lines[layer.place.line - 1].strip()
+
+    sizes = {line(one): one.output_shape for one in model.layers if one.kind in ("Dense", "Conv2D")}
+    assert sizes["layers.Dense(7 * 7 * sizes.depth),"] == (4090, 3087)
+    assert sizes['layers.Conv2D(first, 5, padding="same", activation="tanh"),'] == (4090, 7, 7, 63)
+    assert sizes['layers.Conv2D(second, 5, padding="same", activation="tanh"),'] == (4090, 14, 14, 31)
+    assert sizes['layers.Conv2D(third, 5, padding="same", activation="tanh"),'] == (4090, 28, 28, 7)
+    assert sizes['layers.Conv2D(1, 5, padding="same"),'] == (4090, 28, 28, 1)
+    first = products(model, "generator/conv2d", "forward")[0]
+    assert first.inputs_from == ("generator/dense",)  # through the reshape
+    image = next(one for one in model.layers if one.name.startswith("discriminator/conv2d"))
+    assert (image.is_first, image.input_shapes) == (True, ((4090, 28, 28, 1),))
+    assert image.calls == 4  # real and fake images, for either half of the step
+    passes = [p.record.pass_ for p in products(model, "generator/conv2d_1")]
+    assert sorted(passes) == ["dgrad", "forward", "forward", "wgrad"]
+    assert {p.compiled for p in model.products} == {False}
+
+
+def test_an_import_that_trains_is_stopped_before_its_second_batch() -> None:
+    found = models("fit.py")
+    assert list(found) == ["fit.py"]
+    model = found["fit.py"]
+    assert not (SCRIPTS / "trained").exists()
+    assert (model.batch, model.batch_known, model.own_step) == (96, True, False)
+    assert "has no __main__ guard" in model.notes[0]
+    assert model.products[0].record.input_shapes == ((96, 28, 28, 1), (3, 3, 1, 31))
+    assert [one.calls for one in model.layers] == [1, 1, 1]
+    assert (model.keras or "").startswith("2.") or model.xla is True
+
+
+def test_functions_called_in_turn_count_as_often_as_a_step_calls_them() -> None:
+    model = models("critic.py", "512", run=True)["critic.py"]
+    assert (model.batch, model.batch_known) == (512, True)
+    calls = {p.calls for p in products(model, "critic/dense_1", "wgrad")}
+    assert calls == {5.0}
+    assert [p.calls for p in products(model, "generator/dense", "wgrad")] == [1.0]
+    assert layer(model, "generator/dense").calls == 6
+    assert model.notes == ()
+    assert None not in {size for p in model.products for shape in p.record.input_shapes for size in shape or ()}
+
+
+def test_an_eager_loop_runs_one_step_and_may_fail_behind_it() -> None:
+    model = models("eager.py", run=True)["eager.py"]
+    assert model.batch == 24
+    assert [(p.record.pass_, p.record.input_shapes) for p in model.products][:1] == [
+        ("forward", ((24, 33), (33, 65))),
+    ]
+    assert sorted(str(p.record.pass_) for p in model.products) == ["dgrad", "forward", "forward", "wgrad", "wgrad"]
+    assert "ValueError: no step but this" in model.notes[0]
+
+
+# --- failures --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("request_", "kind", "says"),
+    [
+        (("functions.py", "build_pair", {}), UsageError, "build_pair needs width"),
+        (("functions.py", "build_model", {"size": "3"}), UsageError, "build_model takes no argument size"),
+        (("functions.py", "broken_model", {}), InputError, f"functions.py:{line_of('functions.py', 'layers.Conv2D')}"),
+    ],
+)
+def test_a_factory_that_gives_no_model(request_: tuple[str, str, Any], kind: type[TcprobeError], says: str) -> None:
+    script, factory, args = request_
+    with pytest.raises(kind) as raised:
+        trace(TraceRequest(SCRIPTS / script, factory, args))
+    assert says in raised.value.message
+    assert "\n" not in raised.value.message
+
+
+def test_the_features_of_joined_layers_come_from_all_of_them() -> None:
+    model = models("concatenated.py")["joins"]
+    (growth,) = products(model, "/growth", "forward")
+    assert set(growth.inputs_from) == {"joins/stem", "joins/point", "joins/after"}
+    (head,) = products(model, "/head", "forward")
+    assert set(head.inputs_from) == {"joins/stem", "joins/point", "joins/after", "joins/growth"}
+
+
+def test_a_depthwise_convolution_is_no_product_and_keeps_features_apart() -> None:
+    model = models("concatenated.py")["joins"]
+    assert not products(model, "/deep")
+    assert not products(model, "/wider")
+    assert layer(model, "/deep").kind == "DepthwiseConv2D"
+    assert products(model, "/point", "forward")[0].inputs_from == ("joins/stem",)
+    assert products(model, "/after", "forward")[0].inputs_from == ("joins/wider",)  # two of each: its own features
+    assert {p.record.pass_ for p in products(model, "/point")} == {"forward", "dgrad", "wgrad"}
+
+
+def test_only_the_layer_that_makes_the_output_is_last() -> None:
+    model = models("concatenated.py")["joins"]
+    assert [one.name for one in model.layers if one.is_last] == ["joins/identity"]
+
+
+def test_a_model_that_fails_costs_the_others_nothing() -> None:
+    found = models("concatenated.py")
+    assert list(found) == ["joins", "anywhere"]
+    (broken,) = [u for u in found["joins"].unseen if u.what == "broken"]
+    assert "called a second time" in broken.reason
+    assert "concatenated.py" in broken.reason
+
+
+def test_sizes_that_a_model_leaves_open_are_told() -> None:
+    model = models("concatenated.py")["anywhere"]
+    assert len(products(model, "/open")) == 2
+    assert [(u.what.split()[0], "leaves" in u.reason) for u in model.unseen] == [("Conv2D", True)]

@@ -1,0 +1,296 @@
+"""DLProf as a capture, against the fake in all its builds and moods, down to what the reader makes of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tcprobe.capture import CAPTURES
+from tcprobe.capture.base import CaptureRequest, Collected, Invocation, Launch
+from tcprobe.capture.dlprof import capture as dlprof
+from tcprobe.capture.dlprof.build import parse_help
+from tcprobe.errors import ToolError
+from tcprobe.readers.dlprof import csv as dlprof_csv
+from tcprobe.schema.profile import Profile
+from tests.support import ROOT
+
+FAKE = ROOT / "tests/fixtures/fake_dlprof"
+KEY = {"key_node": "ASSIGNADDVARIABLEOP_1"}
+BUILDS = ("tf1-0.13", "pytorch-1.0", "tf2-1.2", "tf2-1.8")
+
+
+@pytest.fixture
+def request_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CaptureRequest:
+    """A script to be profiled, the fake first on PATH, an empty working directory."""
+    monkeypatch.setenv("PATH", f"{FAKE}{os.pathsep}{os.environ['PATH']}")
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    script = work / "train.py"
+    script.write_text("import sys\nprint('trained', sys.argv[1:])\nsys.exit(7 if '--fail' in sys.argv else 0)\n")
+    folder = tmp_path / ".partial-train-1"
+    (folder / "raw").mkdir(parents=True)
+    return CaptureRequest(Invocation("script", str(script), ("--lr", "1")), folder, sys.executable, options=dict(KEY))
+
+
+def changed(request: CaptureRequest, **fields: object) -> CaptureRequest:
+    from dataclasses import replace
+
+    return replace(request, **fields)  # type: ignore[arg-type]
+
+
+def run(request: CaptureRequest) -> tuple[Launch, int, Collected]:
+    launch = dlprof.prepare(request)
+    done = subprocess.run(launch.argv, env={**os.environ, **launch.environment}, capture_output=True, text=True)
+    assert "trained ['--lr', '1'" in done.stdout or done.returncode
+    return launch, done.returncode, dlprof.collect(request, done.returncode)
+
+
+def read(request: CaptureRequest) -> Profile:
+    return dlprof_csv.read(dlprof_csv.finds(dlprof.home(request.folder)))
+
+
+def codes(collected: Collected) -> list[str]:
+    return [note.code for note in collected.notes]
+
+
+def mood(monkeypatch: pytest.MonkeyPatch, name: str, build: str = "tf2-1.8") -> None:
+    monkeypatch.setenv("FAKE_DLPROF_MOOD", name)
+    monkeypatch.setenv("FAKE_DLPROF_BUILD", build)
+
+
+def test_it_is_listed() -> None:
+    assert "dlprof" in [capture.NAME for capture in CAPTURES]
+
+
+def test_fake_may_be_executed() -> None:
+    assert (FAKE / "dlprof").stat().st_mode & stat.S_IXUSR
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_every_build_is_driven_to_its_reports(
+    request_: CaptureRequest, build: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_DLPROF_BUILD", build)
+    launch, code, collected = run(request_)
+    assert code == 0 and codes(collected) == ["private-files"]
+    profile = read(request_)
+    assert profile.require("launches").numbers("duration_ns").sum() > 0
+    assert profile.metadata.profiler == f"DLProf {launch.profiler_version} (build 29839685)"
+    assert launch.forward_interrupt is False
+
+
+@pytest.mark.parametrize(
+    ("build", "has", "lacks"),
+    [
+        (
+            "tf1-0.13",
+            ["--key_node=ASSIGNADDVARIABLEOP_1", "--reports=all"],
+            ["--mode", "--formats", "--suppress_tb_files"],
+        ),
+        ("pytorch-1.0", ["--key_node=ASSIGNADDVARIABLEOP_1", "--suppress_tb_files=true"], ["--mode"]),
+        ("tf2-1.2", ["--key_node=ASSIGNADDVARIABLEOP_1", "--mode=tensorflow2"], ["--key_op", "--suppress_tb_files"]),
+        ("tf2-1.8", ["--key_op=ASSIGNADDVARIABLEOP_1", "--formats=csv,json"], ["--key_node"]),
+    ],
+)
+def test_flags_are_those_of_the_build(
+    request_: CaptureRequest, build: str, has: list[str], lacks: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_DLPROF_BUILD", build)
+    argv = dlprof.prepare(changed(request_, iter_start=3, iter_stop=6)).argv
+    assert set(has) <= set(argv)
+    assert not [word for word in argv if word.split("=")[0] in lacks]
+    assert "--iter_start=3" in argv
+    assert not [word for word in argv if word.startswith("--iter_stop")]
+    assert argv[-4:] == (sys.executable, request_.target.name, "--lr", "1")
+
+
+def test_a_module_is_started_as_one(request_: CaptureRequest) -> None:
+    argv = dlprof.prepare(changed(request_, target=Invocation("module", "pkg.train", ("-x",)))).argv
+    assert argv[-4:] == (sys.executable, "-m", "pkg.train", "-x")
+
+
+def test_a_launcher_stands_before_everything(request_: CaptureRequest) -> None:
+    launcher = ("nice", "-n", "1")
+    argv = dlprof.prepare(changed(request_, launcher=launcher, precision="float32")).argv
+    assert argv[:4] == (*launcher, "env")
+    assert "NVIDIA_TF32_OVERRIDE=0" in argv[4 : argv.index("dlprof")]
+
+
+def test_iterations_start_where_asked(request_: CaptureRequest) -> None:
+    run(changed(request_, iter_start=3))
+    assert read(request_).require("launches").numbers("iteration").min() == 3
+
+
+def test_explicit_mode_is_taken_or_refused(request_: CaptureRequest) -> None:
+    argv = dlprof.prepare(changed(request_, options={"mode": "simple"})).argv
+    assert "--mode=simple" in argv
+    with pytest.raises(ToolError, match=r"DLProf 1\.8\.0 has the modes simple, tensorflow2, tensorrt, not tensorflow1"):
+        dlprof.prepare(changed(request_, options={"mode": "tensorflow1"}))
+
+
+def test_simple_mode_is_read_as_such(request_: CaptureRequest) -> None:
+    request = changed(request_, options={"mode": "simple"})
+    run(request)
+    assert "simple-mode" in [n.code for n in read(request).metadata.notes]
+
+
+def test_another_vendors_dlprof_is_refused(request_: CaptureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    mood(monkeypatch, "foreign-vendor")
+    with pytest.raises(ToolError, match="is not NVIDIA's DLProf") as caught:
+        dlprof.prepare(request_)
+    assert "usage: dlprof" in str(caught.value.hint)
+
+
+def test_no_dlprof_is_one_sentence(request_: CaptureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(request_.folder))
+    assert dlprof.available(request_) == "there is no dlprof on PATH"
+    with pytest.raises(ToolError, match="there is no dlprof on PATH"):
+        dlprof.prepare(request_)
+
+
+def test_a_launcher_that_leads_nowhere(request_: CaptureRequest) -> None:
+    assert dlprof.available(changed(request_, launcher=("no-such-launcher",))) is None
+    with pytest.raises(ToolError, match="no-such-launcher dlprof --help: cannot be started"):
+        dlprof.prepare(changed(request_, launcher=("no-such-launcher",)))
+    with pytest.raises(ToolError, match="failed"):
+        dlprof.prepare(changed(request_, launcher=("false",)))
+
+
+def test_mixed_precision_is_not_pretended(request_: CaptureRequest) -> None:
+    with pytest.raises(ToolError, match="cannot set mixed_float16"):
+        dlprof.prepare(changed(request_, precision="mixed_float16"))
+
+
+def test_the_workloads_failure_is_kept(request_: CaptureRequest) -> None:
+    request = changed(request_, target=Invocation("script", request_.target.name, ("--lr", "1", "--fail")))
+    _, code, collected = run(request)
+    assert code == 7 and codes(collected) == ["dlprof-exit", "private-files"]
+    assert read(request).table("launches") is not None
+
+
+def test_zero_kernels_are_a_failed_measurement(request_: CaptureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    mood(monkeypatch, "zero-kernels")
+    _, code, _ = run(request_)
+    profile = read(request_)
+    assert code == 0
+    assert profile.metadata.notes[0].code == "no-kernels" and profile.metadata.notes[0].level == "error"
+    assert profile.absent["launches"] == profile.absent["kernels"] == "DLProf captured no kernel"
+
+
+def test_a_key_node_that_is_not_there(request_: CaptureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    mood(monkeypatch, "key-node-not-found")
+    _, _, collected = run(request_)
+    note = next(n for n in collected.notes if n.code == "key-node-not-found")
+    assert "'ASSIGNADDVARIABLEOP_1'" in note.message and note.remedy and "dlprof_detailed.csv" in note.remedy
+    assert "whole-run" in [n.code for n in read(request_).metadata.notes]
+
+
+def test_no_key_node_makes_one_iteration(request_: CaptureRequest) -> None:
+    request = changed(request_, options={})
+    _, _, collected = run(request)
+    assert "key-node-not-found" not in codes(collected)
+    assert "whole-run" in [n.code for n in read(request).metadata.notes]
+
+
+def test_a_key_node_of_epochs_is_noticed(request_: CaptureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    mood(monkeypatch, "epoch-key-node")
+    run(request_)
+    note = next(n for n in read(request_).metadata.notes if n.code == "key-node-cadence")
+    assert "12 times" in note.message
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "expected"),
+    [
+        ("nonzero-exit", 5, ["dlprof-exit", "private-files"]),
+        ("no-summary", 0, ["no-summary", "private-files"]),
+        ("writes-nothing", 0, ["dlprof-post-processing", "private-files"]),
+        ("post-processing-fails", 1, ["dlprof-post-processing", "private-files"]),
+        ("refuses-mode", 1, ["no-reports"]),
+    ],
+)
+def test_what_goes_wrong_is_said(
+    request_: CaptureRequest, name: str, code: int, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mood(monkeypatch, name)
+    _, ended, collected = run(request_)
+    assert (ended, codes(collected)) == (code, expected)
+    assert all(note.remedy for note in collected.notes)
+
+
+def test_a_recording_without_reports_can_be_aggregated_again(
+    request_: CaptureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mood(monkeypatch, "post-processing-fails")
+    _, _, collected = run(request_)
+    left = dlprof.home(request_.folder) / "nsys_train-1.sqlite"
+    assert left.is_file()
+    assert not list(Path().glob("nsys_*"))
+    assert f"--database={left.name}" in str(collected.notes[0].remedy)
+
+
+def test_an_interrupt_leaves_nothing_and_says_why(request_: CaptureRequest) -> None:
+    Path(request_.target.name).write_text("import time\nprint('up', flush=True)\ntime.sleep(60)\n")
+    launch = dlprof.prepare(request_)
+    child = subprocess.Popen(launch.argv, stdout=subprocess.PIPE, start_new_session=True, text=True)
+    assert child.stdout is not None and child.stdout.readline() == "up\n"
+    os.killpg(child.pid, signal.SIGINT)
+    child.communicate(timeout=30)
+    assert child.returncode == 130
+    assert codes(dlprof.collect(request_, child.returncode)) == ["dlprof-interrupted"]
+
+
+def test_post_processing_shows_life(request_: CaptureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    mood(monkeypatch, "slow-postprocess")
+    monkeypatch.setenv("FAKE_DLPROF_SECONDS", "0.3")
+    launch = dlprof.prepare(changed(request_))
+    child = subprocess.Popen(launch.argv, stdout=subprocess.DEVNULL)
+    said = []
+    while child.poll() is None:
+        said.append(dlprof.progress(request_.folder))
+        time.sleep(0.02)
+    stages = list(dict.fromkeys(said))
+    assert stages[0] is None
+    assert "DLProf is writing its database" in stages
+
+
+def test_progress_counts_the_minutes(tmp_path: Path) -> None:
+    from tcprobe.capture.dlprof.left import stage
+
+    (tmp_path / "nsys.qdrep").write_bytes(b"x")
+    os.utime(tmp_path / "nsys.qdrep", (1000, 1000))
+    assert stage(tmp_path, now=1059) == "DLProf has recorded the run and is exporting it"
+    (tmp_path / "nsys.sqlite").write_bytes(b"x")
+    assert stage(tmp_path, now=1000 + 240) == (
+        "DLProf is correlating kernels and ops, for 4 min now; it may take longer than the run itself"
+    )
+
+
+def test_the_database_is_the_one_that_the_log_names(tmp_path: Path) -> None:
+    from tcprobe.capture.dlprof.left import database
+
+    for number, name in enumerate(("dlprof_dldb.sqlite", "dlprof_dldb_1.sqlite", "dlprof_dldb_7.sqlite")):
+        (tmp_path / name).write_bytes(b"x")
+        os.utime(tmp_path / name, (number, number))
+    assert database(tmp_path) == tmp_path / "dlprof_dldb_7.sqlite"
+    (tmp_path / "dlprof.log").write_text("[DLProf-02:53:59] Creating dlprof database at ./dlprof_dldb_1.sqlite\n")
+    assert database(tmp_path) == tmp_path / "dlprof_dldb_1.sqlite"
+
+
+def test_a_help_text_in_one_block_is_understood() -> None:
+    text = (
+        "  -m, --mode=  Specify mode. Possible values are\n      simple, pytorch. Default is 'pytorch'.\n"
+        '  --nsys_opts=  replaces "-t cuda,nvtx -s none"\n  --formats=   csv, json\n  --key_node=  global_step\n'
+    )
+    build = parse_help(text, None)
+    assert build.modes == ("simple", "pytorch")
+    assert build.formats == ("csv", "json")
+    assert build.key_flag() == "--key_node"

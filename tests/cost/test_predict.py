@@ -1,0 +1,400 @@
+"""The predicted time of an op: who uses Tensor Cores, what alignment, XLA and old libraries do to it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import timeit
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tcprobe.cost.constants import Multiplier
+from tcprobe.cost.measured import conv_record, gemm_record
+from tcprobe.cost.plan import DIRECT_SPREAD, GROUPED_SLOWER
+from tcprobe.cost.predict import Constants, Cost, Target, op_cost, saving
+from tcprobe.cost.shipped import SHIPPED, fitted
+from tcprobe.hardware import find_gpu, load_gpus
+from tcprobe.schema.op import OpRecord
+
+A100 = Target(find_gpu("a100-sxm-40"))
+IMAGE = (4096, 28, 28)  # of the GAN whose last layer started it
+
+
+def target(gpu: str = "a100-sxm-40", **options: Any) -> Target:
+    return Target(find_gpu(gpu), **options)
+
+
+def known(record: OpRecord, on: Target = A100, **options: Any) -> Cost:
+    found = op_cost(record, on, **options)
+    assert found is not None
+    return found
+
+
+def gemm(m: int, n: int, k: int, dtype: str = "float16", **flips: bool) -> OpRecord:
+    return gemm_record(m, n, k, dtype, **flips)
+
+
+def conv(pass_: str, channels: int, filters: int, dtype: str = "float16", kernel: int = 5) -> OpRecord:
+    return conv_record(pass_, dtype, (*IMAGE, channels), filters, (kernel, kernel))
+
+
+def grouped(channels: int, groups: int) -> OpRecord:
+    image = (32, 56, 56, channels)
+    taps = (3, 3, channels // groups, channels)
+    return OpRecord("Conv2D", (image, taps), image, {"padding": "SAME", "strides": [1, 1, 1, 1]}, "float16", "forward")
+
+
+def test_a_large_aligned_product() -> None:
+    found = known(gemm(8192, 8192, 8192))
+    # 1.1 TFLOP at 312 TFLOP/s is 3.52 ms; the best measured share of the peak is 0.96
+    assert 3.52e6 / 0.97 < found.ns < 3.52e6 / 0.75
+    assert (found.limit, found.uses_tc, found.rate_pct, found.basis) == ("compute", "yes", None, "predicted")
+
+
+def test_limits() -> None:
+    assert known(gemm(8, 8, 8)).limit == "launch"
+    assert known(gemm(8, 16384, 16384)).limit == "memory"
+
+
+def test_an_odd_size_runs_at_two_fifths() -> None:
+    aligned, odd = known(gemm(8192, 4096, 4096)), known(gemm(8192, 4095, 4096))
+    assert odd.rate_pct is not None
+    assert odd.rate_pct.mid == pytest.approx(40, abs=1)
+    assert odd.ns == pytest.approx(aligned.ns / 0.40, rel=0.03)
+    assert odd.uses_tc == "yes"
+    assert odd.why is not None and "unaligned" in odd.why
+
+
+def test_a_skinny_product_loses_less() -> None:
+    skinny, heavy = known(gemm(16, 4095, 4096)), known(gemm(8192, 4095, 4096))
+    assert skinny.rate_pct is not None and heavy.rate_pct is not None
+    assert 100 / 1.3 - 1 < skinny.rate_pct.mid < 100
+    assert skinny.rate_pct.mid > heavy.rate_pct.mid + 20
+
+
+@pytest.mark.parametrize("pass_", [{}, {"transpose_b": True}])
+def test_the_batch_costs_nothing(pass_: dict[str, bool]) -> None:
+    aligned, odd = known(gemm(4096, 4096, 4096, **pass_)), known(gemm(4095, 4096, 4096, **pass_))
+    assert odd.rate_pct is None
+    assert odd.ns <= aligned.ns
+
+
+@pytest.mark.parametrize(
+    ("gpu", "dtype", "options", "uses"),
+    [
+        ("a100-sxm-40", "float32", {}, "yes"),
+        ("a100-sxm-40", "float32", {"tf32": False}, "no"),
+        ("a100-sxm-40", "bfloat16", {}, "yes"),
+        ("t4", "float32", {}, "no"),
+        ("t4", "float16", {}, "yes"),
+        ("t4", "bfloat16", {}, "no"),
+        ("v100-sxm2", "bfloat16", {}, "no"),
+        ("p100", "float16", {}, "no"),
+        ("gtx1650", "float16", {}, "no"),
+        ("h100-sxm", "float8_e4m3fn", {}, "yes"),
+        ("t4", "int8", {}, "yes"),
+    ],
+)
+def test_who_uses_tensor_cores(gpu: str, dtype: str, options: dict[str, Any], uses: str) -> None:
+    assert known(gemm(4096, 4096, 4096, dtype), target(gpu, **options)).uses_tc == uses
+
+
+def test_float32_on_cuda_cores_does_not_mind_odd_sizes() -> None:
+    odd, aligned = gemm(4095, 4095, 4095, "float32"), gemm(4096, 4096, 4096, "float32")
+    for on in (target("t4"), target(tf32=False)):
+        assert known(odd, on).rate_pct is None
+        assert known(odd, on).ns == pytest.approx(known(aligned, on).ns, rel=0.01)
+    assert known(odd).rate_pct is not None  # TF32
+
+
+def test_sixteen_bits_on_a_gtx_16_are_slower_than_float32() -> None:
+    plain, half = (
+        known(gemm(4096, 4096, 4096, "float32"), target("gtx1650")),
+        known(gemm(4096, 4096, 4096), target("gtx1650")),
+    )
+    assert half.ns == pytest.approx(3 * plain.ns)
+    assert half.why is not None and "2 to 4 times" in half.why
+
+
+def test_before_cuda_11_an_unaligned_product_uses_no_tensor_cores() -> None:
+    old = target("v100-sxm2", library="cublas10")
+    aligned, odd = known(gemm(4096, 4096, 4096), old), known(gemm(4096, 4095, 4096), old)
+    assert (aligned.uses_tc, odd.uses_tc) == ("yes", "no")
+    assert odd.ns / aligned.ns == pytest.approx(125 / 15.7, rel=0.2)  # the peaks
+    assert known(gemm(4095, 4096, 4096), old).uses_tc == "no"  # then the batch counted too
+    assert known(gemm(4096, 4095, 4096), target("v100-sxm2")).uses_tc == "yes"
+
+
+def test_float8_must_be_aligned() -> None:
+    h100 = target("h100-sxm")
+    aligned, odd = (
+        known(gemm(4096, 4096, 4096, "float8_e4m3fn"), h100),
+        known(gemm(4096, 4104, 4096, "float8_e4m3fn"), h100),
+    )
+    assert (aligned.uses_tc, odd.uses_tc) == ("yes", "unknown")
+    assert odd.why is not None and "multiples of 16" in odd.why
+    assert op_cost(gemm(4096, 4096, 4096, "float8_e4m3fn"), A100) is None
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        gemm(4096, 4096, 4096, "complex64"),
+        gemm(4096, 4096, 4096, "float16+float32"),
+        OpRecord("MatMul", ((None, 8), (8, 8)), None, {"transpose_a": False, "transpose_b": False}, "float16"),
+        OpRecord("MatMul", ((0, 8), (8, 8)), None, {"transpose_a": False, "transpose_b": False}, "float16"),
+        OpRecord("MatMul", ((8, 8), (8, 8)), None, {"transpose_a": False, "transpose_b": False}),
+        OpRecord("DepthwiseConv2dNative", ((8, 8, 8, 8), (3, 3, 8, 1)), (8, 8, 8, 8), {}, "float16"),
+        OpRecord("Relu", ((8, 8),), (8, 8), {}, "float16"),
+        OpRecord("Conv2D", ((None, 28, 28, 8), (3, 3, 8, 8)), None, {"padding": "SAME"}, "float16", "forward"),
+    ],
+)
+def test_what_is_not_known_has_no_cost(record: OpRecord) -> None:
+    assert op_cost(record, A100) is None
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float8_e4m3fn", "int8"])
+@pytest.mark.parametrize("gpu", ["a100-sxm-40", "h100-sxm", "l40s", "v100-sxm2", "t4", "p100", "gtx-1660"])
+@pytest.mark.parametrize("sizes", [(16384, 16384, 16384), (262144, 8, 16384), (262144, 768, 50264)])
+def test_no_time_beats_the_gpu(gpu: str, dtype: str, sizes: tuple[int, int, int]) -> None:
+    where = target(gpu)
+    cost = op_cost(gemm(*sizes, dtype), where)
+    if cost is None:
+        return
+    m, n, k = sizes
+    peaks = [where.gpu.peak_flop_per_s(d) for d in ((dtype,) if dtype != "float32" else ("float32", "tf32"))]
+    # where the table has no rate of its own: float16 on CUDA cores is twice float32 at the most, bfloat16 not that
+    plain = (where.gpu.peak_flop_per_s("float32") or 0.0) * (2 if dtype == "float16" else 1)
+    peak = max(p or plain for p in peaks)
+    assert cost.low_ns >= 0.999 * 2e9 * m * n * k / peak
+
+
+def test_bfloat16_before_ampere_is_no_faster_than_float32() -> None:
+    half, plain = (known(gemm(8192, 8192, 8192, d), target("v100-sxm2")) for d in ("bfloat16", "float32"))
+    assert half.low_ns >= 0.99 * plain.low_ns
+
+
+def test_xla_pads_dots_of_16_bits() -> None:
+    aligned, odd = known(gemm(4096, 4096, 4096)), known(gemm(4096, 4096, 4095), compiled=True)
+    rate = fitted(find_gpu("a100-sxm-40"), "tc16").rate
+    # both operands are copied: 4,095 columns read and 4,096 written, twice, in 2 bytes
+    copies = 2 * 4096 * (4095 + 4096) * 2 / (1555 * rate.bwf)
+    assert odd.low_ns == pytest.approx(aligned.low_ns, rel=1e-3)  # both at the peak, for 4,095 and for 4,096
+    assert odd.ns == pytest.approx(aligned.ns + copies * rate.spread[1], rel=1e-6)
+    assert odd.ns < known(gemm(4096, 4096, 4095), compiled=False).ns
+    assert odd == known(gemm(4096, 4096, 4095), target(xla=True))
+    assert known(gemm(4096, 4096, 4095), target(xla=True), compiled=False).ns > odd.ns
+
+
+def test_the_result_of_a_padded_dot_is_likely_sliced_by_what_reads_it() -> None:
+    likely, rate = known(gemm(8192, 4090, 4096), compiled=True), fitted(find_gpu("a100-sxm-40"), "tc16").rate
+    aligned = known(gemm(8192, 4096, 4096))
+    weights, result = (2 * rows * (4090 + 4096) / (1555 * rate.bwf) for rows in (4096, 8192))
+    assert likely.ns == pytest.approx(aligned.ns + weights * rate.spread[1], rel=1e-6)
+    worst = aligned.high_ns + (weights + result + 3 * rate.t0_ns) * rate.spread[2]
+    assert likely.high_ns == pytest.approx(worst, rel=1e-6)
+
+
+def test_xla_pads_no_tf32_and_no_bfloat16_before_ampere() -> None:
+    tf32 = gemm(4096, 4095, 4096, "float32")
+    assert known(tf32, compiled=True) == known(tf32, compiled=False)
+    half = gemm(4096, 4095, 4096)
+    assert known(half, target("t4"), compiled=True).ns < known(half, target("t4"), compiled=False).ns
+
+
+@pytest.mark.parametrize(
+    ("channels", "filters", "dtype", "padded"),
+    [
+        (31, 7, "float16", True),
+        (63, 31, "float16", True),
+        (3, 64, "float16", True),  # to 4 channels
+        (8, 1, "float16", False),  # the result would grow eightfold
+        (3, 24, "float16", False),  # so would the image, 3 to 8
+        (31, 7, "bfloat16", False),
+        (31, 7, "float32", False),
+    ],
+)
+def test_xla_pads_float16_convolutions_that_grow_little(channels: int, filters: int, dtype: str, padded: bool) -> None:
+    record = conv("forward", channels, filters, dtype)
+    alone, compiled = known(record, compiled=False), known(record, compiled=True)
+    assert (compiled != alone) == padded
+    if padded:
+        multiple = 4 if channels == 3 else 8
+        whole = conv("forward", -(-channels // multiple) * multiple, -(-filters // 8) * 8)
+        assert compiled.low_ns == pytest.approx(known(whole).low_ns, rel=1e-3)
+
+
+def test_a_weight_gradient_of_one_filter_may_fall_to_cuda_cores() -> None:
+    found = known(conv("wgrad", 8, 1))
+    assert found.uses_tc == "unknown"
+    assert found.ns == pytest.approx(39e6, rel=0.02)  # 23-67 ms, as DLProf's share of the step says
+    assert found.high_ns == pytest.approx(found.ns * DIRECT_SPREAD)
+    assert found.low_ns < 2e6  # cuDNN's usual kernel
+    gain = saving(conv("wgrad", 8, 1), conv("wgrad", 8, 8), A100)
+    assert gain is not None
+    assert 30e6 < gain.mid < found.ns and gain.low <= 0
+    for other in (conv("forward", 8, 1), conv("dgrad", 8, 1), conv("wgrad", 8, 7), conv("wgrad", 8, 1, "float32")):
+        assert known(other).ns < 5e6
+
+
+def test_two_to_four_filters_were_not_seen_to_fall() -> None:
+    one, three, five = (known(conv("wgrad", 8, filters)) for filters in (1, 3, 5))
+    assert three.ns < one.ns / 10
+    assert three.high_ns > one.ns
+    assert five.high_ns < one.ns
+    assert (three.uses_tc, five.uses_tc) == ("unknown", "yes")
+
+
+def test_unaligned_convolutions_lie_between_none_and_the_slowdown_of_a_product() -> None:
+    aligned, found = known(conv("forward", 64, 32)), known(conv("forward", 63, 31))
+    assert found.low_ns == pytest.approx(aligned.low_ns, rel=0.02)
+    assert found.rate_pct is not None
+    assert (found.rate_pct.low, found.rate_pct.high) == (pytest.approx(37, abs=1), pytest.approx(100, abs=1))
+    assert found.why is not None and "unaligned convolutions were not measured" in found.why
+
+
+def test_an_image_of_one_channel_pays_for_the_channels_that_a_kernel_steps_over() -> None:
+    one, many = known(conv("forward", 1, 64, kernel=3)), known(conv("forward", 32, 64, kernel=3))
+    assert one.ns == pytest.approx(many.ns, rel=0.35)
+    v100 = target("v100-sxm2")
+    half, plain = known(conv("forward", 1, 32), v100), known(conv("forward", 1, 32, "float32"), v100)
+    assert half.ns > plain.ns  # DeepBench: 5-8 times
+
+
+def test_float32_convolutions_of_unit_stride_multiply_less_on_cuda_cores() -> None:
+    v100 = target("v100-sxm2")
+    image = (32, 28, 28, 256)
+    unit = known(conv_record("wgrad", "float32", image, 256, (3, 3)), v100)
+    strided = known(conv_record("wgrad", "float32", image, 256, (3, 3), (2, 2)), v100)
+    assert unit.ns < 0.7 * 4 * strided.ns  # a quarter of the positions, and no Winograd
+
+
+def test_there_was_no_tf32_before_cuda_11() -> None:
+    old, later = (known(gemm(4096, 4096, 4096, "float32"), target(library=lib)) for lib in ("cublas10", "cublas11"))
+    assert old == known(gemm(4096, 4096, 4096, "float32"), target(tf32=False, library="cublas10"))
+    assert (old.uses_tc, later.uses_tc) == ("no", "yes")
+
+
+@pytest.mark.parametrize("channels", [32, 256])
+def test_groups_of_one_channel_are_no_products(channels: int) -> None:
+    assert op_cost(grouped(channels, channels), A100) is None
+    assert op_cost(grouped(channels, channels // 2), A100) is not None
+
+
+def test_grouped_convolutions_are_doubted() -> None:
+    found, plain = known(grouped(256, 32)), known(grouped(256, 1))
+    assert found.rate_pct is not None and found.rate_pct.low == pytest.approx(100 / GROUPED_SLOWER)
+    assert found.why is not None and "grouped" in found.why
+    assert plain.rate_pct is None
+
+
+def test_a_recurrent_layer_waits_for_each_step() -> None:
+    def lstm(steps: int) -> OpRecord:
+        return OpRecord(
+            "CudnnRNNV3", ((steps, 64, 256), (1, 64, 512)), None, {"rnn_mode": "lstm"}, "float16", "forward"
+        )
+
+    assert known(lstm(100)).ns > 8 * known(lstm(10)).ns
+
+
+def test_a_gpu_without_measurements_borrows_and_says_so() -> None:
+    own, other = known(gemm(4096, 4096, 4096), target("a100-sxm-80")), known(gemm(4096, 4096, 4096), target("a30"))
+    assert own.why is None
+    assert other.why == "constants of a100-sxm-80 in 16 bits"
+    assert other.high_ns / other.low_ns > own.high_ns / own.low_ns
+
+
+@pytest.mark.parametrize("gpu", load_gpus(), ids=lambda gpu: gpu.id)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_every_gpu_has_a_cost(gpu: Any, dtype: str) -> None:
+    for record in (gemm(512, 500, 300, dtype), conv("wgrad", 31, 7, dtype), conv("dgrad", 3, 1, dtype)):
+        found = known(record, Target(gpu))
+        assert 0 < found.low_ns <= found.ns <= found.high_ns
+
+
+def test_calibrated_constants_go_first() -> None:
+    own = Constants(
+        "a100-sxm-40",
+        "here",
+        "calibrated",
+        SHIPPED["a100-sxm-80"].rates,
+        {"tc16:forward": (0.9, 1.0, 1.1)},
+        {"conv:tc16:forward:odd": Multiplier(0.4, 0.5, 0.6)},
+    )
+    found = known(conv("forward", 63, 31), target(constants=own))
+    assert found.basis == "calibrated"
+    assert found.why is None or "not measured" not in found.why
+    assert found.rate_pct is not None and found.rate_pct.mid == pytest.approx(50, abs=1)
+
+
+def test_saving_is_before_less_after_with_errors_that_go_together() -> None:
+    before, after = gemm(8192, 4090, 4090), gemm(8192, 4096, 4096)
+    gain = saving(before, after, A100)
+    assert gain is not None
+    assert gain.mid == pytest.approx(known(before).ns - known(after).ns)
+    assert 0 < gain.low < gain.mid < gain.high
+    assert saving(before, OpRecord("Relu"), A100) is None
+
+
+def test_padding_that_costs_more_than_it_gains_is_negative() -> None:
+    gain = saving(gemm(4096, 4096, 4088), gemm(4096, 8192, 4096), A100)
+    assert gain is not None and gain.high < 0
+
+
+SIZES = st.integers(1, 20_000)
+TARGETS = st.builds(
+    Target,
+    st.sampled_from(load_gpus()),
+    st.sampled_from(["cublas10", "cublas11", "cublas12"]),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+@given(SIZES, SIZES, SIZES, st.sampled_from(["float32", "float16", "bfloat16", "int8", "float8_e5m2"]), TARGETS)
+def test_ends_are_in_order(m: int, n: int, k: int, dtype: str, on: Target) -> None:
+    found = op_cost(gemm(m, n, k, dtype), on)
+    if found is not None:
+        assert 0 < found.low_ns <= found.ns <= found.high_ns
+        if found.rate_pct is not None:
+            assert 0 < found.rate_pct.low <= found.rate_pct.mid <= found.rate_pct.high <= 100
+
+
+@given(SIZES, st.integers(1, 2000), SIZES, st.sampled_from(["a100-sxm-40", "h100-sxm", "l40s", "t4"]))
+def test_an_aligned_size_costs_no_more_than_the_work_that_it_adds(m: int, eighth: int, k: int, gpu: str) -> None:
+    n = 8 * eighth
+    aligned, below = known(gemm(m, n, k), target(gpu)), known(gemm(m, n - 1, k), target(gpu))
+    # up to the third power: bytes that no longer fit the cache come slower
+    assert aligned.ns <= below.ns * (n / (n - 1)) ** 3
+
+
+@given(SIZES, SIZES, SIZES)
+def test_twice_the_contraction_takes_at_most_twice_as_long(m: int, n: int, k: int) -> None:
+    h200 = target("h200-sxm", library="cublas12")
+    once, twice = known(gemm(m, 8 * n, 8 * k), h200), known(gemm(m, 8 * n, 16 * k), h200)
+    assert once.ns <= twice.ns <= 2 * once.ns * (1 + 1e-9)
+
+
+@given(
+    st.integers(1, 20_000),
+    st.integers(1, 500),
+    st.integers(1, 500),
+    st.sampled_from(["a100-sxm-40", "h200-sxm", "l40s"]),
+)
+def test_more_rows_never_take_less(m: int, n: int, k: int, gpu: str) -> None:
+    fewer, more = known(gemm(m, 8 * n, 8 * k), target(gpu)), known(gemm(m + 1, 8 * n, 8 * k), target(gpu))
+    assert fewer.ns <= more.ns * (1 + 1e-9)
+
+
+def test_a_call_takes_well_under_a_millisecond() -> None:
+    record = gemm(4096, 4095, 4096)
+    assert min(timeit.repeat(lambda: op_cost(record, A100), number=20, repeat=5)) / 20 < 1e-3
+
+
+def test_it_loads_nothing_heavy() -> None:
+    code = "import sys, tcprobe.cost.predict; print(sorted({'numpy', 'pandas', 'tensorflow'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

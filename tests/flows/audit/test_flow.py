@@ -1,0 +1,107 @@
+"""The flow of an audit in source mode: what follows from the rules' findings, and in which order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tcprobe.errors import TcprobeError, UsageError
+from tcprobe.flows.audit.fix import diff_of, fixes_of
+from tcprobe.flows.audit.flow import Outcome, audit
+from tcprobe.flows.audit.options import AuditOptions
+from tcprobe.schema.finding import SEVERITIES
+
+HEAD = "import keras\nfrom keras import layers\n\n"
+MODEL = HEAD + (
+    "model = keras.Sequential([\n"
+    "    keras.Input((64, 64, 64)),\n"
+    "    layers.Conv2D(255, 3, padding='same'),\n"
+    "    layers.Conv2D(127, 3, padding='same'),\n"
+    "    layers.Conv2D(128, 3, padding='same'),\n"
+    "])\n"
+)
+
+
+def audited(folder: Path, text: str = MODEL, options: AuditOptions | None = None) -> Outcome:
+    path = folder / "m.py"
+    path.write_text(text, encoding="utf-8")
+    asked = options or AuditOptions((), dtype="float16", batch_size=256, xla=False)
+    said: list[str] = []
+    return audit(replace(asked, files=(str(path),), mode="source"), said.append)
+
+
+def test_findings_come_costliest_first_with_severity_and_share(tmp_path: Path) -> None:
+    (model,) = audited(tmp_path).report.audited
+    savings = [f.saving_ns.mid for f in model.findings if f.saving_ns]
+    assert {f.size for f in model.findings[:2]} == {255, 127}
+    assert savings == sorted(savings, reverse=True)
+    assert all(f.severity in SEVERITIES for f in model.findings)
+
+
+def test_all_suggestions_together_save_no_more_than_each_alone_and_more_than_one(tmp_path: Path) -> None:
+    (model,) = audited(tmp_path).report.audited
+    each = [f.saving_ns.mid for f in model.findings if f.saving_ns]
+    assert model.total_saving_ns is not None
+    assert model.step_ns is not None
+    assert max(each) < model.total_saving_ns.mid < model.step_ns.mid
+    # Between the two layers stands one size of each: changed together, what one gains the other does not gain again.
+    assert model.total_saving_ns.mid <= sum(each) * 1.01
+
+
+def test_what_is_not_selected_is_in_neither_list_and_saves_nothing(tmp_path: Path) -> None:
+    options = AuditOptions((), dtype="float16", batch_size=256, ignore=("TC1",))
+    (model,) = audited(tmp_path, options=options).report.audited
+    assert not [f for f in (*model.findings, *model.suppressed) if f.code.startswith("TC1")]
+    assert model.total_saving_ns is None
+
+
+def test_a_comment_is_not_unused_because_its_rule_was_not_selected(tmp_path: Path) -> None:
+    text = MODEL.replace("255, 3, padding='same'),", "255, 3, padding='same'),  # noqa: TC101")
+    options = AuditOptions((), dtype="float16", batch_size=256, ignore=("TC1",))
+    assert audited(tmp_path, text, options).report.unused == ()
+    outcome = audited(tmp_path, text)
+    assert [f.size for f in outcome.report.audited[0].suppressed] == [255]
+    assert fixes_of(outcome)
+    assert "255" not in diff_of(outcome).replace("(255, 3, padding='same'),  # noqa", "")
+
+
+def test_without_tf32_no_size_matters(tmp_path: Path) -> None:
+    outcome = audited(tmp_path, options=AuditOptions((), dtype="float32", batch_size=256, xla=False))
+    assert {f.severity for f in outcome.report.findings()} == {"note"}
+    assert outcome.exit_code == 0
+    outcome = audited(tmp_path, options=AuditOptions((), dtype="tf32", batch_size=256, xla=False))
+    assert outcome.exit_code == 1
+
+
+def test_precision_is_judged_in_files_without_layers(tmp_path: Path) -> None:
+    text = "import tensorflow as tf\ntf.keras.mixed_precision.experimental.set_policy('mixed_float16')\n"
+    assert {f.code for f in audited(tmp_path, text).report.findings()} == {"TC208"}
+
+
+def test_a_file_that_is_none_of_ours_is_not_in_the_report(tmp_path: Path) -> None:
+    assert audited(tmp_path, "x = 255\n").report.audited == ()
+
+
+def test_sources_are_kept_only_of_what_can_be_fixed(tmp_path: Path) -> None:
+    assert list(audited(tmp_path).sources) == [str(tmp_path / "m.py")]
+    assert not audited(tmp_path, MODEL.replace("255", "256").replace("127", "128")).sources
+
+
+def test_an_unknown_gpu_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no GPU called"):
+        audited(tmp_path, options=AuditOptions((), target_gpu="z9"))
+
+
+def test_the_only_file_fails_and_of_several_the_rest_is_told(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.py"
+    broken.write_text("def f(:\n", encoding="utf-8")
+    options = AuditOptions((str(broken),), mode="source")
+    with pytest.raises(TcprobeError, match=r"broken\.py"):
+        audit(options, print)
+    (tmp_path / "m.py").write_text(MODEL, encoding="utf-8")
+    outcome = audit(replace(options, files=(str(tmp_path),)), print)
+    assert [path for path, _ in outcome.report.failed] == [str(broken)]
+    assert "broken.py" not in outcome.report.failed[0][1]
+    assert (outcome.exit_code, len(outcome.report.audited)) == (2, 1)

@@ -1,0 +1,93 @@
+"""What the probe writes, and when."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tcprobe.probe.core.gaps import Gaps
+from tcprobe.probe.core.journal import Journal
+from tests.support import ROOT
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(str(tmp_path), Gaps())
+
+
+def steps(folder: Path) -> list[str]:
+    return (folder / "steps.csv").read_text().splitlines()
+
+
+def test_rows_are_appended(journal: Journal, tmp_path: Path) -> None:
+    journal.kind = lambda row: ("warm-up", "measured")[row > 0]
+    journal.row(0, 5)
+    journal.flush()
+    journal.row(1, 9)
+    journal.flush()
+    assert steps(tmp_path) == ["step,start_ns,kind", "0,5,warm-up", "1,9,measured"]
+
+
+def test_truncated_rows_leave_the_file(journal: Journal, tmp_path: Path) -> None:
+    for number in range(4):
+        journal.row(number, 10 * number)
+    journal.flush()
+    journal.truncate(1)
+    journal.row(5, 50)
+    journal.flush()
+    assert steps(tmp_path)[1:] == ["0,0,measured", "5,50,measured"]
+
+
+def test_kinds_are_settled_at_the_end(journal: Journal, tmp_path: Path) -> None:
+    journal.kind = lambda row: "warm-up"
+    journal.row(0, 0)
+    journal.flush()
+    journal.kind = lambda row: "profiled"
+    journal.finish()
+    assert steps(tmp_path)[1:] == ["0,0,profiled"]
+
+
+def test_step_at_a_time(journal: Journal) -> None:
+    for number, start in ((0, 100), (5, 200), (10, 300)):
+        journal.row(number, start)
+    assert [journal.step_at(t) for t in (0, 100, 199, 200, 1000)] == [0, 0, 0, 5, 10]
+
+
+def test_metrics_and_summary(journal: Journal, tmp_path: Path) -> None:
+    journal.summary = lambda: {"steps": 3}
+    journal.metric(2, "g_loss", 0.5, "")
+    journal.flush()
+    assert (tmp_path / "metrics.csv").read_text() == "step,name,value,unit\n2,g_loss,0.5,\n"
+    assert json.loads((tmp_path / "probe.json").read_text()) == {"steps": 3}
+    assert [p.name for p in tmp_path.glob("*.partial")] == []
+
+
+def test_failure_is_a_gap(tmp_path: Path) -> None:
+    gaps = Gaps()
+    Journal(str(tmp_path / "missing"), gaps).flush()
+    assert {gap["hook"] for gap in gaps.gaps} == {"steps.csv", "metrics.csv", "probe.json"}
+
+
+def test_killed_process_keeps_all_but_the_last_second(tmp_path: Path) -> None:
+    code = (
+        "import sys, time\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "from tcprobe.probe.core.journal import Journal; from tcprobe.probe.core.gaps import Gaps\n"
+        f"journal = Journal({str(tmp_path)!r}, Gaps()); journal.start()\n"
+        "journal.row(0, 0); journal.metric(0, 'loss', 1.0, ''); print('ready', flush=True); time.sleep(60)\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    child.stdout.readline()
+    time.sleep(1.0)
+    os.kill(child.pid, signal.SIGKILL)
+    child.communicate()
+    assert steps(tmp_path)[1:] == ["0,0,measured"]
+    assert "loss" in (tmp_path / "metrics.csv").read_text()

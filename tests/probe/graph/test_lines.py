@@ -1,0 +1,66 @@
+"""Whose line it is: the user's, a library's, a framework's, generated, or the probe's own."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from tcprobe.probe.graph import lines as graph_lines
+from tcprobe.probe.graph.lines import OTHER, PACKAGE, USER, best, constructed_line, rank, running_line
+
+SITE = "/env/lib/python3.9/site-packages"
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/home/me/train.py", USER),
+        ("train.py", USER),
+        (f"{SITE}/mymodels/net.py", PACKAGE),
+        (f"{SITE}/workloads/train_gan.py", PACKAGE),
+        (f"{SITE}/tensorflow/python/eager/x.py", OTHER),
+        (f"{SITE}/keras/src/layers/layer.py", OTHER),
+        ("/env/lib/python3/dist-packages/tf_keras/x.py", OTHER),
+        (os.__file__, OTHER),
+        ("<stdin>", OTHER),
+        ("/tmp/__autograph_generated_fileab12.py", OTHER),
+        ("/tmp/tmpab12cd34.py", OTHER),
+        (graph_lines.__file__, OTHER),
+    ],
+)
+def test_ranks(path: str, expected: int) -> None:
+    assert rank(path) == expected
+
+
+def test_the_users_line_goes_before_a_librarys_and_that_before_none() -> None:
+    framework, library, user = (f"{SITE}/keras/a.py", 1), (f"{SITE}/mymodels/net.py", 2), ("/home/me/train.py", 3)
+    assert best([framework, library, user]) == "/home/me/train.py:3"
+    assert best([framework, library]) == f"{SITE}/mymodels/net.py:2"
+    assert best([framework]) is None
+
+
+def test_a_script_named_relatively_gets_its_absolute_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert best([("some_script_of_mine.py", 7)]) == f"{os.path.abspath('some_script_of_mine.py')}:7"  # noqa: PTH100
+
+
+def test_the_running_line_is_this_one() -> None:
+    line = sys._getframe().f_lineno + 1
+    assert running_line() == f"{__file__}:{line}"
+
+
+class Base:
+    def __init__(self) -> None:
+        self.line, self.by_layer = constructed_line(self, sys._getframe(1), "/no/such/file.py")
+
+
+class Derived(Base):
+    def __init__(self) -> None:
+        super().__init__()
+
+
+def test_a_users_own_class_is_constructed_where_it_is_called_not_in_its_init() -> None:
+    line = sys._getframe().f_lineno + 1
+    made = Derived()
+    assert (made.line, made.by_layer) == (f"{__file__}:{line}", False)

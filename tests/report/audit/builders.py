@@ -1,0 +1,125 @@
+"""Audits made by hand, for the tests of reports."""
+
+from __future__ import annotations
+
+from tcprobe.report.audit.base import AuditSpec
+from tcprobe.rules.base import RuleDoc
+from tcprobe.schema.finding import Audited, AuditReport, Edit, Finding, Fix, Range
+from tcprobe.schema.model import Unseen
+from tcprobe.schema.place import Place
+
+ROOT = "/home/me/project"
+FILE = f"{ROOT}/models/gan.py"
+SPEC = AuditSpec(cwd=ROOT)
+
+RULE = RuleDoc(
+    code="TC101",
+    name="unaligned-dimension",
+    summary="A contiguous dimension is no multiple of 16 bytes.",
+    explanation="The kernels for unaligned operands are slower.",
+    severity="From the predicted cost.",
+    bad="Dense(63)\n",
+    good="Dense(64)\n",
+    sources=("cuBLAS 12 documentation, Tensor Core Usage",),
+    fixable=True,
+)
+FIX = Fix(
+    "change 63 filters to 64, and the reshape to 63 with them",
+    (
+        Edit(Place(FILE, 12, 9, 12, 11), "63", "64"),
+        Edit(Place(FILE, 30, 17, 30, 19), "63", "64"),
+    ),
+)
+COSTLY = Finding(
+    code="TC101",
+    message="Conv2D 'conv2d_1' filters=63 is not a multiple of 8: "
+    "forward, dgrad and wgrad run at 35-45 % of an aligned one on an A100",
+    place=Place(FILE, 12, 5, 12, 40),
+    severity="error",
+    layer="generator/conv2d_1",
+    layer_class="Conv2D",
+    dimension="filters",
+    size=63,
+    suggested=64,
+    passes=("forward", "dgrad", "wgrad"),
+    dtype="float16",
+    saving_ns=Range(400_000.0, 500_000.0, 600_000.0),
+    saving_pct=Range(4.5, 5.6, 6.7),
+    basis="predicted",
+    related=((Place(FILE, 30, 17, 30, 19), "reshaped here"),),
+    fix=FIX,
+)
+MILD = Finding(
+    code="TC101",
+    message="Dense 'dense' units=4090 is not a multiple of 8: forward runs slower",
+    place=Place(FILE, 20, 9, 21, 12),
+    severity="warning",
+    layer="generator/dense",
+    layer_class="Dense",
+    dimension="units",
+    size=4090,
+    suggested=4096,
+    saving_ns=Range(90_000.0, 100_000.0, 120_000.0),
+    saving_pct=Range(0.9, 1.05, 1.2),
+    basis="predicted",
+)
+FREE = Finding(
+    code="TC102",
+    message="batch 4090 is not a multiple of 8",
+    place=None,
+    severity="note",
+    dimension="batch",
+    size=4090,
+    suggested=4096,
+    why="the batch size does not matter for alignment",
+)
+SILENT = Finding(
+    code="TC205",
+    message="the policy is set after layers were built",
+    place=Place(FILE, 3, 1, 3, 20),
+    severity="warning",
+)
+UNSEEN = (
+    Unseen("Dense at models/gan.py:40: units", "comes from a function argument", Place(FILE, 40, 5)),
+    Unseen("Dense at models/gan.py:41: units", "comes from a function argument", Place(FILE, 41, 5)),
+    Unseen("Lambda at models/gan.py:50", "runs code of its own", Place(FILE, 50, 5)),
+)
+
+
+def audited(findings: tuple[Finding, ...] = (COSTLY, MILD, FREE), batch_known: bool = True) -> Audited:
+    return Audited(
+        label="generator",
+        file=FILE,
+        mode="traced",
+        findings=findings,
+        suppressed=(SILENT,),
+        step_ns=Range(8_000_000.0, 9_000_000.0, 10_000_000.0),
+        total_saving_ns=Range(490_000.0, 600_000.0, 720_000.0),
+        batch=4090 if batch_known else 1024,
+        batch_known=batch_known,
+        products=12,
+        costed=11,
+        layers=9,
+        gpu="a100-sxm-40",
+        dtype=None,
+        library="cublas12",
+        xla=False,
+        keras="3.12.0",
+        tensorflow="2.21.0",
+        unseen=UNSEEN,
+        notes=("stopped at the first training step",),
+    )
+
+
+def report() -> AuditReport:
+    """Three findings, one suppressed, one unused suppression, one file that failed."""
+    unused = ((Place(FILE, 60, 30, 60, 43), "# noqa: TC101"),)
+    return AuditReport((audited(),), unused, ((f"{ROOT}/broken.py", "line 3: invalid syntax"),), ROOT)
+
+
+def clean() -> AuditReport:
+    made = Audited("m", FILE, "source", layers=4, gpu="h100-sxm", library="cublas12", batch=1024)
+    return AuditReport((made,), root=ROOT)
+
+
+REPORTS = {"findings": report, "clean": clean}

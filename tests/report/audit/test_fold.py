@@ -1,0 +1,196 @@
+"""Findings that say the same of one line, told once, and notes by their reasons."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+
+import pytest
+
+from tcprobe.report.audit import csv as audit_csv
+from tcprobe.report.audit import fold as audit_fold
+from tcprobe.report.audit import json as audit_json
+from tcprobe.report.audit import markdown as audit_markdown
+from tcprobe.report.audit import text as audit_text
+from tcprobe.report.audit import words
+from tcprobe.schema.finding import Audited, AuditReport, Finding, Range
+from tcprobe.schema.place import Place
+from tests.report.audit.builders import COSTLY, FILE, FREE, MILD, ROOT, SILENT, SPEC, audited
+
+
+def layers(count: int, of: Finding = COSTLY) -> tuple[Finding, ...]:
+    """Return one finding for each layer that a loop makes on one line."""
+    made = []
+    for n in range(count):
+        name = "conv" if n == 0 else f"conv_{n}"
+        message = of.message.replace("conv2d_1", name)
+        made.append(replace(of, layer=name, message=message))
+    return tuple(made)
+
+
+def text(*findings: Finding, verbose: bool = False, typed: tuple[str, ...] = ()) -> str:
+    out = io.StringIO()
+    spec = replace(SPEC, verbose=verbose, typed=typed)
+    audit_text.render(AuditReport((audited(findings),), root=ROOT), spec, out)
+    return out.getvalue()
+
+
+def test_layers_of_one_line_are_one_line_with_what_they_save_together() -> None:
+    said = text(*layers(12))
+    assert said.count("TC101") == 1
+    assert "Conv2D 'conv' (and 11 more) filters=63 is not a multiple of 8 (error, 67 % of the" in said
+    assert "of the predicted part of the step together)" in said
+    assert "64 saves 4.8-7.2 ms a step" in said
+    assert "Found 12 errors" in said
+
+
+def test_what_most_of_them_say_is_said() -> None:
+    first, *rest = layers(3)
+    odd = replace(first, message=first.message.replace("forward, dgrad and wgrad", "forward and wgrad"))
+    assert "forward, dgrad and wgrad run" in audit_fold.folded((audited(), f) for f in (odd, *rest))[0].sentence()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(MILD, place=COSTLY.place),
+        replace(COSTLY, severity="warning"),
+        replace(COSTLY, suggested=72),
+        replace(COSTLY, why="another reason"),
+        replace(COSTLY, place=Place(FILE, 13)),
+        replace(COSTLY, saving_ns=None),
+    ],
+)
+def test_what_differs_keeps_its_own_line(other: Finding) -> None:
+    assert len(audit_fold.folded([(audited(), COSTLY), (audited(), other)])) == 2
+
+
+def test_two_models_are_not_added_up() -> None:
+    both = [(audited(), COSTLY), (replace(audited(), label="twin"), replace(COSTLY, layer="twin"))]
+    assert [f.count for f in audit_fold.folded(both)] == [1, 1]
+
+
+def test_dense_2_comes_before_dense_10() -> None:
+    many = [(audited(), f) for f in reversed(layers(12))]
+    assert audit_fold.folded(many)[0].finding.layer == "conv and 11 more"
+    assert sorted(("dense_10", "dense_2", "dense"), key=audit_fold.natural) == ["dense", "dense_2", "dense_10"]
+
+
+def test_errors_and_warnings_come_before_notes() -> None:
+    note = replace(MILD, severity="note", place=Place(FILE, 1))
+    lines = text(note, COSTLY, FREE).splitlines()
+    assert [("(error" in line, "(note" in line) for line in lines[:4]] == [
+        (True, False),
+        (False, False),
+        (False, True),
+        (False, True),
+    ]
+
+
+def notes(count: int) -> list[Finding]:
+    return [
+        replace(
+            MILD, severity="note", place=Place(FILE, n + 1), size=4 * (n % 3 + 1), layer=f"d_{n}", why="costs nothing"
+        )
+        for n in range(count)
+    ]
+
+
+def test_ten_notes_have_a_line_each() -> None:
+    assert text(*notes(10)).count(": TC101 ") == 10
+
+
+def test_more_notes_are_told_by_reason_with_every_size() -> None:
+    said = text(COSTLY, *notes(11))
+    assert "Notes: 11, by reason; --verbose gives each its line" in said
+    assert "models/gan.py:1,2,3,4,5,6,7,8,9,10,11: TC101 units=4 (4), 8 (4), 12 (3): costs nothing\n" in said
+    assert "Found 1 error, 11 notes" in said
+    assert text(COSTLY, *notes(11), verbose=True).count(": TC101 ") == 12
+
+
+def test_what_is_no_size_keeps_its_message() -> None:
+    gone = replace(SILENT, severity="note", place=Place(FILE, 4), message="set_policy is gone: use set_global_policy")
+    assert "models/gan.py:4: TC205 set_policy is gone: use set_global_policy\n" in text(gone, *notes(11))
+
+
+def test_other_formats_keep_all() -> None:
+    report = AuditReport((audited(layers(12)),), root=ROOT)
+    out = io.StringIO()
+    audit_json.render(report, SPEC, out)
+    assert len(json.loads(out.getvalue())["audited"][0]["findings"]) == 12
+    out = io.StringIO()
+    audit_csv.render(report, SPEC, out)
+    assert out.getvalue().count("error") == 12
+
+
+def test_one_costly_finding_needs_no_table() -> None:
+    assert "Costliest" not in text(COSTLY)
+    assert "Costliest, a step" in text(COSTLY, MILD)
+
+
+def test_markdown_says_severity_and_saving_once_and_notes_last() -> None:
+    out = io.StringIO()
+    note = replace(MILD, severity="note", saving_ns=Range(5e6, 6e6, 7e6), place=Place(FILE, 1))
+    audit_markdown.render(AuditReport((audited((note, *layers(3))),), root=ROOT), SPEC, out)
+    rows = [line for line in out.getvalue().splitlines() if "TC101" in line]
+    assert [row.split(" | ")[0] for row in rows] == ["| error", "| note"]
+    assert rows[0].count("error") == 1
+    assert rows[0].endswith("| filters 63 -&gt; 64 | 1.2-1.8 ms a step | 16 % |")
+
+
+RUN = ("--run", "my train.py", "--", "--sizes", "bad")
+
+
+@pytest.mark.parametrize(
+    ("finding", "typed", "last"),
+    [
+        (COSTLY, RUN, "See the fixes: tcprobe audit-shapes --diff --run 'my train.py' -- --sizes bad"),
+        (COSTLY, ("--format", "text", "a.py"), "See the fixes: add --diff"),
+        (COSTLY, (), "See the fixes: add --diff"),
+        (MILD, ("a.py",), "Read more: tcprobe explain TC101"),
+        (
+            replace(MILD, severity="note", dtype="float32"),
+            ("a.py",),
+            "See what these sizes cost in float16: tcprobe audit-shapes --dtype float16 a.py",
+        ),
+        (FREE, ("--fix", "a.py"), "See what was not judged: tcprobe audit-shapes --verbose a.py"),
+    ],
+)
+def test_the_last_line_is_the_next_command(finding: Finding, typed: tuple[str, ...], last: str) -> None:
+    assert text(finding, typed=typed).splitlines()[-1] == last
+
+
+def test_nothing_left_to_do_ends_with_the_count() -> None:
+    out = io.StringIO()
+    audit_text.render(AuditReport((Audited("m", FILE, "source", layers=4),)), SPEC, out)
+    assert out.getvalue().splitlines()[-1] == "Found nothing in 4 layers."
+
+
+def test_what_was_not_judged_is_not_called_nothing() -> None:
+    blind = replace(audited(()), suppressed=())
+    assert words.tally(AuditReport((blind,))) == "Found nothing in 9 layers, but 3 things could not be judged."
+
+
+@pytest.mark.parametrize(
+    ("low", "mid", "high", "said"),
+    [
+        (400e3, 500e3, 600e3, "0.4-0.6 ms"),
+        (0, 1e6, 4e6, "up to 4 ms (likely 1 ms)"),
+        (-1e6, 0, 4e6, "up to 4 ms (likely nothing)"),
+        (160e3, 350e3, 690e3, "0.16-0.69 ms (likely 0.35 ms)"),
+        (0, 800, 4e6, "up to 4 ms (likely 800 ns)"),
+    ],
+)
+def test_a_wide_range_says_what_is_likely(low: float, mid: float, high: float, said: str) -> None:
+    assert words.about(Range(low, mid, high)) == said
+
+
+def test_a_reason_does_not_name_its_file_again() -> None:
+    assert words.reason("/a/b.py", "/a/b.py: line 1: no") == "line 1: no"
+
+
+def test_an_assumed_policy_is_not_told_of_where_dtype_overrides_it() -> None:
+    assumed = replace(audited(), notes=("no precision policy is set in this file: float32 is assumed",))
+    assert words.notes(AuditReport((assumed,))) == ["No precision policy is set in this file: float32 is assumed."]
+    assert words.notes(AuditReport((replace(assumed, dtype="float16"),))) == []

@@ -1,0 +1,247 @@
+"""What to do first."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcprobe.analysis.ops.capability import tc_blocker
+from tcprobe.hardware import find_gpu
+from tcprobe.report.run import advice, findings
+from tcprobe.schema.profile import Window
+from tests.report.builders import MS, cpu_profile, gpu_profile, summary_only, table
+
+
+def test_the_costliest_comes_first_and_names_the_line() -> None:
+    profile = gpu_profile()
+    steps = advice.steps(profile, findings.blocked(profile))
+    # 42 ms over the window's two steps
+    assert steps[0] == (
+        "Give generator/conv2d_3 8 filters, keep the first (slice) and measure (train_gan.py:61). Why: 1 output "
+        "channel: cuDNN runs its weight gradient on a CUDA-core kernel; 21.0 ms of kernel time in a step of 55.0 ms, "
+        "42.0 % of the kernel time; predicted to save up to 20 ms a step in this layer, likely 30.0 % of the kernel "
+        "time."
+    )
+    assert steps[1] == (
+        "Change filters of generator/conv2d from 63 to 64 (train_gan.py:57). Why: 1.50 ms of kernel time in a step of "
+        "55.0 ms, 3.0 % of the kernel time; predicted to save 0.7-0.9 ms a step in this layer, likely 1.6 % of the "
+        "kernel time; forward and dgrad run at 37-43 % of an aligned one on an A100."
+    )
+    assert len(steps) == 2
+
+
+def test_without_a_gpu_flops_are_weighed() -> None:
+    profile = cpu_profile()
+    first, second = advice.steps(profile, findings.blocked(profile))
+    assert first.startswith("Change units of generator/dense from 3087 to 3088")
+    assert "21.0 % of the FLOPs of a step" in second
+
+
+@pytest.mark.parametrize(
+    "advice_given",
+    ["nothing: an image's", "no effect: no Tensor Cores", "slower; it follows from what feeds this layer"],
+)
+def test_a_size_to_be_left_alone_is_no_advice(advice_given: str) -> None:
+    row = {"layer": "l", "dimension": "units", "size": 10, "next_size": 16, "multiple": 8, "basis": "graph",
+           "kernel_ns": 1, "share_pct": 90.0, "advice": advice_given}  # fmt: skip
+    assert advice.steps(gpu_profile().with_tables(table("bad_sizes", row)), None) == []
+
+
+def test_a_hundredth_is_not_worth_a_step() -> None:
+    row = {"layer": "l", "dimension": "units", "size": 10, "next_size": 16, "multiple": 8, "basis": "graph"}
+    small, large = ({**row, "flops_pct": share} for share in (0.9, 1.1))
+    assert advice.steps(gpu_profile().with_tables(table("bad_sizes", small)), None) == []
+    assert len(advice.steps(gpu_profile().with_tables(table("bad_sizes", large)), None)) == 1
+
+
+def test_nothing_known_is_no_advice() -> None:
+    assert advice.steps(summary_only(), None) == []
+
+
+@pytest.mark.parametrize(
+    ("gpu", "dtype", "more", "said"),
+    [
+        ("t4", "float32", {}, "Train in mixed precision in float16"),
+        ("t4", "bfloat16", {}, "Use mixed_float16"),
+        ("t4", "float64", {}, "Compute in float32"),
+        ("p100", "float32", {}, "Run on a GPU with Tensor Cores"),
+        ("a100-sxm-40", "float32", {"tf32_allowed": False}, "Allow TF32"),
+        ("a100-sxm-40", "float32", {"tf32_allowed": None}, "Make sure that the run allows TF32"),
+        ("a100-sxm-40", "float16", {"uses_tc": "no"}, "Try larger sizes or a larger batch or XLA"),
+        (
+            "a100-sxm-40",
+            "float16",
+            {"uses_tc": "no", "contiguous_dims_bytes_aligned": False},
+            "Make the sizes multiples",
+        ),
+        ("a100-sxm-40", "float16", {"uses_tc": "unknown"}, None),
+        ("a100-sxm-40", None, {"uses_tc": "no"}, None),
+    ],
+)
+def test_every_blocker_that_has_a_cure_gets_it(gpu: str, dtype: str, more: dict[str, object], said: str | None) -> None:
+    known: dict[str, object] = {
+        "compute_capability": None, "tf32_allowed": True, "contiguous_dims_bytes_aligned": True, "uses_tc": "no",
+    }  # fmt: skip
+    reason = tc_blocker("MatMul", dtype, find_gpu(gpu), **{**known, **more}).text  # type: ignore[arg-type]
+    cure = advice.remedy(reason)
+    assert (cure is None) if said is None else str(cure).startswith(said)
+
+
+@pytest.mark.parametrize("framework", ["tensorflow 2.21.0", "pytorch 1.8", None])
+@pytest.mark.parametrize(
+    ("gpu", "more", "said", "never"),
+    [
+        ("t4", {}, "float16", ("bfloat16", "TF32")),
+        ("v100-sxm2", {}, "float16", ("bfloat16", "TF32")),
+        ("a100-sxm-40", {"tf32_allowed": False}, "Allow TF32", ()),
+    ],
+)
+def test_a_precision_fits_the_gpu(
+    framework: str | None, gpu: str, more: dict[str, object], said: str, never: tuple[str, ...]
+) -> None:
+    known: dict[str, object] = {
+        "compute_capability": None, "tf32_allowed": None, "contiguous_dims_bytes_aligned": None, "uses_tc": "no",
+    }  # fmt: skip
+    reason = tc_blocker("MatMul", "float32", find_gpu(gpu), **{**known, **more}).text  # type: ignore[arg-type]
+    row = {"op": "a/MatMul", "op_type": "MatMul", "tc_capable": "yes", "tc_blocker": reason, "sum_ns": 9, "tc_ns": 0}
+    kernel = {"kernel": "sgemm", "sum_ns": 9, "uses_tc": "no", "evidence": "its name"}
+    profile = gpu_profile().with_metadata(framework=framework)
+    profile = profile.with_tables(table("ops", row), table("kernels", kernel), table("bad_sizes"))
+    (step,) = advice.steps(profile, findings.blocked(profile))
+    assert said in step.partition(". Why")[0]
+    assert not [word for word in never if word in step.partition(". Why")[0]]
+
+
+SHAPE = "a contiguous dimension is no multiple of 16 bytes, and the library ran "
+
+
+def off(layer: str | None, reason: str, ms: int, op_type: str = "Conv2D", **more: object) -> dict[str, object]:
+    return {"op": f"{layer}/{op_type}/{ms}", "op_type": op_type, "layer": layer, "tc_capable": "yes",
+            "tc_blocker": reason, "sum_ns": ms * MS, "tc_ns": 0, **more}  # fmt: skip
+
+
+def size(layer: str, dimension: str, now: int, ms: int, advice_given: str) -> dict[str, object]:
+    return {"layer": layer, "dimension": dimension, "size": now, "next_size": now // 8 * 8 + 8, "multiple": 8,
+            "basis": "graph", "kernel_ns": ms * MS, "share_pct": float(ms), "advice": advice_given}  # fmt: skip
+
+
+def told(ops: list[dict[str, object]], sizes: list[dict[str, object]], **metadata: object) -> list[str]:
+    """The steps of a run whose kernels take 100 ms."""
+    kernel = {"kernel": "k", "sum_ns": 100 * MS, "uses_tc": "no", "evidence": "its name"}
+    tables = (table("kernels", kernel), table("ops", *ops), table("bad_sizes", *sizes))  # type: ignore[arg-type]
+    profile = gpu_profile(**metadata).with_tables(*tables)
+    return advice.steps(profile, findings.blocked(profile))
+
+
+@pytest.mark.parametrize(("filters", "kept"), [(1, "the first"), (3, "the first 3")])
+def test_few_filters_are_one_item_that_names_kernel_pass_and_cost(filters: int, kept: str) -> None:
+    channels = f"{filters} output channel{'s' * (filters > 1)}"
+    ops = [off("g/last", f"{SHAPE}wgrad2d", 40, **{"pass": "wgrad"}), off("g/last", f"{SHAPE}dgrad2d", 5)]
+    sizes = [size("g/last", "filters", filters, 45, f"{channels}: give it 8"),
+             size("g/last", "channels", 7, 45, "slower; it follows from what feeds this layer")]  # fmt: skip
+    assert told(ops, sizes) == [
+        f"Give g/last 8 filters, keep {kept} (slice) and measure. Why: {channels}: cuDNN runs its weight gradient on a "
+        "CUDA-core kernel, wgrad2d; 20.0 ms of kernel time in a step of 55.0 ms, 40.0 % of the kernel time."
+    ]
+
+
+def test_few_filters_on_tensor_cores_are_no_item() -> None:
+    assert (
+        told([off("g/last", "none", 40, tc_ns=40 * MS)], [size("g/last", "filters", 1, 45, "1 output channel: x")])
+        == []
+    )
+
+
+def test_sizes_to_be_left_alone_are_not_to_be_made_multiples() -> None:
+    ops = [off("d/first", f"{SHAPE}sgemm", 9), off("d/other", f"{SHAPE}sgemm", 2)]
+    (step,) = told(ops, [size("d/first", "channels", 1, 9, "nothing: 1 input channel is an image's")])
+    assert step.startswith("Make the sizes multiples of 8 (see Badly sized).")
+    assert "2.0 % of the kernel time; above all d/other." in step
+
+
+def test_a_layer_with_a_size_to_change_is_one_item() -> None:
+    sizes = [
+        size("g/dense", "features", 3087, 9, "at about 40 %; then 3136"),
+        size("g/dense", "features", 100, 9, "63 %"),
+    ]
+    (step,) = told([off("g/dense", f"{SHAPE}sgemm", 9, "MatMul")], sizes)
+    assert step.startswith("Change features of g/dense from 3087 to 3088 and features from 100 to 104. Why: 4.50 ms")
+    assert step.endswith("9.0 % of the kernel time; at about 40 %; then 3136.")
+
+
+def saved(low: int, likely: int, high: int, pct: float, basis: str = "measured x predicted") -> dict[str, object]:
+    return {"saving_low_ns": low * 1000, "saving_ns": likely * 1000, "saving_high_ns": high * 1000,
+            "saving_pct": pct, "saving_basis": basis}  # fmt: skip
+
+
+def test_of_sizes_the_largest_saving_comes_first_and_other_things_keep_their_place() -> None:
+    ops = [off("x", "library choice: ran kernel", 20, "MatMul")]
+    sizes = [
+        {**size("slow", "units", 4090, 30, "predicted: at 90-95 %"), **saved(900, 1000, 1100, 2.0)},
+        {**size("bad", "units", 4091, 10, "predicted: at 37-43 %"), **saved(2000, 2500, 2600, 5.0)},
+    ]
+    first, second, third = told(ops, sizes)
+    assert first.startswith("Change units of bad from 4091 to 4096.")
+    assert "predicted to save 2-2.6 ms a step in this layer, likely 5.0 % of the kernel time; at 37-43 %." in first
+    assert second.startswith("Try larger sizes")
+    assert third.startswith("Change units of slow from 4090 to 4096.")
+
+
+@pytest.mark.parametrize(
+    ("saving", "items"),
+    [
+        ((-9, -1, 8, -0.1), 0),  # likely a loss
+        ((0, 10, 19, 0.5), 0),  # at most 0.95 % of the kernel time
+        ((0, 10, 21, 0.5), 1),
+    ],
+)
+def test_a_size_that_may_not_save_a_hundredth_is_no_advice(saving: tuple[int, int, int, float], items: int) -> None:
+    row = {**size("l", "units", 4090, 30, "predicted: at 90-95 %"), **saved(*saving)}
+    assert len(told([], [row])) == items
+
+
+def test_savings_of_one_layer_are_added_and_unknown_ones_are_not_guessed() -> None:
+    sizes = [size("g/dense", name, now, 9, "63 %") for name, now in (("features", 3087), ("features", 100))]
+    (step,) = told([], [{**row, **saved(10, 20, 30, 2.0, "measured x calibrated")} for row in sizes])
+    assert (
+        "predicted (calibrated) to save 20-60 us a step in this layer, likely 4.0 % of the kernel time; 63 %." in step
+    )
+    (step,) = told([], [{**sizes[0], **saved(10, 20, 30, 2.0)}, sizes[1]])
+    assert "save" not in step
+
+
+def test_few_filters_that_nobody_measured_are_told_of_where_they_pay() -> None:
+    row = {**size("g/last", "filters", 1, 0, "1 output channel: cuDNN may run x on a CUDA-core kernel; give it 8"),
+           "kernel_ns": None, "share_pct": None, "flops_pct": 0.5}  # fmt: skip
+    (step,) = told([], [{**row, **saved(-10, 30_000, 60_000, 77.0, "predicted")}])
+    assert step == (
+        "Give g/last 8 filters, keep the first (slice) and measure. Why: 1 output channel: cuDNN may run x on a "
+        "CUDA-core kernel; predicted to save up to 60 ms a step in this layer, likely 77.0 % of the step's products."
+    )
+    assert told([], [row]) == []
+
+
+@pytest.mark.parametrize(
+    ("op_type", "xla", "said"),
+    [
+        ("Conv2D", False, "Try 8 or more channels, NHWC layout, or XLA; then"),
+        ("Conv2D", True, "Try 8 or more channels or NHWC layout; then"),
+        ("MatMul", False, "Try larger sizes or a larger batch or XLA; then"),
+        ("MatMul", True, "Try larger sizes or a larger batch; then"),
+    ],
+)
+def test_one_remedy_is_one_item_that_fits_op_and_compiler(op_type: str, xla: bool, said: str) -> None:
+    ops = [off(None, f"library choice: ran kernel_{n}", 10 + n, op_type) for n in range(3)]
+    (step,) = told(ops, [], xla=xla)
+    assert step.startswith(said)
+    assert "33.0 % of the kernel time" in step
+
+
+def test_a_product_with_a_vector_has_no_remedy() -> None:
+    assert told([off("d/dense", "library choice: ran gemv2T_kernel_val", 30, "MatMul")], []) == []
+
+
+def test_without_known_steps_costs_are_shares() -> None:
+    (step,) = told([off(None, f"{SHAPE}sgemm", 9)], [], window=Window())
+    assert step == (
+        f"Make the sizes multiples of 8. Why: {SHAPE}sgemm; 9.0 % of the kernel time; above all None/Conv2D/9."
+    )

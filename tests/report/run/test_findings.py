@@ -1,0 +1,129 @@
+"""Why not more, and what first."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcprobe.report.run import findings
+from tcprobe.schema.profile import Profile
+from tests.report.builders import MS, cpu_profile, gpu_profile, summary_only, table
+
+
+def op(name: str, blocker: str | None, total: int, on_tc: int = 0, **more: object) -> dict[str, object]:
+    return {"op": name, "tc_capable": "yes", "tc_blocker": blocker, "sum_ns": total * MS, "tc_ns": on_tc * MS, **more}
+
+
+def profile_of(*ops: dict[str, object]) -> Profile:
+    """A profile whose kernel time is 200 ms."""
+    kernel = {"kernel": "k", "uses_tc": "no", "evidence": "", "sum_ns": 200 * MS}
+    return gpu_profile().with_tables(table("kernels", kernel), table("ops", *ops))  # type: ignore[arg-type]
+
+
+def test_blockers_are_summed_and_stand_by_cost() -> None:
+    cost = findings.blocked(
+        profile_of(
+            op("a", "dtype: float32", 10),
+            op("b", "shape", 50, on_tc=10),
+            op("c", "dtype: float32", 20),
+            op("d", "none", 90, on_tc=90),
+            op("e", None, 5),
+            op("f", "dtype: float32", 9, tc_capable="no"),
+        )
+    )
+    assert cost is not None
+    # Off the Tensor Cores: shape 50 - 10 = 40 of 200 ms, float32 10 + 20 = 30 of 200 ms.
+    assert findings.causes(cost, 5).cells == (
+        ("shape", "40.0 ms", "20.0 %", "1", "b", "-"),
+        ("dtype: float32", "30.0 ms", "15.0 %", "2", "c", "-"),
+    )
+    assert [row[0] for row in findings.first(cost, 2).cells] == ["b", "c"]
+    assert findings.first(cost, 2).notes == ("(1 more; --top 0 shows all)",)
+
+
+def test_of_a_foreign_gpu_nothing_is_off_the_tensor_cores() -> None:
+    assert findings.blocked(profile_of(op("a", "not an NVIDIA GPU", 10))) is None
+
+
+def test_time_of_unknown_class_is_no_cost() -> None:
+    assert findings.blocked(profile_of(op("a", "shape", 10, on_tc=2, unknown_ns=8 * MS))) is None
+
+
+def test_equal_costs_keep_the_order_of_the_table() -> None:
+    cost = findings.blocked(profile_of(*(op(name, "shape", 7) for name in "abcdef")))
+    assert cost is not None
+    assert [row[0] for row in findings.first(cost, None).cells] == list("abcdef")
+
+
+def test_without_kernel_time_flops_are_weighed() -> None:
+    cost = findings.blocked(cpu_profile())
+    assert cost is not None
+    assert not cost.measured
+    assert [row[:4] for row in findings.causes(cost, 5).cells] == [("TF32 off", "41.9 MFLOP", "21.0 %", "1")]
+
+
+def test_nothing_known_is_nothing_said() -> None:
+    assert findings.blocked(summary_only()) is None
+    assert findings.bad_sizes(summary_only(), 5) is None
+    assert findings.reach(summary_only()) is None
+
+
+@pytest.mark.parametrize("flops", [None, 0])
+def test_reach_is_unknown_where_flops_are(flops: int | None) -> None:
+    gemm = {"op": "x", "executes": "yes", "tc_blocker": "none", "flops": flops}
+    assert findings.reach(gpu_profile().with_tables(table("gemms", gemm))) is None  # type: ignore[arg-type]
+
+
+def test_bad_sizes_show_the_next_size_and_stand_by_cost() -> None:
+    section = findings.bad_sizes(gpu_profile(), 1)
+    assert section is not None
+    row = dict(zip((h.text for h in section.heads), section.cells[0], strict=True))
+    assert (row["layer"], row["size"], row["advice"]) == ("generator/conv2d_3", "1 -> 8", "[1]")
+    assert row["saves a step"] == "up to 20 ms"  # at the least it costs
+    assert section.notes == (
+        "(1 more; --top 0 shows all)",
+        "saves a step: in the layer's own ops, a predicted share of their measured time; a layer that takes the size "
+        "has its own row",
+        "[1]: 1 output channel: cuDNN may fall back to CUDA-core kernels",
+    )
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [((20_000, 24_000, 31_000), "20-31 us"), ((-5, 90, 2_000), "up to 2 us"), ((-9_000, -8_000, -7_000), "nothing"),
+     ((None, None, None), "-")],
+)  # fmt: skip
+def test_a_saving_is_a_range(ends: tuple[int | None, ...], said: str) -> None:
+    row = dict(zip(("saving_low_ns", "saving_ns", "saving_high_ns"), ends, strict=True))
+    assert findings.saves(row) == said
+
+
+def test_where_nothing_is_predicted_no_column_says_so() -> None:
+    row = {"layer": "l", "dimension": "units", "size": 10, "next_size": 16, "multiple": 8, "basis": "graph"}
+    section = findings.bad_sizes(gpu_profile().with_tables(table("bad_sizes", row)), None)
+    assert section is not None
+    assert "saves a step" not in {head.text for head in section.heads}
+    assert section.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("advice", "size"),
+    [("next to nothing: its products are bound by memory, not by arithmetic", "1"),
+     ("nothing: 1 input channel are an image's", "1"), ("no effect: Tesla P100 has no Tensor Cores", "1"),
+     ("no effect while this layer computes in float32 without TF32", "1 -> 8"), (None, "1 -> 8")],
+)  # fmt: skip
+def test_a_size_to_leave_alone_stands_alone(advice: str | None, size: str) -> None:
+    row = {"layer": "conv", "dimension": "channels", "size": 1, "multiple": 8, "next_size": 8, "advice": advice}
+    section = findings.bad_sizes(gpu_profile().with_tables(table("bad_sizes", row)), None)
+    assert section is not None
+    cells = dict(zip((head.text for head in section.heads), section.cells[0], strict=True))
+    assert cells["size"] == size
+
+
+def test_an_advice_that_many_sizes_share_is_said_once() -> None:
+    row = {"layer": "l", "dimension": "units", "size": 10, "next_size": 16, "multiple": 8, "basis": "graph"}
+    rows = [{**row, "advice": advice} for advice in ("pad it", "leave it", "pad it", None)]
+    section = findings.bad_sizes(gpu_profile().with_tables(table("bad_sizes", *rows)), None)
+    assert section is not None
+    marks = [cells[[h.text for h in section.heads].index("advice")] for cells in section.cells]
+    assert marks == ["[1]", "[2]", "[1]", "-"]
+    assert section.notes == ("[1]: pad it", "[2]: leave it")

@@ -1,0 +1,173 @@
+"""The first lines: never more than was measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tcprobe.analysis import Options, analyse
+from tcprobe.report.run import headline
+from tcprobe.schema.profile import Metadata, Note, Profile
+from tests.report.builders import cpu_profile, figure, gpu_profile, several_gpus, summary_only, table
+
+
+def with_share(**figures: object) -> Profile:
+    return gpu_profile().with_tables(table("summary", figure("tc_kernel_time_pct", **figures)))  # type: ignore[arg-type]
+
+
+def test_a_range_is_said_to_be_one() -> None:
+    first, second = headline.answer(gpu_profile())
+    assert first == (
+        "Kernels that use Tensor Cores took 30.0-38.0 % of the kernel time"
+        " (by kernel names; 92.0 % of it is of known class)."
+    )
+    assert "range" in second
+
+
+def test_equal_ends_are_one_figure() -> None:
+    assert headline.answer(with_share(value=33.9, low=33.9, high=33.9, basis="name")) == [
+        "Kernels that use Tensor Cores took 33.9 % of the kernel time (by kernel names)."
+    ]
+
+
+def test_zero_measured_is_zero() -> None:
+    assert headline.answer(with_share(value=0.0, low=0.0, high=0.0))[0].endswith("took 0.0 % of the kernel time.")
+
+
+def test_not_measured_gives_the_reason_and_no_figure() -> None:
+    lines = headline.answer(with_share(reason="not applicable: Tesla P100 has no Tensor Cores."))
+    assert lines == ["Tensor Core use: not applicable: Tesla P100 has no Tensor Cores."]
+
+
+def test_a_cpu_run_says_so_and_what_a_gpu_could_do() -> None:
+    # 158,054,400 of 158,054,400 + 41,945,600 FLOPs run as they are; the pruned op counts for neither.
+    assert headline.answer(cpu_profile()) == [
+        "No GPU: Tensor Core use was not measured.",
+        "On a100-sxm-40, 79.0 % of the FLOPs of a step's GEMM-like ops could use Tensor Cores as they are.",
+    ]
+
+
+def test_without_any_summary_the_reason_is_that_of_the_missing_table() -> None:
+    bare = Profile(summary_only().metadata).with_absent(kernels="the file holds no kernels")
+    assert headline.answer(bare) == ["Tensor Core use was not measured: the file holds no kernels."]
+
+
+def test_where_nobody_knows_of_a_gpu_none_is_denied() -> None:
+    unknown = Profile(Metadata("run_folder", ("run",), gpu_used=None))
+    profile = analyse(unknown, Options())
+    (line,) = headline.answer(profile)
+    assert line.startswith("No kernel was recorded, and whether a GPU was used is unknown")
+    assert not any("no GPU" in str(row["reason"]) for row in profile.require("summary").rows())
+
+
+@pytest.mark.parametrize(
+    ("recorded", "target", "said"),
+    [
+        (None, "a100-sxm-40", "a100-sxm-40 (the default: --target-gpu chooses)"),
+        ("a100-sxm-40", "a100-sxm-40", "a100-sxm-40 (--target-gpu chooses)"),
+        (None, "t4", "t4 (--target-gpu chooses)"),
+    ],
+)
+def test_a_target_that_nobody_chose_is_called_the_default(recorded: str | None, target: str, said: str) -> None:
+    profile = cpu_profile().with_metadata(target_gpu=target, run={"target_gpu": recorded})
+    assert dict(headline.facts(profile))["judged for"] == said
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        (Metadata("run_folder", framework="tensorflow 2.4.1", host="vm"), None),
+        (Metadata("xplane", profiler="TensorFlow's profiler (XSpace)", framework="tensorflow 2.21.0", host="vm"),
+         "TensorFlow's profiler (XSpace), TensorFlow 2.21.0, on vm"),
+        (Metadata("dlprof_csv", profiler="DLProf 1.8.0", framework="pytorch 1.10"),
+         "DLProf 1.8.0, CSV reports, PyTorch 1.10"),
+        (Metadata("run_folder"), None),
+    ],
+)  # fmt: skip
+def test_what_recorded_a_profile_is_said_plainly(metadata: Metadata, said: str | None) -> None:
+    assert dict(headline.facts(Profile(metadata))).get("recorded by") == said
+
+
+def test_a_logged_throughput_rests_on_the_log() -> None:
+    rows = [figure(name, 2.0, basis="reported") for name in ("throughput", "gpu_busy_pct")]
+    profile = gpu_profile().with_tables(table("summary", *rows))
+    sections = (headline.figures(profile, first) for first in (True, False))
+    cells = {row[0]: row[2] for section in sections if section for row in section.cells}
+    assert cells == {"GPU busy": "the profiler's own report", "throughput": "the workload's log"}
+
+
+def test_the_median_of_a_step_is_always_said() -> None:
+    ms = 1_000_000
+    step = figure("step_time_ns", 4.121 * ms, low=4.119 * ms, high=4.131 * ms, basis="measured")
+    section = headline.figures(gpu_profile().with_tables(table("summary", step)), first=True)
+    assert section is not None
+    assert section.cells[0][:2] == ("step time", "4.12 ms (4.12 ms to 4.13 ms)")
+
+
+def test_idle_gpus_are_counted() -> None:
+    assert ": 2 active (0, 2), 2 idle (1, 3)" in dict(headline.facts(several_gpus()))["GPU"]
+
+
+def test_a_foreign_gpu_is_named_as_one() -> None:
+    row = {"device": 0, "name": "MI300X", "vendor": "AMD", "tensor_cores": "no", "state": "active"}
+    facts = dict(headline.facts(gpu_profile().with_tables(table("devices", row))))
+    assert facts["GPU"] == "MI300X, not an NVIDIA GPU"
+    unnamed = dict(headline.facts(gpu_profile().with_tables(table("devices", {**row, "name": None}))))
+    assert unnamed["GPU"] == "AMD GPU of unknown name, not an NVIDIA GPU"
+
+
+def test_a_partial_run_is_marked() -> None:
+    assert "PARTIAL" in dict(headline.facts(gpu_profile(partial=True)))["profile"]
+
+
+@pytest.mark.parametrize("xla", [None, True, False])
+def test_unknown_settings_are_left_out(xla: bool | None) -> None:
+    facts = dict(headline.facts(gpu_profile(precision=None, xla=xla, command=())))
+    assert "command" not in facts
+    assert facts.get("precision") == {None: None, True: "XLA on", False: "XLA off"}[xla]
+
+
+def test_figures_say_what_they_rest_on_and_why_they_are_missing() -> None:
+    section, rest = (headline.figures(gpu_profile(), first) for first in (True, False))
+    assert section is not None
+    assert rest is not None
+    rows = {row[0]: row[1:] for row in section.cells}
+    assert rows["step time"] == ("55.0 ms", "measurement", "steps inside the profiled window")
+    assert rest.cells == (("gpu", "NVIDIA A100-SXM4-40GB", "", ""),)
+    assert rest.notes == ("(not measured: TC pipe active: needs hardware counters)",)
+
+
+def test_the_reason_of_the_headline_is_given_once() -> None:
+    why = "not applicable: Tesla P100 has no Tensor Cores"
+    rows = (
+        figure("tc_kernel_time_pct", reason=why),
+        figure("coverage_pct", reason=why),
+        figure("peak_pct", reason="x"),
+    )
+    section = headline.figures(gpu_profile().with_tables(table("summary", *rows)), first=True)
+    assert section is not None
+    assert section.notes == ("(not measured: share of the GPU's peak: x)",)
+    assert section.cells == ()
+
+
+@pytest.mark.parametrize(
+    ("metric", "label"),
+    [
+        ("precision_fp16_time_pct", "kernel time in fp16"),
+        ("precision_unknown_time_pct", "kernel time of unknown precision"),
+        ("tc_something_new_pct", "TC something new"),
+        ("flops_per_step", "FLOP in a step"),
+    ],
+)
+def test_every_figure_has_words(metric: str, label: str) -> None:
+    section = headline.figures(gpu_profile().with_tables(table("summary", figure(metric, 1.0))), first=False)
+    assert section is not None
+    assert section.cells[0][0] == label
+
+
+def test_notes_stand_with_the_worst_first_and_once() -> None:
+    loss, hint, gap = Note("a", "a", level="warning"), Note("b", "b", level="note"), Note("c", "c", level="error")
+    profile = gpu_profile()
+    noted = replace(profile, metadata=replace(profile.metadata, notes=(hint, loss, gap, loss)))
+    assert [n.code for n in headline.notes(noted)] == ["c", "a", "b"]

@@ -1,0 +1,205 @@
+"""tcprobe/rules/model/step.py, links.py, sizes.py: costs of a step, sizes that belong together, what a change saves."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tcprobe.cost.predict import op_cost
+from tcprobe.rules.model.step import Change
+from tcprobe.schema.finding import Range
+from tcprobe.schema.model import Model
+from tcprobe.schema.op import OpRecord
+from tests.rules.builders import Network, dense, raw, step_of
+
+
+def changes(linked: list[Change]) -> set[tuple[str, str, int, int]]:
+    return {(c.layer, c.dimension, c.old, c.new) for c in linked}
+
+
+def test_a_step_is_the_sum_of_its_products_times_their_calls() -> None:
+    model = dense(512, 1024, 256)
+    step = step_of(model)
+    assert step.costs == tuple(op_cost(p.record, step.target, None, None) for p in model.products)
+    assert step.ns is not None
+    assert step.ns.mid == pytest.approx(sum(c.ns for c in step.costs if c))
+    assert step.ns.low <= step.ns.mid <= step.ns.high
+    twice = Network(batch=8192)
+    twice.add("Dense", {"units": 1024}, twice.input(512), calls=2)
+    once = dense(512, 1024)
+    assert step_of(twice.model()).ns == step_of(once).ns.scaled(2)  # type: ignore[union-attr]
+
+
+def test_nothing_that_can_be_predicted_is_no_time() -> None:
+    unknown = raw(OpRecord("MatMul", ((None, 64), (64, 64)), (None, 64), {}, "float16", "forward"))
+    step = step_of(unknown)
+    assert step.costs == (None,)
+    assert step.ns is None
+    assert step.share_pct(Range(1, 1, 1)) is None
+    assert step.saving([Change("matmul", "units", 64, 72)]) is None
+    assert step_of(Model("traced", "", "")).ns is None
+
+
+def test_the_dtype_asked_for_replaces_the_models() -> None:
+    model = dense(4096, 4096)
+    assert step_of(model, dtype="float32").dtype_of(0) == "float32"
+    assert step_of(model).dtype_of(0) == "float16"
+    half, full = step_of(model).ns, step_of(model, dtype="float32", tf32=False).ns
+    assert half is not None
+    assert full is not None
+    assert full.mid > 5 * half.mid  # 19.5 against 312 TFLOP/s
+
+
+def test_4090_units_saves_what_the_measured_rate_says() -> None:
+    """float16 on an A100, even but not a multiple of 8: 0.63 of the aligned rate, so 1/0.63 - 1 = 0.59 of its time."""
+    bad, good = step_of(dense(4096, 4090, 4096)), step_of(dense(4096, 4096, 4096))
+    saved = bad.saving(bad.linked("dense_0", "units", 4090, 4096))
+    assert saved is not None
+    assert bad.ns is not None
+    assert good.ns is not None
+    assert bad.ns.mid / good.ns.mid == pytest.approx(1 / 0.63, rel=0.05)
+    assert saved.mid == pytest.approx(bad.ns.mid - good.ns.mid, rel=1e-6)
+    assert saved.low <= saved.mid <= saved.high
+    share = bad.share_pct(saved)
+    assert share is not None
+    assert share.mid == pytest.approx(100 * (1 - 0.63), abs=2)
+
+
+def test_units_and_what_takes_them_are_one_number() -> None:
+    step = step_of(dense(64, 100, 32))
+    assert changes(step.linked("dense_0", "units", 100, 104)) == {
+        ("dense_0", "units", 100, 104),
+        ("dense_1", "inputs", 100, 104),
+    }
+    assert changes(step.linked("dense_1", "inputs", 100, 104)) == {
+        ("dense_0", "units", 100, 104),
+        ("dense_1", "inputs", 100, 104),
+    }
+    assert changes(step.linked("dense_0", "inputs", 64, 72)) == {("dense_0", "inputs", 64, 72)}
+
+
+def test_units_that_become_channels_change_by_a_multiple() -> None:
+    """3087 = 49 x 63: the next multiple of 8 is 3088, which is no image; 49 x 64 = 3136 is."""
+    network = Network()
+    units = network.add("Dense", {"units": 3087}, network.input(100), name="dense")
+    image = network.add("Reshape", {"target_shape": (7, 7, 63)}, units)
+    network.add("Conv2D", {"filters": 64, "kernel_size": 5, "padding": "same"}, image, name="conv")
+    step = step_of(network.model())
+    assert step.linked("dense", "units", 3087, 3088) == [
+        Change("dense", "units", 3087, 3136),
+        Change("conv", "channels", 63, 64),
+    ]
+    assert step.linked("dense", "units", 3087, 3136)[0].new == 3136
+    assert step.link("conv", "channels", 63, 64).reason is None
+    assert changes(step.linked("conv", "channels", 63, 64)) == changes(step.linked("dense", "units", 3087, 3136))
+
+
+def test_units_that_become_an_image_stay() -> None:
+    """784 are 28 x 28 pixels: neither 768 nor 792 can be reshaped to them."""
+    network = Network()
+    units = network.add("Dense", {"units": 784}, network.input(1024), name="dense")
+    relu = network.add("Activation", {}, units, name="relu", inputs_from=("dense",))
+    image = network.add("Reshape", {"target_shape": (28, 28, 1)}, relu, name="image", inputs_from=("relu",))
+    network.add("Dense", {"units": 512}, network.add("Flatten", {}, image), name="judge")
+    step = step_of(network.model())
+    for new in (768, 792, 1568):
+        link = step.link("dense", "units", 784, new)
+        assert link.changes == (Change("dense", "units", 784, new),)
+        assert link.reason == "'image' gives it the shape (28, 28, 1)"
+
+
+def test_filters_that_are_flattened_change_what_follows_by_a_multiple() -> None:
+    network = Network()
+    image = network.add(
+        "Conv2D", {"filters": 63, "kernel_size": 3, "padding": "same"}, network.input(7, 7, 8), name="c"
+    )
+    network.add("Dense", {"units": 8}, network.add("Flatten", {}, image), name="head")
+    step = step_of(network.model())
+    assert changes(step.linked("c", "filters", 63, 64)) == {("c", "filters", 63, 64), ("head", "inputs", 3087, 3136)}
+
+
+def test_what_is_added_changes_together() -> None:
+    network = Network()
+    settings = {"filters": 60, "kernel_size": 3, "padding": "same"}
+    one = network.add("Conv2D", settings, network.input(8, 8, 16), name="one")
+    two = network.add("Conv2D", settings, one, name="two")
+    network.add("Conv2D", {"filters": 64, "kernel_size": 1}, network.add("Add", {}, one, two), name="three")
+    step = step_of(network.model())
+    together = {
+        ("one", "filters", 60, 64),
+        ("two", "channels", 60, 64),
+        ("two", "filters", 60, 64),
+        ("three", "channels", 60, 64),
+    }
+    assert changes(step.linked("one", "filters", 60, 64)) == together
+    assert changes(step.linked("two", "filters", 60, 64)) == together
+
+
+def test_what_is_concatenated_changes_the_sum_by_the_difference() -> None:
+    network = Network()
+    image = network.input(8, 8, 16)
+    parts = [network.add("Conv2D", {"filters": f, "kernel_size": 1}, image, name=n) for f, n in ((20, "a"), (44, "b"))]
+    joined = network.add("Concatenate", {"axis": -1}, *parts)
+    network.add("Conv2D", {"filters": 64, "kernel_size": 1}, joined, name="c")
+    step = step_of(network.model())
+    assert changes(step.linked("a", "filters", 20, 24)) == {("a", "filters", 20, 24), ("c", "channels", 64, 68)}
+    both = step.links.settled((*step.linked("a", "filters", 20, 24), *step.linked("b", "filters", 44, 48)))
+    assert ("c", "channels", 64, 72) in changes(list(both))
+
+
+def test_a_link_that_cannot_be_told_leaves_the_change_alone_and_says_why() -> None:
+    network = Network()
+    image = network.add("Conv2D", {"filters": 60, "kernel_size": 1}, network.input(8, 8, 16), name="a")
+    network.add("Conv2D", {"filters": 60, "kernel_size": 1, "groups": 4}, image, name="grouped")
+    linked = step_of(network.model()).link("a", "filters", 60, 64)
+    assert linked.changes == (Change("a", "filters", 60, 64),)
+    assert linked.reason == "'grouped' is a grouped convolution"
+
+
+def test_an_images_filters_change_alone() -> None:
+    network = Network()
+    image = network.add(
+        "Conv2D", {"filters": 1, "kernel_size": 5, "padding": "same"}, network.input(28, 28, 8), name="g"
+    )
+    network.add("Conv2D", {"filters": 24, "kernel_size": 5}, image, name="d")
+    assert changes(step_of(network.model()).linked("g", "filters", 1, 8)) == {("g", "filters", 1, 8)}
+
+
+def test_each_product_counts_once_with_all_its_changes() -> None:
+    step = step_of(dense(100, 4091, 64))
+    alone = step.saving([Change("dense_0", "units", 4091, 4096)])
+    inputs = step.saving([Change("dense_0", "inputs", 100, 104)])
+    both = step.saving([Change("dense_0", "units", 4091, 4096), Change("dense_0", "inputs", 100, 104)])
+    assert alone is not None
+    assert inputs is not None
+    assert both is not None
+    assert both.mid > alone.mid + inputs.mid  # mending one leaves the product unaligned
+    assert step.saving([]) is None
+
+
+def test_a_recurrent_layers_units_change_in_all_its_products() -> None:
+    network = Network(batch=1024)
+    state = network.add("LSTM", {"units": 100, "return_sequences": True}, network.input(50, 64), name="lstm")
+    network.add("Dense", {"units": 64}, state, name="head")
+    step = step_of(network.model())
+    linked = step.linked("lstm", "units", 100, 104)
+    assert changes(linked) == {("lstm", "units", 100, 104), ("head", "inputs", 100, 104)}
+    after = step.changed(0, linked)
+    assert after.shape(1) == (1, 1024, 104)
+    assert after.shape(0) == (50, 1024, 64)
+
+
+@given(st.integers(17, 5000), st.integers(17, 5000))
+def test_a_change_to_the_same_size_saves_nothing(inputs: int, units: int) -> None:
+    step = step_of(dense(inputs, units, 64))
+    saved = step.saving([Change("dense_0", "units", units, units)])
+    assert saved is None or saved.mid == 0
+
+
+@given(st.integers(17, 3000).filter(lambda n: n % 8))
+def test_mending_a_wide_layer_never_costs(units: int) -> None:
+    step = step_of(dense(4096, units, 4096))
+    saved = step.saving(step.linked("dense_0", "units", units, -(-units // 8) * 8))
+    assert saved is not None
+    assert saved.mid >= 0

@@ -1,0 +1,101 @@
+"""TC201: outputs in 16 bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tcprobe.schema.model import Layer
+from tcprobe.schema.place import Place
+from tests.rules.precision.builders import FILE, FLOAT16, Source, found, said, subject
+from tests.rules.precision.test_tc208 import mended
+
+
+def last(kind: str = "Dense", dtype: str = "float16", activation: str | None = None, **changes: Any) -> Layer:
+    """Return the last layer of a model."""
+    config = {"activation": activation} if activation else {}
+    settings: dict[str, Any] = {"place": Place(FILE, 5), "config": config, "is_last": True, **changes}
+    return Layer(changes.pop("name", "head"), kind, kind, dtype=dtype, **settings)
+
+
+@pytest.mark.parametrize(
+    ("layer", "keras", "severity"),
+    [
+        (last(activation="softmax"), None, "warning"),
+        (last(activation="sigmoid"), "3.15.1", "warning"),
+        (last("Activation", activation="softmax"), None, "warning"),
+        (last("Softmax"), None, "warning"),
+        (last(dtype="bfloat16", activation="softmax"), None, "note"),
+        (last(), None, "note"),
+        (last(activation="linear"), "3.15.1", "note"),
+        (last(activation="linear"), "2.15.0", "warning"),
+        (last("Reshape"), "2.15.0", "warning"),
+    ],
+)
+def test_severity_by_activation_dtype_and_keras(layer: Layer, keras: str | None, severity: str) -> None:
+    assert said("TC201", subject(FLOAT16, layers=(layer,), keras=keras)) == [f"5 {severity}"]
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        last(dtype="float32", activation="softmax"),
+        last("Activation", dtype="float32", activation="linear"),
+        last(activation="softmax", is_last=False),
+        last(activation="softmax", is_last=None),
+        last("Lambda"),
+        last("Argmax"),
+        last(dtype="float64"),
+    ],
+)
+def test_float32_outputs_inner_layers_and_unknown_ones_are_silent(layer: Layer) -> None:
+    assert said("TC201", subject(FLOAT16, layers=(layer,), keras="2.15.0")) == []
+
+
+def test_the_message_says_how_to_split() -> None:
+    (finding,) = found("TC201", subject(FLOAT16, layers=(last(activation="softmax"),)))
+    assert finding.message == (
+        "Dense 'head' ends the model with a softmax in float16: split off Activation('softmax', dtype='float32')"
+    )
+
+
+def test_the_place_is_that_of_the_activation() -> None:
+    layer = last(activation="softmax", arguments={"activation": Place(FILE, 6, 9, 6, 20)})
+    (finding,) = found("TC201", subject(FLOAT16, layers=(layer,)))
+    assert finding.place == Place(FILE, 6, 9, 6, 20)
+
+
+def test_logits_that_the_loop_casts_are_silent() -> None:
+    text = FLOAT16 + "def loss(x, y):\n    return loss_fn(y, tf.cast(model(x), tf.float32))\n"
+    assert said("TC201", subject(text, layers=(last(),))) == []
+    assert said("TC201", subject(text, layers=(last(activation="softmax"),))) == ["5 warning"]
+
+
+@pytest.mark.parametrize(
+    ("written", "after"),
+    [
+        ('layers.Activation("softmax")', 'layers.Activation("softmax", dtype="float32")'),
+        ("layers.Softmax()", 'layers.Softmax(dtype="float32")'),
+        ('layers.Activation(\n    "softmax",\n)', 'layers.Activation(\n    "softmax",\ndtype="float32")'),
+    ],
+)
+def test_a_last_activation_gets_its_dtype(written: str, after: str) -> None:
+    text = f"{FLOAT16}x = {written}(x)\n"
+    call = Source.parse(text, FILE).call_at(5, "Softmax" if "Softmax" in written else "Activation")
+    assert call is not None
+    kind = call.name.rpartition(".")[2]
+    (finding,) = found("TC201", subject(text, layers=(last(kind, activation="softmax", place=call.place),)))
+    assert finding.fix is not None
+    assert finding.fix.safe
+    assert mended(text, finding.fix) == f"{FLOAT16}x = {after}(x)\n"
+
+
+def test_no_edit_where_a_dtype_is_given_or_arguments_are_hidden() -> None:
+    for written in ('layers.Activation("softmax", dtype="float16")', 'layers.Activation("softmax", **options)'):
+        text = f"{FLOAT16}x = {written}(x)\n"
+        call = Source.parse(text, FILE).call_at(5, "Activation")
+        assert call is not None
+        layer = last("Activation", activation="softmax", place=call.place)
+        (finding,) = found("TC201", subject(text, layers=(layer,)))
+        assert finding.fix is None
