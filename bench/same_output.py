@@ -107,7 +107,8 @@ orders = json.load(open(sys.argv[1])); root = sys.argv[2]
 sys.path.insert(0, root)
 import tcprobe
 assert tcprobe.__file__.startswith(root), tcprobe.__file__
-for number, argv in enumerate(orders):
+first, every = int(sys.argv[4]), int(sys.argv[5])
+for number, argv in list(enumerate(orders))[first::every]:
     place = os.path.join(sys.argv[3], str(number)); os.makedirs(place)
     pid = os.fork()
     if pid == 0:
@@ -140,7 +141,10 @@ def record(root: Path, inputs: Path, orders: list[list[str]], out: Path) -> None
     env = {**os.environ, "PYTHONPATH": str(root), "NO_COLOR": "1", "COLUMNS": "80", "XDG_CONFIG_HOME": str(home)}
     env["PYTHONSAFEPATH"] = "1"
     command = [sys.executable, str(driver), str(orders_file), str(root), str(out)]
-    subprocess.run(command, cwd=inputs, env=env, check=True)
+    workers = len(os.sched_getaffinity(0))
+    running = [subprocess.Popen([*command, str(n), str(workers)], cwd=inputs, env=env) for n in range(workers)]
+    if any(worker.wait() for worker in running):
+        sys.exit(f"{root}: its commands could not be run")
 
 
 def gained(before: Any, after: Any, where: str, news: set[str]) -> bool:
