@@ -19,8 +19,8 @@ from ..config import Config
 from ..core import script
 from ..core.gaps import Gaps
 from ..core.imports import AfterImport
-from ..graph.graph import GraphRecorder
-from ..graph.lines import USER, rank
+from ..core.lines import USER, rank
+from ..graph.recorder import GraphRecorder
 from ..graph.records import Record, write_json
 from ..tensorflow.precision import version
 from . import find as audit_find
