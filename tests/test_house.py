@@ -29,6 +29,8 @@ WITHIN = {
         *({"capability", "grouping", "host", "options"}, {"context", "iterations"}, {"kernels"}, {"ops", "timing"}),
         *({"summary"}, {"sizes", "validity"}, {"flow"}),
     ),
+    "audit": ({"settings", "severity", "suppress"}, {"fix", "source", "trace"}),
+    "capture": ({"base", "environment"}, {"folder", "probed", "process"}, {"dlprof", "tensorflow"}),
     "flows": ({"write"}, {"audit"}),
     "keras": ({"settings"}, {"shapes"}, {"products"}),
     "probe": ({"config"}, {"core"}, {"tensorflow"}, {"graph"}, {"audit"}, {"api"}, {"probe"}, {"way_in"}),
