@@ -24,6 +24,20 @@ ORDER = (
 """The rooms from the ground up: a room imports only rooms further down, never one of its own floor."""
 LEAVES = {"probe": set[str](), "patterns": set[str](), "": set[str]()}
 """Rooms that stand by themselves, and what they may import."""
+WITHIN = {
+    "analysis": (
+        *({"capability", "grouping", "host", "options"}, {"context", "iterations"}, {"kernels"}, {"ops", "timing"}),
+        *({"summary"}, {"sizes", "validity"}, {"flow"}),
+    ),
+    "audit": ({"settings", "severity", "suppress"}, {"fix", "source", "trace"}),
+    "capture": ({"base", "environment"}, {"folder", "probed", "process"}, {"dlprof", "tensorflow"}),
+    "flows": ({"write"}, {"audit"}),
+    "keras": ({"settings"}, {"shapes"}, {"products"}),
+    "probe": ({"config"}, {"core"}, {"tensorflow"}, {"graph"}, {"audit"}, {"api"}, {"probe"}, {"way_in"}),
+    "readers": ({"base", "one_run", "protobuf"}, {"dlprof", "hlo", "run_folder"}, {"xspace"}, {"open"}),
+    "rules": ({"model"}, {"base"}, {"precision", "sizes"}),
+}
+"""Rooms with rooms in them, or files beside those, likewise: each imports only what stands further down."""
 DATA = {"tcprobe/schema/tables.py", "tcprobe/analysis/kernels/names.py"}
 GENERATED = re.compile(r"_pb2\.py$")
 
@@ -91,6 +105,20 @@ def test_arrows_point_one_way() -> None:
             if other not in below:
                 wrong.append(f"{name} -> {other}")
     assert {room(name) for name in modules()} <= set(floor) | set(LEAVES)
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_arrows_within_a_room_point_one_way(name: str) -> None:
+    floor = {part: number for number, parts in enumerate(WITHIN[name]) for part in parts}
+    inside = {m: m.split(".")[2] for m in modules() if room(m) == name and m.count(".") > 1}
+    assert {inside[m] for m in inside if m.count(".") > 2} <= set(floor)
+    wrong = [
+        f"{module} -> {other}"
+        for module, here in inside.items()
+        for other in arrows()[module] & inside.keys()
+        if here in floor and inside[other] != here and floor.get(inside[other], len(floor)) >= floor[here]
+    ]
     assert not wrong
 
 

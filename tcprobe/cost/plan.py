@@ -11,17 +11,15 @@ from tcprobe.cost.constants import Basis, Constants, Multiplier, RateFamily, Spr
 from tcprobe.cost.dtype import Units, units_of
 from tcprobe.cost.shipped import fitted
 from tcprobe.cost.spread import least_ns, spread_of
-from tcprobe.cost.tiles import Chip, Estimate, compute_bound, estimate
-from tcprobe.cost.works import Task, conv_task, padded_conv, padded_work, task_of, tensors
+from tcprobe.cost.tiles import Chip
+from tcprobe.cost.ways import Way, Ways, copies_ns, in_order, way_of, with_channels
+from tcprobe.cost.works import Task, task_of
+from tcprobe.cost.xla import padded_by_xla
 from tcprobe.gemm.alignment import next_size
 from tcprobe.hardware import Gpu
 from tcprobe.schema.op import OpRecord
 
 UsesTc = Literal["yes", "no", "unknown"]
-XLA_MULTIPLE: Final = 8  # openxla/xla cublas_padding_requirements.h and cudnn_pad_for_convolutions.cc: F16 and BF16
-XLA_PADS_FROM: Final = {"float16": (7, 0), "half": (7, 0), "bfloat16": (8, 0)}
-"""Compute capability from which XLA pads dots of a dtype: openxla/xla, cublas_padding_requirements.h."""
-XLA_GROWTH: Final = 1.35  # cudnn_pad_for_convolutions.cc: a convolution whose buffers would grow more is left alone
 FEW_CHANNELS: Final = 4  # images and masks: the library pads these, whatever it does to others
 FEW_FILTERS: Final = 4
 """A weight gradient of so few filters may fall to cuDNN's direct kernel on CUDA cores; one of 1 filter was seen to."""
@@ -33,9 +31,8 @@ One measurement: 42 % of the GPU time of a GAN's step on an A100 (54.7 ms of a s
 filter, where an SM's share of 19.5 TFLOP/s is 181 GFLOP/s.
 """
 DIRECT_SPREAD: Final = 1.7  # from the geometric mean to the slow end; the fast end is the usual kernel
-DOUBLE_RATE: Final = (
-    2.0  # float16 on CUDA cores: twice float32 on V100, T4 and P100, if accumulated in float16 (NVIDIA)
-)
+DOUBLE_RATE: Final = 2.0
+"""Rate of float16 on CUDA cores over float32's: on V100, T4 and P100, if accumulated in float16 (NVIDIA)."""
 GTX16_SLOWER: Final = (1.0, 3.0, 4.0)  # float16 over float32 time on a GTX 16xx: 2-4 (tensorflow/tensorflow#44191)
 GROUPED_SLOWER: Final = 4.0  # 16-bit grouped convolutions: 15-29 x slower than float32 reported (apex#712,
 # pytorch#34977), 4 x an ungrouped one of this size is taken as the worst; a judgement, not a measurement
@@ -60,30 +57,6 @@ class Target:
     constants: Constants | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
-    """One way to run a task.
-
-    Attributes:
-        parts: its estimates.
-        launch_ns: launches.
-        extra_ns: copies, and kernels that the tile model does not describe.
-        factor: on the whole.
-        measured: its time is not the tile model's, whose errors it does not share.
-    """
-
-    parts: tuple[Estimate, ...]
-    launch_ns: float
-    extra_ns: float = 0.0
-    factor: float = 1.0
-    measured: bool = False
-
-    @property
-    def ns(self) -> float:
-        """Time of all of it."""
-        return self.factor * (math.fsum(p.ns for p in self.parts) + self.launch_ns + self.extra_ns)
-
-
 @dataclass(frozen=True)
 class Plan:
     """How a task is run.
@@ -97,7 +70,7 @@ class Plan:
         whys: what is less than measured.
     """
 
-    ways: tuple[Way, Way, Way]
+    ways: Ways
     ideal: Way
     uses_tc: UsesTc
     spread: Spread
@@ -130,7 +103,7 @@ class Planner:
         self.whys: list[str] = []
         self.basis: Basis = "predicted"
         self.chip = self._chip(units.family, units.flop_per_s)
-        self.ideal = self._way(task)
+        self.ideal = way_of(task, self.chip)
 
     def plan(self, compiled: bool) -> Plan:
         """Return the plan."""
@@ -166,18 +139,6 @@ class Planner:
                 self.whys.append(found.why)
         return Chip(rate, flop_per_s / 1e9, gpu.bandwidth_bytes_per_s / 1e9, gpu.sm, gpu.l2_bytes)
 
-    def _way(self, task: Task, penalty: tuple[float, float] = (1.0, 1.0), chip: Chip | None = None) -> Way:
-        chip = chip or self.chip
-        parts: list[Estimate] = []
-        for work, times in task.works:
-            compute, memory = penalty
-            part = estimate(work, chip, compute ** compute_bound(work, chip), memory)
-            parts += [part] if times == 1 else [replace(part, ns=part.ns * times)]
-        steps = max(times for _, times in task.works)
-        launches = 1 if task.arithmetic == "conv" else len(task.works)
-        # the steps of a recurrent layer overlap their launches in part: half of it is a judgement
-        return Way(tuple(parts), chip.rate.t0_ns * (launches + (steps - 1) / 2))
-
     def _aligned(self) -> bool:
         work = self.task.works[0][0]
         if self.target.library == "cublas10" and self.task.arithmetic == "gemm" and self.units.family == "tc16":
@@ -185,32 +146,35 @@ class Planner:
             return level_of([work.m, work.n, work.k], self.units.family) is None
         return product_level(self.task.contiguous, self.units.family) is None
 
-    def _slower(self) -> tuple[Way, Way, Way]:
+    def _padded_by_xla(self) -> Ways | None:
+        return padded_by_xla(self.task, self.dtype, self.target.gpu, self.chip, self.units.width)
+
+    def _slower(self) -> Ways:
         penalty = penalty_of(self.task.contiguous, self.units.family, self.target.gpu, self.target.constants)
         if penalty.why:
             self.whys.append(penalty.why)
         if self.task.arithmetic == "conv":
             return self._slower_conv(penalty)
         ends = zip(_ends(penalty.compute), _ends(penalty.memory), strict=True)
-        best, likely, worst = (self._way(self.task, end) for end in ends)
+        best, likely, worst = (way_of(self.task, self.chip, end) for end in ends)
         return best, likely, worst
 
-    def _slower_conv(self, penalty: Penalty) -> tuple[Way, Way, Way]:
+    def _slower_conv(self, penalty: Penalty) -> Ways:
         """cuDNN pads unaligned channels itself (7.6.3 or later), or takes a kernel for smaller alignments."""
         own = self.target.constants
         key = f"conv:{self.units.family}:{self.task.kind}:{penalty.level}"
         if own is not None and key in own.multipliers:
-            best, likely, worst = (self._way(self.task, (end, end)) for end in _ends(own.multipliers[key]))
+            best, likely, worst = (way_of(self.task, self.chip, (end, end)) for end in _ends(own.multipliers[key]))
             return best, likely, worst
         self.whys.append("unaligned convolutions were not measured: between none and the slowdown of a product")
-        padded = self._conv(*self._rounded())
-        best = self._way(padded) if padded else self.ideal
-        worst = self._way(self.task, (penalty.compute.low, penalty.memory.low))
+        padded = with_channels(self.task, *self._rounded(), self.units.width)
+        best = way_of(padded, self.chip) if padded else self.ideal
+        worst = way_of(self.task, self.chip, (penalty.compute.low, penalty.memory.low))
         compute, memory = math.sqrt(penalty.compute.mid), math.sqrt(penalty.memory.mid)
-        likely = self._way(self.task, (compute, memory))
+        likely = way_of(self.task, self.chip, (compute, memory))
         if self._few_channels() and padded:
-            likely = replace(best, extra_ns=self._copies(padded))
-        return _in_order(best, likely, worst)
+            likely = replace(best, extra_ns=copies_ns(self.task, padded, self.units.width, self.chip))
+        return in_order(best, likely, worst)
 
     def _rounded(self) -> tuple[int, int]:
         units = 16 // self.units.width
@@ -221,72 +185,16 @@ class Planner:
         conv = self.task.convolution
         return conv is not None and min(conv.channels or 0, conv.filters or 0) <= FEW_CHANNELS
 
-    def _conv(self, channels: int, filters: int) -> Task | None:
-        conv, kind = self.task.convolution, self.task.kind
-        if conv is None or kind is None or self.task.groups > 1:
-            return None
-        return conv_task(padded_conv(conv, channels, filters), kind, self.units.width)
-
-    def _copies(self, padded: Task) -> float:
-        before = tensors(self.task.convolution) if self.task.convolution else None
-        after = tensors(padded.convolution) if padded.convolution else None
-        if before is None or after is None:
-            return 0.0
-        moved = sum(a + b for a, b in zip(before, after, strict=True) if a != b)
-        return self._copy_ns(float(moved) * self.units.width)
-
-    def _copy_ns(self, moved: float) -> float:
-        return moved / (self.chip.bytes_per_ns * self.chip.rate.bwf)
-
-    def _padded_by_xla(self) -> tuple[Way, Way, Way] | None:
-        """XLA pads 16-bit dots, and float16 convolutions where that makes no buffer much larger."""
-        least = XLA_PADS_FROM.get(self.dtype)
-        if least is None or self.target.gpu.compute_capability < least or self.task.arithmetic == "rnn":
-            return None
-        if self.task.arithmetic == "gemm":
-            return self._padded_dot()
-        return self._padded_conv_by_xla() if self.dtype != "bfloat16" else None
-
-    def _padded_dot(self) -> tuple[Way, Way, Way]:
-        found = [padded_work(work, XLA_MULTIPLE, self.units.width) for work, _ in self.task.works]
-        way = self._way(replace(self.task, works=tuple((work, 1) for work, _, _ in found)))
-        operands = self._copy_ns(math.fsum(moved for _, moved, _ in found))
-        results = self._copy_ns(math.fsum(moved for _, _, moved in found))
-        return self._copied(way, operands, operands + results)
-
-    def _padded_conv_by_xla(self) -> tuple[Way, Way, Way] | None:
-        conv = self.task.convolution
-        if conv is None or not conv.channels or not conv.filters:
-            return None
-        if conv.channels == 3 and conv.filters in (32, 64):
-            padded = self._conv(4, conv.filters)
-        else:
-            padded = self._conv(next_size(conv.channels, XLA_MULTIPLE), next_size(conv.filters, XLA_MULTIPLE))
-            before, after = tensors(conv), tensors(padded.convolution) if padded and padded.convolution else None
-            if before is None or after is None or any(b > XLA_GROWTH * a for a, b in zip(before, after, strict=True)):
-                return None
-        return self._copied(self._way(padded), copies := self._copies(padded), copies) if padded else None
-
-    def _copied(self, way: Way, likely: float, all_copies: float) -> tuple[Way, Way, Way]:
-        """At the best the copies are fused into what comes before and after; at the worst each is a kernel.
-
-        A product's result is likely sliced by what reads it. Padding at run time that copies the operands alone was
-        measured at 1.09-1.19 times the padded product (autoheuristic-datasets, A100, 16 bits: the gain of a larger
-        layer over that of padding, 2.25 / 2.02, 1.49 / 1.25, 2.43 / 2.23, 1.53 / 1.39).
-        """
-        worst = replace(way, extra_ns=all_copies, launch_ns=way.launch_ns + 3 * self.chip.rate.t0_ns)
-        return way, replace(way, extra_ns=likely), worst
-
-    def _without_tensor_cores(self) -> tuple[Way, Way, Way]:
+    def _without_tensor_cores(self) -> Ways:
         plain = self._plain()
         if plain is None:
             return (self.ideal,) * 3
         self.whys.append("before CUDA 11 an unaligned product runs on CUDA cores")
         if self.task.arithmetic == "conv":
             self.whys.append("cuDNN 7.6.3 and later pad convolutions and use Tensor Cores")
-        return _in_order(replace(plain, factor=1 / DOUBLE_RATE), plain, plain)
+        return in_order(replace(plain, factor=1 / DOUBLE_RATE), plain, plain)
 
-    def _emulated(self) -> tuple[Way, Way, Way]:
+    def _emulated(self) -> Ways:
         if self.target.gpu.compute_capability == (7, 5) and not self.target.gpu.tensor_cores:
             self.whys.append("16 bits are slower than float32 on a GPU of this kind, 2 to 4 times as reported")
             ends = GTX16_SLOWER
@@ -297,18 +205,18 @@ class Planner:
         best, likely, worst = (replace(self.ideal, factor=end) for end in ends)
         return best, likely, worst
 
-    def _without_float8(self) -> tuple[Way, Way, Way]:
+    def _without_float8(self) -> Ways:
         """float8 needs whole 16 bytes; what a framework does instead is not measured: 16 bits, or a refusal."""
         self.whys.append("float8 needs multiples of 16: it runs in 16 bits, if at all")
         peak = self.target.gpu.peak_flop_per_s("bfloat16") or self.units.flop_per_s
         chip = self._chip("tc16", peak)
         penalty = penalty_of(self.task.contiguous, "tc16", self.target.gpu, self.target.constants)
         ends = zip(_ends(penalty.compute), _ends(penalty.memory), strict=True)
-        return _in_order(*(self._way(self.task, end, chip) for end in ends))
+        return in_order(*(way_of(self.task, chip, end) for end in ends))
 
     def _plain(self) -> Way | None:
         peak = self.target.gpu.peak_flop_per_s("float32")
-        return None if peak is None else self._way(self.task, chip=self._chip("fp32", peak))
+        return None if peak is None else way_of(self.task, self._chip("fp32", peak))
 
     def _falls_to_direct(self) -> bool:
         conv = self.task.convolution
@@ -316,7 +224,7 @@ class Planner:
             return False
         return (conv.filters or 0) <= FEW_FILTERS
 
-    def _direct(self, ways: tuple[Way, Way, Way]) -> tuple[Way, Way, Way]:
+    def _direct(self, ways: Ways) -> Ways:
         """At the best cuDNN keeps to its usual kernel."""
         conv, peak = self.task.convolution, self.target.gpu.peak_flop_per_s("float32")
         if conv is None or peak is None or not conv.channels or not conv.filters:
@@ -339,8 +247,3 @@ class Planner:
 def _ends(value: Multiplier) -> Spread:
     """Return the rates from the best to the worst."""
     return value.high, value.mid, value.low
-
-
-def _in_order(*ways: Way) -> tuple[Way, Way, Way]:
-    best, likely, worst = sorted(ways, key=lambda way: way.ns)
-    return best, likely, worst

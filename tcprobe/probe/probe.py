@@ -14,13 +14,14 @@ from .core import tracebacks
 from .core.gaps import Gaps
 from .core.imports import AfterImport
 from .core.journal import Journal
+from .core.memory import resident_bytes
 from .core.metrics import Patterns
 from .core.ranges import Ranges
 from .core.stepper import Stepper
 from .core.tee import Tee
 from .core.window import CLOSE, DISCARD, OPEN, WindowState
-from .graph.recorder import NoRecorder
 from .tensorflow import memory, precision
+from .tensorflow.annotations import Annotations
 from .tensorflow.calls import Calls
 from .tensorflow.keras_hooks import KerasHooks
 from .tensorflow.layer_ranges import LayerRanges
@@ -46,7 +47,7 @@ class Probe:
         self.keras = KerasHooks(config, self.calls, self.layers, self.gaps)
         self.marker = Marker(self.stepper, self.ranges, self.gaps)
         self.tee = Tee(self._patterns(), self.clock, self.journal.step_at, self.journal.metric, self.gaps)
-        self.recorder: Any = NoRecorder()
+        self.recorder: Any = self.calls.recorder
         self._pid = os.getpid()
         self._began = time.perf_counter_ns()
         self._paused = 0
@@ -133,7 +134,7 @@ class Probe:
 
     def before_step(self, row: int, number: int) -> None:
         """Let the window act, then forget the time that it took."""
-        grown = memory.resident_bytes() - self._resident if self.profiler.is_open else 0
+        grown = resident_bytes() - self._resident if self.profiler.is_open else 0
         actions = self.window.before_step(row, number, self.clock(), grown)
         if not actions:
             return
@@ -177,7 +178,7 @@ class Probe:
         if not self.profiler.start():
             self.window.failed()
             return
-        self._resident = memory.resident_bytes()
+        self._resident = resident_bytes()
         self._times = (self.clock(), None)
         self.ranges.open()
         if self.calls.is_eager():
@@ -225,7 +226,7 @@ class Probe:
         return own or Patterns([])
 
     def _make_recorder(self) -> None:
-        from .graph.graph import GraphRecorder
+        from .graph.recorder import GraphRecorder
 
         self.recorder = self.calls.recorder = GraphRecorder(self.config.out, self.gaps)
         self.recorder.on_training = self.calls.trains
@@ -240,13 +241,17 @@ class Probe:
         run = self.gaps.run
         run("precision", lambda: precision.on_tensorflow(tf, self.config))
         run("TensorFlow's profiler", lambda: self.profiler.on_tensorflow(tf))
-        self.ranges.on_tensorflow(tf)
+        run("trace annotations", lambda: self._annotate(tf))
+        self.ranges.find_nvtx()
         self.layers.eager = tf.executing_eagerly
         self.calls.on_tensorflow(tf)
         run("graph record", lambda: self.recorder.on_tensorflow(tf))
         if precision.version(tf) < (2, 6):
             # Keras is a part of TensorFlow here and is never imported under its own name.
             self._on_keras(tf.keras)
+
+    def _annotate(self, tf: Any) -> None:
+        self.ranges.annotations = Annotations(tf)
 
     def _on_keras(self, keras: Any) -> None:
         self._facts["keras"] = getattr(keras, "__version__", None)

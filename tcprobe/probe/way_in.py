@@ -26,7 +26,7 @@ def run(arguments: List[str], before: Set[str]) -> None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         sys.exit("tcprobe: %s: not a configuration of the probe (%s: %s)" % (arguments[0], type(error).__name__, error))
     if config.audit:
-        from .audit.audit import run as run_audit
+        from .audit.run import run as run_audit
 
         run_audit(config, before)
         return

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
+from tcprobe.syntax.choices import MOST, NOTHING, Choices, Outcome, merged
 from tcprobe.syntax.names import Names
-from tcprobe.syntax.origins import MOST, NOTHING, Choices, Origins, Outcome, merged
+from tcprobe.syntax.origins import Origins
 from tcprobe.syntax.scopes import owner
 from tcprobe.syntax.values import (
     LONGEST,

@@ -3,58 +3,29 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from collections.abc import Iterator
+from typing import Final
 
 from tcprobe.syntax.callsites import CallSites, parameter, passed, spread
+from tcprobe.syntax.choices import (
+    MOST,
+    NOTHING,
+    Choices,
+    Evaluate,
+    Found,
+    LoopRow,
+    Outcome,
+    Thing,
+    capped,
+    merged,
+    union,
+)
 from tcprobe.syntax.enclosing import self_class
 from tcprobe.syntax.names import Names
 from tcprobe.syntax.records import Fields
 from tcprobe.syntax.scopes import Binding, Step, branch, owner, reaching
 from tcprobe.syntax.values import Known, item
 from tcprobe.syntax.walk import Walk
-
-MOST: Final = 64  # values that one expression may have before it counts as unknown
-Choices: TypeAlias = frozenset[tuple[int, int]]
-NOTHING: Final[Choices] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class LoopRow:
-    """Several values side by side, as `zip` and `enumerate` yield them."""
-
-    things: tuple[Thing, ...]
-
-
-Thing: TypeAlias = "ast.expr | ast.ClassDef | Known | LoopRow"
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What an expression may be, each with the choices behind it, and why it may be something else; None if not."""
-
-    options: tuple[tuple[Thing, Choices], ...] = ()
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The constants that an expression may be, each with the choices behind it, and why it may be another."""
-
-    options: tuple[tuple[Known, Choices], ...] = ()
-    reason: str | None = None
-
-
-Evaluate: TypeAlias = Callable[[ast.expr], Outcome]
-
-
-def merged(a: Choices, b: Choices) -> Choices | None:
-    """Return both choices together; None where they exclude each other."""
-    if not a or not b:
-        return a or b
-    both = a | b
-    return both if len({point for point, _ in both}) == len(both) else None
 
 
 class Origins:
@@ -82,7 +53,7 @@ class Origins:
             return self._get(node) if _is_get(node) else Found(((node, NOTHING),))
         if node not in self._memo:
             self._memo[node] = Found((), "is defined by itself")
-            self._memo[node] = _capped(self._follow(node))
+            self._memo[node] = capped(self._follow(node))
         return self._memo[node]
 
     def _follow(self, node: ast.Name | ast.Attribute | ast.Subscript | ast.IfExp) -> Found:
@@ -95,7 +66,7 @@ class Origins:
         test = self._evaluate(node.test)
         if test.reason is None and len(test.options) == 1:
             return self.of(node.body if test.options[0][0].value else node.orelse)
-        return _union((self.of(side), frozenset({(id(node), i)})) for i, side in enumerate((node.body, node.orelse)))
+        return union((self.of(side), frozenset({(id(node), i)})) for i, side in enumerate((node.body, node.orelse)))
 
     # names
 
@@ -111,9 +82,7 @@ class Origins:
             bindings, reason = reaching(scope, node.id, use.order)
         if node.id in scope.changed:
             reason = "is changed in place"
-        found = _union(
-            (self._binding(b, node.id), _choice(b, use.order if flows else None, bindings)) for b in bindings
-        )
+        found = union((self._binding(b, node.id), _choice(b, use.order if flows else None, bindings)) for b in bindings)
         return Found(found.options, found.reason or (f"{node.id} {reason}" if reason else None))
 
     def _binding(self, binding: Binding, name: str) -> Found:
@@ -145,7 +114,7 @@ class Origins:
                 spread_out = self._subscript(gathered, gathered, ast.Constant(name), slot[1])
                 found = spread_out if spread_out.options else unknown
             parts.append((found, frozenset({(id(function), index)}) if len(sites.calls) > 1 else NOTHING))
-        found = _union(parts)
+        found = union(parts)
         return Found(found.options, unknown.reason) if sites.escapes else found
 
     # attributes
@@ -165,7 +134,7 @@ class Origins:
             owner_class = self._fields.class_of(thing)
             unknown = Found((), f"{node.attr} of {_short(node.value)} is not known")
             parts.append((self._member(owner_class, node.attr) if owner_class else unknown, choices))
-        found = _union(parts)
+        found = union(parts)
         return Found(found.options, found.reason or base.reason)
 
     def _member(self, holder: ast.ClassDef, name: str) -> Found:
@@ -173,7 +142,7 @@ class Origins:
         if not bindings:
             return Found((), f"{name} of {holder.name} is not set in this file")
         parts = [(self._binding(b, name), _choice(b, None, bindings)) for b in bindings]
-        found = _union(parts)
+        found = union(parts)
         return Found(found.options, found.reason or (f"{name} is changed in place" if changed else None))
 
     # subscripts and loops
@@ -203,7 +172,7 @@ class Origins:
                     parts.append((Found((), keys.reason), choices))
         if isinstance(index, ast.Slice):
             return Found(((node, NOTHING),))
-        found = _union(parts)
+        found = union(parts)
         return Found(found.options, found.reason or base.reason)
 
     def _at(self, thing: Thing, key: Known, default: ast.expr | None = None) -> Found:
@@ -238,7 +207,7 @@ class Origins:
                 key = Known(step, (), ast.Constant(step))
                 parts = [(self._at(thing, key), c) for thing, c in found.options]
                 reason = None
-            following = _union(parts)
+            following = union(parts)
             found = Found(following.options, following.reason or found.reason or reason)
         return found
 
@@ -327,22 +296,6 @@ def _choice(binding: Binding, order: int | None, among: list[Binding]) -> Choice
     if taken is not None and taken.group is not None and not taken.loop:
         return frozenset({(id(taken.group), taken.index)})
     return frozenset({(id(among[0]), among.index(binding))}) if order is None else NOTHING
-
-
-def _union(parts: Iterable[tuple[Found, Choices]]) -> Found:
-    options: dict[tuple[int, Choices], tuple[Thing, Choices]] = {}
-    reason: str | None = None
-    for found, choices in parts:
-        reason = reason or found.reason
-        for thing, more in found.options:
-            both = merged(choices, more)
-            if both is not None:
-                options.setdefault((id(thing), both), (thing, both))
-    return Found(tuple(options.values()), reason)
-
-
-def _capped(found: Found) -> Found:
-    return found if len(found.options) <= MOST else Found((), "has too many values")
 
 
 def _short(node: ast.expr) -> str:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from tcprobe.syntax.choices import Evaluate
 from tcprobe.syntax.names import Names
 from tcprobe.syntax.scopes import Binding
 from tcprobe.syntax.values import identical
 from tcprobe.syntax.walk import Walk
-
-if TYPE_CHECKING:
-    from tcprobe.syntax.origins import Outcome
 
 MOST_CLASSES: Final = 32
 _NAMESPACES: Final = ("types.SimpleNamespace", "argparse.Namespace", "ml_collections.ConfigDict")
@@ -49,9 +46,7 @@ class Fields:
         position = list(fields).index(name)
         return keywords.get(name) or (call.args[position] if position < len(call.args) else fields[name])
 
-    def entry(
-        self, thing: ast.Dict | ast.Call, key: Any, evaluate: Callable[[ast.expr], Outcome]
-    ) -> ast.expr | str | None:
+    def entry(self, thing: ast.Dict | ast.Call, key: Any, evaluate: Evaluate) -> ast.expr | str | None:
         """Return the expression under a key of a dictionary; None where it has none, a reason where that is unknown."""
         if isinstance(thing, ast.Call):
             if not (isinstance(thing.func, ast.Name) and thing.func.id == "dict") or thing.args:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Literal
 
+from tcprobe.analysis.capability import dtype_blocker, operand_dtypes
 from tcprobe.analysis.kernels.names import RULES
 from tcprobe.analysis.kernels.precision import precision_of_dtype, precision_of_name
 from tcprobe.analysis.kernels.rule import UsesTc, words_of
-from tcprobe.analysis.ops.capability import dtype_blocker, operand_dtypes
 from tcprobe.gemm.ops import conv_like
 from tcprobe.hardware import FIRST_WITH_TENSOR_CORES, Capability, Gpu
 

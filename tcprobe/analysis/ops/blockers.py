@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from tcprobe.analysis.capability import tc_blocker, tc_capable
 from tcprobe.analysis.context import Context
-from tcprobe.analysis.ops.capability import tc_blocker, tc_capable
 
 
 def is_capable(op_types: Iterable[str | None]) -> str:

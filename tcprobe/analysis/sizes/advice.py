@@ -14,8 +14,8 @@ from typing import Final
 from tcprobe.analysis.context import Context
 from tcprobe.cost.alignment import penalty_of
 from tcprobe.cost.constants import RateFamily
-from tcprobe.cost.plan import XLA_PADS_FROM
 from tcprobe.cost.predict import Cost
+from tcprobe.cost.xla import XLA_PADS_FROM
 from tcprobe.hardware import Gpu, find_gpu
 from tcprobe.rules.sizes.words import ESTIMATED, HARDLY, gpu_name, listed, unhurt
 from tcprobe.schema.op import Contiguous

@@ -1,7 +1,7 @@
 """From findings to fixes: edits of sizes that belong together, made only where nothing else changes with them.
 
-A fix is given where it is certain, in three steps. `fix_links` follows the size through the model to every argument
-that must change; `fix_source` finds the literals that those arguments rest on and chooses their new numbers; the
+A fix is given where it is certain, in three steps. `links` follows the size through the model to every argument
+that must change; `literals` finds the literals that those arguments rest on and chooses their new numbers; the
 edited file is read again, and every argument of every call must have the value that it had, or the one asked for.
 Findings whose sizes rest on the same literal share one fix. A size that costs nothing on this GPU is left alone.
 """
@@ -12,16 +12,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.audit.fix.files import write
+from tcprobe.audit.fix.beside import reshapes, shared_slots
+from tcprobe.audit.fix.files import Files
 from tcprobe.audit.fix.head import additions, is_head, wanted_of
 from tcprobe.audit.fix.links import INNER, NotCertain, wanted_by
-from tcprobe.audit.fix.shapes import refuse_data, reshapes
-from tcprobe.audit.fix.shared import seen_lines, shared_slots
+from tcprobe.audit.fix.literals import check, solve, unwanted
+from tcprobe.audit.fix.shapes import refuse_data
 from tcprobe.audit.fix.slots import Slot, slots_of
-from tcprobe.audit.fix.source import check, solve, unwanted
 from tcprobe.audit.fix.text import apply, diff
-from tcprobe.audit.fix.tree import Files
+from tcprobe.audit.fix.units import seen_lines
 from tcprobe.audit.fix.vocabulary import is_vocabulary, vocabulary_slots
+from tcprobe.audit.fix.write import write
 from tcprobe.schema.finding import Edit, Finding, Fix
 from tcprobe.schema.model import Model
 from tcprobe.schema.place import Place
@@ -134,7 +135,7 @@ def _plan(finding: Finding, scene: _Scene) -> _Plan:
         return _Plan(slots)
     changes = step.linked(str(finding.layer), str(finding.dimension), finding.size or 0, finding.suggested or 0)
     sizes = frozenset(c.old for c in changes)
-    refuse_data({*sizes, *(slot.old for slot in slots)}, model, [files.tree(path) for path in files.sources])
+    refuse_data({*sizes, *(slot.old for slot in slots)}, model, [files.shapes(path) for path in files.sources])
     more = (*reshapes(changes, slots, step, files), *shared_slots(slots, scene.beside, files))
     return _Plan(slots, (), sizes).joined(_Plan(more))
 

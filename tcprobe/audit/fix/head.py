@@ -10,6 +10,7 @@ import ast
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from tcprobe.audit.fix.files import Files
 from tcprobe.audit.fix.links import NotCertain, Wanted
 from tcprobe.audit.fix.text import line_starts, offsets
 from tcprobe.patterns import pattern
@@ -19,7 +20,6 @@ from tcprobe.schema.model import Layer, Model
 from tcprobe.schema.place import Place
 
 if TYPE_CHECKING:
-    from tcprobe.audit.fix.tree import Files
     from tcprobe.syntax.source import Call, Source
 
 _CONVOLUTIONS: Final = tuple(f"Conv{n}D{t}" for n in (1, 2, 3) for t in ("", "Transpose"))

@@ -28,8 +28,8 @@ OUTPUT: Final[dict[str, str]] = {
     **dict.fromkeys(("SeparableConv1D", "SeparableConv2D"), "filters"),
 }
 _RECURRENT: Final = frozenset(("LSTM", "GRU", "SimpleRNN"))
-# Layers that put out as many features as they take, whatever their number.
 _ATTENTION: Final = "MultiHeadAttention"  # puts out as many features as its query has, unless told otherwise
+# Layers that put out as many features as they take, whatever their number.
 _KEEPS: Final = frozenset(
     (
         *("BatchNormalization", "LayerNormalization", "UnitNormalization", "Activation", "ReLU", "LeakyReLU", "PReLU"),
@@ -44,8 +44,6 @@ _DEPTHWISE: Final = frozenset(("DepthwiseConv1D", "DepthwiseConv2D"))
 _JOINS: Final = frozenset(("Flatten", "Concatenate"))
 INNER: Final = ("key_dim", "value_dim", "head_dim")  # sizes inside an attention layer: nothing outside depends on them
 _INPUT_SHAPES: Final = ("input_shape", "input_dim", "batch_input_shape")
-
-
 _UNDERSTOOD: Final = _KEEPS | _SAME | _DEPTHWISE | _JOINS | OUTPUT.keys() | {"EinsumDense"}
 
 

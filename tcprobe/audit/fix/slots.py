@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tcprobe.audit.fix.files import Files
 from tcprobe.audit.fix.links import NotCertain, Wanted
 from tcprobe.schema.model import Layer, Model
 from tcprobe.schema.place import Place
 
 if TYPE_CHECKING:
-    from tcprobe.audit.fix.tree import Files
     from tcprobe.syntax.source import Argument, Source
     from tcprobe.syntax.values import Known, LiteralUse
 

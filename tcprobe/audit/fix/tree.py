@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tcprobe.schema.place import Place
 
 if TYPE_CHECKING:
-    from tcprobe.audit.fix.shared import Units
-    from tcprobe.audit.fix.uses import Uses
     from tcprobe.syntax.source import Argument, Source
 
 
@@ -76,53 +73,6 @@ class FileTree:
         return {alias.name for node in nodes for alias in node.names}
 
     @cached_property
-    def told(self) -> list[tuple[Place, frozenset[int]]]:
-        """Sizes that stand in shapes, as `tcprobe.audit.fix.shapes` finds them."""
-        from tcprobe.audit.fix.shapes import told_sizes
-
-        return told_sizes(self)
-
-    @cached_property
-    def joins(self) -> bool:
-        """Whether the file joins what may be tensors by operators of its own."""
-        from tcprobe.audit.fix.shapes import joins_tensors
-
-        return joins_tensors(self)
-
-    @cached_property
     def arguments(self) -> dict[tuple[Place, str], Argument]:
         """The arguments of all calls, by place and name."""
         return {(a.place, a.name): a for call in self.source.calls() for a in call.arguments.values()}
-
-
-class Files:
-    """The files that may be edited, each walked once."""
-
-    def __init__(self, sources: Mapping[str, Source]) -> None:
-        self.sources = sources
-        self._trees: dict[str, FileTree] = {}
-        self._uses: dict[str, Uses] = {}
-        self._units: dict[str, Units] = {}
-
-    def tree(self, path: str) -> FileTree:
-        """Return the nodes of a file."""
-        if path not in self._trees:
-            self._trees[path] = FileTree(self.sources[path])
-        return self._trees[path]
-
-    def units(self, path: str) -> Units:
-        """Return the functions and classes at the top of a file."""
-        from tcprobe.audit.fix.shared import Units
-
-        if path not in self._units:
-            self._units[path] = Units(self.tree(path))
-        return self._units[path]
-
-    def uses(self, path: str) -> Uses:
-        """Return the uses of a file's literals."""
-        from tcprobe.audit.fix.uses import Uses
-
-        if path not in self._uses:
-            others = [self.tree(other) for other in self.sources if other != path]
-            self._uses[path] = Uses(self.tree(path), others)
-        return self._uses[path]

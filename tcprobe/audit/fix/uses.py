@@ -10,15 +10,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tcprobe.audit.fix.links import NotCertain
 from tcprobe.audit.fix.text import inside
+from tcprobe.audit.fix.tree import FileTree
 from tcprobe.schema.place import Place
 from tcprobe.syntax.enclosing import all_parameters
-
-if TYPE_CHECKING:
-    from tcprobe.audit.fix.tree import FileTree
 
 _CONTAINERS: Final = frozenset(
     ["dict", "tuple", "list", "enumerate", "zip", "reversed", "types.SimpleNamespace", "types.MappingProxyType"]

@@ -14,15 +14,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from tcprobe.audit.fix.files import Files
 from tcprobe.audit.fix.links import NotCertain, Wanted
 from tcprobe.audit.fix.slots import Slot, slots_of
+from tcprobe.audit.fix.tree import FileTree
 from tcprobe.patterns import pattern
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Layer, Model
 from tcprobe.schema.place import Place
 
 if TYPE_CHECKING:
-    from tcprobe.audit.fix.tree import Files, FileTree
     from tcprobe.rules.model.step import Step
 
 CODE: Final = "TC105"

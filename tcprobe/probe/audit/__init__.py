@@ -1,1 +1,1 @@
-"""What an audit runs in the process of a model: finds models, traces one step, stops the script."""
+"""What an audit does in the process of a model: finds models, traces one step, stops the script; trains nothing."""

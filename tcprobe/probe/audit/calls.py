@@ -9,8 +9,8 @@ import time
 from typing import Any, Callable, Dict, Hashable, List, Optional, Set
 
 from ..core.gaps import Gaps
-from ..graph.graph import GraphRecorder
-from ..graph.lines import OTHER, rank
+from ..core.lines import OTHER, rank
+from ..graph.recorder import GraphRecorder
 from ..graph.shapes import batch_of_dataset, batch_of_fit
 from ..tensorflow.places import function_name, user_place
 from .loops import waits

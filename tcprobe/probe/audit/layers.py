@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Se
 
 from ..core.gaps import Gaps
 from ..graph.feeds import Feeds, Key, key_of
-from ..graph.graph import GraphRecorder, Trace
+from ..graph.recorder import GraphRecorder, Trace
 from ..graph.records import Record
 from ..graph.shapes import Shape, shape_list
 from ..graph.walk import Visit

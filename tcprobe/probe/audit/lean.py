@@ -6,8 +6,8 @@ import gc
 from types import TracebackType
 from typing import Any, Callable, Optional, Sequence, Type
 
-from ..core.gaps import Gaps
-from ..graph.patch import Guard, Patches, defining_class
+from ..core.gaps import Gaps, Guard
+from ..tensorflow.patch import Patches, defining_class
 
 
 class Lean:

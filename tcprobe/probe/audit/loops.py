@@ -6,7 +6,7 @@ import ast
 import linecache
 from typing import Any, Callable, Iterator, List
 
-from ..graph.lines import USER, rank
+from ..core.lines import USER, rank
 
 LOOPS = (ast.For, ast.While, ast.AsyncFor)
 

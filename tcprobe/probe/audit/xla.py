@@ -7,7 +7,7 @@ import sys
 import weakref
 from typing import Any, Optional
 
-from ..graph.patch import defining_class
+from ..tensorflow.patch import defining_class
 
 
 class AutoXla:

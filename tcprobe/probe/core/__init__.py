@@ -1,1 +1,4 @@
-"""Steps, windows and logs of a training script, whatever its framework."""
+"""What the probe needs whatever the framework: steps, window, journal, ranges, logs, the script and its lines.
+
+Nothing here knows TensorFlow; what marks a step or counts one is handed in.
+"""

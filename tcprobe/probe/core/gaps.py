@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List, Optional, TypeVar
+from types import TracebackType
+from typing import Any, Callable, ContextManager, Dict, List, Optional, Type, TypeVar
 
 Result = TypeVar("Result")
 
@@ -41,3 +42,42 @@ class Gaps:
         except Exception as error:
             self.add(hook, error)
             return default
+
+
+class Guard:
+    """Context manager that turns an exception of the probe's own into a named gap."""
+
+    def __init__(self, gaps: Gaps, hook: str) -> None:
+        self._gaps = gaps
+        self._hook = hook
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self._gaps.add(self._hook, error)
+        return True
+
+
+class Guarded:
+    """A context manager whose own failures become a gap; those of the body come through."""
+
+    def __init__(self, gaps: Gaps, hook: str, make: Callable[[], ContextManager[Any]]) -> None:
+        self._gaps = gaps
+        self._hook = hook
+        self._make = make
+        self._context: Any = None
+
+    def __enter__(self) -> None:
+        self._context = self._gaps.run(self._hook, self._make)
+        if self._context is not None:
+            self._gaps.run(self._hook, self._context.__enter__)
+
+    def __exit__(self, *error: Any) -> None:
+        # The context is not told of the error: a generator would raise it again from here.
+        if self._context is not None:
+            self._gaps.run(self._hook, lambda: self._context.__exit__(None, None, None))

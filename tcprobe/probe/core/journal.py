@@ -22,7 +22,7 @@ Metric = Tuple[int, str, float, str]
 
 def write_atomically(path: str, text: str) -> None:
     """Write `text` to `path` so that a reader sees the old file or the new one, never a part."""
-    partial = path + ".partial"
+    partial = "%s.%d.partial" % (path, os.getpid())
     with open(partial, "w", encoding="utf-8", newline="") as file:
         file.write(text)
     os.replace(partial, path)

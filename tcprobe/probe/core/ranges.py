@@ -1,14 +1,25 @@
-"""Marks steps and phases: NVTX ranges in domain `tcprobe`, and trace annotations of TensorFlow's profiler."""
+"""Marks steps and phases: NVTX ranges in domain `tcprobe`, and annotations of the framework's own profiler."""
 
 from __future__ import annotations
 
-import sys
-from typing import Any, List, Optional
+from typing import Any, ContextManager, List, Optional
 
 from .gaps import Gaps
 
 DOMAIN = "tcprobe"
-STEP = "tcprobe_step"
+
+
+class Annotations:
+    """What marks steps and phases for a framework's profiler; this one marks nothing."""
+
+    def open(self) -> None:
+        """Get ready; called as the window opens."""
+
+    def step(self, number: int) -> Optional[ContextManager[Any]]:
+        """Return what marks step `number`."""
+
+    def phase(self, name: str) -> Optional[ContextManager[Any]]:
+        """Return what marks a phase."""
 
 
 class Ranges:
@@ -17,6 +28,7 @@ class Ranges:
     Attributes:
         active: the profiler's window is open, or a tool listens to NVTX.
         nvtx: version of package nvtx; None where it is not importable.
+        annotations: the framework's, once it is imported.
     """
 
     def __init__(self, gaps: Gaps) -> None:
@@ -24,16 +36,10 @@ class Ranges:
         self.nvtx: Optional[str] = None
         self._gaps = gaps
         self._domain: Any = None
-        self._trace: Any = None
-        self._step: Any = None
+        self.annotations = Annotations()
+        self._step: Optional[ContextManager[Any]] = None
         self._phases: List[Any] = []
-        self._root = {"_r": 1}
         self._heard = False
-
-    def on_tensorflow(self, tf: Any) -> None:
-        """Take TensorFlow's Trace and, where it is importable, package nvtx."""
-        self._gaps.run("trace annotations", lambda: setattr(self, "_trace", tf.profiler.experimental.Trace))
-        self.find_nvtx()
 
     def find_nvtx(self) -> None:
         """Import package nvtx; without it steps have no NVTX range."""
@@ -57,7 +63,7 @@ class Ranges:
     def open(self) -> None:
         """Begin to mark; called as the window opens."""
         self.active = True
-        self._root = {} if _in_fit_of_keras_2() else {"_r": 1}
+        self.annotations.open()
 
     def close(self) -> None:
         """End what is marked; a tool that listens to NVTX goes on hearing steps."""
@@ -70,8 +76,8 @@ class Ranges:
             return
         self.end_step()
         self._push("step %d" % number)
-        if self._trace is not None:
-            self._step = self._trace(STEP, step_num=number, **self._root)
+        self._step = self.annotations.step(number)
+        if self._step is not None:
             self._step.__enter__()
 
     def end_step(self) -> None:
@@ -89,7 +95,7 @@ class Ranges:
         if not self.active:
             return
         self._push(name)
-        trace = None if self._trace is None else self._trace("tcprobe/" + name)
+        trace = self.annotations.phase(name)
         if trace is not None:
             trace.__enter__()
         self._phases.append(trace)
@@ -113,14 +119,3 @@ class Ranges:
         self._depth -= 1
         if self._domain is not None:
             self._domain.pop_range()
-
-
-def _in_fit_of_keras_2() -> bool:
-    """Say whether Keras 2's `fit` runs, whose own trace annotation counts the steps already."""
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        code = frame.f_code
-        if code.co_name == "fit" and code.co_filename.endswith("engine/training.py"):
-            return True
-        frame = frame.f_back
-    return False

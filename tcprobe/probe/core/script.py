@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
 import sys
 import types
 from importlib.machinery import SourceFileLoader
-from typing import Any, Callable, Dict, List, Set
+from typing import Any, Callable, Dict, List, Optional, Set
 
 from . import tracebacks
 
@@ -27,6 +29,29 @@ def run(kind: str, name: str, argv: List[str]) -> None:
     except BaseException:
         tracebacks.clean_uncaught()
         raise
+
+
+def load(path: str) -> Optional[types.ModuleType]:
+    """Import a file as Python would, under its dotted name where it lies in a package; None if it is no Python file."""
+    folder, parts = os.path.dirname(path), [os.path.splitext(os.path.basename(path))[0]]
+    while os.path.exists(os.path.join(folder, "__init__.py")):
+        folder, name = os.path.split(folder)
+        parts.insert(0, name)
+    sys.path[0] = folder
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    sys.argv = [path]
+    if len(parts) > 1:
+        importlib.import_module(".".join(parts[:-1]))
+    name = ".".join(parts)
+    name = "_" + name if name in sys.modules else name  # a file called like a module that others use
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        return None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def unshadow(folder: str, before: Set[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Optional, Sequence, Tuple
 
-from .trace import OpNote
+from .notes import OpNote
 from .walk import Env, Visit
 
 DEEPEST = 60  # ops between a product's operand and the variable that it was read from

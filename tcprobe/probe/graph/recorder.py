@@ -1,37 +1,273 @@
-"""What stands where the graph recorder is missing, and the guard around its context managers."""
+"""Records every product that a training function traces, and what of it executes, into graph.json."""
 
 from __future__ import annotations
 
-import contextlib
-from typing import Any, Callable, ContextManager
+import os
+import threading
+from types import TracebackType
+from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Sequence, Tuple, Type
 
-from ..core.gaps import Gaps
+from ..core.gaps import Guard
+from ..tensorflow.layers import LayerHooks
+from .eager import EagerSampler
+from .execute import Collector, assign, match, optimised, swapped_in, unoptimised
+from .passes import Passes
+from .records import Record, executed_record, op_record, write_json
+from .shapes import Shapes, Sizes, called_with, first_arguments, has_unknown, infer, shape_list, sizes_of_call
+from .store import Function, Store, stem
+from .trace import Tracer
+from .types import is_gemm
+from .walk import Visit, alternatives, walk
 
 
-class NoRecorder:
-    """Records nothing."""
+class Trace(NamedTuple):
+    """A FuncGraph traced during a call of the function `key`."""
 
-    current: Any = None
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        contexts = ("first_call", "eager_sample")
-        return (lambda *_: contextlib.nullcontext()) if name in contexts else (lambda *_: None)
+    graph: Any
+    key: Hashable
 
 
-class Guarded:
-    """A context manager whose own failures become a gap; those of the body come through."""
+class GraphRecorder:
+    """Hooks tracing, collects the optimised graphs, and writes graph.json.
 
-    def __init__(self, gaps: Gaps, make: Callable[[], ContextManager[Any]]) -> None:
+    The runtime sets `current` to the key of the outermost tf.function in progress and back to None, calls
+    `first_call` around the first call of each, and `write` as often as it likes.
+
+    Attributes:
+        on_training: called with the key of the current function when a gradient function runs inside it.
+        on_trace: called with a trace, its products and their records, in the same order, once the trace is resolved;
+            it may add to the records.
+        store: the records so far; the runtime may append to its `models`.
+    """
+
+    def __init__(self, out_dir: str, gaps: Any) -> None:
+        self.on_training: Optional[Callable[[Hashable], None]] = None
+        self.on_trace: Optional[Callable[[Trace, Sequence[Visit], List[Record]], None]] = None
+        self.layers = LayerHooks(gaps)
+        self.tracer = Tracer(self.layers, gaps)
+        self._path = os.path.join(out_dir, "graph.json")
         self._gaps = gaps
-        self._make = make
-        self._context: Any = None
+        self._collector = Collector(gaps)
+        self._tf: Any = None
+        self._current: Optional[Hashable] = None
+        self.store = Store(gaps)
+        self._pending: List[Trace] = []
+        self._owner = 0
+        self._function_class: Any = None
+        self._lock = threading.RLock()
+
+    @property
+    def current(self) -> Optional[Hashable]:
+        """Key of the outermost tf.function call in progress, None between calls."""
+        return self._current
+
+    @current.setter
+    def current(self, key: Optional[Hashable]) -> None:
+        if self._pending:
+            # A tape outside the function runs its gradient after the call: that graph is collected a little later.
+            self._settle(final=key is not None)
+        self._current = key
+
+    def on_tensorflow(self, tf: Any) -> None:
+        """Install the hooks of tracing."""
+        self._tf = tf
+        self._function_class = type(tf.function(lambda: None))
+        self.layers.eager = tf.executing_eagerly
+        self.tracer.on_graph = self._began
+        self.tracer.on_gradient = self._differentiated
+        self.tracer.install(tf)
+
+    def on_keras(self, keras: Any) -> None:
+        """Install the hooks on the layers of one Keras."""
+        self.layers.install(keras)
+
+    def stop_tracing_hooks(self) -> None:
+        """Take every hook out again; what is traced from now on is not recorded."""
+        self.tracer.remove()
+        self.layers.remove()
+
+    def first_call(self, function: Any, key: Hashable, name: str) -> "FirstCall":
+        """Return a context manager for the first outermost call of `function`."""
+        return FirstCall(self, function, key, name)
+
+    def eager_sample(self) -> EagerSampler:
+        """Return a context manager for one eager step, whose ops it records with the shapes that they have."""
+        return EagerSampler(self.layers, self.tracer, self._gaps, self.store.sampled)
+
+    def training(self, key: Hashable) -> None:
+        """Note that the function `key` trains."""
+        function = self.store.functions.get(key)
+        if function is not None and not function.training:
+            function.training = self.store.changed = True
+
+    def calls_per_step(self, calls: Dict[Hashable, float]) -> None:
+        """Note how often each function is called in one step."""
+        for key, count in calls.items():
+            if key in self.store.functions:
+                self.store.functions[key].calls_per_step = count
+                self.store.changed = True
+
+    def write(self) -> None:
+        """Write graph.json if there is anything new."""
+        if self._pending and self._owner == threading.get_ident() and self.layers.eager():
+            self._settle(final=True)
+        self._save()
+
+    def _save(self) -> None:
+        with Guard(self._gaps, "graph.json"), self._lock:
+            if self.store.changed:
+                write_json(self._path, self.store.document(getattr(self._tf, "__version__", None)))
+
+    def _began(self, graph: Any) -> None:
+        """Take note of a new trace; what it runs as is collected when TensorFlow starts to execute it."""
+        key = self._current
+        call = None if key is None else called_with(self._function_class)
+        if key is None or call is None:
+            return  # a dataset's function, a model under construction
+        function = self.store.functions.get(key)
+        if function is not None and function.sizes is None:
+            function.sizes = Sizes(None, ())
+            with Guard(self._gaps, "sizes of the first call"):
+                function.sizes = sizes_of_call(self._tf, call)
+        self._owner = threading.get_ident()
+        self._pending.append(Trace(graph, key))
+        self._collect()
+
+    def _collect(self) -> None:
+        with Guard(self._gaps, "graph collection"):
+            self._collector.start()
+
+    def _differentiated(self) -> None:
+        key = self._current
+        if key is None or not self._pending:
+            return
+        self.training(key)
+        if self.on_training is not None:
+            self.on_training(key)
+
+    def _settle(self, final: bool) -> None:
+        """Resolve the traces that have run; `final` also those that have not."""
+        with Guard(self._gaps, "graph resolution"), self._lock:
+            collected: List[Any] = []
+            with Guard(self._gaps, "graph collection"):
+                collected = self._collector.take()
+            graphs = assign(collected, [t.graph for t in self._pending])
+            later = [] if final else [t for i, t in enumerate(self._pending) if i not in graphs and _runs_later(t)]
+            settled = [(t, graphs.get(i)) for i, t in enumerate(self._pending) if not any(t is x for x in later)]
+            self._pending = later
+            if not later:
+                self._collector.stop()
+            self._resolve_all(settled)
+        self._save()
+
+    def _resolve_all(self, settled: Sequence[Tuple[Trace, Any]]) -> None:
+        """Resolve traces; one that never ran goes where another of the same function did (Keras 2 traces twice)."""
+        ran = {(t.key, stem(t.graph.name)) for t, graphs in settled if graphs is not None}
+        for trace, graphs in settled:
+            if graphs is not None or (trace.key, stem(trace.graph.name)) not in ran:
+                with Guard(self._gaps, "graph resolution"):
+                    self._resolve(trace, graphs)
+
+    def _resolve(self, trace: Trace, graphs: Any) -> None:
+        function = self.store.functions.get(trace.key)
+        if function is None:
+            return
+        concrete = _concrete(function, trace.graph)
+        visits = walk(trace.graph, _is_compiled(function, concrete))
+        if visits:
+            function.traces += 1
+            record: Record = {
+                "name": _text(getattr(concrete, "name", trace.graph.name)),
+                "python_name": function.name,
+                "executed_basis": _basis(visits, graphs),
+                "ops": self._ops(trace.graph, visits, graphs, self._sizes(function, trace.graph)),
+            }
+            if self.on_trace is not None:
+                with Guard(self._gaps, "notes on a trace"):
+                    self.on_trace(trace, visits, record["ops"])
+            self.store.keep(trace.key, record)
+
+    def _sizes(self, function: Function, graph: Any) -> Sizes:
+        """Return the sizes of the first call; the first trace knows its arguments best."""
+        sizes = function.sizes or Sizes(None, ())
+        if function.traces == 1 and not graph.name.startswith("__backward"):
+            function.sizes = sizes = Sizes(sizes.batch, first_arguments(graph, sizes.arguments))
+        return sizes
+
+    def _ops(self, root: Any, visits: Sequence[Visit], graphs: Any, sizes: Sizes) -> List[Record]:
+        graph = None if graphs is None else optimised(graphs)
+        matches, extra = (list(map(unoptimised, visits)), []) if graph is None else match(visits, graph)
+        inferred: Dict[str, Shapes] = {}
+        if graphs is not None and _shapes_missing(visits):
+            with Guard(self._gaps, "shapes of partial batches"):
+                inferred = infer(self._tf, graphs.post_optimization_graph, sizes, is_gemm)
+        others = alternatives(self.tracer.within(root), visits)
+        everything = [*zip(visits, matches), *((v, swapped_in(v, graph)) for v in others)]
+        passes, records = Passes(visits), []
+        for visit, found in everything:
+            note = self.tracer.note(visit.op.graph, visit.op.name)
+            records.append(op_record(visit, note, passes.of(note), found, inferred.get(found.name or "")))
+        return records + [executed_record(op, inferred.get(op.name)) for op in extra]
+
+    def _enter(self, function: Any, key: Hashable, name: str) -> None:
+        self.store.functions[key] = Function(function, name)
+        self._collect()
+
+    def _leave(self) -> None:
+        if self._pending:
+            self._settle(final=False)
+        elif self._collector.on:
+            with Guard(self._gaps, "graph collection"):
+                self._collector.take()
+                self._collector.stop()
+
+
+class FirstCall:
+    """Collects the graphs of a function's first call; it adds no frame to a traceback that passes."""
+
+    def __init__(self, recorder: GraphRecorder, function: Any, key: Hashable, name: str) -> None:
+        self._recorder = recorder
+        self._begin = (function, key, name)
 
     def __enter__(self) -> None:
-        self._context = self._gaps.run("graph record", self._make)
-        if self._context is not None:
-            self._gaps.run("graph record", self._context.__enter__)
+        with Guard(self._recorder._gaps, "first call"):
+            self._recorder._enter(*self._begin)
 
-    def __exit__(self, *error: Any) -> None:
-        # The recorder is not told of the error: a generator would raise it again from here.
-        if self._context is not None:
-            self._gaps.run("graph record", lambda: self._context.__exit__(None, None, None))
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        with Guard(self._recorder._gaps, "first call"):
+            self._recorder._leave()
+
+
+def _text(name: Any) -> str:
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+def _runs_later(trace: Trace) -> bool:
+    return bool(trace.graph.name.startswith("__backward"))
+
+
+def _concrete(function: Function, graph: Any) -> Any:
+    """Return the ConcreteFunction whose graph this is, None where the tf.function lists none."""
+    owner = function.reference()
+    listed = getattr(owner, "_list_all_concrete_functions", lambda: ())()
+    return next((c for c in listed if c.graph is graph), None)
+
+
+def _is_compiled(function: Function, concrete: Any) -> bool:
+    owner = function.reference()
+    flag = getattr(owner, "_jit_compile", None) or getattr(owner, "_experimental_compile", None)
+    if flag or concrete is None:
+        return bool(flag)
+    return bool(concrete.function_def.attr["_XlaMustCompile"].b)
+
+
+def _basis(visits: Sequence[Visit], graphs: Any) -> str:
+    if all(visit.compiled for visit in visits):
+        return "traced"
+    return "liveness" if graphs is None else "graph collection"
+
+
+def _shapes_missing(visits: Sequence[Visit]) -> bool:
+    return any(has_unknown([shape_list(t) for t in (*v.op.inputs, *v.op.outputs)]) for v in visits)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from ..core.journal import write_atomically
+from ..core.lines import traced_line
 from .execute import Executed, Match
-from .lines import traced_line
+from .notes import OpNote
 from .shapes import Shape, Shapes, merged, shape_list
 from .walk import Visit
-
-if TYPE_CHECKING:
-    from .trace import OpNote
 
 SCHEMA = 1
 OPERANDS = 2  # inputs of a product that its fused form keeps, in their places
@@ -122,8 +120,4 @@ def groups(op_type: str, data_format: str, inputs: Sequence[Shape], outputs: Seq
 
 def write_json(path: str, data: Record) -> None:
     """Write `data` to `path` so that a reader sees the old file or the new one, whole."""
-    text = json.dumps(data, separators=(",", ":"))  # json.dump encodes in Python, an order slower
-    partial = "%s.%d.partial" % (path, os.getpid())
-    with open(partial, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(partial, path)
+    write_atomically(path, json.dumps(data, separators=(",", ":")))  # json.dump encodes in Python, an order slower

@@ -6,6 +6,7 @@ known process-wide, not per thread: replicas of a distribution strategy trace in
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
 import weakref
@@ -14,13 +15,12 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ..config import Config
 from ..core.backlog import RETRACTED, Backlog
-from ..core.gaps import Gaps
+from ..core.gaps import Gaps, Guarded
 from ..core.ranges import Ranges
 from ..core.stepper import Stepper
-from ..core.weights import Weights
-from ..graph.recorder import Guarded, NoRecorder
 from .places import function_name, user_place
 from .quick import Quick
+from .weights import Weights
 
 END_OF_DATA = ("OutOfRangeError", "StopIteration")
 
@@ -39,6 +39,16 @@ class Callee:
         self.eager = eager
         self.calls = 0
         self.under_tape = False  # it has run inside an eager tape, whose step it is a part of
+
+
+class NoRecorder:
+    """Stands where the graph recorder is missing, and records nothing."""
+
+    current: Any = None
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        contexts = ("first_call", "eager_sample")
+        return (lambda *_: contextlib.nullcontext()) if name in contexts else (lambda *_: None)
 
 
 class Calls:
@@ -169,7 +179,8 @@ class Calls:
             if not first:
                 result = original(function, *args, **kwds)
             else:
-                with Guarded(self._gaps, lambda: self.recorder.first_call(function, callee.key, callee.name)):
+                known = function, callee.key, callee.name
+                with Guarded(self._gaps, "graph record", lambda: self.recorder.first_call(*known)):
                     result = original(function, *args, **kwds)
         finally:
             self.inside, self.current = not self.enabled, None
@@ -317,7 +328,7 @@ class Calls:
         """Let the graph recorder see the second eager step, from this tape to the next."""
         self.end_sample()
         if callee.calls == 1:
-            self._sample = Guarded(self._gaps, lambda: self.recorder.eager_sample())
+            self._sample = Guarded(self._gaps, "graph record", lambda: self.recorder.eager_sample())
             self._sample.__enter__()
 
     def end_sample(self) -> None:

@@ -7,9 +7,9 @@ from typing import Any, List
 
 from ..config import Config
 from ..core.gaps import Gaps
-from ..graph.patch import defining_class
 from .calls import Calls
 from .layer_ranges import LayerRanges
+from .patch import defining_class
 from .precision import on_model
 
 

@@ -7,8 +7,9 @@ import threading
 import weakref
 from typing import Any, Callable, NamedTuple, Optional, Tuple
 
-from ..graph.lines import constructed_line
-from ..graph.patch import Guard, Patches, defining_class
+from ..core.gaps import Guard
+from ..core.lines import constructed_line
+from .patch import Patches, defining_class
 
 THIS_FILE = sys._getframe().f_code.co_filename
 

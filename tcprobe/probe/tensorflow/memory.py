@@ -25,13 +25,3 @@ def peak_gpu_memory_bytes(tf: Any) -> Optional[int]:
     names = [device.name.split(":", 1)[1] for device in tf.config.list_logical_devices("GPU")]
     peaks = [tf.config.experimental.get_memory_info("GPU:" + name.split(":")[-1])["peak"] for name in names]
     return max(peaks) if peaks else None
-
-
-def resident_bytes() -> int:
-    """Return the memory that this process holds; 0 where the system does not say (not Linux)."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            pages = int(file.read().split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
-    return pages * 4096

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tcprobe.readers.xspace.text import join_dtypes
-from tcprobe.readers.xspace.wire import BYTES, VARINT, Buffer, Span, fields, signed, text, varint
+from tcprobe.readers.protobuf import BYTES, VARINT, Buffer, Span, fields, signed, text, varint
 
 # xla_data.proto, enum PrimitiveType
 ELEMENT_TYPES: Final = {
@@ -280,3 +279,8 @@ def dtypes_of(shapes: list[Shape]) -> str | None:
     """Return the dtypes of arrays joined by ``+``; None where one is unknown."""
     found = [s.dtype for s in shapes if s.dtype is not None]
     return join_dtypes(found) if len(found) == len(shapes) else None
+
+
+def join_dtypes(dtypes: list[str]) -> str | None:
+    """Return the dtypes joined by ``+``, each once, in order."""
+    return "+".join(dict.fromkeys(dtypes)) or None

@@ -9,22 +9,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tcprobe.readers.protobuf import BYTES, FIXED64, VARINT, Span, fields, signed, text
 from tcprobe.readers.xspace.codes import Index, Texts, combine
 from tcprobe.readers.xspace.events import DOUBLE, Events, Wanted, decode
 from tcprobe.readers.xspace.lines import Bytes, Ints, event_bounds
-from tcprobe.readers.xspace.wire import (
-    BYTES,
-    FIXED64,
-    VARINT,
-    Line,
-    Plane,
-    Span,
-    fields,
-    line_head,
-    signed,
-    string_map,
-    text,
-)
+from tcprobe.readers.xspace.wire import Line, Plane, line_head, string_map
 
 GPU_PLANE: Final = re.compile(r"/device:GPU:(\d{1,6})")
 # xplane_schema.h: lines that XProf derives have ids 0xdeadbeef and up, stored as int32

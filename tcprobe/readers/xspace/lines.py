@@ -13,7 +13,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.readers.xspace.wire import BYTES, PADDING, VARINT, Buffer, DamagedError, Span, varint
+from tcprobe.readers.protobuf import BYTES, VARINT, Buffer, DamagedError, Span, varint
+from tcprobe.readers.xspace.wire import PADDING
 
 Ints: TypeAlias = NDArray[np.int64]
 Bounds: TypeAlias = tuple[Ints, Ints]

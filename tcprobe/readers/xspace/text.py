@@ -6,6 +6,8 @@ import json
 import re
 from typing import Final
 
+from tcprobe.readers.hlo.module import join_dtypes
+
 # ParseTfOpFullname of xla/tsl/profiler/utils/tf_op_utils.cc: `path:Type`, one colon, no C++ scope
 _OP: Final = re.compile(r"([^\s:$][^\s:]*):([A-Za-z_]\w*)")
 _DETAIL: Final = re.compile(r"(\w+):(\S+)")
@@ -94,11 +96,6 @@ def parse_shapes(text: str) -> tuple[str | None, str | None]:
 
 def _dimension(text: str) -> int | None:
     return int(text) if text.strip().isdecimal() else None
-
-
-def join_dtypes(dtypes: list[str]) -> str | None:
-    """Return the dtypes joined by ``+``, each once, in order."""
-    return "+".join(dict.fromkeys(dtypes)) or None
 
 
 def program_id(module: str) -> int | None:

@@ -8,9 +8,10 @@ from typing import Final
 
 from tcprobe.readers.hlo.gemms import executed_instructions, gemms_of, graph_row, op_row
 from tcprobe.readers.hlo.module import Module, read_module
+from tcprobe.readers.protobuf import BYTES, Span, entries, fields, signed, text
 from tcprobe.readers.xspace.gpu import OpKey
 from tcprobe.readers.xspace.text import parse_shapes, program_id, split_op
-from tcprobe.readers.xspace.wire import BYTES, Plane, Span, entries, fields, signed, string_map, text
+from tcprobe.readers.xspace.wire import Plane, string_map
 from tcprobe.schema.columns import Value
 
 METADATA_PLANE: Final = "/host:metadata"

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from tcprobe.cost.plan import XLA_PADS_FROM
 from tcprobe.cost.predict import Cost
+from tcprobe.cost.xla import XLA_PADS_FROM
 from tcprobe.hardware import Gpu
 from tcprobe.patterns import pattern
 from tcprobe.rules.model.bad import Bad, convolves

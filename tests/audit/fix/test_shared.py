@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from tcprobe.audit.fix.files import Files
 from tcprobe.audit.fix.fixes import apply, with_fixes
 from tcprobe.audit.fix.links import NotCertain
-from tcprobe.audit.fix.shared import seen_lines
-from tcprobe.audit.fix.tree import Files
+from tcprobe.audit.fix.units import seen_lines
 from tcprobe.keras.products.layers import records_of
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Layer, Model, Product
 from tcprobe.syntax.source import Call, Source
-from tests.audit.fixes.reading import a_layer, finding, step_of
+from tests.audit.fix.fixes.reading import a_layer, finding, step_of
 
 HEAD = "import keras\nfrom keras import layers\n"
 HELPER = "def block(x):\n    return layers.Dense(510)(x)\n"

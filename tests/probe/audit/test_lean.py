@@ -1,4 +1,4 @@
-"""What a step of tcprobe's own leaves out while it is traced, with a stand-in for Keras, and what an error says."""
+"""What a step of tcprobe's own leaves out while it is traced, with a stand-in for Keras."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tcprobe.probe.audit.audit import _said
 from tcprobe.probe.audit.lean import Lean
 from tcprobe.probe.core.gaps import Gaps
 
@@ -47,36 +46,3 @@ def test_an_error_puts_everything_back_and_garbage_stays_off_where_it_was() -> N
     finally:
         gc.enable()
     assert BatchNormalization().call(1, training=True)[1]
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("ValueError: bad units", "ValueError: bad units"),
-        ("", ""),
-        (
-            'ValueError: in user code:\n\n    File "m.py", line 3, in call\n        raise ValueError("no")\n\n'
-            "    ValueError: no\n",
-            "ValueError: no",
-        ),
-        (
-            "ValueError: Exception encountered when calling Net.call().\n\n\x1b[1mno such axis\x1b[0m\n\n"
-            "Arguments received by Net.call():\n  • x=1",
-            "ValueError: no such axis",
-        ),
-        (
-            'TypeError: in user code:\n\n    File "m.py", line 3, in f  *\n        g(x)\n\n    TypeError: Exception'
-            ' encountered when calling layer "net" (type Net).\n\n    no such axis\n\n    Call arguments received',
-            "TypeError: no such axis",
-        ),
-        (
-            "ValueError: in user code:\n\n    ValueError: Exception encountered when calling layer 'net' (type N).\n\n"
-            '    in user code:\n\n        File "m.py", line 3, in call  *\n            raise ValueError("no")\n\n'
-            "        ValueError: no\n\n\n    Call arguments received by layer 'net'",
-            "ValueError: no",
-        ),
-        ("ValueError: in user code:\n\n    something", "something"),
-    ],
-)
-def test_of_an_error_the_line_is_told_that_says_what_is_wrong(text: str, said: str) -> None:
-    assert _said(text.splitlines()) == said

@@ -27,7 +27,7 @@ def load_probe():
     sys.modules["tcprobe_probe"] = module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     from tcprobe_probe.core.gaps import Gaps
-    from tcprobe_probe.graph.graph import GraphRecorder
+    from tcprobe_probe.graph.recorder import GraphRecorder
 
     return Gaps, GraphRecorder
 

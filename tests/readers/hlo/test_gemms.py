@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 
 from tcprobe.readers.hlo.gemms import executed_instructions, gemms_of, graph_row, pass_of
 from tcprobe.readers.hlo.module import Module, read_module
-from tcprobe.readers.xspace.wire import DamagedError
+from tcprobe.readers.protobuf import DamagedError
 from tests.fixtures.xplane.make import hlo_module
 from tests.fixtures.xplane.schema import HloProto
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tcprobe.readers.protobuf import fields, text
 from tcprobe.readers.xspace import xplane
-from tcprobe.readers.xspace.wire import fields, text
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Profile
 from tests.support import shared

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcprobe.analysis.ops.capability import tc_blocker
+from tcprobe.analysis.capability import tc_blocker
 from tcprobe.hardware import find_gpu
 from tcprobe.report.run import advice, findings
 from tcprobe.schema.profile import Window

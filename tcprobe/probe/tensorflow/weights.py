@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any, Dict, Optional, Set
 
-from .gaps import Gaps
+from ..core.gaps import Gaps
 
 
 class Weights:

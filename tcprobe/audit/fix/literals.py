@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tcprobe.audit.fix.files import Files
 from tcprobe.audit.fix.links import NotCertain
-from tcprobe.audit.fix.shapes import refuse_leftovers
 from tcprobe.audit.fix.slots import Slot, is_number
 from tcprobe.audit.fix.text import edited, line_starts, moved, offsets, sound, span
 from tcprobe.schema.finding import Edit
 from tcprobe.schema.place import Place
 
 if TYPE_CHECKING:
-    from tcprobe.audit.fix.tree import Files
     from tcprobe.syntax.source import Call, Source
     from tcprobe.syntax.values import Literal_
 
@@ -60,7 +59,7 @@ def unwanted(slots: Sequence[Slot], edits: Sequence[Edit], sizes: Iterable[int],
     found: dict[Place, None] = {}
     asked = [slot.argument.place for slot in slots]
     for file, own in _by_file(edits).items():
-        refuse_leftovers(files.tree(file), [*sizes, *(slot.old for slot in slots)], asked)
+        files.shapes(file).refuse_leftovers([*sizes, *(slot.old for slot in slots)], asked)
         found.update(dict.fromkeys(files.uses(file).changed([e.place for e in own], asked)))
     return list(found)
 

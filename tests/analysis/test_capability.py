@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tcprobe.analysis.capability import NONE, Blocker, operand_dtypes, supported_since, tc_blocker, tc_capable
 from tcprobe.analysis.kernels.table import derive_kernels
-from tcprobe.analysis.ops.capability import NONE, Blocker, operand_dtypes, supported_since, tc_blocker, tc_capable
 from tcprobe.hardware import Gpu, find_gpu, load_gpus
+from tcprobe.readers.protobuf import fields, text
 from tcprobe.readers.xspace import xplane
-from tcprobe.readers.xspace.wire import fields, text
 from tests.support import shared
 
 CAPABLE = (

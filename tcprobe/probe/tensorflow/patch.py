@@ -4,27 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from types import TracebackType
-from typing import Any, Callable, List, Optional, Tuple, Type
-
-
-class Guard:
-    """Context manager that turns an exception of the probe's own into a named gap."""
-
-    def __init__(self, gaps: Any, hook: str) -> None:
-        self._gaps = gaps
-        self._hook = hook
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> bool:
-        if not isinstance(error, Exception):
-            return False
-        self._gaps.add(self._hook, error)
-        return True
+from typing import Any, Callable, List, Tuple
 
 
 class Patches:

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from tcprobe.probe.graph import lines as graph_lines
-from tcprobe.probe.graph.lines import OTHER, PACKAGE, USER, best, constructed_line, rank, running_line
+from tcprobe.probe.core import lines as graph_lines
+from tcprobe.probe.core.lines import OTHER, PACKAGE, USER, best, constructed_line, rank, running_line
 
 SITE = "/env/lib/python3.9/site-packages"
 

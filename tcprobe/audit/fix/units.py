@@ -1,4 +1,4 @@
-"""Code that several models share: what a fix of one model changes in another that was not looked at.
+"""The functions and classes of a file: which of them a literal takes effect in, and which build models.
 
 A helper that two functions build models with has one literal for both. Where the other model was audited too, the
 size is followed in it as well; where it was not, nobody can tell, and there is no fix.
@@ -7,19 +7,15 @@ size is followed in it as well; where it was not, nobody can tell, and there is 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from tcprobe.audit.fix.links import OUTPUT, NotCertain, follow
-from tcprobe.audit.fix.slots import Slot, slots_of
+from tcprobe.audit.fix.links import NotCertain
+from tcprobe.audit.fix.tree import FileTree
 from tcprobe.schema.model import Model
 from tcprobe.schema.place import Place
 from tcprobe.syntax.scopes import owner
-
-if TYPE_CHECKING:
-    from tcprobe.audit.fix.tree import Files, FileTree
-    from tcprobe.rules.model.step import Step
 
 _DEFINITIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BUILDS: Final = frozenset(("keras.Model", "keras.Sequential", "keras.models.Model", "keras.models.Sequential"))
@@ -125,27 +121,6 @@ class Units:
 def seen_lines(models: Iterable[Model]) -> frozenset[tuple[str, int]]:
     """Return files and lines at which models make layers."""
     return frozenset((x.place.file, x.place.line) for model in models for x in model.layers if x.place is not None)
-
-
-def shared_slots(slots: Sequence[Slot], beside: Iterable[Step], files: Files) -> tuple[Slot, ...]:
-    """Return what must change in other models of the file, which the same places make layers of.
-
-    Raises:
-        NotCertain: it cannot be told, as for the model that was asked of.
-    """
-    found: dict[tuple[Place, int | None, int], Slot] = {}
-    for step in beside:
-        starts = [
-            (layer.name, slot.old, slot.new)
-            for slot in slots
-            for layer in step.model.layers
-            if slot.argument.name == OUTPUT.get(layer.kind)
-            and layer.arguments.get(slot.argument.name) == slot.argument.place
-            and layer.config.get(slot.argument.name) == slot.old
-        ]
-        if starts:
-            found.update({slot.key: slot for slot in slots_of(follow(starts, step.model, step), step.model, files)})
-    return tuple(found.values())
 
 
 def _name(unit: Unit) -> str:

@@ -8,7 +8,8 @@ import sys
 from types import FrameType
 from typing import Any, Dict, Iterable, Optional, Tuple
 
-HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+from .tracebacks import is_ours
+
 STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 PACKAGES = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\.]+)")
 FRAMEWORKS = frozenset(("tensorflow", "tensorflow_core", "keras", "tf_keras", "wrapt", "absl", "numpy", "nvtx", "six"))
@@ -30,7 +31,7 @@ def rank(filename: str) -> int:
 def _rank(filename: str) -> int:
     # Python 3.8 gives the script's own path as it was typed, so only absolute paths compare.
     path = os.path.abspath(filename)
-    if filename.startswith("<") or path.startswith(HERE) or GENERATED.match(os.path.basename(path)):
+    if filename.startswith("<") or is_ours(path) or GENERATED.match(os.path.basename(path)):
         return OTHER
     package = PACKAGES.search(path)
     if package:

@@ -1,0 +1,90 @@
+"""Fixes written back to their files: all of them or none, encoded as they were."""
+
+from __future__ import annotations
+
+import io
+import os
+import tokenize
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tcprobe.audit.fix.text import compatible, edited
+from tcprobe.errors import InputError, MissingInput, OutputError, UnreadableInput
+from tcprobe.schema.finding import Edit, Finding, Fix
+
+if TYPE_CHECKING:
+    from tcprobe.syntax.source import Source
+
+
+def write(fixes: Iterable[Fix | Finding | None], sources: Mapping[str, Source]) -> list[str]:
+    """Write what `apply` would change, and return the files written.
+
+    Every file is read again first. Encoding, byte-order mark, line ends and permissions stay; a file is replaced
+    whole, so that an interrupted run leaves the old or the new one.
+
+    Raises:
+        MissingInput, UnreadableInput: a file is gone, or the system refuses to read it.
+        InputError: a file changed since it was read, or cannot hold the new text in its encoding.
+        OutputError: the system refused to write. In each case but the last nothing was written; then at most a part
+            of the files, each of them whole.
+    """
+    by_file: dict[str, list[Edit]] = {}
+    for edit in compatible(fixes):
+        by_file.setdefault(edit.place.file, []).append(edit)
+    contents = {file: _content(file, edits, sources[file].text) for file, edits in sorted(by_file.items())}
+    staged: dict[Path, Path] = {}
+    try:
+        for file, content in contents.items():
+            path = Path(os.path.realpath(file))
+            staged[path] = _staged(path, content)
+        for path in list(staged):
+            staged.pop(path).replace(path)
+    except OSError as error:
+        raise OutputError(f"{error.filename}: cannot be written: {error.strerror}") from None
+    finally:
+        for left in staged.values():
+            left.unlink(missing_ok=True)
+    return list(contents)
+
+
+def _content(file: str, edits: list[Edit], read: str) -> bytes:
+    """Return the bytes of the edited file, from those that it holds now."""
+    try:
+        raw = Path(file).read_bytes()
+    except FileNotFoundError:
+        raise MissingInput(file, "it is gone; nothing was written") from None
+    except OSError as error:
+        raise UnreadableInput(file, f"{error.strerror}; nothing was written") from None
+    try:
+        encoding = tokenize.detect_encoding(io.BytesIO(raw).readline)[0]
+        text = raw.decode(encoding)
+    except (SyntaxError, UnicodeDecodeError):
+        raise _changed(file) from None
+    if _plain(text) != _plain(read):
+        raise _changed(file)
+    return edited(text, edits, file).encode(encoding)
+
+
+def _changed(file: str) -> InputError:
+    return InputError(file, "it changed since it was read; nothing was written", "run the audit again")
+
+
+def _plain(text: str) -> str:
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _staged(path: Path, content: bytes) -> Path:
+    """Return a file beside `path` with the new content and the old permissions."""
+    import tempfile
+
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    made = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        made.chmod(path.stat().st_mode & 0o7777)
+    except OSError:
+        made.unlink(missing_ok=True)
+        raise
+    return made

@@ -1,0 +1,79 @@
+"""One way to run a task, and its time: its products one by one, launches, and copies beside them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from tcprobe.cost.tiles import Chip, Estimate, compute_bound, estimate
+from tcprobe.cost.works import Task, conv_task, padded_conv, tensors
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to run a task.
+
+    Attributes:
+        parts: its estimates.
+        launch_ns: launches.
+        extra_ns: copies, and kernels that the tile model does not describe.
+        factor: on the whole.
+        measured: its time is not the tile model's, whose errors it does not share.
+    """
+
+    parts: tuple[Estimate, ...]
+    launch_ns: float
+    extra_ns: float = 0.0
+    factor: float = 1.0
+    measured: bool = False
+
+    @property
+    def ns(self) -> float:
+        """Time of all of it."""
+        return self.factor * (math.fsum(p.ns for p in self.parts) + self.launch_ns + self.extra_ns)
+
+
+Ways: TypeAlias = "tuple[Way, Way, Way]"  # the best, the likely and the worst
+
+
+def way_of(task: Task, chip: Chip, penalty: tuple[float, float] = (1.0, 1.0)) -> Way:
+    """Return how a chip runs a task as it is, with a penalty on the rates of compute and of memory."""
+    parts: list[Estimate] = []
+    for work, times in task.works:
+        compute, memory = penalty
+        part = estimate(work, chip, compute ** compute_bound(work, chip), memory)
+        parts += [part] if times == 1 else [replace(part, ns=part.ns * times)]
+    steps = max(times for _, times in task.works)
+    launches = 1 if task.arithmetic == "conv" else len(task.works)
+    # the steps of a recurrent layer overlap their launches in part: half of it is a judgement
+    return Way(tuple(parts), chip.rate.t0_ns * (launches + (steps - 1) / 2))
+
+
+def in_order(*ways: Way) -> Ways:
+    """Return three ways, the fastest first."""
+    best, likely, worst = sorted(ways, key=lambda way: way.ns)
+    return best, likely, worst
+
+
+def with_channels(task: Task, channels: int, filters: int, width: int) -> Task | None:
+    """Return a convolution padded to other channels, `width` bytes an element; None for what cannot be padded so."""
+    conv, kind = task.convolution, task.kind
+    if conv is None or kind is None or task.groups > 1:
+        return None
+    return conv_task(padded_conv(conv, channels, filters), kind, width)
+
+
+def copies_ns(task: Task, padded: Task, width: int, chip: Chip) -> float:
+    """Return the time to copy those tensors of a convolution, `width` bytes an element, that the padded one changes."""
+    before = tensors(task.convolution) if task.convolution else None
+    after = tensors(padded.convolution) if padded.convolution else None
+    if before is None or after is None:
+        return 0.0
+    moved = sum(a + b for a, b in zip(before, after, strict=True) if a != b)
+    return copy_ns(float(moved) * width, chip)
+
+
+def copy_ns(moved: float, chip: Chip) -> float:
+    """Return the time to read and write `moved` bytes in all."""
+    return moved / (chip.bytes_per_ns * chip.rate.bwf)

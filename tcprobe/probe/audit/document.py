@@ -1,0 +1,50 @@
+"""What an audit found out: units, what was not seen, notes, and the error that ended it."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional
+
+from ..graph.records import Record
+
+SCHEMA = 1
+
+
+class Document:
+    """The content of audit.json as it comes together.
+
+    Attributes:
+        path: the audited file.
+        units: steps of models and of scripts.
+        unseen: what of the file was not audited, and why.
+        notes: what the report should say.
+        error: why there is nothing, None where there is something.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.units: List[Record] = []
+        self.unseen: List[Record] = []
+        self.notes: List[str] = []
+        self.error: Optional[Record] = None
+
+    def not_seen(self, what: str, reason: str, line: Optional[int] = None) -> None:
+        """Note what was not audited; `line` is where it stands."""
+        place = "%s:%d" % (self.path, line) if line else None
+        self.unseen.append({"what": what, "reason": reason, "place": place})
+
+    def fail(self, kind: str, message: str, hint: Optional[str] = None, output: bool = False) -> None:
+        """Say why there is nothing: `kind` as of `Wanted`; `output`: what the script printed says more."""
+        self.error = {"kind": kind, "message": message, "hint": hint, "output": output}
+
+    def content(self, facts: Dict[str, Any], gaps: List[Dict[str, str]]) -> Record:
+        """Return audit.json; `facts` are of the frameworks."""
+        return {
+            "schema": SCHEMA,
+            "finished": True,
+            **facts,
+            "units": self.units,
+            "unseen": self.unseen,
+            "notes": self.notes,
+            "error": self.error,
+            "gaps": gaps,
+        }

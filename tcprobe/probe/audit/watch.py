@@ -1,0 +1,80 @@
+"""What watches TensorFlow and Keras while a file is imported or run: the hooks that an audit needs."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional
+
+from ..core.gaps import Gaps
+from ..core.imports import AfterImport
+from ..graph.recorder import GraphRecorder
+from ..tensorflow.precision import version
+from .calls import AuditCalls
+from .layers import LayerLog
+from .step import Seen
+from .xla import AutoXla
+
+
+class Watch:
+    """The hooks of one audit.
+
+    Attributes:
+        gaps: what this TensorFlow lacks.
+        recorder: records what functions trace.
+        log: the layers that they call.
+        calls: the training calls, which are only traced.
+        seen: what models were called with.
+        xla: which models compile.
+        tf: TensorFlow, once it is imported.
+        keras: every Keras that was imported.
+    """
+
+    def __init__(self, out: str, batch: Optional[int]) -> None:
+        self.gaps = Gaps()
+        self.recorder = GraphRecorder(out, self.gaps)
+        self.log = LayerLog(self.recorder, self.gaps)
+        self.calls = AuditCalls(self.recorder, self.gaps, batch)
+        self.seen = Seen()
+        self.xla = AutoXla()
+        self.tf: Any = None
+        self.keras: List[Any] = []
+        self.recorder.layers.on_eager_call = self.seen.called
+
+    def start(self) -> None:
+        """Watch for TensorFlow and Keras."""
+        hooks = {"tensorflow": self._on_tensorflow, "keras": self._on_keras, "tf_keras": self._on_keras}
+        AfterImport(hooks, self.gaps).install()
+
+    def finish(self) -> None:
+        """Write graph.json."""
+        self.calls.end()
+        self.recorder.calls_per_step(self.calls.calls_per_step())
+        self.recorder.write()
+
+    def facts(self) -> Dict[str, Any]:
+        """Return versions and the policy."""
+        return {
+            "tensorflow": getattr(self.tf, "__version__", None),
+            "keras": next((getattr(k, "__version__", None) for k in self.keras), None),
+            "policy": self._policy(),
+        }
+
+    def _on_tensorflow(self, tf: Any) -> None:
+        self.tf = self.log.tf = self.seen.tf = tf
+        self.gaps.run("calls", lambda: self.calls.on_tensorflow(tf))
+        self.recorder.on_tensorflow(tf)
+        if version(tf) < (2, 6):
+            self._on_keras(tf.keras)
+
+    def _on_keras(self, keras: Any) -> None:
+        self.keras.append(keras)
+        self.recorder.on_keras(keras)
+        self.gaps.run("XLA of Keras", lambda: self.xla.install(keras))
+
+    def _policy(self) -> Optional[str]:
+        for keras in self.keras:
+            mixed = getattr(keras, "mixed_precision", None)
+            for name in ("global_policy", "dtype_policy"):
+                ask = getattr(mixed, name, None)
+                if ask is not None:
+                    return self.gaps.run("policy", lambda: str(ask().name))
+        return None
