@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from tcprobe.audit.source.models import ENTRANCE, judged
-from tcprobe.audit.source.run import Program
-from tcprobe.audit.source.values import Draft, Tensor, tensors_of
+from tcprobe.audit.source.outside.layers import multiplies
+from tcprobe.audit.source.outside.models import ENTRANCE
+from tcprobe.audit.source.state import State
+from tcprobe.audit.source.values.kinds import Draft, Tensor, tensors_of
 from tcprobe.keras.products.layers import records_of
 from tcprobe.keras.shapes.plain import SAME
 from tcprobe.schema.model import SAMPLES, Layer, Model, Product, Unseen
@@ -32,18 +33,18 @@ UNKNOWN_POLICY: Final = "the precision policy is set to what the file does not t
 _POLICIES: Final = ("set_global_policy", "set_dtype_policy", "set_policy", "set_floatx")
 
 
-def model_of(program: Program, asked: int | None) -> Model:
+def model_of(state: State, asked: int | None) -> Model:
     """Return the model that a followed program constructs.
 
     Args:
-        program: after `follow`.
+        state: what `follow` found.
         asked: the user's own batch; None to take it from the file, where that has one alone.
     """
-    source = program.source
+    source = state.source
     told = asked or batch_of(source)
     batch = told or SAMPLES
     xla = _xla(source)
-    layers = tuple(_layer(draft, program.fed) for draft in _ended(program) if is_layer(draft))
+    layers = tuple(_layer(draft, state.fed) for draft in _ended(state) if is_layer(draft))
     return Model(
         mode="source",
         label=Path(source.path).name,
@@ -52,10 +53,10 @@ def model_of(program: Program, asked: int | None) -> Model:
         products=tuple(_products(layers, batch, xla)),
         batch=batch,
         batch_known=told is not None,
-        policy=program.layers.policy,
+        policy=state.policy,
         xla=xla,
-        unseen=tuple(_unseen(program)),
-        notes=(*_policy_notes(program), *program.notes),
+        unseen=tuple(_unseen(state)),
+        notes=(*_policy_notes(state), *state.notes),
     )
 
 
@@ -89,32 +90,32 @@ def _xla(source: Source) -> bool | None:
     return True if found and all(known is not None and known.value is True for known in found) else None
 
 
-def _policy_notes(program: Program) -> tuple[str, ...]:
-    if not program.layers.drafts:
+def _policy_notes(state: State) -> tuple[str, ...]:
+    if not state.layers.drafts:
         return ()
-    if program.layers.policy is None:
+    if state.policy is None:
         return (UNKNOWN_POLICY,)
-    return () if _sets_policy(program.source) else (ASSUMED,)
+    return () if _sets_policy(state.source) else (ASSUMED,)
 
 
 def _sets_policy(source: Source) -> bool:
     return any(call.name.rpartition(".")[2] in _POLICIES for call in source.calls())
 
 
-def _ended(program: Program) -> list[Draft]:
+def _ended(state: State) -> list[Draft]:
     """Say of each layer whether its output is the model's."""
-    drafts = program.layers.drafts
+    drafts = state.layers.drafts
     outputs: set[str] = set()
-    for stack in program.stacks:
+    for stack in state.stacks:
         if not stack.uses and stack.output is not None:
             outputs.update(stack.output.sources)
-    for graph in program.graphs:
+    for graph in state.graphs:
         if not graph.uses:
             outputs.update(s for t in tensors_of(graph.outputs) for s in t.sources)
-    for instance in program.instances:
+    for instance in state.instances:
         if instance.keras == "model" and instance.uses <= 1 and instance.output is not None:
             outputs.update(s for t in tensors_of(instance.output) for s in t.sources)
-    consumed = {s for d in drafts for s in _behind([s for t in d.inputs for s in t.sources], program.fed)[0]}
+    consumed = {s for d in drafts for s in _behind([s for t in d.inputs for s in t.sources], state.fed)[0]}
     for draft in drafts:
         if draft.name in outputs:
             draft.is_last = True
@@ -196,27 +197,32 @@ def feeding(layer: Layer, by_name: dict[str, Layer]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _unseen(program: Program) -> Iterator[Unseen]:
+def _unseen(state: State) -> Iterator[Unseen]:
     """Yield what could not be judged, once per call and argument."""
     named: set[tuple[ast.AST, str]] = set()
-    for draft in program.layers.drafts:
+    for draft in state.layers.drafts:
         where = f"{draft.kind} at {Path(draft.place.file).name}:{draft.place.line}"
         missing = dict(draft.missing)
-        if judged(draft) and not missing and not any(t.last is not None for t in draft.inputs):
-            names = _behind([s for t in draft.inputs for s in t.sources], program.fed)[0]
+        if _judged(draft) and not missing and not any(t.last is not None for t in draft.inputs):
+            names = _behind([s for t in draft.inputs for s in t.sources], state.fed)[0]
             missing["its input"] = f"the size of {', '.join(names)} is not known" if names else "it is not followed"
         for argument, reason in missing.items():
             if (draft.node, argument) not in named:
                 named.add((draft.node, argument))
                 yield Unseen(f"{where}: {argument}", reason, draft.arguments.get(argument, draft.place))
-    for (_, what), (reason, place) in program.missed.items():
+    for (_, what), (reason, place) in state.missed.items():
         yield Unseen(f"{what} at {Path(place.file).name}:{place.line}", reason, place)
-    yield from _unreached(program)
+    yield from _unreached(state)
 
 
-def _unreached(program: Program) -> Iterator[Unseen]:
-    reached: Iterable[ast.Call] = {draft.node for draft in program.layers.drafts}
-    for call in program.source.calls():
+def _judged(draft: Draft) -> bool:
+    """Return whether a layer's products depend on sizes that must be known."""
+    return multiplies(draft.kind) and not draft.wrapped
+
+
+def _unreached(state: State) -> Iterator[Unseen]:
+    reached: Iterable[ast.Call] = {draft.node for draft in state.layers.drafts}
+    for call in state.source.calls():
         kind = layer_class(call.name)
         if kind is not None and kind != "InputLayer" and call.node not in reached:
             yield Unseen(

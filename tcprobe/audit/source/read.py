@@ -26,11 +26,9 @@ def read_model(source: Source, batch: int | None = None) -> list[Model]:
         One model for the file, with every layer that it constructs; nothing where it constructs none.
     """
     from tcprobe.audit.source.model import model_of
-    from tcprobe.audit.source.run import Program
+    from tcprobe.audit.source.program import follow
 
-    program = Program(source)
-    program.follow()
-    model = model_of(program, batch)
+    model = model_of(follow(source), batch)
     return [model] if model.layers or model.unseen else []
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tcprobe.audit.source.layers import snake
 from tcprobe.audit.source.model import ASSUMED
-from tcprobe.audit.source.options import AT_DEFAULTS
+from tcprobe.audit.source.outside.layers import snake
+from tcprobe.audit.source.outside.options import AT_DEFAULTS
 from tcprobe.audit.source.read import read_model, with_arguments
 from tcprobe.schema.model import Layer, Model, Product
 from tcprobe.schema.place import Place

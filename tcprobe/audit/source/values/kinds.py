@@ -139,6 +139,16 @@ class Env:
             here = here.parent
         return None
 
+    def settle(self, ends: list[dict[str, Value]]) -> None:
+        """Take what holds at every one of several ends, of which one will be reached."""
+        for name in {n for end in ends for n in end}:
+            values = [end.get(name) for end in ends]
+            result = values[0]
+            for other in values[1:]:
+                result = together(result, other)
+            if result is not None:
+                self.vars[name] = result
+
 
 @dataclass(slots=True, eq=False)
 class Routine:
@@ -185,6 +195,29 @@ class Bound:
     keywords: dict[str, Value] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a call is given; `lacking` where more is passed than is known."""
+
+    args: list[Value]
+    keywords: Keywords
+    lacking: bool = False
+
+    @property
+    def all(self) -> list[Value]:
+        """Every argument, those by position first."""
+        return [*self.args, *self.keywords.values()]
+
+    @property
+    def first(self) -> Value | None:
+        """The first by position; None where there is none."""
+        return self.args[0] if self.args else None
+
+    def get(self, index: int, name: str) -> Value | None:
+        """Return an argument that is passed by position, else by name; None where it is passed neither way."""
+        return self.args[index] if len(self.args) > index else self.keywords.get(name)
+
+
 Value: TypeAlias = (
     Known
     | Unknown
@@ -201,6 +234,7 @@ Value: TypeAlias = (
     | Instance
     | Bound
 )
+Keywords: TypeAlias = dict[str, Value]
 NOTHING = Known(None, (), ast.Constant(None))
 
 

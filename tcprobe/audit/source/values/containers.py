@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tcprobe.audit.source.values import Entries, Items, Unknown, Value, number
+from tcprobe.audit.source.values.kinds import Entries, Items, Unknown, Value, number
+from tcprobe.audit.source.values.parts import elements
 from tcprobe.syntax.values import Known
 
 _TEXT: Final[dict[str, Callable[..., str | bool]]] = {
@@ -25,8 +26,8 @@ def of_text(of: str, name: str, args: list[Value]) -> str | bool | None:
     return _TEXT[name](of, *given)
 
 
-def of_list(of: Items, name: str, args: list[Value], elements: Callable[[Value], list[Value] | None]) -> Value:
-    """Return the result of a list's method; `elements` tells what a value holds."""
+def of_list(of: Items, name: str, args: list[Value]) -> Value:
+    """Return the result of a list's method."""
     if name == "append" and args:
         of.items.append(args[0])
     elif name in ("extend", "insert") and args:

@@ -1,12 +1,11 @@
-"""Parts of values: elements, members, truth."""
+"""What a value holds, by itself: elements, members, truth."""
 
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
+from typing import Final
 
-from tcprobe.audit.source.layers import unparsed
-from tcprobe.audit.source.values import (
+from tcprobe.audit.source.values.kinds import (
     Bound,
     Class,
     Entries,
@@ -17,11 +16,22 @@ from tcprobe.audit.source.values import (
     Tensor,
     Unknown,
     Value,
-    either,
+    items_of,
     number,
 )
-from tcprobe.keras.shapes.layers import output_shape
 from tcprobe.syntax.values import Known, identical, item
+
+MOST_ELEMENTS: Final = 64  # iterations of a loop that are followed one by one
+
+
+def elements(value: Value) -> list[Value] | None:
+    """Return what a loop over a value meets, one by one; None where that is not known, or too much."""
+    if isinstance(value, Entries):
+        keys: list[Value] = [number(key) for key in value.entries]
+        found = None if value.open else keys
+    else:
+        found = items_of(value)
+    return found if found is not None and len(found) <= MOST_ELEMENTS else None
 
 
 def truth(value: Value) -> bool | None:
@@ -75,26 +85,17 @@ def dimension(size: int | None, node: ast.expr) -> Value:
     return number(size, node) if size is not None else Unknown("is a dimension that is not known")
 
 
-def of_tensors(op: ast.operator, left: Value, right: Value) -> Value:
-    """Return an elementwise result: of two like tensors, or of one and a number."""
-    if isinstance(left, Tensor) and isinstance(right, Tensor):
-        both = either(left, right)
-        if isinstance(op, ast.MatMult):
-            return replace(both, shape=None, features=None)
-        known = left.shape is not None and right.shape is not None
-        return replace(both, shape=output_shape("Add", {}, [left.shape, right.shape])) if known else both
-    tensor, other = (left, right) if isinstance(left, Tensor) else (right, left)
-    assert isinstance(tensor, Tensor)
-    if isinstance(other, Known) and isinstance(other.value, int | float):
-        return tensor
-    return Tensor(None, None, tensor.sources, tensor.symbolic, None)
+def result_of(node: ast.Call, tensors: list[Tensor]) -> Value:
+    """Return what a call that is not followed yields: of tensors a tensor."""
+    if not tensors:
+        return Unknown(f"is the result of {unparsed(node.func)}()")
+    return Tensor(None, None, (), any(t.symbolic for t in tensors), None)
 
 
-def used_inside(module: ast.Module) -> set[str]:
-    """Return the names that functions and classes of a module use of one another, each its own left out."""
-    found: set[str] = set()
-    for statement in module.body:
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-            found |= names - {statement.name}
-    return found
+def unparsed(node: ast.expr) -> str:
+    """Return an expression's text, short."""
+    try:
+        text = ast.unparse(node)
+    except RecursionError:
+        return "an expression"
+    return text if len(text) <= 40 else f"{text[:37]}..."

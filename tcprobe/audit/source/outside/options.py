@@ -6,7 +6,18 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from tcprobe.audit.source.values import Bound, Entries, Items, Named, Options, Unknown, Value, number, together
+from tcprobe.audit.source.values.kinds import (
+    Bound,
+    Entries,
+    Items,
+    Keywords,
+    Named,
+    Options,
+    Unknown,
+    Value,
+    number,
+    together,
+)
 from tcprobe.syntax.values import Known
 
 AT_DEFAULTS: Final = "options of the command line count at their defaults; traced mode with --run takes others"
@@ -18,7 +29,6 @@ _METHODS: Final = (
     "add_argument", "set_defaults", "add_argument_group", "add_mutually_exclusive_group", "parse_args",
     "parse_known_args", "parse_intermixed_args", "add_subparsers",
 )  # fmt: skip
-Keywords = dict[str, Value]
 
 
 def is_parser(name: str) -> bool:

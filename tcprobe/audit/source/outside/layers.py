@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import Counter
 from typing import Final
 
-from tcprobe.audit.source.values import Draft, Named, Tensor, Unknown, Value, plain
+from tcprobe.audit.source.values.kinds import Draft, Keywords, Named, Tensor, Unknown, Value, plain
 from tcprobe.keras.settings import rank_of
 from tcprobe.keras.shapes.layers import output_shape
 from tcprobe.keras.shapes.plain import SAME
@@ -40,17 +39,14 @@ class Layers:
 
     Attributes:
         drafts: the layers.
-        policy: the precision policy now; None where unknown.
     """
 
     def __init__(self) -> None:
         self.drafts: list[Draft] = []
-        self.policy: str | None = "float32"
-        self.changes = 0
         self._counts: Counter[str] = Counter()
         self._names: set[str] = set()
 
-    def make(self, kind: str, call: Call, values: dict[str, Value], lacking: bool) -> Draft:
+    def make(self, kind: str, call: Call, values: Keywords, policy: str | None, lacking: bool = False) -> Draft:
         """Return the layer that a call constructs, its arguments evaluated; `lacking` if some are not known."""
         given = values.get("name")
         name = given.value if isinstance(given, Known) and isinstance(given.value, str) else None
@@ -60,7 +56,7 @@ class Layers:
         if lacking:
             missing.setdefault("arguments", "some are passed in a list or dictionary")
         config = {n: plain(v) for n, v in values.items() if n not in ("name", "dtype", "trainable")}
-        dtype, variable_dtype = self._dtypes(values.get("dtype"))
+        dtype, variable_dtype = _dtypes(values.get("dtype"), policy)
         frozen = values.get("trainable")
         trainable: bool | None = _WEIGHTS.fullmatch(kind) is not None
         if trainable and frozen is not None:
@@ -75,12 +71,10 @@ class Layers:
             draft.missing = {**inner.missing, **draft.missing}
             draft.dtype, draft.variable_dtype = inner.dtype, inner.variable_dtype
         self.drafts.append(draft)
-        self.changes += 1
         return draft
 
     def apply(self, draft: Draft, tensors: list[Tensor]) -> Tensor:
         """Call a layer on tensors and return its output."""
-        self.changes += 1
         known = [self._fitted(draft.kind, t) for t in tensors]
         shapes: list[Shape | None] = [t.shape for t in known]
         told = any(s is not None for s in shapes)
@@ -140,12 +134,13 @@ class Layers:
         self._names.add(name)
         return name
 
-    def _dtypes(self, given: Value | None) -> tuple[str | None, str | None]:
-        """Return compute and variable dtype of a layer: its own, else those of the policy."""
-        if given is None or (isinstance(given, Known) and given.value is None):
-            return dtypes_of(self.policy)
-        name = plain(given) if isinstance(given, Known | Named) else None
-        return dtypes_of(name if isinstance(name, str) else None)
+
+def _dtypes(given: Value | None, policy: str | None) -> tuple[str | None, str | None]:
+    """Return compute and variable dtype of a layer: its own, else those of the policy."""
+    if given is None or (isinstance(given, Known) and given.value is None):
+        return dtypes_of(policy)
+    name = plain(given) if isinstance(given, Known | Named) else None
+    return dtypes_of(name if isinstance(name, str) else None)
 
 
 def dtypes_of(policy: str | None) -> tuple[str | None, str | None]:
@@ -165,12 +160,3 @@ def snake(kind: str) -> str:
     name = re.sub(r"\W+", "", kind)
     name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
     return re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()
-
-
-def unparsed(node: ast.expr) -> str:
-    """Return an expression's text, short."""
-    try:
-        text = ast.unparse(node)
-    except RecursionError:
-        return "an expression"
-    return text if len(text) <= 40 else f"{text[:37]}..."

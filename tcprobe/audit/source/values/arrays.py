@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
-from tcprobe.audit.source.values import Items, Named, Tensor, Value
+from tcprobe.audit.source.values.kinds import Items, Named, Tensor, Value
 from tcprobe.schema.op import Shape
 from tcprobe.syntax.values import Known
 

@@ -1,0 +1,90 @@
+"""Attributes of values: of the user's objects, of models and layers, of tensors, of options."""
+
+from __future__ import annotations
+
+import ast
+
+from tcprobe.audit.source.outside.options import AT_DEFAULTS, is_flags, option
+from tcprobe.audit.source.state import State
+from tcprobe.audit.source.values.kinds import (
+    Bound,
+    Class,
+    Draft,
+    Graph,
+    Instance,
+    Items,
+    Named,
+    Options,
+    Routine,
+    Stack,
+    Tensor,
+    Unknown,
+    Value,
+    number,
+)
+from tcprobe.audit.source.values.parts import dimension, find_member, marked
+from tcprobe.syntax.values import Known
+
+
+def attribute(state: State, of: Value, node: ast.Attribute) -> Value:
+    """Return the attribute of a value that `node` names."""
+    name = node.attr
+    if isinstance(of, Named):
+        return _option(state, state.flags, name) if is_flags(of.name) else Named(f"{of.name}.{name}")
+    if isinstance(of, Options):
+        return _option(state, of, name)
+    if isinstance(of, Instance):
+        return _of_instance(of, name)
+    if isinstance(of, Class):
+        return _of_class(of, name)
+    if isinstance(of, Tensor):
+        return of_tensor(of, node)
+    if isinstance(of, Unknown):
+        return of
+    return _of_model(of, name) or Bound(of, name)
+
+
+def of_tensor(of: Tensor, node: ast.Attribute) -> Value:
+    """Return an attribute of a tensor."""
+    if node.attr == "shape" and of.shape is not None:
+        return Items([dimension(size, node) for size in of.shape])
+    if node.attr == "shape" and of.features is not None:
+        return Items([number(of.features, node)], "its rank is not known")
+    return Bound(of, node.attr)
+
+
+def _option(state: State, of: Options, name: str) -> Value:
+    found = option(of, name)
+    if isinstance(found, Known):
+        state.note(AT_DEFAULTS)
+    return found
+
+
+def _of_instance(of: Instance, name: str) -> Value:
+    found = of.attrs.get(name)
+    if found is not None:
+        return found
+    member = find_member(of.of, name)
+    if isinstance(member, Routine):
+        return Routine(member.node, member.env, of.of if marked(member, "classmethod") else of, member.holder)
+    if member is not None:
+        return member
+    return Bound(of, name) if of.keras else Unknown(f"{name} of {of.of.node.name} is not known")
+
+
+def _of_class(of: Class, name: str) -> Value:
+    member = find_member(of, name)
+    if isinstance(member, Routine) and marked(member, "classmethod"):
+        return Routine(member.node, member.env, of, member.holder)
+    return member or Unknown(f"{name} of {of.node.name} is not known")
+
+
+def _of_model(of: Value, name: str) -> Value | None:
+    """Return the inputs or outputs of a model or layer; None where `name` is none of them."""
+    if isinstance(of, Graph) and name in ("output", "outputs", "input", "inputs"):
+        return of.outputs if name.startswith("output") else of.inputs
+    if isinstance(of, Stack) and name in ("output", "input"):
+        return (of.output if name == "output" else of.given) or Unknown(f"{name} of a model that is not built")
+    if isinstance(of, Draft) and name == "output":
+        return of.output or Unknown("output of a layer that nothing calls")
+    return None

@@ -1,0 +1,132 @@
+"""The user's own classes: objects constructed, models and layers called."""
+
+from __future__ import annotations
+
+import ast
+from typing import Final
+
+from tcprobe.audit.source.attributes import of_tensor
+from tcprobe.audit.source.functions import Functions
+from tcprobe.audit.source.state import State
+from tcprobe.audit.source.values.kinds import (
+    Arguments,
+    Bound,
+    Class,
+    Graph,
+    Instance,
+    Items,
+    Named,
+    Routine,
+    Tensor,
+    Unknown,
+    Value,
+    items_of,
+    tensors_of,
+)
+from tcprobe.audit.source.values.parts import find_member, result_of
+from tcprobe.syntax.keras_names import canonical, layer_class
+
+_FOLLOWED: Final = {"keras.Model": "model", "keras.Sequential": "Sequential", "keras.layers.Layer": "layer"}
+
+
+class Classes:
+    """Constructs objects of the file's classes and calls those that can be called."""
+
+    def __init__(self, state: State, functions: Functions) -> None:
+        self._state = state
+        self._functions = functions
+
+    def construct(self, of: Class, given: Arguments, node: ast.Call) -> Instance:
+        """Construct an object of a class of the file."""
+        keras = extends(of)
+        made = Instance(of, {}, keras)
+        if keras is not None and keras not in ("model", "layer"):
+            self._state.miss(node, of.node.name, f"inherits from {keras} in this file, and is not guessed at")
+        init = find_member(of, "__init__")
+        self._state.instances.append(made)
+        self._state.hand(of.node)
+        if isinstance(init, Routine):
+            self._functions.enter(_method(init, made), given)
+        elif keras is None:
+            _fill(made, of, given)
+        return made
+
+    def apply(self, of: Instance, given: Arguments, node: ast.Call) -> Value:
+        """Call a model or layer of the user's own class: follow its `call`."""
+        call = find_member(of.of, "call" if of.keras else "__call__")
+        tensors = [t for a in given.all for t in tensors_of(a)]
+        if not isinstance(call, Routine) or of.keras not in (None, "model", "layer"):
+            return result_of(node, tensors)
+        args, keywords = given.args, {k: v for k, v in given.keywords.items() if k != "mask"}
+        if of.keras:
+            symbolic = any(t.symbolic for t in tensors)
+            if of.uses and not symbolic and of.output is not None:
+                return of.output
+            if not of.uses:
+                args = args if symbolic else [_traced(a) for a in args]
+                self._build(of, args)
+            keywords.setdefault("training", Unknown("training or not"))
+        of.uses += 1
+        found = self._functions.enter(_method(call, of), Arguments(args, keywords))
+        of.output = of.output or found
+        return found
+
+    def _build(self, of: Instance, args: list[Value]) -> None:
+        build = find_member(of.of, "build")
+        if not isinstance(build, Routine):
+            return
+        first = args[0] if args else Unknown("")
+        shape: Value = Unknown("its input shape is not known")
+        if isinstance(first, Tensor):
+            shape = of_tensor(first, ast.Attribute(ast.Constant(None), "shape", ast.Load()))
+        self._functions.enter(_method(build, of), Arguments([shape], {}))
+
+    def inherited(self, above: Bound, name: str, given: Arguments) -> Value:
+        """Call a method of the classes above: ``super().name()``."""
+        holder = above.args[0]
+        for base in holder.bases if isinstance(holder, Class) else ():
+            found = find_member(base, name) if isinstance(base, Class) else None
+            if isinstance(found, Routine):
+                return self._functions.enter(_method(found, above.target), given)
+        if name == "__init__" and isinstance(above.target, Instance) and "outputs" in given.keywords:
+            self._state.graphs.append(Graph(given.keywords.get("inputs", Unknown("")), given.keywords["outputs"]))
+        return Unknown(f"is the result of super().{name}()")
+
+
+def extends(of: Value) -> str | None:
+    """Return which of Keras' classes a class extends: ``model``, ``layer`` or a name; None where none."""
+    for base in of.bases if isinstance(of, Class) else ():
+        if isinstance(base, Class):
+            found = extends(base)
+        else:
+            name = canonical(base.name) if isinstance(base, Named) else ""
+            found = _FOLLOWED.get(name, layer_class(name))
+        if found is not None:
+            return found
+    return None
+
+
+def _method(routine: Routine, bound: Value) -> Routine:
+    return Routine(routine.node, routine.env, bound, routine.holder)
+
+
+def _fill(made: Instance, of: Class, given: Arguments) -> None:
+    """Give a record its fields, as a data class or a named tuple does."""
+    for base in of.bases:
+        if isinstance(base, Class):
+            _fill(made, base, Arguments([], {}))
+    declared = [s.target.id for s in of.node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
+    for name in dict.fromkeys([*made.attrs, *declared]):
+        default = of.members.get(name) or made.attrs.get(name)
+        made.attrs[name] = default or Unknown(f"{name} of {of.node.name} is not set")
+    made.attrs.update(zip(list(made.attrs), given.args, strict=False))
+    made.attrs.update({k: v for k, v in given.keywords.items() if k in made.attrs})
+
+
+def _traced(value: Value) -> Value:
+    """Return data as the input of a model: symbolic, its batch open."""
+    if isinstance(value, Tensor):
+        shape = (None, *value.shape[1:]) if value.shape else None
+        return Tensor(shape, value.features, value.sources, True, value.fresh)
+    items = items_of(value)
+    return Items([_traced(v) for v in items]) if items is not None and tensors_of(value) else value

@@ -1,0 +1,229 @@
+"""Expressions of the user's program, evaluated as far as reading tells; nothing is executed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any, Final
+
+from tcprobe.audit.source.attributes import attribute
+from tcprobe.audit.source.state import State
+from tcprobe.audit.source.values.arrays import indexed, kind_of
+from tcprobe.audit.source.values.kinds import (
+    NOTHING,
+    Entries,
+    Env,
+    Items,
+    Named,
+    Routine,
+    Tensor,
+    Unknown,
+    Value,
+    number,
+    sequence,
+    together,
+)
+from tcprobe.audit.source.values.operators import arithmetic, compared, signed
+from tcprobe.audit.source.values.parts import elements, entry, truth, unparsed
+from tcprobe.syntax.values import Known, item
+
+
+class Expressions:
+    """Evaluates expressions; `call` follows calls, `bind` gives targets their values."""
+
+    def __init__(self, state: State, call: Callable[[ast.Call], Value], bind: Callable[[ast.AST, Value], None]) -> None:
+        self._state = state
+        self._call = call
+        self._bind = bind
+
+    def value(self, node: ast.expr) -> Value:
+        """Return what an expression is."""
+        if isinstance(node, ast.Call):
+            return self._call(node)
+        evaluate = _KINDS.get(type(node))
+        if evaluate is not None:
+            return evaluate(self, node)
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                self.value(child)
+        return Unknown(f"{unparsed(node)} is not followed")
+
+    def _constant(self, node: ast.Constant) -> Value:
+        return self._state.source.known(node) or Unknown("is no number or text")
+
+    def _name(self, node: ast.Name) -> Value:
+        found = self._state.env.find(node.id)
+        if found is not None:
+            return found
+        name = self._state.source.written_name_of(node)
+        return Named(name) if name else Named(f"builtins.{node.id}")
+
+    def _attribute(self, node: ast.Attribute) -> Value:
+        return attribute(self._state, self.value(node.value), node)
+
+    def _subscript(self, node: ast.Subscript) -> Value:
+        of = self.value(node.value)
+        if isinstance(of, Tensor):
+            parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            return indexed(of, [kind_of(part, self.value) for part in parts])
+        if isinstance(node.slice, ast.Slice):
+            return self._slice(node, of, node.slice)
+        index = self.value(node.slice)
+        if isinstance(of, Unknown):
+            return of
+        if not isinstance(index, Known):
+            reason = index.reason if isinstance(index, Unknown) else f"{unparsed(node.slice)} is not known"
+            return Unknown(reason)
+        if isinstance(of, Items) and of.open and index.value == -1 and len(of.items) == 1:
+            return of.items[0]
+        return entry(of, index, node)
+
+    def _slice(self, node: ast.Subscript, of: Value, cut: ast.Slice) -> Value:
+        bounds: list[Any] = []
+        for part in (cut.lower, cut.upper, cut.step):
+            found = self.value(part) if part is not None else NOTHING
+            if not isinstance(found, Known) or not (found.value is None or type(found.value) is int):
+                return Unknown(f"{unparsed(node)} is not known")
+            bounds.append(found.value)
+        if bounds[2] == 0:
+            return Unknown(f"{unparsed(node)} is not known")
+        if isinstance(of, Known):
+            return item(of, slice(*bounds), node) or Unknown(f"{unparsed(node)} is not known")
+        if isinstance(of, Items) and not of.open:
+            return Items(of.items[slice(*bounds)])
+        return of
+
+    def _sequence(self, node: ast.Tuple | ast.List | ast.Set) -> Value:
+        values: list[Value] = []
+        reason: str | None = None
+        for part in node.elts:
+            if isinstance(part, ast.Starred):
+                spread = self.value(part.value)
+                found = elements(spread)
+                reason = reason or (None if found is not None else "is spread from something that is not known")
+                values.extend(found or ())
+            else:
+                values.append(self.value(part))
+        if reason:
+            return Items(values, reason)
+        return sequence(values, node) if isinstance(node, ast.Tuple) else Items(values)
+
+    def _dict(self, node: ast.Dict) -> Value:
+        made = Entries({})
+        for key, value_node in zip(node.keys, node.values, strict=True):
+            value = self.value(value_node)
+            if key is None:
+                if isinstance(value, Entries) and not value.open:
+                    made.entries.update(value.entries)
+                else:
+                    made.open = "is spread from something that is not known"
+                continue
+            found = self.value(key)
+            if isinstance(found, Known):
+                made.entries[found.value] = value
+            else:
+                made.open = "has a key that is not known"
+        return made
+
+    def _binary(self, node: ast.BinOp) -> Value:
+        left, right = self.value(node.left), self.value(node.right)
+        return arithmetic(node.op, left, right, node)
+
+    def _unary(self, node: ast.UnaryOp) -> Value:
+        return signed(node.op, self.value(node.operand), node)
+
+    def _compare(self, node: ast.Compare) -> Value:
+        values = [self.value(part) for part in (node.left, *node.comparators)]
+        if len(values) != 2:
+            return Unknown(f"{unparsed(node)} is not known")
+        return compared(node.ops[0], values[0], values[1], node)
+
+    def _bool(self, node: ast.BoolOp) -> Value:
+        stops = isinstance(node.op, ast.Or)
+        for part in node.values:
+            value = self.value(part)
+            known = truth(value)
+            if known is None:
+                return Unknown(f"{unparsed(node)} is not known")
+            if known is stops:
+                return value
+        return value
+
+    def _either(self, node: ast.IfExp) -> Value:
+        known = truth(self.value(node.test))
+        if known is not None:
+            return self.value(node.body if known else node.orelse)
+        with self._state.condition():
+            return together(self.value(node.body), self.value(node.orelse))
+
+    def _comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp) -> Value:
+        generator = node.generators[0]
+        of = self.value(generator.iter)
+        found = elements(of) if len(node.generators) == 1 else None
+        reason: str | None = None
+        if found is None:
+            reason = of.reason if isinstance(of, Unknown) else f"{unparsed(generator.iter)} is not known"
+        made: list[Value] = []
+        entries: dict[Any, Value] = {}
+        with self._state.within(Env(self._state.env)):
+            for element in found if found is not None else [Unknown(reason or "")]:
+                self._bind(generator.target, element)
+                chosen = [truth(self.value(test)) for test in generator.ifs]
+                if False in chosen:
+                    continue
+                reason = reason or ("is chosen by a condition" if None in chosen else None)
+                if not isinstance(node, ast.DictComp):
+                    made.append(self.value(node.elt))
+                    continue
+                key, value = self.value(node.key), self.value(node.value)
+                if isinstance(key, Known):
+                    entries[key.value] = value
+                else:
+                    reason = reason or "has a key that is not known"
+        return Entries(entries, reason) if isinstance(node, ast.DictComp) else Items(made, reason)
+
+    def _named(self, node: ast.NamedExpr) -> Value:
+        value = self.value(node.value)
+        self._bind(node.target, value)
+        return value
+
+    def _lambda(self, node: ast.Lambda) -> Value:
+        return Routine(node, self._state.env)
+
+    def _text(self, node: ast.JoinedStr) -> Value:
+        """A formatted text: known where all in it is, as names of layers in a loop are."""
+        parts: list[str] = []
+        for part in node.values:
+            whole = part.value if isinstance(part, ast.FormattedValue) else part
+            found = self.value(whole)
+            plain = isinstance(part, ast.Constant) or (
+                isinstance(part, ast.FormattedValue) and part.conversion == -1 and part.format_spec is None
+            )
+            if not plain or not isinstance(found, Known) or not isinstance(found.value, int | str):
+                return Unknown("is a formatted text")
+            parts.append(str(found.value))
+        return number("".join(parts), node)
+
+
+_KINDS: Final[dict[type[ast.expr], Callable[[Expressions, Any], Value]]] = {
+    ast.Constant: Expressions._constant,
+    ast.Name: Expressions._name,
+    ast.Attribute: Expressions._attribute,
+    ast.Subscript: Expressions._subscript,
+    ast.Tuple: Expressions._sequence,
+    ast.List: Expressions._sequence,
+    ast.Set: Expressions._sequence,
+    ast.Dict: Expressions._dict,
+    ast.BinOp: Expressions._binary,
+    ast.UnaryOp: Expressions._unary,
+    ast.Compare: Expressions._compare,
+    ast.BoolOp: Expressions._bool,
+    ast.IfExp: Expressions._either,
+    ast.ListComp: Expressions._comprehension,
+    ast.GeneratorExp: Expressions._comprehension,
+    ast.SetComp: Expressions._comprehension,
+    ast.DictComp: Expressions._comprehension,
+    ast.NamedExpr: Expressions._named,
+    ast.Lambda: Expressions._lambda,
+    ast.JoinedStr: Expressions._text,
+}

@@ -1,0 +1,96 @@
+"""The user's own functions, entered where they are called."""
+
+from __future__ import annotations
+
+import ast
+from typing import Final
+
+from tcprobe.audit.source.state import Interpreter, State
+from tcprobe.audit.source.values.kinds import (
+    Arguments,
+    Entries,
+    Env,
+    Items,
+    Keywords,
+    Named,
+    Routine,
+    Unknown,
+    Value,
+    together,
+)
+from tcprobe.audit.source.values.parts import marked
+from tcprobe.syntax.enclosing import all_parameters
+from tcprobe.syntax.names import PASSED
+from tcprobe.syntax.values import Known
+
+MOST_DEEP: Final = 24
+
+
+class Functions:
+    """Follows the functions of the file with what they are handed.
+
+    Attributes:
+        entered: functions that were followed at least once.
+    """
+
+    def __init__(self, state: State, interpreter: Interpreter) -> None:
+        self.entered: set[ast.AST] = set()
+        self._state = state
+        self._interpreter = interpreter
+
+    def enter(self, routine: Routine, given: Arguments) -> Value:
+        """Follow a function; return what it returns."""
+        self.entered.add(routine.node)
+        frames = self._state.frames
+        deep = sum(frame.node is routine.node for frame in frames)
+        if deep > 1 or len(frames) > MOST_DEEP:
+            return Unknown("calls itself")
+        self._state.step()
+        handed = self._handed(routine, given)
+        with self._state.frame(routine, Env(routine.env, handed)) as returned:
+            if isinstance(routine.node, ast.Lambda):
+                returned.append(self._interpreter.value(routine.node.body))
+            else:
+                self._interpreter.run(routine.node.body)
+        if not returned:
+            return Known(None, (), ast.Constant(None))
+        result = returned[0]
+        for other in returned[1:]:
+            result = together(result, other)
+        return result
+
+    def _handed(self, routine: Routine, given: Arguments) -> dict[str, Value]:
+        """Return a function's parameters by name, as a call binds them."""
+        arguments = routine.node.args
+        names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+        bound = routine.bound if not marked(routine, "staticmethod") else None
+        args = [bound, *given.args] if bound is not None else given.args
+        known = {a.arg for a in all_parameters(arguments)}
+        values: dict[str, Value] = dict(zip(names, args, strict=False))
+        values.update({k: v for k, v in given.keywords.items() if k in known})
+        values.update(self._defaults(routine, known - set(values)))
+        if arguments.vararg is not None:
+            values[arguments.vararg.arg] = Items(args[len(names) :])
+        if arguments.kwarg is not None:
+            values[arguments.kwarg.arg] = Entries({k: v for k, v in given.keywords.items() if k not in known})
+        passed = [n for n, v in values.items() if n in PASSED and isinstance(v, Unknown)]
+        return {**values, **{name: Named(PASSED[name]) for name in passed}}
+
+    def _defaults(self, routine: Routine, names: set[str]) -> Keywords:
+        """Return what parameters are that a call does not pass."""
+        defaults = _defaults(routine.node.args)
+        found: Keywords = {}
+        with self._state.within(routine.env):
+            for name in names:
+                default = defaults.get(name)
+                unknown = Unknown(f"{name} comes from a function argument")
+                found[name] = self._interpreter.value(default) if default is not None else unknown
+        return found
+
+
+def _defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    pairs = zip(reversed(positional), reversed(arguments.defaults), strict=False)
+    found = {arg.arg: default for arg, default in pairs}
+    named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return {**found, **{arg.arg: default for arg, default in named if default is not None}}

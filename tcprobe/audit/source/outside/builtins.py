@@ -1,0 +1,105 @@
+"""Python's own functions: of lists, dictionaries, attributes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Final
+
+from tcprobe.audit.source.attributes import attribute
+from tcprobe.audit.source.outside.options import entries
+from tcprobe.audit.source.state import State
+from tcprobe.audit.source.values.kinds import (
+    Arguments,
+    Entries,
+    Items,
+    Options,
+    Unknown,
+    Value,
+    number,
+    sequence,
+    tensors_of,
+)
+from tcprobe.audit.source.values.operators import computed
+from tcprobe.audit.source.values.parts import elements, result_of, unparsed
+from tcprobe.syntax.constants import FUNCTIONS
+from tcprobe.syntax.values import Known, tuple_of
+
+
+def builtin(state: State, name: str, given: Arguments, node: ast.Call) -> Value:
+    """Return the result of a builtin function."""
+    follow = _BUILTINS.get(name)
+    made = follow(state, given, node) if follow is not None else None
+    if made is not None:
+        return made
+    if name in FUNCTIONS and not given.keywords and given.args:
+        return computed(name, given.args, node)
+    return result_of(node, [t for a in given.args for t in tensors_of(a)])
+
+
+def _getattr(state: State, given: Arguments, _: ast.Call) -> Value | None:
+    of, name, *default = given.args if len(given.args) >= 2 else (None, None)
+    if of is None or not isinstance(name, Known) or not isinstance(name.value, str):
+        return None
+    found = attribute(state, of, ast.Attribute(ast.Constant(None), name.value, ast.Load()))
+    return default[0] if isinstance(found, Unknown) and len(default) == 1 else found
+
+
+def _list(_: State, given: Arguments, node: ast.Call) -> Value | None:
+    of = given.first
+    if of is None:
+        return Items([])
+    if isinstance(of, Known) and isinstance(of.value, tuple):
+        return Items(list(of.elements)) if unparsed(node.func) == "list" else tuple_of(of.elements, node)
+    found = elements(of)
+    if found is not None:
+        return Items(found)
+    return Items(list(of.items), of.open) if isinstance(of, Items) else None
+
+
+def _reversed(_: State, given: Arguments, node: ast.Call) -> Value | None:
+    found = elements(given.args[0]) if len(given.args) == 1 else None
+    return sequence(found[::-1], node) if found is not None else None
+
+
+def _enumerate(_: State, given: Arguments, node: ast.Call) -> Value | None:
+    found = elements(given.first) if given.first is not None else None
+    start = given.get(1, "start") or number(0)
+    if found is None or not isinstance(start, Known) or type(start.value) is not int:
+        return None
+    return Items([sequence([number(start.value + i, node), v], node) for i, v in enumerate(found)])
+
+
+def _zip(_: State, given: Arguments, node: ast.Call) -> Value | None:
+    columns = [elements(a) for a in given.args]
+    known = [c for c in columns if c is not None]
+    if len(known) != len(columns):
+        return None
+    return Items([sequence(list(row), node) for row in zip(*known, strict=False)])
+
+
+def _dict(_: State, given: Arguments, __: ast.Call) -> Value | None:
+    first = given.first if given.first is not None else Entries({})
+    return Entries({**first.entries, **given.keywords}, first.open) if isinstance(first, Entries) else None
+
+
+def _vars(_: State, given: Arguments, __: ast.Call) -> Value | None:
+    return entries(given.first) if isinstance(given.first, Options) else None
+
+
+def _len(_: State, given: Arguments, node: ast.Call) -> Value | None:
+    found = elements(given.first) if given.first is not None else None
+    return number(len(found), node) if found is not None else None
+
+
+_BUILTINS: Final[dict[str, Callable[[State, Arguments, ast.Call], Value | None]]] = {
+    "list": _list,
+    "tuple": _list,
+    "reversed": _reversed,
+    "enumerate": _enumerate,
+    "zip": _zip,
+    "dict": _dict,
+    "getattr": _getattr,
+    "vars": _vars,
+    "len": _len,
+}

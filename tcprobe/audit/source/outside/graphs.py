@@ -1,0 +1,47 @@
+"""The layers that a model holds: counted again where it is called again, frozen together."""
+
+from __future__ import annotations
+
+from tcprobe.audit.source.values.kinds import Draft, Graph, Stack, Value, tensors_of
+from tcprobe.syntax.values import Known
+
+
+def members(graph: Graph, drafts: list[Draft]) -> list[Value]:
+    """Return the layers between a functional model's inputs and outputs; `drafts` are all of the file."""
+    by_name = {draft.name: draft for draft in drafts}
+    pending = [s for t in tensors_of(graph.outputs) for s in t.sources]
+    ends = {s for t in tensors_of(graph.inputs) for s in t.sources}
+    found: dict[str, Value] = {}
+    while pending:
+        name = pending.pop()
+        if name in found or name in ends or name not in by_name:
+            continue
+        found[name] = by_name[name]
+        pending.extend(s for t in by_name[name].inputs for s in t.sources)
+    return list(found.values())
+
+
+def count_again(parts: list[Value], drafts: list[Draft]) -> None:
+    """Count one more call of every layer in a model's parts."""
+    for part in parts:
+        if isinstance(part, Draft):
+            part.applied += 1
+            part.calls = part.applied
+        elif isinstance(part, Stack):
+            count_again(part.parts, drafts)
+        elif isinstance(part, Graph):
+            count_again(members(part, drafts), drafts)
+
+
+def freeze(target: Value, value: Value, drafts: list[Draft]) -> None:
+    """Note ``layer.trainable = False`` for a layer, or for every layer of a model."""
+    known = value.value if isinstance(value, Known) else None
+    parts: list[Value] = [target]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, Draft) and part.trainable is not False:
+            part.trainable = None if known is None else bool(known)
+        elif isinstance(part, Stack):
+            parts.extend(part.parts)
+        elif isinstance(part, Graph):
+            parts.extend(members(part, drafts))

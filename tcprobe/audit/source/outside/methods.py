@@ -1,0 +1,88 @@
+"""Methods of what is not the user's: lists, dictionaries, texts, options, arrays, models."""
+
+from __future__ import annotations
+
+import ast
+from typing import Final, TypeAlias
+
+from tcprobe.audit.source.outside.models import Models
+from tcprobe.audit.source.outside.options import method
+from tcprobe.audit.source.outside.tensors import reshaped
+from tcprobe.audit.source.state import State
+from tcprobe.audit.source.values.containers import of_dictionary, of_list, of_text
+from tcprobe.audit.source.values.kinds import (
+    Arguments,
+    Bound,
+    Draft,
+    Entries,
+    Graph,
+    Instance,
+    Items,
+    Options,
+    Stack,
+    Tensor,
+    Unknown,
+    Value,
+    number,
+    shape_from,
+    tensors_of,
+)
+from tcprobe.audit.source.values.parts import result_of
+from tcprobe.syntax.values import Known
+
+_SAME_ARRAY: Final = ("astype", "copy", "numpy", "clip", "round")
+_Model: TypeAlias = Stack | Graph | Instance | Draft
+
+
+class Methods:
+    """Follows calls of methods that are not the user's."""
+
+    def __init__(self, state: State, models: Models) -> None:
+        self._state = state
+        self._models = models
+
+    def call(self, bound: Bound, given: Arguments, node: ast.Call) -> Value:
+        """Return the result of a method."""
+        of, name, args = bound.target, bound.name, given.args
+        if isinstance(of, Items):
+            return of_list(of, name, args)
+        if isinstance(of, Entries):
+            return of_dictionary(of, name, args, given.keywords)
+        if isinstance(of, _Model):
+            return self._of_model(of, name, given, node)
+        if isinstance(of, Known) and isinstance(of.value, str) and (text := of_text(of.value, name, args)) is not None:
+            return number(text, node)
+        if isinstance(of, Options):
+            return method(of, name, args, given.keywords, not self._state.conditions)
+        if isinstance(of, Tensor) and name in _SAME_ARRAY:
+            return of
+        if isinstance(of, Tensor) and name == "reshape" and args:
+            return reshaped(of, args[0] if len(args) == 1 else Items(args))
+        return result_of(node, tensors_of(of) + [t for a in args for t in tensors_of(a)])
+
+    def _of_model(self, of: _Model, name: str, given: Arguments, node: ast.Call) -> Value:
+        args = given.args
+        if isinstance(of, Stack) and name == "add" and args:
+            self._models.add(of, args[0])
+        elif name == "build" and not isinstance(of, Graph):
+            self._build(of, given.get(0, "input_shape"), node)
+        elif isinstance(of, Instance) and name == "add_weight":
+            return Tensor(shape_from(given.keywords.get("shape", number(None))), None, (), False, False)
+        elif name in ("call", "__call__", "predict", "predict_on_batch"):
+            inputs = args[:1] if name not in ("call", "__call__") else args
+            return self._models.apply(of, inputs, node)
+        elif name in ("fit", "evaluate", "train_on_batch") and isinstance(given.first, Tensor):
+            self._models.apply(of, args[:1], node)  # its shape builds a model that has none yet
+        elif name == "get_layer" and isinstance(of, Stack | Graph):
+            return self._named_layer(given.get(0, "name"))
+        return number(None) if name in ("add", "build", "compile", "summary") else Unknown(f"is the result of {name}()")
+
+    def _build(self, of: _Model, given: Value | None, node: ast.Call) -> None:
+        shape = shape_from(given) if given is not None else None
+        fed = Tensor((None, *shape[1:]) if shape else None, None, (), not isinstance(of, Stack), True)
+        self._models.apply(of, [fed], node)
+
+    def _named_layer(self, wanted: Value | None) -> Value:
+        name = wanted.value if isinstance(wanted, Known) else None
+        found = [draft for draft in self._state.layers.drafts if draft.name == name]
+        return found[0] if len(found) == 1 else Unknown("is the result of get_layer()")

@@ -1,0 +1,171 @@
+"""Models of Keras that the user's program puts together: Sequential, functional."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import Final
+
+from tcprobe.audit.source.classes import Classes
+from tcprobe.audit.source.outside.graphs import count_again
+from tcprobe.audit.source.state import State
+from tcprobe.audit.source.values.kinds import (
+    Arguments,
+    Draft,
+    Graph,
+    Instance,
+    Items,
+    Keywords,
+    Stack,
+    Tensor,
+    Unknown,
+    Value,
+    either,
+    items_of,
+    number,
+    shape_from,
+    tensors_of,
+)
+from tcprobe.schema.op import Shape
+from tcprobe.syntax.values import Known
+
+ENTRANCE: Final = "@"  # starts the names of models' inputs among those of layers
+
+
+class Models:
+    """Constructs models of Keras; calls models and layers."""
+
+    def __init__(self, state: State, classes: Classes) -> None:
+        self._state = state
+        self._classes = classes
+
+    def apply(self, target: Value, given: list[Value], node: ast.Call) -> Value:
+        """Call a layer or model on what it is given."""
+        tensors = [t for value in given for t in tensors_of(value)]
+        if isinstance(target, Draft):
+            if target.wrapped:
+                return Tensor(None, None, tuple(s for t in tensors for s in t.sources), True, False)
+            return self._state.layers.apply(target, tensors or [Tensor(symbolic=True)])
+        if isinstance(target, Stack):
+            return self._apply_stack(target, tensors[0] if tensors else Tensor(), node)
+        if isinstance(target, Graph):
+            return self._apply_graph(target, tensors)
+        if isinstance(target, Instance):
+            return self._classes.apply(target, Arguments(given, {}), node)
+        return Tensor(None, None, (), any(t.symbolic for t in tensors), None)
+
+    def _apply_stack(self, stack: Stack, tensor: Tensor, node: ast.Call) -> Tensor:
+        """Call a Sequential model."""
+        if stack.output is None and stack.given is None:
+            stack.given = self._told(stack)
+        if stack.given is None:
+            batchless = (None, *tensor.shape[1:]) if tensor.shape else None
+            stack.given = replace(self._entrance(batchless), features=tensor.features)
+        output = self.finish(stack, node)
+        if stack.given is not None:
+            self._feed(stack.given, tensor)
+        if tensor.symbolic:
+            stack.uses += 1
+            if stack.uses > 1:
+                count_again(stack.parts, self._state.layers.drafts)
+        return Tensor(
+            output.shape, output.features, output.sources, tensor.symbolic, False if tensor.symbolic else None
+        )
+
+    def finish(self, stack: Stack, node: ast.Call) -> Tensor:
+        """Send a Sequential model's input through the parts that it has not passed yet; return its output."""
+        if stack.output is None:
+            stack.output = stack.given or self._told(stack) or self._entrance(None)
+            stack.given = stack.given or stack.output
+        while stack.built < len(stack.parts):
+            part, before = stack.parts[stack.built], stack.output
+            tensors = tensors_of(self.apply(part, [before], node))
+            stack.output = tensors[0] if len(tensors) == 1 else Tensor(symbolic=True)
+            if stack.built in stack.optional:
+                stack.output = either(stack.output, before)
+            stack.built += 1
+        return stack.output
+
+    def add(self, stack: Stack, part: Value) -> None:
+        """Add a part to a Sequential model; an Input gives it its shape."""
+        if isinstance(part, Tensor):
+            if not stack.parts:
+                stack.given = part
+        else:
+            if self._state.conditions:
+                stack.optional.add(len(stack.parts))
+            stack.parts.append(part)
+
+    def _entrance(self, shape: Shape | None) -> Tensor:
+        """Return a new input of a model; `fed` says under its source's name what it is given where it is called."""
+        name = f"{ENTRANCE}{len(self._state.fed)}"
+        self._state.fed[name] = []
+        return Tensor(shape, None, (name,), True, True)
+
+    def _feed(self, entrance: Tensor, tensor: Tensor) -> None:
+        """Note what an input of a model is given."""
+        for name in entrance.sources:
+            if name.startswith(ENTRANCE) and tensor.symbolic and tensor.sources:
+                self._state.fed[name].append(tensor)
+
+    def _told(self, stack: Stack) -> Tensor | None:
+        """Return the input that the first layer tells by `input_shape`, as Keras 2 has it."""
+        first = stack.parts[0] if stack.parts else None
+        if isinstance(first, Stack):
+            return first.given or self._told(first)
+        shape = _told_shape(first) if isinstance(first, Draft) else None
+        return self._entrance(shape) if shape is not None else None
+
+    def _apply_graph(self, graph: Graph, tensors: list[Tensor]) -> Value:
+        symbolic = any(t.symbolic for t in tensors)
+        if symbolic:
+            graph.uses += 1
+            if graph.uses > 1:
+                count_again([graph], self._state.layers.drafts)
+        for entrance, tensor in zip(tensors_of(graph.inputs), tensors, strict=False):
+            self._feed(entrance, tensor)
+        outputs = tensors_of(graph.outputs)
+        made: list[Value] = [Tensor(t.shape, t.features, t.sources, symbolic, False) for t in outputs]
+        return made[0] if len(made) == 1 else Items(made)
+
+    def make_stack(self, values: Keywords, node: ast.Call) -> Stack:
+        """Construct a Sequential model."""
+        stack = Stack()
+        self._state.stacks.append(stack)
+        given = values.get("layers", number(None))
+        parts = given.items if isinstance(given, Items) else items_of(given)
+        if isinstance(given, Items) and given.open:
+            self._state.miss(node, "Sequential: its list of layers", given.open)
+        elif parts is None and not (isinstance(given, Known) and given.value is None):
+            reason = given.reason if isinstance(given, Unknown) else "is not known"
+            self._state.miss(node, "Sequential: its list of layers", reason)
+        for part in parts or []:
+            self.add(stack, part)
+        return stack
+
+    def make_input(self, values: Keywords) -> Tensor:
+        """Construct an Input."""
+        whole = values.get("batch_shape") or values.get("batch_input_shape")
+        if whole is not None:
+            return self._entrance(shape_from(whole))
+        given = values.get("shape") or values.get("input_shape")
+        shape = shape_from(given) if given is not None else None
+        batch = values.get("batch_size", number(None))
+        size = batch.value if isinstance(batch, Known) and type(batch.value) is int else None
+        return self._entrance((size, *shape) if shape is not None else None)
+
+
+def _told_shape(draft: Draft) -> Shape | None:
+    """Return the input shape that a layer's own arguments tell: `input_shape`, `input_dim`, `batch_input_shape`."""
+    whole = draft.config.get("batch_input_shape", draft.config.get("batch_shape"))
+    if isinstance(whole, tuple):
+        return tuple(s if type(s) is int else None for s in whole)
+    shape = draft.config.get("input_shape")
+    if isinstance(shape, tuple):
+        return (None, *(s if type(s) is int else None for s in shape))
+    size = draft.config.get("input_dim")
+    if type(size) is int and draft.kind != "Embedding":
+        length = draft.config.get("input_length")
+        return (None, length, size) if type(length) is int else (None, size)
+    length = draft.config.get("input_length")
+    return (None, length) if draft.kind == "Embedding" and type(length) is int else None

@@ -1,0 +1,126 @@
+"""Names of other modules, called: Keras' layers and models, precision policies, options, functions."""
+
+from __future__ import annotations
+
+import ast
+from typing import Final
+
+from tcprobe.audit.source.outside.builtins import builtin
+from tcprobe.audit.source.outside.models import Models
+from tcprobe.audit.source.outside.options import define, is_definition, is_parser, parser
+from tcprobe.audit.source.outside.tensors import of_tensors
+from tcprobe.audit.source.state import State
+from tcprobe.audit.source.values.kinds import (
+    Arguments,
+    Bound,
+    Graph,
+    Instance,
+    Keywords,
+    Named,
+    Routine,
+    Unknown,
+    Value,
+    number,
+    tensors_of,
+)
+from tcprobe.audit.source.values.operators import computed
+from tcprobe.audit.source.values.parts import result_of
+from tcprobe.syntax.constants import FUNCTIONS
+from tcprobe.syntax.keras_names import canonical, layer_class, positional
+from tcprobe.syntax.values import Known
+
+_POLICY: Final = ("set_global_policy", "set_dtype_policy", "set_policy", "set_global_dtype_policy", "set_floatx")
+_SAME_FUNCTION: Final = ("tensorflow.function", "jax.jit")
+_HELPERS: Final = ("functools.partial", "copy.copy", "copy.deepcopy")
+_OF_TENSORS: Final = ("tensorflow", "keras", "numpy", "jax")
+
+
+class Modules:
+    """Follows calls of functions and classes of other modules, and of builtins."""
+
+    def __init__(self, state: State, models: Models) -> None:
+        self._state = state
+        self._models = models
+
+    def call(self, name: str, given: Arguments, node: ast.Call) -> Value:
+        """Return the result of a function or class, by its name as imported."""
+        if name.startswith("builtins."):
+            return builtin(self._state, name.removeprefix("builtins."), given, node)
+        name = canonical(name)
+        if name.startswith("keras."):
+            made = self._of_keras(name, given, node)
+            if made is not None:
+                return made
+        made = self._of_options(name, given) or _of_functions(name, given)
+        return made or _of_any(self._state, name, given, node)
+
+    def _of_keras(self, name: str, given: Arguments, node: ast.Call) -> Value | None:
+        """Return what a name of Keras' constructs or sets; None where it does neither."""
+        values = _by_name(name, given)
+        last = name.rpartition(".")[2]
+        kind = layer_class(name)
+        if name == "keras.Input" or kind == "InputLayer":
+            return self._models.make_input(values)
+        if kind is not None:
+            call = self._state.source.call_of(node)
+            return self._state.layers.make(kind, call, values, self._state.policy, given.lacking)
+        if name == "keras.Sequential":
+            return self._models.make_stack(values, node)
+        if name == "keras.Model":
+            return self._graph(values)
+        if last in _POLICY:
+            return self._set_policy(values.get("policy") or values.get("value"))
+        if name.startswith("keras.applications.") and last[:1].isupper():
+            self._state.miss(node, last, "a ready-made model, known only by running it")
+            return Unknown(f"is the result of {last}, whose layers are not in this file")
+        return None
+
+    def _graph(self, values: Keywords) -> Value:
+        if "inputs" not in values or "outputs" not in values:
+            return Unknown("is a model whose inputs and outputs are not known")
+        graph = Graph(values["inputs"], values["outputs"])
+        self._state.graphs.append(graph)
+        return graph
+
+    def _set_policy(self, value: Value | None) -> Value:
+        policy = value.value if isinstance(value, Known) else None
+        self._state.set_policy(policy if isinstance(policy, str) else None)
+        return number(None)
+
+    def _of_options(self, name: str, given: Arguments) -> Value | None:
+        """Return what a name of argparse or absl makes; None for any other."""
+        if is_parser(name):
+            return parser(name, given.keywords)
+        if is_definition(name):
+            return define(self._state.flags, given.args, given.keywords, not self._state.conditions)
+        return None
+
+
+def _by_name(name: str, given: Arguments) -> Keywords:
+    """Return what a call passes by name, as the function names it."""
+    names = positional(name)
+    args = {names[i] if i < len(names) else str(i): value for i, value in enumerate(given.args)}
+    return {**args, **given.keywords}
+
+
+def _of_functions(name: str, given: Arguments) -> Value | None:
+    """Return what hands on what it is given, a function as a rule; None for any other name."""
+    if name.rpartition(".")[2] in ("Policy", "DTypePolicy") and given.args:
+        return given.args[0]
+    if name in _SAME_FUNCTION and isinstance(given.first, Routine | Bound | Instance):
+        return given.first
+    if name not in _HELPERS:
+        return None
+    if given.first is None:
+        return Unknown(f"is the result of {name}()")
+    if name != "functools.partial":
+        return given.first if isinstance(given.first, Known | Named) else Unknown("is a copy")
+    return Bound(given.first, "partial", given.args[1:], given.keywords)
+
+
+def _of_any(state: State, name: str, given: Arguments, node: ast.Call) -> Value:
+    if name in FUNCTIONS and not given.keywords:
+        return computed(name, given.args, node)
+    if name.partition(".")[0] in _OF_TENSORS:
+        return of_tensors(state, name, given, node)
+    return result_of(node, [t for value in given.all for t in tensors_of(value)])

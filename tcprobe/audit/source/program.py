@@ -1,0 +1,117 @@
+"""The user's program, read from top to bottom, then what nothing in it reaches; nothing is executed."""
+
+from __future__ import annotations
+
+import ast
+
+from tcprobe.audit.source.calls import Calls
+from tcprobe.audit.source.classes import Classes, extends
+from tcprobe.audit.source.expressions import Expressions
+from tcprobe.audit.source.functions import Functions
+from tcprobe.audit.source.outside.models import Models
+from tcprobe.audit.source.state import SpentError, State
+from tcprobe.audit.source.statements import Statements
+from tcprobe.audit.source.targets import Targets
+from tcprobe.audit.source.values.kinds import Arguments, Class, Instance, Routine, Stack, Tensor, number
+from tcprobe.syntax.source import Source
+
+
+def follow(source: Source) -> State:
+    """Return what following a file finds."""
+    program = Program(source)
+    program.follow()
+    return program.state
+
+
+class Program:
+    """The parts that follow one file, each holding those that it needs."""
+
+    def __init__(self, source: Source) -> None:
+        self.state = State(source)
+        self._functions = Functions(self.state, self)
+        self._classes = Classes(self.state, self._functions)
+        self._models = Models(self.state, self._classes)
+        calls = Calls(self.state, self, self._functions, self._classes, self._models)
+        targets = Targets(self.state, self)
+        expressions = Expressions(self.state, calls.call, targets.bind)
+        # Calls lead back to expressions and statements: as `Interpreter` they ask the whole for these.
+        self.value = expressions.value
+        self.run = Statements(self.state, expressions, targets).run
+
+    def follow(self) -> None:
+        """Follow the module, then what nothing in it reaches: functions, classes, models that nothing calls."""
+        self.state.env.vars["__name__"] = number("__main__")
+        try:
+            self.run(self.state.source.tree.body)
+            self._enter_rest()
+            self._finish()
+        except SpentError:
+            self.state.note("the file is too long to be followed to its end; layers past that are not seen")
+        except RecursionError:
+            self.state.note("the file is nested too deeply to be followed to its end")
+
+    def _enter_rest(self) -> None:
+        """Enter functions and classes that nothing reached, outermost first."""
+        self._call_models()
+        variables, used = self.state.env.vars, _used_inside(self.state.source.tree)
+        for inner in (False, True):  # what another one calls is best known from there
+            found = [v for n, v in variables.items() if (n in used) is inner]
+            for value in found:
+                if isinstance(value, Routine) and value.node not in self._functions.entered:
+                    self._enter_later(value, value.node)
+            classes = [v for v in found if isinstance(v, Class) and variables.get(v.node.name) is v]
+            for of in sorted(classes, key=lambda c: extends(c) != "model"):
+                self._enter_class(of)
+
+    def _enter_class(self, of: Class) -> None:
+        instances = self.state.instances
+        made = next((i for i in instances if i.of is of), None)
+        if made is None and not any(_extends_class(i.of, of) for i in instances):
+            call = ast.copy_location(ast.Call(ast.Name(of.node.name, ast.Load()), [], []), of.node)
+            made = self._classes.construct(of, Arguments([], {}), call)
+        if made is None:
+            return
+        self._call_once(made)
+        for member in list(of.members.values()):
+            if isinstance(member, Routine) and member.node not in self._functions.entered:
+                self._enter_later(Routine(member.node, member.env, made, of), of.node)
+
+    def _enter_later(self, routine: Routine, handed: ast.AST) -> None:
+        """Enter what nothing calls; where the policy changed since it could be called first, there is none known."""
+        policy = self.state.policy
+        same = self.state.policies.get(handed, policy) == policy
+        with self.state.under(policy if same else None):
+            self._functions.enter(routine, Arguments([], {}))
+
+    def _finish(self) -> None:
+        """Build the models that nothing has built yet."""
+        self._call_models()
+        stacks = self.state.stacks
+        inner = {part for stack in stacks for part in stack.parts if isinstance(part, Stack)}
+        for stack in sorted(stacks, key=lambda s: s in inner):
+            self._models.finish(stack, ast.Call(ast.Name("", ast.Load()), [], []))
+
+    def _call_models(self) -> None:
+        for instance in list(self.state.instances):
+            if instance.keras == "model":
+                self._call_once(instance)
+
+    def _call_once(self, instance: Instance) -> None:
+        if instance.keras in ("model", "layer") and not instance.uses:
+            fresh = True if instance.keras == "model" else None
+            call = ast.copy_location(ast.Call(ast.Name("", ast.Load()), [], []), instance.of.node)
+            self._classes.apply(instance, Arguments([Tensor(None, None, (), True, fresh)], {}), call)
+
+
+def _extends_class(of: Class, above: Class) -> bool:
+    return any(base is above or (isinstance(base, Class) and _extends_class(base, above)) for base in of.bases)
+
+
+def _used_inside(module: ast.Module) -> set[str]:
+    """Return the names that functions and classes of a module use of one another, each its own left out."""
+    found: set[str] = set()
+    for statement in module.body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+            found |= names - {statement.name}
+    return found

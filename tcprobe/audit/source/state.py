@@ -1,0 +1,145 @@
+"""Where the reading of a program stands, what it has found so far, and what its parts ask of the whole."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final, Literal, Protocol, TypeAlias
+
+from tcprobe.audit.source.outside.layers import Layers
+from tcprobe.audit.source.values.kinds import Env, Graph, Instance, Options, Routine, Stack, Tensor, Value
+from tcprobe.schema.place import Place
+from tcprobe.syntax.source import Source
+
+MOST_STEPS: Final = 8_000
+Left: TypeAlias = Literal["return", "raise", "break", "continue"] | None
+"""How statements are left; None where they run through."""
+
+
+class SpentError(Exception):
+    """The program is too long to be followed to its end."""
+
+
+class Interpreter(Protocol):
+    """What calls ask of the whole: evaluate an argument, follow a body."""
+
+    def value(self, node: ast.expr) -> Value:
+        """Return what an expression is."""
+
+    def run(self, body: list[ast.stmt]) -> Left:
+        """Follow statements; return how they are left."""
+
+
+@dataclass(slots=True, eq=False)
+class State:
+    """What the parts of a reading share.
+
+    Attributes:
+        source: the file.
+        layers, stacks, graphs, instances: what was constructed, in order.
+        fed: what each input of a model is given by other models, by the name of its source.
+        missed: what could not be followed: why, where; by node and what, once.
+        notes: what limits the reading, one sentence each.
+        flags: absl's flags.
+        policy: the precision policy now; None where unknown.
+        policies: the policy when a function was first handed to something that is not followed, or a class was first
+            constructed: the earliest at which it may be called.
+        env: variables of the frame that runs.
+        frames: the functions that are being followed, outermost first.
+        returned: what each frame has returned so far, the module's first.
+        conditions: how many conditions that are not known the running statement stands under.
+        steps: statements and calls followed so far.
+    """
+
+    source: Source
+    layers: Layers = field(default_factory=Layers)
+    stacks: list[Stack] = field(default_factory=list)
+    graphs: list[Graph] = field(default_factory=list)
+    instances: list[Instance] = field(default_factory=list)
+    fed: dict[str, list[Tensor]] = field(default_factory=dict)
+    missed: dict[tuple[ast.AST, str], tuple[str, Place]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    flags: Options = field(default_factory=lambda: Options({}))
+    policy: str | None = "float32"
+    policies: dict[ast.AST, str | None] = field(default_factory=dict)
+    env: Env = field(default_factory=Env)
+    frames: list[Routine] = field(default_factory=list)
+    returned: list[list[Value]] = field(default_factory=lambda: [[]])
+    conditions: int = 0
+    steps: int = 0
+
+    def step(self) -> None:
+        """Count a step; raise `SpentError` past the most."""
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            raise SpentError
+
+    def note(self, text: str) -> None:
+        """Say once what limits the reading."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def miss(self, node: ast.AST, what: str, reason: str) -> None:
+        """Say once that something was not followed."""
+        self.missed.setdefault((node, what), (reason, self.source.place(node)))
+
+    def set_policy(self, policy: str | None) -> None:
+        """Set the precision policy; unknown where it changes under a condition."""
+        self.policy = None if self.conditions and policy != self.policy else policy
+
+    def hand(self, node: ast.AST) -> None:
+        """Note that a function or class may be called from now on."""
+        self.policies.setdefault(node, self.policy)
+
+    # What follows is not put back where an error ends the reading: it is read as it stood then.
+
+    @contextmanager
+    def within(self, env: Env) -> Iterator[None]:
+        """Let other variables be those of the frame that runs."""
+        around, self.env = self.env, env
+        yield
+        self.env = around
+
+    @contextmanager
+    def frame(self, routine: Routine, env: Env) -> Iterator[list[Value]]:
+        """Be inside a function; yield what it returns, to be filled."""
+        self.frames.append(routine)
+        self.returned.append([])
+        with self.within(env):
+            yield self.returned[-1]
+        self.frames.pop()
+        self.returned.pop()
+
+    @contextmanager
+    def condition(self) -> Iterator[None]:
+        """Stand under one more condition that is not known."""
+        self.conditions += 1
+        yield
+        self.conditions -= 1
+
+    @contextmanager
+    def under(self, policy: str | None) -> Iterator[None]:
+        """Be under another precision policy; what is set inside is forgotten with it."""
+        around, self.policy = self.policy, policy
+        yield
+        self.policy = around
+
+    def branches(self, bodies: list[list[ast.stmt]], run: Callable[[list[ast.stmt]], Left]) -> Left:
+        """Follow branches of which one will be taken, `run` following one; keep what holds in all."""
+        env, before, policy = self.env, self.env.vars, self.policy
+        ends: list[dict[str, Value]] = []
+        lefts: list[Left] = []
+        policies: set[str | None] = set()
+        with self.condition():
+            for body in bodies:
+                env.vars, self.policy = dict(before), policy
+                lefts.append(run(body))
+                policies.add(self.policy)
+                if lefts[-1] is None:
+                    ends.append(env.vars)
+        self.policy = policy if policies == {policy} else None
+        env.vars = before
+        env.settle(ends)
+        return None if ends else lefts[0]

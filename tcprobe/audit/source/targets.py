@@ -1,0 +1,94 @@
+"""What assignments change: names, attributes, elements."""
+
+from __future__ import annotations
+
+import ast
+
+from tcprobe.audit.source.outside.graphs import freeze
+from tcprobe.audit.source.state import Interpreter, State
+from tcprobe.audit.source.values.kinds import (
+    Class,
+    Draft,
+    Entries,
+    Graph,
+    Instance,
+    Items,
+    Named,
+    Options,
+    Stack,
+    Tensor,
+    Unknown,
+    Value,
+    items_of,
+    together,
+)
+from tcprobe.syntax.values import Known
+
+
+class Targets:
+    """Gives targets of assignments their values."""
+
+    def __init__(self, state: State, interpreter: Interpreter) -> None:
+        self._state = state
+        self._interpreter = interpreter
+
+    def bind(self, target: ast.AST, value: Value) -> None:
+        """Give a target of an assignment its value."""
+        if isinstance(target, ast.Name):
+            passed = target.id == "tf" and isinstance(value, Unknown)
+            self._state.env.vars[target.id] = Named("tensorflow") if passed else value
+        elif isinstance(target, ast.Tuple | ast.List):
+            self._unpack(target.elts, value)
+        elif isinstance(target, ast.Attribute):
+            self._set_attribute(self._interpreter.value(target.value), target.attr, value)
+        elif isinstance(target, ast.Subscript):
+            of = self._interpreter.value(target.value)
+            self._set_item(of, self._interpreter.value(target.slice), value)
+
+    def _unpack(self, targets: list[ast.expr], value: Value) -> None:
+        starred = next((i for i, t in enumerate(targets) if isinstance(t, ast.Starred)), None)
+        parts = _unpacked(value, len(targets), starred)
+        reason = value if isinstance(value, Unknown) else Unknown("is unpacked from something that is not known")
+        for index, part in enumerate(targets):
+            inner = part.value if isinstance(part, ast.Starred) else part
+            self.bind(inner, parts[index] if parts is not None else reason)
+
+    def _set_attribute(self, of: Value, name: str, value: Value) -> None:
+        sure = not self._state.conditions
+        if isinstance(of, Instance):
+            known = of.attrs.get(name)
+            of.attrs[name] = value if sure or known is None else together(known, value)
+        elif isinstance(of, Options):
+            of.entries[name] = value if sure else together(of.entries.get(name), value)
+        elif isinstance(of, Class):
+            of.members[name] = value
+        elif name == "trainable" and isinstance(of, Draft | Stack | Graph):
+            freeze(of, value if sure else Unknown("under a condition"), self._state.layers.drafts)
+
+    def _set_item(self, of: Value, key: Value, value: Value) -> None:
+        if isinstance(of, Entries):
+            if isinstance(key, Known) and not self._state.conditions:
+                of.entries[key.value] = value
+            else:
+                of.open = "is changed in place"
+        elif isinstance(of, Items):
+            if isinstance(key, Known) and type(key.value) is int and -len(of.items) <= key.value < len(of.items):
+                of.items[key.value] = value
+            else:
+                of.open = "is changed in place"
+
+
+def _unpacked(value: Value, count: int, starred: int | None) -> list[Value] | None:
+    """Return the parts of an unpacked value, those of a starred target as one list; None where they do not fit."""
+    found = items_of(value)
+    if isinstance(value, Instance) and not value.keras:
+        found = list(value.attrs.values())
+    if isinstance(value, Tensor) and starred is None:  # several inputs of a model, or rows
+        found = [Tensor(None, None, (), value.symbolic, value.fresh)] * count
+    if found is None or (len(found) != count if starred is None else len(found) < count - 1):
+        return None
+    if starred is None:
+        return found
+    after = count - starred - 1
+    end = len(found) - after
+    return [*found[:starred], Items(found[starred:end]), *found[end:]]

@@ -1,0 +1,83 @@
+"""Operators on values, and functions of constants."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from tcprobe.audit.source.values.kinds import (
+    Bound,
+    Entries,
+    Items,
+    Named,
+    Tensor,
+    Unknown,
+    Value,
+    either,
+    items_of,
+    number,
+)
+from tcprobe.audit.source.values.parts import MOST_ELEMENTS, truth, unparsed
+from tcprobe.keras.shapes.layers import output_shape
+from tcprobe.syntax.constants import applied
+from tcprobe.syntax.values import Known, binary, compare, unary
+
+
+def arithmetic(op: ast.operator, left: Value, right: Value, node: ast.expr) -> Value:
+    """Return the result of an operator between two values."""
+    if isinstance(left, Known) and isinstance(right, Known):
+        return binary(op, left, right, node) or Unknown(f"{unparsed(node)} cannot be computed")
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
+        return _of_tensors(op, left, right)
+    if isinstance(op, ast.Add) and items_of(left) is not None and items_of(right) is not None:
+        return Items([*(items_of(left) or ()), *(items_of(right) or ())])
+    times = right if isinstance(right, Known) else left
+    repeated = items_of(left) if times is right else items_of(right)
+    if isinstance(op, ast.Mult) and repeated is not None and isinstance(times, Known) and type(times.value) is int:
+        return Items(repeated * min(times.value, MOST_ELEMENTS))
+    return next((v for v in (left, right) if isinstance(v, Unknown)), Unknown(f"{unparsed(node)} is not known"))
+
+
+def _of_tensors(op: ast.operator, left: Value, right: Value) -> Value:
+    """Return an elementwise result: of two like tensors, or of one and a number."""
+    if isinstance(left, Tensor) and isinstance(right, Tensor):
+        both = either(left, right)
+        if isinstance(op, ast.MatMult):
+            return replace(both, shape=None, features=None)
+        known = left.shape is not None and right.shape is not None
+        return replace(both, shape=output_shape("Add", {}, [left.shape, right.shape])) if known else both
+    tensor, other = (left, right) if isinstance(left, Tensor) else (right, left)
+    assert isinstance(tensor, Tensor)
+    if isinstance(other, Known) and isinstance(other.value, int | float):
+        return tensor
+    return Tensor(None, None, tensor.sources, tensor.symbolic, None)
+
+
+def signed(op: ast.unaryop, of: Value, node: ast.expr) -> Value:
+    """Return the result of an operator on one value: ``-a``, ``not a``."""
+    if isinstance(of, Known):
+        return unary(op, of, node) or Unknown(f"{unparsed(node)} cannot be computed")
+    if isinstance(op, ast.Not) and not isinstance(of, Unknown | Tensor | Bound | Named):
+        return number(not truth(of), node)
+    return of
+
+
+def compared(op: ast.cmpop, left: Value, right: Value, node: ast.expr) -> Value:
+    """Return the result of one comparison."""
+    if isinstance(left, Known) and isinstance(right, Known):
+        return compare(op, left, right, node) or Unknown(f"{unparsed(node)} cannot be computed")
+    looked_up = isinstance(op, ast.In | ast.NotIn) and isinstance(right, Entries) and not right.open
+    if looked_up and isinstance(left, Known) and isinstance(right, Entries):
+        return number((left.value in right.entries) is isinstance(op, ast.In), node)
+    nothing = isinstance(right, Known) and right.value is None and isinstance(op, ast.Is | ast.IsNot)
+    if nothing and not isinstance(left, Unknown | Bound | Named):
+        return number(isinstance(op, ast.IsNot), node)
+    return Unknown(f"{unparsed(node)} is not known")
+
+
+def computed(name: str, args: list[Value], node: ast.Call) -> Value:
+    """Return the result of a function of constants (``math.sqrt``, ``max``)."""
+    known = [a for a in args if isinstance(a, Known)]
+    if len(known) == len(args):
+        return applied(name, tuple(known), node) or Unknown(f"{unparsed(node)} cannot be computed")
+    return next((a for a in args if isinstance(a, Unknown)), Unknown(f"{unparsed(node)} is not known"))
