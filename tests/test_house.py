@@ -22,7 +22,7 @@ ORDER = (
     *({"capture", "readers", "analysis", "audit", "report"}, {"flows"}, {"cli"}, {"__main__"}),
 )
 """The rooms from the ground up: a room imports only rooms further down, never one of its own floor."""
-LEAVES = {"probe": set[str](), "patterns": set[str](), "": set[str]()}
+LEAVES = {"probe": set[str](), "": set[str]()}
 """Rooms that stand by themselves, and what they may import."""
 DATA = {"tcprobe/schema/tables.py", "tcprobe/analysis/kernels/names.py"}
 GENERATED = re.compile(r"_pb2\.py$")
