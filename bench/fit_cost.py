@@ -61,9 +61,7 @@ def samples(folder: Path) -> list[Measured]:
 
 def _parquet(folder: Path) -> Iterator[Measured]:
     if find_spec("pyarrow") is None:
-        print(
-            "pyarrow is not installed: the parquet files are left out (pip install tcprobe[parquet])", file=sys.stderr
-        )
+        print("pyarrow is not installed: the parquet files are left out (pip install pyarrow)", file=sys.stderr)
         return
     import pandas as pd
 
