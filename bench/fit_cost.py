@@ -1,6 +1,6 @@
-"""Fit the constants of the cost model to public measurements, and print them as the table that tcprobe ships.
+"""Fit the constants of the cost model to public measurements, and print them as the file that tcprobe ships.
 
-Usage: python bench/fit_cost.py [SAMPLES]
+Usage: python bench/fit_cost.py [SAMPLES] > tcprobe/cost/rates.json
 
 SAMPLES is the folder of measured products, `../shared/samples/gemm` beside the checkout by default: NVIDIA
 aiconfigurator's parquet files (Apache-2.0; A100, H100, H200, L40S through vLLM) and Baidu DeepBench's CSV files
@@ -11,14 +11,17 @@ shapes of the former, and half of the far smaller latter, is fitted; `cost_model
 from __future__ import annotations
 
 import csv
+import json
+import re
 import sys
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from tcprobe.cost.constants import Constants, Rate
+from tcprobe.calibration.store import KEY
+from tcprobe.cost.constants import FORMAT, VERSION, Constants, Rate
 from tcprobe.cost.fit import START, fit
 from tcprobe.cost.measured import Measurement, conv_record, gemm_record
 from tcprobe.gemm.alignment import next_size
@@ -37,6 +40,7 @@ PARQUET = {
 DTYPES = {"torch.nn.functional.linear": "bfloat16", "vllm_default": "bfloat16", "CutlassFP8ScaledMMLinearKernel": "fp8"}
 DEEPBENCH = {"V100": "v100-sxm2", "T4": "t4", "P100": "p100"}
 DEEPBENCH_DTYPES = {"fp32": "float32", "fp16_mixed": "float16"}
+ABOUT = "constants of the cost model, each GPU's as a calibration file: printed by bench/fit_cost.py"
 SOURCES = {"parquet": "NVIDIA aiconfigurator, vLLM", "deepbench": "Baidu DeepBench, cuDNN 7.6"}
 
 
@@ -61,9 +65,7 @@ def samples(folder: Path) -> list[Measured]:
 
 def _parquet(folder: Path) -> Iterator[Measured]:
     if find_spec("pyarrow") is None:
-        print(
-            "pyarrow is not installed: the parquet files are left out (pip install tcprobe[parquet])", file=sys.stderr
-        )
+        print("pyarrow is not installed: the parquet files are left out (pip install pyarrow)", file=sys.stderr)
         return
     import pandas as pd
 
@@ -132,7 +134,7 @@ def thinned(rows: list[Measurement]) -> list[Measurement]:
 
 
 def rounded(constants: Constants) -> Constants:
-    """Return constants with the digits that the table holds."""
+    """Return constants with the digits that the file holds."""
     rates = {family: _rounded(rate) for family, rate in constants.rates.items()}
     conv = {key: tuple(round(v, 3) for v in spread) for key, spread in constants.conv.items()}
     return replace(constants, rates=rates, conv=conv)
@@ -146,21 +148,15 @@ def _rounded(rate: Rate) -> Rate:
     return replace(rate, **digits, **whole, tiles=tiles, spread=tuple(round(v, 3) for v in rate.spread))
 
 
-def literal(constants: Constants) -> str:
-    """Return constants as an entry of `SHIPPED` in tcprobe/cost/shipped.py."""
-    lines = [
-        f'    "{constants.gpu}": Constants(',
-        f'        "{constants.gpu}", "{constants.source}", "predicted",',
-        "        {",
-    ]
-    for family, r in constants.rates.items():
-        efficiencies = ", ".join(str(e) for _, _, e in r.tiles)
-        head = (r.emax, r.bwf, r.t0_ns, r.split_ns, r.fill_k, r.l2_speed, r.l2_share, r.quantised, r.sharp)
-        lines.append(f'            "{family}": _rate(')
-        lines.append(f"                ({', '.join(map(str, head))}), ({efficiencies}),")
-        lines.append(f"                {r.spread},\n            ),")
-    lines += ["        },", f"        {constants.conv!r},", "    ),"]
-    return "\n".join(lines)
+def body_of(constants: Constants, rows: int) -> dict[str, object]:
+    """Return constants as an entry of tcprobe/cost/rates.json: a calibration file, and how many rows were fitted."""
+    return {"format": FORMAT, "version": VERSION, **asdict(constants), KEY: {"rows": rows}}
+
+
+def text_of(gpus: list[dict[str, object]]) -> str:
+    """Return the text of tcprobe/cost/rates.json, the innermost lists on a line each."""
+    text = json.dumps({"about": ABOUT, "gpus": gpus}, indent=1)
+    return re.sub(r"\[\s+([^][{}]+?)\s+\]", lambda m: f"[{' '.join(m[1].split())}]", text) + "\n"
 
 
 def main() -> int:
@@ -169,12 +165,16 @@ def main() -> int:
     if not found:
         print(f"no measured products in {folder}: nothing fitted", file=sys.stderr)
         return 2
+    gpus = []
     for gpu in (*PARQUET, *DEEPBENCH.values()):
         origin = "parquet" if gpu in PARQUET else "deepbench"
         rows = thinned([m.row for m in found if m.row.gpu == gpu and m.train])
         constants = fit(rows, find_gpu(gpu), SOURCES[origin], "predicted", start=START)
-        print(f"    # {len(rows)} products fitted")
-        print(f"    # {gpu}: too few products" if constants is None else literal(rounded(constants)), flush=True)
+        if constants is not None:
+            gpus.append(body_of(rounded(constants), len(rows)))
+        said = "too few products" if constants is None else f"{len(rows)} products fitted"
+        print(f"{gpu}: {said}", file=sys.stderr, flush=True)
+    print(text_of(gpus), end="")
     return 0
 
 

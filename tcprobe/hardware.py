@@ -18,7 +18,6 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from tcprobe.errors import UsageError
-from tcprobe.patterns import pattern
 
 Capability = tuple[int, int]
 HasTensorCores = Literal["yes", "no", "unknown"]
@@ -27,7 +26,7 @@ DEFAULT_TARGET: Final = "a100-sxm-40"  # for which a run without a GPU is judged
 FIRST_WITH_TENSOR_CORES: Final = (7, 0)
 # Largest TU116 has 24 SMs (GTX 1660 Ti), smallest TU106 30 (RTX 2060): NVIDIA Turing architecture whitepaper.
 TURING_SMS_WITHOUT_TENSOR_CORES: Final = 24
-TURING_WITHOUT_TENSOR_CORES: Final = pattern(
+TURING_WITHOUT_TENSOR_CORES: Final = re.compile(
     r"\b(?:GTX\s*16\d\d|MX\s*(?:450|550)|T\s*(?:400|500|550|600|1000|1200|2000))\b", re.IGNORECASE
 )
 # A driver reports the theoretical bandwidth from memory clock and bus width; datasheets round it (GB200: 0.9 %).

@@ -157,12 +157,12 @@ def test_bad_sizes_say_what_their_next_sizes_save(run: Report) -> None:
 
 def test_a_calibration_of_the_users_is_taken(tmp_path: Path) -> None:
     from tcprobe.cost.constants import Constants
-    from tcprobe.cost.shipped import SHIPPED
+    from tcprobe.cost.shipped import shipped
 
     folder = tmp_path / "tcprobe" / "calibration"
     folder.mkdir(parents=True)
-    shipped = SHIPPED["a100-sxm-80"]
-    own = Constants("a100-sxm-40", "measured here", "calibrated", shipped.rates, shipped.conv, shipped.multipliers)
+    theirs = shipped()["a100-sxm-80"]
+    own = Constants("a100-sxm-40", "measured here", "calibrated", theirs.rates, theirs.conv, theirs.multipliers)
     (folder / "a100-sxm-40.json").write_text(own.to_json(), encoding="utf-8")
     done = tcprobe(RUN, "--format", "json", calibration=tmp_path)
     rows = json.loads(done.stdout)["tables"]["bad_sizes"]

@@ -18,11 +18,11 @@ import pytest
 from tests.support import ROOT
 
 ORDER = (
-    *({"schema", "errors"}, {"hardware", "gemm"}, {"cost", "keras"}, {"syntax"}, {"rules", "calibration"}),
+    *({"schema", "errors"}, {"bypath", "hardware", "gemm"}, {"cost", "keras"}, {"syntax"}, {"rules", "calibration"}),
     *({"capture", "readers", "analysis", "audit", "report"}, {"flows"}, {"cli"}, {"__main__"}),
 )
 """The rooms from the ground up: a room imports only rooms further down, never one of its own floor."""
-LEAVES = {"probe": set[str](), "patterns": set[str](), "": set[str]()}
+LEAVES = {"probe": set[str](), "": set[str]()}
 """Rooms that stand by themselves, and what they may import."""
 WITHIN = {
     "analysis": (

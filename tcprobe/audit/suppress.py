@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from tcprobe.patterns import pattern
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Unseen
 from tcprobe.schema.place import Place
@@ -22,12 +21,12 @@ from tcprobe.schema.place import Place
 # After flake8's own pattern (PyCQA/flake8, src/flake8/defaults.py): codes may stand without a space behind the
 # colon, separated by commas or spaces; what is no code ends the list.
 _CODES: Final = r"[A-Z]+[0-9]*(?:[\s,]+[A-Z]+[0-9]+)*"
-_COMMENT: Final = pattern(
+_COMMENT: Final = re.compile(
     rf"#\s*(?:noqa\b(?:\s?:\s?(?P<noqa>{_CODES}))?|tcprobe:\s*ignore\b(?:\s*\[(?P<own>[^\]]*)\])?)", re.IGNORECASE
 )
-_HINT: Final = pattern(r"#\s*(?:noqa|tcprobe:)", re.IGNORECASE)
+_HINT: Final = re.compile(r"#\s*(?:noqa|tcprobe:)", re.IGNORECASE)
 # Codes of flake8-type-checking start with TC0 in ruff; those are none of ours.
-_OURS: Final = pattern(r"TC[1-9][0-9]*")
+_OURS: Final = re.compile(r"TC[1-9][0-9]*")
 
 
 class Parsed(Protocol):

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import shutil
-import signal
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tcprobe.bypath import Program, ending, last_line, run
 from tcprobe.calibration.plan import CPU, Case
 from tcprobe.cost.measured import COLUMNS
 from tcprobe.errors import MeasurementFailed, ToolError
 
-SOURCE: Final = Path(__file__).parent / "measure"
-PACKAGE: Final = "tcprobe_measure"
-"""Name under which the program is run: one that shadows nothing of a framework's."""
+PROGRAM: Final = Program(Path(__file__).parent / "measure", "tcprobe_measure", "the measuring program")
 FRAMEWORKS: Final = {"tensorflow": "TensorFlow", "torch": "PyTorch", "jax": "JAX"}
 ABOUT_S: Final = 180.0  # importing a framework from a cold, remote disk can take a minute
 GRACE_S: Final = 120.0  # beyond the budget, after which the program is taken to hang
@@ -28,7 +23,6 @@ QUIET: Final = {"TF_CPP_MIN_LOG_LEVEL": "2", "XLA_PYTHON_CLIENT_PREALLOCATE": "f
 NO_TF32: Final = {"NVIDIA_TF32_OVERRIDE": "0"}
 """NVIDIA's libraries then never use TF32, whatever a framework asks or its autotuning remembers."""
 WARM_S: Final = 1.0  # an idle GPU takes a good part of a second to raise its clocks
-LONGEST_LINE: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,66 +137,20 @@ def measure(
 
 
 def _run(python: str, orders: Mapping[str, Any], environment: Mapping[str, str], seconds: float) -> dict[str, Any]:
-    if not (SOURCE / "__main__.py").is_file():
-        raise ToolError(f"{SOURCE}: the measuring program is missing", "install tcprobe again")
     hidden = {"CUDA_VISIBLE_DEVICES": "-1", "JAX_PLATFORMS": "cpu"} if orders["device"] == CPU else {}
     with tempfile.TemporaryDirectory(prefix="tcprobe-calibrate-") as name:
         folder = Path(name)
-        program, out = _placed(folder), folder / "answer.json"
-        (folder / "orders.json").write_text(json.dumps({**orders, "out": str(out)}), encoding="utf-8")
-        command = [python, str(program), str(folder / "orders.json")]
-        status = _finished(command, {**QUIET, **os.environ, **hidden, **environment}, folder / "log", seconds)
+        out, log = folder / "answer.json", folder / "log"
+        command = PROGRAM.command(python, folder, {**orders, "out": str(out)}, folder / "orders.json", link=True)
+        status = run(command, {**QUIET, **os.environ, **hidden, **environment}, log, log, seconds)
         if out.is_file():
             answer: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
             return answer
-        last = _last_line(folder / "log")
+        last = last_line(log)
     said = f": {last}" if last else ""
     framework = FRAMEWORKS[str(orders["framework"])]
     if status is None:
         raise MeasurementFailed(
             f"{framework} did not come to an end within {seconds:g} s{said}", "measure less at once"
         )
-    died = f"died of {signal.Signals(-status).name}" if status < 0 else f"exited with status {status}"
-    raise ToolError(f"{python}: measuring through {framework} {died}{said}", "--framework names another one")
-
-
-def _placed(folder: Path) -> Path:
-    """Make the program runnable by path under its own name; a link lets the interpreter keep what it compiled."""
-    place = folder / PACKAGE
-    try:
-        place.symlink_to(SOURCE, target_is_directory=True)
-    except OSError:
-        shutil.copytree(SOURCE, place, ignore=shutil.ignore_patterns("__pycache__"))
-    return place
-
-
-def _finished(command: list[str], environment: Mapping[str, str], log: Path, seconds: float) -> int | None:
-    """Return the exit status, None where the time was up; whatever was started is ended in any case."""
-    with log.open("wb") as file:
-        try:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=file,
-                env=dict(environment),
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise ToolError(f"{command[0]}: it does not start: {error.strerror}") from error
-        try:
-            return process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return None
-        finally:
-            if hasattr(os, "killpg"):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(process.pid, signal.SIGKILL)
-            process.kill()
-            process.wait()
-
-
-def _last_line(path: Path) -> str:
-    text = path.read_bytes().decode("utf-8", "replace") if path.is_file() else ""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:LONGEST_LINE] if lines else ""
+    raise ToolError(f"{python}: measuring through {framework} {ending(status)}{said}", "--framework names another one")

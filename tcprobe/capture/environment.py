@@ -29,8 +29,6 @@ RECORDED: Final = re.compile(
 SECRET: Final = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|AUTH(?!ENTIC)|API_?KEY|PRIVATE", re.IGNORECASE)
 URL_PASSWORD: Final = re.compile(r"://[^/\s@]+@")
 
-_CHECK: Final = "check --python and --launcher"
-
 ASK: Final = """
 import json, sys
 try:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Final
 
-import tcprobe
+from tcprobe.bypath import PROBE
 from tcprobe.capture.base import CaptureRequest
-from tcprobe.errors import OutputError, ToolError
+from tcprobe.errors import OutputError
 
-SOURCE: Final = Path(tcprobe.__file__).parent / "probe"
-PACKAGE: Final = "tcprobe_probe"
-"""Name of the copy: one that shadows nothing of the workload's."""
 CONFIG: Final = "config.json"
 WINDOW_STEPS: Final = 20
 WINDOW_SECONDS: Final = 60
@@ -32,17 +28,13 @@ def install_probe(request: CaptureRequest, profile: bool) -> tuple[str, ...]:
         OutputError: the folder cannot be written.
         ToolError: this installation of tcprobe lacks its probe.
     """
-    if not (SOURCE / "__main__.py").is_file():
-        raise ToolError(f"{SOURCE}: the probe is missing", "install tcprobe again")
     home = request.folder / "probe"
     try:
-        shutil.copytree(SOURCE, home / "src" / PACKAGE, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
-        (home / CONFIG).write_text(json.dumps(orders(request, profile), indent=1) + "\n", encoding="utf-8")
+        return PROBE.command(request.python, home / "src", orders(request, profile), home / CONFIG, link=False)
     except OSError as error:
         raise OutputError(
             f"{home}: cannot be written: {error.strerror}", "make room, or choose another --output"
         ) from error
-    return (request.python, str(home / "src" / PACKAGE), str(home / CONFIG))
 
 
 def orders(request: CaptureRequest, profile: bool) -> dict[str, object]:

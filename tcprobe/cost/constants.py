@@ -100,6 +100,15 @@ class Constants:
             body = json.loads(text)
         except ValueError as error:
             raise WrongFormat(path, f"not JSON: {error}", _AGAIN) from None
+        return cls.from_body(body, path)
+
+    @classmethod
+    def from_body(cls, body: object, path: Path | str = "constants") -> Constants:
+        """Return the constants of a calibration file that was decoded; what else it holds is passed over.
+
+        Raises:
+            WrongFormat, UnsupportedVersion: as `from_json`.
+        """
         if not isinstance(body, dict) or body.get("format") != FORMAT:
             raise WrongFormat(path, "not a calibration file of tcprobe", _AGAIN)
         if body.get("version") != VERSION:

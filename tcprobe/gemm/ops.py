@@ -11,24 +11,23 @@ from tcprobe.gemm.einsum import einsum
 from tcprobe.gemm.hlo import hlo_convolution, hlo_dot
 from tcprobe.gemm.matmul import matmul
 from tcprobe.gemm.torch import torch_gemms
-from tcprobe.patterns import pattern
 from tcprobe.schema.op import UNKNOWN, Contiguous, Gemm, OpRecord, Size, product
 
 OpFamily = Literal["matmul", "einsum", "conv", "conv_dgrad", "conv_wgrad", "depthwise", "rnn", "hlo_dot", "hlo_conv"]
 
 # TensorFlow writes a fused or replaced op as a prefix before the type it stands for: _FusedConv2D,
 # _MklNativeFusedMatMul, _MklPadWithFusedConv2D, _MklNativeConv2DBackpropFilterWithBias.
-_REPLACED: Final = pattern(r"^_?(?:Mkl)?(?:Native)?(?:PadWith)?(?:Fused)?")
+_REPLACED: Final = re.compile(r"^_?(?:Mkl)?(?:Native)?(?:PadWith)?(?:Fused)?")
 _FAMILIES: Final[dict[OpFamily, re.Pattern[str]]] = {
-    "matmul": pattern(r"(?:Sparse|Batch)?MatMul(?:V\d)?"),
-    "einsum": pattern(r"Einsum"),
-    "conv": pattern(r"Conv[123]D(?:V\d)?|ConvBiasActivation"),
-    "conv_dgrad": pattern(r"Conv[23]DBackpropInput(?:V\d)?"),
-    "conv_wgrad": pattern(r"Conv[23]DBackpropFilter(?:V\d)?"),
-    "depthwise": pattern(r"DepthwiseConv[23]d(?:Native)?(?:Backprop(?:Input|Filter))?"),
-    "rnn": pattern(r"CudnnRNN\w*"),
-    "hlo_dot": pattern(r"dot(?:_general)?"),
-    "hlo_conv": pattern(r"convolution"),
+    "matmul": re.compile(r"(?:Sparse|Batch)?MatMul(?:V\d)?"),
+    "einsum": re.compile(r"Einsum"),
+    "conv": re.compile(r"Conv[123]D(?:V\d)?|ConvBiasActivation"),
+    "conv_dgrad": re.compile(r"Conv[23]DBackpropInput(?:V\d)?"),
+    "conv_wgrad": re.compile(r"Conv[23]DBackpropFilter(?:V\d)?"),
+    "depthwise": re.compile(r"DepthwiseConv[23]d(?:Native)?(?:Backprop(?:Input|Filter))?"),
+    "rnn": re.compile(r"CudnnRNN\w*"),
+    "hlo_dot": re.compile(r"dot(?:_general)?"),
+    "hlo_conv": re.compile(r"convolution"),
 }
 _RNN_GATES: Final = {"lstm": 4, "gru": 3, "rnn_relu": 1, "rnn_tanh": 1}  # cuDNN: matrices per cell
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
-from tcprobe.patterns import pattern
 from tcprobe.schema.op import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, product
 
 Kind = Literal["linear", "conv"]
-_KINDS: Final[dict[Kind, re.Pattern[str]]] = {"linear": pattern("linear"), "conv": pattern("conv[123]d")}
+_KINDS: Final[dict[Kind, re.Pattern[str]]] = {"linear": re.compile("linear"), "conv": re.compile("conv[123]d")}
 
 
 def torch_kind(op_type: str | None) -> Kind | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -73,12 +73,8 @@ class Calls:
     @cached_property
     def named(self) -> tuple[Call, ...]:
         """Calls with a canonical name."""
-        return self._sorted(node for node in self._scopes if self._names.written(node.func) is not None)
-
-    @cached_property
-    def local(self) -> tuple[Call, ...]:
-        """Calls of functions and classes of the file."""
-        return self._sorted(node for node in self._scopes if self._names.written(node.func) is None and self._own(node))
+        calls = (self.of(node) for node in self._scopes if self._names.written(node.func) is not None)
+        return tuple(sorted(calls, key=lambda c: (c.place.line, c.place.column)))
 
     def of(self, node: ast.Call) -> Call:
         """Return one call."""
@@ -107,9 +103,6 @@ class Calls:
             for line in {node.lineno, *range(node.lineno, min(node.end_lineno or node.lineno, node.lineno + 20) + 1)}:
                 lines.setdefault(line, []).append(node)
         return lines
-
-    def _sorted(self, nodes: Iterator[ast.Call]) -> tuple[Call, ...]:
-        return tuple(sorted((self.of(node) for node in nodes), key=lambda c: (c.place.line, c.place.column)))
 
     def _make(self, node: ast.Call) -> Call:
         name = self._names.canonical(node.func)

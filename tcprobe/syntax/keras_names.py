@@ -10,8 +10,6 @@ import re
 from functools import cache
 from typing import Final
 
-from tcprobe.patterns import pattern
-
 ALIASES: Final = {
     "AvgPool1D": "AveragePooling1D",
     "AvgPool2D": "AveragePooling2D",
@@ -232,7 +230,7 @@ _MOVED: Final = {
     "keras.Layer": "keras.layers.Layer",
     "keras.engine.base_layer.Layer": "keras.layers.Layer",
 }
-_INNER: Final = pattern(r"keras\.layers\.(?:[a-z_]+\.)+([A-Z]\w*)$")
+_INNER: Final = re.compile(r"keras\.layers\.(?:[a-z_]+\.)+([A-Z]\w*)$")
 
 
 @cache

@@ -121,10 +121,6 @@ class Source:
         """Return every call with a canonical name, in the order of their places."""
         return self._calls.named
 
-    def local_calls(self) -> tuple[Call, ...]:
-        """Return every call of a function or class of the file, under its own name, in the order of their places."""
-        return self._calls.local
-
     def call_of(self, node: ast.Call) -> Call:
         """Return a call with its arguments under their names; its name is empty where it is not known."""
         return self._calls.of(node)

@@ -7,7 +7,7 @@ import pytest
 from tcprobe.cost.alignment import WIDER, Penalty, level_of, penalty_of, product_level
 from tcprobe.cost.constants import Constants, Multiplier, RateFamily
 from tcprobe.cost.measured import gemm_record
-from tcprobe.cost.shipped import SHIPPED
+from tcprobe.cost.shipped import shipped
 from tcprobe.gemm.ops import gemms_of
 from tcprobe.hardware import find_gpu
 
@@ -95,7 +95,7 @@ def test_memory_suffers_less_than_arithmetic() -> None:
 
 def test_calibrated_multipliers_go_first() -> None:
     own = Multiplier(0.5, 0.6, 0.7)
-    constants = Constants("a100-sxm-40", "here", "calibrated", SHIPPED["t4"].rates, {}, {"gemm:tc16:odd": own})
+    constants = Constants("a100-sxm-40", "here", "calibrated", shipped()["t4"].rates, {}, {"gemm:tc16:odd": own})
     (gemm,) = gemms_of(gemm_record(64, 65, 64, "float16"))
     found = penalty_of(gemm.contiguous, "tc16", find_gpu("a100-sxm-40"), constants)
     assert (found.compute, found.why) == (own, None)

@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
+from bench.fit_cost import text_of
 from tcprobe.cost.constants import Constants, Multiplier, calibration_folder
 from tcprobe.cost.predict import load_constants
-from tcprobe.cost.shipped import RELATIVE, SAME_CHIP, SHIPPED, fitted, widened
+from tcprobe.cost.shipped import RELATIVE, SAME_CHIP, fitted, shipped, widened
 from tcprobe.errors import InputError, UnsupportedVersion, WrongFormat
 from tcprobe.hardware import find_gpu, load_gpus
+from tests.support import ROOT
 
 T4 = find_gpu("t4")
-OWN = replace(SHIPPED["t4"], basis="calibrated", multipliers={"gemm:tc16:odd": Multiplier(0.3, 0.4, 0.5)})
+OWN = replace(shipped()["t4"], basis="calibrated", multipliers={"gemm:tc16:odd": Multiplier(0.3, 0.4, 0.5)})
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -97,9 +99,9 @@ def test_what_is_no_text_or_no_file(tmp_path: Path) -> None:
         load_constants(find_gpu("v100-sxm2"), tmp_path)
 
 
-@pytest.mark.parametrize("gpu", sorted(SHIPPED))
+@pytest.mark.parametrize("gpu", sorted(shipped()))
 def test_what_ships_is_sound(gpu: str) -> None:
-    constants = SHIPPED[gpu]
+    constants = shipped()[gpu]
     assert Constants.from_json(constants.to_json()) == constants
     assert constants.gpu == gpu == find_gpu(gpu).id
     for rate in constants.rates.values():
@@ -144,3 +146,10 @@ def test_every_gpu_and_family_has_constants(gpu: Any) -> None:
         found = fitted(gpu, family)
         assert set(found.conv) >= {"forward", "dgrad", "wgrad"}
         assert found.rate.tiles
+
+
+def test_the_file_is_as_the_fit_prints_it() -> None:
+    text = (ROOT / "tcprobe" / "cost" / "rates.json").read_text(encoding="utf-8")
+    gpus = json.loads(text)["gpus"]
+    assert text_of(gpus) == text
+    assert {gpu["gpu"]: gpu["calibration"]["rows"] for gpu in gpus}.keys() == shipped().keys()

@@ -12,7 +12,7 @@ from tcprobe.cost.constants import Constants, Multiplier
 from tcprobe.cost.fit import START, fit
 from tcprobe.cost.measured import COLUMNS, Measurement, conv_record, csv_of, gemm_record, read_rows
 from tcprobe.cost.predict import Target, op_cost
-from tcprobe.cost.shipped import SHIPPED
+from tcprobe.cost.shipped import shipped
 from tcprobe.errors import WrongFormat
 from tcprobe.gemm.conv import describe
 from tcprobe.hardware import find_gpu
@@ -75,7 +75,7 @@ TRUTH = Constants(
     "a100-sxm-80",
     "made",
     "calibrated",
-    {"tc16": replace(SHIPPED["a100-sxm-80"].rates["tc16"], emax=0.6, bwf=0.5, t0_ns=8000.0, spread=(1.0, 1.0, 1.0))},
+    {"tc16": replace(shipped()["a100-sxm-80"].rates["tc16"], emax=0.6, bwf=0.5, t0_ns=8000.0, spread=(1.0, 1.0, 1.0))},
     {f"tc16:{pass_}": (1.5, 1.5, 1.5) for pass_ in ("forward", "dgrad", "wgrad")},
     {"gemm:tc16:odd": Multiplier(0.5, 0.5, 0.5), "conv:tc16:forward:odd": Multiplier(0.7, 0.7, 0.7)},
 )

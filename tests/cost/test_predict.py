@@ -15,7 +15,7 @@ from tcprobe.cost.constants import Multiplier
 from tcprobe.cost.measured import conv_record, gemm_record
 from tcprobe.cost.plan import DIRECT_SPREAD, GROUPED_SLOWER
 from tcprobe.cost.predict import Constants, Cost, Target, op_cost, saving
-from tcprobe.cost.shipped import SHIPPED, fitted
+from tcprobe.cost.shipped import fitted, shipped
 from tcprobe.hardware import find_gpu, load_gpus
 from tcprobe.schema.op import OpRecord
 
@@ -320,7 +320,7 @@ def test_calibrated_constants_go_first() -> None:
         "a100-sxm-40",
         "here",
         "calibrated",
-        SHIPPED["a100-sxm-80"].rates,
+        shipped()["a100-sxm-80"].rates,
         {"tc16:forward": (0.9, 1.0, 1.1)},
         {"conv:tc16:forward:odd": Multiplier(0.4, 0.5, 0.6)},
     )

@@ -9,7 +9,7 @@ import pytest
 
 from tcprobe.cost.constants import Rate
 from tcprobe.cost.fit import Sample, estimates
-from tcprobe.cost.shipped import SHIPPED
+from tcprobe.cost.shipped import shipped
 from tcprobe.cost.tiles import Chip, Work, compute_bound, estimate
 from tcprobe.hardware import find_gpu
 
@@ -107,12 +107,12 @@ def test_penalties_slow_arithmetic_and_memory_apart() -> None:
     assert unaligned.ns == pytest.approx(2 * aligned.ns)
 
 
-@pytest.mark.parametrize("gpu", sorted(SHIPPED))
+@pytest.mark.parametrize("gpu", sorted(shipped()))
 def test_the_fit_times_what_ships(gpu: str) -> None:
     pytest.importorskip("numpy")
     sizes, found = random.Random(4), find_gpu(gpu)
     works = [work(*(int(2 ** sizes.uniform(0, 15)) for _ in "mnk"), batch=sizes.choice((1, 1, 7))) for _ in range(300)]
-    for family, rate in SHIPPED[gpu].rates.items():
+    for family, rate in shipped()[gpu].rates.items():
         peak = (found.peaks.get("float16") or found.peaks["float32"]) / 1e9
         known = Chip(rate, peak, found.bandwidth_bytes_per_s / 1e9, found.sm, found.l2_bytes)
         one_by_one = [estimate(w, known).ns for w in works]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,8 @@ def read_all(text: str) -> None:
         source = Source.parse(text, "/model.py")
     except InputError:
         return
-    for call in (*source.calls(), *source.local_calls()):
+    assert {call.node for call in source.calls()} <= {*ast.walk(source.tree)}
+    for call in (source.call_of(node) for node in ast.walk(source.tree) if isinstance(node, ast.Call)):
         for argument in call.arguments.values():
             assert (argument.known is None) == (argument.reason is not None)
             for known in source.alternatives(argument.node):

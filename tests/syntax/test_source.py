@@ -101,8 +101,9 @@ def test_positional_arguments_have_keras_names() -> None:
 
 def test_calls_of_the_file_s_own_functions_and_classes() -> None:
     source = parse("class B:\n    def __init__(self, units): pass\ndef g(a, b=1): pass\nB(3)\ng(1, 2)\nh(3)")
-    found = [(c.name, {n: a.known.value for n, a in c.arguments.items() if a.known}) for c in source.local_calls()]
-    assert found == [("B", {"units": 3}), ("g", {"a": 1, "b": 2})]
+    calls = [source.call_of(node) for node in ast.walk(source.tree) if isinstance(node, ast.Call)]
+    found = [(c.name, {n: a.known.value for n, a in c.arguments.items() if a.known}) for c in calls]
+    assert found == [("B", {"units": 3}), ("g", {"a": 1, "b": 2}), ("", {"0": 3})]
 
 
 def test_calls_come_in_the_order_of_their_places_with_their_scope() -> None:

@@ -7,13 +7,13 @@ change with it, as with every size.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.audit.fix.files import Files
 from tcprobe.audit.fix.links import NotCertain, Wanted
 from tcprobe.audit.fix.text import line_starts, offsets
-from tcprobe.patterns import pattern
 from tcprobe.rules.model.links import IMAGE_CHANNELS
 from tcprobe.schema.finding import Edit, Finding
 from tcprobe.schema.model import Layer, Model
@@ -31,7 +31,7 @@ _ELEMENTWISE: Final = frozenset(
         *("softsign", "exponential"),
     )
 )
-_REST: Final = pattern(r"(?P<comma>,?)[ \t]*(?:#[^\r\n]*)?(?=[\r\n])")
+_REST: Final = re.compile(r"(?P<comma>,?)[ \t]*(?:#[^\r\n]*)?(?=[\r\n])")
 _SEQUENTIAL: Final = ("keras.Sequential", "keras.models.Sequential")
 
 

@@ -15,16 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.errors import InputError
-from tcprobe.patterns import pattern
 from tcprobe.schema.finding import Edit, Finding, Fix
 from tcprobe.schema.place import Place
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Source
 
-_NUMBER: Final = pattern(r"\d[\da-fA-FxXoO_]*", re.ASCII)
-_WORD: Final = pattern(r"[\w.]")
-_LINE_END: Final = pattern(r"\r\n|\r|\n")
+_NUMBER: Final = re.compile(r"\d[\da-fA-FxXoO_]*", re.ASCII)
+_WORD: Final = re.compile(r"[\w.]")
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
 
 
 def apply(fixes: Iterable[Fix | Finding | None], sources: Mapping[str, Source]) -> dict[str, str]:

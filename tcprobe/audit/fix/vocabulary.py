@@ -18,7 +18,6 @@ from tcprobe.audit.fix.files import Files
 from tcprobe.audit.fix.links import NotCertain, Wanted
 from tcprobe.audit.fix.slots import Slot, slots_of
 from tcprobe.audit.fix.tree import FileTree
-from tcprobe.patterns import pattern
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Layer, Model
 from tcprobe.schema.place import Place
@@ -29,9 +28,9 @@ if TYPE_CHECKING:
 CODE: Final = "TC105"
 _SOFTMAX: Final = ("softmax", "log_softmax")
 _ACTIVATIONS: Final = (None, "linear", *_SOFTMAX)
-_SPARSE: Final = pattern(r"sparse_?(softmax|categorical)_?cross_?entropy", re.IGNORECASE)
+_SPARSE: Final = re.compile(r"sparse_?(softmax|categorical)_?cross_?entropy", re.IGNORECASE)
 # What makes or takes one-hot or soft labels, as a name or as the text that `compile` takes.
-_ONE_HOT: Final = pattern(
+_ONE_HOT: Final = re.compile(
     r"(?<!sparse)(?<!sparse_)(categorical_?cross_?entropy|softmax_cross_entropy)|one_?hot|to_categorical"
     r"|categorical_?focal|kl_?divergence|label_?smoothing|binary_?cross_?entropy",
     re.IGNORECASE,

@@ -36,7 +36,6 @@ class PeriodFinder:
         boundaries: indices into `keys` of the calls that begin a step.
         pattern: keys of one step; empty while it is not known.
         basis: "period", or "dominant function" where no period exists.
-        breaks: times the pattern broke by a key not seen before.
     """
 
     def __init__(self) -> None:
@@ -45,7 +44,6 @@ class PeriodFinder:
         self.boundaries: List[int] = []
         self.pattern: Tuple[int, ...] = ()
         self.basis = "period"
-        self.breaks = 0
         self._position = 0
         self._old: Tuple[int, ...] = ()
         self._broken_at = -1
@@ -119,7 +117,6 @@ class PeriodFinder:
         self._old, self.pattern = self.pattern, ()
         self._broken_at = len(self.keys) - 1
         self._foreign = key not in self._old
-        self.breaks += self._foreign
         return UNKNOWN
 
     def _search(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +11,6 @@ from typing import Final
 from tcprobe.gemm.conv import describe
 from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.ops import family_of
-from tcprobe.patterns import pattern
 from tcprobe.rules.model.recurrent import told, units_of
 from tcprobe.schema.model import Layer, Model, Product
 
@@ -18,12 +18,14 @@ OUTPUTS: Final = ("units", "filters", "output_dim")
 INPUTS: Final = ("inputs", "channels")
 FEATURES: Final = "features"
 # Layers of Keras' whose output has the features of its input, whole, reshaped, or with those of others.
-_HANDS_ON: Final = pattern(
+_HANDS_ON: Final = re.compile(
     r"(?:Batch|Layer|Group|Unit|RMS)Normalization|Activation|ReLU|LeakyReLU|PReLU|ELU|Softmax|(?:Spatial|Alpha|Gaussian)?"
     r"Dropout(?:\dD)?|GaussianNoise|(?:Global)?(?:Max|Average)Pool(?:ing)?\dD|(?:UpSampling|ZeroPadding|Cropping)\dD|"
     r"DepthwiseConv\dD|Reshape|Flatten|Add|Subtract|Multiply|Average|Maximum|Minimum|Concatenate|Identity|Rescaling|RepeatVector|Masking"
 )
-_ELEMENTWISE: Final = pattern(r"Activation|Softmax|ReLU|LeakyReLU|PReLU|ELU|Dropout|Identity|Rescaling")
+_ELEMENTWISE: Final = frozenset(
+    {"Activation", "Softmax", "ReLU", "LeakyReLU", "PReLU", "ELU", "Dropout", "Identity", "Rescaling"}
+)
 _TRANSPOSED: Final = (("conv_dgrad", "forward"), ("conv", "dgrad"))
 
 
@@ -197,7 +199,7 @@ class Sizes:
         found = [layer for layer in (self.layers.get(name),) if layer is not None]
         for layer in found:
             after = (known for known in self.model.layers if layer.name in known.inputs_from)
-            found += [known for known in after if _ELEMENTWISE.fullmatch(known.kind) and known not in found]
+            found += [known for known in after if known.kind in _ELEMENTWISE and known not in found]
         return found
 
     @cached_property

@@ -10,7 +10,6 @@ import ast
 import re
 from typing import TYPE_CHECKING, Final, Literal
 
-from tcprobe.patterns import pattern
 from tcprobe.rules.precision.policy import name_of
 from tcprobe.rules.precision.tree import Function, Parents, is_layer_class, keyword
 
@@ -19,20 +18,22 @@ if TYPE_CHECKING:
 
 Kind = Literal["half", "other"]
 
-_CASTS: Final = pattern(r"(?:tensorflow|keras\.ops|keras\.backend)\.cast")
-_MODULES: Final = pattern(r"(?:tensorflow(?:\.math|\.nn|\.linalg)?|keras\.ops(?:\.\w+)?|keras\.activations)\.(\w+)")
-_KEEPS: Final = pattern(
-    r"abs|add|add_n|clip_by_value|concat|concatenate|divide|einsum|elu|exp|expand_dims|gelu|identity|l2_normalize|"
-    r"leaky_relu|log|log_softmax|matmul|maximum|mean|minimum|moments|multiply|negative|norm|pad|pow|power|relu|reshape|"
-    r"reduce_(?:max|mean|min|std|sum|variance)|rsqrt|sigmoid|silu|softmax|softplus|split|sqrt|square|squeeze|stack|std|"
-    r"subtract|sum|swapaxes|swish|tanh|tensordot|tile|transpose|truediv|var|where"
-)
+_CASTS: Final = re.compile(r"(?:tensorflow|keras\.ops|keras\.backend)\.cast")
+_MODULES: Final = re.compile(r"(?:tensorflow(?:\.math|\.nn|\.linalg)?|keras\.ops(?:\.\w+)?|keras\.activations)\.(\w+)")
+_KEEPS: Final = frozenset({
+    "abs", "add", "add_n", "clip_by_value", "concat", "concatenate", "divide", "einsum", "elu", "exp", "expand_dims",
+    "gelu", "identity", "l2_normalize", "leaky_relu", "log", "log_softmax", "matmul", "maximum", "mean", "minimum",
+    "moments", "multiply", "negative", "norm", "pad", "pow", "power", "relu", "reshape", "reduce_max", "reduce_mean",
+    "reduce_min", "reduce_std", "reduce_sum", "reduce_variance", "rsqrt", "sigmoid", "silu", "softmax", "softplus",
+    "split", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum", "swapaxes", "swish", "tanh", "tensordot",
+    "tile", "transpose", "truediv", "var", "where",
+})  # fmt: skip
 _FIRST_IS_CONDITION: Final = frozenset({"where"})
-_NOT_FLOAT: Final = pattern(
+_NOT_FLOAT: Final = re.compile(
     r"(?:^|_)(?:ids?|tokens?|ind(?:ex|ices)|labels?|targets?|masks?|lengths?|len|seq|steps?)(?:_|$|s$)"
 )
-_LAYER: Final = pattern(r"keras\.(?:\w+\.)*layers\.(?:\w+\.)*([A-Z]\w*)")
-_NOT_HALF: Final = pattern(r"Lookup|Vectorization|Hashing|Discretization|CategoryEncoding|Lambda")
+_LAYER: Final = re.compile(r"keras\.(?:\w+\.)*layers\.(?:\w+\.)*([A-Z]\w*)")
+_NOT_HALF: Final = re.compile(r"Lookup|Vectorization|Hashing|Discretization|CategoryEncoding|Lambda")
 
 
 class Flow:
@@ -128,7 +129,7 @@ class Flow:
         called = _MODULES.fullmatch(name)
         if called is None:
             return "half" if ast.unparse(node.func) in self.layers else None
-        if not _KEEPS.fullmatch(called.group(1)) or keyword(node, "dtype") is not None:
+        if called.group(1) not in _KEEPS or keyword(node, "dtype") is not None:
             return None
         arguments = node.args[1:] if called.group(1) in _FIRST_IS_CONDITION else node.args
         kinds = [parts.get(a) for a in arguments if not isinstance(a, ast.Constant)]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from tcprobe.hardware import Capability, Gpu
-from tcprobe.patterns import pattern
 from tcprobe.rules.base import Subject
 from tcprobe.rules.precision.tree import Parents, keyword
 from tcprobe.schema.place import Place
@@ -25,10 +25,10 @@ GUIDE: Final = "TensorFlow guide, Mixed precision (tensorflow/docs, site/en/guid
 # Compute capability with the first Tensor Cores for a dtype. Source: NVIDIA V100, A100 and Ada whitepapers.
 NEEDED: Final[dict[str, Capability]] = {"float16": (7, 0), "bfloat16": (8, 0), "float8": (8, 9)}
 
-_SETTER: Final = pattern(r"keras\.(?:config|mixed_precision)(?:\.experimental)?\.set_(?:global_|dtype_)?policy")
-_POLICY: Final = pattern(r"keras\.(?:\w+\.)*(?:DTypePolicy|Policy)")
-_SETS: Final = pattern(r"set_\w*policy")
-_TOUCHED: Final = pattern(r"float16|mixed_precision|set_\w*policy|LossScale|loss_scale|scaled_loss")
+_SETTER: Final = re.compile(r"keras\.(?:config|mixed_precision)(?:\.experimental)?\.set_(?:global_|dtype_)?policy")
+_POLICY: Final = re.compile(r"keras\.(?:\w+\.)*(?:DTypePolicy|Policy)")
+_SETS: Final = re.compile(r"set_\w*policy")
+_TOUCHED: Final = re.compile(r"float16|mixed_precision|set_\w*policy|LossScale|loss_scale|scaled_loss")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.patterns import pattern
 from tcprobe.rules.precision.policy import name_of, number
 from tcprobe.rules.precision.tree import Parents, keyword
 
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
 SCALED: Final = frozenset({"scale_loss", "get_scaled_loss", "get_unscaled_gradients"})
 SMALLEST: Final = 8.0  # a smaller factor of a loss is a weight among losses, not a loss scale
 
-_WRAPPER: Final = pattern(r"keras\.(?:\w+\.)*LossScaleOptimizer(?:V3)?")
-_BY_HAND: Final = pattern(r"loss_?scal|scaled?_?loss|grad\w*_?scal|scaled?_?grad|unscal", re.IGNORECASE)
+_WRAPPER: Final = re.compile(r"keras\.(?:\w+\.)*LossScaleOptimizer(?:V3)?")
+_BY_HAND: Final = re.compile(r"loss_?scal|scaled?_?loss|grad\w*_?scal|scaled?_?grad|unscal", re.IGNORECASE)
 _NOT_BY_HAND: Final = frozenset({"LossScaleOptimizer", "auto_scale_loss", "loss_scale_optimizer"})
 
 

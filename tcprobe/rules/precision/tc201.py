@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Final
 
-from tcprobe.patterns import pattern
 from tcprobe.rules.base import RuleDoc, Subject
 from tcprobe.rules.precision.policy import GUIDE, SIXTEEN_BITS, keras_major, name_of, touched
 from tcprobe.schema.finding import Edit, Finding, Fix, Severity
@@ -48,7 +48,7 @@ DOC: Final = RuleDoc(
 )
 
 # What these return is of their compute dtype; a layer of the user's own, or a Lambda, may cast as it likes.
-_KNOWN: Final = pattern(
+_KNOWN: Final = re.compile(
     r"Dense|EinsumDense|Activation|Softmax|ReLU|LeakyReLU|PReLU|ELU|(?:Separable|Depthwise)?Conv[123]D(?:Transpose)?|"
     r"LSTM|GRU|SimpleRNN|Bidirectional|TimeDistributed|MultiHeadAttention|GroupedQueryAttention|(?:Additive)?Attention|"
     r"Dropout|SpatialDropout[123]D|(?:Batch|Layer|Group|Unit)Normalization|Flatten|Reshape|Permute|RepeatVector|Add|"

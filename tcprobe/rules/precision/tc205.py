@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.patterns import pattern
 from tcprobe.rules.base import RuleDoc, Subject
 from tcprobe.rules.precision.cost import basis_of, saved
 from tcprobe.rules.precision.policy import GUIDE, MIXED, Setter, half_of, has_cores_for, name_of, setters, tree_of
@@ -50,9 +50,9 @@ DOC: Final = RuleDoc(
     ),
 )
 
-_LAYER: Final = pattern(r"keras\.(?:\w+\.)*layers\.(?:\w+\.)*[A-Z]\w*|keras\.applications\.(?:\w+\.)*[A-Z]\w*")
+_LAYER: Final = re.compile(r"keras\.(?:\w+\.)*layers\.(?:\w+\.)*[A-Z]\w*|keras\.applications\.(?:\w+\.)*[A-Z]\w*")
 # These compute nothing in 16 bits that matters: data goes through them in any dtype.
-_LIGHT: Final = pattern(
+_LIGHT: Final = re.compile(
     r"\.(?:Input|InputLayer|Normalization|Rescaling|Resizing|CenterCrop|\w+Vectorization|Hashing|"
     r"\w+Lookup|CategoryEncoding|Discretization|Random\w+|InputSpec|Layer|Wrapper)$"
 )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.patterns import pattern
 from tcprobe.rules.base import RuleDoc, Subject
 from tcprobe.rules.precision.flow import Flow
 from tcprobe.rules.precision.policy import GUIDE, HALF_POLICIES, name_of, number, policy_of, touched
@@ -53,9 +53,9 @@ DOC: Final = RuleDoc(
 
 LARGEST: Final = 65504.0
 SMALLEST_NORMAL: Final = 2.0**-14
-_TRUSTED: Final = pattern(r"float32|float64|\bdtype\b|finfo")
-_FILLS: Final = pattern(r"(?:tensorflow|keras\.ops)\.(?:where|fill|full_like|ones_like)")
-_BOUNDS: Final = pattern(
+_TRUSTED: Final = re.compile(r"float32|float64|\bdtype\b|finfo")
+_FILLS: Final = re.compile(r"(?:tensorflow|keras\.ops)\.(?:where|fill|full_like|ones_like)")
+_BOUNDS: Final = re.compile(
     r"(?:tensorflow(?:\.math)?|keras\.ops|keras\.backend)\.(?:maximum|minimum|clip_by_value|clip|add|divide_no_nan)"
 )
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.patterns import pattern
 from tcprobe.rules.base import RuleDoc, Subject
 from tcprobe.rules.precision.policy import keras_major, name_of, tree_of
 from tcprobe.rules.precision.tree import Parents, keyword
@@ -44,12 +43,14 @@ DOC: Final = RuleDoc(
     fixable=True,
 )
 
-_HINT: Final = pattern(r"experimental|set_policy|loss_scale|get_scaled_loss|get_unscaled|graph_rewrite|LossScale")
-_EXPERIMENTAL: Final = pattern(r"keras\.mixed_precision\.experimental\.(\w+)")
+_HINT: Final = re.compile(r"experimental|set_policy|loss_scale|get_scaled_loss|get_unscaled|graph_rewrite|LossScale")
+_EXPERIMENTAL: Final = re.compile(r"keras\.mixed_precision\.experimental\.(\w+)")
 _SET_POLICY: Final = "keras.mixed_precision.set_policy"
-_REWRITE: Final = pattern(r"tensorflow\.(?:\w+\.)*enable_mixed_precision_graph_rewrite(?:_v1)?")
-_LOSS_SCALE: Final = pattern(r"tensorflow\.(?:mixed_precision|train)\.experimental\.(?:Dynamic|Fixed)?LossScale")
-_WITH_SCALE: Final = pattern(r"keras\.mixed_precision\.(?:Policy|LossScaleOptimizer)|keras\.optimizers\.LossScale\w+")
+_REWRITE: Final = re.compile(r"tensorflow\.(?:\w+\.)*enable_mixed_precision_graph_rewrite(?:_v1)?")
+_LOSS_SCALE: Final = re.compile(r"tensorflow\.(?:mixed_precision|train)\.experimental\.(?:Dynamic|Fixed)?LossScale")
+_WITH_SCALE: Final = re.compile(
+    r"keras\.mixed_precision\.(?:Policy|LossScaleOptimizer)|keras\.optimizers\.LossScale\w+"
+)
 _NEW_NAMES: Final = {
     "set_policy": "set_global_policy",
     "global_policy": "global_policy",

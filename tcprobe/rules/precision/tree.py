@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Final, TypeAlias
 
-from tcprobe.patterns import pattern
-
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _BRANCHES: Final = (ast.If, ast.IfExp, ast.Try, ast.While, ast.Match, ast.ExceptHandler, ast.BoolOp)
-_MODEL_BASE: Final = pattern(r"(?:Model|Sequential|Functional)$")
-_LAYER_BASE: Final = pattern(r"(?:Layer|Model|Wrapper|Block|Cell|Sequential)$|\blayers\.\w+$")
+_MODEL_BASE: Final = re.compile(r"(?:Model|Sequential|Functional)$")
+_LAYER_BASE: Final = re.compile(r"(?:Layer|Model|Wrapper|Block|Cell|Sequential)$|\blayers\.\w+$")
 
 
 class Parents:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -9,7 +10,6 @@ from typing import Final
 from tcprobe.cost.predict import Cost
 from tcprobe.cost.xla import XLA_PADS_FROM
 from tcprobe.hardware import Gpu
-from tcprobe.patterns import pattern
 from tcprobe.rules.model.bad import Bad, convolves
 from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, Dimension
 from tcprobe.rules.model.step import Step
@@ -19,7 +19,7 @@ from tcprobe.schema.place import Place
 PASSES: Final = ("forward", "dgrad", "wgrad", "other")
 ESTIMATED: Final = "estimated"  # of convolutions: what unaligned ones lose was never measured in public
 HARDLY: Final = 97.0  # percent of an aligned product's rate; what is missing to 100 is within any error
-_FORM: Final = pattern(r"\s*(?:\(.*|\bSXM.*|\bPCIe.*|\bNVL.*|\bFE\b.*|\b\d+\s*GB.*)")
+_FORM: Final = re.compile(r"\s*(?:\(.*|\bSXM.*|\bPCIe.*|\bNVL.*|\bFE\b.*|\b\d+\s*GB.*)")
 
 
 @dataclass(frozen=True, slots=True)

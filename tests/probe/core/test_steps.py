@@ -60,7 +60,7 @@ def test_false_start_is_revised() -> None:
     verdicts = [finder.add(k) for k in (0, 0, 0, 1, 0, 0, 0, 1)]
     assert verdicts == [BEGIN, BEGIN, BEGIN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, REVISED]
     assert finder.boundaries == [0, 4]
-    assert finder.breaks == 1
+    assert not finder.searching
 
 
 def test_rest_of_an_epoch_is_a_step() -> None:

@@ -10,12 +10,11 @@ from tcprobe.audit.source.values.kinds import Draft, Keywords, Named, Tensor, Un
 from tcprobe.keras.settings import rank_of
 from tcprobe.keras.shapes.layers import output_shape
 from tcprobe.keras.shapes.plain import SAME
-from tcprobe.patterns import pattern
 from tcprobe.schema.op import Shape, Size
 from tcprobe.syntax.calls import Call
 from tcprobe.syntax.values import Known
 
-_WEIGHTS: Final = pattern(
+_WEIGHTS: Final = re.compile(
     r"Dense|EinsumDense|(Separable|Depthwise)?Conv[123]D(Transpose)?|ConvLSTM[123]D|LSTM|GRU|SimpleRNN|RNN|"
     r"(Reversible)?Embedding|MultiHeadAttention|GroupedQueryAttention|(Batch|Layer|Group|RMS|Spectral)Normalization|"
     r"PReLU|Bidirectional|TimeDistributed"
@@ -23,10 +22,10 @@ _WEIGHTS: Final = pattern(
 _OWN_SIZE: Final = {"Dense": "units", "Embedding": "output_dim"}
 _ANY_RANK: Final = ("Dense", "MultiHeadAttention", "GroupedQueryAttention")
 _RECURRENT: Final = ("LSTM", "GRU", "SimpleRNN")
-_JUDGED: Final = pattern(
-    r"units|filters|output_dim|input_dim|num_heads|key_dim|value_dim|groups|depth_multiplier|head_dim|"
-    r"num_query_heads|num_key_value_heads|equation|output_shape|target_shape|layer"
-)
+_JUDGED: Final = frozenset({
+    "units", "filters", "output_dim", "input_dim", "num_heads", "key_dim", "value_dim", "groups", "depth_multiplier",
+    "head_dim", "num_query_heads", "num_key_value_heads", "equation", "output_shape", "target_shape", "layer",
+})  # fmt: skip
 
 
 def multiplies(kind: str) -> bool:
@@ -52,7 +51,7 @@ class Layers:
         name = given.value if isinstance(given, Known) and isinstance(given.value, str) else None
         inner = values.get("layer") or values.get("cell")
         arguments = {a.name: a.place for a in call.arguments.values()}
-        missing = {n: v.reason for n, v in values.items() if isinstance(v, Unknown) and _JUDGED.fullmatch(n)}
+        missing = {n: v.reason for n, v in values.items() if isinstance(v, Unknown) and n in _JUDGED}
         if lacking:
             missing.setdefault("arguments", "some are passed in a list or dictionary")
         config = {n: plain(v) for n, v in values.items() if n not in ("name", "dtype", "trainable")}
