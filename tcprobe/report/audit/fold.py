@@ -44,8 +44,8 @@ def folded(rows: Iterable[words.ModelFinding]) -> list[Folded]:
 
 
 def _same(audited: Audited, f: Finding) -> tuple[object, ...]:
-    alone = f.message if f.layer is None else None
-    says = (f.code, f.severity, f.layer_class, f.dimension, f.size, f.suggested, f.why, f.fix is None, alone)
+    alone = words.message(f) if f.layer is None else None
+    says = (f.code, f.severity, f.layer_class, f.dimension, f.size, f.suggested, words.why(f), f.fix is None, alone)
     return audited.file, audited.label, f.place, f.saving_ns is None, *says
 
 
@@ -65,8 +65,8 @@ def _fold(group: Sequence[words.ModelFinding]) -> Folded:
 
 def _typical(findings: Sequence[Finding]) -> Finding:
     """Return the first layer's finding with the words that most of them have."""
-    first, tails = findings[0], Counter(f.message.partition(": ")[2] for f in findings)
-    head, colon, _ = first.message.partition(": ")
+    first, tails = findings[0], Counter(words.message(f).partition(": ")[2] for f in findings)
+    head, colon, _ = words.message(first).partition(": ")
     named = head.replace(f"'{first.layer}'", f"'{first.layer}' (and {len(findings) - 1:,} more)", 1)
     return replace(first, message=f"{named}{colon}{tails.most_common(1)[0][0]}")
 
@@ -92,7 +92,7 @@ def _order(fold: Folded) -> tuple[object, ...]:
         place.line,
         place.column,
         finding.code,
-        natural(finding.message),
+        natural(words.message(finding)),
     )
 
 
@@ -140,12 +140,12 @@ def _told(file: str, code: str, why: str, group: Sequence[Folded]) -> Reason:
 
 def _reason(finding: Finding) -> str:
     if finding.dimension is None:
-        return finding.message
-    if finding.why:
-        return finding.why
+        return words.message(finding)
+    if because := words.why(finding):
+        return because
     if finding.saving_pct is not None:
         return f"mending it saves less than {WARNING_PCT:g} % of the step each"
-    return finding.message.partition(": ")[2] or finding.message
+    return words.message(finding).partition(": ")[2] or words.message(finding)
 
 
 def _sizes(group: Sequence[Folded]) -> str:

@@ -56,6 +56,7 @@ def _plain(value: Any) -> Any:
     match value:
         case Finding():
             plain = {name: _plain(v) for name, v in _fields(value)}
+            plain |= {"message": words.message(value), "why": words.why(value)}
             return plain | {"related": [{"place": _plain(p), "text": text} for p, text in value.related]}
         case Fix():
             applicability = "safe" if value.safe else "unsafe"

@@ -59,10 +59,20 @@ def silenced(report: AuditReport) -> list[ModelFinding]:
     return sorted(((audited, finding) for finding, audited in found.items()), key=_order)
 
 
+def message(finding: Finding) -> str:
+    """Return what a finding says: one sentence without severity and place."""
+    return finding.message
+
+
+def why(finding: Finding) -> str | None:
+    """Return why a finding costs nothing, or why its cost is not known; None where its saving says it all."""
+    return finding.why
+
+
 def _order(row: ModelFinding) -> tuple[str, int, int, str, str]:
     audited, finding = row
     place = finding.place or Place(audited.file, 0, 0)
-    return place.file, place.line, place.column, finding.code, finding.message
+    return place.file, place.line, place.column, finding.code, message(finding)
 
 
 def costliest(found: Iterable[ModelFinding], most: int) -> list[ModelFinding]:
@@ -79,13 +89,14 @@ def sentence(audited: Audited, finding: Finding, count: int = 1) -> str:
 
     ``Conv2D 'conv2d_1' filters=31 is not a multiple of 8 (warning, 3 % of the step): forward ...; 32 saves ...``
     """
-    what, colon, rest = finding.message.partition(": ")
+    what, colon, rest = message(finding).partition(": ")
     text = f"{what} ({', '.join(_judged(audited, finding, count))}){colon}{rest}"
     saved = saving(audited, finding)
     if saved and " saves " not in text:
         text += f"; {suggestion(finding)} saves {saved}"
-    if finding.why and finding.why not in text:
-        text += f"; {finding.why}"
+    because = why(finding)
+    if because and because not in text:
+        text += f"; {because}"
     return visible(text)
 
 
@@ -204,7 +215,7 @@ def _prediction(models: list[Audited]) -> str:
     ]
     basis = "Calibrated" if first.basis == "calibrated" else "Predicted"
     said = f"{basis} for {', '.join(g for g in given if g)}. A step counts its matrix products and convolutions only."
-    guessed = any(ESTIMATED in f.message for a in models for f in a.findings)
+    guessed = any(ESTIMATED in message(f) for a in models for f in a.findings)
     return f"{said} {UNMEASURED}" if guessed else said
 
 
@@ -233,8 +244,8 @@ def uncosted(report: AuditReport) -> str | None:
     """Return how many of the products could not be predicted, and why; None where all were."""
     products = sum(a.products for a in report.audited)
     missing = products - sum(a.costed for a in report.audited)
-    why = "sizes that are not all known, or a dtype that the GPU lacks"
-    return f"{missing:,} of {products:,} products have no predicted time: {why}." if missing else None
+    because = "sizes that are not all known, or a dtype that the GPU lacks"
+    return f"{missing:,} of {products:,} products have no predicted time: {because}." if missing else None
 
 
 def unseen(report: AuditReport) -> list[tuple[str, int]]:
