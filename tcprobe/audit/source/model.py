@@ -27,7 +27,6 @@ _KEEPS_STARTS: Final = (
     "ZeroPadding",
     "Cropping",
 )
-ASSUMED: Final = "no precision policy is set in this file: Keras' default, float32, is assumed"
 UNKNOWN_POLICY: Final = "the precision policy is set to what the file does not tell; --dtype says it"
 _POLICIES: Final = ("set_global_policy", "set_dtype_policy", "set_policy", "set_floatx")
 
@@ -56,6 +55,7 @@ def model_of(program: Program, asked: int | None) -> Model:
         xla=xla,
         unseen=tuple(_unseen(program)),
         notes=(*_policy_notes(program), *program.notes),
+        policy_assumed=_assumes_policy(program),
     )
 
 
@@ -90,11 +90,12 @@ def _xla(source: Source) -> bool | None:
 
 
 def _policy_notes(program: Program) -> tuple[str, ...]:
-    if not program.layers.drafts:
-        return ()
-    if program.layers.policy is None:
-        return (UNKNOWN_POLICY,)
-    return () if _sets_policy(program.source) else (ASSUMED,)
+    return (UNKNOWN_POLICY,) if program.layers.drafts and program.layers.policy is None else ()
+
+
+def _assumes_policy(program: Program) -> bool:
+    known = bool(program.layers.drafts) and program.layers.policy is not None
+    return known and not _sets_policy(program.source)
 
 
 def _sets_policy(source: Source) -> bool:

@@ -45,6 +45,8 @@ COLUMNS: Final = (
     "batch",
     "batch_known",
     "fix",
+    "kind",
+    "why_kind",
 )
 
 
@@ -87,7 +89,9 @@ def _row(audited: Audited, finding: Finding, suppressed: bool, spec: AuditSpec) 
         "xla": _flag(audited.xla),
         "batch": audited.batch,
         "batch_known": _flag(audited.batch_known),
-        "fix": finding.fix.text if finding.fix else None,
+        "fix": words.fixing(finding.fix) if finding.fix else None,
+        "kind": finding.says.kind,
+        "why_kind": finding.why and finding.why.kind,
     }
 
 

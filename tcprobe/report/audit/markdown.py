@@ -49,14 +49,12 @@ def _rank(told: fold.Folded) -> tuple[int, float]:
 def _cells(audited: Audited, finding: Finding, spec: AuditSpec) -> tuple[str, ...]:
     """Return the cells of a finding; severity and saving have columns of their own, so its sentence is its message."""
     place = words.located(finding.place, audited.file, spec.cwd)
-    message, because = words.message(finding), words.why(finding)
-    why = f"; {because}" if because and because not in message else ""
     pct = finding.saving_pct
     return (
         finding.severity or "unknown",
         place,
         finding.code,
-        visible(f"{message}{why}"),
+        visible(words.explained(finding)),
         words.change(finding) or "-",
         words.saving(audited, finding) or "-",
         "-" if pct is None or pct.mid <= 0 else words.percent(pct.mid),
