@@ -118,8 +118,9 @@ AddedKind = Literal[
     "labels_unused",
     "groups_unpadded",
     "setting",
+    "size_changed",
 ]
-"""What must be known beside it."""
+"""What must be known beside it, and one of several things that are listed."""
 
 RelatedKind = Literal["takes", "puts_out_same", "built_before_policy"]
 """What another place has to do with a finding."""
