@@ -6,16 +6,24 @@ is the rule's own decision carries it; any other gets it from its predicted savi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from tcprobe.schema.finding import Finding
+from tcprobe.schema.finding import Finding, Severity
 from tcprobe.schema.model import Model
 
 if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
     from tcprobe.syntax.source import Source
+
+Template: TypeAlias = str | tuple[str, str]
+"""A sentence with fields, which `tcprobe.report.audit.phrases` fills; of a finding two: what it is, how bad it is.
+
+``{gpu!a}`` is a GPU's name with its article, ``{passes!l}`` a list with ``and``, ``{settings!c}`` one with commas.
+"""
+Says: TypeAlias = Mapping[str, Template | Callable[[Mapping[str, Any]], Template]]
+"""The template of each kind, or what chooses it by the fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,7 @@ class RuleDoc:
         good: the same, mended.
         sources: where the claim comes from (document, version, section).
         fixable: whether `--fix` may mend it.
+        level: the severity to expect of it, for formats that ask for one per rule.
     """
 
     code: str
@@ -43,6 +52,7 @@ class RuleDoc:
     good: str
     sources: tuple[str, ...]
     fixable: bool = False
+    level: Severity = "warning"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +75,11 @@ class Rule(Protocol):
 
     Attributes:
         DOC: its documentation.
+        SAYS: the sentences of the kinds that it finds; those that rules share stand in a module that they share.
     """
 
     DOC: RuleDoc
+    SAYS: Says
 
     def check(self, subject: Subject) -> Iterator[Finding]:
         """Yield what the rule finds, each place and dimension once."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from tcprobe.schema.finding_kinds import FindingKind, FixKind, RelatedKind, WhyKind
 from tcprobe.schema.model import Mode, Unseen
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import Statement
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
@@ -47,12 +49,12 @@ class Fix:
     """Edits that belong together: all of them are made, or none.
 
     Attributes:
-        text: what they do, as an order (``change 63 filters to 64, and the reshape to 63 with them``).
+        does: what they do.
         edits: in the order of their places, not overlapping.
         safe: whether the model stays the same; a size never does (checkpoints no longer fit).
     """
 
-    text: str
+    does: Statement[FixKind]
     edits: tuple[Edit, ...]
     safe: bool = False
 
@@ -63,7 +65,7 @@ class Finding:
 
     Attributes:
         code: of the rule (``TC101``).
-        message: one sentence without severity and place; says what, which passes, how bad on which GPU.
+        says: what, which passes, how bad on which GPU; without severity and place.
         place: where in the user's code; None where no line is known.
         severity: None until the audit has decided it from the predicted cost.
         layer, layer_class: what it concerns; None for what is no layer.
@@ -74,12 +76,12 @@ class Finding:
         saving_pct: `saving_ns` over the predicted step, 0-100.
         why: why it costs nothing, or why the cost is not known; None where `saving_ns` says it all.
         basis: predicted, calibrated; None where no figure is given.
-        related: other places that the same size touches, each with a phrase.
+        related: other places that the same size touches, each with what it has to do with it.
         fix: edits that make it so; None where tcprobe cannot.
     """
 
     code: str
-    message: str
+    says: Statement[FindingKind]
     place: Place | None = None
     severity: Severity | None = None
     layer: str | None = None
@@ -91,9 +93,9 @@ class Finding:
     dtype: str | None = None
     saving_ns: Range | None = None
     saving_pct: Range | None = None
-    why: str | None = None
+    why: Statement[WhyKind] | None = None
     basis: str | None = None
-    related: tuple[tuple[Place, str], ...] = ()
+    related: tuple[tuple[Place, Statement[RelatedKind]], ...] = ()
     fix: Fix | None = None
 
 
@@ -114,7 +116,8 @@ class Audited:
         basis: predicted or calibrated.
         keras, tensorflow: versions, where known.
         unseen: what could not be judged.
-        notes: what limits the audit.
+        notes: what limits the audit, as text for people.
+        policy_assumed: whether Keras' default precision is assumed, as nothing sets one.
     """
 
     label: str
@@ -138,6 +141,7 @@ class Audited:
     tensorflow: str | None = None
     unseen: tuple[Unseen, ...] = ()
     notes: tuple[str, ...] = ()
+    policy_assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,7 @@ class Model:
         own_step: whether the training step is tcprobe's own, because the file only builds a model.
         unseen: what could not be judged.
         notes: one sentence each on what limits the audit (``stopped at the first training step of an import``).
+        policy_assumed: whether Keras' default precision is assumed, as nothing sets one.
     """
 
     mode: Mode
@@ -133,6 +134,7 @@ class Model:
     own_step: bool = False
     unseen: tuple[Unseen, ...] = ()
     notes: tuple[str, ...] = ()
+    policy_assumed: bool = False
 
     def layer(self, name: str | None) -> Layer | None:
         """Return the layer of this name, None where there is none."""

@@ -9,8 +9,9 @@ import pytest
 from tcprobe.audit.severity import decide, decide_all, severity_of
 from tcprobe.schema.finding import Finding, Range
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import say
 
-FINDING = Finding("TC101", "units=63", Place("/m.py", 1))
+FINDING = Finding("TC101", say("not_a_multiple"), Place("/m.py", 1))
 
 
 class Step:

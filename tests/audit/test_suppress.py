@@ -13,6 +13,7 @@ from tcprobe.audit.suppress import Judged, comments_of, judge
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Unseen
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import say
 
 PATH = "/m.py"
 
@@ -27,7 +28,7 @@ class Source:
 
 
 def at(line: int, end_line: int | None = None, code: str = "TC101") -> Finding:
-    return Finding(code, f"{code} at {line}", Place(PATH, line, 1, end_line, 9 if end_line else None))
+    return Finding(code, say("not_a_multiple", line=line), Place(PATH, line, 1, end_line, 9 if end_line else None))
 
 
 def judged(text: str, *findings: Finding, unseen: tuple[Unseen, ...] = ()) -> Judged:
@@ -109,7 +110,10 @@ def test_a_comment_above_is_not_one_on_the_line() -> None:
 
 
 def test_findings_without_a_place_or_a_parsed_file_stay() -> None:
-    nowhere, elsewhere = Finding("TC102", "batch"), Finding("TC101", "x", Place("/other.py", 1))
+    nowhere, elsewhere = (
+        Finding("TC102", say("too_small")),
+        Finding("TC101", say("not_a_multiple"), Place("/other.py", 1)),
+    )
     assert judged("x = 1  # noqa\n", nowhere, elsewhere).kept == (nowhere, elsewhere)
 
 

@@ -12,6 +12,7 @@ from tcprobe.cost.predict import Target
 from tcprobe.hardware import find_gpu
 from tcprobe.keras.products.layers import records_of
 from tcprobe.keras.shapes.layers import output_shape
+from tcprobe.report.audit.words import message
 from tcprobe.rules.base import Rule, Subject
 from tcprobe.rules.model.step import Step
 from tcprobe.schema.finding import Finding
@@ -119,5 +120,5 @@ def _line(f: Finding) -> str:
     size = "" if f.size is None else f" {f.size}->{f.suggested if f.suggested is not None else '-'}"
     place = f"{f.place.line}:{f.place.column}" if f.place else "-"
     what = f"{f.layer or '-'} {f.dimension or '-'}{size}"
-    said = re.sub(r"\d+(?:-\d+)? %(?= of (?:an aligned|the predicted))", "# %", f.message)  # the cost model's business
+    said = re.sub(r"\d+(?:-\d+)? %(?= of (?:an aligned|the predicted))", "# %", message(f))  # the cost model's business
     return f"{place} {f.code} {f.severity or 'by cost'} {what}: {said}"

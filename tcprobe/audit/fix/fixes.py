@@ -24,8 +24,10 @@ from tcprobe.audit.fix.units import seen_lines
 from tcprobe.audit.fix.vocabulary import is_vocabulary, vocabulary_slots
 from tcprobe.audit.fix.write import write
 from tcprobe.schema.finding import Edit, Finding, Fix
+from tcprobe.schema.finding_kinds import FixKind
 from tcprobe.schema.model import Model
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import Statement, say
 
 if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
@@ -114,7 +116,7 @@ def _with_fix(finding: Finding, fix: Fix | None, refused: str | None) -> Finding
         return replace(finding, fix=fix)
     if refused is None or finding.severity not in ("error", "warning"):
         return finding
-    return replace(finding, why="; ".join(filter(None, (finding.why, f"no fix: {refused}"))))
+    return replace(finding, why=say("no_fix", reason=refused, beside=finding.why))
 
 
 def _pays(finding: Finding) -> bool:
@@ -222,12 +224,9 @@ def _together(plans: Mapping[int, _Plan], members: list[int], files: Files) -> _
         return None
 
 
-def _told(plan: _Plan) -> str:
-    """Return what a plan does: ``change units 3087 to 3136 and target_shape 63 to 64 together``."""
+def _told(plan: _Plan) -> Statement[FixKind]:
+    """Return what a plan does."""
     slots = sorted(plan.slots, key=lambda s: s.argument.place)
-    parts = list(dict.fromkeys(f"{s.argument.name} {s.old} to {s.new}" for s in slots))
-    if plan.added:
-        parts[-1] += " and keep only the first"
-    if len(parts) == 1:
-        return f"change {parts[0]}"
-    return f"change {', '.join(parts[:-1])} and {parts[-1]} together"
+    sizes = dict.fromkeys(say("size_changed", argument=s.argument.name, old=s.old, new=s.new) for s in slots)
+    *others, last = sizes
+    return say("change_sizes", others=tuple(others), last=last, keeps_first=bool(plan.added))

@@ -28,7 +28,6 @@ _KEEPS_STARTS: Final = (
     "ZeroPadding",
     "Cropping",
 )
-ASSUMED: Final = "no precision policy is set in this file: Keras' default, float32, is assumed"
 UNKNOWN_POLICY: Final = "the precision policy is set to what the file does not tell; --dtype says it"
 _POLICIES: Final = ("set_global_policy", "set_dtype_policy", "set_policy", "set_floatx")
 
@@ -57,6 +56,7 @@ def model_of(state: State, asked: int | None) -> Model:
         xla=xla,
         unseen=tuple(_unseen(state)),
         notes=(*_policy_notes(state), *state.notes),
+        policy_assumed=_assumes_policy(state),
     )
 
 
@@ -91,11 +91,12 @@ def _xla(source: Source) -> bool | None:
 
 
 def _policy_notes(state: State) -> tuple[str, ...]:
-    if not state.layers.drafts:
-        return ()
-    if state.policy is None:
-        return (UNKNOWN_POLICY,)
-    return () if _sets_policy(state.source) else (ASSUMED,)
+    return (UNKNOWN_POLICY,) if state.layers.drafts and state.policy is None else ()
+
+
+def _assumes_policy(state: State) -> bool:
+    known = bool(state.layers.drafts) and state.policy is not None
+    return known and not _sets_policy(state.source)
 
 
 def _sets_policy(source: Source) -> bool:

@@ -28,6 +28,7 @@ def fixed(options: AuditOptions, say: Say) -> Outcome:
         TcprobeError: as `audit`.
     """
     from tcprobe.audit.fix.fixes import write
+    from tcprobe.report.audit import words
 
     outcome = audit(options, say)
     fixes = fixes_of(outcome)
@@ -36,7 +37,7 @@ def fixed(options: AuditOptions, say: Say) -> Outcome:
         return outcome
     files = write(fixes, outcome.sources)
     for fix in fixes:
-        say(f"fixed: {fix.text}")
+        say(f"fixed: {words.fixing(fix)}")
     for file in files:
         say(f"wrote {file}")
     return audit(options, lambda _: None)

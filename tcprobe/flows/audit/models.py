@@ -168,6 +168,7 @@ class Auditor:
             tensorflow=model.tensorflow,
             unseen=model.unseen,
             notes=model.notes,
+            policy_assumed=model.policy_assumed,
         )
 
 

@@ -45,6 +45,8 @@ COLUMNS: Final = (
     "batch",
     "batch_known",
     "fix",
+    "kind",
+    "why_kind",
 )
 
 
@@ -67,7 +69,7 @@ def _row(audited: Audited, finding: Finding, suppressed: bool, spec: AuditSpec) 
         "code": finding.code,
         "severity": finding.severity,
         "suppressed": _flag(suppressed),
-        "message": finding.message,
+        "message": words.message(finding),
         "model": audited.label,
         "mode": audited.mode,
         "layer": finding.layer,
@@ -80,14 +82,16 @@ def _row(audited: Audited, finding: Finding, suppressed: bool, spec: AuditSpec) 
         **_span("saving", "ns", finding.saving_ns),
         **_span("saving", "pct", finding.saving_pct),
         **_span("step", "ns", audited.step_ns),
-        "why": finding.why,
+        "why": words.why(finding),
         "basis": finding.basis,
         "gpu": audited.gpu,
         "library": audited.library,
         "xla": _flag(audited.xla),
         "batch": audited.batch,
         "batch_known": _flag(audited.batch_known),
-        "fix": finding.fix.text if finding.fix else None,
+        "fix": words.fixing(finding.fix) if finding.fix else None,
+        "kind": finding.says.kind,
+        "why_kind": finding.why and finding.why.kind,
     }
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tcprobe.report.audit import words
+from tcprobe.report.audit import phrases, words
+from tcprobe.report.audit.order import natural, order
 from tcprobe.schema.finding import SEVERITIES, WARNING_PCT, Audited, Finding, Range
+from tcprobe.schema.finding_kinds import FindingKind, WhyKind
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import Statement, Subject, say
 
 MOST_NOTES: Final = 10
 """Notes that are told one a line; more of them are told by their reasons, unless all was asked for."""
@@ -44,7 +46,7 @@ def folded(rows: Iterable[words.ModelFinding]) -> list[Folded]:
 
 
 def _same(audited: Audited, f: Finding) -> tuple[object, ...]:
-    alone = f.message if f.layer is None else None
+    alone = f.says if f.layer is None else None
     says = (f.code, f.severity, f.layer_class, f.dimension, f.size, f.suggested, f.why, f.fix is None, alone)
     return audited.file, audited.label, f.place, f.saving_ns is None, *says
 
@@ -64,11 +66,17 @@ def _fold(group: Sequence[words.ModelFinding]) -> Folded:
 
 
 def _typical(findings: Sequence[Finding]) -> Finding:
-    """Return the first layer's finding with the words that most of them have."""
-    first, tails = findings[0], Counter(f.message.partition(": ")[2] for f in findings)
-    head, colon, _ = first.message.partition(": ")
-    named = head.replace(f"'{first.layer}'", f"'{first.layer}' (and {len(findings) - 1:,} more)", 1)
-    return replace(first, message=f"{named}{colon}{tails.most_common(1)[0][0]}")
+    """Return the first layer's finding with what most of them say."""
+    first = findings[0]
+    about = first.says.get("subject")
+    said, _ = Counter(_of_any(f) for f in findings).most_common(1)[0]
+    together = replace(about, more=len(findings) - 1) if isinstance(about, Subject) else None
+    return replace(first, says=said.changed("subject", together))
+
+
+def _of_any(finding: Finding) -> Statement[FindingKind]:
+    """Return what is said of a layer, whichever it is."""
+    return finding.says.changed("subject", None)
 
 
 def _sum(ranges: Sequence[Range | None]) -> Range | None:
@@ -76,11 +84,6 @@ def _sum(ranges: Sequence[Range | None]) -> Range | None:
     if len(known) < len(ranges):
         return None
     return Range(sum(r.low for r in known), sum(r.mid for r in known), sum(r.high for r in known))
-
-
-def natural(text: str) -> tuple[tuple[str, int], ...]:
-    """Return a key that sorts ``dense_2`` before ``dense_10``."""
-    return tuple((letters, int(digits or 0)) for letters, digits in re.findall(r"(\D*)(\d*)", text))
 
 
 def _order(fold: Folded) -> tuple[object, ...]:
@@ -92,7 +95,7 @@ def _order(fold: Folded) -> tuple[object, ...]:
         place.line,
         place.column,
         finding.code,
-        natural(finding.message),
+        *map(natural, order(finding.says)),
     )
 
 
@@ -124,28 +127,33 @@ class Reason:
 
 def by_reason(notes: Sequence[Folded]) -> list[Reason]:
     """Return notes by file, rule and reason, in this order, the most frequent reason first."""
-    groups: dict[tuple[str, str, str], list[Folded]] = {}
+    groups: dict[tuple[str, str, Statement[FindingKind | WhyKind]], list[Folded]] = {}
     for note in notes:
         finding = note.finding
         file = finding.place.file if finding.place else note.audited.file
         groups.setdefault((file, finding.code, _reason(finding)), []).append(note)
-    told = [_told(*key, group) for key, group in groups.items()]
-    return sorted(told, key=lambda reason: (reason.file, reason.code, -reason.count, reason.why))
+    ranked = sorted(groups, key=lambda key: (*key[:2], -_count(groups[key]), order(key[2])))
+    return [_told(*key, groups[key]) for key in ranked]
 
 
-def _told(file: str, code: str, why: str, group: Sequence[Folded]) -> Reason:
+def _told(file: str, code: str, why: Statement[FindingKind | WhyKind], group: Sequence[Folded]) -> Reason:
     lines = sorted({note.finding.place.line for note in group if note.finding.place})
-    return Reason(file, tuple(lines), code, why, _sizes(group), sum(note.count for note in group))
+    sizes = _sizes(group)
+    what, rest = phrases.halves(why)
+    said = rest or what if sizes else phrases.text(why)
+    return Reason(file, tuple(lines), code, said, sizes, _count(group))
 
 
-def _reason(finding: Finding) -> str:
+def _count(group: Sequence[Folded]) -> int:
+    return sum(note.count for note in group)
+
+
+def _reason(finding: Finding) -> Statement[FindingKind | WhyKind]:
     if finding.dimension is None:
-        return finding.message
-    if finding.why:
+        return finding.says
+    if finding.why is not None:
         return finding.why
-    if finding.saving_pct is not None:
-        return f"mending it saves less than {WARNING_PCT:g} % of the step each"
-    return finding.message.partition(": ")[2] or finding.message
+    return _of_any(finding) if finding.saving_pct is None else say("saves_little", pct=WARNING_PCT)
 
 
 def _sizes(group: Sequence[Folded]) -> str:

@@ -7,13 +7,17 @@ from dataclasses import fields
 from typing import Any, Final, TextIO
 
 from tcprobe import __version__
-from tcprobe.report.audit import words
+from tcprobe.report.audit import phrases, words
 from tcprobe.report.audit.base import AuditSpec
 from tcprobe.schema.finding import SEVERITIES, Audited, AuditReport, Finding, Fix
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import Statement
 
 SCHEMA: Final = 1
 """Changes when a key changes its meaning or goes; new keys may come at any time."""
+
+TEXTS: Final = {"says": "message"}
+"""Keys of what a finding says, which here is text."""
 
 
 def render(report: AuditReport, spec: AuditSpec, out: TextIO) -> None:  # noqa: ARG001 - a reporter's signature
@@ -44,7 +48,8 @@ def _summary(report: AuditReport) -> dict[str, int]:
 
 
 def _audited(audited: Audited) -> dict[str, Any]:
-    return {name: _plain(value) for name, value in _fields(audited)}
+    plain = {name: _plain(value) for name, value in _fields(audited)}
+    return plain | {"notes": list(words.limits(audited))}
 
 
 def _fields(value: Any) -> list[tuple[str, Any]]:
@@ -55,11 +60,18 @@ def _plain(value: Any) -> Any:
     """Return objects as mappings of their attributes, tuples as lists; related places and fixes named."""
     match value:
         case Finding():
-            plain = {name: _plain(v) for name, v in _fields(value)}
-            return plain | {"related": [{"place": _plain(p), "text": text} for p, text in value.related]}
+            plain = {TEXTS.get(name, name): _plain(v) for name, v in _fields(value)}
+            plain["related"] = [{"place": _plain(p), "text": text} for p, text in words.related(value)]
+            return plain | {"kind": value.says.kind, "why_kind": value.why and value.why.kind}
+        case Statement():
+            return phrases.text(value)
         case Fix():
             applicability = "safe" if value.safe else "unsafe"
-            return {"applicability": applicability, "message": value.text, "edits": [_plain(e) for e in value.edits]}
+            return {
+                "applicability": applicability,
+                "message": words.fixing(value),
+                "edits": [_plain(e) for e in value.edits],
+            }
         case Place():
             return dict(_fields(value))
         case tuple():

@@ -49,13 +49,12 @@ def _rank(told: fold.Folded) -> tuple[int, float]:
 def _cells(audited: Audited, finding: Finding, spec: AuditSpec) -> tuple[str, ...]:
     """Return the cells of a finding; severity and saving have columns of their own, so its sentence is its message."""
     place = words.located(finding.place, audited.file, spec.cwd)
-    why = f"; {finding.why}" if finding.why and finding.why not in finding.message else ""
     pct = finding.saving_pct
     return (
         finding.severity or "unknown",
         place,
         finding.code,
-        visible(f"{finding.message}{why}"),
+        visible(words.explained(finding)),
         words.change(finding) or "-",
         words.saving(audited, finding) or "-",
         "-" if pct is None or pct.mid <= 0 else words.percent(pct.mid),

@@ -67,7 +67,7 @@ def _rule(rule: RuleDoc) -> dict[str, Any]:
         "shortDescription": {"text": rule.summary},
         "fullDescription": {"text": rule.explanation},
         "help": {"text": text, "markdown": markdown},
-        "defaultConfiguration": {"level": "note" if rule.severity.startswith("Always a note") else "warning"},
+        "defaultConfiguration": {"level": rule.level},
         "properties": {"tags": ["performance" if rule.code.startswith("TC1") else "precision"]},
     }
 
@@ -124,7 +124,7 @@ def _result(audited: Audited, finding: Finding, root: str, seen: Counter[str]) -
     if finding.related:
         result["relatedLocations"] = [
             _location(p, root, True) | {"id": n, "message": {"text": text}}
-            for n, (p, text) in enumerate(finding.related, 1)
+            for n, (p, text) in enumerate(words.related(finding), 1)
         ]
     if finding.fix:
         result["fixes"] = [_fix(finding.fix, root)]
@@ -175,7 +175,7 @@ def _fix(fix: Fix, root: str) -> dict[str, Any]:
         }
         for file, edits in by_file.items()
     ]
-    return {"description": {"text": fix.text}, "artifactChanges": changes}
+    return {"description": {"text": words.fixing(fix)}, "artifactChanges": changes}
 
 
 def _location(place: Place, root: str, region: bool) -> dict[str, Any]:

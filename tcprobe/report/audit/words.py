@@ -9,16 +9,18 @@ from os.path import relpath
 from typing import Final
 
 from tcprobe.hardware import lookup_gpu
+from tcprobe.report.audit import phrases
+from tcprobe.report.audit.order import order
 from tcprobe.report.formatting import visible
-from tcprobe.schema.finding import SEVERITIES, WARNING_PCT, Audited, AuditReport, Finding, Range
+from tcprobe.schema.finding import SEVERITIES, WARNING_PCT, Audited, AuditReport, Finding, Fix, Range
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import parts
 
 # Size of a unit in ns, the least time that is told in it, and its name: 0.4 ms reads better than 400 us.
 UNITS: Final = ((1e9, 1e9, "s"), (1e6, 1e5, "ms"), (1e3, 1e3, "us"), (1.0, 0.0, "ns"))
 WIDE: Final = 2.5  # times the low end: from there on both ends of a range tell little without what is likely
 LIBRARIES: Final = {"cublas10": "cuBLAS 10", "cublas11": "cuBLAS 11", "cublas12": "cuBLAS 12"}
-ASSUMED: Final = "no precision policy is set"  # of no interest where --dtype sets what is predicted for
-ESTIMATED: Final = "(estimated)"  # as the rules mark it
+ASSUMED: Final = "no precision policy is set in this file: Keras' default, float32, is assumed"
 UNMEASURED: Final = "Estimated: nobody has published what unaligned sizes cost a convolution."
 ModelFinding = tuple[Audited, Finding]
 
@@ -59,10 +61,39 @@ def silenced(report: AuditReport) -> list[ModelFinding]:
     return sorted(((audited, finding) for finding, audited in found.items()), key=_order)
 
 
-def _order(row: ModelFinding) -> tuple[str, int, int, str, str]:
+def message(finding: Finding) -> str:
+    """Return what a finding says: one sentence without severity and place."""
+    return phrases.text(finding.says)
+
+
+def why(finding: Finding) -> str | None:
+    """Return why a finding costs nothing, or why its cost is not known; None where its saving says it all."""
+    return None if finding.why is None else phrases.text(finding.why)
+
+
+def explained(finding: Finding) -> str:
+    """Return what a finding says, and why where that says it not yet."""
+    return f"{message(finding)}{_because(finding)}"
+
+
+def _because(finding: Finding) -> str:
+    return f"; {why(finding)}" if finding.why is not None and finding.why not in parts(finding.says) else ""
+
+
+def fixing(fix: Fix) -> str:
+    """Return what a fix does, as an order (``change units 63 to 64``)."""
+    return phrases.text(fix.does)
+
+
+def related(finding: Finding) -> list[tuple[Place, str]]:
+    """Return the other places that a finding touches, each with a phrase."""
+    return [(place, phrases.text(said)) for place, said in finding.related]
+
+
+def _order(row: ModelFinding) -> tuple[str, int, int, str, tuple[str, ...]]:
     audited, finding = row
     place = finding.place or Place(audited.file, 0, 0)
-    return place.file, place.line, place.column, finding.code, finding.message
+    return place.file, place.line, place.column, finding.code, order(finding.says)
 
 
 def costliest(found: Iterable[ModelFinding], most: int) -> list[ModelFinding]:
@@ -79,14 +110,11 @@ def sentence(audited: Audited, finding: Finding, count: int = 1) -> str:
 
     ``Conv2D 'conv2d_1' filters=31 is not a multiple of 8 (warning, 3 % of the step): forward ...; 32 saves ...``
     """
-    what, colon, rest = finding.message.partition(": ")
-    text = f"{what} ({', '.join(_judged(audited, finding, count))}){colon}{rest}"
-    saved = saving(audited, finding)
-    if saved and " saves " not in text:
+    what, rest = phrases.halves(finding.says)
+    text = f"{what} ({', '.join(_judged(audited, finding, count))}){f': {rest}' if rest else ''}"
+    if saved := saving(audited, finding):
         text += f"; {suggestion(finding)} saves {saved}"
-    if finding.why and finding.why not in text:
-        text += f"; {finding.why}"
-    return visible(text)
+    return visible(f"{text}{_because(finding)}")
 
 
 def whole(audited: Audited) -> str:
@@ -204,7 +232,7 @@ def _prediction(models: list[Audited]) -> str:
     ]
     basis = "Calibrated" if first.basis == "calibrated" else "Predicted"
     said = f"{basis} for {', '.join(g for g in given if g)}. A step counts its matrix products and convolutions only."
-    guessed = any(ESTIMATED in f.message for a in models for f in a.findings)
+    guessed = any(part.get("estimated") for a in models for f in a.findings for part in parts(f.says))
     return f"{said} {UNMEASURED}" if guessed else said
 
 
@@ -233,8 +261,8 @@ def uncosted(report: AuditReport) -> str | None:
     """Return how many of the products could not be predicted, and why; None where all were."""
     products = sum(a.products for a in report.audited)
     missing = products - sum(a.costed for a in report.audited)
-    why = "sizes that are not all known, or a dtype that the GPU lacks"
-    return f"{missing:,} of {products:,} products have no predicted time: {why}." if missing else None
+    because = "sizes that are not all known, or a dtype that the GPU lacks"
+    return f"{missing:,} of {products:,} products have no predicted time: {because}." if missing else None
 
 
 def unseen(report: AuditReport) -> list[tuple[str, int]]:
@@ -244,9 +272,14 @@ def unseen(report: AuditReport) -> list[tuple[str, int]]:
 
 
 def notes(report: AuditReport) -> list[str]:
-    """Return what limits the audits, each once and as a sentence."""
-    said = dict.fromkeys(n for a in report.audited for n in a.notes if n and not (a.dtype and n.startswith(ASSUMED)))
+    """Return what limits the audits, each once and as a sentence; no policy is assumed where ``--dtype`` sets one."""
+    said = dict.fromkeys(n for a in report.audited for n in (limits(a) if a.dtype is None else a.notes) if n)
     return [f"{note[0].upper()}{note[1:]}{'' if note.endswith('.') else '.'}" for note in said]
+
+
+def limits(audited: Audited) -> tuple[str, ...]:
+    """Return what limits an audit, as it came."""
+    return (ASSUMED, *audited.notes) if audited.policy_assumed else audited.notes
 
 
 def tally(report: AuditReport) -> str:

@@ -9,6 +9,8 @@ from typing import Final
 
 from tcprobe.gemm.alignment import RULE_OF_EIGHT, next_size
 from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, Dimension, Sizes
+from tcprobe.schema.finding_kinds import LinkReason
+from tcprobe.schema.statement import Statement, say
 
 IMAGE_CHANNELS: Final = 4
 """An image has at most so many channels: they are what it is, not a size to choose."""
@@ -34,7 +36,7 @@ class Linked:
     """
 
     changes: tuple[LinkedChange, ...]
-    reason: str | None = None
+    reason: Statement[LinkReason] | None = None
 
 
 def is_image(dimension: str, size: int) -> bool:
@@ -44,6 +46,10 @@ def is_image(dimension: str, size: int) -> bool:
 
 class _Untold(Exception):
     """What must change with it cannot be told; ends the search and is never seen outside."""
+
+    def __init__(self, why: Statement[LinkReason]) -> None:
+        super().__init__(why)
+        self.why = why
 
 
 class Links:
@@ -61,8 +67,8 @@ class Links:
             return Linked((change,))
         try:
             return Linked(self._follow(change))
-        except _Untold as reason:
-            return Linked((change,), str(reason))
+        except _Untold as untold:
+            return Linked((change,), untold.why)
 
     def settled(self, changes: tuple[LinkedChange, ...]) -> tuple[LinkedChange, ...]:
         """Return changes with one new size for each dimension.
@@ -89,14 +95,14 @@ class Links:
 
     def _follow(self, change: LinkedChange) -> tuple[LinkedChange, ...]:
         if change.dimension in INPUTS and len({s.size for s in self._outputs(change.layer)} - {change.old}) > 1:
-            raise _Untold(f"which of the layers that feed '{change.layer}' changes is open")
+            raise _Untold(say("feeder_open", layer=change.layer))
         found: dict[tuple[str, str], LinkedChange] = {}
         queue = deque([self._through_reshape(change)])
         while queue:
             step = queue.popleft()
             known = found.setdefault((step.layer, step.dimension), step)
             if known.new != step.new:
-                raise _Untold(f"'{step.layer}' would have to fit two sizes")
+                raise _Untold(say("two_sizes", layer=step.layer))
             if known is step:
                 queue.extend(self._next(step))
         return tuple(found.values())
@@ -126,7 +132,7 @@ class Links:
         """Return what a change of a layer's output asks of one layer that takes it, and of what is added to it."""
         taken = self._sizes.input(name)
         if taken is None:
-            raise _Untold(f"what '{name}' takes is unknown")
+            raise _Untold(say("input_unknown", layer=name))
         self._refuse_groups(name)
         sources = self._outputs(name)
         if len(sources) == 1:
@@ -138,11 +144,11 @@ class Links:
             return [*sums, LinkedChange(name, taken.name, taken.size, change.new)]
         if taken.size == whole:
             return [LinkedChange(name, taken.name, taken.size, taken.size + change.new - change.old)]
-        raise _Untold(f"how '{name}' joins what it takes is unknown")
+        raise _Untold(say("join_unknown", layer=name))
 
     def _refuse_groups(self, name: str) -> None:
         if self._sizes.groups(name) > 1:
-            raise _Untold(f"'{name}' is a grouped convolution")
+            raise _Untold(say("grouped", layer=name))
 
     def _refuse_reshape(self, change: LinkedChange) -> None:
         """Refuse a size that a reshape behind the layer cannot take: 784 become (28, 28, 1), and 768 do not."""
@@ -155,14 +161,14 @@ class Links:
                 continue
             rows = math.prod(target[:-1])
             if rows * target[-1] == change.old and (change.new % rows or target[-1] <= IMAGE_CHANNELS):
-                raise _Untold(f"'{layer.name}' gives it the shape {tuple(target)}")
+                raise _Untold(say("reshaped", layer=layer.name, shape=tuple(target)))
 
     def _outputs(self, name: str) -> list[Dimension]:
         found = [(source, self._sizes.output(source)) for source in self._sizes.feeds.get(name, ())]
         for source, size in found:
             self._refuse_groups(source)
             if size is None:
-                raise _Untold(f"the output of '{source}' is unknown")
+                raise _Untold(say("output_unknown", layer=source))
         return [size for _, size in found if size is not None]
 
     def _producers(self, change: LinkedChange) -> list[LinkedChange]:
@@ -181,7 +187,7 @@ def _scaled(size: int, change: LinkedChange) -> int:
         return size // change.old * change.new
     count, rest = divmod(change.old, size)
     if rest or change.new % count:
-        raise _Untold(f"{size} does not follow from {change.old}")
+        raise _Untold(say("does_not_follow", size=size, of=change.old))
     if size <= IMAGE_CHANNELS:
-        raise _Untold(f"{size} channels are an image's")
+        raise _Untold(say("image_channels", channels=size))
     return change.new // count

@@ -7,11 +7,14 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.policy import GUIDE, SIXTEEN_BITS, keras_major, name_of, touched
 from tcprobe.schema.finding import Edit, Finding, Fix, Severity
+from tcprobe.schema.finding_kinds import FindingKind
 from tcprobe.schema.model import Layer
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import Statement, say
+from tcprobe.schema.statement import Subject as About
 
 DOC: Final = RuleDoc(
     code="TC201",
@@ -46,6 +49,18 @@ DOC: Final = RuleDoc(
     ),
     fixable=True,
 )
+SAYS: Final[Says] = {
+    "last_activation_in_half": ("{subject} ends the model with a {activation} in {dtype}", "give it dtype='float32'"),
+    "probabilities_in_half": (
+        "{subject} ends the model with a {activation} in {dtype}",
+        "split off Activation('{activation}', dtype='float32')",
+    ),
+    "output_in_half": (
+        "{subject} gives the model's output in {dtype}",
+        "end the model in float32, as with Activation('linear', dtype='float32')",
+    ),
+    "compute_in_float32": "compute {subject} in float32",
+}
 
 # What these return is of their compute dtype; a layer of the user's own, or a Lambda, may cast as it likes.
 _KNOWN: Final = re.compile(
@@ -69,7 +84,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             continue
         yield Finding(
             code=DOC.code,
-            message=_message(layer, activation),
+            says=_says(layer, activation),
             place=layer.arguments.get("activation") or layer.place,
             severity=_severity(layer, activation, keras_major(subject)),
             layer=layer.name,
@@ -92,16 +107,13 @@ def _severity(layer: Layer, activation: str | None, keras: int | None) -> Severi
     return "warning" if activation in _PROBABILITIES or keras == 2 else "note"
 
 
-def _message(layer: Layer, activation: str | None) -> str:
-    what = f"{layer.class_name} '{layer.name}'"
-    if activation in _PROBABILITIES:
-        alone = layer.kind in ("Softmax", "Activation")
-        mended = "give it dtype='float32'" if alone else f"split off Activation('{activation}', dtype='float32')"
-        return f"{what} ends the model with a {activation} in {layer.dtype}: {mended}"
-    return (
-        f"{what} gives the model's output in {layer.dtype}: end the model in float32, as with "
-        "Activation('linear', dtype='float32')"
-    )
+def _says(layer: Layer, activation: str | None) -> Statement[FindingKind]:
+    about = About(layer.class_name, layer.name)
+    if activation not in _PROBABILITIES:
+        return say("output_in_half", subject=about, dtype=layer.dtype)
+    alone = layer.kind in ("Softmax", "Activation")
+    kind: FindingKind = "last_activation_in_half" if alone else "probabilities_in_half"
+    return say(kind, subject=about, activation=activation, dtype=layer.dtype)
 
 
 def _casts_outputs(subject: Subject) -> bool:
@@ -134,4 +146,4 @@ def _fix(layer: Layer, subject: Subject) -> Fix | None:
     comma = "" if bare or text[:-1].rstrip().endswith(",") else ", "
     at = Place(place.file, place.end_line, place.end_column - 1, place.end_line, place.end_column)
     edit = Edit(at, ")", f'{comma}dtype="float32")')
-    return Fix(f"compute {layer.class_name} '{layer.name}' in float32", (edit,), safe=True)
+    return Fix(say("compute_in_float32", subject=About(layer.class_name, layer.name)), (edit,), safe=True)

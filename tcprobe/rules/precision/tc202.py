@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.policy import GUIDE, HALF_POLICIES, keras_major, policy_of, setters, touched
 from tcprobe.rules.precision.scale import is_wrapper, scales, wrappers
 from tcprobe.rules.precision.tree import Parents, is_model_class
 from tcprobe.schema.finding import Finding, Severity
+from tcprobe.schema.finding_kinds import FindingKind
+from tcprobe.schema.statement import Statement, say
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Source
@@ -57,6 +59,35 @@ DOC: Final = RuleDoc(
         "get_unscaled_gradients must be called where a tf.GradientTape is used",
     ),
 )
+_NEVER: Final = "this train_step never calls self.optimizer.scale_loss"
+_DIVIDED: Final = "compile() wraps the optimizer in LossScaleOptimizer, which divides all gradients by its scale"
+SAYS: Final[Says] = {
+    "gradients_unscaled": (
+        "{optimizer}.apply_gradients applies float16 gradients of an unscaled loss, and those below 6e-8 are 0",
+        "wrap the optimizer in LossScaleOptimizer and differentiate its scale_loss(loss)",
+    ),
+    "step_never_scales": (
+        "this train_step never scales the loss, so float16 gradients below 6e-8 are 0",
+        "differentiate self.optimizer.get_scaled_loss(loss), and apply get_unscaled_gradients of the result",
+    ),
+    "step_divided_alone": (f"{_NEVER}, yet {_DIVIDED}", "at first they are 1/32768 of what they should be"),
+    "step_scales_nothing": (_NEVER, f"in Keras 3, {_DIVIDED}; in Keras 2 small float16 gradients are 0"),
+    "scale_divided_alone": (
+        "LossScaleOptimizer divides these gradients by its scale (32768 at first), and nobody multiplied the loss "
+        "by it",
+        "differentiate optimizer.scale_loss(loss)",
+    ),
+    "loss_never_scaled": (
+        "the optimizer is a LossScaleOptimizer, but the loss is never scaled",
+        "differentiate optimizer.scale_loss(loss) (Keras 2: get_scaled_loss, and get_unscaled_gradients of the result)",
+    ),
+    "pure_float16": (
+        "policy 'float16' keeps weights in float16 and compile() scales no loss for it",
+        "use 'mixed_float16'",
+    ),
+}
+
+_Verdict: TypeAlias = tuple[Statement[FindingKind], Severity]
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -72,8 +103,8 @@ def check(subject: Subject) -> Iterator[Finding]:
         for node, optimizer in _loops(tree):
             verdict = _verdict(subject, tree, node, optimizer, wraps=wraps, named=named)
             if verdict is not None:
-                message, severity = verdict
-                yield Finding(DOC.code, message, source.place(node), severity, dtype="float16")
+                says, severity = verdict
+                yield Finding(DOC.code, says, source.place(node), severity, dtype="float16")
         if not named:
             yield from _pure_float16(source, tree)
 
@@ -94,7 +125,7 @@ def _loops(tree: Parents) -> Iterator[tuple[ast.AST, ast.expr]]:
 
 def _verdict(
     subject: Subject, tree: Parents, node: ast.AST, optimizer: ast.expr, *, wraps: bool, named: bool
-) -> tuple[str, Severity] | None:
+) -> _Verdict | None:
     text = ast.unparse(optimizer)
     own = tree.class_of(node)
     compiled = own is not None and is_model_class(own) and text == "self.optimizer"
@@ -106,43 +137,23 @@ def _verdict(
         return _half_done(subject)
     if named:
         return None  # some optimizer is wrapped, and which one this is does not show
-    return (
-        f"{text}.apply_gradients applies float16 gradients of an unscaled loss, and those below 6e-8 are 0: wrap the "
-        "optimizer in LossScaleOptimizer and differentiate its scale_loss(loss)",
-        "warning",
-    )
+    return say("gradients_unscaled", optimizer=text), "warning"
 
 
-def _compiled(subject: Subject) -> tuple[str, Severity] | None:
+def _compiled(subject: Subject) -> _Verdict | None:
     if policy_of(subject) != "mixed_float16":
         return None
     major = keras_major(subject)
-    before = "this train_step never calls self.optimizer.scale_loss"
     if major == 2:
-        return (
-            "this train_step never scales the loss, so float16 gradients below 6e-8 are 0: differentiate "
-            "self.optimizer.get_scaled_loss(loss), and apply get_unscaled_gradients of the result",
-            "warning",
-        )
-    divided = "compile() wraps the optimizer in LossScaleOptimizer, which divides all gradients by its scale"
-    if major is not None:
-        return f"{before}, yet {divided}: at first they are 1/32768 of what they should be", "error"
-    return f"{before}: in Keras 3, {divided}; in Keras 2 small float16 gradients are 0", "warning"
+        return say("step_never_scales"), "warning"
+    return (say("step_scales_nothing"), "warning") if major is None else (say("step_divided_alone"), "error")
 
 
-def _half_done(subject: Subject) -> tuple[str, Severity]:
+def _half_done(subject: Subject) -> _Verdict:
     major = keras_major(subject)
     if major is not None and major >= 3:
-        return (
-            "LossScaleOptimizer divides these gradients by its scale (32768 at first), and nobody multiplied the loss "
-            "by it: differentiate optimizer.scale_loss(loss)",
-            "error",
-        )
-    return (
-        "the optimizer is a LossScaleOptimizer, but the loss is never scaled: differentiate optimizer.scale_loss(loss) "
-        "(Keras 2: get_scaled_loss, and get_unscaled_gradients of the result)",
-        "warning",
-    )
+        return say("scale_divided_alone"), "error"
+    return say("loss_never_scaled"), "warning"
 
 
 def _pure_float16(source: Source, tree: Parents) -> Iterator[Finding]:
@@ -151,7 +162,4 @@ def _pure_float16(source: Source, tree: Parents) -> Iterator[Finding]:
         return
     for setter in setters(source):
         if setter.policy == "float16":
-            message = (
-                "policy 'float16' keeps weights in float16 and compile() scales no loss for it: use 'mixed_float16'"
-            )
-            yield Finding(DOC.code, message, setter.place, "warning", dtype="float16")
+            yield Finding(DOC.code, say("pure_float16"), setter.place, "warning", dtype="float16")

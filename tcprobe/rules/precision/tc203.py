@@ -6,11 +6,13 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.policy import GUIDE, HALF_POLICIES, keras_major, name_of, number, policy_of, touched
 from tcprobe.rules.precision.scale import SMALLEST, by_hand, is_wrapper, power_of_two, wrapped, wrappers
 from tcprobe.rules.precision.tree import Parents, keyword
 from tcprobe.schema.finding import Finding, Severity
+from tcprobe.schema.finding_kinds import FindingKind
+from tcprobe.schema.statement import Statement, say
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Source
@@ -46,6 +48,29 @@ DOC: Final = RuleDoc(
         "Measured with Keras 3.15.1: two nested wrappers with a scale of 8 update by 1/8 of what they should",
     ),
 )
+_ADAPTS: Final = "LossScaleOptimizer adapts it, and skips steps that overflow"
+SAYS: Final[Says] = {
+    "wrapped_twice": (
+        "LossScaleOptimizer around a LossScaleOptimizer",
+        "the loss is multiplied once and gradients are divided twice; wrap the optimizer once",
+    ),
+    "fixed_scale": ("a fixed loss scale is not recommended", "leave it dynamic, so that it adapts"),
+    "static_raises": (
+        "LossScaleOptimizer(dynamic=False) raises ValueError in Keras 3",
+        "leave the scale dynamic, or set loss_scale_factor on an optimizer that is not wrapped",
+    ),
+    "static_scale": (
+        "LossScaleOptimizer(dynamic=False) fixes the loss scale, and raises in Keras 3",
+        "leave it dynamic",
+    ),
+    "factor_ignored": ("loss_scale_factor={factor:g} does nothing", "LossScaleOptimizer resets it to None"),
+    "factor_fixed": ("loss_scale_factor={factor:g} is a fixed loss scale", _ADAPTS),
+    "scaled_twice": (
+        "the loss is scaled twice, by LossScaleOptimizer and by {scale:g}",
+        "drop the constant",
+    ),
+    "scaled_by_hand": ("the loss scale {scale:g} is fixed", _ADAPTS),
+}
 
 _FIXED_CLASS: Final = "FixedLossScale"
 _RAISES: Final = 3  # major version of Keras that has no dynamic=False
@@ -67,19 +92,15 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield from _manual(source, tree)
 
 
-def _found(source: Source, node: ast.AST, message: str, severity: Severity) -> Finding:
-    return Finding(DOC.code, message, source.place(node), severity, dtype="float16")
+def _found(source: Source, node: ast.AST, says: Statement[FindingKind], severity: Severity) -> Finding:
+    return Finding(DOC.code, says, source.place(node), severity, dtype="float16")
 
 
 def _doubled(source: Source, tree: Parents, call: ast.Call) -> Iterator[Finding]:
     inner = wrapped(call)
     made = tree.call_behind(inner) if inner is not None else None
     if made is not None and made is not call and is_wrapper(source, made):
-        message = (
-            "LossScaleOptimizer around a LossScaleOptimizer: the loss is multiplied once and gradients are divided "
-            "twice; wrap the optimizer once"
-        )
-        yield _found(source, call, message, "error")
+        yield _found(source, call, say("wrapped_twice"), "error")
 
 
 def _static(source: Source, call: ast.Call, major: int | None) -> Iterator[Finding]:
@@ -89,8 +110,7 @@ def _static(source: Source, call: ast.Call, major: int | None) -> Iterator[Findi
         yield _not_dynamic(source, call, major)
     fixed = keyword(call, "loss_scale") or (call.args[1] if _is_experimental(source, call) else None)
     if fixed is not None and _fixed_value(source, fixed):
-        message = "a fixed loss scale is not recommended: leave it dynamic, so that it adapts"
-        yield _found(source, call, message, "warning")
+        yield _found(source, call, say("fixed_scale"), "warning")
 
 
 def _is_experimental(source: Source, call: ast.Call) -> bool:
@@ -105,13 +125,8 @@ def _fixed_value(source: Source, node: ast.expr) -> bool:
 
 def _not_dynamic(source: Source, call: ast.Call, major: int | None) -> Finding:
     if major is not None and major >= _RAISES:
-        message = (
-            "LossScaleOptimizer(dynamic=False) raises ValueError in Keras 3: leave the scale dynamic, or set "
-            "loss_scale_factor on an optimizer that is not wrapped"
-        )
-        return _found(source, call, message, "error")
-    message = "LossScaleOptimizer(dynamic=False) fixes the loss scale, and raises in Keras 3: leave it dynamic"
-    return _found(source, call, message, "warning")
+        return _found(source, call, say("static_raises"), "error")
+    return _found(source, call, say("static_scale"), "warning")
 
 
 def _factors(source: Source, tree: Parents, made: list[ast.Call]) -> Iterator[Finding]:
@@ -123,14 +138,8 @@ def _factors(source: Source, tree: Parents, made: list[ast.Call]) -> Iterator[Fi
         factor = number(source, keyword(node, "loss_scale_factor"))
         if factor is None:
             continue
-        if id(node) in inner:
-            message = f"loss_scale_factor={factor:g} does nothing: LossScaleOptimizer resets it to None"
-        else:
-            message = (
-                f"loss_scale_factor={factor:g} is a fixed loss scale: LossScaleOptimizer adapts it, and skips steps "
-                "that overflow"
-            )
-        yield _found(source, node, message, "note")
+        kind: FindingKind = "factor_ignored" if id(node) in inner else "factor_fixed"
+        yield _found(source, node, say(kind, factor=factor), "note")
 
 
 def _on_top(source: Source, tree: Parents) -> Iterator[Finding]:
@@ -143,13 +152,9 @@ def _on_top(source: Source, tree: Parents) -> Iterator[Finding]:
                 values = [number(source, side) for side in (product.left, product.right)]
                 scale = next((v for v in values if v is not None and v >= SMALLEST and power_of_two(v)), None)
                 if scale is not None:
-                    message = f"the loss is scaled twice, by LossScaleOptimizer and by {scale:g}: drop the constant"
-                    yield _found(source, product, message, "warning")
+                    yield _found(source, product, say("scaled_twice", scale=scale), "warning")
 
 
 def _manual(source: Source, tree: Parents) -> Iterator[Finding]:
     for found in by_hand(source, tree):
-        message = (
-            f"the loss scale {found.scale:g} is fixed: LossScaleOptimizer adapts it, and skips steps that overflow"
-        )
-        yield _found(source, found.node, message, "note")
+        yield _found(source, found.node, say("scaled_by_hand", scale=found.scale), "note")

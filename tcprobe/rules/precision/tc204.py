@@ -6,13 +6,15 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.cost import basis_of, saved
 from tcprobe.rules.precision.policy import GUIDE, half_of, has_cores_for, name_of, policy_of, touched
 from tcprobe.rules.precision.tree import Parents
 from tcprobe.schema.finding import Edit, Finding, Fix
 from tcprobe.schema.model import Layer
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import Subject as About
+from tcprobe.schema.statement import say
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Source
@@ -46,6 +48,15 @@ DOC: Final = RuleDoc(
     ),
     fixable=True,
 )
+SAYS: Final[Says] = {
+    "layer_in_float32": ("{subject} is hard-coded to float32 under a mixed policy", "drop the dtype"),
+    "product_in_float32": (
+        "{function} multiplies in float32 under a mixed policy, because an operand is cast",
+        "cast the result",
+    ),
+    "sizes_unknown": "its sizes are not known",
+    "compute_in_policy": "compute {subject} in the policy's dtype",
+}
 
 _PRODUCTS: Final = frozenset(
     {
@@ -86,13 +97,12 @@ def _layer(subject: Subject, layer: Layer, half: str) -> Iterator[Finding]:
     products = [subject.model.products[i] for i in subject.step.products_of(layer.name)]
     if not products:
         return
-    message = f"{layer.class_name} '{layer.name}' is hard-coded to float32 under a mixed policy: drop the dtype"
     gain = saved(subject, products, half)
     if gain is not None and gain.high <= 0:
         return
     yield Finding(
         code=DOC.code,
-        message=message,
+        says=say("layer_in_float32", subject=About(layer.class_name, layer.name)),
         place=layer.arguments["dtype"],
         severity=None if gain is not None else "note",
         layer=layer.name,
@@ -101,7 +111,7 @@ def _layer(subject: Subject, layer: Layer, half: str) -> Iterator[Finding]:
         dtype="float32",
         saving_ns=gain,
         saving_pct=subject.step.share_pct(gain) if gain is not None else None,
-        why=None if gain is not None else "its sizes are not known",
+        why=None if gain is not None else say("sizes_unknown"),
         basis=basis_of(subject) if gain is not None else None,
         fix=_fix(subject, layer),
     )
@@ -124,7 +134,7 @@ def _fix(subject: Subject, layer: Layer) -> Fix | None:
     text = source.segment(gap)
     if "#" in text or "float32" not in text:
         return None
-    return Fix(f"compute {layer.class_name} '{layer.name}' in the policy's dtype", (Edit(gap, text, ""),))
+    return Fix(say("compute_in_policy", subject=About(layer.class_name, layer.name)), (Edit(gap, text, ""),))
 
 
 def _casts(subject: Subject, source: Source, tree: Parents, half: str) -> Iterator[Finding]:
@@ -145,16 +155,15 @@ def _product(subject: Subject, source: Source, node: ast.Call, operand: ast.expr
         p for p in subject.model.products if p.place and (p.place.file, p.place.line) == (place.file, place.line)
     ]
     gain = saved(subject, products, half)
-    what = ast.unparse(node.func)
     return Finding(
         code=DOC.code,
-        message=f"{what} multiplies in float32 under a mixed policy, because an operand is cast: cast the result",
+        says=say("product_in_float32", function=ast.unparse(node.func)),
         place=source.place(operand),
         severity=None if gain is not None else "note",
         dtype="float32",
         saving_ns=gain,
         saving_pct=subject.step.share_pct(gain) if gain is not None else None,
-        why=None if gain is not None else "its sizes are not known",
+        why=None if gain is not None else say("sizes_unknown"),
         basis=basis_of(subject) if gain is not None else None,
     )
 

@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.cost import basis_of, saved
 from tcprobe.rules.precision.policy import GUIDE, MIXED, Setter, half_of, has_cores_for, name_of, setters, tree_of
 from tcprobe.rules.precision.tree import Function, Parents, keyword
 from tcprobe.schema.finding import ERROR_PCT, Finding, Range
 from tcprobe.schema.model import Layer
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import say
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Source
@@ -49,6 +50,16 @@ DOC: Final = RuleDoc(
         "built before set_dtype_policy('mixed_float16') computes in float32",
     ),
 )
+_BUILT_ONE: Final = "a layer was built, which stays"
+_BUILT: Final = "{layers} layers were built, which stay"
+SAYS: Final[Says] = {
+    "policy_after_layers": lambda fields: (
+        f"{{policy}} is set after {_BUILT_ONE if fields['layers'] == 1 else _BUILT} float32",
+        "set it first",
+    ),
+    "cost_unknown": "what it costs is not known",
+    "built_before_policy": "built before the policy is set",
+}
 
 _LAYER: Final = re.compile(r"keras\.(?:\w+\.)*layers\.(?:\w+\.)*[A-Z]\w*|keras\.applications\.(?:\w+\.)*[A-Z]\w*")
 # These compute nothing in 16 bits that matters: data goes through them in any dtype.
@@ -73,21 +84,19 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def _finding(subject: Subject, setter: Setter, places: list[Place]) -> Finding:
-    count = len(places)
-    layers = "a layer was built, which stays" if count == 1 else f"{count} layers were built, which stay"
     gain = _gain(subject, setter)
     share = subject.step.share_pct(gain) if gain is not None else None
     return Finding(
         code=DOC.code,
-        message=f"{setter.policy} is set after {layers} float32: set it first",
+        says=say("policy_after_layers", policy=setter.policy, layers=len(places)),
         place=setter.place,
         severity=None if share is not None and share.mid >= ERROR_PCT else "warning",
         dtype="float32",
         saving_ns=gain,
         saving_pct=share,
-        why=None if gain is not None else "what it costs is not known",
+        why=None if gain is not None else say("cost_unknown"),
         basis=basis_of(subject) if gain is not None else None,
-        related=tuple((place, "built before the policy is set") for place in places[:_SHOWN]),
+        related=tuple((place, say("built_before_policy")) for place in places[:_SHOWN]),
     )
 
 

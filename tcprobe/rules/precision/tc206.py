@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from tcprobe.hardware import Gpu
-from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.policy import GUIDE, NEEDED, half_of, has_cores_for, policy_of, setters
 from tcprobe.schema.finding import Finding, Severity
+from tcprobe.schema.finding_kinds import FindingKind
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import Statement, say
 
 DOC: Final = RuleDoc(
     code="TC206",
@@ -37,6 +39,28 @@ DOC: Final = RuleDoc(
         "TensorFlow, generic_layout_optimizer.cc: NHWC for bfloat16 from compute capability 8.0",
     ),
 )
+SAYS: Final[Says] = {
+    "half_slower": (
+        "{gpu} has no Tensor Cores in spite of compute capability {capability}",
+        "mixed precision was 2 to 4 times slower than float32 on its kind; use float32",
+    ),
+    "half_saves_memory": (
+        "{gpu} (compute capability {capability}) has no Tensor Cores",
+        "{dtype} saves memory, not time",
+    ),
+    "dtype_without_cores": lambda fields: (
+        "{gpu} (compute capability {capability}) has no {dtype} Tensor Cores, which came with {since}",
+        f"use {'mixed_float16' if fields['dtype'] == 'bfloat16' else 'float16 or bfloat16'}",
+    ),
+    "cores_idle_tf32_off": (
+        "float32 never uses the Tensor Cores of {gpu} (TF32 is turned off)",
+        "mixed_bfloat16 or mixed_float16 would",
+    ),
+    "cores_idle_without_tf32": (
+        "float32 never uses the Tensor Cores of {gpu} (it has no TF32)",
+        "mixed_float16 would",
+    ),
+}
 
 _TURING: Final = (7, 5)
 
@@ -51,8 +75,8 @@ def check(subject: Subject) -> Iterator[Finding]:
     elif dtype == "float32" and subject.model.products:
         verdict = _idle(target.gpu, tf32=target.tf32)
     if verdict is not None and dtype is not None:
-        message, severity = verdict
-        yield Finding(DOC.code, message, _place(subject), severity, dtype=dtype)
+        says, severity = verdict
+        yield Finding(DOC.code, says, _place(subject), severity, dtype=dtype)
 
 
 def _dtype(subject: Subject) -> str | None:
@@ -66,33 +90,23 @@ def _dtype(subject: Subject) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _slow(dtype: str, gpu: Gpu) -> tuple[str, Severity] | None:
-    needed = NEEDED[dtype]
+def _slow(dtype: str, gpu: Gpu) -> tuple[Statement[FindingKind], Severity] | None:
     if has_cores_for(gpu, dtype):
         return None
-    major, minor = gpu.compute_capability
-    if not gpu.tensor_cores and gpu.compute_capability >= _TURING:
-        text = (
-            f"{gpu.name} has no Tensor Cores in spite of compute capability {major}.{minor}: mixed precision was 2 to "
-            "4 times slower than float32 on its kind; use float32"
-        )
-    elif not gpu.tensor_cores:
-        text = f"{gpu.name} (compute capability {major}.{minor}) has no Tensor Cores: {dtype} saves memory, not time"
-    else:
-        text = (
-            f"{gpu.name} (compute capability {major}.{minor}) has no {dtype} Tensor Cores, which came with "
-            f"{needed[0]}.{needed[1]}: use {'mixed_float16' if dtype == 'bfloat16' else 'float16 or bfloat16'}"
-        )
-    return text, "warning"
+    capability = "{}.{}".format(*gpu.compute_capability)
+    if gpu.tensor_cores:
+        since = "{}.{}".format(*NEEDED[dtype])
+        return say("dtype_without_cores", gpu=gpu.name, capability=capability, dtype=dtype, since=since), "warning"
+    if gpu.compute_capability >= _TURING:
+        return say("half_slower", gpu=gpu.name, capability=capability), "warning"
+    return say("half_saves_memory", gpu=gpu.name, capability=capability, dtype=dtype), "warning"
 
 
-def _idle(gpu: Gpu, *, tf32: bool) -> tuple[str, Severity] | None:
+def _idle(gpu: Gpu, *, tf32: bool) -> tuple[Statement[FindingKind], Severity] | None:
     has_tf32 = gpu.compute_capability >= NEEDED["bfloat16"]
     if not gpu.tensor_cores or (has_tf32 and tf32):
         return None
-    why = "TF32 is turned off" if has_tf32 else "it has no TF32"
-    policy = "mixed_bfloat16 or mixed_float16" if has_tf32 else "mixed_float16"
-    return f"float32 never uses the Tensor Cores of {gpu.name} ({why}): {policy} would", "note"
+    return say("cores_idle_tf32_off" if has_tf32 else "cores_idle_without_tf32", gpu=gpu.name), "note"
 
 
 def _place(subject: Subject) -> Place | None:

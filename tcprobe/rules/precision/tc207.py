@@ -8,11 +8,13 @@ import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.flow import Flow
 from tcprobe.rules.precision.policy import GUIDE, HALF_POLICIES, name_of, number, policy_of, touched
 from tcprobe.rules.precision.tree import Function, Parents, is_layer_class
 from tcprobe.schema.finding import Finding, Severity
+from tcprobe.schema.finding_kinds import FindingKind
+from tcprobe.schema.statement import say
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Source
@@ -50,6 +52,18 @@ DOC: Final = RuleDoc(
         "Measured with TensorFlow 2.21: float16 0 + 1e-8 is 0, 0 + -1e9 and tf.where(m, x, -1e9) are -inf",
     ),
 )
+_ENDS: Final = "in float16, which ends at 65504"
+SAYS: Final[Says] = {
+    "zero_in_half": ("{constant} is 0 in float16 and guards nothing", "use 1e-4, or cast to float32"),
+    "subnormal_in_half": (
+        "{constant} is a subnormal number in float16, with few digits",
+        "use 1e-4, or cast to float32",
+    ),
+    "minus_infinite_times_zero": (f"{{constant}} is -inf {_ENDS}, and 0 times it is NaN", "use -3e4"),
+    "minus_infinite": (f"{{constant}} is -inf {_ENDS}", "use -3e4"),
+    "infinite_times_zero": (f"{{constant}} is inf {_ENDS}, and 0 times it is NaN", "use 3e4"),
+    "infinite": (f"{{constant}} is inf {_ENDS}", "use 3e4"),
+}
 
 LARGEST: Final = 65504.0
 SMALLEST_NORMAL: Final = 2.0**-14
@@ -110,10 +124,10 @@ def _function(source: Source, tree: Parents, function: Function) -> Iterator[Fin
             verdict = _verdict(value, node, sure=any(flow.kinds.get(other) == "half" for other in others))
             if verdict is not None:
                 done.add(constant)
-                message, severity = verdict
-                text = source.segment(source.place(constant))
+                kind, severity = verdict
                 place = source.place(constant)
-                yield Finding(DOC.code, f"{text} {message}", place, severity, dtype="float16")
+                says = say(kind, constant=source.segment(place))
+                yield Finding(DOC.code, says, place, severity, dtype="float16")
 
 
 def _whole(source: Source, node: ast.expr) -> bool:
@@ -144,7 +158,7 @@ def _pairs(source: Source, node: ast.expr) -> Iterator[tuple[ast.expr, list[ast.
         yield constant, others
 
 
-def _verdict(value: float, node: ast.expr, *, sure: bool) -> tuple[str, Severity] | None:
+def _verdict(value: float, node: ast.expr, *, sure: bool) -> tuple[FindingKind, Severity] | None:
     """Judge a constant by what is done with it; a small one only where what it meets is certainly float16."""
     size = abs(value)
     half = to_half(size)
@@ -153,17 +167,15 @@ def _verdict(value: float, node: ast.expr, *, sure: bool) -> tuple[str, Severity
     if size == 0 or size >= SMALLEST_NORMAL or not sure:
         return None
     if half == 0:
-        return "is 0 in float16 and guards nothing: use 1e-4, or cast to float32", "warning"
-    return "is a subnormal number in float16, with few digits: use 1e-4, or cast to float32", "note"
+        return "zero_in_half", "warning"
+    return "subnormal_in_half", "note"
 
 
-def _infinite(value: float, node: ast.expr) -> tuple[str, Severity]:
+def _infinite(value: float, node: ast.expr) -> tuple[FindingKind, Severity]:
     """Judge a constant past float16's end: a factor makes NaN of every 0, a fill only of a row that is masked whole."""
-    held, other = ("-inf", "-3e4") if value < 0 else ("inf", "3e4")
-    text = f"is {held} in float16, which ends at 65504"
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        return f"{text}, and 0 times it is NaN: use {other}", "warning"
-    return f"{text}: use {other}", "note"
+        return "minus_infinite_times_zero" if value < 0 else "infinite_times_zero", "warning"
+    return "minus_infinite" if value < 0 else "infinite", "note"
 
 
 def to_half(value: float) -> float | None:

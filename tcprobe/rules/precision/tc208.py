@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.policy import keras_major, name_of, tree_of
 from tcprobe.rules.precision.tree import Parents, keyword
 from tcprobe.schema.finding import Edit, Finding, Fix, Severity
+from tcprobe.schema.finding_kinds import FindingKind
+from tcprobe.schema.statement import Statement, say
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Source
@@ -42,6 +44,33 @@ DOC: Final = RuleDoc(
     ),
     fixable=True,
 )
+SAYS: Final[Says] = {
+    "policy_graph_rewrite": (
+        "enable_mixed_precision_graph_rewrite refuses optimizers of Keras 3",
+        "set the policy with keras.mixed_precision.set_global_policy('mixed_float16') before the layers",
+    ),
+    "loss_scale_gone": (
+        "{name} is gone",
+        "keras.mixed_precision.LossScaleOptimizer scales dynamically by itself",
+    ),
+    "no_loss_scale_argument": (
+        "{name} has no argument loss_scale in Keras 3",
+        "wrap the optimizer in LossScaleOptimizer",
+    ),
+    "api_gone": ("{name} is gone in Keras 3", ""),
+    "api_renamed": ("{name} is gone in Keras 3", "use keras.mixed_precision.{new}"),
+    "api_renamed_without_scale": (
+        "{name} is gone in Keras 3",
+        "use keras.mixed_precision.{new}, without loss_scale",
+    ),
+    "scaled_loss_gone": ("get_scaled_loss is gone in Keras 3", "use scale_loss"),
+    "unscaled_gradients_gone": (
+        "get_unscaled_gradients is gone in Keras 3",
+        "apply_gradients divides by the scale itself",
+    ),
+    "call_renamed": "call {new}",
+    "scale_as_keras_3": "scale the loss as Keras 3 does",
+}
 
 _HINT: Final = re.compile(r"experimental|set_policy|loss_scale|get_scaled_loss|get_unscaled|graph_rewrite|LossScale")
 _EXPERIMENTAL: Final = re.compile(r"keras\.mixed_precision\.experimental\.(\w+)")
@@ -58,6 +87,7 @@ _NEW_NAMES: Final = {
     "LossScaleOptimizer": "LossScaleOptimizer",
 }
 _FIRST_WITHOUT: Final = 3
+_Gone: TypeAlias = tuple[Statement[FindingKind], Fix | None]
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -71,8 +101,8 @@ def check(subject: Subject) -> Iterator[Finding]:
         for node in tree.every_call:
             said = _named(source, node) or _method(source, tree, node, severity)
             if said is not None and not _asked(tree, node):
-                message, fix = said
-                yield Finding(DOC.code, message, source.place(node), severity, fix=fix)
+                says, fix = said
+                yield Finding(DOC.code, says, source.place(node), severity, fix=fix)
 
 
 def _asked(tree: Parents, node: ast.AST) -> bool:
@@ -87,34 +117,28 @@ def _asked(tree: Parents, node: ast.AST) -> bool:
     return False
 
 
-def _named(source: Source, node: ast.Call) -> tuple[str, Fix | None] | None:
+def _named(source: Source, node: ast.Call) -> _Gone | None:
     name = name_of(source, node.func)
     experimental = _EXPERIMENTAL.fullmatch(name)
     if experimental is not None or name == _SET_POLICY:
         return _renamed(source, node, name)
     if _REWRITE.fullmatch(name):
-        return (
-            "enable_mixed_precision_graph_rewrite refuses optimizers of Keras 3: set the policy with "
-            "keras.mixed_precision.set_global_policy('mixed_float16') before the layers",
-            None,
-        )
+        return say("policy_graph_rewrite"), None
     if _LOSS_SCALE.fullmatch(name):
-        return f"{name} is gone: keras.mixed_precision.LossScaleOptimizer scales dynamically by itself", None
+        return say("loss_scale_gone", name=name), None
     if _WITH_SCALE.fullmatch(name) and keyword(node, "loss_scale") is not None:
-        last = name.rpartition(".")[2]
-        return f"{last} has no argument loss_scale in Keras 3: wrap the optimizer in LossScaleOptimizer", None
+        return say("no_loss_scale_argument", name=name.rpartition(".")[2]), None
     return None
 
 
-def _renamed(source: Source, node: ast.Call, name: str) -> tuple[str, Fix | None]:
+def _renamed(source: Source, node: ast.Call, name: str) -> _Gone:
     old = name.rpartition(".")[2]
     new = _NEW_NAMES.get(old)
     if new is None:
-        return f"{name} is gone in Keras 3", None
-    message = f"{name} is gone in Keras 3: use keras.mixed_precision.{new}"
+        return say("api_gone", name=name), None
     if keyword(node, "loss_scale") is not None or (old != "set_policy" and len(node.args) > 1):
-        return f"{message}, without loss_scale", None
-    return message, _rename(source, node.func, new)
+        return say("api_renamed_without_scale", name=name, new=new), None
+    return say("api_renamed", name=name, new=new), _rename(source, node.func, new)
 
 
 def _rename(source: Source, node: ast.expr, new: str) -> Fix | None:
@@ -125,19 +149,19 @@ def _rename(source: Source, node: ast.expr, new: str) -> Fix | None:
     if match is None or not spelled:
         return None
     edit = Edit(source.place(node), text, f"{match.group(1)}.{new}")
-    return Fix(f"call {new}", (edit,), safe=True)
+    return Fix(say("call_renamed", new=new), (edit,), safe=True)
 
 
-def _method(source: Source, tree: Parents, node: ast.Call, severity: Severity) -> tuple[str, Fix | None] | None:
+def _method(source: Source, tree: Parents, node: ast.Call, severity: Severity) -> _Gone | None:
     """Judge get_scaled_loss and get_unscaled_gradients; code that also knows the new name asks by itself."""
     if not isinstance(node.func, ast.Attribute) or "scale_loss" in tree.words:
         return None
     attribute = node.func.attr
     if attribute == "get_scaled_loss":
-        return "get_scaled_loss is gone in Keras 3: use scale_loss", None
+        return say("scaled_loss_gone"), None
     if attribute == "get_unscaled_gradients":
         fix = _unscaled(source, tree, node) if severity == "error" else None
-        return "get_unscaled_gradients is gone in Keras 3: apply_gradients divides by the scale itself", fix
+        return say("unscaled_gradients_gone"), fix
     return None
 
 
@@ -153,7 +177,7 @@ def _unscaled(source: Source, tree: Parents, node: ast.Call) -> Fix | None:
         return None
     edits = [_edit(source, scaled[0].func, "get_scaled_loss", "scale_loss"), _edit(source, node, None, None)]
     ordered = sorted((e for e in edits if e is not None), key=lambda e: e.place)
-    return Fix("scale the loss as Keras 3 does", tuple(ordered), safe=True) if len(ordered) == len(edits) else None
+    return Fix(say("scale_as_keras_3"), tuple(ordered), safe=True) if len(ordered) == len(edits) else None
 
 
 def _edit(source: Source, node: ast.expr, old: str | None, new: str | None) -> Edit | None:

@@ -6,11 +6,13 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.flow import Flow
 from tcprobe.rules.precision.policy import GUIDE, half_of, name_of, number, policy_of, touched
 from tcprobe.rules.precision.tree import keyword
 from tcprobe.schema.finding import Finding, Severity
+from tcprobe.schema.finding_kinds import FindingKind
+from tcprobe.schema.statement import say
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Source
@@ -50,6 +52,16 @@ DOC: Final = RuleDoc(
         "TensorFlow 2.21, python/ops/nn_ops.py: softmax cross-entropies cast float16 logits to float32",
     ),
 )
+SAYS: Final[Says] = {
+    "reduction_overflows": (
+        "{function} of {dtype} activations, which overflows past 65504",
+        "cast the operand to float32 first",
+    ),
+    "reduction_imprecise": (
+        "{function} of {dtype} activations, with 8 bits of precision",
+        "cast the operand to float32 first",
+    ),
+}
 
 _SUMS: Final = frozenset({"tensorflow.reduce_sum", "tensorflow.math.reduce_sum", "keras.ops.sum"})
 _SQUARES: Final = frozenset({"tensorflow.square", "tensorflow.math.square", "keras.ops.square"})
@@ -116,6 +128,6 @@ def _is_square(source: Source, node: ast.expr) -> bool:
 
 
 def _finding(source: Source, node: ast.Call, half: str, severity: Severity) -> Finding:
-    risk = "which overflows past 65504" if half == "float16" else "with 8 bits of precision"
-    message = f"{ast.unparse(node.func)} of {half} activations, {risk}: cast the operand to float32 first"
-    return Finding(DOC.code, message, source.place(node), severity, dtype=half)
+    kind: FindingKind = "reduction_overflows" if half == "float16" else "reduction_imprecise"
+    says = say(kind, function=ast.unparse(node.func), dtype=half)
+    return Finding(DOC.code, says, source.place(node), severity, dtype=half)

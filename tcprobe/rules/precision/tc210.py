@@ -6,11 +6,13 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.policy import GUIDE, SIXTEEN_BITS, number, policy_of, setters, touched, tree_of
 from tcprobe.rules.precision.scale import by_hand, wrappers
 from tcprobe.rules.precision.tree import Parents, keyword
 from tcprobe.schema.finding import Finding
+from tcprobe.schema.finding_kinds import FindingKind
+from tcprobe.schema.statement import Statement, say
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Source
@@ -37,6 +39,10 @@ DOC: Final = RuleDoc(
         "bfloat16: 8 bits of exponent, smallest normal 1.2e-38",
     ),
 )
+SAYS: Final[Says] = {
+    "needless_api": ("{name} under the policy {policy}", "{dtype} needs no loss scaling"),
+    "needless_scale": ("a loss scale of {scale:g} under the policy {policy}", "{dtype} needs no loss scaling"),
+}
 
 _NO_NEED: Final = ("mixed_bfloat16", "bfloat16", "float32")
 
@@ -48,10 +54,16 @@ def check(subject: Subject) -> Iterator[Finding]:
         return
     dtype = "bfloat16" if "bfloat16" in policy else "float32"
     for source, tree in touched(subject):
-        for node, what in _scalings(source, tree):
+        for node, given in _scalings(source, tree):
             if not tree.conditional(node):
-                message = f"{what} under the policy {policy}: {dtype} needs no loss scaling"
-                yield Finding(DOC.code, message, source.place(node), "note", dtype=dtype)
+                says = _says(given, policy, dtype)
+                yield Finding(DOC.code, says, source.place(node), "note", dtype=dtype)
+
+
+def _says(given: str | float, policy: str, dtype: str) -> Statement[FindingKind]:
+    if isinstance(given, str):
+        return say("needless_api", name=given, policy=policy, dtype=dtype)
+    return say("needless_scale", scale=given, policy=policy, dtype=dtype)
 
 
 def _mixes(subject: Subject) -> bool:
@@ -63,7 +75,8 @@ def _mixes(subject: Subject) -> bool:
     return any(layer.dtype == SIXTEEN_BITS[0] for layer in subject.model.layers)
 
 
-def _scalings(source: Source, tree: Parents) -> Iterator[tuple[ast.expr, str]]:
+def _scalings(source: Source, tree: Parents) -> Iterator[tuple[ast.expr, str | float]]:
+    """Yield what scales a loss, with the name of the API that does, or by how much code of the user's own does."""
     for call in wrappers(source, tree):
         yield call, "LossScaleOptimizer"
     if "loss_scale_factor" in source.text:
@@ -71,4 +84,4 @@ def _scalings(source: Source, tree: Parents) -> Iterator[tuple[ast.expr, str]]:
             if number(source, keyword(node, "loss_scale_factor")) is not None:
                 yield node, "loss_scale_factor"
     for found in by_hand(source, tree):
-        yield found.node, f"a loss scale of {found.scale:g}"
+        yield found.node, found.scale

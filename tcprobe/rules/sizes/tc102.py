@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from tcprobe.gemm.alignment import RULE_OF_EIGHT, next_size
-from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.schema.finding import Finding
+from tcprobe.schema.finding_kinds import WhyKind
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import Statement, say
 
-WHY = "it does not matter, as no pass has the batch innermost in memory (only cuBLAS before 11 asks for it)"
 DOC = RuleDoc(
     code="TC102",
     name="batch-not-multiple-of-8",
@@ -23,6 +25,7 @@ DOC = RuleDoc(
         "does."
     ),
     severity="Always a note.",
+    level="note",
     bad="model.fit(x, y, batch_size=4090)",
     good="model.fit(x, y, batch_size=4096)",
     sources=(
@@ -31,6 +34,13 @@ DOC = RuleDoc(
         "NVIDIA, Matrix Multiplication Background User's Guide, table 1: cuBLAS before 11.0",
     ),
 )
+SAYS: Final[Says] = {
+    "batch_not_a_multiple": ("batch={batch} is not a multiple of 8", "{why}"),
+    "batch_never_innermost": (
+        "it does not matter, as no pass has the batch innermost in memory (only cuBLAS before 11 asks for it)"
+    ),
+    "cublas10_batch": "cuBLAS 10 uses Tensor Cores only where it is a multiple of 8",
+}
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -39,11 +49,11 @@ def check(subject: Subject) -> Iterator[Finding]:
     if not model.batch_known or model.batch % RULE_OF_EIGHT == 0:
         return
     old = subject.step.target.library == "cublas10"
-    why = "cuBLAS 10 uses Tensor Cores only where it is a multiple of 8" if old else WHY
+    why: Statement[WhyKind] = say("cublas10_batch" if old else "batch_never_innermost")
     suggested = next_size(model.batch, RULE_OF_EIGHT)
     yield Finding(
         code=DOC.code,
-        message=f"batch={model.batch} is not a multiple of 8: {why}",
+        says=say("batch_not_a_multiple", batch=model.batch, why=why),
         place=batch_place(subject),
         severity="note",
         dimension="batch",

@@ -7,13 +7,15 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Final
 
-from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.model.bad import Bad, bad_sizes
 from tcprobe.rules.model.sizes import Dimension
 from tcprobe.rules.model.step import Step, total
 from tcprobe.rules.sizes.words import effect, finding_of
 from tcprobe.rules.sizes.words import subject as named
 from tcprobe.schema.finding import Finding, Range
+from tcprobe.schema.finding_kinds import AddedKind, EffectKind, FindingKind, WhyKind
+from tcprobe.schema.statement import Statement, say
 
 DOC = RuleDoc(
     code="TC103",
@@ -39,7 +41,14 @@ DOC = RuleDoc(
         "NVIDIA/apex#712, pytorch/pytorch#34977 and #54324: reported slowdowns",
     ),
 )
-DEPTHWISE: Final = "a depthwise convolution, which memory bounds; a DepthwiseConv2D says so to every library"
+SAYS: Final[Says] = {
+    "group_not_a_multiple": ("{subject} ({groups} groups) is not a multiple of {multiple}", "{effect}{added}"),
+    "groups_unpadded": "; XLA does not pad it; fewer groups of 8 channels or more would be aligned",
+    "depthwise": "a depthwise convolution, which memory bounds; a DepthwiseConv2D says so to every library",
+    "against_aligned_groups": "its cost is what it loses against aligned groups, which is another model",
+}
+DEPTHWISE: Final[Statement[WhyKind]] = say("depthwise")
+UNPADDED: Final[Statement[AddedKind]] = say("groups_unpadded")
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -57,12 +66,18 @@ def _finding(step: Step, bad: Bad) -> Finding:
     lost = _lost(step, whole)
     told = Bad(whole, bad.code, bad.dtype, bad.multiple, None, lost)
     does = effect(step, told)
-    head = f"{named(step, whole)} ({groups} groups) is not a multiple of {bad.multiple}"
+
+    def says(effect: Statement[EffectKind | WhyKind], *added: Statement[AddedKind]) -> Statement[FindingKind]:
+        about = named(step, whole)
+        return say(
+            "group_not_a_multiple", subject=about, groups=groups, multiple=bad.multiple, effect=effect, added=added
+        )
+
     if size == 1 and not does.free:
-        return finding_of(step, replace(told, saved=None), f"{head}: {DEPTHWISE}", DEPTHWISE, "note")
-    follows = "" if does.free else "; XLA does not pad it; fewer groups of 8 channels or more would be aligned"
-    why = does.why or "its cost is what it loses against aligned groups, which is another model"
-    return finding_of(step, told, f"{head}: {does.text}{follows}", why, "note" if does.free or lost is None else None)
+        return finding_of(step, replace(told, saved=None), says(DEPTHWISE), DEPTHWISE, "note")
+    said = says(does.says) if does.free else says(does.says, UNPADDED)
+    why: Statement[WhyKind] = does.why or say("against_aligned_groups")
+    return finding_of(step, told, said, why, "note" if does.free or lost is None else None)
 
 
 def _lost(step: Step, dimension: Dimension) -> Range | None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
-from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.model.bad import Bad, bad_sizes, convolves
 from tcprobe.rules.model.step import Step
 from tcprobe.rules.sizes.words import finding_of, idle
 from tcprobe.rules.sizes.words import subject as named
 from tcprobe.schema.finding import Finding
+from tcprobe.schema.finding_kinds import WhyKind
+from tcprobe.schema.statement import Statement, say
 
 DOC = RuleDoc(
     code="TC104",
@@ -24,6 +27,7 @@ DOC = RuleDoc(
         "these."
     ),
     severity="Always a note.",
+    level="note",
     bad="layers.Conv2D(64, 7, input_shape=(224, 224, 3))\nlayers.Dense(10)",
     good="# the same: leave them alone\nlayers.Conv2D(64, 7, input_shape=(224, 224, 3))\nlayers.Dense(10)",
     sources=(
@@ -31,6 +35,13 @@ DOC = RuleDoc(
         "openxla/xla, cudnn_pad_for_convolutions.cc: 3 channels to 4",
     ),
 )
+SAYS: Final[Says] = {
+    "best_left": ("{subject} is not a multiple of {multiple}, leave it", "{why}"),
+    "tiny_product": "a product with so small a dimension is bound by memory and launches, not by arithmetic",
+    "few_channels_slower": (
+        "padding so few input channels to 8 ran slower where it was measured (1 and 3 channels, V100 and T4)"
+    ),
+}
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -39,11 +50,9 @@ def check(subject: Subject) -> Iterator[Finding]:
     for bad in bad_sizes(step):
         if bad.code == DOC.code:
             why = idle(step, bad.dtype) or _why(step, bad)
-            text = f"{named(step, bad.dimension)} is not a multiple of {bad.multiple}, leave it: {why}"
-            yield finding_of(step, bad, text, why, "note")
+            about = named(step, bad.dimension)
+            yield finding_of(step, bad, say("best_left", subject=about, multiple=bad.multiple, why=why), why, "note")
 
 
-def _why(step: Step, bad: Bad) -> str:
-    if not convolves(step, bad.dimension):
-        return "a product with so small a dimension is bound by memory and launches, not by arithmetic"
-    return "padding so few input channels to 8 ran slower where it was measured (1 and 3 channels, V100 and T4)"
+def _why(step: Step, bad: Bad) -> Statement[WhyKind]:
+    return say("few_channels_slower" if convolves(step, bad.dimension) else "tiny_product")

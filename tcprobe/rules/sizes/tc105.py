@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
-from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.model.bad import bad_sizes
 from tcprobe.rules.sizes.unaligned import finding_on
 from tcprobe.schema.finding import Finding
+from tcprobe.schema.statement import say
 
 DOC = RuleDoc(
     code="TC105",
@@ -32,10 +34,11 @@ DOC = RuleDoc(
     ),
     fixable=True,
 )
+SAYS: Final[Says] = {"labels_unused": "; no label uses the entries added"}
 
 
 def check(subject: Subject) -> Iterator[Finding]:
     """Yield each vocabulary that breaks the rule."""
     for bad in bad_sizes(subject.step):
         if bad.code == DOC.code:
-            yield finding_on(subject.step, bad, "; no label uses the entries added")
+            yield finding_on(subject.step, bad, say("labels_unused"))

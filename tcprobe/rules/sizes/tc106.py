@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
-from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.model.bad import bad_sizes
 from tcprobe.rules.sizes.unaligned import finding_on
 from tcprobe.schema.finding import Finding
@@ -30,6 +31,7 @@ DOC = RuleDoc(
     ),
     fixable=True,
 )
+SAYS: Final[Says] = {}
 
 
 def check(subject: Subject) -> Iterator[Finding]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Layer
+from tcprobe.schema.statement import Subject as About
+from tcprobe.schema.statement import say
 
 DOC = RuleDoc(
     code="TC107",
@@ -35,7 +37,11 @@ _NEEDS: Final[dict[str, Any]] = {
 }
 _GRU_NEEDS: Final[dict[str, Any]] = {**_NEEDS, "reset_after": True}
 _KINDS: Final = {"LSTM": _NEEDS, "GRU": _GRU_NEEDS}
-WHY: Final = "how much slower depends on the length of the sequence and is not predicted"
+SAYS: Final[Says] = {
+    "off_cudnn": ("{subject} cannot use cuDNN", "{settings!c}; it runs as a loop over time steps"),
+    "setting": "{name}={value!r} (cuDNN needs {need!r})",
+    "sequence_unknown": "how much slower depends on the length of the sequence and is not predicted",
+}
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -44,18 +50,18 @@ def check(subject: Subject) -> Iterator[Finding]:
         against = _against(layer)
         if not against:
             continue
-        said = ", ".join(f"{name}={layer.config[name]!r} (cuDNN needs {need!r})" for name, need in against.items())
+        settings = tuple(say("setting", name=n, value=layer.config[n], need=need) for n, need in against.items())
         first = next(iter(against))
         yield Finding(
             code=DOC.code,
-            message=f"{layer.class_name} '{layer.name}' cannot use cuDNN: {said}; it runs as a loop over time steps",
+            says=say("off_cudnn", subject=About(layer.class_name, layer.name), settings=settings),
             place=layer.arguments.get(first) or layer.place,
             severity="warning",
             layer=layer.name,
             layer_class=layer.class_name,
             dimension=first,
             dtype=layer.dtype,
-            why=WHY,
+            why=say("sequence_unknown"),
         )
 
 

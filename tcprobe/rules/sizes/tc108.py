@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.model.sizes import Dimension
 from tcprobe.rules.model.step import Step
-from tcprobe.rules.sizes.words import gpu_name, listed, place_of
+from tcprobe.rules.sizes.words import place_of
 from tcprobe.schema.finding import Finding
+from tcprobe.schema.statement import say
 
 DOMINATED_PCT: Final = 50.0
 """Share of the step from which products that leave the GPU idle are worth a word; a judgement."""
@@ -25,6 +26,7 @@ DOC = RuleDoc(
         "least half of the predicted step is of this kind."
     ),
     severity="Always a note.",
+    level="note",
     bad="model.fit(x, y, batch_size=16)",
     good="model.fit(x, y, batch_size=512)",
     sources=(
@@ -32,7 +34,14 @@ DOC = RuleDoc(
         "NVIDIA, Linear/Fully-Connected Layers User's Guide: batch and neuron counts",
     ),
 )
-WHY: Final = "these products leave a part of the GPU idle whatever their sizes are"
+SAYS: Final[Says] = {
+    "too_small": (
+        "{small} of {products} products have fewer tiles than {gpu!a} has multiprocessors ({multiprocessors})",
+        "{share_pct} % of the predicted step, most of it in {layers!q}; a larger batch than {batch} would cost little "
+        "time",
+    ),
+    "idle_whatever_sizes": "these products leave a part of the GPU idle whatever their sizes are",
+}
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -54,16 +63,21 @@ def check(subject: Subject) -> Iterator[Finding]:
     gpu = step.target.gpu
     yield Finding(
         code=DOC.code,
-        message=(
-            f"{len(small)} of {len(products)} products have fewer tiles than {gpu_name(gpu)} has multiprocessors "
-            f"({gpu.sm}): {share:.0f} % of the predicted step, most of it in {listed(repr(n) for n in costliest)}; a "
-            f"larger batch than {subject.model.batch} would cost little time"
+        says=say(
+            "too_small",
+            small=len(small),
+            products=len(products),
+            gpu=gpu.name,
+            multiprocessors=gpu.sm,
+            share_pct=round(share),
+            layers=tuple(costliest),
+            batch=subject.model.batch,
         ),
         place=place_of(step, first),
         severity="note",
         dimension="batch",
         size=subject.model.batch,
-        why=WHY,
+        why=say("idle_whatever_sizes"),
     )
 
 

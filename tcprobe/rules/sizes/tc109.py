@@ -7,16 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from tcprobe.cost.predict import saving
-from tcprobe.rules.base import RuleDoc, Subject
+from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.model.bad import bad_sizes
 from tcprobe.rules.model.batch import with_batch
 from tcprobe.rules.model.links import LinkedChange
 from tcprobe.rules.model.sizes import Dimension
 from tcprobe.rules.model.step import Step, total
 from tcprobe.rules.sizes.tc102 import batch_place
-from tcprobe.rules.sizes.words import gpu_name, idle, passes_of, place_of
+from tcprobe.rules.sizes.words import idle, passes_of, place_of
 from tcprobe.rules.sizes.words import subject as named
 from tcprobe.schema.finding import Finding, Range
+from tcprobe.schema.statement import say
 
 MOST_FEWER: Final = 0.03  # of a size: more is another model
 LEAST_PCT: Final = 1.0  # of the step, beyond what the smaller size saves by being smaller
@@ -43,6 +44,13 @@ DOC = RuleDoc(
         "aiconfigurator measurements (A100, H100, B200, L40S): one row past a power of two",
     ),
 )
+
+SAYS: Final[Says] = {
+    "past_a_tile": lambda fields: (
+        f"{'{subject}' if fields['subject'] else 'batch={batch}'} is just past a boundary of tiles on {{gpu!a}}",
+        "{better} runs faster by more than its share of the work",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +160,17 @@ def _worth(step: Step, found: list[_Smaller]) -> _Smaller | None:
 
 def _finding(step: Step, dimension: Dimension, better: _Smaller) -> Finding:
     layer = step.sizes.layers.get(dimension.layer)
-    what = f"batch={dimension.size}" if dimension.name == "batch" else named(step, dimension)
+    batch = dimension.name == "batch"
+    about = None if batch else named(step, dimension)
     basis = next((cost.basis for i in dimension.products if (cost := step.costs[i]) is not None), None)
     return Finding(
         code=DOC.code,
-        message=(
-            f"{what} is just past a boundary of tiles on {gpu_name(step.target.gpu)}: {better.size} runs faster by "
-            f"more than its share of the work"
+        says=say(
+            "past_a_tile",
+            subject=about,
+            batch=dimension.size if batch else None,
+            gpu=step.target.gpu.name,
+            better=better.size,
         ),
         place=place_of(step, dimension) if layer else None,
         layer=dimension.layer or None,

@@ -3,23 +3,64 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from tcprobe.cost.predict import Cost
 from tcprobe.cost.xla import XLA_PADS_FROM
 from tcprobe.hardware import Gpu
+from tcprobe.rules.base import Says
 from tcprobe.rules.model.bad import Bad, convolves
 from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, Dimension
 from tcprobe.rules.model.step import Step
 from tcprobe.schema.finding import Finding, Severity
+from tcprobe.schema.finding_kinds import EffectKind, FindingKind, RelatedKind, WhyKind
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import Statement, Subject, say
 
 PASSES: Final = ("forward", "dgrad", "wgrad", "other")
 ESTIMATED: Final = "estimated"  # of convolutions: what unaligned ones lose was never measured in public
 HARDLY: Final = 97.0  # percent of an aligned product's rate; what is missing to 100 is within any error
 _FORM: Final = re.compile(r"\s*(?:\(.*|\bSXM.*|\bPCIe.*|\bNVL.*|\bFE\b.*|\b\d+\s*GB.*)")
+UNHURT: Final[Mapping[WhyKind, str]] = {
+    "bound_by_launch": "its products are so small that their launch takes the time",
+    "bound_by_memory": "its products are bound by memory, not by arithmetic",
+    "as_fast_as_aligned": "predicted as fast as aligned",
+}
+
+
+def _slower(fields: Mapping[str, Any]) -> str:
+    run = "run" if len(fields["passes"]) > 1 else "runs"
+    padded = "XLA pads it, at the cost of copies: " if fields["padded"] else ""
+    apart = f" ({ESTIMATED})" if fields["estimated"] else ""
+    return f"{padded}{{passes!l}} {run} at {{low_pct}}-{{high_pct}} % of an aligned one on {{gpu!a}}{apart}"
+
+
+def _off_cores(fields: Mapping[str, Any]) -> str:
+    use = "does" if len(fields["passes"]) == 1 else "do"
+    library = " with cuBLAS 10" if fields["cublas10"] else ""
+    return f"{{passes!l}} {use} not use Tensor Cores{library} on {{gpu!a}}"
+
+
+SAYS: Final[Says] = {
+    "no_tensor_cores": "no effect: {gpu!a} has no Tensor Cores",
+    "no_tensor_cores_for": "no effect: {gpu!a} has no Tensor Cores for {dtype}",
+    "plain_float32": "no effect while it computes in float32 without TF32; it counts once precision is lowered",
+    "float64": "no effect while it computes in float64",
+    "fits_tf32": "costs nothing in TF32, which asks for multiples of 4; float16 asks for 8",
+    **{kind: f"costs next to nothing: {said}" for kind, said in UNHURT.items()},
+    "product_sizes_unknown": "how much is unknown: not all sizes of its products are known",
+    "slower_by_unknown": "it runs more slowly, {why}",
+    "slower": _slower,
+    "off_tensor_cores": _off_cores,
+    "takes": lambda fields: f"{{subject}} takes: {{dimension}}{_resized(fields)}",
+    "puts_out_same": lambda fields: f"{{subject}} must put out the same: {{dimension}}{_resized(fields)}",
+}
+
+
+def _resized(fields: Mapping[str, Any]) -> str:
+    return "" if fields["old"] is None else " {old} -> {new}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +68,24 @@ class Effect:
     """What a bad size does to the products that it touches.
 
     Attributes:
-        text: what, in half a sentence.
+        says: what.
         why: why it costs nothing, or why the cost is not known; None where the figures say it all.
         free: whether it costs nothing.
     """
 
-    text: str
-    why: str | None = None
+    says: Statement[EffectKind | WhyKind]
+    why: Statement[WhyKind] | None = None
     free: bool = False
 
 
 def gpu_name(gpu: Gpu) -> str:
     """Return a GPU's name with its article, without form and memory: ``an A100``, ``a Tesla V100``."""
-    name = _FORM.sub("", gpu.name)
+    return with_article(gpu.name)
+
+
+def with_article(gpu: str) -> str:
+    """Return the same of its full name."""
+    name = _FORM.sub("", gpu)
     return f"{'an' if name[0] in 'AHLR' else 'a'} {name}"
 
 
@@ -55,11 +101,11 @@ def passes_of(step: Step, indexes: Iterable[int]) -> tuple[str, ...]:
     return tuple(p for p in PASSES if p in found)
 
 
-def subject(step: Step, dimension: Dimension, name: str | None = None) -> str:
-    """Return ``Conv2D 'conv2d_1' filters=31``."""
+def subject(step: Step, dimension: Dimension) -> Subject:
+    """Return what a finding on a dimension is about."""
     layer = step.sizes.layers.get(dimension.layer)
-    kind = f"{layer.class_name} " if layer else f"{_type(step, dimension)} "
-    return f"{kind}'{dimension.layer}' {name or dimension.name}={dimension.size}"
+    kind = layer.class_name if layer else _type(step, dimension)
+    return Subject(kind, dimension.layer, dimension.name, dimension.size)
 
 
 def _type(step: Step, dimension: Dimension) -> str:
@@ -78,18 +124,18 @@ def _op_place(step: Step, dimension: Dimension) -> Place | None:
     return next((p for i in dimension.products if (p := step.model.products[i].place) is not None), None)
 
 
-def idle(step: Step, dtype: str | None) -> str | None:
+def idle(step: Step, dtype: str | None) -> Statement[WhyKind] | None:
     """Return why no size matters to a dtype on this GPU; None where sizes matter."""
     target = step.target
     if not target.gpu.tensor_cores:
-        return f"no effect: {gpu_name(target.gpu)} has no Tensor Cores"
+        return say("no_tensor_cores", gpu=target.gpu.name)
     if dtype in ("bfloat16", "float8") and target.gpu.peak_flop_per_s(dtype) is None:
-        return f"no effect: {gpu_name(target.gpu)} has no Tensor Cores for {dtype}"
+        return say("no_tensor_cores_for", gpu=target.gpu.name, dtype=dtype)
     ready = target.tf32 and target.gpu.compute_capability >= (8, 0)
     if dtype in ("float32", "float") and not ready:
-        return "no effect while it computes in float32 without TF32; it counts once precision is lowered"
+        return say("plain_float32")
     if dtype in ("float64", "double"):
-        return "no effect while it computes in float64"
+        return say("float64")
     return None
 
 
@@ -98,32 +144,37 @@ def effect(step: Step, bad: Bad) -> Effect:
     if (why := idle(step, bad.dtype)) is not None:
         return Effect(why, why, free=True)
     if bad.dtype in ("float32", "float", "tf32") and bad.dimension.size % 4 == 0:
-        why = "costs nothing in TF32, which asks for multiples of 4; float16 asks for 8"
-        return Effect(why, why, free=True)
+        fits: Statement[WhyKind] = say("fits_tf32")
+        return Effect(fits, fits, free=True)
     known = {i: cost for i in bad.dimension.products if (cost := step.costs[i]) is not None}
     if not known:
-        why = "how much is unknown: not all sizes of its products are known"
-        return Effect(f"it runs more slowly, {why}", why)
+        unknown: Statement[WhyKind] = say("product_sizes_unknown")
+        return Effect(say("slower_by_unknown", why=unknown), unknown)
     return _rated(step, bad, known)
 
 
 def _rated(step: Step, bad: Bad, known: dict[int, Cost]) -> Effect:
-    on = gpu_name(step.target.gpu)
+    on = step.target.gpu.name
     off = [i for i, cost in known.items() if cost.uses_tc == "no"]
     if off:
-        use = "does" if len(passes_of(step, off)) == 1 else "do"
-        library = f" with {_library(step)}" if step.target.library == "cublas10" else ""
-        return Effect(f"{listed(passes_of(step, off))} {use} not use Tensor Cores{library} on {on}")
+        old = step.target.library == "cublas10"
+        return Effect(say("off_tensor_cores", passes=passes_of(step, off), cublas10=old, gpu=on))
     slow = {i: cost.rate_pct for i, cost in known.items() if cost.rate_pct is not None}
     if all(rate.mid >= HARDLY for rate in slow.values()):
-        why = f"costs next to nothing: {unhurt(known.values())}"
+        why: Statement[WhyKind] = say(bound(known.values()))
         return Effect(why, why, free=True)
-    named = passes_of(step, slow)
-    padded = "XLA pads it, at the cost of copies: " if _padded(step, bad) else ""
-    run = "run" if len(named) > 1 else "runs"
     low, high = min(r.low for r in slow.values()), max(r.high for r in slow.values())
-    apart = f" ({ESTIMATED})" if convolves(step, bad.dimension) and not _calibrated(known) else ""
-    return Effect(f"{padded}{listed(named)} {run} at {low:.0f}-{high:.0f} % of an aligned one on {on}{apart}")
+    return Effect(
+        say(
+            "slower",
+            passes=passes_of(step, slow),
+            low_pct=round(low),
+            high_pct=round(high),
+            gpu=on,
+            padded=_padded(step, bad),
+            estimated=convolves(step, bad.dimension) and not _calibrated(known),
+        )
+    )
 
 
 def _padded(step: Step, bad: Bad) -> bool:
@@ -144,42 +195,49 @@ def _calibrated(known: dict[int, Cost]) -> bool:
     return any(cost.basis == "calibrated" for cost in known.values())
 
 
-def _library(step: Step) -> str:
-    return step.target.library.replace("cublas", "cuBLAS ")
+def bound(costs: Iterable[Cost]) -> WhyKind:
+    """Return why products run nearly as fast as aligned ones do, by what bounds the longest of them."""
+    longest = max(costs, key=lambda cost: cost.ns)
+    if longest.limit == "launch":
+        return "bound_by_launch"
+    return "bound_by_memory" if longest.limit == "memory" else "as_fast_as_aligned"
 
 
 def unhurt(costs: Iterable[Cost]) -> str:
-    """Return why products that run nearly as fast as aligned ones do, by what bounds the longest of them."""
-    longest = max(costs, key=lambda cost: cost.ns)
-    if longest.limit == "launch":
-        return "its products are so small that their launch takes the time"
-    if longest.limit == "memory":
-        return "its products are bound by memory, not by arithmetic"
-    return "predicted as fast as aligned"
+    """Return the same in words."""
+    return UNHURT[bound(costs)]
 
 
-def related_of(step: Step, bad: Bad) -> tuple[tuple[Place, str], ...]:
-    """Return the places of the layers that change with a bad size, each with a phrase."""
-    found = []
+def related_of(step: Step, bad: Bad) -> tuple[tuple[Place, Statement[RelatedKind]], ...]:
+    """Return the places of the layers that change with a bad size, each with what it has to do with it."""
+    found: list[tuple[Place, Statement[RelatedKind]]] = []
     for change in bad.linked.changes[1:] if bad.linked else ():
         layer = step.sizes.layers.get(change.layer)
         if layer is None or layer.place is None or layer.name == bad.dimension.layer:
             continue
-        takes = "takes" if change.dimension in INPUTS else "must put out the same"
-        size = f" {change.old} -> {change.new}" if change.dimension in (*INPUTS, *OUTPUTS) else ""
-        found.append((layer.place, f"{layer.class_name} '{layer.name}' {takes}: {change.dimension}{size}"))
+        kind: RelatedKind = "takes" if change.dimension in INPUTS else "puts_out_same"
+        told = change.dimension in (*INPUTS, *OUTPUTS)
+        old, new = (change.old, change.new) if told else (None, None)
+        named = Subject(layer.class_name, layer.name)
+        found.append((layer.place, say(kind, subject=named, dimension=change.dimension, old=old, new=new)))
     return tuple(dict.fromkeys(found))
 
 
-def finding_of(step: Step, bad: Bad, text: str, why: str | None, severity: Severity | None = None) -> Finding:
-    """Return the finding on a bad size; `text` is the whole message."""
+def finding_of(
+    step: Step,
+    bad: Bad,
+    says: Statement[FindingKind],
+    why: Statement[WhyKind] | None,
+    severity: Severity | None = None,
+) -> Finding:
+    """Return the finding on a bad size."""
     dimension = bad.dimension
     layer = step.sizes.layers.get(dimension.layer)
     saved = bad.saved
     basis = next((cost.basis for i in dimension.products if (cost := step.costs[i]) is not None), None)
     return Finding(
         code=bad.code,
-        message=text,
+        says=says,
         place=place_of(step, dimension),
         severity=severity,
         layer=dimension.layer,

@@ -13,6 +13,7 @@ from tcprobe.analysis.sizes import savings
 from tcprobe.cost.constants import Multiplier, Rate
 from tcprobe.cost.predict import Constants, Target, op_cost
 from tcprobe.hardware import Gpu, find_gpu
+from tcprobe.report.audit.words import message
 from tcprobe.rules.base import Subject
 from tcprobe.rules.model.step import Step
 from tcprobe.rules.sizes import tc101
@@ -198,6 +199,6 @@ def test_the_audit_says_the_same(gpu: str, xla: bool, dtype: str, units: int, ba
     model = Model("traced", "m", "m.py", layers=(layer,), products=(product,))
     (audited,) = tc101.check(Subject(model, Step(model, Target(find_gpu(gpu), xla=xla)), {}))
     advice = found(made, target_gpu=gpu, xla=xla)["a", "units"]["advice"]
-    said, again = RATES.search(audited.message), RATES.search(advice)
+    said, again = RATES.search(message(audited)), RATES.search(advice)
     assert (said and said[0]) == (again and again[0])
-    assert said or "no effect" in audited.message or "not use Tensor Cores" in audited.message
+    assert said or "no effect" in message(audited) or "not use Tensor Cores" in message(audited)

@@ -13,8 +13,10 @@ import pytest
 
 from tcprobe.audit.fix.fixes import apply, diff, with_fixes
 from tcprobe.audit.fix.text import edited
+from tcprobe.report.audit.words import fixing, why
 from tcprobe.schema.finding import Edit, Fix, Range
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import say
 from tcprobe.syntax.source import Source
 from tests.audit.fix.fixes.reading import chain, finding, findings_of, fixed, step_of
 
@@ -179,7 +181,7 @@ def test_what_costs_nothing_is_left_alone() -> None:
 def test_a_fix_of_the_rule_stays() -> None:
     source = Source.parse(HEAD + sequential("Dense(63)"), "/model.py")
     model = chain(source)
-    own = Fix("own", (Edit(Place("/model.py", 1, 1, 1, 7), "import", "import"),), safe=True)
+    own = Fix(say("scale_as_keras_3"), (Edit(Place("/model.py", 1, 1, 1, 7), "import", "import"),), safe=True)
     given = [replace(finding(model.layers[0], "units", 63, 64), fix=own)]
     assert with_fixes(given, model, step_of(model), {"/model.py": source}) == given
 
@@ -196,7 +198,7 @@ def test_units_that_are_added_to_the_data_stay() -> None:
     text = HEAD + "m = keras.Sequential([keras.Input((63,)), layers.Dense(63), layers.Dense(10)])\n"
     assert fixed(text)[0].fix is not None
     (found,) = fixed(text + "def call(self, x):\n    return x + self.dense(x)\n")
-    assert (found.fix, found.why) == (None, "no fix: the data has as many features, and the code may add them up")
+    assert (found.fix, why(found)) == (None, "no fix: the data has as many features, and the code may add them up")
 
 
 def test_installed_code_stays() -> None:
@@ -206,10 +208,10 @@ def test_installed_code_stays() -> None:
 
 
 def test_text_of_a_fix() -> None:
-    assert {f.fix.text for f in fixed(pair("plain_reshape")[0]) if f.fix} == {
+    assert {fixing(f.fix) for f in fixed(pair("plain_reshape")[0]) if f.fix} == {
         "change units 3087 to 3136 and target_shape 63 to 64 together"
     }
-    assert {f.fix.text for f in fixed(pair("head_list")[0]) if f.fix} == {
+    assert {fixing(f.fix) for f in fixed(pair("head_list")[0]) if f.fix} == {
         "change filters 1 to 8 and keep only the first"
     }
 
@@ -245,6 +247,9 @@ def test_edits_of_a_text_that_changed_are_refused() -> None:
 
 def test_fixes_that_clash_are_made_one_at_a_time() -> None:
     source = Source.parse("N = 63\nM = 1\n", "/m.py")
-    one = Fix("", (Edit(Place("/m.py", 1, 5, 1, 7), "63", "64"),))
-    two = Fix("", (Edit(Place("/m.py", 1, 5, 1, 7), "63", "72"), Edit(Place("/m.py", 2, 5, 2, 6), "1", "8")))
+    one = Fix(say("scale_as_keras_3"), (Edit(Place("/m.py", 1, 5, 1, 7), "63", "64"),))
+    two = Fix(
+        say("scale_as_keras_3"),
+        (Edit(Place("/m.py", 1, 5, 1, 7), "63", "72"), Edit(Place("/m.py", 2, 5, 2, 6), "1", "8")),
+    )
     assert apply([one, two, one, None], {"/m.py": source}) == {"/m.py": "N = 64\nM = 1\n"}

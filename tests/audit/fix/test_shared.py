@@ -11,6 +11,7 @@ from tcprobe.audit.fix.fixes import apply, with_fixes
 from tcprobe.audit.fix.links import NotCertain
 from tcprobe.audit.fix.units import seen_lines
 from tcprobe.keras.products.layers import records_of
+from tcprobe.report.audit.words import why
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Layer, Model, Product
 from tcprobe.syntax.source import Call, Source
@@ -61,7 +62,7 @@ def test_a_helper_that_another_builder_uses_stays() -> None:
     source, (model,) = models(text, "build")
     found, after = mended(source, model)
     assert after == text
-    assert found.why == "no fix: other() uses it too, and is no part of this model"
+    assert why(found) == "no fix: other() uses it too, and is no part of this model"
 
 
 def test_a_helper_of_two_audited_builders_is_changed_for_both() -> None:
@@ -77,7 +78,7 @@ def test_the_other_audited_builder_must_fit_too() -> None:
     source, (model, other) = models(text, "build", "other")
     found, after = mended(source, model, other)
     assert after == text
-    assert found.why == "no fix: 15360 is no multiple of 510"  # 17 x 30 units cannot become 512
+    assert why(found) == "no fix: 15360 is no multiple of 510"  # 17 x 30 units cannot become 512
 
 
 CASES = {

@@ -10,6 +10,7 @@ from tcprobe.audit.fix.fixes import write
 from tcprobe.errors import InputError, MissingInput, OutputError, UnreadableInput
 from tcprobe.schema.finding import Edit, Fix
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import say
 from tcprobe.syntax.source import Source
 
 
@@ -18,7 +19,7 @@ def change(path: Path, before: str = "63", after: str = "64") -> tuple[Fix, Sour
     line = next(i for i, text in enumerate(source.lines, 1) if before in text)
     column = source.lines[line - 1].index(before) + 1
     place = Place(source.path, line, column, line, column + len(before))
-    return Fix("", (Edit(place, before, after),)), source
+    return Fix(say("scale_as_keras_3"), (Edit(place, before, after),)), source
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tcprobe.audit.source.model import ASSUMED
 from tcprobe.audit.source.outside.layers import snake
 from tcprobe.audit.source.outside.options import AT_DEFAULTS
 from tcprobe.audit.source.read import read_model, with_arguments
@@ -197,7 +196,7 @@ def test_policies(text: str, policy: str | None, dtypes: tuple[str | None, str |
     first, second, third = model.layers
     assert model.policy == policy and (first.dtype, first.variable_dtype) == dtypes
     assert second.dtype == "float32" and third.dtype == "float16"
-    assert (ASSUMED in model.notes) == (text == "")
+    assert model.policy_assumed == (text == "")
 
 
 BATCHES = [

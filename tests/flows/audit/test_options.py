@@ -13,6 +13,7 @@ from tcprobe.errors import UsageError
 from tcprobe.flows.audit.options import AuditOptions, Choice, choose
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import say
 
 CODES = ["TC101", "TC102", "TC110", "TC201"]
 NONE = Settings()
@@ -24,7 +25,7 @@ def chosen(settings: Settings = NONE, **given: Any) -> Choice:
 
 def wanted(settings: Settings = NONE, file: str = "/p/src/m.py", **given: Any) -> list[str]:
     choice = chosen(settings, **given)
-    return [code for code in CODES if choice.wants(Finding(code, "x", Place(file, 1)), file)]
+    return [code for code in CODES if choice.wants(Finding(code, say("not_a_multiple"), Place(file, 1)), file)]
 
 
 def test_the_defaults() -> None:
@@ -82,7 +83,7 @@ def test_a_code_of_no_rule_is_refused_with_the_nearest(code: str, near: str) -> 
 )
 def test_which_severities_fail(fail_on: str, failing: list[str]) -> None:
     choice = chosen(fail_on=fail_on)
-    found = [Finding("TC101", "x", severity=s) for s in ("error", "warning", "note")]  # type: ignore[arg-type]
+    found = [Finding("TC101", say("not_a_multiple"), severity=s) for s in ("error", "warning", "note")]  # type: ignore[arg-type]
     assert [f.severity for f in found if choice.fails([f], 0.0)] == failing
 
 

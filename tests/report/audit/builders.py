@@ -5,8 +5,10 @@ from __future__ import annotations
 from tcprobe.report.audit.base import AuditSpec
 from tcprobe.rules.base import RuleDoc
 from tcprobe.schema.finding import Audited, AuditReport, Edit, Finding, Fix, Range
+from tcprobe.schema.finding_kinds import EffectKind, FindingKind
 from tcprobe.schema.model import Unseen
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import Statement, Subject, say
 
 ROOT = "/home/me/project"
 FILE = f"{ROOT}/models/gan.py"
@@ -24,16 +26,32 @@ RULE = RuleDoc(
     fixable=True,
 )
 FIX = Fix(
-    "change 63 filters to 64, and the reshape to 63 with them",
+    say(
+        "change_sizes",
+        others=(say("size_changed", argument="filters", old=63, new=64),),
+        last=say("size_changed", argument="target_shape", old=63, new=64),
+        keeps_first=False,
+    ),
     (
         Edit(Place(FILE, 12, 9, 12, 11), "63", "64"),
         Edit(Place(FILE, 30, 17, 30, 19), "63", "64"),
     ),
 )
+
+
+def slower(*passes: str) -> Statement[EffectKind]:
+    """Return that passes run at 35-45 % of an aligned product's rate on an A100."""
+    return say("slower", passes=passes, low_pct=35, high_pct=45, gpu="A100 SXM4 40GB", padded=False, estimated=False)
+
+
+def bad(about: Subject, *passes: str) -> Statement[FindingKind]:
+    """Return that a size is no multiple of 8 and slows passes down."""
+    return say("not_a_multiple", subject=about, multiple=8, effect=slower(*passes), added=())
+
+
 COSTLY = Finding(
     code="TC101",
-    message="Conv2D 'conv2d_1' filters=63 is not a multiple of 8: "
-    "forward, dgrad and wgrad run at 35-45 % of an aligned one on an A100",
+    says=bad(Subject("Conv2D", "conv2d_1", "filters", 63), "forward", "dgrad", "wgrad"),
     place=Place(FILE, 12, 5, 12, 40),
     severity="error",
     layer="generator/conv2d_1",
@@ -46,12 +64,17 @@ COSTLY = Finding(
     saving_ns=Range(400_000.0, 500_000.0, 600_000.0),
     saving_pct=Range(4.5, 5.6, 6.7),
     basis="predicted",
-    related=((Place(FILE, 30, 17, 30, 19), "reshaped here"),),
+    related=(
+        (
+            Place(FILE, 30, 17, 30, 19),
+            say("takes", subject=Subject("Conv2D", "conv2d_2"), dimension="channels", old=63, new=64),
+        ),
+    ),
     fix=FIX,
 )
 MILD = Finding(
     code="TC101",
-    message="Dense 'dense' units=4090 is not a multiple of 8: forward runs slower",
+    says=bad(Subject("Dense", "dense", "units", 4090), "forward"),
     place=Place(FILE, 20, 9, 21, 12),
     severity="warning",
     layer="generator/dense",
@@ -65,17 +88,17 @@ MILD = Finding(
 )
 FREE = Finding(
     code="TC102",
-    message="batch 4090 is not a multiple of 8",
+    says=say("batch_not_a_multiple", batch=4090, why=say("batch_never_innermost")),
     place=None,
     severity="note",
     dimension="batch",
     size=4090,
     suggested=4096,
-    why="the batch size does not matter for alignment",
+    why=say("batch_never_innermost"),
 )
 SILENT = Finding(
     code="TC205",
-    message="the policy is set after layers were built",
+    says=say("policy_after_layers", policy="mixed_float16", layers=2),
     place=Place(FILE, 3, 1, 3, 20),
     severity="warning",
 )

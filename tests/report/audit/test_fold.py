@@ -15,8 +15,10 @@ from tcprobe.report.audit import markdown as audit_markdown
 from tcprobe.report.audit import text as audit_text
 from tcprobe.report.audit import words
 from tcprobe.schema.finding import Audited, AuditReport, Finding, Range
+from tcprobe.schema.finding_kinds import FindingKind
 from tcprobe.schema.place import Place
-from tests.report.audit.builders import COSTLY, FILE, FREE, MILD, ROOT, SILENT, SPEC, audited
+from tcprobe.schema.statement import Statement, Subject, say
+from tests.report.audit.builders import COSTLY, FILE, FREE, MILD, ROOT, SILENT, SPEC, audited, slower
 
 
 def layers(count: int, of: Finding = COSTLY) -> tuple[Finding, ...]:
@@ -24,8 +26,7 @@ def layers(count: int, of: Finding = COSTLY) -> tuple[Finding, ...]:
     made = []
     for n in range(count):
         name = "conv" if n == 0 else f"conv_{n}"
-        message = of.message.replace("conv2d_1", name)
-        made.append(replace(of, layer=name, message=message))
+        made.append(replace(of, layer=name, says=of.says.changed("subject", Subject("Conv2D", name, "filters", 63))))
     return tuple(made)
 
 
@@ -47,7 +48,7 @@ def test_layers_of_one_line_are_one_line_with_what_they_save_together() -> None:
 
 def test_what_most_of_them_say_is_said() -> None:
     first, *rest = layers(3)
-    odd = replace(first, message=first.message.replace("forward, dgrad and wgrad", "forward and wgrad"))
+    odd = replace(first, says=first.says.changed("effect", slower("forward", "wgrad")))
     assert "forward, dgrad and wgrad run" in audit_fold.folded((audited(), f) for f in (odd, *rest))[0].sentence()
 
 
@@ -57,7 +58,7 @@ def test_what_most_of_them_say_is_said() -> None:
         replace(MILD, place=COSTLY.place),
         replace(COSTLY, severity="warning"),
         replace(COSTLY, suggested=72),
-        replace(COSTLY, why="another reason"),
+        replace(COSTLY, why=say("as_fast_as_aligned")),
         replace(COSTLY, place=Place(FILE, 13)),
         replace(COSTLY, saving_ns=None),
     ],
@@ -91,7 +92,7 @@ def test_errors_and_warnings_come_before_notes() -> None:
 def notes(count: int) -> list[Finding]:
     return [
         replace(
-            MILD, severity="note", place=Place(FILE, n + 1), size=4 * (n % 3 + 1), layer=f"d_{n}", why="costs nothing"
+            MILD, severity="note", place=Place(FILE, n + 1), size=4 * (n % 3 + 1), layer=f"d_{n}", why=say("float64")
         )
         for n in range(count)
     ]
@@ -104,14 +105,21 @@ def test_ten_notes_have_a_line_each() -> None:
 def test_more_notes_are_told_by_reason_with_every_size() -> None:
     said = text(COSTLY, *notes(11))
     assert "Notes: 11, by reason; --verbose gives each its line" in said
-    assert "models/gan.py:1,2,3,4,5,6,7,8,9,10,11: TC101 units=4 (4), 8 (4), 12 (3): costs nothing\n" in said
+    lines = "1,2,3,4,5,6,7,8,9,10,11"
+    assert f"models/gan.py:{lines}: TC101 units=4 (4), 8 (4), 12 (3): no effect while it computes in float64\n" in said
     assert "Found 1 error, 11 notes" in said
     assert text(COSTLY, *notes(11), verbose=True).count(": TC101 ") == 12
 
 
+GONE: Statement[FindingKind] = say("api_renamed", name="set_policy", new="set_global_policy")
+
+
 def test_what_is_no_size_keeps_its_message() -> None:
-    gone = replace(SILENT, severity="note", place=Place(FILE, 4), message="set_policy is gone: use set_global_policy")
-    assert "models/gan.py:4: TC205 set_policy is gone: use set_global_policy\n" in text(gone, *notes(11))
+    gone = replace(SILENT, severity="note", place=Place(FILE, 4), says=GONE)
+    assert (
+        "models/gan.py:4: TC205 set_policy is gone in Keras 3: use keras.mixed_precision.set_global_policy\n"
+        in text(gone, *notes(11))
+    )
 
 
 def test_other_formats_keep_all() -> None:
@@ -191,6 +199,8 @@ def test_a_reason_does_not_name_its_file_again() -> None:
 
 
 def test_an_assumed_policy_is_not_told_of_where_dtype_overrides_it() -> None:
-    assumed = replace(audited(), notes=("no precision policy is set in this file: float32 is assumed",))
-    assert words.notes(AuditReport((assumed,))) == ["No precision policy is set in this file: float32 is assumed."]
+    assumed = replace(audited(), notes=(), policy_assumed=True)
+    assert words.notes(AuditReport((assumed,))) == [
+        "No precision policy is set in this file: Keras' default, float32, is assumed."
+    ]
     assert words.notes(AuditReport((replace(assumed, dtype="float16"),))) == []

@@ -15,6 +15,7 @@ from tcprobe.report.audit import json as audit_json
 from tcprobe.report.audit import words
 from tcprobe.schema.finding import Audited, AuditReport, Range
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import say
 from tests.report.audit.builders import COSTLY, FILE, FREE, MILD, ROOT, SPEC, audited, report
 
 
@@ -75,12 +76,12 @@ def test_an_unknown_batch_is_said_in_the_saving() -> None:
 
 def test_why_it_costs_nothing_is_said_once() -> None:
     assert words.sentence(audited(), FREE).count("does not matter") == 1
-    told = replace(FREE, message="batch 4090: the batch size does not matter for alignment")
+    told = replace(FREE, says=say("past_a_tile", subject=None, batch=4090, gpu="A100", better=4096))
     assert words.sentence(audited(), told).count("does not matter") == 1
 
 
 def test_a_name_cannot_steer_the_terminal() -> None:
-    assert "\x1b" not in words.sentence(audited(), replace(FREE, message="layer '\x1b[2J'"))
+    assert "\x1b" not in words.sentence(audited(), replace(FREE, says=say("api_gone", name="\x1b[2J")))
 
 
 def test_findings_come_in_the_order_of_lines_and_shared_ones_once() -> None:
@@ -115,7 +116,7 @@ def test_the_tally_of_nothing_says_how_much_was_looked_at() -> None:
 
 
 def test_github_escapes_what_would_end_a_property() -> None:
-    odd = replace(COSTLY, place=Place(f"{ROOT}/a,b:c%.py", 1), message="50 %\nof it")
+    odd = replace(COSTLY, place=Place(f"{ROOT}/a,b:c%.py", 1), says=say("api_gone", name="50 %\nof it"))
     out = io.StringIO()
     audit_github.render(AuditReport((audited((odd,)),), root=ROOT), SPEC, out)
     (line,) = out.getvalue().splitlines()

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tcprobe.hardware import find_gpu, load_gpus
+from tcprobe.report.audit.words import message, related
 from tcprobe.rules.sizes import tc101, tc104, tc105
 from tcprobe.rules.sizes.words import gpu_name, listed
 from tests.rules.builders import Network, check, dense, found, step_of
@@ -34,7 +35,7 @@ def test_a_transposed_convolution_has_its_sizes_the_right_way_round() -> None:
     network.add("Conv2DTranspose", {"filters": 64, "kernel_size": 3}, image, name="b")
     findings = check(tc101, network.model())
     assert found(findings) == [("a", "filters", 60, 64)]
-    assert [text for _, text in findings[0].related] == ["Conv2DTranspose 'b' takes: channels 60 -> 64"]
+    assert [text for _, text in related(findings[0])] == ["Conv2DTranspose 'b' takes: channels 60 -> 64"]
 
 
 def test_a_narrow_table_is_left_alone() -> None:
@@ -51,7 +52,7 @@ def test_few_filters_inside_a_model_are_no_image() -> None:
     network.add("Conv2D", {"filters": 64, "kernel_size": 1}, small, name="expand")
     note = check(tc104, network.model())
     assert found(note) == [("expand", "channels", 4, None)]
-    assert "padding so few input channels to 8 ran slower" in note[0].message
+    assert "padding so few input channels to 8 ran slower" in message(note[0])
 
 
 def test_a_reversible_embedding_puts_out_its_width_and_projects_onto_its_words() -> None:

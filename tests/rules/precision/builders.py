@@ -13,6 +13,7 @@ from tcprobe.audit.severity import decide
 from tcprobe.audit.source.read import read_model
 from tcprobe.cost.predict import Target
 from tcprobe.hardware import find_gpu
+from tcprobe.report.audit.words import message
 from tcprobe.rules.base import Subject
 from tcprobe.rules.model.step import Step
 from tcprobe.schema.finding import Finding
@@ -62,7 +63,7 @@ def found(code: str, given: Subject) -> list[Finding]:
 
 def said(code: str, given: Subject) -> list[str]:
     """Return each finding as ``line severity``, in order of place."""
-    findings = sorted(found(code, given), key=lambda f: (f.place.line if f.place else 0, f.message))
+    findings = sorted(found(code, given), key=lambda f: (f.place.line if f.place else 0, message(f)))
     return [f"{f.place.line if f.place else '-'} {f.severity}" for f in findings]
 
 
@@ -74,7 +75,7 @@ def everything(given: Subject) -> list[Finding]:
 def golden(findings: Iterable[Finding]) -> str:
     """Return findings as ``line:col CODE severity message`` lines, in order of place."""
     rows = [
-        (f.place.line if f.place else 0, f.place.column if f.place else 0, f"{f.code} {f.severity} {f.message}")
+        (f.place.line if f.place else 0, f.place.column if f.place else 0, f"{f.code} {f.severity} {message(f)}")
         for f in findings
     ]
     return "".join(f"{line}:{column} {text}\n" for line, column, text in sorted(rows))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tcprobe.report.audit.words import message
 from tcprobe.schema.model import Layer
 from tcprobe.schema.place import Place
 from tests.rules.precision.builders import FILE, FLOAT16, Source, found, said, subject
@@ -55,7 +56,7 @@ def test_float32_outputs_inner_layers_and_unknown_ones_are_silent(layer: Layer) 
 
 def test_the_message_says_how_to_split() -> None:
     (finding,) = found("TC201", subject(FLOAT16, layers=(last(activation="softmax"),)))
-    assert finding.message == (
+    assert message(finding) == (
         "Dense 'head' ends the model with a softmax in float16: split off Activation('softmax', dtype='float32')"
     )
 

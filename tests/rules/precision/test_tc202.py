@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tcprobe.report.audit.words import message
 from tests.rules.precision.builders import BFLOAT16, FLOAT16, HEAD, found, said, subject
 
 LOOP = """
@@ -111,7 +112,7 @@ optimizer.minimize(lambda: loss_object(y, model(x)), var_list=model.trainable_va
 def test_an_unscaled_loop_is_a_warning_at_its_tape() -> None:
     finding = found("TC202", subject(FLOAT16 + LOOP))
     assert [(f.severity, f.place.line if f.place else 0) for f in finding] == [("warning", 12)]
-    assert "optimizer.apply_gradients applies float16 gradients of an unscaled loss" in finding[0].message
+    assert "optimizer.apply_gradients applies float16 gradients of an unscaled loss" in message(finding[0])
 
 
 @pytest.mark.parametrize("loop", [GUIDE_LOOP, KERAS_3_LOOP, BY_HAND, GRAD_CAM, MINIMIZE])
@@ -137,7 +138,7 @@ def test_a_train_step_of_ones_own_meets_the_wrapper_of_compile(keras: str | None
     given = subject(FLOAT16 + TRAIN_STEP, mode="traced", policy="mixed_float16", keras=keras)
     (finding,) = found("TC202", given)
     assert finding.severity == severity
-    assert words in finding.message
+    assert words in message(finding)
 
 
 def test_a_train_step_that_scales_is_silent() -> None:
@@ -154,7 +155,7 @@ def test_a_wrapper_that_divides_what_nobody_multiplied_is_an_error_in_keras_3() 
 def test_an_optimizer_of_its_own_is_not_wrapped_by_compile() -> None:
     (finding,) = found("TC202", subject(FLOAT16 + GAN, keras="3.15.1"))
     assert finding.severity == "warning"
-    assert finding.message.startswith("self.d_optimizer.apply_gradients")
+    assert message(finding).startswith("self.d_optimizer.apply_gradients")
 
 
 def test_the_policy_may_be_set_from_a_policy_object() -> None:

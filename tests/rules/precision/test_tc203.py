@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tcprobe.report.audit.words import message
 from tests.rules.precision.builders import BFLOAT16, FLOAT16, found, said, subject
 
 WRAP = "optimizer = mixed_precision.LossScaleOptimizer({})\n"
@@ -47,8 +48,8 @@ def test_a_factor_inside_a_wrapper_is_ignored_and_alone_is_fixed() -> None:
     (first,) = found("TC203", subject(inside))
     (second,) = found("TC203", subject(alone))
     assert (first.severity, second.severity) == ("note", "note")
-    assert "does nothing" in first.message
-    assert "is a fixed loss scale" in second.message
+    assert "does nothing" in message(first)
+    assert "is a fixed loss scale" in message(second)
     assert said("TC203", subject(alone.replace("512", "None"))) == []
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tcprobe.report.audit.words import why
 from tcprobe.schema.model import Layer, Product
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.place import Place
@@ -64,7 +65,7 @@ def test_unknown_sizes_are_a_note() -> None:
     record = replace(given["products"][1].record, input_shapes=((None, None), (None, None)), output_shape=None)
     given["products"] = (given["products"][0], replace(given["products"][1], record=record))
     (finding,) = found("TC204", subject(FLOAT16, **given))
-    assert (finding.severity, finding.saving_ns, finding.why) == ("note", None, "its sizes are not known")
+    assert (finding.severity, finding.saving_ns, why(finding)) == ("note", None, "its sizes are not known")
 
 
 def test_a_normalisation_multiplies_nothing() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tcprobe.report.audit.words import message
 from tests.rules.precision.builders import BFLOAT16, FLOAT16, HEAD, dense, found, said, subject
 
 PRODUCT = dense("d", 64, 64, dtype="float32")[1]
@@ -22,7 +23,7 @@ PRODUCT = dense("d", 64, 64, dtype="float32")[1]
 def test_a_precision_that_the_gpu_lacks_is_a_warning_at_the_policy(text: str, gpu: str, words: str) -> None:
     (finding,) = found("TC206", subject(text, gpu=gpu))
     assert finding.severity == "warning"
-    assert words in finding.message
+    assert words in message(finding)
     assert finding.place is not None
     assert finding.place.line == 4
 

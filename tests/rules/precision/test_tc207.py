@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tcprobe.report.audit.words import message
 from tcprobe.rules.precision.tc207 import LARGEST, to_half
 from tests.rules.precision.builders import BFLOAT16, FLOAT16, HEAD, found, said, subject
 
@@ -40,7 +41,7 @@ class MultiHeadAttention(tf.keras.layers.Layer):
 def test_the_mask_of_the_tutorial_is_infinite() -> None:
     (finding,) = found("TC207", subject(FLOAT16 + TUTORIAL))
     assert finding.severity == "warning"
-    assert finding.message == "-1e9 is -inf in float16, which ends at 65504, and 0 times it is NaN: use -3e4"
+    assert message(finding) == "-1e9 is -inf in float16, which ends at 65504, and 0 times it is NaN: use -3e4"
     assert said("TC207", subject(BFLOAT16 + TUTORIAL)) == []
     assert said("TC207", subject(HEAD + TUTORIAL)) == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tcprobe.report.audit.words import message
 from tests.rules.precision.builders import BFLOAT16, FLOAT16, HEAD, found, said, subject
 
 LAYER = """
@@ -61,7 +62,7 @@ def test_bfloat16_is_a_note_and_float32_silent() -> None:
     text = LAYER.format("return tf.reduce_sum(self.dense(x))")
     (finding,) = found("TC209", subject(BFLOAT16 + text))
     assert finding.severity == "note"
-    assert "8 bits of precision" in finding.message
+    assert "8 bits of precision" in message(finding)
     assert said("TC209", subject(HEAD + text)) == []
 
 

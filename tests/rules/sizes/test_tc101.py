@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tcprobe.report.audit.words import message, related, why
 from tcprobe.rules import RULES
 from tcprobe.rules.base import Subject
 from tcprobe.rules.model.bad import bad_sizes
@@ -39,13 +40,13 @@ def one(findings: list[Finding]) -> Finding:
 
 def test_says_what_a_size_does_pass_by_pass_and_what_changes_with_it() -> None:
     finding = one(check(tc101, dense(4096, 4090, 4096)))
-    assert finding.message == (
+    assert message(finding) == (
         "Dense 'dense_0' units=4090 is not a multiple of 8: "
         "forward and wgrad run at 60-66 % of an aligned one on an A100"
     )
     assert (finding.size, finding.suggested, finding.severity) == (4090, 4096, None)
     assert finding.passes == ("forward", "wgrad")  # nothing needs the gradient of the data
-    assert [text for _, text in finding.related] == ["Dense 'dense_1' takes: inputs 4090 -> 4096"]
+    assert [text for _, text in related(finding)] == ["Dense 'dense_1' takes: inputs 4090 -> 4096"]
     assert finding.saving_pct is not None
     assert finding.saving_pct.mid == pytest.approx(36, abs=3)  # 1 - 0.63
     assert finding.basis == "predicted"
@@ -67,11 +68,11 @@ def test_the_generator_of_bad_sizes() -> None:
         ("conv_3", "filters", 1, 8),
     ]
     last = findings[-1]
-    assert "(estimated)" in findings[-2].message
+    assert "(estimated)" in message(findings[-2])
     assert "its weight gradient may fall to a kernel on CUDA cores (42 % of a GAN's step in float16 on an A100)" in (
-        last.message
+        message(last)
     )
-    assert "keep the first (slice) and measure" in last.message
+    assert "keep the first (slice) and measure" in message(last)
     assert last.saving_pct is not None
     assert last.saving_pct.mid > 5
     assert not last.related
@@ -80,7 +81,7 @@ def test_the_generator_of_bad_sizes() -> None:
 def test_the_generator_of_good_sizes_has_only_its_noise_and_its_image() -> None:
     findings = check(tc101, generator(batch=4096, sizes=(64, 64, 32, 8)).model())
     assert found(findings) == [("dense", "inputs", 100, 104), ("conv_3", "filters", 1, 8)]
-    assert "; the data sets it, and zeros can fill it up" in findings[0].message
+    assert "; the data sets it, and zeros can fill it up" in message(findings[0])
     assert findings[0].saving_pct is not None
     assert findings[0].saving_pct.mid < 1
 
@@ -88,8 +89,8 @@ def test_the_generator_of_good_sizes_has_only_its_noise_and_its_image() -> None:
 def test_an_image_in_tf32_is_left_alone_until_precision_changes() -> None:
     last = check(tc101, generator(batch=4096, sizes=(64, 64, 32, 8), dtype="float32").model())[-1]
     assert (last.dimension, last.size, last.suggested, last.severity) == ("filters", 1, None, "note")
-    assert "leave it, 8 filters would cost as much as they gain; judge it again before you change " in last.message
-    assert last.message.endswith(
+    assert "leave it, 8 filters would cost as much as they gain; judge it again before you change " in message(last)
+    assert message(last).endswith(
         "to float16: its weight gradient may fall to a kernel on CUDA cores "
         "(42 % of a GAN's step in float16 on an A100)"
     )
@@ -111,27 +112,27 @@ def test_bad_sizes_of_one_product_share_what_mending_them_all_saves() -> None:
 def test_tf32_asks_for_multiples_of_4() -> None:
     free = one(check(tc101, dense(4096, 4092, 4096, dtype="float32")))
     assert free.severity == "note"
-    assert free.why == "costs nothing in TF32, which asks for multiples of 4; float16 asks for 8"
+    assert why(free) == "costs nothing in TF32, which asks for multiples of 4; float16 asks for 8"
     slow = one(check(tc101, dense(4096, 4090, 4096, dtype="float32")))
     assert slow.severity is None
-    assert "run at 58-70 % of an aligned one" in slow.message
+    assert "run at 58-70 % of an aligned one" in message(slow)
 
 
 def test_where_no_size_matters_it_is_a_note_with_the_reason() -> None:
     plain = one(check(tc101, dense(4096, 4090, 4096, dtype="float32"), tf32=False))
     assert plain.severity == "note"
-    assert plain.why == "no effect while it computes in float32 without TF32; it counts once precision is lowered"
+    assert why(plain) == "no effect while it computes in float32 without TF32; it counts once precision is lowered"
     late = one(check(tc101, dense(4096, 4090, 4096, dtype="bfloat16"), "v100-sxm2"))
-    assert (late.severity, late.why) == ("note", "no effect: a Tesla V100 has no Tensor Cores for bfloat16")
+    assert (late.severity, why(late)) == ("note", "no effect: a Tesla V100 has no Tensor Cores for bfloat16")
     volta = one(check(tc101, dense(4096, 4090, 4096, dtype="float32"), "v100-sxm2"))
-    assert volta.why == plain.why
+    assert why(volta) == why(plain)
     pascal = one(check(tc101, dense(4096, 4090, 4096), "p100"))
-    assert (pascal.severity, pascal.why) == ("note", "no effect: a Tesla P100 has no Tensor Cores")
+    assert (pascal.severity, why(pascal)) == ("note", "no effect: a Tesla P100 has no Tensor Cores")
 
 
 def test_old_libraries_do_not_use_tensor_cores_at_all() -> None:
     finding = one(check(tc101, dense(4096, 4090, 4096), "v100-sxm2", library="cublas10"))
-    assert "forward and wgrad do not use Tensor Cores with cuBLAS 10 on a Tesla V100" in finding.message
+    assert "forward and wgrad do not use Tensor Cores with cuBLAS 10 on a Tesla V100" in message(finding)
 
 
 def test_xla_pads_what_it_compiles() -> None:
@@ -140,7 +141,7 @@ def test_xla_pads_what_it_compiles() -> None:
     for units in (4091, 4096):
         last = model.add("Dense", {"units": units}, last)
     padded = one(check(tc101, model.model()))
-    assert "XLA pads it, at the cost of copies: " in padded.message
+    assert "XLA pads it, at the cost of copies: " in message(padded)
     plain = one(check(tc101, dense(4096, 4091, 4096)))
     assert padded.saving_ns is not None
     assert plain.saving_ns is not None
@@ -150,7 +151,7 @@ def test_xla_pads_what_it_compiles() -> None:
 def test_one_byte_asks_for_16() -> None:
     finding = one(check(tc101, dense(4096, 4104, 4096, dtype="int8")))
     assert (finding.size, finding.suggested) == (4104, 4112)
-    assert "is not a multiple of 16" in finding.message
+    assert "is not a multiple of 16" in message(finding)
 
 
 def test_an_embedding_is_told_of_where_its_width_is_set() -> None:
@@ -159,7 +160,7 @@ def test_an_embedding_is_told_of_where_its_width_is_set() -> None:
     network.add("Dense", {"units": 256}, words, name="dense")
     finding = one(check(tc101, network.model()))
     assert (finding.layer, finding.dimension, finding.size, finding.suggested) == ("embedding", "output_dim", 300, 304)
-    assert [text for _, text in finding.related] == ["Dense 'dense' takes: inputs 300 -> 304"]
+    assert [text for _, text in related(finding)] == ["Dense 'dense' takes: inputs 300 -> 304"]
 
 
 def test_an_image_that_aligned_units_make_is_the_convolutions_own() -> None:
@@ -187,7 +188,7 @@ def test_unknown_sizes_say_so() -> None:
     record = OpRecord("MatMul", ((None, 4096), (4096, 1030)), (None, 1030), FLAGS, "float16", "forward")
     finding = one(check(tc101, raw(record, batch=512)))
     assert finding.saving_ns is None
-    assert finding.why == "how much is unknown: not all sizes of its products are known"
+    assert why(finding) == "how much is unknown: not all sizes of its products are known"
 
 
 def test_a_size_that_costs_nothing_saves_nothing() -> None:
@@ -209,4 +210,4 @@ def test_every_finding_breaks_the_rule_and_no_dimension_is_told_of_twice(sizes: 
     units = {(f"dense_{i}", "units") for i, size in enumerate(sizes[1:]) if size % 8}
     assert units <= told  # a dimension that breaks the rule is always listed
     assert {b.code for b in bad_sizes(step)} <= {"TC101", "TC104", "TC105"}
-    assert all(f.severity == "note" and f.why for f in findings if f.code == tc104.DOC.code)
+    assert all(f.severity == "note" and why(f) for f in findings if f.code == tc104.DOC.code)

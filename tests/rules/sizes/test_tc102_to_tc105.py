@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tcprobe.report.audit.words import message, why
 from tcprobe.rules.base import Subject
 from tcprobe.rules.sizes import tc101, tc102, tc103, tc104, tc105
 from tcprobe.schema.finding import Finding
@@ -21,7 +22,7 @@ def one(findings: list[Finding]) -> Finding:
 def test_the_batch_is_a_note_with_what_was_measured() -> None:
     finding = one(check(tc102, dense(64, 64, batch=4090)))
     assert (finding.severity, finding.size, finding.suggested) == ("note", 4090, None)
-    assert finding.why == (
+    assert why(finding) == (
         "it does not matter, as no pass has the batch innermost in memory (only cuBLAS before 11 asks for it)"
     )
     assert not check(tc102, dense(64, 64, batch=4096))
@@ -34,7 +35,7 @@ def test_a_batch_that_nobody_told_is_no_finding() -> None:
 def test_old_libraries_do_ask_for_the_batch() -> None:
     finding = one(check(tc102, dense(64, 64, batch=4090), "v100-sxm2", library="cublas10"))
     assert (finding.severity, finding.suggested) == ("note", 4096)
-    assert "cuBLAS 10 uses Tensor Cores only where it is a multiple of 8" in finding.message
+    assert "cuBLAS 10 uses Tensor Cores only where it is a multiple of 8" in message(finding)
 
 
 def test_the_batch_stands_where_the_source_gives_it() -> None:
@@ -56,8 +57,8 @@ def test_channels_of_a_group_are_told_of_once() -> None:
     model = grouped(128, 32).model()
     finding = one(check(tc103, model))
     assert (finding.layer, finding.dimension, finding.size) == ("grouped", "channels per group", 4)
-    assert "channels per group=4 (32 groups) is not a multiple of 8" in finding.message
-    assert "XLA does not pad it" in finding.message
+    assert "channels per group=4 (32 groups) is not a multiple of 8" in message(finding)
+    assert "XLA does not pad it" in message(finding)
     assert finding.suggested is None
     assert finding.saving_ns is not None
     assert not check(tc101, model)
@@ -74,7 +75,7 @@ def test_filters_of_a_group_count_as_well() -> None:
 
 def test_one_channel_a_group_is_a_depthwise_convolution() -> None:
     finding = one(check(tc103, grouped(128, 128).model()))
-    assert "a depthwise convolution, which memory bounds" in finding.message
+    assert "a depthwise convolution, which memory bounds" in message(finding)
     assert (finding.severity, finding.saving_ns) == ("note", None)
     network = Network(256)
     network.add("DepthwiseConv2D", {"kernel_size": 3}, network.input(28, 28, 63))
@@ -93,7 +94,7 @@ def test_channels_of_an_image_are_left_alone(channels: int) -> None:
     network.add("Conv2D", {"filters": 64, "kernel_size": 7}, network.input(224, 224, channels), name="stem")
     finding = one(check(tc104, network.model()))
     assert (finding.severity, finding.size, finding.suggested) == ("note", channels, None)
-    assert "to 8 ran slower where it was measured (1 and 3 channels, V100 and T4)" in finding.message
+    assert "to 8 ran slower where it was measured (1 and 3 channels, V100 and T4)" in message(finding)
     assert not check(tc101, network.model())
 
 
@@ -108,7 +109,7 @@ def test_a_tiny_head_is_left_alone() -> None:
     model = dense(784, 512, 10)
     finding = one(check(tc104, model))
     assert (finding.layer, finding.dimension, finding.size, finding.suggested) == ("dense_1", "units", 10, None)
-    assert "bound by memory and launches" in finding.message
+    assert "bound by memory and launches" in message(finding)
     assert not check(tc101, model)
     assert not check(tc104, dense(784, 512, 16))
     assert not check(tc104, dense(784, 512, 100))
@@ -124,8 +125,8 @@ def test_a_vocabulary_grows_to_a_multiple_of_64() -> None:
     model = dense(768, 768, 50257, batch=4096)
     finding = one(check(tc105, model))
     assert (finding.size, finding.suggested) == (50257, 50304)
-    assert finding.message.endswith("; no label uses the entries added")
-    assert "keep the first" not in finding.message
+    assert message(finding).endswith("; no label uses the entries added")
+    assert "keep the first" not in message(finding)
     assert finding.saving_pct is not None
     assert finding.saving_pct.mid > 5
     assert not check(tc101, model)
@@ -167,4 +168,6 @@ def test_what_takes_an_output_keeps_its_first() -> None:
     network.add("Activation", {"activation": "tanh"}, last, name="tanh")
     model = network.model()
     layers = (model.layers[0], replace(model.layers[1], inputs_from=("last",)))
-    assert "; what takes the output must keep the first 100" in one(check(tc101, replace(model, layers=layers))).message
+    assert "; what takes the output must keep the first 100" in message(
+        one(check(tc101, replace(model, layers=layers)))
+    )

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tcprobe.report.audit.words import message, why
 from tcprobe.rules.model.batch import with_batch
 from tcprobe.rules.sizes import tc101, tc104, tc106, tc107, tc108, tc109
 from tcprobe.schema.finding import Finding
@@ -101,9 +102,9 @@ def lstm(kind: str = "LSTM", **config: Any) -> list[Finding]:
 def test_what_keeps_a_layer_off_cudnn(kind: str, setting: dict[str, Any], said: str) -> None:
     finding = one(lstm(kind, **setting))
     assert finding.severity == "warning"
-    assert said in finding.message
+    assert said in message(finding)
     assert finding.saving_ns is None
-    assert finding.why is not None
+    assert why(finding) is not None
 
 
 def test_what_cudnn_runs_is_no_finding() -> None:
@@ -132,8 +133,8 @@ def test_a_recurrent_layers_units_and_inputs_are_told_of() -> None:
 def test_a_step_of_small_products_is_one_note() -> None:
     finding = one(check(tc108, dense(64, 64, 64, 64, batch=16)))
     assert finding.severity == "note"
-    assert "8 of 8 products have fewer tiles than an A100 has multiprocessors (108)" in finding.message
-    assert "a larger batch than 16 would cost little time" in finding.message
+    assert "8 of 8 products have fewer tiles than an A100 has multiprocessors (108)" in message(finding)
+    assert "a larger batch than 16 would cost little time" in message(finding)
 
 
 def test_a_step_that_fills_the_gpu_is_none() -> None:

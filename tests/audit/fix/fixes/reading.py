@@ -15,6 +15,7 @@ from tcprobe.keras.shapes.layers import output_shape
 from tcprobe.rules.model.step import Step
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Layer, Model, Product
+from tcprobe.schema.statement import say
 from tcprobe.syntax.source import Call, Source
 
 
@@ -88,7 +89,7 @@ def finding(layer: Layer, dimension: str, size: int, suggested: int) -> Finding:
     """Return a warning on one size."""
     return Finding(
         "TC101",
-        "bad",
+        say("not_a_multiple"),
         layer.place,
         "warning",
         layer.name,

@@ -1,0 +1,95 @@
+"""What is said of findings, worded: a statement becomes the sentence of its kind, with its fields in it.
+
+A rule's sentences stand in the rule's file; those of fixes stand here, as what makes them knows no sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from string import Formatter
+from typing import Any, Final
+
+from tcprobe.rules.base import Says, Template
+from tcprobe.rules.says import SAYS as RULES_SAY
+from tcprobe.rules.sizes.words import listed, with_article
+from tcprobe.schema.statement import Statement, Subject
+
+
+def _no_fix(fields: Mapping[str, Any]) -> str:
+    return "no fix: {reason}" if fields["beside"] is None else "{beside}; no fix: {reason}"
+
+
+def _changes(fields: Mapping[str, Any]) -> str:
+    first = " and keep only the first" if fields["keeps_first"] else ""
+    if not fields["others"]:
+        return f"change {{last}}{first}"
+    return f"change {{others!c}} and {{last}}{first} together"
+
+
+SAYS: Final[Says] = {
+    **RULES_SAY,
+    "saves_little": "mending it saves less than {pct:g} % of the step each",
+    "no_fix": _no_fix,
+    "change_sizes": _changes,
+    "size_changed": "{argument} {old} to {new}",
+}
+
+
+class _Sentences(Formatter):
+    """Fills templates; `tcprobe.rules.base.Template` tells the conversions."""
+
+    def convert_field(self, value: Any, conversion: str | None) -> Any:
+        match conversion:
+            case None:
+                return _plain(value)
+            case "a":
+                return with_article(value)
+            case "l":
+                return listed(value)
+            case "q":
+                return listed(map(repr, value))
+            case "c":
+                return ", ".join(map(text, value))
+            case _:
+                return super().convert_field(value, conversion)
+
+
+_SENTENCES: Final = _Sentences()
+
+
+def text(said: Statement[str]) -> str:
+    """Return a statement as a sentence, or as the part of one that its kind stands for."""
+    what, rest = halves(said)
+    return f"{what}: {rest}" if rest else what
+
+
+def halves(said: Statement[str]) -> tuple[str, str]:
+    """Return what is said, and apart from it how bad it is or what helps; the latter empty where nothing is."""
+    fields = dict(said.fields)
+    template = _template(said.kind, fields)
+    what, rest = (template, "") if isinstance(template, str) else template
+    return _SENTENCES.vformat(what, (), fields), _SENTENCES.vformat(rest, (), fields)
+
+
+def _template(kind: str, fields: Mapping[str, Any]) -> Template:
+    said = SAYS[kind]
+    return said(fields) if callable(said) else said
+
+
+def _plain(value: Any) -> Any:
+    """Return what a field reads as; numbers stay what they are, as a template may say how to write them."""
+    match value:
+        case Statement():
+            return text(value)
+        case Subject():
+            return _subject(value)
+        case tuple():
+            return "".join(map(text, value))
+        case _:
+            return value
+
+
+def _subject(about: Subject) -> str:
+    more = f" (and {about.more:,} more)" if about.more else ""
+    size = f" {about.dimension}={about.size}" if about.dimension else ""
+    return f"{about.class_name} '{about.name}'{more}{size}"

@@ -1,0 +1,27 @@
+"""The sentence of every kind that rules say: each stands in the module that says it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tcprobe.rules import RULES
+from tcprobe.rules.base import Says
+from tcprobe.rules.sizes import unaligned, words
+
+LINKS: Final[Says] = {
+    "feeder_open": "which of the layers that feed '{layer}' changes is open",
+    "two_sizes": "'{layer}' would have to fit two sizes",
+    "input_unknown": "what '{layer}' takes is unknown",
+    "join_unknown": "how '{layer}' joins what it takes is unknown",
+    "grouped": "'{layer}' is a grouped convolution",
+    "reshaped": "'{layer}' gives it the shape {shape!s}",
+    "output_unknown": "the output of '{layer}' is unknown",
+    "does_not_follow": "{size} does not follow from {of}",
+    "image_channels": "{channels} channels are an image's",
+}
+"""Of `tcprobe.rules.model.links`, which knows models and no sentence."""
+SAYS: Final[Says] = {
+    kind: said
+    for part in (LINKS, words.SAYS, unaligned.SAYS, *(rule.SAYS for rule in RULES))
+    for kind, said in part.items()
+}

@@ -1,0 +1,142 @@
+"""What an audit can say, as closed lists of kinds; `tcprobe.report.audit.words` turns them into sentences.
+
+Where nothing else orders findings and reasons, they stand in the order of these lists.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+FindingKind = Literal[
+    # TC101, TC105, TC106; TC102; TC103; TC104; TC107; TC108; TC109
+    "not_a_multiple",
+    "batch_not_a_multiple",
+    "group_not_a_multiple",
+    "best_left",
+    "off_cudnn",
+    "too_small",
+    "past_a_tile",
+    # TC201
+    "probabilities_in_half",
+    "last_activation_in_half",
+    "output_in_half",
+    # TC202
+    "scale_divided_alone",
+    "pure_float16",
+    "loss_never_scaled",
+    "gradients_unscaled",
+    "step_divided_alone",
+    "step_scales_nothing",
+    "step_never_scales",
+    # TC203
+    "wrapped_twice",
+    "static_raises",
+    "static_scale",
+    "fixed_scale",
+    "factor_ignored",
+    "factor_fixed",
+    "scaled_twice",
+    "scaled_by_hand",
+    # TC204
+    "layer_in_float32",
+    "product_in_float32",
+    # TC205
+    "policy_after_layers",
+    # TC206
+    "half_slower",
+    "half_saves_memory",
+    "dtype_without_cores",
+    "cores_idle_without_tf32",
+    "cores_idle_tf32_off",
+    # TC207
+    "minus_infinite_times_zero",
+    "minus_infinite",
+    "zero_in_half",
+    "subnormal_in_half",
+    "infinite_times_zero",
+    "infinite",
+    # TC208
+    "policy_graph_rewrite",
+    "scaled_loss_gone",
+    "unscaled_gradients_gone",
+    "no_loss_scale_argument",
+    "loss_scale_gone",
+    "api_gone",
+    "api_renamed",
+    "api_renamed_without_scale",
+    # TC209
+    "reduction_overflows",
+    "reduction_imprecise",
+    # TC210
+    "needless_api",
+    "needless_scale",
+]
+"""What a rule says."""
+
+WhyKind = Literal[
+    "no_gain",
+    "depthwise",
+    "tiny_product",
+    "bound_by_memory",
+    "bound_by_launch",
+    "as_fast_as_aligned",
+    "fits_tf32",
+    "cublas10_batch",
+    "product_sizes_unknown",
+    "sequence_unknown",
+    "batch_never_innermost",
+    "against_aligned_groups",
+    "sizes_unknown",
+    "saves_little",
+    "plain_float32",
+    "float64",
+    "no_tensor_cores",
+    "no_tensor_cores_for",
+    "no_fix",
+    "nothing_saved",
+    "few_channels_slower",
+    "idle_whatever_sizes",
+    "cost_unknown",
+]
+"""Why something costs or saves nothing, why what it costs is unknown, and why there is no fix."""
+
+EffectKind = Literal[
+    "slower",
+    "off_tensor_cores",
+    "slower_by_unknown",
+    "leave_filters",
+    "wgrad_on_cuda_cores",
+]
+"""What a bad size does to the products that it touches; where it costs nothing, a kind of why stands in its place."""
+
+AddedKind = Literal[
+    "more_filters",
+    "data_sets_it",
+    "feed_sets_it",
+    "must_fit",
+    "keep_first",
+    "labels_unused",
+    "groups_unpadded",
+    "setting",
+    "size_changed",
+]
+"""What must be known beside it, and one of several things that are listed."""
+
+RelatedKind = Literal["takes", "puts_out_same", "built_before_policy"]
+"""What another place has to do with a finding."""
+
+FixKind = Literal["change_sizes", "compute_in_float32", "compute_in_policy", "call_renamed", "scale_as_keras_3"]
+"""What a fix does."""
+
+LinkReason = Literal[
+    "feeder_open",
+    "two_sizes",
+    "input_unknown",
+    "join_unknown",
+    "grouped",
+    "reshaped",
+    "output_unknown",
+    "does_not_follow",
+    "image_channels",
+]
+"""Why what follows a size cannot be told."""
