@@ -10,6 +10,7 @@ import numpy as np
 from tcprobe.analysis.context import Context, context_of, with_identity
 from tcprobe.analysis.host import without_containers
 from tcprobe.analysis.iterations import Iterations, choose_window, collect_iterations, counted, whole_capture
+from tcprobe.analysis.kernels.contradictions import counter_notes
 from tcprobe.analysis.kernels.launches import Launched, derive
 from tcprobe.analysis.kernels.table import derive_kernels, reclassify
 from tcprobe.analysis.ops.attribution import with_layers, with_proof
@@ -111,12 +112,13 @@ def _kernels(profile: Profile) -> _Kernels:
         inside = counted(profile.metadata.window, launches.numbers("iteration"))
         table, launched, everything = derive(profile, inside, derive_kernels)
         notes = tuple(outside_notes(launches, *_bounds(profile))) if not inside.all() else ()
+        notes += tuple(counter_notes(table, profile))
         return _Kernels(table, launched, everything, bool(inside.all()), notes)
     read = profile.table("kernels")
     if read is None:
         return _Kernels(profile.require("kernels"), None, None, True)
     table, notes = reclassify(read, profile)
-    return _Kernels(table, None, None, True, notes)
+    return _Kernels(table, None, None, True, (*notes, *counter_notes(table, profile)))
 
 
 def _with_kernels(profile: Profile, window: Window, notes: tuple[Note, ...]) -> tuple[Window, tuple[Note, ...]]:
