@@ -18,6 +18,7 @@ from tcprobe.analysis.ops.gemms import Gemms, build_gemms
 from tcprobe.analysis.ops.layers import build_layers
 from tcprobe.analysis.ops.table import Ops, build_ops
 from tcprobe.analysis.options import DEFAULT_TARGET, Options
+from tcprobe.analysis.ranges import with_ranges
 from tcprobe.analysis.sizes.savings import Predictor
 from tcprobe.analysis.sizes.table import build_bad_sizes
 from tcprobe.analysis.summary.figures import Measured, Totals, not_applicable
@@ -78,7 +79,7 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     options = replace(options, target_gpu=options.target_gpu or profile.metadata.target_gpu)
     target = options.target_gpu or DEFAULT_TARGET
     check_recorded(profile)
-    profile = _cleared(profile)
+    profile = with_ranges(_cleared(profile))
     graph = profile.table("graph_ops")
     profile = with_identity(profile if graph is None else profile.with_tables(with_layers(graph)))
     found = collect_iterations(profile)

@@ -81,6 +81,7 @@ MEMORY_OPS: Final = T(
         C("kind", "str", "MemcpyH2D, MemcpyD2H, MemcpyD2D, MemcpyP2P, Memset, other", nullable=False),
         C("size_bytes", "int", "bytes moved or set"),
         C("iteration", "int", "step that launched it"),
+        C("launch_ns", "int", "host time of the call, from the start of the capture"),
     ),
     capture=True,
 )
