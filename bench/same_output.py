@@ -177,7 +177,7 @@ def same(old: Path, new: Path, argv: list[str], news: set[str]) -> str:
         news.add(f"file {new.name}" if new.exists() else f"lost {old.name}")
         return "" if new.exists() else "missing"
     before, after = (p.read_bytes().decode("utf-8", "backslashreplace") for p in (old, new))
-    before, after = before.replace(str(old.parent), "OUT"), after.replace(str(new.parent), "OUT")
+    before, after = before.replace(str(old.parent.resolve()), "OUT"), after.replace(str(new.parent), "OUT")
     if before == after:
         return ""
     what = f"{argv[0]} {new.name if new.suffix else ''}"

@@ -40,7 +40,7 @@ for tool in ("kernel_stats", "framework_op_stats", "overview_page"):
 READER = """
 import sys
 from pathlib import Path
-from tcprobe.readers import xplane
+from tcprobe.readers.xspace import xplane
 xplane.read(xplane.finds(Path(sys.argv[1])))
 """
 

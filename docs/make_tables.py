@@ -22,7 +22,11 @@ def _column(column: Column) -> str:
 
 def _table(spec: TableSpec) -> str:
     rows = "\n".join(_column(c) for c in spec.columns)
-    return f"### {spec.name}\nA row is {spec.row}.\n\n| column | kind | meaning |\n|---|---|---|\n{rows}\n"
+    key = f" Rows are named by {', '.join(f'`{name}`' for name in spec.key)}." if spec.key else ""
+    capture = " Its times and row numbers are those of one capture." if spec.capture else ""
+    return (
+        f"### {spec.name}\nA row is {spec.row}.{key}{capture}\n\n| column | kind | meaning |\n|---|---|---|\n{rows}\n"
+    )
 
 
 def page() -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from tcprobe.analysis.context import Context, context_of, with_identity
 from tcprobe.analysis.host import without_containers
 from tcprobe.analysis.iterations import Iterations, choose_window, collect_iterations, counted, whole_capture
+from tcprobe.analysis.kernels.contradictions import counter_notes
 from tcprobe.analysis.kernels.launches import Launched, derive
 from tcprobe.analysis.kernels.table import derive_kernels, reclassify
 from tcprobe.analysis.ops.attribution import with_layers, with_proof
@@ -17,6 +18,7 @@ from tcprobe.analysis.ops.gemms import Gemms, build_gemms
 from tcprobe.analysis.ops.layers import build_layers
 from tcprobe.analysis.ops.table import Ops, build_ops
 from tcprobe.analysis.options import DEFAULT_TARGET, Options
+from tcprobe.analysis.ranges import with_ranges
 from tcprobe.analysis.sizes.savings import Predictor
 from tcprobe.analysis.sizes.table import build_bad_sizes
 from tcprobe.analysis.summary.figures import Measured, Totals, not_applicable
@@ -77,7 +79,7 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     options = replace(options, target_gpu=options.target_gpu or profile.metadata.target_gpu)
     target = options.target_gpu or DEFAULT_TARGET
     check_recorded(profile)
-    profile = _cleared(profile)
+    profile = with_ranges(_cleared(profile))
     graph = profile.table("graph_ops")
     profile = with_identity(profile if graph is None else profile.with_tables(with_layers(graph)))
     found = collect_iterations(profile)
@@ -111,12 +113,13 @@ def _kernels(profile: Profile) -> _Kernels:
         inside = counted(profile.metadata.window, launches.numbers("iteration"))
         table, launched, everything = derive(profile, inside, derive_kernels)
         notes = tuple(outside_notes(launches, *_bounds(profile))) if not inside.all() else ()
+        notes += tuple(counter_notes(table, profile))
         return _Kernels(table, launched, everything, bool(inside.all()), notes)
     read = profile.table("kernels")
     if read is None:
         return _Kernels(profile.require("kernels"), None, None, True)
     table, notes = reclassify(read, profile)
-    return _Kernels(table, None, None, True, notes)
+    return _Kernels(table, None, None, True, (*notes, *counter_notes(table, profile)))
 
 
 def _with_kernels(profile: Profile, window: Window, notes: tuple[Note, ...]) -> tuple[Window, tuple[Note, ...]]:

@@ -1,11 +1,16 @@
-"""What a reader is: a module of this package with these three names, listed in `tcprobe.readers.READERS`."""
+"""What a reader is: a module of this package with these four names, listed in `tcprobe.readers.READERS`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias, runtime_checkable
 
+from tcprobe.errors import InputError, UsageError
 from tcprobe.schema.profile import Profile
+
+Refusal: TypeAlias = InputError | UsageError
+"""Why a source cannot be read."""
 
 
 class Reader(Protocol):
@@ -13,9 +18,11 @@ class Reader(Protocol):
 
     Attributes:
         FORMAT: name of the format, as in `Metadata.format`.
+        WHAT: what a user may give, in words (``*.xplane.pb of TensorFlow or JAX``).
     """
 
     FORMAT: str
+    WHAT: str
 
     def finds(self, path: Path) -> list[Path]:
         """Return the files of this format that `path` holds (a file, or a directory searched below it).
@@ -31,5 +38,24 @@ class Reader(Protocol):
         Raises:
             InputError: a file is empty, damaged or of an unknown version; names it, what was found and
                 what was expected.
+        """
+        ...
+
+
+@runtime_checkable
+class Holder(Reader, Protocol):
+    """A format whose folder also holds what profilers recorded, each in a format of its own: a run folder."""
+
+    def holds(self, files: list[Path]) -> Path:
+        """Return the folder in which the profilers' files lie; all of them are of this one run."""
+        ...
+
+    def around(self, files: list[Path], inside: Sequence[Profile], refused: Sequence[Refusal]) -> Profile:
+        """Read `files` and join them with what the profilers recorded.
+
+        Args:
+            files: as for `read`.
+            inside: what other readers made of that folder, richest first.
+            refused: why others found files in it and could not read them.
         """
         ...

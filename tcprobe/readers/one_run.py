@@ -14,6 +14,13 @@ LISTED: Final = 8
 _STAMP: Final = re.compile(r"(\d{4})_?(\d\d)_?(\d\d)[T_](\d\d)_?(\d\d)_?(\d\d)")  # of a session, of a run folder
 
 
+def session_of(files: Sequence[Path]) -> Path | None:
+    """Return the folder ``plugins/profile/SESSION`` that holds all files: what lies in one is of one run; else None."""
+    folders = {file.parent for file in files}
+    one = folders.pop() if len(folders) == 1 else None
+    return one if one is not None and one.resolve().parts[-3:-1] == ("plugins", "profile") else None
+
+
 def several_runs(path: Path, files: Sequence[Path]) -> UsageError:
     """Return the refusal of a directory whose files lie in several folders, each a run of its own.
 

@@ -1,24 +1,38 @@
-"""Open any profile: find which formats a path holds, choose the richest, read it."""
+"""Open any profile: find all that a path holds, read it, and join what is of one run."""
 
 from __future__ import annotations
 
 import codecs
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from tcprobe.errors import EmptyInput, MissingInput, UnreadableInput, WrongFormat
+from tcprobe.errors import EmptyInput, InputError, MissingInput, UnreadableInput, UsageError, WrongFormat
 from tcprobe.readers import READERS
-from tcprobe.readers.base import Reader
-from tcprobe.readers.one_run import few, several_runs
-from tcprobe.schema.profile import Note, Profile
+from tcprobe.readers.base import Holder, Reader, Refusal
+from tcprobe.readers.merge import merge
+from tcprobe.readers.one_run import few, session_of, several_runs
+from tcprobe.schema.profile import Note, Profile, Source
 
-KNOWN = "a run folder of tcprobe, *.xplane.pb of TensorFlow or JAX, or the CSV or JSON reports of DLProf"
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The files of one format that a path holds."""
+
+    reader: Reader
+    files: list[Path]
+
+    def unread(self, why: str) -> Source:
+        """Return it as a source of which nothing was read."""
+        return Source(self.reader.FORMAT, tuple(str(file) for file in self.files), unread=why)
 
 
 def open_profile(path: Path, readers: Sequence[Reader] = READERS) -> Profile:
     """Read the profile at `path`: a run folder, a profile file, or a directory that holds one.
 
-    Of several formats in one directory the richest is read (the order of `READERS`), and a note names the rest.
+    Of several formats the richest (the order of `readers`) gives all that it has. Those that are of the same run,
+    for they lie in the same run folder or the same session folder, add what it lacks; of the others nothing is read
+    and a note names them. `Metadata.sources` says what was taken from which.
 
     Raises:
         MissingInput: there is nothing at `path`.
@@ -29,15 +43,65 @@ def open_profile(path: Path, readers: Sequence[Reader] = READERS) -> Profile:
         InputError: whatever the reader finds wrong with it.
     """
     _check_readable(path)
-    found = [(reader, files) for reader in readers if (files := reader.finds(path))]
+    found = look(path, readers)
     if not found:
-        raise _nothing(path)
-    reader, files = found[0]
-    if len({file.parent for file in files}) > 1:
-        raise several_runs(path, files)
-    profile = reader.read(files)
-    others = [r for r, other in found[1:] if not _inside(other, files)]
-    return _with_others(profile, reader, others)
+        raise _nothing(path, readers)
+    first = found[0]
+    if len({file.parent for file in first.files}) > 1:
+        raise several_runs(path, first.files)
+    others = [other for other in found[1:] if not _inside(other.files, first.files)]
+    if isinstance(first.reader, Holder):
+        profile = _held(first.reader, first.files, readers)
+    else:
+        session = session_of(first.files)
+        same_run = [other for other in others if session is not None and session_of(other.files) == session]
+        others = [other for other in others if other not in same_run]
+        profile = _joined(first.reader.read(first.files), same_run)
+    return _with_others(profile, first.reader, others)
+
+
+def look(path: Path, readers: Sequence[Reader]) -> list[Found]:
+    """Return what `path` holds, richest first; what lies in a run folder is that run's own, and for `_held` to find."""
+    found: list[Found] = []
+    for reader in readers:
+        if files := reader.finds(path):
+            found.append(Found(reader, files))
+            if isinstance(reader, Holder) and path in (files[0], files[0].parent):
+                break
+    return found
+
+
+def _read_all(found: Sequence[Found]) -> tuple[list[Profile], list[tuple[Found, Refusal]]]:
+    """Read each source; one that cannot be read costs its tables and nothing else."""
+    profiles: list[Profile] = []
+    refused: list[tuple[Found, Refusal]] = []
+    for one in found:
+        try:
+            profiles.append(one.reader.read(one.files))
+        except (InputError, UsageError) as error:
+            refused.append((one, error))
+    return profiles, refused
+
+
+def _held(holder: Holder, files: list[Path], readers: Sequence[Reader]) -> Profile:
+    """Read a run folder with all that the profilers left in it."""
+    folder = holder.holds(files)
+    inside = look(folder, [r for r in readers if not isinstance(r, Holder)]) if folder.is_dir() else []
+    profiles, refused = _read_all(inside)
+    profile = holder.around(files, profiles, [error for _, error in refused])
+    return _with_unread(profile, refused)
+
+
+def _joined(profile: Profile, same_run: Sequence[Found]) -> Profile:
+    """Join the richest source with the others of its run."""
+    profiles, refused = _read_all(same_run)
+    notes = [Note("unreadable-profile", error.message, error.hint) for _, error in refused]
+    return _with_unread(merge([profile, *profiles]).with_notes(*notes), refused)
+
+
+def _with_unread(profile: Profile, refused: Sequence[tuple[Found, Refusal]]) -> Profile:
+    unread = (one.unread(error.message) for one, error in refused)
+    return profile.with_metadata(sources=(*profile.metadata.sources, *unread))
 
 
 def _check_readable(path: Path) -> None:
@@ -67,12 +131,14 @@ def _neighbours(path: Path) -> str:
     return f"did you mean {' or '.join(str(path.parent / n) for n in near)}?" if near else "check the path"
 
 
-def _nothing(path: Path) -> EmptyInput | WrongFormat:
+def _nothing(path: Path, readers: Sequence[Reader]) -> EmptyInput | WrongFormat:
+    *most, last = dict.fromkeys(reader.WHAT for reader in readers)
+    known = f"{', '.join(most)}, or {last}" if most else last
     if path.is_dir():
         names = sorted(p.name for p in path.iterdir())
         held = f"it holds {few(names)}" if names else "it is empty"
-        return EmptyInput(path, f"no profile in this directory ({held})", f"expected {KNOWN}")
-    return WrongFormat(path, f"not a profile: {_kind(path)}", f"expected {KNOWN}")
+        return EmptyInput(path, f"no profile in this directory ({held})", f"expected {known}")
+    return WrongFormat(path, f"not a profile: {_kind(path)}", f"expected {known}")
 
 
 def _kind(path: Path) -> str:
@@ -104,14 +170,15 @@ def _inside(other: list[Path], files: list[Path]) -> bool:
     return bool(homes) and all(any(o.is_relative_to(home) for home in homes) for o in other)
 
 
-def _with_others(profile: Profile, reader: Reader, others: list[Reader]) -> Profile:
+def _with_others(profile: Profile, reader: Reader, others: Sequence[Found]) -> Profile:
     if not others:
         return profile
-    names = ", ".join(other.FORMAT for other in others)
+    names = ", ".join(other.reader.FORMAT for other in others)
     note = Note(
         "other-formats-present",
         f"the {reader.FORMAT} profile was read; the directory also holds {names}, which was not",
         "give the path of a file to read that one",
         "note",
     )
-    return profile.with_notes(note)
+    unread = (other.unread("nothing tells that it is of the same run") for other in others)
+    return profile.with_notes(note).with_metadata(sources=(*profile.metadata.sources, *unread))

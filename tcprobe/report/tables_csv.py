@@ -13,11 +13,14 @@ from tcprobe.errors import UsageError
 from tcprobe.report.base import ReportSpec
 from tcprobe.schema.columns import Kind, Table, Value
 from tcprobe.schema.profile import Profile
-from tcprobe.schema.tables import DERIVED, HOST_OPS, METRICS, REPORTED, STEPS, TABLES
+from tcprobe.schema.tables import DERIVED, HOST_OPS, KERNEL_COUNTERS, METRICS, REPORTED, STEPS, TABLES
 
 TABLE_OF = {"kernel": "kernels", "op": "ops", "layer": "layers", "iteration": "iterations", "device": "devices"}
 ALWAYS = ("summary", "kernels", "ops", "layers", "iterations", "devices", "bad_sizes")
-WRITTEN = (*(spec.name for spec in DERIVED), *(spec.name for spec in (HOST_OPS, STEPS, METRICS, REPORTED)))
+WRITTEN = (
+    *(spec.name for spec in DERIVED),
+    *(spec.name for spec in (HOST_OPS, STEPS, METRICS, KERNEL_COUNTERS, REPORTED)),
+)
 SPECIAL = re.compile(r'[",\r\n]')
 PANDAS_DTYPES: dict[Kind, str] = {"str": "string", "int": "Int64", "float": "Float64", "bool": "boolean"}
 

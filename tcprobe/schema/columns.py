@@ -45,11 +45,21 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """One table of the contract: its name, what a row is, its columns in order."""
+    """One table of the contract.
+
+    Attributes:
+        name: of the table.
+        row: what a row is.
+        columns: in order.
+        key: columns that name a row, on which two sources of one run are joined; empty where rows have no name.
+        capture: its times or row numbers are those of one capture: such tables come from one source, all of them.
+    """
 
     name: str
     row: str
     columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+    capture: bool = False
 
     def column(self, name: str) -> Column:
         """Return the column called `name`; KeyError where the contract has none."""

@@ -49,6 +49,27 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """One source of a report: what a reader found, and what was taken from it.
+
+    Attributes:
+        format: name of the reader.
+        paths: files read, as the user would name them.
+        tables: taken whole.
+        columns: of another source's tables, those that it filled.
+        left_out: of its tables, those that were not taken -> why.
+        unread: why nothing of it was read; None where it was.
+    """
+
+    format: str
+    paths: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    unread: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Metadata:
     """Where a profile comes from.
 
@@ -58,6 +79,7 @@ class Metadata:
         profiler: tool and version that recorded it, as far as the file says.
         framework: ``tensorflow 2.21.0``, where known.
         host: machine that ran it.
+        rank: of the process in a distributed run, where known.
         command: the workload's command line.
         precision: precision asked for (float32, tf32, mixed_float16, mixed_bfloat16), where known.
         xla: whether XLA compiled the step, where known.
@@ -67,6 +89,7 @@ class Metadata:
         window: iterations that count.
         notes: what the reader of the report must know.
         run: run.json of a run folder, as read; empty for a bare file.
+        sources: what the path held, richest first; those of which nothing was read are among them.
     """
 
     format: str
@@ -74,6 +97,7 @@ class Metadata:
     profiler: str | None = None
     framework: str | None = None
     host: str | None = None
+    rank: int | None = None
     command: tuple[str, ...] = ()
     precision: str | None = None
     xla: bool | None = None
@@ -83,6 +107,12 @@ class Metadata:
     window: Window = field(default_factory=Window)
     notes: tuple[Note, ...] = ()
     run: dict[str, Any] = field(default_factory=dict)
+    sources: tuple[Source, ...] = ()
+
+    def source_of(self, table: str, column: str) -> str | None:
+        """Return the format that a column of a recorded table was read from; None where none is named."""
+        filled = (s.format for s in self.sources if column in s.columns.get(table, ()))
+        return next(filled, next((s.format for s in self.sources if table in s.tables), None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 Readers make the upper half (what was recorded), analysis the lower half (what follows from it). A table
 that a source cannot give is absent from the Profile, with the reason in `Profile.absent`; a column that it
 cannot give is NA. Times are nanoseconds; ``start_ns`` counts from the start of the capture.
+A table's key names its rows: two sources of one run are joined on it. A range marks what its kind says: a step, a
+phase (forward, backward, optimizer), a layer or an op; a reader gives the kind where it can tell it.
 Sums count overlapping kernels twice and are called ``sum_ns``; unions do not and are called ``union_ns``.
 """
 
@@ -15,6 +17,7 @@ from tcprobe.schema.columns import TableSpec as T
 
 USES_TC: Final = ("yes", "no", "unknown")
 BASES: Final = ("counter", "name", "shape", "reported", "predicted", "measured", "graph", "inferred")
+RANGE_KINDS: Final = ("step", "phase", "layer", "op")
 PASSES: Final = ("forward", "dgrad", "wgrad", "other")
 SAVINGS: Final = ("predicted", "calibrated", "measured x predicted", "measured x calibrated")
 
@@ -34,7 +37,9 @@ LAUNCHES: Final = T(
         C("correlation_id", "int", "CUPTI correlation id of the launch"),
         C("launch_ns", "int", "host time of the launch call, from the start of the capture"),
         C("iteration", "int", "step that launched it, as stored or as found by the launch time"),
+        C("thread", "int", "host thread of the launch call, numbered as in `ranges`"),
     ),
+    capture=True,
 )
 LAUNCH_CONFIGS: Final = T(
     "launch_configs",
@@ -47,6 +52,7 @@ LAUNCH_CONFIGS: Final = T(
         C("grid", "str", "blocks per grid, x,y,z"),
         C("occupancy_pct", "float", "theoretical occupancy, 0-100"),
     ),
+    capture=True,
 )
 OP_DETAILS: Final = T(
     "op_details",
@@ -59,7 +65,10 @@ OP_DETAILS: Final = T(
         C("dtype", "str", "dtype of the op's inputs (float32, bfloat16); mixed ones joined by +"),
         C("input_shapes", "str", "JSON list of input shapes, null for an unknown dimension"),
         C("output_shape", "str", "JSON list"),
+        C("layer", "str", "path of the layer, where the source itself says which"),
+        C("pass", "str", "pass, where the source itself says which", values=PASSES),
     ),
+    capture=True,
 )
 MEMORY_OPS: Final = T(
     "memory_ops",
@@ -72,7 +81,9 @@ MEMORY_OPS: Final = T(
         C("kind", "str", "MemcpyH2D, MemcpyD2H, MemcpyD2D, MemcpyP2P, Memset, other", nullable=False),
         C("size_bytes", "int", "bytes moved or set"),
         C("iteration", "int", "step that launched it"),
+        C("launch_ns", "int", "host time of the call, from the start of the capture"),
     ),
+    capture=True,
 )
 HOST_OPS: Final = T(
     "host_ops",
@@ -86,17 +97,30 @@ HOST_OPS: Final = T(
         C("max_ns", "int", "longest call", nullable=False),
         C("input_shapes", "str", "JSON list of input shapes, as the trace has them"),
     ),
+    key=("op", "op_type"),
 )
 RANGES: Final = T(
     "ranges",
-    "one NVTX range or trace annotation",
+    "one NVTX range or trace annotation of the host",
     (
         C("domain", "str", "NVTX domain"),
-        C("name", "str", "text of the range", nullable=False),
-        C("thread", "int", "host thread"),
+        C("name", "str", "text; of an op or layer its path, or the part of it below the outer range", False),
+        C("thread", "int", "host thread; NA where the source does not say"),
         C("start_ns", "int", "start", nullable=False),
         C("duration_ns", "int", "length", nullable=False),
+        C(
+            "kind",
+            "str",
+            "what it marks; NA where the source cannot tell, and nothing follows from it",
+            True,
+            RANGE_KINDS,
+        ),
+        C("step", "int", "number of the step that it marks, where its name says that"),
+        C("op_type", "str", "type of the op that it marks; NA: the last part of its name"),
+        C("dtype", "str", "dtype of that op's inputs"),
+        C("input_shapes", "str", "JSON list of that op's input shapes"),
     ),
+    capture=True,
 )
 STEP_MARKS: Final = T(
     "step_marks",
@@ -107,6 +131,8 @@ STEP_MARKS: Final = T(
         C("start_ns", "int", "start on the host", nullable=False),
         C("end_ns", "int", "end on the host", nullable=False),
     ),
+    key=("iteration",),
+    capture=True,
 )
 GRAPH_OPS: Final = T(
     "graph_ops",
@@ -140,6 +166,7 @@ STEPS: Final = T(
         C("duration_ns", "int", "start to start of the next step; NA for the last"),
         C("kind", "str", "where the step stands", False, ("warm-up", "measured", "profiled", "after")),
     ),
+    key=("step",),
 )
 METRICS: Final = T(
     "metrics",
@@ -151,6 +178,21 @@ METRICS: Final = T(
         C("unit", "str", "unit as logged (img/s, s)"),
     ),
 )
+KERNEL_COUNTERS: Final = T(
+    "kernel_counters",
+    "one hardware counter of one kernel configuration",
+    (
+        C("device", "int", "GPU ordinal; NA where the source does not say"),
+        C("kernel", "str", "kernel name, as in `launches`", nullable=False),
+        C("grid", "str", "blocks per grid, x,y,z"),
+        C("block", "str", "threads per block, x,y,z"),
+        C("metric", "str", "name of the counter, as Nsight Compute writes it", nullable=False),
+        C("value", "float", "mean over the launches measured"),
+        C("unit", "str", "unit of the value (inst, cycle, %)"),
+        C("launches", "int", "launches measured"),
+    ),
+    key=("device", "kernel", "grid", "block", "metric"),
+)
 REPORTED: Final = T(
     "reported",
     "one figure of the profiler's own, shown beside ours and never overwritten by it",
@@ -161,6 +203,7 @@ REPORTED: Final = T(
         C("unit", "str", "ns, percent, count"),
         C("source", "str", "file and section", nullable=False),
     ),
+    key=("source", "metric"),
 )
 
 # --- what follows from it ----------------------------------------------------------------------------
@@ -188,6 +231,7 @@ KERNELS: Final = T(
         C("grid", "str", "blocks per grid of the costliest configuration"),
         C("occupancy_pct", "float", "theoretical occupancy of the costliest configuration, 0-100"),
     ),
+    key=("device", "kernel", "op", "op_type"),
 )
 OPS: Final = T(
     "ops",
@@ -213,6 +257,7 @@ OPS: Final = T(
         C("called_from", "str", "file:line where it was called"),
         C("basis", "str", "what its shapes and layer rest on", values=BASES),
     ),
+    key=("op", "op_type"),
 )
 LAYERS: Final = T(
     "layers",
@@ -235,6 +280,7 @@ LAYERS: Final = T(
         C("flops", "int", "floating-point operations of one step in those ops"),
         C("source", "str", "file:line where it was constructed"),
     ),
+    key=("layer",),
 )
 ITERATIONS: Final = T(
     "iterations",
@@ -253,6 +299,7 @@ ITERATIONS: Final = T(
         C("memory_ns", "int", "summed time of copies and sets"),
         C("tc_kernel_time_pct", "float", "Tensor Core kernels / all kernels by time, lower bound, 0-100"),
     ),
+    key=("iteration",),
 )
 DEVICES: Final = T(
     "devices",
@@ -280,6 +327,7 @@ DEVICES: Final = T(
         C("tc_kernel_time_pct", "float", "Tensor Core kernels / all kernels by time, lower bound, 0-100"),
         C("peak_memory_bytes", "int", "peak device memory of the workload, where recorded"),
     ),
+    key=("device",),
 )
 GEMMS: Final = T(
     "gemms",
@@ -344,7 +392,8 @@ SUMMARY: Final = T(
 )
 
 RECORDED: Final = (
-    LAUNCHES, LAUNCH_CONFIGS, OP_DETAILS, MEMORY_OPS, HOST_OPS, RANGES, STEP_MARKS, GRAPH_OPS, STEPS, METRICS, REPORTED,
+    LAUNCHES, LAUNCH_CONFIGS, OP_DETAILS, MEMORY_OPS, HOST_OPS, RANGES, STEP_MARKS, GRAPH_OPS, STEPS, METRICS,
+    KERNEL_COUNTERS, REPORTED,
 )  # fmt: skip
 DERIVED: Final = (SUMMARY, KERNELS, OPS, LAYERS, ITERATIONS, DEVICES, GEMMS, BAD_SIZES)
 TABLES: Final = {spec.name: spec for spec in (*RECORDED, *DERIVED)}

@@ -21,6 +21,7 @@ class FakeReader:
     FORMAT: str
     ending: str
     seen: list[list[Path]] = field(default_factory=list)
+    WHAT: str = "*.xplane.pb"
 
     def finds(self, path: Path) -> list[Path]:
         files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from tcprobe.analysis.context import identified, parse_capability, tf32_asked
 from tcprobe.analysis.grouping import count_by, distinct, sum_by
-from tcprobe.analysis.kernels.precision import precision_of_dtype
+from tcprobe.analysis.kernels.contradictions import reported_notes
+from tcprobe.analysis.kernels.counters import Config, Counters
+from tcprobe.analysis.kernels.precision import precision_of_dtype, precision_of_name
 from tcprobe.analysis.kernels.verdict import Verdict, classify, refine
 from tcprobe.gemm.ops import gemms_of
 from tcprobe.gemm.record import flops_of, parse_shape, parse_shapes
@@ -34,6 +36,13 @@ class _Device:
     capability: Capability | None = None
     vendor: str | None = None
     tensor_cores: str = "unknown"
+
+    def counted(self, kernel: str, counters: Counters, configs: list[Config], device: Value) -> Verdict | None:
+        """Return what hardware counters prove of the kernel; None where they prove nothing."""
+        found = counters.verdict(kernel, configs, device, self.capability)
+        if found is None:
+            return None
+        return Verdict(found.uses_tc, "counter", found.evidence, precision_of_name(kernel, found.uses_tc))
 
     def classify(self, kernel: str) -> Verdict:
         """Return what the kernel's name says on this GPU."""
@@ -104,6 +113,15 @@ class _Groups:
         values, starts = of_op[self._pair_op], np.flatnonzero(np.r_[True, np.diff(self._pair_group) != 0])
         low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
         return np.where(low == high, low, -1)
+
+    def values_of(self, values: IntArray) -> list[list[int]]:
+        """Return the distinct values of each group, in ascending order."""
+        bound = int(values.max()) + 2
+        found, _ = distinct(self.group * bound + values + 1, len(self) * bound)
+        lists: list[list[int]] = [[] for _ in range(len(self))]
+        for key in found.tolist():
+            lists[key // bound].append(key % bound - 1)
+        return lists
 
     def costliest(self, values: IntArray) -> IntArray:
         """Return for each group the value that takes most of its time; the lowest of equals."""
@@ -186,10 +204,11 @@ def _configs(chosen: IntArray, configs: Table) -> dict[str, Any]:
 def _verdicts(
     groups: _Groups, kernels: list[str], op_types: list[str | None], launches: Table, profile: Profile
 ) -> dict[str, Any]:
-    """Return the columns that classification fills: names first, then the op, dtype and rate of what is left."""
+    """Return the columns that classification fills: counters, then names, then op, dtype and rate of what is left."""
     details, devices, tf32 = profile.require("op_details"), _devices(profile), tf32_asked(profile)
     where = [devices.get(int(groups.devices[d]), _Device()) for d in groups.device_id.tolist()]
-    found = [device.classify(kernel) for device, kernel in zip(where, kernels, strict=True)]
+    counted = _counted(groups, kernels, where, launches, profile)
+    found = [c or device.classify(kernel) for c, device, kernel in zip(counted, where, kernels, strict=True)]
     dtypes = details.names("dtype")
     dtype_of = groups.shared(np.r_[dtypes.ids, -1]).tolist()
     dtype = [dtypes.names[i] if i >= 0 else None for i in dtype_of]
@@ -207,6 +226,23 @@ def _verdicts(
                 tf32=tf32,
             )
     return _columns(found, dtype)
+
+
+def _counted(
+    groups: _Groups, kernels: list[str], where: list[_Device], launches: Table, profile: Profile
+) -> list[Verdict | None]:
+    """Return what hardware counters prove of each group, in the configurations in which it was launched."""
+    counters = Counters.of(profile)
+    if not counters:
+        return [None] * len(groups)
+    configs = profile.require("launch_configs")
+    shapes = list(zip(configs.values("grid"), configs.values("block"), strict=True))
+    launched = groups.values_of(launches.numbers("config_id"))
+    devices = [int(groups.devices[d]) for d in groups.device_id.tolist()]
+    return [
+        device.counted(kernel, counters, [shapes[c] for c in ids if 0 <= c < len(shapes)], ordinal)
+        for device, kernel, ids, ordinal in zip(where, kernels, launched, devices, strict=True)
+    ]
 
 
 def _columns(found: list[Verdict], dtype: list[str | None]) -> dict[str, Any]:
@@ -259,37 +295,28 @@ def _flops(details: Table, op: int) -> int | None:
 def reclassify(table: Table, profile: Profile) -> tuple[Table, tuple[Note, ...]]:
     """Classify a kernels table that a profiler wrote.
 
-    Our verdict stands where the name tells; the profiler's stays where it does not. A note lists where the two
-    contradict each other (DLProf's list of names predates Hopper).
+    Counters go first; then our verdict stands where the name tells, and the profiler's where it does not. A note lists
+    where the name and the profiler contradict each other (DLProf's list of names predates Hopper).
 
     Args:
         table: `kernels` as read; its `uses_tc` is the profiler's own, basis ``reported``.
         profile: for the GPUs.
     """
-    devices = _devices(profile)
+    devices, counters = _devices(profile), Counters.of(profile)
     only = next(iter(devices.values())) if len(set(devices.values())) == 1 else _Device()
-    where = [only if d is None else devices.get(int(d), only) for d in table.values("device")]
-    found = [device.classify(str(name)) for device, name in zip(where, table.values("kernel"), strict=True)]
+    columns = (table.values(name) for name in ("device", "kernel", "grid", "block"))
+    named, found = [], []
+    for ordinal, kernel, *config in zip(*columns, strict=True):
+        device = only if ordinal is None else devices.get(int(ordinal), only)
+        named.append(device.classify(str(kernel)))
+        counted = device.counted(str(kernel), counters, [(config[0], config[1])], ordinal)
+        found.append(counted or named[-1])
     said, basis, evidence = (table.values(name) for name in ("uses_tc", "basis", "evidence"))
     kept = [v.uses_tc == "unknown" and s != "unknown" for v, s in zip(found, said, strict=True)]
-    columns = {
+    changed = {
         "uses_tc": [s if k else v.uses_tc for v, s, k in zip(found, said, kept, strict=True)],
         "basis": [b if k else v.basis for v, b, k in zip(found, basis, kept, strict=True)],
         "evidence": [e if k else v.evidence for v, e, k in zip(found, evidence, kept, strict=True)],
         "precision": [p or v.precision for v, p in zip(found, table.values("precision"), strict=True)],
     }
-    return table.with_columns(**columns), _contradictions(table, found, said)
-
-
-def _contradictions(table: Table, found: list[Verdict], said: list[Value]) -> tuple[Note, ...]:
-    rows = [i for i, (v, s) in enumerate(zip(found, said, strict=True)) if {v.uses_tc, s} == {"yes", "no"}]
-    if not rows:
-        return ()
-    names, time = table.values("kernel"), np.nan_to_num(table.numbers("sum_ns"))
-    share = 100 * time[rows].sum() / time.sum() if time.sum() else 0.0
-    rows.sort(key=lambda i: (-float(time[i]), str(names[i])))
-    shown = "; ".join(f"{names[i]}: it says {said[i]}, we {found[i].uses_tc} ({found[i].evidence})" for i in rows[:3])
-    message = (
-        f"the profiler classes {len(rows)} kernels ({share:.1f} % of the time) otherwise than their names: {shown}"
-    )
-    return (Note("profiler-contradicted", message, level="note"),)
+    return table.with_columns(**changed), reported_notes(table, named, said)

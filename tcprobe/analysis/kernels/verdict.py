@@ -1,6 +1,6 @@
 """Whether a kernel uses Tensor Cores, why, and in what precision.
 
-A verdict rests, in this order, on hardware counters (read elsewhere), on the instruction tokens and families in
+A verdict rests, in this order, on hardware counters (`counters`), on the instruction tokens and families in
 the full kernel name, on the dtype and shape of the op that launched it with the rate it reached, else it is
 unknown. docs/classification.md says how well that does, and where names cannot tell.
 """
@@ -36,14 +36,15 @@ class Verdict:
 
     Attributes:
         uses_tc: whether it uses Tensor Cores.
-        basis: name (of the kernel), shape (dtype, shape and rate of its op), inferred (from the GPU); None if unknown.
+        basis: counter (of the hardware), name (of the kernel), shape (dtype, shape and rate of its op), inferred (from
+            the GPU); None if unknown.
         evidence: the token, rate or fact that decided, or why nothing does.
         precision: of its operands (fp16, bf16, tf32, fp8, fp4, int8, fp64, fp32); None where not told.
         rule: id of the rule that matched its name, None where none did.
     """
 
     uses_tc: UsesTc
-    basis: Literal["name", "shape", "inferred"] | None
+    basis: Literal["counter", "name", "shape", "inferred"] | None
     evidence: str
     precision: str | None
     rule: str | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from tcprobe.analysis.ops.paths import (
@@ -35,12 +35,15 @@ class OpName:
         op: path.
         op_type: type; None where the source has none.
         hlo_module, hlo_op: XLA module and instruction, None outside XLA.
+        layer, pass_: as the source itself says, where it does.
     """
 
     op: str
     op_type: str | None
     hlo_module: str | None = None
     hlo_op: str | None = None
+    layer: str | None = None
+    pass_: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ class Attribution:
     Attributes:
         layer, layer_class, pass_, source, called_from: as in the contract of `ops`.
         rows: rows of `graph_ops` that the op may be, best first.
-        basis: graph (joined), name (told from the path), None (nothing known).
+        basis: graph (joined), reported (by the source), name (told from the path), None (nothing known).
     """
 
     layer: str | None = None
@@ -72,7 +75,7 @@ def attribute(names: Sequence[OpName], graph: Table) -> list[Attribution]:
     models = model_scopes((n.op, n.op_type) for n in names)
     known = Known.of((n.op, n.op_type) for n in names)
     found = [(name, index.find(name)) for name in names]
-    return [_from_graph(index, rows) if rows else _from_path(name, models, known, index) for name, rows in found]
+    return [_from_graph(index, rows) if rows else _without_graph(name, models, known, index) for name, rows in found]
 
 
 def with_layers(graph: Table) -> Table:
@@ -105,6 +108,14 @@ def with_proof(graph: Table, ran: frozenset[int], clustered: bool) -> Table:
     executes = graph.values("executes")
     changed = ["yes" if row in ran else "unknown" if clustered and e == "no" else e for row, e in enumerate(executes)]
     return graph if changed == executes else Table(graph.spec, {**graph.columns, "executes": changed})
+
+
+def _without_graph(name: OpName, models: frozenset[str], known: Known, index: _Index) -> Attribution:
+    """Take the source's own word, where it says the layer or the pass; else what the path tells."""
+    if name.layer is not None:
+        return Attribution(layer=name.layer, pass_=name.pass_, basis="reported")
+    found = _from_path(name, models, known, index)
+    return found if name.pass_ is None else replace(found, pass_=name.pass_)
 
 
 def _from_path(name: OpName, models: frozenset[str], known: Known, index: _Index) -> Attribution:

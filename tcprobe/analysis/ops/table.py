@@ -224,9 +224,10 @@ def _described(details: Table, of_detail: IntArray) -> dict[int, list[int]]:
 
 
 def _found(details: Table, key: Key, rows: list[int], figures: dict[str, int]) -> _Found:
-    module, instruction = (_same(details.names(c)[r] for r in rows) for c in ("hlo_module", "hlo_op"))
+    told = ("hlo_module", "hlo_op", "layer", "pass")
+    others = (_same(details.names(c)[r] for r in rows) for c in told)
     records = [profile_record(details, r) for r in rows]
-    return _Found({"op": key[0], "op_type": key[1], **figures}, OpName(*key, module, instruction), records)
+    return _Found({"op": key[0], "op_type": key[1], **figures}, OpName(*key, *others), records)
 
 
 def _same(values: Iterator[Any]) -> Any:

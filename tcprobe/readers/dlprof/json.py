@@ -9,6 +9,7 @@ from tcprobe.readers.dlprof.files import Found, look, scan
 from tcprobe.schema.profile import Profile
 
 FORMAT: Final = "dlprof_json"
+WHAT: Final = "the CSV or JSON reports of DLProf"
 
 
 def finds(path: Path) -> list[Path]:

@@ -29,6 +29,7 @@ MOST_DEVICES: Final = 1024
 _ABSENT: Final = {
     "memory_ops": "DLProf lists no copies; its summary gives their sum",
     "ranges": "DLProf's reports hold no ranges",
+    "kernel_counters": "DLProf's reports hold no hardware counters",
     "step_marks": "DLProf's reports hold no host time of its iterations",
 }
 _NO_KERNELS: Final = "DLProf captured no kernel"

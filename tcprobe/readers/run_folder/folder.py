@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from tcprobe.errors import InputError, UsageError
+from tcprobe.errors import InputError
+from tcprobe.readers.base import Refusal
+from tcprobe.readers.merge import merge
 from tcprobe.readers.run_folder.graph import read_graph, read_metrics, read_steps
-from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Metadata, Note, Profile
 
 FORMAT = "run_folder"
+WHAT: Final = "a run folder of tcprobe"
 
 RECORD: Final = "run.json"
 LEVELS: Final = ("note", "warning", "error")
@@ -22,7 +25,10 @@ NO_STEPS: Final = "no training step was seen"
 NO_GRAPH: Final = "the probe recorded no GEMM-like op of a training function"
 NO_PROBE: Final = "the probe did not watch this run"
 NO_METRICS: Final = "the workload logged no figure that a pattern finds"
-FROM_PROFILER: Final = ("launches", "launch_configs", "op_details", "memory_ops", "host_ops", "ranges", "step_marks")
+FROM_PROFILER: Final = (
+    *("launches", "launch_configs", "op_details", "memory_ops", "host_ops", "ranges", "step_marks"),
+    "kernel_counters",
+)
 
 
 def finds(path: Path) -> list[Path]:
@@ -52,56 +58,55 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def read(files: list[Path]) -> Profile:
-    """Read the run folder of the first file: its record, the probe's tables, and the profile below ``raw/``.
+    """Read a run folder without what profilers recorded: its record and the probe's tables."""
+    return around(files, (), ())
 
-    A file of it that is missing or damaged costs its tables, with a note, and never the rest.
+
+def holds(files: list[Path]) -> Path:
+    """Return the folder of the profilers' files in the run folder of the first file."""
+    return files[0].parent / "raw"
+
+
+def around(files: list[Path], inside: Sequence[Profile], refused: Sequence[Refusal]) -> Profile:
+    """Read the run folder of the first file: its record, the probe's tables, and `inside`, what lies below ``raw/``.
+
+    A file of it that is missing or damaged costs its tables, with a note, and never the rest. A profile's own graph
+    (XLA's) stays where the probe has none.
     """
     folder = files[0].parent
     run = _load(folder / RECORD)
     probe = _load(folder / "probe" / "probe.json")
-    profile = _raw(folder / "raw")
-    watched = (folder / "probe" / "config.json").is_file()
-    for name, why, (table, notes) in _probed(folder / "probe"):
-        profile = _with(profile, name, why if watched else NO_PROBE, table, notes)
+    own, damage = _probed(folder)
+    profile = merge([own, *inside]) if inside else merge([_with_nothing_recorded(own, refused)])
+    profile = profile.with_metadata(format=inside[0].metadata.format if inside else FORMAT)
     profile = _described(profile, folder, run, probe)
-    return profile.with_notes(*_notes(run, probe))
+    said = profile.metadata.notes
+    unreadable = [Note("unreadable-profile", error.message, error.hint, "error") for error in refused]
+    return profile.with_metadata(notes=(*said, *unreadable, *damage, *_notes(run, probe)))
 
 
-def _probed(folder: Path) -> list[tuple[str, str, tuple[Table | None, tuple[Note, ...]]]]:
-    return [
-        ("graph_ops", NO_GRAPH, read_graph(folder / "graph.json")),
-        ("steps", NO_STEPS, read_steps(folder / "steps.csv")),
-        ("metrics", NO_METRICS, read_metrics(folder / "metrics.csv")),
-    ]
+def _probed(folder: Path) -> tuple[Profile, list[Note]]:
+    """Return what the probe wrote, with why a table is missing, and notes on what is damaged."""
+    probe, watched = folder / "probe", (folder / "probe" / "config.json").is_file()
+    profile, notes = Profile(Metadata(FORMAT, (str(folder),))), list[Note]()
+    for name, why, (table, damage) in (
+        ("graph_ops", NO_GRAPH, read_graph(probe / "graph.json")),
+        ("steps", NO_STEPS, read_steps(probe / "steps.csv")),
+        ("metrics", NO_METRICS, read_metrics(probe / "metrics.csv")),
+    ):
+        absent = {name: why if watched else NO_PROBE}
+        profile = profile.with_absent(**absent) if table is None else profile.with_tables(table)
+        notes += damage
+    return profile, notes
 
 
-def _with(profile: Profile, name: str, why: str, table: Table | None, notes: tuple[Note, ...]) -> Profile:
-    """Add a table of the probe's; a profile's own graph (XLA's) stays where the probe has none."""
-    if table is not None:
-        return profile.with_tables(table).with_notes(*notes)
-    if profile.table(name) is not None:
-        return profile.with_notes(*notes)
-    return profile.with_absent(**{name: why}).with_notes(*notes)
-
-
-def _raw(folder: Path) -> Profile:
-    """Read what the profiler left with the reader that fits; an empty Profile says why where there is nothing."""
-    from tcprobe.readers import READERS
-
+def _with_nothing_recorded(own: Profile, refused: Sequence[Refusal]) -> Profile:
+    """Say why there is no table of a profiler's."""
     reason = NOT_RECORDED
-    notes: list[Note] = []
-    for reader in (r for r in READERS if r.FORMAT != FORMAT):
-        files = reader.finds(folder) if folder.is_dir() else []
-        if not files:
-            continue
-        try:
-            return reader.read(files).with_notes(*notes)
-        except (InputError, UsageError) as error:
-            found = error.found if isinstance(error, InputError) else error.message
-            reason = f"the profile cannot be read: {found}"
-            notes.append(Note("unreadable-profile", error.message, error.hint, "error"))
-    empty = Profile(Metadata(FORMAT, notes=tuple(notes)))
-    return empty.with_absent(**dict.fromkeys(FROM_PROFILER, reason))
+    if refused:
+        found = refused[-1].found if isinstance(refused[-1], InputError) else refused[-1].message
+        reason = f"the profile cannot be read: {found}"
+    return own.with_absent(**dict.fromkeys(FROM_PROFILER, reason))
 
 
 def _described(profile: Profile, folder: Path, run: dict[str, Any], probe: dict[str, Any]) -> Profile:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from tcprobe.readers.one_run import several_runs, strangers
+from tcprobe.readers.one_run import session_of, several_runs, strangers
 from tcprobe.readers.xspace.gpu import plane_stats
 from tcprobe.readers.xspace.tables import Part
 from tcprobe.readers.xspace.wire import Space, string_map
@@ -28,7 +28,7 @@ def check_place(files: Sequence[Path]) -> None:
         return
     if len({file.parent for file in files}) > 1:
         raise several_runs(Path(os.path.commonpath(files)), files)
-    if files[0].parent.resolve().parts[-3:-1] != ("plugins", "profile"):
+    if session_of(files) is None:
         raise strangers(files, "the folder is not plugins/profile/SESSION")
 
 

@@ -57,12 +57,12 @@ def tables(parts: Sequence[Part]) -> tuple[list[Table], dict[str, str], list[Not
         Table.from_rows(contract.STEP_MARKS, _step_rows(clocks)),
         Table.from_rows(contract.GRAPH_OPS, [row for part in parts for row in graph_rows(part.modules)]),
     ]
-    absent = {}
+    absent = {"kernel_counters": "the profiler of TensorFlow and JAX records no hardware counters"}
     if any(part.gpus for part in parts):
         made += [*builder.tables(), _devices(parts)]
     else:
         reason = "the profile has no GPU plane"
-        absent = dict.fromkeys(("launches", "launch_configs", "op_details", "memory_ops", "devices"), reason)
+        absent |= dict.fromkeys(("launches", "launch_configs", "op_details", "memory_ops", "devices"), reason)
     return _present(made, absent), absent, list(_step_notes(clocks))
 
 

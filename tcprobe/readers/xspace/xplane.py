@@ -20,6 +20,7 @@ from tcprobe.readers.xspace.xla import read_modules
 from tcprobe.schema.profile import Metadata, Note, Profile
 
 FORMAT: Final = "xplane"
+WHAT: Final = "*.xplane.pb of TensorFlow or JAX"
 _SUFFIX: Final = ".xplane.pb"
 _HEAD: Final = 4096  # bytes in which a plane shows its name
 

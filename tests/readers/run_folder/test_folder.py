@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.readers import READERS
+from tcprobe.readers.open import open_profile
 from tcprobe.readers.run_folder import folder as run_folder
 from tcprobe.readers.run_folder.graph import read_graph, read_metrics, read_steps
 from tcprobe.schema.profile import Profile
@@ -62,7 +63,7 @@ def make_run(folder: Path, **changed: Any) -> Path:
 
 
 def read(folder: Path) -> Profile:
-    return run_folder.read(run_folder.finds(folder))
+    return open_profile(folder)
 
 
 def codes(profile: Profile) -> list[str]:

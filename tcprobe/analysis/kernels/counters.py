@@ -1,0 +1,181 @@
+"""What hardware counters say of a kernel: whether it executed Tensor Core instructions.
+
+Names are those of Nsight Compute (``sm__inst_executed_pipe_tensor.sum``). Three things keep a counter from being proof:
+GA100 and GH100 execute HFMA2, an instruction of the CUDA cores, on the tensor pipe, so that its activity alone proves
+nothing there; a counter of one type of instruction that is 0 says nothing of the others; and Blackwell has a second
+pipe beside the tensor pipe. docs/classification.md says what is proof of what.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from tcprobe.hardware import Capability
+from tcprobe.schema.columns import Table, Value
+from tcprobe.schema.profile import Profile
+
+Config: TypeAlias = tuple[Value, Value]
+"""Grid and block; None where not known."""
+Readings: TypeAlias = Mapping[str, tuple[float, str]]
+"""Metric -> value and unit, of one configuration."""
+
+LEAST_PCT: Final = 0.1  # of the peak: below, a pipe's share may come from what ran beside the kernel
+SURE_PCT: Final = 5.0  # HFMA2 reached 3.8 % of the tensor pipe's peak in element-wise kernels of an H100
+WITHOUT_HFMA2: Final = frozenset({(7, 0), (7, 2), (7, 5), (8, 6), (8, 7), (8, 9)})
+SECOND_PIPE: Final = (10, 0)  # from here on, UTCMMA executes on pipe `tc`
+DOUBLE: Final = frozenset({(8, 0), (9, 0), (10, 0), (10, 3)})
+_METRIC: Final = re.compile(r"(?:sm|smsp)__(?P<stem>\w+)(?:\.(?P<rollup>sum|avg|max)(?:\.(?P<per>[\w.]+))?)?")
+_STEM: Final = re.compile(
+    r"(?P<ops>ops_path_tensor\w*)|(?:inst_executed_)?pipe_(?P<pipe>tensor|tc)(?:_(?:op|type)_(?P<types>\w+?))?(?:_cycles_active)?"
+)
+_SOURCE: Final = re.compile(r"(?:^|_)src_([a-z]+\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What the counters of a kernel prove, and the one that does."""
+
+    uses_tc: Literal["yes", "no"]
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """One counter that is about Tensor Cores.
+
+    Attributes:
+        metric, value, unit: as recorded.
+        percent: the value is a share of the peak.
+        pipe: tensor or tc; None where it counts operations.
+        types: instructions that it counts (hmma, imma, dmma, hgmma, hfma2); empty where all.
+        source: operand type of the operations that it counts.
+    """
+
+    metric: str
+    value: float
+    unit: str
+    percent: bool
+    pipe: str | None
+    types: frozenset[str]
+    source: str | None
+
+    def __str__(self) -> str:
+        return f"{self.metric} {self.value:,.6g} {self.unit}".rstrip()
+
+    @property
+    def shared(self) -> bool:
+        """Whether HFMA2 counts too, on a GPU that executes it on the tensor pipe."""
+        return self.pipe == "tensor" and self.types <= {"hmma"}
+
+    def proves_use(self, apart: bool) -> bool:
+        """Return whether it is more than what runs without Tensor Cores; `apart`: HFMA2 runs elsewhere."""
+        if "hfma2" in self.types or (self.shared and not apart and not self.percent):
+            return False
+        least = SURE_PCT if self.shared and not apart else LEAST_PCT
+        return self.value >= least if self.percent else self.value > 0
+
+
+def decide(readings: Readings, capability: Capability | None) -> Counted | None:
+    """Return what the counters of one configuration prove on a GPU; None where they prove nothing.
+
+    Args:
+        readings: of all its counters, those that are not about Tensor Cores too.
+        capability: compute capability; None counts as a GPU of which nothing is known.
+    """
+    found = list(_about_tensor_cores(readings))
+    apart = capability in WITHOUT_HFMA2
+    sure = next((r for r in found if r.proves_use(apart)), None) or _beyond_hfma2(found)
+    if sure is not None:
+        return Counted("yes", str(sure))
+    idle = [r for r in found if r.value == 0]
+    if capability is None or not _covers(idle, capability):
+        return None
+    more = f" and {len(idle) - 1} more of 0" if len(idle) > 1 else ""
+    return Counted("no", f"{idle[0]}{more}")
+
+
+def _about_tensor_cores(readings: Readings) -> Iterator[_Reading]:
+    for metric, (value, unit) in sorted(readings.items()):
+        found = _METRIC.fullmatch(metric)
+        per = (found and found["per"]) or ""
+        stem = _STEM.fullmatch(found["stem"]) if found and not per.startswith("peak_sustained") else None
+        if stem is None or value != value:
+            continue
+        types = frozenset((stem["types"] or "").split("_")) - {"", "type"}
+        source = _SOURCE.search(stem["ops"] or "")
+        percent = per.startswith("pct_of_peak")
+        yield _Reading(metric, value, unit, percent, stem["pipe"], types, source[1] if source else None)
+
+
+def _beyond_hfma2(found: Sequence[_Reading]) -> _Reading | None:
+    """Return a count of tensor instructions that exceeds that of HFMA2 among them."""
+    counts = [r for r in found if not r.percent and r.metric.startswith("sm__inst_executed") and ".sum" in r.metric]
+    hfma2 = max((r.value for r in counts if "hfma2" in r.types), default=None)
+    return next((r for r in counts if r.shared and hfma2 is not None and r.value > hfma2), None)
+
+
+def _covers(idle: Sequence[_Reading], capability: Capability) -> bool:
+    """Return whether counters that are 0 leave no Tensor Core instruction of this GPU out."""
+    double = {"dmma"} if capability in DOUBLE else set[str]()
+    if sources := {r.source for r in idle if r.pipe is None}:
+        needed = {"fp16"} | ({"int8"} if capability > (7, 0) else set()) | ({"fp64"} if double else set())
+        return None in sources or sources >= needed | ({"bf16", "tf32"} if capability >= (8, 0) else set())
+    if capability >= SECOND_PIPE and not any(r.pipe == "tc" and not r.types for r in idle):
+        return False
+    tensor = [r for r in idle if r.pipe == "tensor"]
+    types = {name for r in tensor for name in r.types}
+    narrow = {"hmma"} | ({"imma"} if capability > (7, 0) else set())
+    grouped = {"hgmma"} if capability == (9, 0) and "gmma" not in types else set[str]()
+    return any(not r.types for r in tensor) or types >= narrow | double | grouped
+
+
+class Counters:
+    """The counters of a profile, by kernel and configuration."""
+
+    def __init__(self, table: Table) -> None:
+        self._rows: dict[str, dict[Config, list[tuple[Value, str, float, str]]]] = {}
+        names = ("kernel", "grid", "block", "device", "metric", "value", "unit")
+        columns = [table.values(name) for name in names]
+        for kernel, grid, block, device, metric, value, unit in zip(*columns, strict=True):
+            if value is not None:
+                rows = self._rows.setdefault(str(kernel), {}).setdefault((grid, block), [])
+                rows.append((device, str(metric), float(value), str(unit or "")))
+
+    @classmethod
+    def of(cls, profile: Profile) -> Counters:
+        """Collect from `kernel_counters`; none where the profile has no such table."""
+        return cls(profile.require("kernel_counters"))
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    def __contains__(self, kernel: str) -> bool:
+        return kernel in self._rows
+
+    def verdict(
+        self, kernel: str, configs: Sequence[Config], device: Value, capability: Capability | None
+    ) -> Counted | None:
+        """Return what all configurations of a kernel agree on; None where they do not, or nothing is proved.
+
+        A configuration that was not measured is taken to do what all measured ones of this kernel do.
+
+        Args:
+            kernel: full name.
+            configs: in which it was launched; empty where not known.
+            device: that ran it; counters of another GPU count where there are none of this one.
+            capability: of that device.
+        """
+        measured = self._rows.get(kernel, {})
+        asked = [c for c in configs if c in measured]
+        wanted = asked if asked and len(asked) == len(configs) else list(measured)
+        found = [decide(_readings(measured[c], device), capability) for c in wanted]
+        answers = {one.uses_tc if one else None for one in found}
+        return found[0] if len(answers) == 1 else None
+
+
+def _readings(rows: Sequence[tuple[Value, str, float, str]], device: Value) -> dict[str, tuple[float, str]]:
+    own = [row for row in rows if row[0] is None or row[0] == device] or rows
+    return {metric: (value, unit) for _, metric, value, unit in own}

@@ -1,0 +1,137 @@
+"""Join the profiles of several sources of one run: each table from the richest, from the others what that lacks.
+
+Nothing is added up: the same kernel in two sources is one kernel. Only what ran elsewhere, on another host or in
+another rank, stands beside (`tcprobe.readers.ranks`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+
+from tcprobe.schema.columns import Names, Table, Value
+from tcprobe.schema.profile import Metadata, Profile, Source
+from tcprobe.schema.tables import TABLES
+
+OTHER_CAPTURE: Final = "its times and row numbers are those of another capture"
+RICHER: Final = "{} gives it"
+_FIRST_KNOWN: Final = (
+    *("profiler", "framework", "host", "rank", "command", "precision", "xla", "target_gpu", "gpu_used", "run"),
+)
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What was taken of one source."""
+
+    tables: list[str] = field(default_factory=list)
+    columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    def source(self, metadata: Metadata) -> Source:
+        """Return it as the metadata say it."""
+        return Source(metadata.format, metadata.paths, tuple(self.tables), self.columns, self.left_out)
+
+
+def merge(profiles: Sequence[Profile]) -> Profile:
+    """Return one Profile of several sources of one run.
+
+    A table comes whole from the first source that has rows of it. Tables of a capture (`TableSpec.capture`) come all
+    from one source: clocks and row numbers of two captures have nothing to do with one another. Of the others, a
+    column that is NA throughout is filled where the key of the table finds the row. What the first does not know of
+    its run, the next does; notes follow one another.
+
+    Args:
+        profiles: as their readers returned them, richest first; at least one.
+    """
+    capture = _capture(profiles)
+    taken = [_Taken() for _ in profiles]
+    tables: dict[str, Table] = {}
+    for name in TABLES:
+        holders = _holders(name, profiles, capture, taken)
+        if holders:
+            tables[name] = _joined(name, profiles, holders, taken)
+    absent: dict[str, str] = {}
+    for profile in profiles:
+        absent = {**{n: why for n, why in profile.absent.items() if n not in tables}, **absent}
+    sources = tuple(t.source(p.metadata) for t, p in zip(taken, profiles, strict=True))
+    return Profile(replace(_metadata(profiles, capture), sources=sources), tables, absent)
+
+
+def _capture(profiles: Sequence[Profile]) -> int:
+    """Return the source whose capture counts: the first with launches, else the first with any table of one."""
+    names = [name for name, spec in TABLES.items() if spec.capture]
+    with_launches = (i for i, p in enumerate(profiles) if len(p.require("launches")))
+    with_any = (i for i, p in enumerate(profiles) if any(name in p.tables for name in names))
+    return next(with_launches, next(with_any, 0))
+
+
+def _holders(name: str, profiles: Sequence[Profile], capture: int, taken: list[_Taken]) -> list[int]:
+    """Return which sources a table may come from, the one that gives it first."""
+    holders = [i for i, profile in enumerate(profiles) if name in profile.tables]
+    if TABLES[name].capture:
+        for i in set(holders) - {capture}:
+            taken[i].left_out[name] = OTHER_CAPTURE
+        holders = [i for i in holders if i == capture]
+    return sorted(holders, key=lambda i: not len(profiles[i].tables[name]))
+
+
+def _joined(name: str, profiles: Sequence[Profile], holders: Sequence[int], taken: list[_Taken]) -> Table:
+    first, *others = holders
+    table = profiles[first].tables[name]
+    taken[first].tables.append(name)
+    for i in others:
+        table, columns = fill(table, profiles[i].tables[name])
+        if columns:
+            taken[i].columns[name] = columns
+        else:
+            taken[i].left_out[name] = RICHER.format(profiles[first].metadata.format)
+    return table
+
+
+def fill(table: Table, other: Table) -> tuple[Table, tuple[str, ...]]:
+    """Fill columns of `table` that are NA throughout from the rows of `other` with the same key.
+
+    A key that occurs twice in either names no row. Returns the table and the names of the columns filled.
+    """
+    lacking = [c.name for c in table.spec.columns if _unknown(table, c.name) and not _unknown(other, c.name)]
+    if not table.spec.key or not lacking:
+        return table, ()
+    theirs, ours = _rows_by_key(other), _rows_by_key(table)
+    pairs = {ours[key]: row for key, row in theirs.items() if key in ours}
+    filled: dict[str, list[Value]] = {}
+    for name in lacking:
+        values = other.values(name)
+        found = [values[pairs[row]] if row in pairs else None for row in range(len(table))]
+        if any(value is not None for value in found):
+            filled[name] = found
+    return (table.with_columns(**filled), tuple(filled)) if filled else (table, ())
+
+
+def _unknown(table: Table, column: str) -> bool:
+    data = table.columns[column]
+    if isinstance(data, Names):
+        return not bool((data.ids >= 0).any())
+    return data.dtype.kind == "f" and bool(np.isnan(data).all())
+
+
+def _rows_by_key(table: Table) -> dict[tuple[Value, ...], int]:
+    keys = list(zip(*(table.values(name) for name in table.spec.key), strict=True))
+    count = Counter(keys)
+    return {key: row for row, key in enumerate(keys) if count[key] == 1}
+
+
+def _metadata(profiles: Sequence[Profile], capture: int) -> Metadata:
+    """Return the first source's metadata, what it does not know from the next; the window is the capture's."""
+    known: dict[str, Any] = {}
+    for name in _FIRST_KNOWN:
+        values = [getattr(profile.metadata, name) for profile in profiles]
+        known[name] = next((v for v in values if v not in (None, (), {})), values[0])
+    paths = dict.fromkeys(path for profile in profiles for path in profile.metadata.paths)
+    notes = tuple(note for profile in profiles for note in profile.metadata.notes)
+    window = profiles[capture].metadata.window
+    return replace(profiles[0].metadata, **known, paths=tuple(paths), notes=notes, window=window)
