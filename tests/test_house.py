@@ -26,7 +26,12 @@ LEAVES = {"probe": set[str](), "": set[str]()}
 """Rooms that stand by themselves, and what they may import."""
 WITHIN = {
     "analysis": (
-        *({"capability", "grouping", "host", "options"}, {"context", "iterations"}, {"kernels"}, {"ops", "timing"}),
+        *(
+            {"capability", "grouping", "host", "options", "ranges"},
+            {"context", "iterations"},
+            {"kernels"},
+            {"ops", "timing"},
+        ),
         *({"summary"}, {"sizes", "validity"}, {"flow"}),
     ),
     "audit": ({"settings", "severity", "suppress"}, {"fix", "source", "trace"}),
@@ -34,7 +39,7 @@ WITHIN = {
     "flows": ({"write"}, {"audit"}),
     "keras": ({"settings"}, {"shapes"}, {"products"}),
     "probe": ({"config"}, {"core"}, {"tensorflow"}, {"graph"}, {"audit"}, {"api"}, {"probe"}, {"way_in"}),
-    "readers": ({"base", "one_run", "protobuf"}, {"dlprof", "hlo", "run_folder"}, {"xspace"}, {"open"}),
+    "readers": ({"base", "merge", "one_run", "protobuf"}, {"dlprof", "hlo", "run_folder"}, {"xspace"}, {"open"}),
     "rules": ({"model"}, {"base"}, {"precision", "sizes"}),
 }
 """Rooms with rooms in them, or files beside those, likewise: each imports only what stands further down."""
