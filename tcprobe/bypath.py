@@ -26,11 +26,13 @@ class Program:
         source: its folder in this installation.
         name: under which it is run: one that shadows nothing of the user's.
         title: what messages call it.
+        beside: files of this installation that it reads from the folder in which it lies.
     """
 
     source: Path
     name: str
     title: str
+    beside: tuple[Path, ...] = ()
 
     def command(
         self, python: str, folder: Path, orders: Mapping[str, Any], written: Path, *, link: bool
@@ -54,11 +56,14 @@ class Program:
         place = folder / self.name
         if not (link and _linked(place, self.source)):
             shutil.copytree(self.source, place, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+        for path in self.beside:
+            shutil.copy2(path, folder)
         written.write_text(json.dumps(orders, indent=1) + "\n", encoding="utf-8")
         return (python, str(place), str(written))
 
 
-PROBE: Final = Program(Path(__file__).parent / "probe", "tcprobe_probe", "the probe")
+_HERE: Final = Path(__file__).parent
+PROBE: Final = Program(_HERE / "probe", "tcprobe_probe", "the probe", (_HERE / "op_types.json",))
 
 
 def _linked(place: Path, source: Path) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import pkgutil
 import re
 from collections.abc import Callable
-from typing import Final, Literal
+from functools import cache
+from typing import Any, Final, Literal
 
 from tcprobe.gemm.conv import convolution
 from tcprobe.gemm.einsum import einsum
@@ -15,32 +18,39 @@ from tcprobe.schema.op import UNKNOWN, Contiguous, Gemm, OpRecord, Size, product
 
 OpFamily = Literal["matmul", "einsum", "conv", "conv_dgrad", "conv_wgrad", "depthwise", "rnn", "hlo_dot", "hlo_conv"]
 
-# TensorFlow writes a fused or replaced op as a prefix before the type it stands for: _FusedConv2D,
-# _MklNativeFusedMatMul, _MklPadWithFusedConv2D, _MklNativeConv2DBackpropFilterWithBias.
-_REPLACED: Final = re.compile(r"^_?(?:Mkl)?(?:Native)?(?:PadWith)?(?:Fused)?")
-_FAMILIES: Final[dict[OpFamily, re.Pattern[str]]] = {
-    "matmul": re.compile(r"(?:Sparse|Batch)?MatMul(?:V\d)?"),
-    "einsum": re.compile(r"Einsum"),
-    "conv": re.compile(r"Conv[123]D(?:V\d)?|ConvBiasActivation"),
-    "conv_dgrad": re.compile(r"Conv[23]DBackpropInput(?:V\d)?"),
-    "conv_wgrad": re.compile(r"Conv[23]DBackpropFilter(?:V\d)?"),
-    "depthwise": re.compile(r"DepthwiseConv[23]d(?:Native)?(?:Backprop(?:Input|Filter))?"),
-    "rnn": re.compile(r"CudnnRNN\w*"),
-    "hlo_dot": re.compile(r"dot(?:_general)?"),
-    "hlo_conv": re.compile(r"convolution"),
-}
+_HLO: Final[dict[str, OpFamily]] = {"dot": "hlo_dot", "dot_general": "hlo_dot", "convolution": "hlo_conv"}
+_VERSION: Final = re.compile(r"V\d$")
 _RNN_GATES: Final = {"lstm": 4, "gru": 3, "rnn_relu": 1, "rnn_tanh": 1}  # cuDNN: matrices per cell
 
 
+@cache
+def _table() -> dict[str, Any]:
+    """Return the table of TensorFlow's op types, which the probe reads too.
+
+    TensorFlow writes a fused or replaced op as a prefix before the type it stands for: _FusedConv2D,
+    _MklNativeFusedMatMul, _MklPadWithFusedConv2D, _MklNativeConv2DBackpropFilterWithBias.
+    """
+    table: dict[str, Any] = json.loads(pkgutil.get_data("tcprobe", "op_types.json") or b"")
+    return table
+
+
+@cache
+def _families() -> dict[str, OpFamily]:
+    """Return the arithmetic of each type, without its version: a later one is taken for the same."""
+    named = {_VERSION.sub("", name): family for family, names in _table()["counted"].items() for name in names}
+    return {**_HLO, **named, **dict.fromkeys(_table()["weights"], "rnn")}
+
+
+@cache
 def canonical_type(op_type: str) -> str:
     """Return the type that a fused or replaced op stands for: ``_FusedConv2D`` -> ``Conv2D``."""
-    return _REPLACED.sub("", op_type).removesuffix("WithBias") or op_type
+    return re.sub("^" + _table()["replaced"], "", op_type).removesuffix("WithBias") or op_type
 
 
 def family_of(op_type: str | None) -> OpFamily | None:
     """Return the arithmetic of an op type; None where it multiplies no matrices."""
     name = canonical_type(op_type or "")
-    return next((family for family, named in _FAMILIES.items() if named.fullmatch(name)), None)
+    return _families().get(name) or _families().get(_VERSION.sub("", name))
 
 
 def conv_like(op_type: str | None) -> bool:

@@ -56,6 +56,7 @@ def prepare(folder: Path, kind: str, target: str, argv: tuple[str, ...] = (), **
     """Make a run folder; return the command that runs it."""
     source = folder / "probe/src/tcprobe_probe"
     shutil.copytree(ROOT / "tcprobe/probe", source, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy2(ROOT / "tcprobe/op_types.json", source.parent)
     (folder / "raw").mkdir()
     config = {"schema": 1, "out": str(folder / "probe"), "raw": str(folder / "raw"), "target": [kind, target]}
     path = folder / "probe/config.json"

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+from typing import Any, Dict
 
-GEMM_TYPES = frozenset(
-    (
-        "MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3 Einsum Conv Conv2D Conv3D"
-        " Conv2DBackpropInput Conv2DBackpropInputV2 Conv2DBackpropFilter Conv2DBackpropFilterV2"
-        " Conv3DBackpropInput Conv3DBackpropInputV2 Conv3DBackpropFilter Conv3DBackpropFilterV2"
-        " DepthwiseConv2dNative DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter"
-        " CudnnRNN CudnnRNNV2 CudnnRNNV3 CudnnRNNBackprop CudnnRNNBackpropV2 CudnnRNNBackpropV3"
-        " XlaDot XlaDotV2 XlaConv XlaConvV2 SparseMatMul"
-    ).split()
-)
-# A replaced type is a prefix before the one it stands for, as _MklNativeFusedMatMul or _FusedConv2D.
-_PREFIX = re.compile(r"^_?(?:Mkl)?(?:Native)?(?:PadWith)?(?:Fused)?")
+_FOLDER = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def _table() -> Dict[str, Any]:
+    """Return the table that lies beside the probe; an empty one where it does not, and no product is recorded."""
+    try:
+        with open(os.path.join(_FOLDER, "op_types.json"), encoding="utf-8") as file:
+            table: Dict[str, Any] = json.load(file)
+    except (OSError, ValueError):
+        return {"counted": {}, "uncounted": [], "replaced": ""}
+    return table
+
+
+_TABLE = _table()
+GEMM_TYPES = frozenset(_TABLE["uncounted"]).union(*_TABLE["counted"].values())
+_PREFIX = re.compile("^" + _TABLE["replaced"])
 _SUFFIX = re.compile(r"(?:WithBias)?(?:V\d)?$")
 _FAMILIES = frozenset(re.sub(r"V\d$", "", name) for name in GEMM_TYPES)
 
