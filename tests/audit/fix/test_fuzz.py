@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.audit.fixes.mutate import mutated, programs
-from tests.audit.fixes.whole import Whole, whole
+from tests.audit.fix.fixes.mutate import mutated, programs
+from tests.audit.fix.fixes.whole import Whole, whole
 
 PROGRAMS = programs()
 NUMBER = re.compile(r"\b0[xX][\da-fA-F]+|\b\d[\d_]*\b")

@@ -11,7 +11,7 @@ from tcprobe.keras.products.layers import records_of
 from tcprobe.keras.shapes.layers import output_shape
 from tcprobe.schema.model import Layer, Model, Product
 from tcprobe.schema.place import Place
-from tests.audit.fixes.reading import finding, step_of
+from tests.audit.fix.fixes.reading import finding, step_of
 
 WEIGHTED = ("Dense", "Conv2D", "LSTM")
 

@@ -14,7 +14,7 @@ from tcprobe.keras.products.layers import records_of
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Layer, Model, Product
 from tcprobe.syntax.source import Call, Source
-from tests.audit.fixes.reading import a_layer, finding, step_of
+from tests.audit.fix.fixes.reading import a_layer, finding, step_of
 
 HEAD = "import keras\nfrom keras import layers\n"
 HELPER = "def block(x):\n    return layers.Dense(510)(x)\n"

@@ -10,7 +10,7 @@ import pytest
 from tcprobe.audit.fix.fixes import apply, with_fixes
 from tcprobe.schema.finding import Finding
 from tcprobe.syntax.source import Source
-from tests.audit.fixes.reading import chain, finding, step_of
+from tests.audit.fix.fixes.reading import chain, finding, step_of
 
 HEAD = "import keras\nfrom keras import layers\n"
 TOKENS = "inputs = keras.Input((16,))\nx = layers.Embedding({v}, 64)(inputs)\n"
