@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
+from tests import warm
+
 hypothesis.settings.register_profile("tcprobe", deadline=None)
 hypothesis.settings.load_profile("tcprobe")
 
@@ -22,3 +24,4 @@ def _plain_terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         for name in [n for n in os.environ if n.startswith("TCPROBE_")]:
             patch.delenv(name)
         yield
+        warm.stop()

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from bench.applications import SCRIPT, Sizes, timed, wrong
+from tests import warm
 
 needs_tensorflow = [
     pytest.mark.tensorflow,
@@ -28,6 +29,7 @@ def audited(name: str, folder: Path) -> tuple[dict[str, Any], Sizes]:
     script, told = folder / "applications.py", folder / f"{name}.json"
     script.write_text(SCRIPT)
     command = [sys.executable, "-m", "tcprobe", "audit-shapes", "--mode", "traced", f"{script}:build"]
+    command += ["--python", warm.python()]
     done, _ = timed([*command, "--arg", f"name={name}", "--arg", f"told={told}", "--format", "json"])
     assert done.returncode in (0, 1), done.stderr
     (model,) = json.loads(done.stdout)["audited"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests import warm
 from tests.support import ROOT
 
 pytestmark = pytest.mark.tensorflow
@@ -22,6 +23,7 @@ def audit(*arguments: str, options: tuple[str, ...] = ()) -> tuple[int, list[dic
     """Return the exit code and the findings of ``audit-shapes --run train_gan.py -- ARGUMENTS``."""
     pytest.importorskip("tensorflow")
     command = [sys.executable, "-m", "tcprobe", "audit-shapes", *options, "--format", "json", "--run", str(SCRIPT)]
+    command += ["--python", warm.python()]
     done = subprocess.run([*command, "--", *arguments], capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode in (0, 1), done.stderr
     (audited,) = json.loads(done.stdout)["audited"]

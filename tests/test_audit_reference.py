@@ -23,6 +23,7 @@ from tcprobe.hardware import find_gpu
 from tcprobe.rules.model.step import Step
 from tcprobe.schema.model import Model
 from tcprobe.syntax.source import Source
+from tests import warm
 from tests.support import ROOT
 
 STYLES = ROOT / "tests" / "styles"
@@ -172,7 +173,9 @@ BUSY = {"tf32": 101 * 0.765, "float32": 150 * 0.837, "good": 68.4 * 0.799, "bad"
 )
 def test_gan(sizes: str, precision: str, expected: Multiset, measured: tuple[str, ...]) -> None:
     pytest.importorskip("tensorflow")
-    (model,) = trace(TraceRequest(GAN, run=True, argv=("--sizes", sizes, "--precision", precision)))
+    (model,) = trace(
+        TraceRequest(GAN, run=True, argv=("--sizes", sizes, "--precision", precision), python=warm.python())
+    )
     assert expected.total() == 49
     assert of_audit(model, expected) == expected
     for name in measured:
@@ -203,7 +206,7 @@ def _keras_model(path: Path, name: str) -> Any:
 def test_models_of_the_styles(script: str, name: str, traced: bool, products: int) -> None:
     pytest.importorskip("keras", minversion="3.0")
     path = STYLES / script
-    models = trace(TraceRequest(path)) if traced else read_model(Source.read(path))
+    models = trace(TraceRequest(path, python=warm.python())) if traced else read_model(Source.read(path))
     (model,) = models
     expected = of_keras(_keras_model(path, name), model.batch)
     assert of_audit(model, expected) == expected
@@ -217,7 +220,7 @@ def test_an_application(tmp_path: Path) -> None:
     path.write_text(
         "import keras\nmodel = keras.applications.ResNet50(weights=None, input_shape=(64, 64, 3), classes=10)\n"
     )
-    (model,) = trace(TraceRequest(path))
+    (model,) = trace(TraceRequest(path, python=warm.python()))
     expected = of_keras(_keras_model(path, "model"), BATCH)
     assert expected.total() == 161  # 54 layers; the first takes the image
     assert of_audit(model, expected) == expected
@@ -226,7 +229,7 @@ def test_an_application(tmp_path: Path) -> None:
 @pytest.mark.tensorflow
 def test_a_transformer() -> None:
     pytest.importorskip("keras", minversion="3.0")
-    (model,) = trace(TraceRequest(STYLES / "transformer.py"))
+    (model,) = trace(TraceRequest(STYLES / "transformer.py", python=warm.python()))
     products, rows = Products(), BATCH * 256
     for _ in range(2):
         for _ in "qkvo":

@@ -10,11 +10,13 @@ import json
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import warm
 from tests.support import ROOT
 
 STYLES = ROOT / "tests" / "styles"
@@ -38,12 +40,21 @@ def described(finding: dict[str, Any]) -> tuple[int, str]:
     return line, finding["code"] + (sizes if finding["code"] in ("TC101", "TC105") else "")
 
 
-def audit(*arguments: str) -> list[dict[str, Any]]:
-    """Return the findings of one audit; fails where there was none."""
+def audit(*arguments: str) -> dict[str, list[dict[str, Any]]]:
+    """Return the findings of one audit, by the name of their file; fails where there was none."""
     command = [sys.executable, "-m", "tcprobe", "audit-shapes", "--format", "json", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=STYLES, timeout=300)
     assert done.returncode in (0, 1), done.stderr
-    return [f for audited in json.loads(done.stdout)["audited"] for f in audited["findings"]]
+    found: dict[str, list[dict[str, Any]]] = {}
+    for audited in json.loads(done.stdout)["audited"]:
+        found.setdefault(Path(audited["file"]).name, []).extend(audited["findings"])
+    return found
+
+
+@cache
+def read() -> dict[str, list[dict[str, Any]]]:
+    """Return what source mode finds in all of them."""
+    return audit("--mode", "source", *SCRIPTS)
 
 
 def serious(findings: list[dict[str, Any]]) -> set[tuple[int, str]]:
@@ -55,15 +66,17 @@ def serious(findings: list[dict[str, Any]]) -> set[tuple[int, str]]:
 def test_traced_mode_finds_what_is_marked_and_nothing_else(name: str) -> None:
     pytest.importorskip("tensorflow")
     arguments = ("--run", name) if name in RUN else ("--mode", "traced", name)
-    assert serious(audit(*arguments)) == marked(STYLES / name)
+    (findings,) = audit("--python", warm.python(), *arguments).values()
+    assert serious(findings) == marked(STYLES / name)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_source_mode_raises_no_false_alarm(name: str) -> None:
-    assert serious(audit("--mode", "source", name)) <= marked(STYLES / name)
+    assert serious(read()[name]) <= marked(STYLES / name)
 
 
-def test_source_mode_finds_most_of_what_is_marked() -> None:
-    found = {name: serious(audit("--mode", "source", name)) for name in SCRIPTS}
-    expected = {name: marked(STYLES / name) for name in SCRIPTS}
-    assert sum(map(len, found.values())) >= 0.6 * sum(map(len, expected.values()))
+def test_source_mode_finds_all_that_is_marked_but_in_two_scripts() -> None:
+    missed = {name: marked(STYLES / name) - serious(read()[name]) for name in SCRIPTS}
+    assert {name for name in SCRIPTS if missed[name]} <= {"transformer.py", "tuner.py"}
+    assert sum(len(marked(STYLES / name)) for name in SCRIPTS) == 20
+    assert sum(map(len, missed.values())) <= 3

@@ -19,6 +19,7 @@ from tcprobe.calibration.raw import read_raw
 from tcprobe.calibration.start import FRAMEWORKS, Device, ask, measure
 from tcprobe.cost.measured import csv_of
 from tcprobe.errors import MeasurementFailed, ToolError
+from tests import warm
 
 DRIVER = Path(__file__).parent / "backend_driver.py"
 pytestmark = pytest.mark.tensorflow
@@ -31,7 +32,7 @@ def framework(request: pytest.FixtureRequest) -> tuple[str, str]:
     given = os.environ.get(f"CALIBRATE_{name.upper()}")
     if given is None and importlib.util.find_spec(name) is None:
         pytest.skip(f"{FRAMEWORKS[name]} is not installed")
-    return name, given or sys.executable
+    return name, given or (warm.python() if name == "tensorflow" else sys.executable)
 
 
 def test_it_computes_what_the_row_says(framework: tuple[str, str]) -> None:

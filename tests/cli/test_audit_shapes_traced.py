@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests import warm
 from tests.cli.test_audit_shapes import BAD, HALF, audit, refused
 from tests.support import ROOT
 
@@ -25,6 +26,11 @@ def findings(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     return [f for audited in document["audited"] for f in audited["findings"]]
 
 
+def audit_warm(*args: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Audit with an interpreter that has TensorFlow imported already."""
+    return audit("--python", warm.python(), *args, cwd=cwd)
+
+
 def test_the_gan_of_bad_sizes(tmp_path: Path) -> None:
     done = audit("--run", GAN, "--format", "json", "--", "--sizes", "bad", cwd=tmp_path)
     found = findings(done)
@@ -36,7 +42,7 @@ def test_the_gan_of_bad_sizes(tmp_path: Path) -> None:
 
 
 def test_the_gan_of_good_sizes_is_clean(tmp_path: Path) -> None:
-    done = audit("--run", GAN, "--", "--sizes", "good", cwd=tmp_path)
+    done = audit_warm("--run", GAN, "--", "--sizes", "good", cwd=tmp_path)
     assert "traced shapes" in done.stdout
     assert "error" not in done.stdout.replace("not an error", "")
 
@@ -45,10 +51,10 @@ def test_a_factory_with_arguments(tmp_path: Path) -> None:
     layers = "keras.Input((512,)), keras.layers.Dense(units), keras.layers.Dense(512)"
     text = f"import keras\ndef make(units):\n    return keras.Sequential([{layers}])\n"
     (tmp_path / "m.py").write_text(text, encoding="utf-8")
-    done = audit("m.py:make", "--arg", "units=4090", *HALF, "--format", "json", cwd=tmp_path)
+    done = audit_warm("m.py:make", "--arg", "units=4090", *HALF, "--format", "json", cwd=tmp_path)
     (found,) = [f for f in findings(done) if f["code"] == "TC101"]
     assert (found["dimension"], found["size"], found["suggested"]) == ("units", 4090, 4096)
-    assert "units" in refused("m.py:make", cwd=tmp_path)
+    assert "units" in refused("m.py:make", "--python", warm.python(), cwd=tmp_path)
 
 
 def test_a_module_that_the_file_imports_is_audited_with_its_comments(tmp_path: Path) -> None:
@@ -56,7 +62,7 @@ def test_a_module_that_the_file_imports_is_audited_with_its_comments(tmp_path: P
     (tmp_path / "blocks.py").write_text(blocks, encoding="utf-8")
     text = "import keras\nfrom blocks import block\nmodel = keras.Sequential([keras.Input((512,)), block()])\n"
     (tmp_path / "m.py").write_text(text, encoding="utf-8")
-    done = audit("m.py", *HALF, "--verbose", cwd=tmp_path)
+    done = audit_warm("m.py", *HALF, "--verbose", cwd=tmp_path)
     assert done.returncode == 0
     assert "blocks.py:3:" in done.stdout
     assert "suppressed: TC1" in done.stdout
@@ -79,6 +85,6 @@ def test_both_ways_find_the_same_line(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(BAD, encoding="utf-8")
     lines = {}
     for mode in ("traced", "source"):
-        done = audit("bad.py", "--mode", mode, *HALF, "--format", "json", cwd=tmp_path)
+        done = audit_warm("bad.py", "--mode", mode, *HALF, "--format", "json", cwd=tmp_path)
         lines[mode] = [(f["code"], f["place"]["line"], f["size"]) for f in findings(done) if f["severity"] != "note"]
     assert lines["traced"] == lines["source"] == [("TC101", 6, 255)]

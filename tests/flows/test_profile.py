@@ -19,6 +19,7 @@ from tcprobe.flows import profile as flow
 from tcprobe.flows.profile import Outcome, ProfileOptions, choose, profile
 from tcprobe.flows.report import make_report
 from tcprobe.flows.workloads import Workload, find_workload, packaged_workloads
+from tests import warm
 from tests.support import ROOT
 
 needs_tensorflow = pytest.mark.skipif(
@@ -38,6 +39,11 @@ def write(code: str, name: str = "work.py") -> str:
 
 def run(code: str, *args: str, **options: Any) -> Outcome:
     return profile(ProfileOptions((write(code), *args), **options))
+
+
+def run_warm(code: str, *args: str, **options: Any) -> Outcome:
+    """Run it where TensorFlow is imported already."""
+    return run(code, *args, python=warm.python(), **options)
 
 
 def record(outcome: Outcome) -> dict[str, Any]:
@@ -266,14 +272,14 @@ def test_a_training_loop_is_profiled_and_reported(capfd: pytest.CaptureFixture[s
 @pytest.mark.tensorflow
 @needs_tensorflow
 def test_steps_can_be_chosen() -> None:
-    window = record(run(LOOP, "20", iter_start=5, iter_stop=9))["window"]
+    window = record(run_warm(LOOP, "20", iter_start=5, iter_stop=9))["window"]
     assert (window["first_step"], window["last_step"]) == (5, 9)
 
 
 @pytest.mark.tensorflow
 @needs_tensorflow
 def test_one_step_is_reported_and_said_to_be_few() -> None:
-    outcome = run(LOOP, "1")
+    outcome = run_warm(LOOP, "1")
     assert outcome.exit_code == 0
     assert outcome.report is not None
     assert len(outcome.report.require("steps")) == 1
@@ -283,7 +289,7 @@ def test_one_step_is_reported_and_said_to_be_few() -> None:
 @pytest.mark.tensorflow
 @needs_tensorflow
 def test_tensorflow_without_a_step_is_told_so() -> None:
-    outcome = run("import tensorflow as tf; print(tf.reduce_sum(tf.ones(3)).numpy())")
+    outcome = run_warm("import tensorflow as tf; print(tf.reduce_sum(tf.ones(3)).numpy())")
     assert outcome.exit_code == 0
     assert "no-steps" in note_codes(outcome)
 
@@ -291,7 +297,7 @@ def test_tensorflow_without_a_step_is_told_so() -> None:
 @pytest.mark.tensorflow
 @needs_tensorflow
 def test_a_crash_in_the_window_keeps_what_was_recorded() -> None:
-    outcome = run(LOOP, "40", "15")
+    outcome = run_warm(LOOP, "40", "15")
     assert outcome.exit_code == 1
     assert record(outcome)["partial"] is True
     assert outcome.report is not None

@@ -52,7 +52,9 @@ class Run:
             return list(csv.DictReader(file))
 
 
-def prepare(folder: Path, kind: str, target: str, argv: tuple[str, ...] = (), **settings: Any) -> list[str]:
+def prepare(
+    folder: Path, kind: str, target: str, argv: tuple[str, ...] = (), python: str = sys.executable, **settings: Any
+) -> list[str]:
     """Make a run folder; return the command that runs it."""
     source = folder / "probe/src/tcprobe_probe"
     shutil.copytree(ROOT / "tcprobe/probe", source, ignore=shutil.ignore_patterns("__pycache__"))
@@ -61,7 +63,7 @@ def prepare(folder: Path, kind: str, target: str, argv: tuple[str, ...] = (), **
     config = {"schema": 1, "out": str(folder / "probe"), "raw": str(folder / "raw"), "target": [kind, target]}
     path = folder / "probe/config.json"
     path.write_text(json.dumps({**config, "argv": list(argv), **settings}), encoding="utf-8")
-    return [sys.executable, str(source), str(path)]
+    return [python, str(source), str(path)]
 
 
 def run(

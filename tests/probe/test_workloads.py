@@ -1,16 +1,19 @@
-"""The probe in real TensorFlow processes: steps, windows, endings. One process for each test."""
+"""The probe in real TensorFlow processes: steps, windows, endings. One process for each script."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.probe.running import Run, prepare, run
 
 pytestmark = pytest.mark.tensorflow
@@ -84,6 +87,12 @@ for _ in range(6): epoch()
 )
 
 
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
+    """Return what runs a script where TensorFlow is imported already, each script once."""
+    return cache(lambda script: run(tmp_path_factory.mktemp("recorded"), script, python=warm.python()))
+
+
 def assert_marked(probed: Run) -> None:
     """The profile holds one mark for every profiled step, by number."""
     pytest.importorskip("tensorflow")
@@ -114,8 +123,8 @@ def assert_marked(probed: Run) -> None:
     ],
     ids=["D, G", "5 D + 1 G", "accumulation", "fit", "eager fit", "train_on_batch", "eager tape"],
 )
-def test_steps(tmp_path: Path, script: str, count: int, period: int, basis: str) -> None:
-    probed = run(tmp_path, script)
+def test_steps(recorded: Callable[[str], Run], script: str, count: int, period: int, basis: str) -> None:
+    probed = recorded(script)
     assert probed.code == 0, probed.err
     seen = probed.seen
     assert (seen["steps"]["count"], seen["steps"]["period"], seen["steps"]["basis"]) == (count, period, basis)
@@ -132,8 +141,10 @@ def test_steps(tmp_path: Path, script: str, count: int, period: int, basis: str)
     [(GAN.replace("CRITIC", "5"), [1.0, 5.0]), (ACCUMULATION, [4.0])],
     ids=["5 D + 1 G", "accumulation"],
 )
-def test_functions_are_called_several_times_a_step(tmp_path: Path, script: str, calls: list[float]) -> None:
-    assert sorted(run(tmp_path, script).calls_per_step()) == calls
+def test_functions_are_called_several_times_a_step(
+    recorded: Callable[[str], Run], script: str, calls: list[float]
+) -> None:
+    assert sorted(recorded(script).calls_per_step()) == calls
 
 
 @pytest.mark.parametrize(
@@ -144,15 +155,15 @@ def test_functions_are_called_several_times_a_step(tmp_path: Path, script: str, 
     ],
     ids=["steps_per_execution", "dataset loop"],
 )
-def test_steps_within_a_call(tmp_path: Path, script: str, numbers: list[int]) -> None:
-    probed = run(tmp_path, script)
+def test_steps_within_a_call(recorded: Callable[[str], Run], script: str, numbers: list[int]) -> None:
+    probed = recorded(script)
     assert probed.code == 0, probed.err
     assert [number for number, _ in probed.steps] == numbers
     assert probed.seen["steps"]["count"] == numbers[-1] + numbers[1]
 
 
-def test_logged_figures_belong_to_their_step(tmp_path: Path) -> None:
-    probed = run(tmp_path, GAN.replace("CRITIC", "1"))
+def test_logged_figures_belong_to_their_step(recorded: Callable[[str], Run]) -> None:
+    probed = recorded(GAN.replace("CRITIC", "1"))
     losses = [int(row["step"]) for row in probed.rows("metrics.csv") if row["name"] == "g_loss"]
     assert losses == list(range(30))
 
@@ -175,7 +186,7 @@ for step in range(40):
     f(x, y)
     if step == 8: tf.profiler.experimental.stop()
 """
-    probed = run(tmp_path, HEAD + script)
+    probed = run(tmp_path, HEAD + script, python=warm.python())
     assert probed.code == 0, probed.err
     assert len(list(own.rglob("*.xplane.pb"))) == 1
     assert probed.seen["window"]["last_step"] - probed.seen["window"]["first_step"] == 19
@@ -184,7 +195,7 @@ for step in range(40):
 
 @pytest.mark.parametrize("steps", [1, 2, 3])
 def test_very_short_run(tmp_path: Path, steps: int) -> None:
-    probed = run(tmp_path, HEAD + f"f = tf.function(first)\nfor _ in range({steps}): f(x, y)")
+    probed = run(tmp_path, HEAD + f"f = tf.function(first)\nfor _ in range({steps}): f(x, y)", python=warm.python())
     assert probed.code == 0
     assert len(probed.profiles) == (steps > 1)
     if steps > 1:
@@ -196,7 +207,7 @@ def test_very_short_run(tmp_path: Path, steps: int) -> None:
 def test_named_function_is_the_step(tmp_path: Path) -> None:
     script = "f = tf.function(lambda x: x * 2)\n@tf.function\ndef mine(x): return x + 1\n"
     script += "for _ in range(9):\n    f(x); mine(x); mine(x)"
-    probed = run(tmp_path, HEAD + script, environment={"TCPROBE_STEP_FUNCTION": "mine"})
+    probed = run(tmp_path, HEAD + script, environment={"TCPROBE_STEP_FUNCTION": "mine"}, python=warm.python())
     assert probed.seen["steps"]["count"] == 18
     assert probed.seen["steps"]["basis"] == "step function"
 
@@ -223,7 +234,8 @@ m = model("one"); m.compile("sgd", "mse"); m.fit(x, y, verbose=0); print(m.jit_c
     ids=["unset", "float32", "tf32", "mixed_bfloat16"],
 )
 def test_precision_and_xla(tmp_path: Path, settings: dict[str, object], told: str) -> None:
-    probed = run(tmp_path, HEAD + PRECISION, **settings)
+    python = sys.executable if "xla" in settings else warm.python()  # its flags are set before TensorFlow is there
+    probed = run(tmp_path, HEAD + PRECISION, python=python, **settings)
     assert probed.code == 0, probed.err
     assert probed.out.split() == told.split()
 
@@ -277,5 +289,5 @@ for _ in range(99): f(x, y)
 done.append(1)
 thread.join()
 """
-    probed = run(tmp_path, HEAD + script)
+    probed = run(tmp_path, HEAD + script, python=warm.python())
     assert probed.seen["steps"]["count"] == 100

@@ -10,6 +10,7 @@ import pytest
 from tcprobe.report import markdown, terminal
 from tcprobe.report.base import Reporter, ReportSpec
 from tests.report.builders import PROFILES
+from tests.report.seeds import differing
 
 Compare = Callable[[str, str], None]
 
@@ -49,9 +50,8 @@ def test_answer_advice_figures_and_warnings_fit_one_screen() -> None:
         assert said in first
 
 
-@pytest.mark.parametrize("name", PROFILES)
-def test_the_same_profile_gives_the_same_bytes(name: str) -> None:
-    assert rendered(terminal, name, ReportSpec()) == rendered(terminal, name, ReportSpec())
+def test_the_same_profile_gives_the_same_bytes_whatever_the_order_of_sets() -> None:
+    assert differing("run ") == []
 
 
 @pytest.mark.parametrize("name", PROFILES)

@@ -10,6 +10,7 @@ from tcprobe.rules import RULES
 from tcprobe.rules.base import Subject
 from tcprobe.schema.model import Model
 from tcprobe.syntax.source import Source
+from tests import warm
 from tests.rules.builders import golden, step_of
 
 FOLDER = Path(__file__).with_name("golden")
@@ -41,7 +42,7 @@ def test_tracing_finds_the_same_as_reading(name: str) -> None:
     source = Source.read(path)
     read = sizes_in(read_model(source), source)
     assert read
-    assert sizes_in(trace(TraceRequest(path)), source) == read
+    assert sizes_in(trace(TraceRequest(path, python=warm.python())), source) == read
 
 
 def sizes_in(models: list[Model], source: Source) -> set[tuple[object, ...]]:

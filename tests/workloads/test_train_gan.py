@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.support import ROOT
 from workloads import train_gan
 
@@ -42,8 +43,8 @@ class Bare:
             return []
 
 
-def run(*args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, str(SCRIPT), *args], capture_output=True, text=True, check=False)
+def run(*args: str, python: str = sys.executable) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([python, str(SCRIPT), *args], capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(
@@ -113,9 +114,7 @@ def test_an_audited_run_has_the_sizes_of_a_gpu(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_layers_are_those_of_the_tutorial() -> None:
     pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
-    done = subprocess.run(
-        [sys.executable, "-c", LAYERS, str(SCRIPT.parent)], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([warm.python(), "-c", LAYERS, str(SCRIPT.parent)], capture_output=True, text=True, check=True)
     models = json.loads(done.stdout.splitlines()[-1])
     assert models["good"]["sizes"] == [3136, 64, 32, 8, 1]
     assert models["bad"]["sizes"] == [3087, 63, 31, 7, 1]
@@ -128,7 +127,7 @@ def test_the_layers_are_those_of_the_tutorial() -> None:
 @pytest.mark.parametrize("args", [["--sizes", "bad"], ["--precision", "mixed_float16"], ["--precision", "float32"]])
 def test_it_trains_and_logs_every_step(args: list[str]) -> None:
     pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
-    done = run("--steps", "2", "--batch-size", "8", *args)
+    done = run("--steps", "2", "--batch-size", "8", *args, python=warm.python())
     assert done.returncode == 0, done.stderr
     assert LINE.findall(done.stdout) == [("0", "0"), ("0", "1")]
 

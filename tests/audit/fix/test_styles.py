@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.support import ROOT
 
 pytestmark = pytest.mark.tensorflow
@@ -24,7 +25,7 @@ print("units", model.layers[-1].units, "rows", model.layers[1].input_dim)
 
 
 def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, timeout=300)
+    return subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300)
 
 
 def mended(name: str, folder: Path, *options: str) -> Path:
@@ -32,10 +33,11 @@ def mended(name: str, folder: Path, *options: str) -> Path:
     pytest.importorskip("tensorflow")
     path = folder / name
     shutil.copy(STYLES / name, path)
-    first = run("-m", "tcprobe", "audit-shapes", *options, path, "--fix")
+    audit = (sys.executable, "-m", "tcprobe", "audit-shapes", "--python", warm.python(), *options, path, "--fix")
+    first = run(*audit)
     assert first.returncode == 0, first.stdout + first.stderr
     text = path.read_bytes()
-    again = run("-m", "tcprobe", "audit-shapes", *options, path, "--fix")
+    again = run(*audit)
     assert (again.returncode, path.read_bytes()) == (0, text), again.stdout + again.stderr
     return path
 
@@ -49,7 +51,7 @@ def test_a_transformer(tmp_path: Path) -> None:
     """The vocabulary grows in one constant for tokens and logits; the hidden size is a constructor's argument."""
     path = mended("transformer.py", tmp_path, "--mode", "traced")
     assert changed("transformer.py", path) == ["VOCABULARY = 50304", "x = Block(WIDTH, HEADS, 2736)(x)"]
-    trained = run("-c", TRAIN.format(path=str(path)))
+    trained = run(warm.python(), "-c", TRAIN.format(path=str(path)))
     assert trained.stdout == "units 50304 rows 50304\n", trained.stderr
 
 
@@ -57,5 +59,5 @@ def test_a_subclassed_model(tmp_path: Path) -> None:
     """The size is the default of a constructor, which nobody gives."""
     path = mended("subclassed.py", tmp_path, "--run")
     assert changed("subclassed.py", path) == ["def __init__(self, width=1024):"]
-    trained = run(path)
+    trained = run(warm.python(), path)
     assert trained.returncode == 0, trained.stderr

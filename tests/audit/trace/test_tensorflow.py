@@ -12,6 +12,7 @@ import pytest
 from tcprobe.audit.trace.traced import TraceRequest, trace
 from tcprobe.errors import InputError, TcprobeError, UsageError
 from tcprobe.schema.model import Layer, Model, Product
+from tests import warm
 from tests.support import ROOT
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -23,7 +24,7 @@ pytestmark = [
 
 @cache
 def models(script: str, *argv: str, run: bool = False, batch: int | None = None) -> dict[str, Model]:
-    request = TraceRequest(SCRIPTS / script, run=run, argv=argv, batch=batch)
+    request = TraceRequest(SCRIPTS / script, run=run, argv=argv, batch=batch, python=warm.python())
     return {model.label: model for model in trace(request)}
 
 
@@ -131,7 +132,9 @@ def test_only_functions_that_look_like_makers_of_models_are_called() -> None:
 
 
 def test_a_factory_with_arguments_returns_several_models() -> None:
-    request = TraceRequest(SCRIPTS / "functions.py", "build_pair", {"width": "7 ", "depth": "1"}, batch=8)
+    request = TraceRequest(
+        SCRIPTS / "functions.py", "build_pair", {"width": "7 ", "depth": "1"}, batch=8, python=warm.python()
+    )
     found = trace(request)
     assert [m.label for m in found] == ["build_pair['a']", "build_pair['b']"]
     assert all(m.products[0].record.input_shapes == ((8, 20), (20, 7)) for m in found)
@@ -142,7 +145,7 @@ def test_a_factory_with_arguments_returns_several_models() -> None:
 
 def test_the_bad_gan_is_seen_with_its_sizes_lines_and_batch() -> None:
     script = ROOT / "workloads" / "train_gan.py"
-    (model,) = trace(TraceRequest(script, run=True, argv=("--sizes", "bad")))
+    (model,) = trace(TraceRequest(script, run=True, argv=("--sizes", "bad"), python=warm.python()))
     assert (model.label, model.batch, model.batch_known, model.own_step) == ("train_gan.py", 4090, True, False)
     lines = script.read_text(encoding="utf-8").splitlines()
 
@@ -214,7 +217,7 @@ def test_an_eager_loop_runs_one_step_and_may_fail_behind_it() -> None:
 def test_a_factory_that_gives_no_model(request_: tuple[str, str, Any], kind: type[TcprobeError], says: str) -> None:
     script, factory, args = request_
     with pytest.raises(kind) as raised:
-        trace(TraceRequest(SCRIPTS / script, factory, args))
+        trace(TraceRequest(SCRIPTS / script, factory, args, python=warm.python()))
     assert says in raised.value.message
     assert "\n" not in raised.value.message
 

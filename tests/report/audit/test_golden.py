@@ -10,6 +10,7 @@ import pytest
 
 from tcprobe.report.audit.base import AUDIT_REPORTERS, AuditSpec
 from tests.report.audit.builders import REPORTS, RULE, SPEC
+from tests.report.seeds import differing
 
 Compare = Callable[[str, str], None]
 FORMATS = {r.FORMAT: r for r in AUDIT_REPORTERS}
@@ -36,10 +37,8 @@ def test_verbose_lists_what_was_not_judged_and_what_was_silenced(golden: Compare
     golden("audit_findings_verbose.txt", rendered("text", "findings", replace(SPEC, verbose=True)))
 
 
-@pytest.mark.parametrize("name", REPORTS)
-@pytest.mark.parametrize("format_", FORMATS)
-def test_the_same_report_gives_the_same_bytes(format_: str, name: str) -> None:
-    assert rendered(format_, name) == rendered(format_, name)
+def test_the_same_report_gives_the_same_bytes_whatever_the_order_of_sets() -> None:
+    assert differing("audit ") == []
 
 
 def test_colours_come_only_when_asked() -> None:

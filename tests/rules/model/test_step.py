@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.cost.predict import op_cost
-from tcprobe.rules.model.step import Change
+from tcprobe.rules.model.links import LinkedChange
 from tcprobe.schema.finding import Range
 from tcprobe.schema.model import Model
 from tcprobe.schema.op import OpRecord
 from tests.rules.builders import Network, dense, raw, step_of
 
 
-def changes(linked: list[Change]) -> set[tuple[str, str, int, int]]:
+def changes(linked: list[LinkedChange]) -> set[tuple[str, str, int, int]]:
     return {(c.layer, c.dimension, c.old, c.new) for c in linked}
 
 
@@ -37,7 +37,7 @@ def test_nothing_that_can_be_predicted_is_no_time() -> None:
     assert step.costs == (None,)
     assert step.ns is None
     assert step.share_pct(Range(1, 1, 1)) is None
-    assert step.saving([Change("matmul", "units", 64, 72)]) is None
+    assert step.saving([LinkedChange("matmul", "units", 64, 72)]) is None
     assert step_of(Model("traced", "", "")).ns is None
 
 
@@ -87,8 +87,8 @@ def test_units_that_become_channels_change_by_a_multiple() -> None:
     network.add("Conv2D", {"filters": 64, "kernel_size": 5, "padding": "same"}, image, name="conv")
     step = step_of(network.model())
     assert step.linked("dense", "units", 3087, 3088) == [
-        Change("dense", "units", 3087, 3136),
-        Change("conv", "channels", 63, 64),
+        LinkedChange("dense", "units", 3087, 3136),
+        LinkedChange("conv", "channels", 63, 64),
     ]
     assert step.linked("dense", "units", 3087, 3136)[0].new == 3136
     assert step.link("conv", "channels", 63, 64).reason is None
@@ -105,7 +105,7 @@ def test_units_that_become_an_image_stay() -> None:
     step = step_of(network.model())
     for new in (768, 792, 1568):
         link = step.link("dense", "units", 784, new)
-        assert link.changes == (Change("dense", "units", 784, new),)
+        assert link.changes == (LinkedChange("dense", "units", 784, new),)
         assert link.reason == "'image' gives it the shape (28, 28, 1)"
 
 
@@ -153,7 +153,7 @@ def test_a_link_that_cannot_be_told_leaves_the_change_alone_and_says_why() -> No
     image = network.add("Conv2D", {"filters": 60, "kernel_size": 1}, network.input(8, 8, 16), name="a")
     network.add("Conv2D", {"filters": 60, "kernel_size": 1, "groups": 4}, image, name="grouped")
     linked = step_of(network.model()).link("a", "filters", 60, 64)
-    assert linked.changes == (Change("a", "filters", 60, 64),)
+    assert linked.changes == (LinkedChange("a", "filters", 60, 64),)
     assert linked.reason == "'grouped' is a grouped convolution"
 
 
@@ -168,9 +168,9 @@ def test_an_images_filters_change_alone() -> None:
 
 def test_each_product_counts_once_with_all_its_changes() -> None:
     step = step_of(dense(100, 4091, 64))
-    alone = step.saving([Change("dense_0", "units", 4091, 4096)])
-    inputs = step.saving([Change("dense_0", "inputs", 100, 104)])
-    both = step.saving([Change("dense_0", "units", 4091, 4096), Change("dense_0", "inputs", 100, 104)])
+    alone = step.saving([LinkedChange("dense_0", "units", 4091, 4096)])
+    inputs = step.saving([LinkedChange("dense_0", "inputs", 100, 104)])
+    both = step.saving([LinkedChange("dense_0", "units", 4091, 4096), LinkedChange("dense_0", "inputs", 100, 104)])
     assert alone is not None
     assert inputs is not None
     assert both is not None
@@ -193,7 +193,7 @@ def test_a_recurrent_layers_units_change_in_all_its_products() -> None:
 @given(st.integers(17, 5000), st.integers(17, 5000))
 def test_a_change_to_the_same_size_saves_nothing(inputs: int, units: int) -> None:
     step = step_of(dense(inputs, units, 64))
-    saved = step.saving([Change("dense_0", "units", units, units)])
+    saved = step.saving([LinkedChange("dense_0", "units", units, units)])
     assert saved is None or saved.mid == 0
 
 

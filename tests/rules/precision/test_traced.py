@@ -10,6 +10,7 @@ from tcprobe.audit.source.read import with_arguments
 from tcprobe.audit.trace.traced import TraceRequest, trace
 from tcprobe.rules.base import Subject
 from tcprobe.rules.model.step import Step
+from tests import warm
 from tests.rules.precision.builders import Source, Target, everything, find_gpu
 
 pytestmark = pytest.mark.tensorflow
@@ -65,7 +66,7 @@ def found(tmp_path: Path, text: str, run: bool) -> list[tuple[str, int]]:
     path = tmp_path / "script.py"
     path.write_text(text, encoding="utf-8")
     sources = {str(path): Source.read(path)}
-    (traced,) = trace(TraceRequest(path, run=run))
+    (traced,) = trace(TraceRequest(path, run=run, python=warm.python()))
     model = with_arguments(traced, sources)
     findings = everything(Subject(model, Step(model, Target(find_gpu("a100-sxm-40"))), sources))
     return [(f.code, f.place.line if f.place else 0) for f in findings]
