@@ -182,6 +182,12 @@ def find_gpu(name: str) -> Gpu:
     raise UsageError(f"no GPU called {name!r} in gpus.csv", hint)
 
 
+def spoken_name(name: str) -> str:
+    """Return a GPU's name in a sentence, with its article, without brand and remarks: ``a T4``."""
+    short = re.sub(r"\s*\(.*?\)", "", name).removeprefix("Tesla ").removeprefix("GeForce ")
+    return f"{'an' if short[:1] in 'AEFHILMNORSX' else 'a'} {short}"
+
+
 def has_tensor_cores(
     compute_capability: Capability | None, name: str | None = None, sm_count: int | None = None
 ) -> tuple[HasTensorCores, str]:

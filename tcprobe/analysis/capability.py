@@ -8,13 +8,12 @@ blocker's business: dtype, GPU, TF32, shape, or the library's choice.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from tcprobe.hardware import FIRST_WITH_TENSOR_CORES, Capability, Gpu
+from tcprobe.schema.kinds import Blocker
 
 Capable = Literal["yes", "no", "unknown"]
-BlockerKind = Literal["none", "type", "gpu", "dtype", "tf32", "shape", "library", "unknown"]
 
 # TensorFlow: the allow list of its auto_mixed_precision pass, the fused forms that grappler makes of it, and the XLA
 # ops of the bridge. Depthwise convolutions are left out there and here: they are no matrix product, and their kernels
@@ -74,21 +73,7 @@ _SHORT: Final = {
 }  # fmt: skip
 _INDEX_TYPES: Final = frozenset({"int32", "int64", "uint32", "uint64", "bool"})
 
-
-@dataclass(frozen=True, slots=True)
-class Blocker:
-    """What keeps an op off the Tensor Cores.
-
-    Attributes:
-        kind: none, type (no Tensor Core kernel), gpu, dtype, tf32, shape, library (its choice), unknown.
-        text: in words, for a report; "none" where nothing does.
-    """
-
-    kind: BlockerKind
-    text: str
-
-
-NONE: Final = Blocker("none", "none")
+NONE: Final = Blocker("none")
 
 
 def tc_capable(op_type: str | None) -> Capable:
@@ -126,33 +111,22 @@ def supported_since(dtype: str, compute_capability: Capability) -> bool | None:
     return compute_capability >= _SINCE[family]
 
 
-def _possessive(gpu: Gpu | None, compute_capability: Capability) -> str:
-    if gpu is None:
-        return f"the Tensor Cores of compute capability {compute_capability[0]}.{compute_capability[1]}"
-    name = re.sub(r"\s*\(.*?\)", "", gpu.name).removeprefix("Tesla ").removeprefix("GeForce ")
-    article = "an" if name[0] in "AEFHILMNORSX" else "a"
-    return f"{article} {name}'s Tensor Cores"
-
-
 def dtype_blocker(
     dtype: str | None, gpu: Gpu | None, compute_capability: Capability, tf32_allowed: bool | None
 ) -> Blocker:
     """Say whether the dtype, or TF32 switched off, keeps an op off a GPU's Tensor Cores; `NONE` where neither does."""
     dtypes = operand_dtypes(dtype)
     if not dtypes:
-        return Blocker("unknown", "the dtype of the op is not recorded")
+        return Blocker("dtype_missing")
     for one in dtypes:
         able = supported_since(one, compute_capability)
         if able is False:
-            return Blocker("dtype", f"{one} cannot use {_possessive(gpu, compute_capability)}")
+            at = None if gpu else "{}.{}".format(*compute_capability)
+            return Blocker("dtype", dtype=one, gpu=gpu.name if gpu else None, compute_capability=at)
         if able is None:
-            return Blocker("unknown", f"whether Tensor Cores take {one} is not known")
+            return Blocker("dtype_unknown", dtype=one)
     if "float32" in dtypes and tf32_allowed is not True:
-        return (
-            Blocker("tf32", "TF32 off")
-            if tf32_allowed is False
-            else Blocker("unknown", "whether TF32 was allowed is not recorded")
-        )
+        return Blocker("tf32" if tf32_allowed is False else "tf32_unknown")
     return NONE
 
 
@@ -178,20 +152,20 @@ def tc_blocker(
         contiguous_dims_bytes_aligned: whether the contiguous dimensions are multiples of 16 bytes. Since cuBLAS 11 and
             cuDNN 7.6.3 that is a matter of speed, not of use, except for float8, where it is a condition.
         uses_tc: what its kernels did: yes, no, unknown; None where nothing was measured.
-        kernel: the kernel that ran without Tensor Cores, for the text.
+        kernel: the kernel that ran without Tensor Cores.
     """
     capable = tc_capable(op_type)
     if capable == "no":
-        return Blocker("type", f"{op_type} has no Tensor Core kernel")
+        return Blocker("type", op_type=op_type)
     if uses_tc == "yes":
         return NONE
     at = compute_capability or (gpu.compute_capability if gpu else None)
     if (gpu and not gpu.tensor_cores) or (at and at < FIRST_WITH_TENSOR_CORES):
-        return Blocker("gpu", "GPU has no Tensor Cores")
+        return Blocker("gpu")
     if at is None:
-        return Blocker("unknown", "the GPU is not known")
+        return Blocker("gpu_unknown")
     if capable == "unknown":
-        return Blocker("unknown", f"{op_type or 'an op without a type'} may hold ops of any kind")
+        return Blocker("type_unknown", op_type=op_type or None)
     if (blocker := dtype_blocker(dtype, gpu, at, tf32_allowed)) != NONE:
         return blocker
     return _chosen(operand_dtypes(dtype), contiguous_dims_bytes_aligned, uses_tc, kernel)
@@ -200,12 +174,9 @@ def tc_blocker(
 def _chosen(dtypes: tuple[str, ...], aligned: bool | None, uses_tc: str | None, kernel: str | None) -> Blocker:
     """Say what is left where GPU and dtype allow Tensor Cores: shape, the library's choice, or nothing."""
     if aligned is False and any(d.startswith(("float8", "float4")) for d in dtypes):
-        return Blocker("shape", f"{dtypes[0]} needs contiguous dimensions that are multiples of 16 bytes")
+        return Blocker("shape_required", dtype=dtypes[0])
     if uses_tc is None:
         return NONE
     if uses_tc == "unknown":
-        return Blocker("unknown", "whether its kernels use Tensor Cores is not known")
-    ran = f" ran {kernel}" if kernel else " ran a kernel without them"
-    if aligned is False:
-        return Blocker("shape", f"a contiguous dimension is no multiple of 16 bytes, and the library{ran}")
-    return Blocker("library", f"library choice:{ran}")
+        return Blocker("kernels_unknown")
+    return Blocker("shape" if aligned is False else "library", kernel=kernel)

@@ -7,6 +7,8 @@ from typing import Final
 
 import numpy as np
 
+from tcprobe.analysis.causes.advice import advise
+from tcprobe.analysis.causes.off import off_tensor_cores
 from tcprobe.analysis.context import Context, context_of, with_identity
 from tcprobe.analysis.host import without_containers
 from tcprobe.analysis.iterations import Iterations, choose_window, collect_iterations, counted, whole_capture
@@ -96,7 +98,14 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     profile = _without_shares(_per_layer(profile, ops, gemms, kernels, predictor), context)
     measured = Measured(profile, context, kernels.table, ops, gemms)
     recorded = () if graph is None else (graph,)
-    return profile.with_tables(build_summary(measured), *recorded).with_notes(*_limits(measured, kernels))
+    profile = profile.with_tables(build_summary(measured), *recorded).with_notes(*_limits(measured, kernels))
+    return with_causes(profile)
+
+
+def with_causes(profile: Profile) -> Profile:
+    """Add what keeps ops off the Tensor Cores and what to do first; both follow from the derived tables."""
+    profile = replace(profile, off=off_tensor_cores(profile))
+    return replace(profile, advice=advise(profile))
 
 
 def _cleared(profile: Profile) -> Profile:

@@ -12,6 +12,7 @@ from tcprobe.analysis.grouping import count_by, distinct_numbers, sum_by
 from tcprobe.analysis.options import Options
 from tcprobe.errors import UsageError
 from tcprobe.schema.columns import FloatArray, IntArray, Table
+from tcprobe.schema.kinds import WindowBasis
 from tcprobe.schema.profile import Note, Profile, Window
 
 FEWEST_TO_DETECT: Final = 4  # below, no half of the run is left to compare the first steps with
@@ -200,7 +201,7 @@ def _few(found: Iterations, kept: int, given: bool) -> tuple[Note, ...]:
     return (Note("few-steps", f"{said}: {why}", "record at least 10 steps after warm-up"),)
 
 
-def _probed(profile: Profile, found: Iterations) -> tuple[int, int, str] | None:
+def _probed(profile: Profile, found: Iterations) -> tuple[int, int, WindowBasis] | None:
     """Return the probe's own window, as far as its marks are in the profile."""
     chosen = profile.metadata.run.get("window")
     if not isinstance(chosen, dict) or not _is_probed(profile):
@@ -212,7 +213,7 @@ def _probed(profile: Profile, found: Iterations) -> tuple[int, int, str] | None:
     return (int(inside[0]), int(inside[-1]), "profiled by the probe") if len(inside) else None
 
 
-def _detected(profile: Profile, found: Iterations) -> tuple[int, int, str]:
+def _detected(profile: Profile, found: Iterations) -> tuple[int, int, WindowBasis]:
     count = len(found.numbers)
     if count < FEWEST_TO_DETECT:
         return 0, count - 1, "all steps"
@@ -255,7 +256,7 @@ def _activity(profile: Profile) -> tuple[IntArray, IntArray]:
     return starts, starts + np.concatenate([t.numbers("duration_ns") for t in tables])
 
 
-def _window(profile: Profile, found: Iterations, first: int, last: int, basis: str) -> Window:
+def _window(profile: Profile, found: Iterations, first: int, last: int, basis: WindowBasis) -> Window:
     """Start of the first to start of the iteration after the last; else to the end of what the last launched."""
     start, numbers = found.start_ns[first], found.numbers
     if last + 1 < len(numbers):

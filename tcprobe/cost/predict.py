@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from tcprobe.cost.alignment import Library
 from tcprobe.cost.constants import Basis, Constants, load_constants
 from tcprobe.cost.plan import Plan, Target, UsesTc, plan_of
-from tcprobe.cost.tiles import Limit
 from tcprobe.schema.finding import Range
+from tcprobe.schema.kinds import Limit
 from tcprobe.schema.op import OpRecord
 
 __all__ = ["Constants", "Cost", "Library", "Target", "load_constants", "op_cost", "saving"]

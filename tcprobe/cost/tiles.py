@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from tcprobe.cost.constants import Rate
 
-Limit = Literal["compute", "memory", "launch"]
 SPLITS: Final = (1, 2, 4, 8, 16, 32, 64)
 SPLIT_WAVES: Final = 4  # a contraction is not split further where its tiles already make so many waves
 STEP_K: Final = 64  # elements of the contraction that a kernel's main loop takes at a time: 128 bytes of a 16-bit type

@@ -19,6 +19,7 @@ from tcprobe.flows.report import make_report
 from tcprobe.flows.workloads import Workload, find_workload
 from tcprobe.flows.write.report import write_tables
 from tcprobe.hardware import find_gpu
+from tcprobe.readers.run_folder.folder import how_ended
 from tcprobe.schema.profile import Profile
 
 PRECISIONS: Final = ("float32", "tf32", "mixed_float16", "mixed_bfloat16")
@@ -92,8 +93,9 @@ class Outcome:
     @property
     def ending(self) -> str:
         """Return how the workload failed, in a few words; empty where it did not."""
-        notes = self.report.metadata.notes if self.report is not None else ()
-        return next((n.message.partition(":")[0] for n in notes if n.code == "partial-run"), "")
+        metadata = self.report.metadata if self.report is not None else None
+        partial = metadata is not None and any(note.code == "partial-run" for note in metadata.notes)
+        return how_ended(metadata.run) if metadata is not None and partial else ""
 
     @property
     def came_to_nothing(self) -> bool:

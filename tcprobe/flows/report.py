@@ -8,6 +8,7 @@ from pathlib import Path
 from tcprobe.analysis import Options, analyse
 from tcprobe.errors import UsageError
 from tcprobe.readers.open import open_profile
+from tcprobe.report.run.words import with_texts
 from tcprobe.schema.profile import Note, Profile
 
 
@@ -29,12 +30,12 @@ def make_report(path: Path, options: Options | None = None) -> Profile:
     profile = open_profile(path)
     asked = _asked_of_run(profile, options)
     if asked == options:
-        return analyse(profile, options)
+        return with_texts(analyse(profile, options))
     try:
-        return analyse(profile, asked)
+        return with_texts(analyse(profile, asked))
     except UsageError as error:
         note = Note("iterations-not-there", f"{error.message}: the window was detected instead", error.hint)
-        return analyse(profile.with_notes(note), options)
+        return with_texts(analyse(profile.with_notes(note), options))
 
 
 def _asked_of_run(profile: Profile, options: Options) -> Options:

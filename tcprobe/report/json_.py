@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 from tcprobe import __version__
 from tcprobe.report.base import ReportSpec
+from tcprobe.report.run import advice
 from tcprobe.report.tables_csv import written
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Profile
@@ -33,6 +34,7 @@ def document(profile: Profile, spec: ReportSpec) -> dict[str, Any]:
         "metadata": _finite(metadata),
         "summary": _rows(profile.require("summary"), None),
         "tables": {t.spec.name: _rows(t, spec.top) for t in tables},
+        "advice": [_finite(advice.as_json(item, metadata["framework"])) for item in profile.advice],
         "absent": dict(sorted(profile.absent.items())),
         "notes": notes,
     }

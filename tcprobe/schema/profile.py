@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from tcprobe.schema.causes import OffTensorCores
 from tcprobe.schema.columns import Table
+from tcprobe.schema.kinds import Advice, WindowBasis
 from tcprobe.schema.tables import TABLES
 
 Level = Literal["note", "warning", "error"]
@@ -38,14 +40,14 @@ class Window:
     Attributes:
         first, last: numbers of the first and last iteration; None where there are no iterations.
         start_ns, end_ns: its bounds on the profile's clock; None where unknown.
-        basis: how it was chosen, in words (``given``, ``detected``, ``whole capture``).
+        basis: how it was chosen.
     """
 
     first: int | None = None
     last: int | None = None
     start_ns: int | None = None
     end_ns: int | None = None
-    basis: str = "whole capture"
+    basis: WindowBasis = "whole capture"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +125,15 @@ class Profile:
         metadata: see `Metadata`.
         tables: by name; each conforms to `tcprobe.schema.tables.TABLES`.
         absent: name of a missing table -> why it is missing.
+        off: the ops that something keeps off the Tensor Cores; None where there are none, or nothing was analysed.
+        advice: what to do first, the most important first.
     """
 
     metadata: Metadata
     tables: dict[str, Table] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
+    off: OffTensorCores | None = None
+    advice: tuple[Advice, ...] = ()
 
     def table(self, name: str) -> Table | None:
         """Return the table, or None where it is absent.

@@ -14,12 +14,21 @@ from typing import Final
 
 from tcprobe.schema.columns import Column as C
 from tcprobe.schema.columns import TableSpec as T
+from tcprobe.schema.kinds import BLOCKERS, RATE_BASES, REASONS, SIZE_ADVICE
 
 USES_TC: Final = ("yes", "no", "unknown")
 BASES: Final = ("counter", "name", "shape", "reported", "predicted", "measured", "graph", "inferred")
 RANGE_KINDS: Final = ("step", "phase", "layer", "op")
 PASSES: Final = ("forward", "dgrad", "wgrad", "other")
 SAVINGS: Final = ("predicted", "calibrated", "measured x predicted", "measured x calibrated")
+LIMITS: Final = ("compute", "memory", "launch")
+_BLOCKER: Final = (
+    C("tc_blocker_kind", "str", "what keeps it off the Tensor Cores, as a kind", values=tuple(BLOCKERS)),
+    C("tc_blocker_dtype", "str", "dtype of an operand that they do not take, or of which that is not known"),
+    C("tc_blocker_gpu", "str", "name of the GPU that does not take it"),
+    C("tc_blocker_capability", "str", "compute capability of that GPU (7.5), where its name is not known"),
+    C("tc_blocker_kernel", "str", "short name of the costliest kernel that ran without Tensor Cores"),
+)
 
 # --- what was recorded -------------------------------------------------------------------------------
 
@@ -256,6 +265,7 @@ OPS: Final = T(
         C("source", "str", "file:line where its layer was constructed"),
         C("called_from", "str", "file:line where it was called"),
         C("basis", "str", "what its shapes and layer rest on", values=BASES),
+        *_BLOCKER,
     ),
     key=("op", "op_type"),
 )
@@ -350,6 +360,7 @@ GEMMS: Final = T(
         C("source", "str", "file:line where the layer was constructed"),
         C("called_from", "str", "file:line where it was called"),
         C("basis", "str", "what the shape rests on", values=BASES),
+        *_BLOCKER,
     ),
 )
 BAD_SIZES: Final = T(
@@ -375,6 +386,14 @@ BAD_SIZES: Final = T(
         C("advice", "str", "what to do, or why nothing"),
         C("source", "str", "file:line where the layer was constructed"),
         C("basis", "str", "what it rests on", False, BASES),
+        C("advice_kind", "str", "what to do, as a kind", values=tuple(SIZE_ADVICE)),
+        C("advice_gpu", "str", "name of the GPU that the rates are of, or that has no Tensor Cores"),
+        C("rate_low_pct", "int", "lowest rate of its products over that of aligned ones, whole percent, 0-100"),
+        C("rate_high_pct", "int", "highest"),
+        C("rate_basis", "str", "what the rates rest on; NA where there are none", values=tuple(RATE_BASES)),
+        C("limit", "str", "what bounds its products, where it costs next to nothing", values=LIMITS),
+        C("xla_pads", "bool", "whether XLA pads its products, where their rates are predicted"),
+        C("image_channels", "int", "channels of the images that the units may be reshaped to"),
     ),
 )
 SUMMARY: Final = T(
@@ -388,6 +407,12 @@ SUMMARY: Final = T(
         C("text", "str", "the figure where it is no number"),
         C("basis", "str", "what it rests on", values=BASES),
         C("reason", "str", "why it is NA, or what limits it"),
+        C(
+            "reason_kind",
+            "str",
+            "the reason as a kind, where it holds for all Tensor Core figures",
+            values=tuple(REASONS),
+        ),
     ),
 )
 

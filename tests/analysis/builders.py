@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tcprobe.report.run.words import with_texts
 from tcprobe.schema.columns import Table, TableSpec
 from tcprobe.schema.profile import Metadata, Profile
 from tcprobe.schema.tables import (
@@ -118,4 +119,5 @@ def summary(analysed: Profile) -> dict[str, dict[str, Any]]:
 
 
 def rows(analysed: Profile, name: str) -> list[dict[str, Any]]:
-    return [dict(row) for row in analysed.require(name).rows()]
+    """Rows of a table as a report shows them, texts included."""
+    return [dict(row) for row in with_texts(analysed).require(name).rows()]

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.analysis.capability import NONE, Blocker, operand_dtypes, supported_since, tc_blocker, tc_capable
+from tcprobe.analysis.capability import NONE, operand_dtypes, supported_since, tc_blocker, tc_capable
 from tcprobe.analysis.kernels.table import derive_kernels
 from tcprobe.hardware import Gpu, find_gpu, load_gpus
 from tcprobe.readers.protobuf import fields, text
 from tcprobe.readers.xspace import xplane
+from tcprobe.report.run import words
+from tcprobe.schema.kinds import Blocker
 from tests.support import shared
 
 CAPABLE = (
@@ -149,17 +151,23 @@ def blocker(
     return tc_blocker(op_type, dtype, known, **{**defaults, **given})
 
 
+def said(found: Blocker) -> tuple[str, str]:
+    """The kind with its sentence."""
+    return found.kind, words.blocker(found)
+
+
 def test_float32_on_a_t4() -> None:
-    assert blocker("float32", "t4") == Blocker("dtype", "float32 cannot use a T4's Tensor Cores")
-    assert blocker("float32", None, compute_capability=(7, 0)).text == (
-        "float32 cannot use the Tensor Cores of compute capability 7.0"
+    assert said(blocker("float32", "t4")) == ("dtype", "float32 cannot use a T4's Tensor Cores")
+    assert said(blocker("float32", None, compute_capability=(7, 0))) == (
+        "dtype",
+        "float32 cannot use the Tensor Cores of compute capability 7.0",
     )
 
 
 def test_float32_on_ampere_needs_tf32() -> None:
     assert blocker("float32", tf32_allowed=True) == NONE
-    assert blocker("float32", tf32_allowed=False) == Blocker("tf32", "TF32 off")
-    assert blocker("float32", tf32_allowed=None).kind == "unknown"
+    assert said(blocker("float32", tf32_allowed=False)) == ("tf32", "TF32 off")
+    assert blocker("float32", tf32_allowed=None).kind == "tf32_unknown"
     assert blocker("float16", tf32_allowed=False) == NONE
 
 
@@ -184,16 +192,17 @@ def test_which_dtypes_each_generation_takes(dtype: str, gpu: str, able: bool) ->
 
 
 def test_a_gpu_without_tensor_cores_comes_first() -> None:
-    assert blocker("float32", "gtx1660ti", tf32_allowed=None) == Blocker("gpu", "GPU has no Tensor Cores")
+    assert said(blocker("float32", "gtx1660ti", tf32_allowed=None)) == ("gpu", "GPU has no Tensor Cores")
     assert blocker("float16", None, compute_capability=(6, 0)).kind == "gpu"
 
 
 def test_misalignment_alone_blocks_nothing_but_float8() -> None:
     assert blocker("float16", contiguous_dims_bytes_aligned=False) == NONE
-    assert blocker("float8_e4m3fn", "h100-sxm", contiguous_dims_bytes_aligned=False).kind == "shape"
+    assert blocker("float8_e4m3fn", "h100-sxm", contiguous_dims_bytes_aligned=False).kind == "shape_required"
     ran = blocker("float16", contiguous_dims_bytes_aligned=False, uses_tc="no", kernel="ampere_hgemm_128x128_nn")
     assert ran.kind == "shape"
-    assert "ampere_hgemm_128x128_nn" in ran.text
+    assert ran.kernel == "ampere_hgemm_128x128_nn"
+    assert "ampere_hgemm_128x128_nn" in words.blocker(ran)
 
 
 def test_a_library_that_chose_otherwise_is_named() -> None:
@@ -206,20 +215,20 @@ def test_a_library_that_chose_otherwise_is_named() -> None:
         uses_tc="no",
         kernel="conv2d_grouped_direct_kernel",
     )
-    assert found == Blocker("library", "library choice: ran conv2d_grouped_direct_kernel")
+    assert said(found) == ("library", "library choice: ran conv2d_grouped_direct_kernel")
 
 
 def test_what_is_not_known_is_said() -> None:
-    assert blocker(None).text == "the dtype of the op is not recorded"
-    assert blocker("float16", None).text == "the GPU is not known"
-    assert blocker("float16", op_type="fusion").kind == "unknown"
-    assert blocker("complex64").kind == "unknown"
-    assert blocker("float16", uses_tc="unknown").kind == "unknown"
+    assert said(blocker(None)) == ("dtype_missing", "the dtype of the op is not recorded")
+    assert said(blocker("float16", None)) == ("gpu_unknown", "the GPU is not known")
+    assert said(blocker("float16", op_type="fusion")) == ("type_unknown", "fusion may hold ops of any kind")
+    assert said(blocker("complex64")) == ("dtype_unknown", "whether Tensor Cores take complex64 is not known")
+    assert blocker("float16", uses_tc="unknown").kind == "kernels_unknown"
 
 
 def test_an_op_that_uses_them_has_no_blocker_and_one_that_cannot_says_so() -> None:
     assert blocker("float32", "t4", uses_tc="yes") == NONE
-    assert blocker("float16", op_type="Relu") == Blocker("type", "Relu has no Tensor Core kernel")
+    assert said(blocker("float16", op_type="Relu")) == ("type", "Relu has no Tensor Core kernel")
 
 
 @pytest.mark.parametrize(
@@ -257,8 +266,10 @@ def test_there_is_always_an_answer_in_words(
         contiguous_dims_bytes_aligned=aligned,
         uses_tc=uses,
     )
-    assert found.text
+    assert words.blocker(found)
     assert (found.kind == "none") == (found == NONE)
+    row = {"op_type": op_type or None, **found.columns()}
+    assert Blocker.of(row) == found
     if gpu is not None and not gpu.tensor_cores and tc_capable(op_type) != "no" and uses != "yes":
         assert found.kind == "gpu"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tcprobe.analysis.flow import with_causes
 from tcprobe.schema.columns import Table, Value
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
 from tcprobe.schema.tables import TABLES
@@ -45,7 +46,7 @@ def gpu_profile(**metadata: Any) -> Profile:
         ),
     )
     tables = [_summary(), _kernels(), _ops(), _layers(), _iterations(), _devices(), _bad_sizes(), _metrics()]
-    return Profile(replace(meta, **metadata)).with_tables(*tables)
+    return with_causes(Profile(replace(meta, **metadata)).with_tables(*tables))
 
 
 def _summary() -> Table:
@@ -86,12 +87,14 @@ def _ops() -> Table:
         "ops",
         {"op": "model/conv2d_3/Conv2D_grad/Conv2DBackpropFilter", "op_type": "Conv2DBackpropFilter",
          "layer": "generator/conv2d_3", "pass": "wgrad", "calls": 2, "launches": 2, "tc_capable": "yes",
-         "tc_blocker": "library choice: ran a kernel without them", "sum_ns": 42 * MS, "union_ns": 42 * MS,
+         "tc_blocker": "library choice: ran a kernel without them", "tc_blocker_kind": "library",
+         "sum_ns": 42 * MS, "union_ns": 42 * MS,
          "tc_ns": 0, "unknown_ns": 0, "dtype": "float16",
          "shapes": "[[4096,28,28,8],[4],[4096,28,28,1]] -> [5,5,8,1]", "flops": 1284505600,
          "source": "train_gan.py:61", "basis": "graph"},
         {"op": "model/dense/MatMul", "op_type": "MatMul", "layer": "generator/dense", "pass": "forward", "calls": 2,
-         "launches": 4, "tc_capable": "yes", "tc_blocker": "none", "sum_ns": 30 * MS, "union_ns": 30 * MS,
+         "launches": 4, "tc_capable": "yes", "tc_blocker": "none", "tc_blocker_kind": "none", "sum_ns": 30 * MS,
+         "union_ns": 30 * MS,
          "tc_ns": 30 * MS, "unknown_ns": 0, "dtype": "float16", "shapes": "[[4096,100],[100,3136]] -> [4096,3136]",
          "flops": 2569011200, "source": "train_gan.py:54", "basis": "graph"},
         {"op": "model/tanh", "op_type": "Tanh", "tc_capable": "no", "sum_ns": 20 * MS, "tc_ns": 0, "unknown_ns": 0},
@@ -156,13 +159,14 @@ def _bad_sizes() -> Table:
          "multiple": 8, "passes": "forward, dgrad", "dtype": "float16", "kernel_ns": 3 * MS, "share_pct": 3.0,
          "flops_pct": 4.0, "saving_low_ns": 700_000, "saving_ns": 800_000, "saving_high_ns": 900_000,
          "saving_pct": 1.6, "saving_basis": "measured x predicted",
-         "advice": "predicted: forward and dgrad run at 37-43 % of an aligned one on an A100",
+         "advice_kind": "change", "advice_gpu": "A100 SXM4 40GB", "rate_low_pct": 37, "rate_high_pct": 43,
+         "rate_basis": "predicted",
          "source": "train_gan.py:57", "basis": "graph"},
         {"layer": "generator/conv2d_3", "layer_class": "Conv2D", "dimension": "filters", "size": 1, "next_size": 8,
          "multiple": 8, "passes": "forward", "dtype": "float16", "kernel_ns": 42 * MS, "share_pct": 42.0,
          "flops_pct": 0.5, "saving_low_ns": -10_000, "saving_ns": 15 * MS, "saving_high_ns": 20 * MS,
          "saving_pct": 30.0, "saving_basis": "measured x predicted",
-         "advice": "1 output channel: cuDNN may fall back to CUDA-core kernels",
+         "advice_kind": "slice", "advice": "1 output channel: cuDNN may fall back to CUDA-core kernels",
          "source": "train_gan.py:61", "basis": "graph"},
     )  # fmt: skip
 
@@ -189,12 +193,13 @@ def cpu_profile() -> Profile:
     )
     summary = table(
         "summary",
-        figure("tc_kernel_time_pct", reason="no GPU: Tensor Core use was not measured"),
+        figure("tc_kernel_time_pct", reason="no GPU: Tensor Core use was not measured", reason_kind="no_gpu"),
         figure("step_time_ns", 812.5 * MS, basis="measured"),
     )
     gemm = {"layer": "generator/dense", "layer_class": "Dense", "pass": "forward", "op": "dense/MatMul",
             "op_type": "MatMul", "m": 256, "n": 3087, "k": 100, "batch": 1, "dtype": "float32", "flops": 158054400,
-            "executes": "yes", "tc_blocker": "none", "source": "train_gan.py:54", "basis": "graph"}  # fmt: skip
+            "executes": "yes", "tc_blocker": "none", "tc_blocker_kind": "none", "source": "train_gan.py:54",
+            "basis": "graph"}  # fmt: skip
     off = {
         **gemm,
         "op": "big/MatMul",
@@ -202,6 +207,7 @@ def cpu_profile() -> Profile:
         "dtype": "float32",
         "flops": 41945600,
         "tc_blocker": "TF32 off",
+        "tc_blocker_kind": "tf32",
     }
     dead = {**off, "op": "dead/MatMul", "executes": "no"}
     host = {
@@ -218,7 +224,7 @@ def cpu_profile() -> Profile:
     profile = Profile(meta).with_tables(
         summary, table("gemms", gemm, off, dead), table("host_ops", host), table("bad_sizes", bad)
     )
-    return profile.with_absent(kernels="no GPU ran", devices="no GPU ran")
+    return with_causes(profile.with_absent(kernels="no GPU ran", devices="no GPU ran"))
 
 
 def summary_only() -> Profile:

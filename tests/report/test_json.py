@@ -25,7 +25,7 @@ def document(name: str = "gpu", **spec: object) -> dict[str, Any]:
 @pytest.mark.parametrize("name", PROFILES)
 def test_it_is_json_with_a_schema(name: str) -> None:
     found = document(name)
-    assert list(found) == ["schema", "tcprobe", "metadata", "summary", "tables", "absent", "notes"]
+    assert list(found) == ["schema", "tcprobe", "metadata", "summary", "tables", "advice", "absent", "notes"]
     assert (found["schema"], found["tcprobe"]) == (1, __version__)
 
 

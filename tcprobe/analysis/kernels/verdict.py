@@ -16,7 +16,7 @@ from tcprobe.analysis.kernels.names import RULES
 from tcprobe.analysis.kernels.precision import precision_of_dtype, precision_of_name
 from tcprobe.analysis.kernels.rule import UsesTc, words_of
 from tcprobe.gemm.ops import conv_like
-from tcprobe.hardware import FIRST_WITH_TENSOR_CORES, Capability, Gpu
+from tcprobe.hardware import FIRST_WITH_TENSOR_CORES, Capability, Gpu, spoken_name
 
 # A GPU may run above the boost clock of its datasheet (H100: by 8 %), so a rate must exceed the peak by this factor.
 CLOCK_MARGIN: Final = 1.25
@@ -110,7 +110,8 @@ def refine(
         return replace(verdict, uses_tc="no", basis="inferred", evidence=f"{gpu.name}: the GPU has no Tensor Cores")
     blocker = dtype_blocker(dtype, gpu, gpu.compute_capability, tf32)
     if blocker.kind in ("dtype", "tf32"):
-        return _decided(verdict, "no", f"launched by {_named(op_type, dtype)}: {blocker.text}", dtype)
+        none = f"{blocker.dtype} cannot use {spoken_name(gpu.name)}'s Tensor Cores" if blocker.dtype else "TF32 off"
+        return _decided(verdict, "no", f"launched by {_named(op_type, dtype)}: {none}", dtype)
     if flops and duration_ns and (rate := _beyond_cuda_cores(op_type, dtype, flops / duration_ns * 1e9, gpu)):
         return _decided(verdict, "yes", f"launched by {_named(op_type, dtype)}: {rate}", dtype)
     if verdict.rule == TRITON_GEMM and blocker.kind == "none" and set(operand_dtypes(dtype)) <= NARROW_FLOATS:

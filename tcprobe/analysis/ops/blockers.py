@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from tcprobe.analysis.capability import tc_blocker, tc_capable
 from tcprobe.analysis.context import Context
+from tcprobe.schema.kinds import Blocker
 
 
 def is_capable(op_types: Iterable[str | None]) -> str:
@@ -34,8 +35,8 @@ def why_not(
     aligned: bool | None,
     uses_tc: str | None,
     kernel: str | None = None,
-) -> str:
-    """Return what keeps a capable op off the Tensor Cores; ``none`` where nothing does.
+) -> Blocker:
+    """Return what keeps a capable op off the Tensor Cores; of kind ``none`` where nothing does.
 
     Args:
         op_type, dtype: of the op.
@@ -45,9 +46,9 @@ def why_not(
         kernel: the costliest of its kernels without Tensor Cores, where known.
     """
     if not context.nvidia:
-        return "not an NVIDIA GPU"
+        return Blocker("not_nvidia")
     if context.tensor_cores == "no":
-        return "GPU has no Tensor Cores"
+        return Blocker("gpu")
     return tc_blocker(
         op_type or "",
         dtype,
@@ -57,4 +58,4 @@ def why_not(
         contiguous_dims_bytes_aligned=aligned,
         uses_tc=uses_tc,
         kernel=None if kernel is None else short_name(kernel),
-    ).text
+    )

@@ -93,7 +93,7 @@ def _rows(record: OpRecord, source: Row, context: Context) -> list[Row]:
         if (family_of(record.op_type) or "").startswith("hlo")
         else source.get("executed_op") or source["op"],
         "dtype": record.dtype,
-        "tc_blocker": why_not(record.op_type, record.dtype, context, aligned, None),
+        **why_not(record.op_type, record.dtype, context, aligned, None).columns(),
     }
     return [{**common, "m": g.m, "n": g.n, "k": g.k, "batch": g.batch, "flops": g.flops} for g in gemms]
 

@@ -293,18 +293,18 @@ def _row(found: _Found, where: Attribution, graph: Table, context: Context, kern
 
 def _capability(row: Row, records: list[OpRecord], context: Context, kernel: str | None) -> Row:
     types = [_text(row.get("op_type")), *dict.fromkeys(r.op_type for r in records)]
-    spent, unclear, said = row.get("tc_ns"), row.get("unknown_ns"), row.get("tc_blocker")
+    spent, unclear, said = row.get("tc_ns"), row.get("unknown_ns"), row.get("tc_blocker_kind")
     capable = "yes" if spent or row.get("tc_capable") == "yes" else is_capable(types)
     if capable != "yes":
-        return {"tc_capable": capable, "tc_blocker": None}
+        return {"tc_capable": capable, "tc_blocker_kind": None}
     if spent or said is not None:
-        return {"tc_capable": capable, "tc_blocker": "none" if spent else said}
+        return {"tc_capable": capable, "tc_blocker_kind": "none" if spent else said}
     aligned = all_aligned(_contiguous(records), _text(row.get("dtype")))
     idle = spent is not None and not unclear and (row.get("sum_ns") or row.get("union_ns"))
     uses = None if not context.measured else "no" if idle else "unknown"
     kind = next((t for t in types if is_capable([t]) == "yes"), types[0])
     why = why_not(kind, _text(row.get("dtype")), context, aligned, uses, kernel)
-    return {"tc_capable": capable, "tc_blocker": why}
+    return {"tc_capable": capable, **why.columns()}
 
 
 def _contiguous(records: list[OpRecord]) -> tuple[Size, ...]:

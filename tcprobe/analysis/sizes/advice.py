@@ -1,12 +1,11 @@
-"""What to say of a size that is not aligned: what it costs, as predicted, and when to leave it alone.
+"""What to do about a size that is not aligned: what it costs, as predicted, and when to leave it alone.
 
-Figures and words are those of `audit-shapes`: the rates of `tcprobe.cost.predict` where all sizes of an op are
-known, else those of large products (`tcprobe.cost.alignment`, which names the measurements that they rest on).
+Figures are those of `audit-shapes`: the rates of `tcprobe.cost.predict` where all sizes of an op are known, else those
+of large products (`tcprobe.cost.alignment`, which names the measurements that they rest on).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -17,18 +16,12 @@ from tcprobe.cost.constants import RateFamily
 from tcprobe.cost.predict import Cost
 from tcprobe.cost.xla import XLA_PADS_FROM
 from tcprobe.hardware import Gpu, find_gpu
-from tcprobe.rules.sizes.words import ESTIMATED, HARDLY, gpu_name, listed, unhurt
+from tcprobe.rules.sizes.words import HARDLY
+from tcprobe.schema.kinds import SIXTEEN_BIT, RateBasis, SizeAdvice, SizeAdviceKind
 from tcprobe.schema.op import Contiguous
 
 IMAGE_CHANNELS: Final = 4  # DeepBench on V100 and T4: float16 with C=1 padded to 8 ran 5-8 times slower, C=3 no faster
 TINY_HEAD: Final = 16  # a product with so few columns reads its operands once and is bound by memory
-IN_VAIN: Final = "8 filters would cost as much as they gain"
-
-FREE: Final = "next to nothing"
-_NOTHING: Final = ("nothing", FREE)
-_NO_EFFECT: Final = "no effect"
-_GRAY: Final = "1 input channel is an image's, and padding it"
-_16_BITS: Final = ("float16", "bfloat16", "half")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,28 +49,33 @@ class Size:
         """Whether a convolution's filters are an image, of which more may be computed and the first kept."""
         return self.dimension.startswith("filters") and self.size <= IMAGE_CHANNELS
 
+    @property
+    def worth(self) -> SizeAdviceKind:
+        """What to do about it, where it costs something."""
+        if self.groups > 1:
+            return "fewer_groups"
+        return "change_before" if self.dimension in ("inputs", "channels", "channels per group") else "change"
 
-def left_alone(size: Size, context: Context) -> str | None:
+
+def left_alone(size: Size, context: Context) -> SizeAdvice | None:
     """Return why to leave a size as it is, whatever its ops cost; None where it may be worth changing."""
-    count = size.size
-    if size.dimension.startswith("channels") and count <= IMAGE_CHANNELS:
-        image = f"{count} input channels are an image's, and padding them" if count > 1 else _GRAY
-        return f"nothing: {image} to 8 ran slower where it was measured (V100, T4)"
-    if size.dimension == "units" and count <= TINY_HEAD:
-        return "nothing: so small a head is bound by memory and launches, not by arithmetic"
-    if size.dimension in ("features", "inputs") and count <= TINY_HEAD:
-        return "nothing: a product with so small a dimension is bound by memory and launches, not by arithmetic"
+    if size.dimension.startswith("channels") and size.size <= IMAGE_CHANNELS:
+        return SizeAdvice("image")
+    if size.dimension == "units" and size.size <= TINY_HEAD:
+        return SizeAdvice("small_head")
+    if size.dimension in ("features", "inputs") and size.size <= TINY_HEAD:
+        return SizeAdvice("small_dimension")
     if (idle := _idle(size.dtype, context)) is not None:
         return idle
-    if _family(size.dtype, context) == "tf32" and count % 4 == 0:
-        return "nothing for TF32, which asks for multiples of 4; float16 asks for 8"
+    if _family(size.dtype, context) == "tf32" and size.size % 4 == 0:
+        return SizeAdvice("tf32_aligned")
     return None
 
 
-def explain(
+def judged(
     size: Size, context: Context, costs: Sequence[Cost] = (), compiled: bool = False, measured: bool = False
-) -> str:
-    """Return one sentence or two on a size that `left_alone` does not speak of.
+) -> SizeAdvice:
+    """Return what to do about a size that `left_alone` does not speak of.
 
     Args:
         size: what to speak of.
@@ -87,55 +85,23 @@ def explain(
         measured: kernels of these ops were timed, so that no prediction makes their cost nothing.
     """
     if size.few_filters:
-        kept = f"the first{f' {size.size}' if size.size > 1 else ''}"
-        direct = "cuDNN may run the weight gradient on a CUDA-core kernel; " if size.dtype in _16_BITS else ""
-        many = f"{size.size} output channel{'s' * (size.size > 1)}"
-        return f"{many}: {direct}give the convolution 8 filters, keep {kept} (slice) and measure"
-    said = _predicted(size, context.judged, costs, compiled, measured) if costs and context.judged else None
-    said = said or _published(size, context)
-    if FREE in said or without_gain(said):
-        return said
-    if size.groups > 1:
-        return f"{said}; fewer groups of 8 channels or more would be aligned"
-    if size.dimension in ("inputs", "channels", "channels per group"):
-        return f"{said}; it follows from what feeds this layer: change it there"
-    return said
+        return SizeAdvice("slice")
+    if costs and context.judged:
+        return _predicted(size, context.judged, costs, compiled, measured)
+    return _published(size, context)
 
 
-def in_vain(size: Size) -> str:
-    """Return what to say of an image's filters of which more would not pay."""
-    return f"nothing: {size.size} output channel{'s' * (size.size > 1)}, and {IN_VAIN}"
-
-
-def is_harmless(advice: str) -> bool:
-    """Return whether the advice is to leave the size alone."""
-    return advice.startswith(_NOTHING)
-
-
-def without_gain(advice: str) -> bool:
-    """Return whether another size would gain nothing as things are."""
-    return advice.startswith((*_NOTHING, _NO_EFFECT))
-
-
-def aligned_share(advice: str) -> int:
-    """Return the percentage of the aligned rate that the advice names, 100 where it names none."""
-    found = re.search(r"about (\d+) % of the aligned rate", advice)
-    return int(found[1]) if found else 100
-
-
-def _idle(dtype: str | None, context: Context) -> str | None:
+def _idle(dtype: str | None, context: Context) -> SizeAdvice | None:
     """Return why no size matters to this dtype on this GPU; None where sizes matter."""
     if not context.nvidia or context.tensor_cores == "no":
-        return f"no effect: {context.name or 'this GPU'} has no Tensor Cores"
+        return SizeAdvice("no_tensor_cores", gpu=context.name)
     if dtype in ("float64", "double"):
-        return "no effect while this layer computes in float64"
-    if _family(dtype, context) is None:
-        return "no effect while this layer computes in float32 without TF32; it counts once precision is lowered"
-    return None
+        return SizeAdvice("float64")
+    return SizeAdvice("float32") if _family(dtype, context) is None else None
 
 
 def _family(dtype: str | None, context: Context) -> str | None:
-    if dtype in _16_BITS:
+    if dtype in SIXTEEN_BIT:
         return "tc16"
     if dtype in ("float32", "float"):
         capable = context.compute_capability is None or context.compute_capability >= (8, 0)
@@ -143,21 +109,24 @@ def _family(dtype: str | None, context: Context) -> str | None:
     return "other"
 
 
-def _predicted(size: Size, gpu: Gpu, costs: Sequence[Cost], compiled: bool, measured: bool) -> str:
+def _predicted(size: Size, gpu: Gpu, costs: Sequence[Cost], compiled: bool, measured: bool) -> SizeAdvice:
     """Return how far below an aligned product's rate its ops run."""
-    passes, on = listed(size.passes) or "its products", gpu_name(gpu)
-    many = len(size.passes) != 1
     if any(cost.uses_tc == "no" for cost in costs):
-        return f"no effect: {passes} {'do' if many else 'does'} not use Tensor Cores on {on}"
+        return SizeAdvice("off_tensor_cores", gpu=gpu.name)
     slow = [cost.rate_pct for cost in costs if cost.rate_pct is not None]
     if all(rate.mid >= HARDLY for rate in slow):
-        return f"{'predicted to cost ' if measured else ''}{FREE}: {unhurt(costs)}"
+        longest = max(costs, key=lambda cost: cost.ns)
+        return SizeAdvice("measured_free" if measured else "free", limit=longest.limit)
     low, high = min(rate.low for rate in slow), max(rate.high for rate in slow)
-    padded = "XLA pads it, at the cost of copies: " if compiled and _padded(size, gpu) else ""
-    calibrated = any(cost.basis == "calibrated" for cost in costs)
-    apart = f" ({ESTIMATED})" if size.convolution and not calibrated else ""
-    run = "run" if many else "runs"
-    return f"predicted: {padded}{passes} {run} at {low:.0f}-{high:.0f} % of an aligned one on {on}{apart}"
+    known = not size.convolution or any(cost.basis == "calibrated" for cost in costs)
+    return SizeAdvice(
+        size.worth,
+        gpu=gpu.name,
+        rate_low_pct=round(low),
+        rate_high_pct=round(high),
+        rate_basis="predicted" if known else "estimated",
+        xla_pads=compiled and _padded(size, gpu),
+    )
 
 
 def _padded(size: Size, gpu: Gpu) -> bool:
@@ -166,17 +135,14 @@ def _padded(size: Size, gpu: Gpu) -> bool:
     return least is not None and gpu.compute_capability >= least and not size.convolution
 
 
-def _published(size: Size, context: Context) -> str:
+def _published(size: Size, context: Context) -> SizeAdvice:
     """Return the rate of large products of such a size, where no size of the op's own tells."""
     family = _family(size.dtype, context) or "other"
     hopper = family == "tc16" and context.compute_capability is not None and context.compute_capability[0] == 9
-    kinds: dict[str, tuple[RateFamily, str]] = {"tc16": ("tc16", "16-bit"), "tf32": ("tf32", "TF32")}
+    kinds: dict[str, RateFamily] = {"tc16": "tc16", "tf32": "tf32"}
     if family not in kinds:
-        return "runs on Tensor Cores more slowly; how much is not measured for this dtype"
-    key, kind = kinds[family]
-    gpu, name = (find_gpu("h100-sxm"), "an H100") if hopper else (find_gpu("a100-sxm-80"), "an A100")
-    share = penalty_of([Contiguous("n", size.size)], key, gpu, None).compute.mid
-    rate = f"about {100 * share:.0f} % of the aligned rate ({kind}, large products on {name})"
-    if size.convolution:
-        return f"runs on Tensor Cores more slowly: not measured for convolutions; matrix products reach {rate}"
-    return f"runs on Tensor Cores at {rate}"
+        return SizeAdvice(size.worth)
+    gpu = find_gpu("h100-sxm" if hopper else "a100-sxm-80")
+    rate = round(100 * penalty_of([Contiguous("n", size.size)], kinds[family], gpu, None).compute.mid)
+    basis: RateBasis = "published products" if size.convolution else "published"
+    return SizeAdvice(size.worth, gpu=gpu.name, rate_low_pct=rate, rate_high_pct=rate, rate_basis=basis)

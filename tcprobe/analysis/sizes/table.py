@@ -9,16 +9,7 @@ from typing import Final
 from tcprobe.analysis.ops.attribution import graph_record, profile_record
 from tcprobe.analysis.ops.gemms import Gemms, executions
 from tcprobe.analysis.ops.table import Ops
-from tcprobe.analysis.sizes.advice import (
-    FREE,
-    Size,
-    aligned_share,
-    explain,
-    in_vain,
-    is_harmless,
-    left_alone,
-    without_gain,
-)
+from tcprobe.analysis.sizes.advice import Size, judged, left_alone
 from tcprobe.analysis.sizes.savings import Change, Op, Predictor, Saving, Times
 from tcprobe.cost.predict import Cost
 from tcprobe.gemm.alignment import bytes_of, multiple_for, next_size
@@ -28,6 +19,7 @@ from tcprobe.gemm.ops import OpFamily, family_of, gemms_of
 from tcprobe.gemm.record import flops_of
 from tcprobe.gemm.torch import torch_kind
 from tcprobe.schema.columns import Row, Table, Value
+from tcprobe.schema.kinds import GAINLESS, HARMLESS, SizeAdvice
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import BAD_SIZES, PASSES
 
@@ -59,7 +51,7 @@ class _Bad:
         size: what is known of it.
         ops: that have it.
         multiple: what it should be one of.
-        advice: what to say of it; None until it is known.
+        advice: what to do about it; None until it is known.
         saving: by its next size; None where unknown, or where it is best left alone.
     """
 
@@ -67,7 +59,7 @@ class _Bad:
     size: Size
     ops: list[Op]
     multiple: int
-    advice: str | None = None
+    advice: SizeAdvice | None = None
     saving: Saving | None = None
 
     @property
@@ -165,19 +157,19 @@ def _layers(products: list[tuple[Row, Op]], whole: bool) -> list[_Layer]:
 
 
 def _judged(layer: _Layer, times: Times, predictor: Predictor) -> list[_Bad]:
-    """Return the unaligned dimensions of a layer with what to say of each and what its next size saves."""
+    """Return the unaligned dimensions of a layer with what to do about each and what its next size saves."""
     found = _bad(layer)
     for bad in found:
         bad.advice = left_alone(bad.size, predictor.context)
     _save(found, times, predictor)
     vain = [b for b in found if b.size.few_filters and _in_vain(b.saving)]
     for bad in vain:
-        bad.advice = in_vain(bad.size)
+        bad.advice = SizeAdvice("slice_in_vain")
     if vain:
         _save(found, times, predictor)
     for bad in found:
-        bad.advice = bad.advice or _explained(bad, times, predictor)
-        if without_gain(bad.advice):
+        bad.advice = bad.advice or _advised(bad, times, predictor)
+        if bad.advice.kind in GAINLESS:
             bad.saving = None
     return found
 
@@ -200,13 +192,13 @@ def _in_vain(saving: Saving | None) -> bool:
     return saving is not None and saving.pct is None and saving.ns.mid <= 0
 
 
-def _explained(bad: _Bad, times: Times, predictor: Predictor) -> str:
-    """Tell the rates that are predicted, where the next size is too: of XLA's instructions it is not."""
+def _advised(bad: _Bad, times: Times, predictor: Predictor) -> SizeAdvice:
+    """Give the rates that are predicted, where the next size is too: of XLA's instructions it is not."""
     told = bad.saving is not None or bad.size.groups > 1
     costs = [cost for op in bad.ops if told and (cost := predictor.cost(op.record)) is not None]
     known: list[Cost] = costs if len(costs) == len(bad.ops) else []
     measured = any(op.row in times.spent for op in bad.ops)
-    return explain(bad.size, predictor.context, known, predictor.compiled, measured)
+    return judged(bad.size, predictor.context, known, predictor.compiled, measured)
 
 
 def _bad(layer: _Layer) -> list[_Bad]:
@@ -255,8 +247,8 @@ def _row(bad: _Bad) -> Row:
         "multiple": bad.multiple,
         "passes": ", ".join(bad.size.passes) or None,
         "dtype": bad.size.dtype,
-        "advice": bad.advice,
         "source": bad.layer.first["source"],
+        **(bad.advice.columns() if bad.advice else {}),
     }
 
 
@@ -288,15 +280,21 @@ def _saved(bad: _Bad, step_ns: float | None) -> Row:
 def _weight(row: Row) -> tuple[bool, float, float, float, int, str, str, int]:
     cost, saved, flops = (-float(row.get(c) or 0) for c in ("kernel_ns", "saving_ns", "flops_pct"))
     return (
-        is_harmless(str(row["advice"])),
+        row["advice_kind"] in HARMLESS,
         cost,
         saved,
         flops,
-        aligned_share(str(row["advice"])),
+        _published_rate(row),
         str(row["layer"]),
         str(row["dimension"]),
         int(row["size"] or 0),
     )
+
+
+def _published_rate(row: Row) -> int:
+    """Return the rate of large products of such a size, 100 where it was predicted or is not known."""
+    published = row["rate_basis"] in ("published", "published products")
+    return int(row["rate_low_pct"] or 0) if published else 100
 
 
 def _text(value: Value) -> str | None:
@@ -312,14 +310,8 @@ def _name_images(rows: list[Row]) -> None:
     """Units that become an image's channels must be changed through these."""
     channels = {int(row["size"] or 0) for row in rows if row["dimension"] == "channels"}
     for row in rows:
-        if row["dimension"] != "units" or FREE in str(row["advice"]):
+        if row["dimension"] != "units" or row["advice_kind"] in ("free", "measured_free"):
             continue
         size = int(row["size"] or 0)
         fits = [c for c in channels if c > 4 and size % c == 0 and _square(size // c)]
-        if fits:
-            count = max(fits)
-            better = next_size(count, 8)
-            row["advice"] = (
-                f"{row['advice']}; if it is reshaped to images of {count} channels ({size} = {size // count} x "
-                f"{count}), give them {better}: {size // count} x {better} = {size // count * better} units"
-            )
+        row["image_channels"] = max(fits, default=None)

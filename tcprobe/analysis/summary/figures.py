@@ -13,12 +13,26 @@ from tcprobe.analysis.ops.gemms import Gemms
 from tcprobe.analysis.ops.table import Ops
 from tcprobe.analysis.summary.reported import KernelTimes
 from tcprobe.schema.columns import Row, Table
+from tcprobe.schema.kinds import ReasonKind
 from tcprobe.schema.profile import Profile
 
-NO_GPU: Final = "no GPU: Tensor Core use was not measured"
-NO_RECORD: Final = "no kernel was recorded, and whether a GPU was used is unknown: Tensor Core use was not measured"
-NO_KERNELS: Final = "the source has no kernel times"
-NO_OPS: Final = "the source names no ops"
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a figure is missing, for people, and its kind where it holds for all Tensor Core figures."""
+
+    text: str
+    kind: ReasonKind | None = None
+
+
+NO_GPU: Final = Reason("no GPU: Tensor Core use was not measured", "no_gpu")
+NO_RECORD: Final = Reason(
+    "no kernel was recorded, and whether a GPU was used is unknown: Tensor Core use was not measured", "no_record"
+)
+NO_KERNELS: Final = Reason("the source has no kernel times", "no_kernels")
+NO_OP_KERNELS: Final = Reason("the source has no kernel times per op", "no_kernels")
+NO_OPS: Final = Reason("the source names no ops")
+NOT_NVIDIA: Final = Reason("not an NVIDIA GPU", "not_nvidia")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,29 +91,31 @@ def figure(
     metric: str,
     value: float | None,
     basis: str | None,
-    reason: str | None = None,
+    reason: str | Reason | None = None,
     bounds: tuple[float | None, float | None] = (None, None),
     text: str | None = None,
 ) -> Row:
     """Return one row of the summary; the basis of a figure that is not there is NA, and a reason must stand."""
     known = value is not None or text is not None or bounds != (None, None)
+    why = Reason(reason) if isinstance(reason, str) else reason
     return {
         "metric": metric, "value": value, "low": bounds[0], "high": bounds[1], "text": text,
-        "basis": basis if known else None, "reason": reason,
+        "basis": basis if known else None,
+        "reason": why.text if why else None, "reason_kind": why.kind if why else None,
     }  # fmt: skip
 
 
-def without_kernels(context: Context) -> str:
+def without_kernels(context: Context) -> Reason:
     """Return why there are no Tensor Core figures of a run without a kernel."""
     return NO_GPU if context.gpu_used is False else NO_RECORD
 
 
-def not_applicable(context: Context) -> str | None:
+def not_applicable(context: Context) -> Reason | None:
     """Return why Tensor Core figures do not apply to this GPU; None where they do."""
     if not context.measured:
         return without_kernels(context)
     if not context.nvidia:
-        return "not an NVIDIA GPU"
+        return NOT_NVIDIA
     if context.tensor_cores == "no":
-        return f"not applicable: {context.name or 'this GPU'} has no Tensor Cores"
+        return Reason(f"not applicable: {context.name or 'this GPU'} has no Tensor Cores", "no_tensor_cores")
     return None

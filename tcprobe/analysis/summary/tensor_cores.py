@@ -8,14 +8,23 @@ from typing import Final
 import numpy as np
 
 from tcprobe.analysis.grouping import total
-from tcprobe.analysis.summary.figures import NO_KERNELS, NO_OPS, Measured, Totals, figure, not_applicable
+from tcprobe.analysis.summary.figures import (
+    NO_KERNELS,
+    NO_OP_KERNELS,
+    NO_OPS,
+    Measured,
+    Reason,
+    Totals,
+    figure,
+    not_applicable,
+)
 from tcprobe.analysis.summary.rates import rate_rows
 from tcprobe.analysis.summary.reported import Reported
 from tcprobe.analysis.summary.unions import union_rows
 from tcprobe.schema.columns import Row, Table
 from tcprobe.schema.tables import SUMMARY
 
-NO_GPU_TIME: Final = "no GPU: its time was not measured"
+NO_GPU_TIME: Final = Reason("no GPU: its time was not measured", "no_gpu")
 
 
 def build_summary(measured: Measured) -> Table:
@@ -49,13 +58,14 @@ def _tensor_core_rows(measured: Measured, totals: Totals | None, reported: Repor
     yield _capable(measured, totals)
 
 
-def _without_kernels(measured: Measured) -> str:
+def _without_kernels(measured: Measured) -> Reason:
     """Return why there is no share of kernel time, with what bounds it where ops have times."""
     using = next((row for row in union_rows(measured) if row["value"] is not None), None)
     if using is None:
         return NO_KERNELS
     share = float(using["value"] or 0)
-    return f"{NO_KERNELS}; ops that use Tensor Cores took {share:.1f} % of the ops' GPU time, an upper bound"
+    bound = f"ops that use Tensor Cores took {share:.1f} % of the ops' GPU time, an upper bound"
+    return Reason(f"{NO_KERNELS.text}; {bound}", NO_KERNELS.kind)
 
 
 def _efficiency(measured: Measured, reported: Reported) -> Row:
@@ -67,7 +77,7 @@ def _efficiency(measured: Measured, reported: Reported) -> Row:
             return figure(name, reported.efficiency_pct, "reported", "as the profiler reports it: it names no ops")
         if measured.ops is None:
             return figure(name, None, None, NO_OPS)
-        return figure(name, None, None, "the source has no kernel times per op")
+        return figure(name, None, None, NO_OP_KERNELS)
     if spent == 0:
         return figure(name, None, None, "no op that could use Tensor Cores ran a kernel")
     low, high = 100.0 * on_tc / spent, 100.0 * (on_tc + unclear) / spent
@@ -105,7 +115,7 @@ def _capable(measured: Measured, totals: Totals) -> Row:
     name = "capable_time_pct"
     spent, _, _ = capable_times(measured)
     if spent is None:
-        return figure(name, None, None, NO_OPS if measured.ops is None else "the source has no kernel times per op")
+        return figure(name, None, None, NO_OPS if measured.ops is None else NO_OP_KERNELS)
     share = 100.0 * min(spent, totals.kernel_ns) / totals.kernel_ns
     return figure(name, share, totals.basis)
 
@@ -150,7 +160,7 @@ def _memory(measured: Measured, reported: Reported) -> Row:
     return figure("memory_time_ns", None, None, _untimed(measured, "the source has no copies and sets"))
 
 
-def _untimed(measured: Measured, why: str) -> str:
+def _untimed(measured: Measured, why: str) -> str | Reason:
     """Return why a time of a GPU is missing: `why` where one ran."""
     if measured.context.measured:
         return why

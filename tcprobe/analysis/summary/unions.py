@@ -32,7 +32,7 @@ def union_rows(measured: Measured) -> Iterator[Row]:
         return
     capable = np.array(table.values("tc_capable"), dtype=object) == "yes"
     untold = capable & np.isnan(table.numbers("tc_ns"))
-    using = untold & (np.array(table.values("tc_blocker"), dtype=object) == "none")
+    using = untold & (np.array(table.values("tc_blocker_kind"), dtype=object) == "none")
     on, unclear, off = (
         100.0 * float(spent[rows].sum()) / whole for rows in (using, untold & ~using, capable & ~untold)
     )

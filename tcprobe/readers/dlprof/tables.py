@@ -136,7 +136,7 @@ def ops_table(detail: Report, times: Mapping[str | None, OpTimes], complete: boo
         "pass": [_PASSES.get(d or "") for d in detail.texts("direction").tolist()],
         "calls": detail.numbers("no calls"),
         "tc_capable": [VERDICT[flag] for flag in detail.flags("tc eligible").tolist()],
-        "tc_blocker": [
+        "tc_blocker_kind": [
             "none" if flag == 1 and one.tc_ns is None else None for flag, one in zip(flags, told, strict=True)
         ],
         "union_ns": gpu_ns,

@@ -174,16 +174,19 @@ def _ending(run: dict[str, Any]) -> list[Note]:
         return [Note("damaged-run", f"{RECORD} is damaged: command, versions and ending are unknown")]
     if run.get("partial") is False:
         return []
+    return [Note("partial-run", f"{how_ended(run)}: the figures are of what ran until then")]
+
+
+def how_ended(run: dict[str, Any]) -> str:
+    """Return how a workload that did not end well did end, by its run.json."""
     code = run.get("exit_code")
     if run.get("interrupted"):
-        how = "the workload was interrupted"
-    elif not isinstance(code, int):
-        how = "how the workload ended was not recorded (tcprobe was stopped, or the disk was full)"
-    elif code > 128:
-        how = f"the workload was ended by {_signal(code - 128)}"
-    else:
-        how = f"the workload failed with exit code {code}"
-    return [Note("partial-run", f"{how}: the figures are of what ran until then")]
+        return "the workload was interrupted"
+    if not isinstance(code, int):
+        return "how the workload ended was not recorded (tcprobe was stopped, or the disk was full)"
+    if code > 128:
+        return f"the workload was ended by {_signal(code - 128)}"
+    return f"the workload failed with exit code {code}"
 
 
 def _signal(number: int) -> str:

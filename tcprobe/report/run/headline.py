@@ -8,7 +8,7 @@ from tcprobe.hardware import DEFAULT_TARGET
 from tcprobe.report import formatting as f
 from tcprobe.report.grid import Head, Section
 from tcprobe.report.run.findings import reach
-from tcprobe.schema.columns import Row, Value
+from tcprobe.schema.columns import Row
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
 
 FIRST = {
@@ -184,12 +184,12 @@ def _reach(profile: Profile) -> list[str]:
 
 
 def _unmeasured(profile: Profile, row: Row | None) -> str:
-    reason = str(row["reason"] or "") if row is not None else ""
+    reason, kind = (str(row["reason"] or ""), row["reason_kind"]) if row is not None else ("", None)
     reason = reason or profile.absent.get("kernels") or profile.absent.get("summary") or ""
     reason = f.visible(reason).rstrip(".")
-    if "not measured" in reason:
+    if reason and kind in ("no_gpu", "no_record"):
         return reason[0].upper() + reason[1:]
-    if reason.startswith("not "):
+    if kind in ("not_nvidia", "no_tensor_cores"):
         return f"Tensor Core use: {reason}"
     return f"Tensor Core use was not measured: {reason}" if reason else "Tensor Core use was not measured"
 
@@ -202,10 +202,10 @@ def figures(profile: Profile, first: bool) -> Section | None:
     rows = [row for row in profile.require("summary").rows() if (row["metric"] in FIRST) == first]
     known, missing = [r for r in rows if _known(r)], [r for r in rows if not _known(r)]
     headline = summary_row(profile, "tc_kernel_time_pct")
-    said = headline["reason"] if headline and not _known(headline) else None
+    said = headline if headline and not _known(headline) and headline["reason"] is not None else None
     by_reason: dict[str, list[str]] = {}
     for row in missing:
-        if said is None or not (row["reason"] == said or (_no_gpu(row["reason"]) and _no_gpu(said))):
+        if said is None or not (row["reason"] == said["reason"] or (_no_times(row) and _no_times(said))):
             by_reason.setdefault(f.visible(str(row["reason"] or "no reason given")), []).append(_label(row))
     notes = tuple(f"(not measured: {', '.join(names)}: {reason})" for reason, names in by_reason.items())
     heads = (Head("figure"), Head("value", right=True), Head("rests on", rank=1), Head("remark", wraps=True))
@@ -213,8 +213,8 @@ def figures(profile: Profile, first: bool) -> Section | None:
     return Section(title, heads, tuple(_figure(row) for row in known), notes) if known or notes else None
 
 
-def _no_gpu(reason: Value) -> bool:
-    return str(reason).startswith(("no GPU", "no kernel was recorded", "the source has no kernel times"))
+def _no_times(row: Row) -> bool:
+    return row["reason_kind"] in ("no_gpu", "no_record", "no_kernels")
 
 
 def _known(row: Row) -> bool:

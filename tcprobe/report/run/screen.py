@@ -53,7 +53,7 @@ def screen(profile: Profile, spec: ReportSpec) -> Screen:
     return Screen(
         tuple(headline.facts(profile)),
         tuple(headline.answer(profile)),
-        tuple(advice.steps(profile, findings.blocked(profile))),
+        tuple(advice.steps(profile)),
         () if spec.by else tuple(s for s in (headline.figures(profile, first=True),) if s),
         _notes(profile, ("error", "warning")),
         () if spec.by else tuple(_why(profile, spec)),
@@ -94,7 +94,7 @@ def _reason(profile: Profile, view: views.View) -> str:
 
 def _why(profile: Profile, spec: ReportSpec) -> list[Section]:
     rows = None if spec.top is None else min(FIRST_SCREEN_ROWS, spec.top)
-    cost, over = findings.blocked(profile), summed(profile)
+    cost, over = profile.off, summed(profile)
     sections = [findings.causes(cost, rows, over), findings.first(cost, rows, over)] if cost else []
     return [s for s in (*sections, findings.bad_sizes(profile, spec.top)) if s]
 

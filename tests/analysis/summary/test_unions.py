@@ -13,7 +13,13 @@ from tcprobe.schema.tables import OPS
 from tests.analysis import builders as b
 from tests.support import shared
 
-USING: dict[str, Any] = {"op": "a", "op_type": "MatMul", "tc_capable": "yes", "tc_blocker": "none", "union_ns": 600}
+USING: dict[str, Any] = {
+    "op": "a",
+    "op_type": "MatMul",
+    "tc_capable": "yes",
+    "tc_blocker_kind": "none",
+    "union_ns": 600,
+}
 IDLE: dict[str, Any] = {
     "op": "b", "op_type": "Conv2D", "tc_capable": "yes", "tc_ns": 0, "unknown_ns": 0, "union_ns": 300,
 }  # fmt: skip

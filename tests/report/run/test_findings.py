@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from tcprobe.analysis.causes.off import off_tensor_cores
 from tcprobe.report.run import findings
+from tcprobe.schema.kinds import Blocker, SizeAdviceKind
 from tcprobe.schema.profile import Profile
 from tests.report.builders import MS, cpu_profile, gpu_profile, summary_only, table
 
+NONE, SHAPE = Blocker("none"), Blocker("shape", kernel="sgemm")
+FLOAT32 = Blocker("dtype", dtype="float32", gpu="Tesla T4")
+RAN = "a contiguous dimension is no multiple of 16 bytes, and the library ran sgemm"
 
-def op(name: str, blocker: str | None, total: int, on_tc: int = 0, **more: object) -> dict[str, object]:
-    return {"op": name, "tc_capable": "yes", "tc_blocker": blocker, "sum_ns": total * MS, "tc_ns": on_tc * MS, **more}
+
+def op(name: str, blocker: Blocker | None, total: int, on_tc: int = 0, **more: object) -> dict[str, object]:
+    known = blocker.columns() if blocker else {}
+    return {"op": name, "tc_capable": "yes", "sum_ns": total * MS, "tc_ns": on_tc * MS, **known, **more}
 
 
 def profile_of(*ops: dict[str, object]) -> Profile:
@@ -20,56 +27,56 @@ def profile_of(*ops: dict[str, object]) -> Profile:
 
 
 def test_blockers_are_summed_and_stand_by_cost() -> None:
-    cost = findings.blocked(
+    cost = off_tensor_cores(
         profile_of(
-            op("a", "dtype: float32", 10),
-            op("b", "shape", 50, on_tc=10),
-            op("c", "dtype: float32", 20),
-            op("d", "none", 90, on_tc=90),
+            op("a", FLOAT32, 10),
+            op("b", SHAPE, 50, on_tc=10),
+            op("c", FLOAT32, 20),
+            op("d", NONE, 90, on_tc=90),
             op("e", None, 5),
-            op("f", "dtype: float32", 9, tc_capable="no"),
+            op("f", FLOAT32, 9, tc_capable="no"),
         )
     )
     assert cost is not None
     # Off the Tensor Cores: shape 50 - 10 = 40 of 200 ms, float32 10 + 20 = 30 of 200 ms.
     assert findings.causes(cost, 5).cells == (
-        ("shape", "40.0 ms", "20.0 %", "1", "b", "-"),
-        ("dtype: float32", "30.0 ms", "15.0 %", "2", "c", "-"),
+        (RAN, "40.0 ms", "20.0 %", "1", "b", "-"),
+        ("float32 cannot use a T4's Tensor Cores", "30.0 ms", "15.0 %", "2", "c", "-"),
     )
     assert [row[0] for row in findings.first(cost, 2).cells] == ["b", "c"]
     assert findings.first(cost, 2).notes == ("(1 more; --top 0 shows all)",)
 
 
 def test_of_a_foreign_gpu_nothing_is_off_the_tensor_cores() -> None:
-    assert findings.blocked(profile_of(op("a", "not an NVIDIA GPU", 10))) is None
+    assert off_tensor_cores(profile_of(op("a", Blocker("not_nvidia"), 10))) is None
 
 
 def test_time_of_unknown_class_is_no_cost() -> None:
-    assert findings.blocked(profile_of(op("a", "shape", 10, on_tc=2, unknown_ns=8 * MS))) is None
+    assert off_tensor_cores(profile_of(op("a", SHAPE, 10, on_tc=2, unknown_ns=8 * MS))) is None
 
 
 def test_equal_costs_keep_the_order_of_the_table() -> None:
-    cost = findings.blocked(profile_of(*(op(name, "shape", 7) for name in "abcdef")))
+    cost = off_tensor_cores(profile_of(*(op(name, SHAPE, 7) for name in "abcdef")))
     assert cost is not None
     assert [row[0] for row in findings.first(cost, None).cells] == list("abcdef")
 
 
 def test_without_kernel_time_flops_are_weighed() -> None:
-    cost = findings.blocked(cpu_profile())
+    cost = off_tensor_cores(cpu_profile())
     assert cost is not None
     assert not cost.measured
     assert [row[:4] for row in findings.causes(cost, 5).cells] == [("TF32 off", "41.9 MFLOP", "21.0 %", "1")]
 
 
 def test_nothing_known_is_nothing_said() -> None:
-    assert findings.blocked(summary_only()) is None
+    assert off_tensor_cores(summary_only()) is None
     assert findings.bad_sizes(summary_only(), 5) is None
     assert findings.reach(summary_only()) is None
 
 
 @pytest.mark.parametrize("flops", [None, 0])
 def test_reach_is_unknown_where_flops_are(flops: int | None) -> None:
-    gemm = {"op": "x", "executes": "yes", "tc_blocker": "none", "flops": flops}
+    gemm = {"op": "x", "executes": "yes", "tc_blocker_kind": "none", "flops": flops}
     assert findings.reach(gpu_profile().with_tables(table("gemms", gemm))) is None  # type: ignore[arg-type]
 
 
@@ -106,13 +113,12 @@ def test_where_nothing_is_predicted_no_column_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("advice", "size"),
-    [("next to nothing: its products are bound by memory, not by arithmetic", "1"),
-     ("nothing: 1 input channel are an image's", "1"), ("no effect: Tesla P100 has no Tensor Cores", "1"),
-     ("no effect while this layer computes in float32 without TF32", "1 -> 8"), (None, "1 -> 8")],
+    ("kind", "size"),
+    [("free", "1"), ("image", "1"), ("no_tensor_cores", "1"), ("measured_free", "1 -> 8"), ("float32", "1 -> 8"),
+     (None, "1 -> 8")],
 )  # fmt: skip
-def test_a_size_to_leave_alone_stands_alone(advice: str | None, size: str) -> None:
-    row = {"layer": "conv", "dimension": "channels", "size": 1, "multiple": 8, "next_size": 8, "advice": advice}
+def test_a_size_to_leave_alone_stands_alone(kind: SizeAdviceKind | None, size: str) -> None:
+    row = {"layer": "conv", "dimension": "channels", "size": 1, "multiple": 8, "next_size": 8, "advice_kind": kind}
     section = findings.bad_sizes(gpu_profile().with_tables(table("bad_sizes", row)), None)
     assert section is not None
     cells = dict(zip((head.text for head in section.heads), section.cells[0], strict=True))
@@ -121,9 +127,12 @@ def test_a_size_to_leave_alone_stands_alone(advice: str | None, size: str) -> No
 
 def test_an_advice_that_many_sizes_share_is_said_once() -> None:
     row = {"layer": "l", "dimension": "units", "size": 10, "next_size": 16, "multiple": 8, "basis": "graph"}
-    rows = [{**row, "advice": advice} for advice in ("pad it", "leave it", "pad it", None)]
+    rows = [{**row, "advice_kind": kind} for kind in ("float64", "small_head", "float64", None)]
     section = findings.bad_sizes(gpu_profile().with_tables(table("bad_sizes", *rows)), None)
     assert section is not None
     marks = [cells[[h.text for h in section.heads].index("advice")] for cells in section.cells]
     assert marks == ["[1]", "[2]", "[1]", "-"]
-    assert section.notes == ("[1]: pad it", "[2]: leave it")
+    assert section.notes == (
+        "[1]: no effect while this layer computes in float64",
+        "[2]: nothing: so small a head is bound by memory and launches, not by arithmetic",
+    )

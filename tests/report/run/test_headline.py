@@ -36,7 +36,8 @@ def test_zero_measured_is_zero() -> None:
 
 
 def test_not_measured_gives_the_reason_and_no_figure() -> None:
-    lines = headline.answer(with_share(reason="not applicable: Tesla P100 has no Tensor Cores."))
+    why = "not applicable: Tesla P100 has no Tensor Cores."
+    lines = headline.answer(with_share(reason=why, reason_kind="no_tensor_cores"))
     assert lines == ["Tensor Core use: not applicable: Tesla P100 has no Tensor Cores."]
 
 

@@ -1,0 +1,202 @@
+"""The sentences of a run's report: one for each kind of blocker and of advice on a size. Nothing reads them back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from tcprobe.gemm.alignment import next_size
+from tcprobe.hardware import lookup_gpu, spoken_name
+from tcprobe.report import formatting as f
+from tcprobe.rules.sizes.words import ESTIMATED, gpu_name, listed
+from tcprobe.schema.columns import Row, Table, Value
+from tcprobe.schema.kinds import Blocker, BlockerKind, Limit, SizeAdvice, SizeAdviceKind
+from tcprobe.schema.profile import Profile
+
+
+def with_texts(profile: Profile) -> Profile:
+    """Return the profile with the text columns of its tables filled: ``tc_blocker`` and ``advice``, from their kinds.
+
+    A text that the profile has already stays.
+    """
+    texts = {"ops": ("tc_blocker", blocker_of), "gemms": ("tc_blocker", blocker_of), "bad_sizes": ("advice", advice_of)}
+    known = [(profile.table(name), *how) for name, how in texts.items()]
+    filled = [_filled(table, column, words) for table, column, words in known if table is not None]
+    return profile.with_tables(*filled)
+
+
+def _filled(table: Table, column: str, words: Callable[[Row], str | None]) -> Table:
+    return table.with_columns(**{column: [words(row) for row in table.rows()]})
+
+
+def blocker_of(row: Row) -> str | None:
+    """Return what keeps an op off the Tensor Cores, of a row of `ops` or `gemms`; None where that is not said."""
+    found = Blocker.of(row)
+    return _given(row["tc_blocker"]) or (None if found is None else blocker(found))
+
+
+def advice_of(row: Row) -> str | None:
+    """Return what to do about a size, of a row of `bad_sizes`; None where that is not said."""
+    found = SizeAdvice.of(row)
+    return _given(row["advice"]) or (None if found is None else size_advice(found))
+
+
+def _given(text: Value) -> str | None:
+    return None if text is None else str(text)
+
+
+def blocker(found: Blocker) -> str:
+    """Return what keeps an op off the Tensor Cores."""
+    return BLOCKER_WORDS[found.kind](found)
+
+
+def size_advice(found: SizeAdvice, predicted: bool = False) -> str:
+    """Return what to do about a size, and what it costs; `predicted` leaves out that this is a prediction."""
+    rated = found.rate_basis in ("predicted", "estimated") and not predicted
+    return f"{'predicted: ' if rated else ''}{SIZE_WORDS[found.kind](found)}{_images(found)}"
+
+
+def _possessive(found: Blocker) -> str:
+    if found.gpu is None:
+        return f"the Tensor Cores of compute capability {found.compute_capability}"
+    return f"{spoken_name(found.gpu)}'s Tensor Cores"
+
+
+def _ran(found: Blocker) -> str:
+    return f"ran {found.kernel or 'a kernel without them'}"
+
+
+BLOCKER_WORDS: Final[Mapping[BlockerKind, Callable[[Blocker], str]]] = {
+    "none": lambda _: "none",
+    "not_nvidia": lambda _: "not an NVIDIA GPU",
+    "gpu": lambda _: "GPU has no Tensor Cores",
+    "gpu_unknown": lambda _: "the GPU is not known",
+    "type": lambda b: f"{b.op_type} has no Tensor Core kernel",
+    "type_unknown": lambda b: f"{b.op_type or 'an op without a type'} may hold ops of any kind",
+    "dtype": lambda b: f"{b.dtype} cannot use {_possessive(b)}",
+    "dtype_missing": lambda _: "the dtype of the op is not recorded",
+    "dtype_unknown": lambda b: f"whether Tensor Cores take {b.dtype} is not known",
+    "tf32": lambda _: "TF32 off",
+    "tf32_unknown": lambda _: "whether TF32 was allowed is not recorded",
+    "shape": lambda b: f"a contiguous dimension is no multiple of 16 bytes, and the library {_ran(b)}",
+    "shape_required": lambda b: f"{b.dtype} needs contiguous dimensions that are multiples of 16 bytes",
+    "library": lambda b: f"library choice: {_ran(b)}",
+    "kernels_unknown": lambda _: "whether its kernels use Tensor Cores is not known",
+}
+
+
+def where(layer: Value, op: Value, pass_: Value) -> str:
+    """Return the layer with the pass, or the op where no layer is known."""
+    place = f.plain(layer or op)
+    return f"{place} ({pass_})" if layer and pass_ else place
+
+
+def on_gpu(name: str | None) -> str:
+    """Return a GPU's name in a sentence: ``an A100``; as it stands where gpus.csv lacks it."""
+    gpu = lookup_gpu(name or "")
+    return gpu_name(gpu) if gpu else name or "this GPU"
+
+
+def output_channels(count: int) -> str:
+    """Return ``1 output channel``, ``3 output channels``."""
+    return f"{count} output channel{'s' * (count > 1)}"
+
+
+def may_leave(found: SizeAdvice) -> str:
+    """Return what cuDNN may do with a convolution of few filters; nothing where it would not."""
+    return "cuDNN may run the weight gradient on a CUDA-core kernel" if found.sixteen_bit else ""
+
+
+def kept(count: int) -> str:
+    """Return which filters of eight are kept: ``the first``, ``the first 3``."""
+    return f"the first{f' {count}' if count > 1 else ''}"
+
+
+def _slice(found: SizeAdvice) -> str:
+    count = found.size or 0
+    how = f"give the convolution 8 filters, keep {kept(count)} (slice) and measure"
+    may = may_leave(found)
+    return f"{output_channels(count)}: {may}{'; ' * bool(may)}{how}"
+
+
+def _image(found: SizeAdvice) -> str:
+    count = found.size or 0
+    padding = f"{count} input channels are an image's, and padding them"
+    padding = padding if count > 1 else "1 input channel is an image's, and padding it"
+    return f"nothing: {padding} to 8 ran slower where it was measured (V100, T4)"
+
+
+def _off(found: SizeAdvice) -> str:
+    passes, use = _passes(found, "do", "does")
+    return f"no effect: {passes} {use} not use Tensor Cores on {on_gpu(found.gpu)}"
+
+
+def _passes(found: SizeAdvice, many: str, one: str) -> tuple[str, str]:
+    """Return the passes that have the size, and the verb that fits their number."""
+    passes = (found.passes or "").split(", ") if found.passes else []
+    return listed(passes) or "its products", one if len(passes) == 1 else many
+
+
+_UNHURT: Final[Mapping[Limit, str]] = {
+    "launch": "its products are so small that their launch takes the time",
+    "memory": "its products are bound by memory, not by arithmetic",
+    "compute": "predicted as fast as aligned",
+}
+
+
+def _free(found: SizeAdvice) -> str:
+    return f"next to nothing: {_UNHURT[found.limit or 'compute']}"
+
+
+def _rates(found: SizeAdvice) -> str:
+    """Return what the size costs: the rates of its products over aligned ones."""
+    if found.rate_basis in ("predicted", "estimated"):
+        padded = "XLA pads it, at the cost of copies: " if found.xla_pads else ""
+        passes, run = _passes(found, "run", "runs")
+        rate = f"{found.rate_low_pct}-{found.rate_high_pct} % of an aligned one"
+        apart = f" ({ESTIMATED})" if found.rate_basis == "estimated" else ""
+        return f"{padded}{passes} {run} at {rate} on {on_gpu(found.gpu)}{apart}"
+    kind = "16-bit" if found.sixteen_bit else "TF32"
+    rate = f"about {found.rate_low_pct} % of the aligned rate ({kind}, large products on {on_gpu(found.gpu)})"
+    if found.rate_basis == "published":
+        return f"runs on Tensor Cores at {rate}"
+    if found.rate_basis == "published products":
+        return f"runs on Tensor Cores more slowly: not measured for convolutions; matrix products reach {rate}"
+    return "runs on Tensor Cores more slowly; how much is not measured for this dtype"
+
+
+def _images(found: SizeAdvice) -> str:
+    """Return how units change that become an image's channels: through these."""
+    count, size = found.image_channels, found.size or 0
+    if not count:
+        return ""
+    pixels, better = size // count, next_size(count, 8)
+    return (
+        f"; if it is reshaped to images of {count} channels ({size} = {pixels} x {count}), give them {better}: "
+        f"{pixels} x {better} = {pixels * better} units"
+    )
+
+
+SIZE_WORDS: Final[Mapping[SizeAdviceKind, Callable[[SizeAdvice], str]]] = {
+    "change": _rates,
+    "change_before": lambda a: f"{_rates(a)}; it follows from what feeds this layer: change it there",
+    "fewer_groups": lambda a: f"{_rates(a)}; fewer groups of 8 channels or more would be aligned",
+    "slice": _slice,
+    "measured_free": lambda a: f"predicted to cost {_free(a)}",
+    "image": _image,
+    "small_head": lambda _: "nothing: so small a head is bound by memory and launches, not by arithmetic",
+    "small_dimension": lambda _: (
+        "nothing: a product with so small a dimension is bound by memory and launches, not by arithmetic"
+    ),
+    "tf32_aligned": lambda _: "nothing for TF32, which asks for multiples of 4; float16 asks for 8",
+    "slice_in_vain": lambda a: (
+        f"nothing: {output_channels(a.size or 0)}, and 8 filters would cost as much as they gain"
+    ),
+    "free": _free,
+    "no_tensor_cores": lambda a: f"no effect: {a.gpu or 'this GPU'} has no Tensor Cores",
+    "off_tensor_cores": _off,
+    "float64": lambda _: "no effect while this layer computes in float64",
+    "float32": lambda _: (
+        "no effect while this layer computes in float32 without TF32; it counts once precision is lowered"
+    ),
+}

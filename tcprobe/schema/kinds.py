@@ -1,0 +1,270 @@
+"""Kinds: the closed lists by which the program decides, each value with its meaning, and the typed data around them.
+
+What keeps an op off the Tensor Cores, what to do about a size, what to do first: each is a kind with the fields that
+its sentence needs. Only `tcprobe.report` turns one into a sentence, and nothing reads a sentence back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from tcprobe.schema.columns import Row
+
+WindowBasis = Literal[
+    "whole capture", "given", "detected", "all steps", "profiled by the probe", "aggregated by DLProf"
+]
+"""How the iterations that count were chosen."""
+
+ReasonKind = Literal["no_gpu", "no_record", "no_kernels", "not_nvidia", "no_tensor_cores"]
+REASONS: Final[Mapping[ReasonKind, str]] = {
+    "no_gpu": "the run used no GPU",
+    "no_record": "no kernel was recorded, and nobody knows whether a GPU was used",
+    "no_kernels": "the source has no kernel times",
+    "not_nvidia": "the GPU is another vendor's",
+    "no_tensor_cores": "the GPU has no Tensor Cores",
+}
+"""Why figures of the Tensor Cores are missing altogether."""
+
+BlockerKind = Literal[
+    "none", "not_nvidia", "gpu", "gpu_unknown", "type", "type_unknown", "dtype", "dtype_missing", "dtype_unknown",
+    "tf32", "tf32_unknown", "shape", "shape_required", "library", "kernels_unknown",
+]  # fmt: skip
+BLOCKERS: Final[Mapping[BlockerKind, str]] = {
+    "none": "nothing: its kernels use them, or could",
+    "not_nvidia": "the GPU is another vendor's",
+    "gpu": "the GPU has none",
+    "gpu_unknown": "not known: the GPU is not",
+    "type": "no library has a Tensor Core kernel for the op's type",
+    "type_unknown": "not known: the op may hold ops of any kind",
+    "dtype": "the GPU's Tensor Cores do not multiply the dtype of an operand",
+    "dtype_missing": "not known: the dtype is not recorded",
+    "dtype_unknown": "not known: whether Tensor Cores take the dtype is not",
+    "tf32": "float32 without TF32",
+    "tf32_unknown": "not known: whether TF32 was allowed is not recorded",
+    "shape": "a contiguous dimension is no multiple of 16 bytes, and the library chose another kernel",
+    "shape_required": "a contiguous dimension is no multiple of 16 bytes, without which the dtype has no kernel",
+    "library": "the library chose another kernel",
+    "kernels_unknown": "not known: whether its kernels use them is not",
+}
+"""What keeps an op off the Tensor Cores."""
+NOT_BLOCKED: Final[frozenset[str | None]] = frozenset({None, "none", "not_nvidia"})
+"""Kinds of blockers of which there is nothing to say or do."""
+
+SizeAdviceKind = Literal[
+    "change", "change_before", "fewer_groups", "slice", "measured_free", "image", "small_head", "small_dimension",
+    "tf32_aligned", "slice_in_vain", "free", "no_tensor_cores", "off_tensor_cores", "float64", "float32",
+]  # fmt: skip
+SIZE_ADVICE: Final[Mapping[SizeAdviceKind, str]] = {
+    "change": "take the next size",
+    "change_before": "it follows from what feeds the layer: change it there",
+    "fewer_groups": "make fewer groups of 8 channels or more",
+    "slice": "compute 8 filters, keep the first ones, and measure",
+    "measured_free": "measured, and predicted to cost next to nothing",
+    "image": "leave it: an image's channels",
+    "small_head": "leave it: so small a head is bound by memory and launches",
+    "small_dimension": "leave it: a product with so small a dimension is bound by memory and launches",
+    "tf32_aligned": "leave it: aligned for TF32",
+    "slice_in_vain": "leave it: 8 filters would cost as much as they gain",
+    "free": "leave it: it costs next to nothing",
+    "no_tensor_cores": "no effect: the GPU has no Tensor Cores",
+    "off_tensor_cores": "no effect: its products do not use Tensor Cores on the GPU",
+    "float64": "no effect while the layer computes in float64",
+    "float32": "no effect while the layer computes in float32 without TF32",
+}
+"""What to do about a size that is not aligned."""
+HARMLESS: Final[frozenset[SizeAdviceKind]] = frozenset(
+    {"image", "small_head", "small_dimension", "tf32_aligned", "slice_in_vain", "free"}
+)
+LEAVE: Final[frozenset[SizeAdviceKind]] = HARMLESS | {"no_tensor_cores", "off_tensor_cores"}
+"""Sizes that stay as they are, whatever becomes of the layer's precision."""
+GAINLESS: Final[frozenset[SizeAdviceKind]] = LEAVE | {"float64", "float32"}
+"""Sizes of which another would gain nothing as things are."""
+
+RateBasis = Literal["predicted", "estimated", "published", "published products"]
+RATE_BASES: Final[Mapping[RateBasis, str]] = {
+    "predicted": "predicted for these ops",
+    "estimated": "predicted for these ops, where unaligned convolutions were never measured",
+    "published": "of large products of such a size, where no size of the op's own tells",
+    "published products": "likewise, of a convolution, for which none is published",
+}
+"""What the rate of an unaligned product over an aligned one rests on."""
+Limit = Literal["compute", "memory", "launch"]
+"""What bounds the time of a product."""
+
+AdviceKind = Literal[
+    "use_float32", "use_float16", "mixed_precision", "allow_tf32", "check_tf32", "use_gpu", "align_sizes", "library",
+    "change_size", "slice_filters",
+]  # fmt: skip
+ADVICE: Final[Mapping[AdviceKind, str]] = {
+    "use_float32": "compute in float32 or less instead of float64",
+    "use_float16": "use float16 instead of bfloat16, which the GPU's Tensor Cores do not take",
+    "mixed_precision": "train in mixed precision",
+    "allow_tf32": "allow TF32",
+    "check_tf32": "make sure that TF32 is allowed",
+    "use_gpu": "run on a GPU with Tensor Cores",
+    "align_sizes": "make sizes multiples of 8",
+    "library": "let the library choose another kernel: channels, layout, larger sizes, XLA",
+    "change_size": "change sizes of a layer",
+    "slice_filters": "compute 8 filters of a convolution and keep the first ones",
+}
+"""What to do first."""
+ShareOf = Literal["kernel_time", "flops", "products"]
+SHARES: Final[Mapping[ShareOf, str]] = {
+    "kernel_time": "the time of all kernels",
+    "flops": "the FLOPs of a step's GEMM-like ops",
+    "products": "the predicted time of a step's products",
+}
+"""What a share is a share of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """What keeps an op off the Tensor Cores; only the fields that its kind speaks of are set.
+
+    Attributes:
+        kind: one of `BLOCKERS`.
+        op_type: of the op.
+        dtype: of the operand.
+        gpu: name of the GPU; None where several models or an unknown one ran.
+        compute_capability: of it, as ``8.0``, where the name is not known.
+        kernel: short name of the costliest kernel that ran without them, where known.
+    """
+
+    kind: BlockerKind
+    op_type: str | None = None
+    dtype: str | None = None
+    gpu: str | None = None
+    compute_capability: str | None = None
+    kernel: str | None = None
+
+    @classmethod
+    def of(cls, row: Row) -> Blocker | None:
+        """Return the blocker of a row of `ops` or `gemms`; None where it has none."""
+        kind: Any = row["tc_blocker_kind"]
+        if kind is None:
+            return None
+        op_type = row["op_type"] if kind in ("type", "type_unknown") else None
+        named = (row[f"tc_blocker_{name}"] for name in ("dtype", "gpu", "capability", "kernel"))
+        return cls(kind, *(None if value is None else str(value) for value in (op_type, *named)))
+
+    def columns(self) -> Row:
+        """Return the columns of `ops` and `gemms` that hold it; the type of the op is there already."""
+        return {
+            "tc_blocker_kind": self.kind,
+            "tc_blocker_dtype": self.dtype,
+            "tc_blocker_gpu": self.gpu,
+            "tc_blocker_capability": self.compute_capability,
+            "tc_blocker_kernel": self.kernel,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SizeAdvice:
+    """What to do about a size that is not aligned; only the fields that its sentence needs are set.
+
+    Attributes:
+        kind: one of `SIZE_ADVICE`.
+        gpu: name of the GPU that the rates are of, or that has no Tensor Cores.
+        rate_low_pct, rate_high_pct: rate of its products over that of aligned ones, whole percent; None where unknown.
+        rate_basis: what that rests on.
+        limit: what bounds its products, where the size costs next to nothing.
+        xla_pads: whether XLA pads its products.
+        image_channels: channels of the images that the units may be reshaped to.
+        size, passes: of the row of `bad_sizes`.
+        sixteen_bit: whether the dtype of that row has 16 bits.
+    """
+
+    kind: SizeAdviceKind
+    gpu: str | None = None
+    rate_low_pct: int | None = None
+    rate_high_pct: int | None = None
+    rate_basis: RateBasis | None = None
+    limit: Limit | None = None
+    xla_pads: bool | None = None
+    image_channels: int | None = None
+    size: int | None = None
+    passes: str | None = None
+    sixteen_bit: bool | None = None
+
+    @classmethod
+    def of(cls, row: Row) -> SizeAdvice | None:
+        """Return the advice of a row of `bad_sizes`, equal where its sentence is; None where it has none."""
+        kind: Any = row["advice_kind"]
+        if kind is None:
+            return None
+        found: dict[str, Any] = {"gpu": row["advice_gpu"], **{name: row[name] for name in _OF_SIZES}}
+        basis = found["rate_basis"]
+        told: dict[str, Any] = {}
+        if kind in ("image", "slice", "slice_in_vain") or found["image_channels"] is not None:
+            told["size"] = row["size"]
+        if kind == "off_tensor_cores" or basis in ("predicted", "estimated"):
+            told["passes"] = row["passes"]
+        if kind == "slice" or basis in ("published", "published products"):
+            told["sixteen_bit"] = row["dtype"] in SIXTEEN_BIT
+        return cls(kind, **found, **told)
+
+    def columns(self) -> Row:
+        """Return the columns of `bad_sizes` that hold it, beside those of the size itself."""
+        return {"advice_kind": self.kind, "advice_gpu": self.gpu, **{name: getattr(self, name) for name in _OF_SIZES}}
+
+
+SIXTEEN_BIT: Final = ("float16", "bfloat16", "half")
+_OF_SIZES: Final = ("rate_low_pct", "rate_high_pct", "rate_basis", "limit", "xla_pads", "image_channels")
+
+
+@dataclass(frozen=True, slots=True)
+class SizeChange:
+    """One dimension of a layer with its next size."""
+
+    dimension: str
+    size: int
+    next_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One thing to do, with what it rests on; times are those of one step.
+
+    Attributes:
+        kind: one of `ADVICE`.
+        share_pct: what it stands for, 0-100.
+        share_of: what that is a share of.
+        layer, op, pass_, source: where; of several ops the costliest.
+        kernel_ns: kernel time that it stands for; None where that or the number of steps is unknown.
+        step_ns: time of a step; None where unknown.
+        saving_low_ns, saving_ns, saving_high_ns: what it saves as predicted, least, likely and most.
+        saving_pct: the likely one over what `saving_of` names.
+        saving_of: kernel time or the step's products.
+        calibrated: whether that rests on a calibration of the GPU.
+        blocker: what keeps the costliest op off the Tensor Cores.
+        sizes: what to change; of ``slice_filters`` the filters.
+        effect: what the first of these sizes costs.
+        convolution: whether the op convolves, of ``library``.
+        compiled: whether XLA compiles the step already, of ``library``.
+        listed: whether the report lists badly sized layers, of ``align_sizes``.
+    """
+
+    kind: AdviceKind
+    share_pct: float
+    share_of: ShareOf
+    layer: str | None = None
+    op: str | None = None
+    pass_: str | None = None
+    source: str | None = None
+    kernel_ns: float | None = None
+    step_ns: float | None = None
+    saving_low_ns: float | None = None
+    saving_ns: float | None = None
+    saving_high_ns: float | None = None
+    saving_pct: float | None = None
+    saving_of: ShareOf | None = None
+    calibrated: bool | None = None
+    blocker: Blocker | None = None
+    sizes: tuple[SizeChange, ...] = ()
+    effect: SizeAdvice | None = None
+    convolution: bool | None = None
+    compiled: bool | None = None
+    listed: bool | None = None
