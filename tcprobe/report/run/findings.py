@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tcprobe.report import formatting as f
 from tcprobe.report.audit.words import span
-from tcprobe.report.grid import Head, Section
+from tcprobe.report.blocks import Head, Section
 from tcprobe.report.run.window import summed
 from tcprobe.schema.columns import Row, Table, Value
 from tcprobe.schema.finding import Range
