@@ -32,7 +32,7 @@ WITHIN = {
             {"kernels"},
             {"ops", "timing"},
         ),
-        *({"summary"}, {"sizes", "validity"}, {"flow"}),
+        *({"summary"}, {"sizes", "validity"}, {"causes"}, {"flow"}),
     ),
     "audit": ({"settings", "severity", "suppress"}, {"fix", "source", "trace"}),
     "capture": ({"base", "environment"}, {"folder", "probed", "process"}, {"dlprof", "tensorflow"}),

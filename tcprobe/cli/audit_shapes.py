@@ -16,7 +16,7 @@ from tcprobe.errors import UsageError
 if TYPE_CHECKING:
     from tcprobe.flows.audit.flow import Outcome
     from tcprobe.flows.audit.options import AuditOptions
-    from tcprobe.flows.audit.write import AuditDestination
+    from tcprobe.flows.write.destination import Destination
 
 ARGV: Final = "tcprobe.argv"
 TYPED: Final = "tcprobe.typed"
@@ -86,9 +86,9 @@ def audit_shapes(
     chosen = _chosen(ctx, format, output)
     with o.errors_as_json(chosen == "json" and output in (None, "-")):
         from tcprobe.flows.audit.options import AuditOptions
-        from tcprobe.flows.audit.write import audit_destination
+        from tcprobe.flows.write.destination import destination
 
-        to = audit_destination(chosen, output, force)
+        to = destination("audit", chosen, output, force)
         wanted = AuditOptions(
             tuple(files or ()), mode, run, tuple(ctx.meta.get(ARGV, ())), _arguments(arg or []), batch_size, dtype,
             target_gpu, library, xla, timeout, python, _codes(select), _codes(ignore), fail_on, _percentage(fail_over),
@@ -156,15 +156,17 @@ def _outcome(wanted: AuditOptions, fix: bool) -> Outcome:
     return audit(wanted, _say)
 
 
-def _show(outcome: Outcome, to: AuditDestination, verbose: bool, width: int | None, typed: tuple[str, ...]) -> None:
-    from tcprobe.flows.audit.write import write_audit
+def _show(outcome: Outcome, to: Destination, verbose: bool, width: int | None, typed: tuple[str, ...]) -> None:
     from tcprobe.flows.explain import rule_docs
-    from tcprobe.report.audit.base import AuditSpec
+    from tcprobe.flows.write.document import write
+    from tcprobe.report.audit.document import AuditDocument
+    from tcprobe.report.audit.spec import AuditSpec
+    from tcprobe.report.base import RenderSpec
 
-    spec = AuditSpec(str(Path.cwd()), tuple(rule_docs()), o.text_width(width), o.wants_color(), verbose, typed)
-    for path in write_audit(outcome.report, spec, to):
+    spec = AuditSpec(str(Path.cwd()), tuple(rule_docs()), verbose, typed)
+    for path in write(AuditDocument(outcome.report, spec), RenderSpec(o.text_width(width), o.wants_color()), to):
         _say(f"wrote {path}")
-    if to.path is not None or to.reporter.FORMAT != "text":
+    if to.path is not None or to.renderer.name != "text":
         _say_failed(outcome)
 
 

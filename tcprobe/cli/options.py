@@ -17,7 +17,7 @@ from tcprobe.errors import TcprobeError
 
 
 class Format(StrEnum):
-    """An output format; the names are those of `tcprobe.report.REPORTERS`."""
+    """An output format; the names are those of `tcprobe.report.FORMATS`."""
 
     text = "text"
     csv = "csv"

@@ -16,7 +16,7 @@ from tcprobe.errors import UsageError
 
 if TYPE_CHECKING:
     from tcprobe.flows.profile import Outcome
-    from tcprobe.flows.write.report import Destination
+    from tcprobe.flows.write.destination import Destination
 
 
 def register(app: typer.Typer) -> None:
@@ -109,28 +109,32 @@ def _check_words(ctx: typer.Context, words: Sequence[str] | None) -> None:
 
 def _destination(json: bool, report_file: str | None, force: bool) -> Destination | None:
     """Return where the report goes besides the terminal; None where it goes there alone."""
-    from tcprobe.flows.write.report import destination
+    from tcprobe.flows.write.destination import destination
 
     if not json and report_file in (None, "-"):
         return None
     try:
-        return destination("json" if json else None, report_file, force)
+        return destination("run", "json" if json else None, report_file, force)
     except UsageError as error:
         raise UsageError(error.message, "end the file's name in .txt, .json, .md or .csv") from error
 
 
 def _show(outcome: Outcome, to: Destination | None) -> None:
     """Print the report, write the file, say where everything is and what to type next."""
-    from tcprobe.flows.write.report import destination, write_report
-    from tcprobe.report.base import ReportSpec
+    from tcprobe.flows.write.destination import destination
+    from tcprobe.flows.write.document import write
+    from tcprobe.report.base import RenderSpec
+    from tcprobe.report.run.document import RunDocument
+    from tcprobe.report.run.spec import ReportSpec
 
-    spec = ReportSpec(None, (), o.text_width(None), o.wants_color())
+    spec = RenderSpec(o.text_width(None), o.wants_color())
     if outcome.report is not None:
+        document = RunDocument(outcome.report, ReportSpec())
         if outcome.came_to_nothing:
             _say(f"{outcome.ending}, and nothing was recorded")
         elif to is None or to.path is not None:
-            write_report(outcome.report, spec, destination("text", None))
-        for path in write_report(outcome.report, spec, to) if to is not None else []:
+            write(document, spec, destination("run", "text", None))
+        for path in write(document, spec, to) if to is not None else []:
             _say(f"wrote {path}")
     folder = shlex.quote(str(outcome.folder))
     if outcome.failure is None:

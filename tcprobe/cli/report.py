@@ -39,13 +39,16 @@ def report(
     with o.errors_as_json(chosen == "json" and output in (None, "-")):
         from tcprobe.analysis import Options
         from tcprobe.flows.report import make_report
-        from tcprobe.flows.write.report import destination, write_report
-        from tcprobe.report.base import ReportSpec
+        from tcprobe.flows.write.destination import destination
+        from tcprobe.flows.write.document import write
+        from tcprobe.report.base import RenderSpec
+        from tcprobe.report.run.document import RunDocument
+        from tcprobe.report.run.spec import ReportSpec
 
-        to = destination(chosen, output, force)
+        to = destination("run", chosen, output, force)
         profile = make_report(path, Options(iter_start, iter_stop, target_gpu))
-        spec = ReportSpec(top, tuple(by or ()), o.text_width(width), o.wants_color())
-        files = write_report(profile, spec, to)
+        document = RunDocument(profile, ReportSpec(top, tuple(by or ())))
+        files = write(document, RenderSpec(o.text_width(width), o.wants_color()), to)
     _say(path, files)
 
 

@@ -20,7 +20,7 @@ from tcprobe.calibration.store import Calibration, calibrations, file_of, text_o
 from tcprobe.cost.alignment import Library
 from tcprobe.cost.measured import Measurement, csv_of
 from tcprobe.errors import MeasurementFailed, OutputError, ToolError, UsageError
-from tcprobe.flows.write.report import write_files
+from tcprobe.flows.write.files import write_files
 from tcprobe.hardware import Gpu, find_gpu, identify
 
 if TYPE_CHECKING:

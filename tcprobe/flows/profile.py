@@ -17,9 +17,11 @@ from tcprobe.errors import MeasurementFailed, OutputError, TcprobeError, ToolErr
 from tcprobe.flows import run_record
 from tcprobe.flows.report import make_report
 from tcprobe.flows.workloads import Workload, find_workload
-from tcprobe.flows.write.report import write_tables
+from tcprobe.flows.write.document import write_tables
 from tcprobe.hardware import find_gpu
 from tcprobe.readers.run_folder.folder import how_ended
+from tcprobe.report.run.document import RunDocument
+from tcprobe.report.run.spec import ReportSpec
 from tcprobe.schema.profile import Profile
 
 PRECISIONS: Final = ("float32", "tf32", "mixed_float16", "mixed_bfloat16")
@@ -306,7 +308,7 @@ def _report(home: Path, options: ProfileOptions, ended: process.Ended) -> Outcom
     except TcprobeError as error:
         return replace(outcome, failure=error)
     try:
-        write_tables(report, home / "tables", force=True)
+        write_tables(RunDocument(report, ReportSpec()), home / "tables", force=True)
     except TcprobeError as error:
         return replace(outcome, report=report, failure=error)
     return replace(outcome, report=report)

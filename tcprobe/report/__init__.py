@@ -1,12 +1,30 @@
-"""The output formats: one module each, listed here; each renders an analysed Profile."""
+"""The output formats: one module each, listed here, and which of them a verb offers."""
 
 from __future__ import annotations
 
-from tcprobe.report.base import Reporter
+from typing import Final, Literal
 
-REPORTERS: tuple[Reporter, ...] = (
-    Reporter("text", (".txt",), "terminal"),
-    Reporter("csv", (".csv",), "tables_csv"),
-    Reporter("json", (".json",), "json_"),
-    Reporter("markdown", (".md", ".markdown"), "markdown"),
+from tcprobe.report.base import Renderer
+
+Kind = Literal["run", "audit"]
+
+RENDERERS: Final[tuple[Renderer, ...]] = (
+    Renderer("text", (".txt",)),
+    Renderer("csv", (".csv",)),
+    Renderer("json", (".json",)),
+    Renderer("markdown", (".md", ".markdown")),
+    Renderer("sarif", (".sarif",)),
+    Renderer("github", ()),
 )
+
+FORMATS: Final[dict[Kind, tuple[str, ...]]] = {
+    "run": ("text", "csv", "json", "markdown"),
+    "audit": ("text", "json", "csv", "markdown", "sarif", "github"),
+}
+"""The formats of each kind of document, in the order in which its verb names them."""
+
+
+def renderers(kind: Kind) -> tuple[Renderer, ...]:
+    """Return the renderers of a kind of document."""
+    named = {renderer.name: renderer for renderer in RENDERERS}
+    return tuple(named[name] for name in FORMATS[kind])

@@ -1,4 +1,4 @@
-"""What a reporter is: a module of this package, listed in `tcprobe.report.REPORTERS`, and what it is asked."""
+"""What a renderer is: a module of this package, listed in `tcprobe.report.RENDERERS`."""
 
 from __future__ import annotations
 
@@ -7,40 +7,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from tcprobe.schema.profile import Profile
+    from tcprobe.report.document import Document
 
 
 @dataclass(frozen=True, slots=True)
-class ReportSpec:
-    """What a person asked to see.
+class RenderSpec:
+    """What the place can show.
 
     Attributes:
-        top: rows of each table; None shows all.
-        by: the tables to show (kernel, op, layer, iteration, device); empty shows the default screen.
         width: columns of the terminal; None where the output is no terminal, so nothing is cut.
         color: whether escape codes may be written.
     """
 
-    top: int | None = 10
-    by: tuple[str, ...] = ()
     width: int | None = None
     color: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Reporter:
-    """One output format; its module has a function ``render(profile, spec, out)`` and is loaded when it is called.
+class Renderer:
+    """One output format; its module has a function ``render(document, spec, out)`` and is loaded when it is called.
 
     Attributes:
-        FORMAT: its name on the command line.
-        SUFFIXES: file name endings that choose it (``.json``).
-        module: of this package.
+        name: on the command line, and of its module in this package.
+        suffixes: file name endings that choose it (``.json``).
     """
 
-    FORMAT: str
-    SUFFIXES: tuple[str, ...]
-    module: str
+    name: str
+    suffixes: tuple[str, ...]
 
-    def render(self, profile: Profile, spec: ReportSpec, out: TextIO) -> None:
-        """Write the analysed profile to `out`; the same profile and spec give the same bytes."""
-        import_module(f"tcprobe.report.{self.module}").render(profile, spec, out)
+    def render(self, document: Document, spec: RenderSpec, out: TextIO) -> None:
+        """Write the document to `out`; the same document and spec give the same bytes."""
+        import_module(f"tcprobe.report.{self.name}").render(document, spec, out)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Callable
+from os.path import relpath
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -114,6 +115,12 @@ def figure(metric: str, value: Value) -> str:
     if metric.startswith("flops_per"):
         return flops(value)
     return count(value) if float(value).is_integer() else number(float(value), 4)
+
+
+def relative(path: str, base: str) -> str:
+    """Return an absolute path relative to the folder `base` where it lies inside it, with forward slashes."""
+    inside = base and path.startswith(base.rstrip("/") + "/")
+    return relpath(path, base).replace("\\", "/") if inside else path
 
 
 def shorten(text: str, width: int) -> str:

@@ -1,4 +1,4 @@
-"""Tables as text: sections of cells, laid out for a terminal of given width or without limit, or as Markdown."""
+"""Tables as text: the cells of a section, laid out for a terminal of given width or without limit, or as Markdown."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import textwrap
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
+from tcprobe.report.blocks import Head, Section
 from tcprobe.report.formatting import shorten
 
 GAP = "  "
@@ -13,42 +14,23 @@ NARROWEST_SENTENCE = 28
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
-    """One column as shown.
+class _Grid:
+    """The texts of a section."""
 
-    Attributes:
-        text: heading.
-        right: numbers stand right.
-        rank: 0 is always shown; on a narrow terminal the highest rank goes first.
-        least: characters that are enough of a name, which a narrow terminal may show shortened in its middle;
-            0 for what is never shortened, as numbers.
-        wraps: a sentence, which a narrow terminal shows on several lines.
-        path: file:line, which is shortened at its start.
-    """
-
-    text: str
-    right: bool = False
-    rank: int = 0
-    least: int = 0
-    wraps: bool = False
-    path: bool = False
+    heads: tuple[Head, ...]
+    cells: tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """One table as shown, with its title and what to say below it; `cells` has one row per table row."""
-
-    title: str
-    heads: tuple[Head, ...] = ()
-    cells: tuple[tuple[str, ...], ...] = ()
-    notes: tuple[str, ...] = ()
+def _grid(section: Section) -> _Grid:
+    return _Grid(section.heads, tuple(tuple(map(str, row)) for row in section.cells))
 
 
 def text_lines(section: Section, width: int | None) -> list[str]:
     """Return the lines of a table; with `width`, columns are left out and names shortened until it fits."""
     if not section.cells:
         return []
-    fitted = section if width is None else _fit(section, width)
+    grid = _grid(section)
+    fitted = grid if width is None else _fit(grid, width)
     widths = _widths(fitted)
     rows = (tuple(h.text for h in fitted.heads), *fitted.cells)
     return [line for row in rows for line in _lines(row, fitted.heads, widths)]
@@ -56,7 +38,7 @@ def text_lines(section: Section, width: int | None) -> list[str]:
 
 def left_out(section: Section, width: int | None) -> int:
     """Return how many columns `text_lines` leaves out for want of room."""
-    return 0 if width is None or not section.cells else len(section.heads) - len(_fit(section, width).heads)
+    return 0 if width is None or not section.cells else len(section.heads) - len(_fit(_grid(section), width).heads)
 
 
 def markdown_lines(section: Section) -> list[str]:
@@ -64,7 +46,7 @@ def markdown_lines(section: Section) -> list[str]:
     if not section.cells:
         return []
     rule = ["---:" if h.right else "---" for h in section.heads]
-    rows = [[h.text for h in section.heads], rule, *([escape_markdown(c) for c in r] for r in section.cells)]
+    rows = [[h.text for h in section.heads], rule, *([escape_markdown(str(c)) for c in r] for r in section.cells)]
     return [f"| {' | '.join(row)} |" for row in rows]
 
 
@@ -76,11 +58,11 @@ def escape_markdown(text: str) -> str:
     return escaped
 
 
-def _widths(section: Section) -> list[int]:
-    columns = zip(*section.cells, strict=True)
+def _widths(grid: _Grid) -> list[int]:
+    columns = zip(*grid.cells, strict=True)
     return [
         max(len(h.text), *(len(line) for cell in column for line in cell.split("\n")))
-        for h, column in zip(section.heads, columns, strict=True)
+        for h, column in zip(grid.heads, columns, strict=True)
     ]
 
 
@@ -95,18 +77,18 @@ def _line(cells: tuple[str, ...], heads: tuple[Head, ...], widths: list[int]) ->
     return GAP.join(placed).rstrip()
 
 
-def _fit(section: Section, width: int) -> Section:
+def _fit(grid: _Grid, width: int) -> _Grid:
     """Leave out columns of high rank until names at their least fit, then share the room among names."""
-    while _least(section) > width and any(h.rank for h in section.heads):
-        out = max(range(len(section.heads)), key=lambda i: (section.heads[i].rank, i))
-        section = _without(section, out)
-    return _shortened(section, width)
+    while _least(grid) > width and any(h.rank for h in grid.heads):
+        out = max(range(len(grid.heads)), key=lambda i: (grid.heads[i].rank, i))
+        grid = _without(grid, out)
+    return _shortened(grid, width)
 
 
-def _least(section: Section) -> int:
+def _least(grid: _Grid) -> int:
     needed = [
         min(w, max(_enough(h), len(h.text))) if _enough(h) else w
-        for h, w in zip(section.heads, _widths(section), strict=True)
+        for h, w in zip(grid.heads, _widths(grid), strict=True)
     ]
     return sum(needed) + len(GAP) * (len(needed) - 1)
 
@@ -115,24 +97,24 @@ def _enough(head: Head) -> int:
     return NARROWEST_SENTENCE if head.wraps else head.least
 
 
-def _without(section: Section, column: int) -> Section:
+def _without(grid: _Grid, column: int) -> _Grid:
     return replace(
-        section,
-        heads=section.heads[:column] + section.heads[column + 1 :],
-        cells=tuple(row[:column] + row[column + 1 :] for row in section.cells),
+        grid,
+        heads=grid.heads[:column] + grid.heads[column + 1 :],
+        cells=tuple(row[:column] + row[column + 1 :] for row in grid.cells),
     )
 
 
-def _shortened(section: Section, width: int) -> Section:
-    widths = _widths(section)
-    elastic = [i for i, h in enumerate(section.heads) if _enough(h)]
+def _shortened(grid: _Grid, width: int) -> _Grid:
+    widths = _widths(grid)
+    elastic = [i for i, h in enumerate(grid.heads) if _enough(h)]
     room = width - sum(w for i, w in enumerate(widths) if i not in elastic) - len(GAP) * (len(widths) - 1)
-    limits = dict(zip(elastic, _shared([(widths[i], _enough(section.heads[i])) for i in elastic], room), strict=True))
+    limits = dict(zip(elastic, _shared([(widths[i], _enough(grid.heads[i])) for i in elastic], room), strict=True))
     rows = (
-        tuple(_cut(c, h, limits.get(i, len(c))) for i, (c, h) in enumerate(zip(row, section.heads, strict=True)))
-        for row in section.cells
+        tuple(_cut(c, h, limits.get(i, len(c))) for i, (c, h) in enumerate(zip(row, grid.heads, strict=True)))
+        for row in grid.cells
     )
-    return replace(section, cells=tuple(rows))
+    return replace(grid, cells=tuple(rows))
 
 
 def _cut(cell: str, head: Head, limit: int) -> str:

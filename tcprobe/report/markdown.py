@@ -1,42 +1,85 @@
-"""The report as GitHub-flavoured Markdown, for a pull request's comment: the tables fold away."""
+"""A document as GitHub-flavoured Markdown, for a pull request's comment."""
 
 from __future__ import annotations
 
 from typing import TextIO
 
-from tcprobe.report.base import ReportSpec
-from tcprobe.report.grid import Section, escape_markdown, markdown_lines
-from tcprobe.report.run.screen import screen
-from tcprobe.schema.profile import Profile
+from tcprobe.report.base import RenderSpec
+from tcprobe.report.blocks import (
+    Block,
+    Facts,
+    Folded,
+    Heading,
+    LeftOut,
+    Line,
+    Lines,
+    Part,
+    Remark,
+    Remarks,
+    Section,
+    Steps,
+)
+from tcprobe.report.document import Document
+from tcprobe.report.grid import escape_markdown, markdown_lines
 
 
-def render(profile: Profile, spec: ReportSpec, out: TextIO) -> None:
-    """Write the report; the first screen is open, the tables below it are folded unless asked for by name."""
-    shown = screen(profile, spec)
-    blocks = [["# Tensor Core report"], [f"**{escape_markdown(shown.answer[0])}**"]]
-    blocks += [[escape_markdown(line)] for line in shown.answer[1:]]
-    blocks.append([f"- {label}: {escape_markdown(text)}" for label, text in shown.facts])
-    if shown.steps:
-        blocks.append(
-            ["## What to do first", "", *(f"{n}. {escape_markdown(s)}" for n, s in enumerate(shown.steps, 1))]
-        )
-    blocks += [["## " + s.title, "", *_table(s)] for s in shown.figures]
-    blocks.append([_note(*warning) for warning in shown.warnings])
-    blocks += [["## " + s.title, "", *_table(s)] for s in shown.why]
-    blocks.append([_note(*note) for note in shown.notes])
-    blocks += [["## " + s.title, "", *_table(s)] if spec.by else _folded(s) for s in shown.tables]
-    blocks.append([f"- no {escape_markdown(name)}: {escape_markdown(why)}" for name, why in shown.absent])
-    out.write("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
+def render(document: Document, spec: RenderSpec, out: TextIO) -> None:  # noqa: ARG001 - a renderer's signature
+    """Write the page."""
+    shown = (_block(block) for block in document.page())
+    out.write("\n\n".join("\n".join(lines) for lines in shown if lines) + "\n")
+
+
+def _block(block: Block) -> list[str]:
+    match block:
+        case Heading(text=text, level=level):
+            return [f"{'#' * level} {text}"]
+        case Lines(lines=lines, bullets=True):
+            return [f"- {_line(line)}" for line in lines]
+        case Lines(lines=lines):
+            return _apart([[_line(line)] for line in lines])
+        case Facts(pairs=pairs):
+            return [f"- {label}: {escape_markdown(text)}" for label, text in pairs]
+        case Steps():
+            return _steps(block)
+        case Remarks(remarks=remarks):
+            return [_remark(remark) for remark in remarks]
+        case Section():
+            return [*([f"## {block.title}", ""] if block.title else []), *_table(block)]
+        case Folded(title=title, blocks=blocks):
+            inner = [lines for lines in map(_block, blocks) if lines]
+            return _apart([[f"<details><summary>{title}</summary>"], *inner, ["</details>"]])
+        case LeftOut():
+            return []
+
+
+def _apart(blocks: list[list[str]]) -> list[str]:
+    """Return the lines of blocks with an empty one between them."""
+    return [line for lines in blocks for line in ("", *lines)][1:]
+
+
+def _line(line: Line) -> str:
+    return "".join(map(_part, line.parts))
+
+
+def _part(part: Part) -> str:
+    match part.style:
+        case "strong":
+            return f"**{escape_markdown(part.text)}**"
+        case "code":
+            return f"`{part.text}`"
+        case _:
+            return escape_markdown(part.text)
+
+
+def _steps(steps: Steps) -> list[str]:
+    numbered = [f"{n}. {escape_markdown(text)}" for n, text in enumerate(steps.sentences, 1)]
+    return [f"## {steps.title}", "", *numbered] if numbered else []
+
+
+def _remark(remark: Remark) -> str:
+    advice = f" *What to do:* {escape_markdown(remark.remedy)}" if remark.remedy else ""
+    return f"- **{remark.level}**: {escape_markdown(remark.message)}{advice}"
 
 
 def _table(section: Section) -> list[str]:
     return [*markdown_lines(section), *(line for note in section.notes for line in ("", escape_markdown(note)))]
-
-
-def _folded(section: Section) -> list[str]:
-    return [f"<details><summary>{section.title}</summary>", "", *_table(section), "", "</details>"]
-
-
-def _note(level: str, message: str, remedy: str | None) -> str:
-    advice = f" *What to do:* {escape_markdown(remedy)}" if remedy else ""
-    return f"- **{level}**: {escape_markdown(message)}{advice}"

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from typing import Any
 
 from tcprobe.analysis.flow import with_causes
+from tcprobe.report import RENDERERS
+from tcprobe.report.base import RenderSpec
+from tcprobe.report.document import Document
+from tcprobe.report.run.document import RunDocument
+from tcprobe.report.run.spec import ReportSpec
 from tcprobe.schema.columns import Table, Value
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
 from tcprobe.schema.tables import TABLES
@@ -22,6 +28,19 @@ def table(name: str, *rows: dict[str, Value]) -> Table:
 
 def figure(metric: str, value: float | None = None, **more: Any) -> dict[str, Value]:
     return {"metric": metric, "value": value, **more}
+
+
+def rendered(format_: str, document: Document, width: int | None = None, color: bool = False) -> str:
+    """Return a document in a format, line ends as the format writes them."""
+    out = io.StringIO(newline="")
+    (renderer,) = (r for r in RENDERERS if r.name == format_)
+    renderer.render(document, RenderSpec(width, color), out)
+    return out.getvalue()
+
+
+def run(profile: Profile, top: int | None = None, by: tuple[str, ...] = ()) -> RunDocument:
+    """Return the report of a profile."""
+    return RunDocument(profile, ReportSpec(top, by))
 
 
 def gpu_profile(**metadata: Any) -> Profile:

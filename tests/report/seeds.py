@@ -38,25 +38,28 @@ def differing(start: str) -> list[str]:
 
 
 def _runs() -> dict[str, str]:
-    from tcprobe.report import REPORTERS
-    from tcprobe.report.base import ReportSpec
+    from tcprobe.report import FORMATS
     from tests.report.test_golden import PROFILES, rendered
 
-    return {f"run {r.FORMAT} {name}": rendered(r, name, ReportSpec()) for r in REPORTERS for name in PROFILES}
+    return {f"run {format_} {name}": rendered(format_, name) for format_ in FORMATS["run"] for name in PROFILES}
 
 
 def _audits() -> dict[str, str]:
+    from tcprobe.report import FORMATS
     from tests.report.audit.builders import REPORTS
-    from tests.report.audit.test_golden import FORMATS, rendered
+    from tests.report.audit.test_golden import rendered
 
-    return {f"audit {format_} {name}": rendered(format_, name) for format_ in FORMATS for name in REPORTS}
+    return {f"audit {format_} {name}": rendered(format_, name) for format_ in FORMATS["audit"] for name in REPORTS}
 
 
 def _files() -> dict[str, str]:
-    from tests.flows.test_write import ReportSpec, destination, gpu_profile, write_report
+    from tcprobe.flows.write.destination import destination
+    from tcprobe.flows.write.document import write
+    from tcprobe.report.base import RenderSpec
+    from tests.report.builders import gpu_profile, run
 
     with tempfile.TemporaryDirectory() as folder:
-        write_report(gpu_profile(), ReportSpec(), destination("csv", str(Path(folder, "tables"))))
+        write(run(gpu_profile()), RenderSpec(), destination("run", "csv", str(Path(folder, "tables"))))
         return {f"file {p.name}": p.read_text(encoding="utf-8") for p in Path(folder, "tables").iterdir()}
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tcprobe.report import REPORTERS
-from tcprobe.report.base import ReportSpec
+from tcprobe.report import FORMATS
 from tcprobe.schema.columns import Column, Table, TableSpec, Value
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
 from tcprobe.schema.tables import DERIVED, HOST_OPS, METRICS, REPORTED, STEPS
+from tests.report.builders import rendered, run
 
 NUMBERS = {
     "int": st.integers(0, 2**53),
@@ -52,14 +51,13 @@ TABLES = st.tuples(*(st.none() | table_of(spec) for spec in SHOWN))
 
 
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
-@given(METADATA, TABLES, st.sampled_from([None, 40, 80, 130]), st.sampled_from([None, 1, 10]))
+@given(METADATA, TABLES, st.sampled_from([None, 40, 80, 130]), st.sampled_from([0, None, 1, 10]))
 def test_every_format_renders(
     metadata: Metadata, tables: tuple[Table | None, ...], width: int | None, top: int | None
 ) -> None:
     profile = Profile(metadata).with_tables(*(t for t in tables if t is not None))
-    for reporter in REPORTERS:
-        out = io.StringIO()
-        reporter.render(profile, ReportSpec(top=top, width=width), out)
-        assert out.getvalue().endswith("\n")
-        if reporter.FORMAT == "json":
-            assert json.loads(out.getvalue())["schema"] == 1
+    for format_ in FORMATS["run"]:
+        text = rendered(format_, run(profile, top), width)
+        assert text.endswith("\n")
+        if format_ == "json":
+            assert json.loads(text)["schema"] == 1

@@ -2,48 +2,44 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 
 import pytest
 
-from tcprobe.report import markdown, terminal
-from tcprobe.report.base import Reporter, ReportSpec
-from tests.report.builders import PROFILES
+from tests.report.builders import PROFILES, run
+from tests.report.builders import rendered as rendered_document
 from tests.report.seeds import differing
 
 Compare = Callable[[str, str], None]
 
 
-def rendered(reporter: Reporter, name: str, spec: ReportSpec) -> str:
-    out = io.StringIO()
-    reporter.render(PROFILES[name](), spec, out)
-    return out.getvalue()
+def rendered(format_: str, name: str, width: int | None = None) -> str:
+    return rendered_document(format_, run(PROFILES[name]()), width)
 
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_text_without_a_terminal(name: str, golden: Compare) -> None:
-    golden(f"{name}.txt", rendered(terminal, name, ReportSpec()))
+    golden(f"{name}.txt", rendered("text", name))
 
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_text_on_a_terminal_of_100_columns(name: str, golden: Compare) -> None:
-    text = rendered(terminal, name, ReportSpec(width=100))
+    text = rendered("text", name, 100)
     golden(f"{name}_100.txt", text)
     assert max(len(line) for line in text.splitlines()) <= 100
 
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_markdown(name: str, golden: Compare) -> None:
-    golden(f"{name}.md", rendered(markdown, name, ReportSpec()))
+    golden(f"{name}.md", rendered("markdown", name))
 
 
 def test_one_table_only(golden: Compare) -> None:
-    golden("gpu_by_layer.txt", rendered(terminal, "gpu", ReportSpec(by=("layer",), top=2)))
+    golden("gpu_by_layer.txt", rendered_document("text", run(PROFILES["gpu"](), 2, ("layer",))))
 
 
 def test_answer_advice_figures_and_warnings_fit_one_screen() -> None:
-    text = rendered(terminal, "gpu", ReportSpec(width=100))
+    text = rendered("text", "gpu", 100)
     first = text[: text.index("\nWhy not more")]
     assert first.count("\n") <= 36
     for said in ("Kernels that use Tensor Cores", "What to do first", "step time", "warning: "):
@@ -56,7 +52,7 @@ def test_the_same_profile_gives_the_same_bytes_whatever_the_order_of_sets() -> N
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_what_was_not_measured_is_never_zero(name: str) -> None:
-    text = rendered(terminal, name, ReportSpec())
+    text = rendered("text", name)
     assert "nan" not in text.lower().split()
     assert "None" not in text
     if name == "cpu":

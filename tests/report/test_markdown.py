@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import io
-
-from tcprobe.report import markdown
-from tcprobe.report.base import ReportSpec
-from tests.report.builders import gpu_profile
+from tests.report.builders import gpu_profile, rendered, run
 
 
-def text(**spec: object) -> str:
-    out = io.StringIO()
-    markdown.render(gpu_profile(), ReportSpec(**spec), out)  # type: ignore[arg-type]
-    return out.getvalue()
+def text(by: tuple[str, ...] = ()) -> str:
+    return rendered("markdown", run(gpu_profile(), by=by))
 
 
 def test_the_answer_is_the_first_thing_below_the_title() -> None:

@@ -6,8 +6,9 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from tcprobe.report.blocks import Head, Section
 from tcprobe.report.formatting import number
-from tcprobe.report.grid import Head, Section, escape_markdown, markdown_lines, text_lines
+from tcprobe.report.grid import escape_markdown, markdown_lines, text_lines
 
 if TYPE_CHECKING:
     from tcprobe.hardware import Gpu

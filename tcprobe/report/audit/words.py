@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from os.path import relpath
 from typing import Final
 
 from tcprobe.hardware import lookup_gpu
 from tcprobe.report.audit import phrases
 from tcprobe.report.audit.order import order
-from tcprobe.report.formatting import visible
+from tcprobe.report.formatting import relative, visible
 from tcprobe.schema.finding import SEVERITIES, WARNING_PCT, Audited, AuditReport, Finding, Fix, Range
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import parts
@@ -23,12 +22,6 @@ LIBRARIES: Final = {"cublas10": "cuBLAS 10", "cublas11": "cuBLAS 11", "cublas12"
 ASSUMED: Final = "no precision policy is set in this file: Keras' default, float32, is assumed"
 UNMEASURED: Final = "Estimated: nobody has published what unaligned sizes cost a convolution."
 ModelFinding = tuple[Audited, Finding]
-
-
-def relative(path: str, base: str) -> str:
-    """Return an absolute path relative to the folder `base` where it lies inside it, with forward slashes."""
-    inside = base and path.startswith(base.rstrip("/") + "/")
-    return relpath(path, base).replace("\\", "/") if inside else path
 
 
 def located(place: Place | None, file: str, base: str) -> str:
@@ -300,7 +293,7 @@ def tally(report: AuditReport) -> str:
     return f"Found {', '.join(parts) or seen}{hidden}{failed if report.failed else ''}."
 
 
-def fixable(report: AuditReport, option: str = "--fix") -> str:
+def fixable(report: AuditReport) -> str:
     """Return how many findings `--fix` may mend and how many of these change the model; nothing of none."""
     fixes = [finding.fix for _, finding in rows(report) if finding.fix is not None]
     unsafe = sum(1 for fix in fixes if not fix.safe)
@@ -309,4 +302,4 @@ def fixable(report: AuditReport, option: str = "--fix") -> str:
     many = "" if unsafe == len(fixes) else f"{unsafe:,} of them "
     verb = "change" if many and unsafe > 1 else "changes"
     remark = f" ({many}{verb} the model: checkpoints no longer fit)" if unsafe else ""
-    return f"{len(fixes):,} fixable with {option}{remark}."
+    return f"{len(fixes):,} fixable with --fix{remark}."

@@ -6,7 +6,7 @@ import re
 
 from tcprobe.hardware import DEFAULT_TARGET
 from tcprobe.report import formatting as f
-from tcprobe.report.grid import Head, Section
+from tcprobe.report.blocks import Head, Section
 from tcprobe.report.run.findings import reach
 from tcprobe.schema.columns import Row
 from tcprobe.schema.profile import Metadata, Note, Profile, Window

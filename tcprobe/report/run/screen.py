@@ -1,22 +1,20 @@
-"""The order of a report, the same in text and Markdown: the answer, why, what first, notes, then tables."""
+"""What a run's report says to people: the answer, why, what first, notes, then tables."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
-from tcprobe.report.base import ReportSpec
+from tcprobe.report.blocks import Cell, Facts, Head, Lines, Remark, Remarks, Section, Steps, sentence
 from tcprobe.report.formatting import number, plain, visible
-from tcprobe.report.grid import Head, Section
 from tcprobe.report.run import advice, findings, headline, views
 from tcprobe.report.run.sections import section
+from tcprobe.report.run.spec import ReportSpec
 from tcprobe.report.run.window import summed
-from tcprobe.schema.columns import Value
+from tcprobe.schema.columns import Row
 from tcprobe.schema.profile import Profile
 
-Said: TypeAlias = tuple[str, str, str | None]
 FIRST_SCREEN_ROWS = 5
 
 
@@ -25,35 +23,35 @@ class Screen:
     """A whole report.
 
     Attributes:
-        facts: what was profiled, as (label, text).
+        facts: what was profiled.
         answer: the headline sentences.
-        steps: what to do first, in sentences.
+        steps: what to do first.
         figures: the headline figures.
-        warnings: (level, message, remedy) of each error and warning.
+        warnings: errors and warnings.
         why: what keeps ops off the Tensor Cores, the costliest of them, bad sizes.
-        notes: likewise of each note.
+        notes: what else to know.
         tables: the sections below.
         absent: (table, reason) of each table that was to be shown and is not there.
     """
 
-    facts: tuple[tuple[str, str], ...]
-    answer: tuple[str, ...]
-    steps: tuple[str, ...]
+    facts: Facts
+    answer: Lines
+    steps: Steps
     figures: tuple[Section, ...]
-    warnings: tuple[Said, ...]
+    warnings: Remarks
     why: tuple[Section, ...]
-    notes: tuple[Said, ...]
+    notes: Remarks
     tables: tuple[Section, ...]
     absent: tuple[tuple[str, str], ...]
 
 
 def screen(profile: Profile, spec: ReportSpec) -> Screen:
     """Return what a report shows; with ``spec.by`` only those tables follow the headline."""
-    found = [(view, section(profile, view, spec)) for view in _views(profile, spec)]
+    found = [(view, section(profile, view, spec.rows_for_people)) for view in _views(profile, spec)]
     return Screen(
-        tuple(headline.facts(profile)),
-        tuple(headline.answer(profile)),
-        tuple(advice.steps(profile)),
+        Facts(tuple(headline.facts(profile))),
+        _answer(profile),
+        Steps("What to do first", tuple(advice.steps(profile))),
         () if spec.by else tuple(s for s in (headline.figures(profile, first=True),) if s),
         _notes(profile, ("error", "warning")),
         () if spec.by else tuple(_why(profile, spec)),
@@ -67,9 +65,14 @@ def screen(profile: Profile, spec: ReportSpec) -> Screen:
     )
 
 
-def _notes(profile: Profile, levels: tuple[str, ...]) -> tuple[Said, ...]:
+def _answer(profile: Profile) -> Lines:
+    first, *rest = headline.answer(profile)
+    return Lines((sentence(first, "strong"), *map(sentence, rest)))
+
+
+def _notes(profile: Profile, levels: tuple[str, ...]) -> Remarks:
     chosen = [note for note in headline.notes(profile) if note.level in levels]
-    return tuple((n.level, visible(n.message), n.remedy and visible(n.remedy)) for n in chosen)
+    return Remarks(tuple(Remark(n.level, visible(n.message), n.remedy and visible(n.remedy)) for n in chosen))
 
 
 def _views(profile: Profile, spec: ReportSpec) -> list[views.View]:
@@ -93,10 +96,11 @@ def _reason(profile: Profile, view: views.View) -> str:
 
 
 def _why(profile: Profile, spec: ReportSpec) -> list[Section]:
-    rows = None if spec.top is None else min(FIRST_SCREEN_ROWS, spec.top)
+    top = spec.rows_for_people
+    rows = None if top is None else min(FIRST_SCREEN_ROWS, top)
     cost, over = profile.off, summed(profile)
     sections = [findings.causes(cost, rows, over), findings.first(cost, rows, over)] if cost else []
-    return [s for s in (*sections, findings.bad_sizes(profile, spec.top)) if s]
+    return [s for s in (*sections, findings.bad_sizes(profile, top)) if s]
 
 
 def _rest(profile: Profile, spec: ReportSpec) -> list[Section]:
@@ -107,8 +111,12 @@ def _metrics(profile: Profile) -> Section | None:
     """Return the last value of each figure that the workload logged."""
     last = {row["name"]: row for row in profile.require("metrics").rows()}
     heads = (Head("figure"), Head("last value", right=True), Head("unit"))
-    cells = tuple((plain(name), number(float(row["value"] or 0), 10), plain(row["unit"])) for name, row in last.items())
+    cells = tuple((Cell(plain(name), name), _logged(row), plain(row["unit"])) for name, row in last.items())
     return Section("Logged by the workload", heads, cells) if cells else None
+
+
+def _logged(row: Row) -> Cell:
+    return Cell(number(float(row["value"] or 0), 10), row["value"])
 
 
 def _reported(profile: Profile, spec: ReportSpec) -> Section | None:
@@ -120,18 +128,18 @@ def _reported(profile: Profile, spec: ReportSpec) -> Section | None:
         Head("unit"),
         Head("source", rank=1, least=24),
     )
-    shown = rows[: spec.top]
+    shown = rows[: spec.rows_for_people]
     cells = tuple((plain(r["metric"]), *_as_given(r), plain(r["source"])) for r in shown)
     left = len(rows) - len(shown)
     notes = (f"({left:,} more; --top 0 shows all)",) if left else ()
     return Section("As the profiler itself reported", heads, cells, notes) if cells else None
 
 
-def _as_given(row: dict[str, Value]) -> tuple[str, str]:
+def _as_given(row: Row) -> tuple[Cell, str]:
     """Return value and unit with the digits that the profiler gave, long times in seconds."""
     value, unit = row["value"], plain(row["unit"])
     if value is None:
-        return plain(row["text"]), unit
+        return Cell(plain(row["text"]), row["text"]), unit
     if unit == "ns" and float(value) >= 1e9:
-        return number(float(value) / 1e9, 10), "s"
-    return number(float(value), 10), unit
+        return Cell(number(float(value) / 1e9, 10), value, unit), "s"
+    return Cell(number(float(value), 10), value), unit

@@ -6,25 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from tcprobe.report import formatting as f
-from tcprobe.report.base import ReportSpec
-from tcprobe.report.grid import Section
+from tcprobe.report.blocks import Section
+from tcprobe.report.formatting import NA
 from tcprobe.report.run.views import ITERATIONS, KERNELS, View
 from tcprobe.report.run.window import summed
 from tcprobe.schema.columns import Table, Value
 from tcprobe.schema.profile import Profile
 
 
-def section(profile: Profile, view: View, spec: ReportSpec) -> Section | None:
-    """Return the rows of a view that `spec` asks for; None where there is none."""
+def section(profile: Profile, view: View, top: int | None) -> Section | None:
+    """Return the first `top` rows of a view, all where it is None; None where there is none."""
     table = _ordered(_executed(profile.require(view.table)), view.order)
     total = len(table)
     if not total:
         return None
-    start = _start(table, spec.top) if view is ITERATIONS else 0
-    stop = total if spec.top is None else min(start + spec.top, total)
+    start = _start(table, top) if view is ITERATIONS else 0
+    stop = total if top is None else min(start + top, total)
     rows = _rows(profile, view, table.take(np.arange(start, stop)), table)
-    shown = [(field.head, cells) for field in view.fields if set(cells := [field.show(r) for r in rows]) != {f.NA}]
+    columns = [(field.head, [field.show(row) for row in rows]) for field in view.fields]
+    shown = [(head, cells) for head, cells in columns if {cell.text for cell in cells} != {NA}]
     left = total - len(rows)
     notes = (f"({left:,} more; --top 0 shows all)",) if left else ()
     of = "" if not left else f"{len(rows):,} of " if not view.order else f"top {len(rows):,} of "

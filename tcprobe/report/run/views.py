@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tcprobe.report import formatting as f
-from tcprobe.report.grid import Head
+from tcprobe.report.blocks import Cell, Head
 from tcprobe.schema.columns import Row, Value
 
 
@@ -15,7 +15,7 @@ class Field:
     """One column of a view: its heading and how a row's cell is made."""
 
     head: Head
-    show: Callable[[Row], str]
+    show: Callable[[Row], Cell]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,44 +37,53 @@ class View:
     order: tuple[str, ...] = ("sum_ns",)
 
 
+def _field(head: Head, column: str, show: Callable[[Value], str] = f.plain, unit: str = "") -> Field:
+    return Field(head, lambda row: Cell(show(row[column]), row[column], unit))
+
+
 def _name(text: str, column: str, rank: int = 0, least: int = 24) -> Field:
-    return Field(Head(text, rank=rank, least=least), lambda row: f.plain(row[column]))
+    return _field(Head(text, rank=rank, least=least), column)
 
 
 def _source(rank: int) -> Field:
-    return Field(Head("source", rank=rank, least=20, path=True), lambda row: f.plain(row["source"]))
+    return _field(Head("source", rank=rank, least=20, path=True), "source")
 
 
 def _sentence(text: str, column: str, rank: int = 0) -> Field:
-    return Field(Head(text, rank=rank, wraps=True), lambda row: f.plain(row[column]))
+    return _field(Head(text, rank=rank, wraps=True), column)
 
 
 def _word(text: str, column: str, rank: int = 0) -> Field:
-    return Field(Head(text, rank=rank), lambda row: f.plain(row[column]))
+    return _field(Head(text, rank=rank), column)
 
 
-def _number(text: str, column: str, show: Callable[[Value], str], rank: int = 0) -> Field:
-    return Field(Head(text, right=True, rank=rank), lambda row: show(row[column]))
+def _number(text: str, column: str, unit: str, rank: int = 0) -> Field:
+    return _field(Head(text, right=True, rank=rank), column, f.UNITS[unit], unit)
 
 
 def _time(text: str, column: str, rank: int = 0) -> Field:
-    return _number(text, column, f.duration, rank)
-
-
-def _count(text: str, column: str, rank: int = 0) -> Field:
-    return _number(text, column, f.count, rank)
-
-
-def _tc_share(row: Row) -> str:
-    """Return the share of Tensor Core kernels; a range where the class of some kernels is unknown."""
-    low, unknown, total = row["tc_kernel_time_pct"], row["unknown_ns"], row["sum_ns"]
-    if low is None or not unknown or not total:
-        return f.percent(low)
-    return f.percents(low, min(100.0, float(low) + 100 * float(unknown) / float(total)))
+    return _number(text, column, "ns", rank)
 
 
 def _share(text: str, column: str, rank: int = 0) -> Field:
-    return _number(text, column, f.percent, rank)
+    return _number(text, column, "pct", rank)
+
+
+def _count(text: str, column: str, rank: int = 0) -> Field:
+    return _field(Head(text, right=True, rank=rank), column, f.count)
+
+
+def _tc_share(row: Row) -> Cell:
+    """Return the share of Tensor Core kernels; a range where the class of some kernels is unknown."""
+    low, unknown, total = row["tc_kernel_time_pct"], row["unknown_ns"], row["sum_ns"]
+    if low is None or not unknown or not total:
+        return Cell(f.percent(low), low, "pct")
+    high = min(100.0, float(low) + 100 * float(unknown) / float(total))
+    return Cell(f.percents(low, high), low, "pct")
+
+
+def _steps(row: Row) -> Cell:
+    return Cell(f.NA if row["steps"] == 1 else f.count(row["steps"]), row["steps"])
 
 
 _TC_SHARE = Field(Head("TC share", right=True), _tc_share)
@@ -98,8 +107,8 @@ KERNELS = View(
         _word("basis", "basis", 7),
         _name("evidence", "evidence", 8),
         _count("registers", "registers", 9),
-        _number("static shared", "static_shared_bytes", f.size, 10),
-        _number("dynamic shared", "dynamic_shared_bytes", f.size, 10),
+        _number("static shared", "static_shared_bytes", "bytes", 10),
+        _number("dynamic shared", "dynamic_shared_bytes", "bytes", 10),
         _word("block", "block", 9),
         _word("grid", "grid", 9),
         _share("occupancy", "occupancy_pct", 9),
@@ -126,8 +135,8 @@ OPS = View(
         _word("pass", "pass", 5),
         _name("layer", "layer", 6),
         _word("dtype", "dtype", 4),
-        Field(Head("shapes", rank=7, least=30), lambda row: f.shapes(row["shapes"])),
-        _number("FLOP/call", "flops", f.flops, 5),
+        _field(Head("shapes", rank=7, least=30), "shapes", f.shapes),
+        _number("FLOP/call", "flops", "flops", 5),
         _source(3),
     ),
     order=("sum_ns", "union_ns", "host_ns"),
@@ -150,7 +159,7 @@ LAYERS = View(
         _time("host time", "host_ns", 4),
         _count("kernels", "launches", 6),
         _count("GEMM ops", "gemms", 5),
-        _number("FLOP/step", "flops", f.flops, 2),
+        _number("FLOP/step", "flops", "flops", 2),
         _source(1),
     ),
     order=("sum_ns", "flops", "host_ns"),
@@ -162,7 +171,7 @@ ITERATIONS = View(
     (
         _count("iteration", "iteration"),
         _word("counted", "in_window"),
-        Field(Head("steps", right=True, rank=6), lambda row: f.NA if row["steps"] == 1 else f.count(row["steps"])),
+        Field(Head("steps", right=True, rank=6), _steps),
         _time("duration", "duration_ns"),
         _time("kernel time", "sum_ns", 1),
         _time("on TC", "tc_ns", 3),
@@ -171,7 +180,7 @@ ITERATIONS = View(
         _time("copies", "memory_ns", 5),
         _count("kernels", "launches", 6),
         _TC_SHARE,
-        Field(Head("# TC, = not TC, ? unknown", rank=2), lambda row: f.plain(row["bar"])),
+        _word("# TC, = not TC, ? unknown", "bar", 2),
     ),
     order=(),
 )
@@ -187,7 +196,7 @@ DEVICES = View(
         _word("Tensor Cores", "tensor_cores", 1),
         _word("compute", "compute_capability", 5),
         _count("SMs", "sm_count", 6),
-        _number("memory", "memory_bytes", f.size, 6),
+        _number("memory", "memory_bytes", "bytes", 6),
         _share("busy", "gpu_busy_pct"),
         _time("kernel time", "sum_ns"),
         _TC_SHARE,
@@ -195,7 +204,7 @@ DEVICES = View(
         _time("unknown", "unknown_ns", 4),
         _time("copies", "memory_ns", 4),
         _count("kernels", "launches", 2),
-        _number("peak memory", "peak_memory_bytes", f.size, 3),
+        _number("peak memory", "peak_memory_bytes", "bytes", 3),
     ),
 )
 HOST_OPS = View(
@@ -226,7 +235,7 @@ GEMMS = View(
         _count("K", "k"),
         _count("batch", "batch", 3),
         _word("dtype", "dtype", 1),
-        _number("FLOP", "flops", f.flops, 1),
+        _number("FLOP", "flops", "flops", 1),
         _sentence("kept off by", "tc_blocker", 1),
         _time("kernel time", "kernel_ns", 2),
         _source(2),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tcprobe.report.audit.base import AuditSpec
+from tcprobe.report.audit.document import AuditDocument
+from tcprobe.report.audit.spec import AuditSpec
 from tcprobe.rules.base import RuleDoc
 from tcprobe.schema.finding import Audited, AuditReport, Edit, Finding, Fix, Range
 from tcprobe.schema.finding_kinds import EffectKind, FindingKind
@@ -107,6 +108,10 @@ UNSEEN = (
     Unseen("Dense at models/gan.py:41: units", "comes from a function argument", Place(FILE, 41, 5)),
     Unseen("Lambda at models/gan.py:50", "runs code of its own", Place(FILE, 50, 5)),
 )
+
+
+def document(of: AuditReport, spec: AuditSpec = SPEC) -> AuditDocument:
+    return AuditDocument(of, spec)
 
 
 def audited(findings: tuple[Finding, ...] = (COSTLY, MILD, FREE), batch_known: bool = True) -> Audited:

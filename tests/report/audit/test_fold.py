@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 
 import pytest
 
-from tcprobe.report.audit import csv as audit_csv
 from tcprobe.report.audit import fold as audit_fold
-from tcprobe.report.audit import json as audit_json
-from tcprobe.report.audit import markdown as audit_markdown
-from tcprobe.report.audit import text as audit_text
 from tcprobe.report.audit import words
 from tcprobe.schema.finding import Audited, AuditReport, Finding, Range
 from tcprobe.schema.finding_kinds import FindingKind
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import Statement, Subject, say
-from tests.report.audit.builders import COSTLY, FILE, FREE, MILD, ROOT, SILENT, SPEC, audited, slower
+from tests.report.audit.builders import COSTLY, FILE, FREE, MILD, ROOT, SILENT, SPEC, audited, document, slower
+from tests.report.builders import rendered
 
 
 def layers(count: int, of: Finding = COSTLY) -> tuple[Finding, ...]:
@@ -31,10 +27,8 @@ def layers(count: int, of: Finding = COSTLY) -> tuple[Finding, ...]:
 
 
 def text(*findings: Finding, verbose: bool = False, typed: tuple[str, ...] = ()) -> str:
-    out = io.StringIO()
     spec = replace(SPEC, verbose=verbose, typed=typed)
-    audit_text.render(AuditReport((audited(findings),), root=ROOT), spec, out)
-    return out.getvalue()
+    return rendered("text", document(AuditReport((audited(findings),), root=ROOT), spec))
 
 
 def test_layers_of_one_line_are_one_line_with_what_they_save_together() -> None:
@@ -124,12 +118,8 @@ def test_what_is_no_size_keeps_its_message() -> None:
 
 def test_other_formats_keep_all() -> None:
     report = AuditReport((audited(layers(12)),), root=ROOT)
-    out = io.StringIO()
-    audit_json.render(report, SPEC, out)
-    assert len(json.loads(out.getvalue())["audited"][0]["findings"]) == 12
-    out = io.StringIO()
-    audit_csv.render(report, SPEC, out)
-    assert out.getvalue().count("error") == 12
+    assert len(json.loads(rendered("json", document(report)))["audited"][0]["findings"]) == 12
+    assert rendered("csv", document(report)).count("error") == 12
 
 
 def test_one_costly_finding_needs_no_table() -> None:
@@ -138,10 +128,9 @@ def test_one_costly_finding_needs_no_table() -> None:
 
 
 def test_markdown_says_severity_and_saving_once_and_notes_last() -> None:
-    out = io.StringIO()
     note = replace(MILD, severity="note", saving_ns=Range(5e6, 6e6, 7e6), place=Place(FILE, 1))
-    audit_markdown.render(AuditReport((audited((note, *layers(3))),), root=ROOT), SPEC, out)
-    rows = [line for line in out.getvalue().splitlines() if "TC101" in line]
+    page = rendered("markdown", document(AuditReport((audited((note, *layers(3))),), root=ROOT)))
+    rows = [line for line in page.splitlines() if "TC101" in line]
     assert [row.split(" | ")[0] for row in rows] == ["| error", "| note"]
     assert rows[0].count("error") == 1
     assert rows[0].endswith("| filters 63 -&gt; 64 | 1.2-1.8 ms a step | 16 % |")
@@ -170,9 +159,8 @@ def test_the_last_line_is_the_next_command(finding: Finding, typed: tuple[str, .
 
 
 def test_nothing_left_to_do_ends_with_the_count() -> None:
-    out = io.StringIO()
-    audit_text.render(AuditReport((Audited("m", FILE, "source", layers=4),)), SPEC, out)
-    assert out.getvalue().splitlines()[-1] == "Found nothing in 4 layers."
+    nothing = document(AuditReport((Audited("m", FILE, "source", layers=4),)))
+    assert rendered("text", nothing).splitlines()[-1] == "Found nothing in 4 layers."
 
 
 def test_what_was_not_judged_is_not_called_nothing() -> None:

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from tcprobe.report.audit.base import AUDIT_REPORTERS, AuditSpec
-from tests.report.audit.builders import REPORTS, RULE, SPEC
+from tcprobe.report import FORMATS
+from tcprobe.report.audit.spec import AuditSpec
+from tests.report.audit.builders import REPORTS, RULE, SPEC, document
+from tests.report.builders import rendered as rendered_document
 from tests.report.seeds import differing
 
 Compare = Callable[[str, str], None]
-FORMATS = {r.FORMAT: r for r in AUDIT_REPORTERS}
 ENDINGS = {"text": "txt", "json": "json", "csv": "csv", "markdown": "md", "sarif": "sarif", "github": "github"}
 
 
-def rendered(format_: str, name: str, spec: AuditSpec = SPEC) -> str:
-    out = io.StringIO(newline="")
-    FORMATS[format_].render(REPORTS[name](), replace(spec, rules=(RULE,)), out)
-    return out.getvalue().replace("\r\n", "\n")
+def rendered(format_: str, name: str, spec: AuditSpec = SPEC, width: int | None = None, color: bool = False) -> str:
+    of = document(REPORTS[name](), replace(spec, rules=(RULE,)))
+    return rendered_document(format_, of, width, color).replace("\r\n", "\n")
 
 
 @pytest.mark.parametrize("name", REPORTS)
-@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("format_", FORMATS["audit"])
 def test_each_format(format_: str, name: str, golden: Compare) -> None:
     golden(f"audit_{name}.{ENDINGS[format_]}", rendered(format_, name))
 
 
 def test_text_on_a_terminal_of_80_columns_keeps_findings_whole(golden: Compare) -> None:
-    golden("audit_findings_80.txt", rendered("text", "findings", replace(SPEC, width=80)))
+    golden("audit_findings_80.txt", rendered("text", "findings", width=80))
 
 
 def test_verbose_lists_what_was_not_judged_and_what_was_silenced(golden: Compare) -> None:
@@ -43,4 +42,4 @@ def test_the_same_report_gives_the_same_bytes_whatever_the_order_of_sets() -> No
 
 def test_colours_come_only_when_asked() -> None:
     assert "\x1b" not in rendered("text", "findings")
-    assert "\x1b[31mTC101\x1b[0m" in rendered("text", "findings", replace(SPEC, color=True))
+    assert "\x1b[31mTC101\x1b[0m" in rendered("text", "findings", color=True)

@@ -15,19 +15,15 @@ import pytest
 
 from tcprobe.flows.audit.flow import audit
 from tcprobe.flows.audit.options import AuditOptions
-from tcprobe.report.audit import csv as audit_csv
 from tcprobe.report.audit import fold, phrases, words
-from tcprobe.report.audit import json as audit_json
-from tcprobe.report.audit import markdown as audit_markdown
-from tcprobe.report.audit import sarif as audit_sarif
-from tcprobe.report.audit import text as audit_text
-from tcprobe.report.audit.base import AuditSpec
 from tcprobe.report.audit.next import next_step
+from tcprobe.report.audit.spec import AuditSpec
 from tcprobe.schema import finding_kinds
 from tcprobe.schema.finding import AuditReport, Finding
 from tcprobe.schema.statement import Statement, say
-from tests.report.audit.builders import COSTLY, MILD, ROOT, SPEC, audited, report, slower
+from tests.report.audit.builders import COSTLY, MILD, ROOT, SPEC, audited, document, report, slower
 from tests.report.audit.test_fold import layers, notes
+from tests.report.builders import rendered
 from tests.support import ROOT as HOUSE
 
 FILES = sorted([*(HOUSE / "tests/styles").glob("*.py"), *(HOUSE / "tests/rules/golden").glob("*.py")])
@@ -72,26 +68,20 @@ def unworded(finding: Finding) -> object:
 
 def shown(report_: AuditReport, spec: AuditSpec) -> Iterator[object]:
     """Yield what each format shows, its sentences left out."""
-    plain = [rendered(module, report_, spec) for module in (audit_csv, audit_json, audit_sarif)]
+    plain = [rendered(format_, document(report_, spec)) for format_ in ("csv", "json", "sarif")]
     yield [{k: v for k, v in row.items() if k not in WORDS} for row in csv.DictReader(io.StringIO(plain[0]))]
     yield wordless(json.loads(plain[1]))
     yield wordless(json.loads(plain[2]))
     for verbose in (False, True):
-        lines = rendered(audit_text, report_, replace(spec, verbose=verbose)).splitlines()
+        lines = rendered("text", document(report_, replace(spec, verbose=verbose))).splitlines()
         yield [line if not re.match(r"\S+: (suppressed: )?TC\d", line) else line.split(" ")[:2] for line in lines]
-    yield [row.split(" | ")[:3] for row in rendered(audit_markdown, report_, spec).splitlines()]
+    yield [row.split(" | ")[:3] for row in rendered("markdown", document(report_, spec)).splitlines()]
 
 
 def wordless(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: wordless(v) for k, v in value.items() if k not in WORDS}
     return [wordless(v) for v in value] if isinstance(value, list) else value
-
-
-def rendered(module: Any, report_: AuditReport, spec: AuditSpec) -> str:
-    out = io.StringIO()
-    module.render(report_, spec, out)
-    return out.getvalue()
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=str)
@@ -132,7 +122,7 @@ def test_no_report_hangs_on_a_sentence(made: Callable[[], AuditReport], scramble
 def test_every_sentence_is_replaced(scrambled: Callable[[], None]) -> None:
     scrambled()
     assert words.message(COSTLY) != words.message(COSTLY)
-    assert "35-45" not in rendered(audit_text, report(), SPEC)
+    assert "35-45" not in rendered("text", document(report()))
 
 
 def test_every_kind_has_one_sentence() -> None:

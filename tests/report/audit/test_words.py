@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 
@@ -10,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.report.audit import github as audit_github
-from tcprobe.report.audit import json as audit_json
 from tcprobe.report.audit import words
+from tcprobe.report.formatting import relative
 from tcprobe.schema.finding import Audited, AuditReport, Range
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
-from tests.report.audit.builders import COSTLY, FILE, FREE, MILD, ROOT, SPEC, audited, report
+from tests.report.audit.builders import COSTLY, FILE, FREE, MILD, ROOT, audited, document, report
+from tests.report.builders import rendered
 
 
 @pytest.mark.parametrize(
@@ -107,7 +106,7 @@ def test_the_costliest_come_first_and_those_that_save_nothing_not_at_all() -> No
     ],
 )
 def test_paths_are_relative_only_inside(path: str, base: str, said: str) -> None:
-    assert words.relative(path, base) == said
+    assert relative(path, base) == said
 
 
 def test_the_tally_of_nothing_says_how_much_was_looked_at() -> None:
@@ -117,17 +116,13 @@ def test_the_tally_of_nothing_says_how_much_was_looked_at() -> None:
 
 def test_github_escapes_what_would_end_a_property() -> None:
     odd = replace(COSTLY, place=Place(f"{ROOT}/a,b:c%.py", 1), says=say("api_gone", name="50 %\nof it"))
-    out = io.StringIO()
-    audit_github.render(AuditReport((audited((odd,)),), root=ROOT), SPEC, out)
-    (line,) = out.getvalue().splitlines()
+    (line,) = rendered("github", document(AuditReport((audited((odd,)),), root=ROOT))).splitlines()
     assert line.startswith("::error title=tcprobe (TC101),file=a%2Cb%3Ac%25.py,line=1,col=1::50 %25")
     assert "\n" not in line
 
 
 def test_json_holds_every_figure_and_null_for_the_unknown() -> None:
-    out = io.StringIO()
-    audit_json.render(report(), SPEC, out)
-    loaded = json.loads(out.getvalue())
+    loaded = json.loads(rendered("json", document(report())))
     first, second, third = loaded["audited"][0]["findings"]
     assert first["saving_ns"] == {"low": 400_000.0, "mid": 500_000.0, "high": 600_000.0}
     assert first["place"] == {"file": FILE, "line": 12, "column": 5, "end_line": 12, "end_column": 40}

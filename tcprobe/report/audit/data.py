@@ -1,14 +1,12 @@
-"""An audit as one JSON document: all that an `AuditReport` holds, null for what is unknown."""
+"""An audit as one tree of raw values: all that an `AuditReport` holds, None for what is unknown."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import fields
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from tcprobe import __version__
 from tcprobe.report.audit import phrases, words
-from tcprobe.report.audit.base import AuditSpec
 from tcprobe.schema.finding import SEVERITIES, Audited, AuditReport, Finding, Fix
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import Statement
@@ -20,9 +18,9 @@ TEXTS: Final = {"says": "message"}
 """Keys of what a finding says, which here is text."""
 
 
-def render(report: AuditReport, spec: AuditSpec, out: TextIO) -> None:  # noqa: ARG001 - a reporter's signature
-    """Write the report; paths are absolute, times in ns, shares 0-100."""
-    document = {
+def data(report: AuditReport) -> dict[str, Any]:
+    """Return the report; paths are absolute, times in ns, shares 0-100."""
+    return {
         "schema": SCHEMA,
         "tcprobe": __version__,
         "root": report.root or None,
@@ -31,8 +29,6 @@ def render(report: AuditReport, spec: AuditSpec, out: TextIO) -> None:  # noqa: 
         "unused": [{"place": _plain(place), "text": text} for place, text in report.unused],
         "failed": [{"file": path, "reason": words.reason(path, why)} for path, why in report.failed],
     }
-    json.dump(document, out, indent=2, ensure_ascii=False, allow_nan=False)
-    out.write("\n")
 
 
 def _summary(report: AuditReport) -> dict[str, int]:

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.errors import UsageError
-from tcprobe.report import tables_csv
-from tcprobe.report.base import ReportSpec
+from tcprobe.report.csv import write_table
+from tcprobe.report.run import tables
 from tcprobe.schema.columns import Table
 from tcprobe.schema.tables import DERIVED, KERNELS
-from tests.report.builders import PROFILES, gpu_profile, summary_only, table
+from tests.report.builders import PROFILES, gpu_profile, rendered, run, summary_only, table
 
 
 def text(shown: Table, top: int | None = None) -> str:
     out = io.StringIO()
-    tables_csv.write_table(shown, out, top)
+    write_table(tables.data_table(shown, top), out)
     return out.getvalue()
 
 
@@ -28,8 +28,8 @@ def text(shown: Table, top: int | None = None) -> str:
 def test_pandas_reads_every_table_back_as_it_was(name: str) -> None:
     import pandas as pd
 
-    for shown in tables_csv.written(PROFILES[name]()):
-        read = pd.read_csv(io.StringIO(text(shown)), dtype=tables_csv.pandas_dtypes(shown.spec.name))
+    for shown in tables.written(PROFILES[name]()):
+        read = pd.read_csv(io.StringIO(text(shown)), dtype=tables.pandas_dtypes(shown.spec.name))
         pd.testing.assert_frame_equal(read, shown.to_pandas())
 
 
@@ -78,29 +78,25 @@ def test_top_limits_rows() -> None:
 
 
 def test_the_table_is_the_one_asked_for() -> None:
-    out = io.StringIO()
-    tables_csv.render(gpu_profile(), ReportSpec(by=("layer",)), out)
-    assert out.getvalue().startswith("layer,layer_class,")
-    default = io.StringIO()
-    tables_csv.render(gpu_profile(), ReportSpec(), default)
-    assert default.getvalue() == text(gpu_profile().require("kernels"))
+    assert rendered("csv", run(gpu_profile(), by=("layer",))).startswith("layer,layer_class,")
+    assert rendered("csv", run(gpu_profile())) == text(gpu_profile().require("kernels"))
 
 
 def test_one_csv_holds_one_table() -> None:
     with pytest.raises(UsageError, match="one CSV holds one table"):
-        tables_csv.render(gpu_profile(), ReportSpec(by=("op", "layer")), io.StringIO())
+        rendered("csv", run(gpu_profile(), by=("op", "layer")))
 
 
 def test_an_absent_table_is_not_written_as_an_empty_one() -> None:
-    assert [t.spec.name for t in tables_csv.written(summary_only())] == ["summary", "reported"]
-    assert [t.spec.name for t in tables_csv.written(summary_only(), ("kernel",))] == ["summary"]
+    assert [t.spec.name for t in tables.written(summary_only())] == ["summary", "reported"]
+    assert [t.spec.name for t in tables.written(summary_only(), ("kernel",))] == ["summary"]
 
 
 def test_of_the_tables_there_seven_are_always_written_the_rest_where_they_have_rows() -> None:
     emptied = gpu_profile().with_tables(table("kernels"), table("metrics"), table("host_ops"))
-    written = [t.spec.name for t in tables_csv.written(emptied)]
+    written = [t.spec.name for t in tables.written(emptied)]
     assert written == ["summary", "kernels", "ops", "layers", "iterations", "devices", "bad_sizes"]
-    assert "metrics" in [t.spec.name for t in tables_csv.written(gpu_profile())]
+    assert "metrics" in [t.spec.name for t in tables.written(gpu_profile())]
 
 
 def test_a_bool_is_true_or_false() -> None:

@@ -1,24 +1,20 @@
-"""The report as JSON."""
+"""A run as JSON."""
 
 from __future__ import annotations
 
-import io
 import json
 from typing import Any
 
 import pytest
 
 from tcprobe import __version__
-from tcprobe.report import json_
-from tcprobe.report.base import ReportSpec
 from tcprobe.schema.tables import TABLES
-from tests.report.builders import PROFILES, gpu_profile
+from tests.report.builders import PROFILES, gpu_profile, rendered, run
 
 
-def document(name: str = "gpu", **spec: object) -> dict[str, Any]:
-    out = io.StringIO()
-    json_.render(PROFILES[name](), ReportSpec(**spec), out)  # type: ignore[arg-type]
-    parsed: dict[str, Any] = json.loads(out.getvalue(), parse_constant=pytest.fail)
+def document(name: str = "gpu", top: int | None = None, by: tuple[str, ...] = ()) -> dict[str, Any]:
+    text = rendered("json", run(PROFILES[name](), top, by))
+    parsed: dict[str, Any] = json.loads(text, parse_constant=pytest.fail)
     return parsed
 
 
@@ -57,6 +53,5 @@ def test_tables_and_rows_can_be_chosen() -> None:
 
 
 def test_what_json_cannot_hold_is_null() -> None:
-    out = io.StringIO()
-    json_.render(gpu_profile(run={"a": [float("nan"), {"b": float("inf")}], "c": 1}), ReportSpec(), out)
-    assert json.loads(out.getvalue())["metadata"]["run"] == {"a": [None, {"b": None}], "c": 1}
+    odd = gpu_profile(run={"a": [float("nan"), {"b": float("inf")}], "c": 1})
+    assert json.loads(rendered("json", run(odd)))["metadata"]["run"] == {"a": [None, {"b": None}], "c": 1}

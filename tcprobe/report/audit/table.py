@@ -1,13 +1,18 @@
-"""An audit as CSV: one row per finding, suppressed ones included; an empty field is unknown."""
+"""An audit as one table: one row per finding, suppressed ones included; NA is unknown."""
 
 from __future__ import annotations
 
-import csv
-from typing import Any, Final, TextIO
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from tcprobe.report.audit import words
-from tcprobe.report.audit.base import AuditSpec
+from tcprobe.report.audit.spec import AuditSpec
+from tcprobe.report.document import DataTable
+from tcprobe.report.formatting import relative
 from tcprobe.schema.finding import Audited, AuditReport, Finding, Range
+
+if TYPE_CHECKING:
+    from tcprobe.schema.columns import Row, Value
 
 COLUMNS: Final = (
     "file",
@@ -50,25 +55,28 @@ COLUMNS: Final = (
 )
 
 
-def render(report: AuditReport, spec: AuditSpec, out: TextIO) -> None:
-    """Write a header and one row per finding; times are of one step of `batch` samples."""
-    writer = csv.DictWriter(out, COLUMNS, lineterminator="\r\n")
-    writer.writeheader()
-    writer.writerows(_row(audited, finding, False, spec) for audited, finding in words.rows(report))
-    writer.writerows(_row(audited, finding, True, spec) for audited, finding in words.silenced(report))
+def findings(report: AuditReport, spec: AuditSpec) -> DataTable:
+    """Return one row per finding; times are of one step of `batch` samples."""
+    return DataTable("findings", COLUMNS, partial(_rows, report, spec), newline="\r\n")
 
 
-def _row(audited: Audited, finding: Finding, suppressed: bool, spec: AuditSpec) -> dict[str, Any]:
+def _rows(report: AuditReport, spec: AuditSpec) -> list[tuple[Value, ...]]:
+    made = [_row(audited, finding, False, spec) for audited, finding in words.rows(report)]
+    made += [_row(audited, finding, True, spec) for audited, finding in words.silenced(report)]
+    return [tuple(row.get(column) for column in COLUMNS) for row in made]
+
+
+def _row(audited: Audited, finding: Finding, suppressed: bool, spec: AuditSpec) -> Row:
     place = finding.place
     return {
-        "file": words.relative(place.file if place else audited.file, spec.cwd),
-        "line": place and place.line,
-        "column": place and place.column,
-        "end_line": place and place.end_line,
-        "end_column": place and place.end_column,
+        "file": relative(place.file if place else audited.file, spec.cwd),
+        "line": place.line if place else None,
+        "column": place.column if place else None,
+        "end_line": place.end_line if place else None,
+        "end_column": place.end_column if place else None,
         "code": finding.code,
         "severity": finding.severity,
-        "suppressed": _flag(suppressed),
+        "suppressed": suppressed,
         "message": words.message(finding),
         "model": audited.label,
         "mode": audited.mode,
@@ -86,22 +94,19 @@ def _row(audited: Audited, finding: Finding, suppressed: bool, spec: AuditSpec) 
         "basis": finding.basis,
         "gpu": audited.gpu,
         "library": audited.library,
-        "xla": _flag(audited.xla),
+        "xla": audited.xla,
         "batch": audited.batch,
-        "batch_known": _flag(audited.batch_known),
+        "batch_known": audited.batch_known,
         "fix": words.fixing(finding.fix) if finding.fix else None,
         "kind": finding.says.kind,
-        "why_kind": finding.why and finding.why.kind,
+        "why_kind": finding.why.kind if finding.why else None,
     }
 
 
-def _span(name: str, unit: str, value: Range | None) -> dict[str, str]:
+def _span(name: str, unit: str, value: Range | None) -> Row:
+    """Return three columns, as far as a prediction is precise: whole ns, thousandths of a percent."""
     if value is None:
         return {}
     digits = 0 if unit == "ns" else 3
     ends = ((f"{name}_low", value.low), (name, value.mid), (f"{name}_high", value.high))
     return {f"{key}_{unit}": f"{figure:.{digits}f}" for key, figure in ends}
-
-
-def _flag(value: bool) -> str:
-    return "true" if value else "false"

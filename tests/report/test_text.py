@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import re
 
 import pytest
 
-from tcprobe.report import terminal
-from tcprobe.report.base import ReportSpec
-from tests.report.builders import PROFILES, SGEMM, WGRAD, cpu_profile, gpu_profile, summary_only
+from tcprobe.schema.profile import Profile
+from tests.report.builders import PROFILES, SGEMM, WGRAD, cpu_profile, gpu_profile, rendered, run, summary_only
 
 
-def text(profile: object, **spec: object) -> str:
-    out = io.StringIO()
-    terminal.render(profile, ReportSpec(**spec), out)  # type: ignore[arg-type]
-    return out.getvalue()
+def text(profile: Profile, width: int | None = None, color: bool = False, by: tuple[str, ...] = ()) -> str:
+    return rendered("text", run(profile, by=by), width, color)
 
 
 def test_names_are_whole_without_a_terminal() -> None:

@@ -1,4 +1,4 @@
-"""An audit as text: one line per finding as linters write it, the costliest, the gain, what it rests on, what next.
+"""An audit on a terminal: findings as linters write them, the costliest, the gain, what it rests on, what next.
 
 Errors and warnings come first, then notes, each in the order of file and line; what many layers of one line share is
 told once (`tcprobe.report.audit.fold`).
@@ -6,77 +6,83 @@ told once (`tcprobe.report.audit.fold`).
 
 from __future__ import annotations
 
-import textwrap
-from typing import Final, TextIO
+from typing import Final
 
 from tcprobe.report.audit import fold, words
-from tcprobe.report.audit.base import AuditSpec
 from tcprobe.report.audit.next import next_step
+from tcprobe.report.audit.spec import AuditSpec
+from tcprobe.report.blocks import Block, Cell, Head, Line, Lines, Part, Section, Style, sentence
 from tcprobe.report.formatting import visible
-from tcprobe.report.grid import Head, Section, text_lines
 from tcprobe.schema.finding import Audited, AuditReport, Finding
 
-BOLD, DIM, YELLOW, RED, CYAN, RESET = "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[31m", "\x1b[36m", "\x1b[0m"
-LEVEL_COLORS: Final = {"error": RED, "warning": YELLOW, "note": CYAN}
+STYLES: Final[dict[str | None, Style]] = {"error": "error", "warning": "warning", "note": "accent"}
 MOST_COSTLY: Final = 5
 MOST_REASONS: Final = 4
 
 
-def render(report: AuditReport, spec: AuditSpec, out: TextIO) -> None:
-    """Write the audit; without ``spec.width`` nothing is cut or wrapped."""
+def screen(report: AuditReport, spec: AuditSpec) -> list[Block]:
+    """Return the blocks of a terminal."""
     found = fold.folded(words.rows(report))
     severe = [f for f in found if not fold.is_note(f)]
     notes = [f for f in found if fold.is_note(f)]
-    blocks = [
-        [line(f, spec) for f in severe],
+    lines = [
+        [_finding(f, spec) for f in severe],
         _notes(notes, spec),
         [*_unused(report, spec), *_failed(report, spec)],
-        _costliest(found, spec),
-        _verbose(report, spec) if spec.verbose else [],
-        _limits(report, spec),
-        [_paint(_end(report), BOLD, spec), *(said for said in [next_step(report, spec.typed)] if said)],
     ]
-    out.write("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
+    closing = [_verbose(report, spec) if spec.verbose else [], _limits(report, spec), _end(report, spec)]
+    return [*_lines(lines), *_costliest(found, spec), *_lines(closing)]
 
 
-def line(told: fold.Folded, spec: AuditSpec) -> str:
+def _lines(groups: list[list[Line]]) -> list[Lines]:
+    return [Lines(tuple(group)) for group in groups]
+
+
+def _at(place: str, *parts: Part | str) -> Line:
+    """Return a line as linters write it, which is never wrapped."""
+    return Line((Part(place, "strong"), Part(": "), *(Part(p) if isinstance(p, str) else p for p in parts)))
+
+
+def _finding(told: fold.Folded, spec: AuditSpec) -> Line:
     """Return ``path:line:col: TC101 [*] sentence``."""
     finding = told.finding
     place = words.located(finding.place, told.audited.file, spec.cwd)
-    code = _paint(finding.code, LEVEL_COLORS.get(finding.severity or "", DIM), spec)
-    star = f" {_paint('[*]', CYAN, spec)}" if finding.fix else ""
-    return f"{_paint(place, BOLD, spec)}: {code}{star} {told.sentence()}"
+    code = Part(finding.code, STYLES.get(finding.severity, "dim"))
+    star = (" ", Part("[*]", "accent")) if finding.fix else ()
+    return _at(place, code, *star, f" {told.sentence()}")
 
 
-def _notes(notes: list[fold.Folded], spec: AuditSpec) -> list[str]:
+def _notes(notes: list[fold.Folded], spec: AuditSpec) -> list[Line]:
     """Return notes one a line; many of them by file, rule and reason, with every size but without the layers."""
     if spec.verbose or len(notes) <= fold.MOST_NOTES:
-        return [line(f, spec) for f in notes]
+        return [_finding(f, spec) for f in notes]
     title = f"Notes: {sum(f.count for f in notes):,}, by reason; --verbose gives each its line"
-    return [_paint(title, BOLD, spec), *(_reason(group, spec) for group in fold.by_reason(notes))]
+    return [Line((Part(title, "strong"),)), *(_reason(group, spec) for group in fold.by_reason(notes))]
 
 
-def _reason(group: fold.Reason, spec: AuditSpec) -> str:
+def _reason(group: fold.Reason, spec: AuditSpec) -> Line:
     """Return ``path:lines: TC101 filters=6, 20 (3): why``."""
     lines = ",".join(str(n) for n in group.lines)
     where = words.located(None, group.file, spec.cwd) + (f":{lines}" if lines else "")
     said = f"{group.sizes}: {group.why}" if group.sizes else group.why
-    return f"{_paint(where, BOLD, spec)}: {_paint(group.code, LEVEL_COLORS['note'], spec)} {visible(said)}"
+    return _at(where, Part(group.code, STYLES["note"]), f" {visible(said)}")
 
 
-def _unused(report: AuditReport, spec: AuditSpec) -> list[str]:
+def _unused(report: AuditReport, spec: AuditSpec) -> list[Line]:
     return [
-        f"{_paint(words.located(place, place.file, spec.cwd), BOLD, spec)}: unused suppression: {visible(text)}"
+        _at(words.located(place, place.file, spec.cwd), f"unused suppression: {visible(text)}")
         for place, text in report.unused
     ]
 
 
-def _failed(report: AuditReport, spec: AuditSpec) -> list[str]:
-    told = [(words.located(None, path, spec.cwd), visible(words.reason(path, why))) for path, why in report.failed]
-    return [f"{_paint(where, BOLD, spec)}: not audited: {why}" for where, why in told]
+def _failed(report: AuditReport, spec: AuditSpec) -> list[Line]:
+    return [
+        _at(words.located(None, path, spec.cwd), f"not audited: {visible(words.reason(path, why))}")
+        for path, why in report.failed
+    ]
 
 
-def _costliest(found: list[fold.Folded], spec: AuditSpec) -> list[str]:
+def _costliest(found: list[fold.Folded], spec: AuditSpec) -> list[Section]:
     """Return the table of what costs most; with several models in the report it may mix their steps.
 
     One row would say again what the line of the finding says: no table then.
@@ -96,28 +102,30 @@ def _costliest(found: list[fold.Folded], spec: AuditSpec) -> list[str]:
     units = {words.per(audited) for audited, _ in top}
     title = f"Costliest, {units.pop()}" if len(units) == 1 else "Costliest"
     cells = tuple(_cells(audited, f, spec, unit=title == "Costliest") for audited, f in top)
-    section = Section(title, heads, cells)
-    head, *rest = text_lines(section, spec.width)
-    return [_paint(section.title, BOLD, spec), _paint(head, DIM, spec), *rest]
+    return [Section(title, heads, cells)]
 
 
-def _cells(audited: Audited, finding: Finding, spec: AuditSpec, unit: bool) -> tuple[str, ...]:
-    share = "-" if finding.saving_pct is None else words.percent(finding.saving_pct.mid)
-    layer = visible(finding.layer) if finding.layer else "-"
-    place = words.located(finding.place, audited.file, spec.cwd)
-    saved = finding.saving_ns
+def _cells(audited: Audited, finding: Finding, spec: AuditSpec, unit: bool) -> tuple[Cell | str, ...]:
+    saved, pct = finding.saving_ns, finding.saving_pct
     likely, span = (words.likely(saved), words.span(saved)) if saved else ("-", "-")
-    span = f"{span} {words.per(audited)}" if unit and saved else span
-    return place, finding.code, layer, words.change(finding) or "-", likely, span, share
+    return (
+        words.located(finding.place, audited.file, spec.cwd),
+        finding.code,
+        Cell(visible(finding.layer) if finding.layer else "-", finding.layer),
+        words.change(finding) or "-",
+        Cell(likely, saved.mid if saved else None, "ns"),
+        f"{span} {words.per(audited)}" if unit and saved else span,
+        Cell("-" if pct is None else words.percent(pct.mid), pct.mid if pct else None, "pct"),
+    )
 
 
-def _limits(report: AuditReport, spec: AuditSpec) -> list[str]:
+def _limits(report: AuditReport, spec: AuditSpec) -> list[Line]:
     """Return the gain of each model, what was not judged, and what the prediction is for."""
     said = words.gains(report, None if spec.verbose else MOST_COSTLY)
     said += [text for text in (words.uncosted(report),) if text]
     said += _not_judged(report, spec) + [visible(note) for note in words.notes(report)]
     said += words.predicted_for(report)
-    return [wrapped for text in said for wrapped in _wrapped(text, spec)]
+    return [sentence(text, indent="  ") for text in said]
 
 
 def _not_judged(report: AuditReport, spec: AuditSpec) -> list[str]:
@@ -132,7 +140,7 @@ def _not_judged(report: AuditReport, spec: AuditSpec) -> list[str]:
     return [f"Not judged, {many:,} thing{'' if many == 1 else 's'}: {listed}{more}."]
 
 
-def _verbose(report: AuditReport, spec: AuditSpec) -> list[str]:
+def _verbose(report: AuditReport, spec: AuditSpec) -> list[Line]:
     """Return what could not be judged, and what comments silenced, one line each."""
     lines = [
         f"{words.located(u.place, a.file, spec.cwd)}: not judged: {visible(u.what)}: {visible(u.reason)}"
@@ -142,19 +150,11 @@ def _verbose(report: AuditReport, spec: AuditSpec) -> list[str]:
     for audited, finding in words.silenced(report):
         place = words.located(finding.place, audited.file, spec.cwd)
         lines.append(f"{place}: suppressed: {finding.code} {words.sentence(audited, finding)}")
-    return list(dict.fromkeys(lines))
+    return [Line((Part(text),)) for text in dict.fromkeys(lines)]
 
 
-def _end(report: AuditReport) -> str:
-    mend = words.fixable(report)
-    return words.tally(report) + (f" [*] {mend}" if mend else "")
-
-
-def _wrapped(text: str, spec: AuditSpec) -> list[str]:
-    if spec.width is None:
-        return [text]
-    return textwrap.wrap(text, spec.width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-
-
-def _paint(text: str, code: str, spec: AuditSpec) -> str:
-    return f"{code}{text}{RESET}" if spec.color else text
+def _end(report: AuditReport, spec: AuditSpec) -> list[Line]:
+    """Return the count and what to type next."""
+    mend, following = words.fixable(report), next_step(report, spec.typed)
+    count = Part(words.tally(report) + (f" [*] {mend}" if mend else ""), "strong")
+    return [Line((count,)), *(Line((Part(said),)) for said in [following] if said)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,19 +9,18 @@ from typing import Any
 
 import pytest
 
-from tcprobe.report.audit import sarif
+from tcprobe.report import sarif
 from tcprobe.schema.finding import Audited, AuditReport, Finding
 from tcprobe.schema.place import Place
-from tests.report.audit.builders import COSTLY, FILE, MILD, REPORTS, ROOT, RULE, SPEC, audited, report
+from tests.report.audit.builders import COSTLY, FILE, MILD, REPORTS, ROOT, RULE, SPEC, audited, document, report
+from tests.report.builders import rendered as rendered_document
 
 jsonschema = pytest.importorskip("jsonschema")
 SCHEMA = json.loads((Path(__file__).parent / "schemas" / "sarif-2.1.0.json").read_text(encoding="utf-8"))
 
 
 def rendered(of: AuditReport) -> dict[str, Any]:
-    out = io.StringIO()
-    sarif.render(of, replace(SPEC, rules=(RULE,)), out)
-    loaded: dict[str, Any] = json.loads(out.getvalue())
+    loaded: dict[str, Any] = json.loads(rendered_document("sarif", document(of, replace(SPEC, rules=(RULE,)))))
     return loaded
 
 

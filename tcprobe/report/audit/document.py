@@ -1,0 +1,56 @@
+"""An audit as a document; each part is made, and its module loaded, when a renderer asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tcprobe.report.audit.spec import AuditSpec
+from tcprobe.schema.finding import AuditReport
+
+if TYPE_CHECKING:
+    from tcprobe.report.blocks import Block
+    from tcprobe.report.document import DataTable
+    from tcprobe.report.scan import Scan
+
+
+@dataclass(frozen=True, slots=True)
+class AuditDocument:
+    """A report of an audit: a `tcprobe.report.scan.Scanned`."""
+
+    report: AuditReport
+    spec: AuditSpec
+
+    def screen(self) -> list[Block]:
+        """Return one line per finding, the costliest, the gain, what it rests on, what next."""
+        from tcprobe.report.audit.screen import screen
+
+        return screen(self.report, self.spec)
+
+    def page(self) -> list[Block]:
+        """Return the count, what to change first, every finding, what it rests on."""
+        from tcprobe.report.audit.page import page
+
+        return page(self.report, self.spec)
+
+    def data(self) -> dict[str, Any]:
+        """Return all that the report holds."""
+        from tcprobe.report.audit.data import data
+
+        return data(self.report)
+
+    def tables(self) -> list[DataTable]:
+        """Return the findings."""
+        return [self.table()]
+
+    def table(self) -> DataTable:
+        """Return the findings, suppressed ones included."""
+        from tcprobe.report.audit.table import findings
+
+        return findings(self.report, self.spec)
+
+    def scan(self) -> Scan:
+        """Return findings and notices for code scanning."""
+        from tcprobe.report.audit.scan import scan
+
+        return scan(self.report, self.spec)

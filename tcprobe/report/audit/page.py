@@ -1,0 +1,90 @@
+"""An audit on a page, for a pull request: the count, what to change first, every finding, what it rests on."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tcprobe.report.audit import fold, words
+from tcprobe.report.audit.spec import AuditSpec
+from tcprobe.report.blocks import Block, Cell, Folded, Head, Heading, Line, Lines, Part, Section, sentence
+from tcprobe.report.formatting import relative, visible
+from tcprobe.schema.finding import SEVERITIES, Audited, AuditReport, Finding
+
+MOST_GAINS: Final = 5
+
+
+def page(report: AuditReport, spec: AuditSpec) -> list[Block]:
+    """Return the blocks of a page."""
+    return [
+        Heading("Layer sizes and precision", 2),
+        Lines((_count(report),)),
+        _paragraphs(words.gains(report, MOST_GAINS)),
+        _table(fold.folded(words.rows(report)), spec),
+        _bullets(_broken(report, spec)),
+        Folded("What this rests on", tuple(_limits(report))),
+    ]
+
+
+def _paragraphs(texts: list[str]) -> Lines:
+    return Lines(tuple(map(sentence, texts)))
+
+
+def _bullets(texts: list[str]) -> Lines:
+    return Lines(tuple(map(sentence, texts)), bullets=True)
+
+
+def _count(report: AuditReport) -> Line:
+    mend, option, remark = words.fixable(report).partition("--fix")
+    fixes = (Part(f" {mend}"), Part(option, "code"), Part(remark)) if option else ()
+    return Line((Part(words.tally(report), "strong"), *fixes))
+
+
+def _table(found: list[fold.Folded], spec: AuditSpec) -> Section:
+    """Return all findings: errors, warnings, notes, of each those that save most first, then by place."""
+    heads = (
+        Head("severity"),
+        Head("where"),
+        Head("rule"),
+        Head("finding"),
+        Head("now -> suggested"),
+        Head("saves"),
+        Head("of the step", right=True),
+    )
+    return Section("", heads, tuple(_cells(f.audited, f.finding, spec) for f in sorted(found, key=_rank)))
+
+
+def _rank(told: fold.Folded) -> tuple[int, float]:
+    finding = told.finding
+    return SEVERITIES.index(finding.severity or "note"), -(finding.saving_ns.mid if finding.saving_ns else 0.0)
+
+
+def _cells(audited: Audited, finding: Finding, spec: AuditSpec) -> tuple[Cell | str, ...]:
+    """Return the cells of a finding; severity and saving have columns of their own, so its sentence is its message."""
+    place = words.located(finding.place, audited.file, spec.cwd)
+    saved, pct = finding.saving_ns, finding.saving_pct
+    return (
+        finding.severity or "unknown",
+        place,
+        finding.code,
+        visible(words.explained(finding)),
+        words.change(finding) or "-",
+        Cell(words.saving(audited, finding) or "-", saved.mid if saved else None, "ns"),
+        Cell("-" if pct is None or pct.mid <= 0 else words.percent(pct.mid), pct.mid if pct else None, "pct"),
+    )
+
+
+def _broken(report: AuditReport, spec: AuditSpec) -> list[str]:
+    unused = [
+        f"{words.located(place, place.file, spec.cwd)}: unused suppression: {text}" for place, text in report.unused
+    ]
+    return unused + [
+        f"{relative(path, spec.cwd)}: not audited: {words.reason(path, why)}" for path, why in report.failed
+    ]
+
+
+def _limits(report: AuditReport) -> list[Lines]:
+    reasons = words.unseen(report)
+    many = [f"Not judged: {sum(count for _, count in reasons):,}"] if reasons else []
+    uncosted = [text for text in (words.uncosted(report),) if text]
+    closing = [*uncosted, *words.notes(report), *words.predicted_for(report)]
+    return [_paragraphs(many), _bullets([f"{why} ({count:,})" for why, count in reasons]), _paragraphs(closing)]

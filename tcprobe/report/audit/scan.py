@@ -1,0 +1,55 @@
+"""An audit for code scanning: its findings, and what to know of the audit itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tcprobe.report.audit import words
+from tcprobe.report.audit.spec import AuditSpec
+from tcprobe.report.scan import Notice, Result, Scan
+from tcprobe.schema.finding import Audited, AuditReport, Finding
+
+
+def scan(report: AuditReport, spec: AuditSpec) -> Scan:
+    """Return every finding once, then the suppressed ones, and the notices: first what was not audited."""
+    results = [_result(audited, finding, False) for audited, finding in words.rows(report)]
+    results += [_result(audited, finding, True) for audited, finding in words.silenced(report)]
+    return Scan(report.root, spec.rules, tuple(results), tuple(_notices(report)))
+
+
+def _result(audited: Audited, finding: Finding, suppressed: bool) -> Result:
+    return Result(
+        finding,
+        words.sentence(audited, finding),
+        audited.file,
+        _properties(audited, finding),
+        tuple(words.related(finding)),
+        words.fixing(finding.fix) if finding.fix else "",
+        suppressed,
+    )
+
+
+def _properties(audited: Audited, finding: Finding) -> dict[str, Any]:
+    given: dict[str, Any] = {
+        "model": audited.label,
+        "mode": audited.mode,
+        "layer": finding.layer,
+        "dimension": finding.dimension,
+        "size": finding.size,
+        "suggested": finding.suggested,
+        "passes": list(finding.passes) or None,
+        "dtype": finding.dtype,
+        "gpu": audited.gpu or None,
+        "basis": finding.basis,
+    }
+    for name, figure in (("saving_ns", finding.saving_ns), ("saving_pct", finding.saving_pct)):
+        given[name] = None if figure is None else {"low": figure.low, "mid": figure.mid, "high": figure.high}
+    return given
+
+
+def _notices(report: AuditReport) -> list[Notice]:
+    notices = [Notice("failed", words.reason(path, why), path) for path, why in report.failed]
+    notices += [Notice("unused", text, place.file, place) for place, text in report.unused]
+    unseen = dict.fromkeys((u, audited.file) for audited in report.audited for u in audited.unseen)
+    notices += [Notice("unseen", f"{u.what}: {u.reason}", file, u.place) for u, file in unseen]
+    return notices + [Notice("limit", text) for text in (*words.notes(report), *words.predicted_for(report))]

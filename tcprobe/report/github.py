@@ -1,0 +1,58 @@
+"""A scan as workflow commands of GitHub Actions, which it shows beside the lines of a pull request.
+
+Source: GitHub Docs, "Workflow commands for GitHub Actions", sections on notice, warning and error messages;
+the escapes are those of actions/toolkit, packages/core/src/command.ts.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TextIO
+
+from tcprobe.report.base import RenderSpec
+from tcprobe.report.formatting import relative
+from tcprobe.report.scan import Notice, Result, Scanned
+from tcprobe.schema.place import Place
+
+COMMANDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
+
+
+def render(document: Scanned, spec: RenderSpec, out: TextIO) -> None:  # noqa: ARG001 - a renderer's signature
+    """Write one command per finding that is not suppressed, unused suppression and file that could not be read."""
+    scan = document.scan()
+    lines = [_finding(result, scan.root) for result in scan.results if not result.suppressed]
+    lines += [_unused(notice, scan.root) for notice in scan.notices if notice.kind == "unused"]
+    lines += [_failed(notice, scan.root) for notice in scan.notices if notice.kind == "failed"]
+    out.writelines(f"{line}\n" for line in lines)
+
+
+def _finding(result: Result, root: str) -> str:
+    finding = result.finding
+    command = COMMANDS.get(finding.severity or "", "notice")
+    return _command(command, f"tcprobe ({finding.code})", finding.place, result.file, root, result.sentence)
+
+
+def _unused(notice: Notice, root: str) -> str:
+    return _command("notice", "tcprobe (unused suppression)", notice.place, notice.file or "", root, notice.text)
+
+
+def _failed(notice: Notice, root: str) -> str:
+    return _command("error", "tcprobe", notice.place, notice.file or "", root, f"not audited: {notice.text}")
+
+
+def _command(command: str, title: str, place: Place | None, file: str, root: str, text: str) -> str:
+    given: dict[str, object] = {"title": title, "file": relative(place.file if place else file, root)}
+    if place is not None:
+        given |= {"line": place.line, "col": place.column}
+        if place.end_line is not None and place.end_column is not None:
+            # GitHub shows the columns only of what stands on one line.
+            given |= {"endLine": place.end_line, "endColumn": place.end_column}
+    properties = ",".join(f"{key}={_property(str(value))}" for key, value in given.items())
+    return f"::{command} {properties}::{_data(text)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

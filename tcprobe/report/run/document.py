@@ -1,0 +1,54 @@
+"""A run's report as a document; each part is made when a renderer asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tcprobe.report.blocks import Block, Folded, Heading, LeftOut, Lines, Section, sentence
+from tcprobe.report.document import DataTable
+from tcprobe.report.run.data import data
+from tcprobe.report.run.screen import screen
+from tcprobe.report.run.spec import ReportSpec
+from tcprobe.report.run.tables import every, single
+from tcprobe.schema.profile import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class RunDocument:
+    """The report of an analysed profile: a `tcprobe.report.document.Document`."""
+
+    profile: Profile
+    spec: ReportSpec
+
+    def screen(self) -> list[Block]:
+        """Return how good, why and what first, then the tables."""
+        s = screen(self.profile, self.spec)
+        absent = [sentence(f"no {name.replace('_', ' ')}: {why}", indent="  ") for name, why in s.absent]
+        closing: list[Block] = [Lines(tuple(absent)), LeftOut("--width 0 or --format csv shows all")]
+        return [s.facts, s.answer, s.steps, *s.figures, s.warnings, *s.why, s.notes, *s.tables, *closing]
+
+    def page(self) -> list[Block]:
+        """Return the same below a title; the tables are folded unless asked for by name."""
+        s = screen(self.profile, self.spec)
+        tables: Iterable[Block] = s.tables if self.spec.by else map(_folded, s.tables)
+        absent = Lines(tuple(sentence(f"no {name}: {why}") for name, why in s.absent), bullets=True)
+        title = Heading("Tensor Core report", 1)
+        return [title, s.answer, s.facts, s.steps, *s.figures, s.warnings, *s.why, s.notes, *tables, absent]
+
+    def data(self) -> dict[str, Any]:
+        """Return metadata, summary and the tables."""
+        return data(self.profile, self.spec)
+
+    def tables(self) -> Iterable[DataTable]:
+        """Return the tables that a folder holds."""
+        return every(self.profile, self.spec)
+
+    def table(self) -> DataTable:
+        """Return the table that was asked for, the kernels by default; raises UsageError where it is several."""
+        return single(self.profile, self.spec)
+
+
+def _folded(section: Section) -> Folded:
+    return Folded(section.title, (replace(section, title=""),))

@@ -1,0 +1,174 @@
+"""A scan as SARIF 2.1.0, which code scanning of GitHub, Azure and IDEs read.
+
+Source: OASIS "Static Analysis Results Interchange Format (SARIF) Version 2.1.0"; sections named below.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from hashlib import sha256
+from pathlib import PurePath
+from typing import Any, Final, TextIO
+from urllib.parse import quote
+
+from tcprobe import __version__
+from tcprobe.report.base import RenderSpec
+from tcprobe.report.formatting import relative
+from tcprobe.report.scan import Notice, Result, Scan, Scanned
+from tcprobe.rules.base import RuleDoc
+from tcprobe.schema.finding import Edit, Fix
+from tcprobe.schema.place import Place
+
+SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+BASE: Final = "%SRCROOT%"  # the name that GitHub and Visual Studio give the root of the repository
+KINDS: Final = {"failed": "not audited: ", "unused": "unused suppression: ", "unseen": "not judged: ", "limit": ""}
+FINGERPRINT: Final = "tcprobe/v1"  # section 3.27.17: the version of how it is made belongs to the name
+
+
+def render(document: Scanned, spec: RenderSpec, out: TextIO) -> None:  # noqa: ARG001 - a renderer's signature
+    """Write one run; paths are relative to the scan's root, columns count Unicode code points."""
+    json.dump(_log(document.scan()), out, indent=2, ensure_ascii=False, allow_nan=False)
+    out.write("\n")
+
+
+def _log(scan: Scan) -> dict[str, Any]:
+    rules = sorted(scan.rules, key=lambda rule: rule.code)
+    run: dict[str, Any] = {
+        "tool": {"driver": _driver(rules)},
+        "invocations": [_invocation(scan)],
+        "columnKind": "unicodeCodePoints",
+        "results": _results(scan, {rule.code: n for n, rule in enumerate(rules)}),
+    }
+    if scan.root:
+        run["originalUriBaseIds"] = {BASE: {"uri": PurePath(scan.root).as_uri().rstrip("/") + "/"}}
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _driver(rules: list[RuleDoc]) -> dict[str, Any]:
+    return {
+        "name": "tcprobe",
+        "version": __version__,
+        "semanticVersion": __version__,
+        "rules": [_rule(rule) for rule in rules],
+    }
+
+
+def _rule(rule: RuleDoc) -> dict[str, Any]:
+    sources = "\n".join(f"- {source}" for source in rule.sources)
+    examples = f"Bad:\n{rule.bad.strip()}\n\nGood:\n{rule.good.strip()}"
+    text = f"{rule.explanation}\n\nSeverity: {rule.severity}\n\n{examples}\n\nSources:\n{sources}"
+    markdown = (
+        f"{rule.explanation}\n\n**Severity:** {rule.severity}\n\n"
+        f"**Bad**\n\n```python\n{rule.bad.strip()}\n```\n\n**Good**\n\n```python\n{rule.good.strip()}\n```\n\n"
+        f"**Sources**\n\n{sources}"
+    )
+    return {
+        "id": rule.code,
+        "name": "".join(word.capitalize() for word in rule.name.split("-")),
+        "shortDescription": {"text": rule.summary},
+        "fullDescription": {"text": rule.explanation},
+        "help": {"text": text, "markdown": markdown},
+        "defaultConfiguration": {"level": rule.level},
+        "properties": {"tags": ["performance" if rule.code.startswith("TC1") else "precision"]},
+    }
+
+
+def _invocation(scan: Scan) -> dict[str, Any]:
+    """Section 3.20: whether all files could be read, and what to know of the run itself."""
+    failed = any(notice.kind == "failed" for notice in scan.notices)
+    return {
+        "executionSuccessful": not failed,
+        "toolExecutionNotifications": [_notification(notice, scan.root) for notice in scan.notices],
+    }
+
+
+def _notification(notice: Notice, root: str) -> dict[str, Any]:
+    level = "error" if notice.kind == "failed" else "note"
+    said: dict[str, Any] = {"level": level, "message": {"text": f"{KINDS[notice.kind]}{notice.text}"}}
+    if notice.place or notice.file:
+        said["locations"] = [_location(notice.place, notice.file or "", root)]
+    return said
+
+
+def _results(scan: Scan, index: dict[str, int]) -> list[dict[str, Any]]:
+    seen: Counter[str] = Counter()
+    return [_result(result, scan.root, index, seen) for result in scan.results]
+
+
+def _result(result: Result, root: str, index: dict[str, int], seen: Counter[str]) -> dict[str, Any]:
+    finding = result.finding
+    made: dict[str, Any] = {
+        "ruleId": finding.code,
+        "level": finding.severity or "note",
+        "message": {"text": result.sentence},
+        "locations": [_location(finding.place, result.file, root)],
+        "partialFingerprints": {FINGERPRINT: _fingerprint(result, root, seen)},
+        "properties": {name: value for name, value in result.properties.items() if value is not None},
+    }
+    if result.related:
+        made["relatedLocations"] = [
+            _location(p, p.file, root) | {"id": n, "message": {"text": text}}
+            for n, (p, text) in enumerate(result.related, 1)
+        ]
+    if finding.fix:
+        made["fixes"] = [_fix(finding.fix, result.remedy, root)]
+    if result.suppressed:
+        made["suppressions"] = [{"kind": "inSource"}]
+    if finding.code in index:
+        made["ruleIndex"] = index[finding.code]
+    return made
+
+
+def _fingerprint(result: Result, root: str, seen: Counter[str]) -> str:
+    """Return what stays the same when lines above the finding come or go, as section 3.27.17 asks.
+
+    Made of rule, path, class, dimension and size; equals are numbered in the order of the file. Names of layers
+    are left out: Keras numbers them, so that a new layer above would rename them all.
+    """
+    finding = result.finding
+    file = _uri(finding.place.file if finding.place else result.file, root)
+    parts = (finding.code, file, finding.layer_class, finding.dimension, finding.size)
+    text = "\0".join("" if part is None else str(part) for part in parts)
+    seen[text] += 1
+    return sha256(f"{text}\0{seen[text]}".encode()).hexdigest()
+
+
+def _fix(fix: Fix, remedy: str, root: str) -> dict[str, Any]:
+    """Section 3.55: replacements by file; their regions are never empty of meaning, an insertion deletes nothing."""
+    by_file: dict[str, list[Edit]] = {}
+    for edit in fix.edits:
+        by_file.setdefault(edit.place.file, []).append(edit)
+    changes = [
+        {
+            "artifactLocation": _artifact(file, root),
+            "replacements": [{"deletedRegion": _region(e.place), "insertedContent": {"text": e.after}} for e in edits],
+        }
+        for file, edits in by_file.items()
+    ]
+    return {"description": {"text": remedy}, "artifactChanges": changes}
+
+
+def _location(place: Place | None, file: str, root: str) -> dict[str, Any]:
+    physical: dict[str, Any] = {"artifactLocation": _artifact(place.file if place else file, root)}
+    if place is not None:
+        physical["region"] = _region(place)
+    return {"physicalLocation": physical}
+
+
+def _region(place: Place) -> dict[str, int]:
+    region = {"startLine": place.line, "startColumn": place.column}
+    if place.end_line is not None and place.end_column is not None:
+        region |= {"endLine": place.end_line, "endColumn": place.end_column}
+    return region
+
+
+def _artifact(path: str, root: str) -> dict[str, str]:
+    uri = _uri(path, root)
+    return {"uri": uri} if uri.startswith("file:") else {"uri": uri, "uriBaseId": BASE}
+
+
+def _uri(path: str, root: str) -> str:
+    """Return the path relative to the root as a URI; a file URI outside it."""
+    inside = relative(path, root)
+    return quote(inside) if inside != path else PurePath(path).as_uri()

@@ -1,0 +1,109 @@
+"""A document as text, for a terminal or a file."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+from typing import Final, TextIO
+
+from tcprobe.report.base import RenderSpec
+from tcprobe.report.blocks import Block, Facts, Folded, Heading, LeftOut, Line, Lines, Remark, Remarks, Section, Steps
+from tcprobe.report.document import Document, sections
+from tcprobe.report.grid import left_out, text_lines
+
+RESET: Final = "\x1b[0m"
+CODES: Final = {
+    "strong": "\x1b[1m",
+    "dim": "\x1b[2m",
+    "accent": "\x1b[36m",
+    "warning": "\x1b[33m",
+    "error": "\x1b[31m",
+    "note": "\x1b[2m",
+}
+
+
+def render(document: Document, spec: RenderSpec, out: TextIO) -> None:
+    """Write the screen; without ``spec.width`` every name is whole and every column there."""
+    out.write(_joined(document.screen(), spec) + "\n")
+
+
+def _joined(blocks: Iterable[Block], spec: RenderSpec) -> str:
+    blocks = list(blocks)
+    shown = (_left_out(b, blocks, spec) if isinstance(b, LeftOut) else _block(b, spec) for b in blocks)
+    return "\n\n".join("\n".join(lines) for lines in shown if lines)
+
+
+def _block(block: Block, spec: RenderSpec) -> list[str]:
+    match block:
+        case Heading(text=text):
+            return [_paint(text, "strong", spec)]
+        case Lines(lines=lines, bullets=bullets):
+            return [x for line in lines for x in _line(line, "- " if bullets else "", spec)]
+        case Facts():
+            return _facts(block, spec)
+        case Steps():
+            return _steps(block, spec)
+        case Remarks(remarks=remarks):
+            return [x for remark in remarks for x in _remark(remark, spec)]
+        case Section():
+            return _section(block, spec)
+        case Folded(title=title, blocks=blocks):
+            return [_paint(title, "strong", spec), "", _joined(blocks, spec)]
+        case LeftOut():
+            return []
+
+
+def _line(line: Line, mark: str, spec: RenderSpec) -> list[str]:
+    """Return a line, wrapped where it may be; a long path or name stays whole, so that it can be copied."""
+    if spec.width is None or line.indent is None:
+        return [mark + "".join(_paint(part.text, part.style, spec) for part in line.parts)]
+    whole = _wrapped(mark + "".join(part.text for part in line.parts), spec, line.indent)
+    lead, *others = line.parts
+    if not others:
+        return [_paint(text, lead.style, spec) for text in whole]
+    painted = mark + _paint(lead.text, lead.style, spec)
+    return [painted + whole[0][len(mark) + len(lead.text) :], *whole[1:]]
+
+
+def _facts(facts: Facts, spec: RenderSpec) -> list[str]:
+    widest = max((len(label) for label, _ in facts.pairs), default=0)
+    indent = " " * (widest + 2)
+    return [x for label, text in facts.pairs for x in _wrapped(f"{label.ljust(widest)}  {text}", spec, indent)]
+
+
+def _steps(steps: Steps, spec: RenderSpec) -> list[str]:
+    lines = [x for n, step in enumerate(steps.sentences, 1) for x in _wrapped(f"{n}. {step}", spec, "   ")]
+    return [_paint(steps.title, "strong", spec), *lines] if lines else []
+
+
+def _remark(remark: Remark, spec: RenderSpec) -> list[str]:
+    level, remedy = remark.level, remark.remedy
+    first, *rest = _wrapped(f"{level}: {remark.message}", spec, "  ")
+    lines = [_paint(level, level, spec) + first[len(level) :], *rest]
+    return lines + (_wrapped(f"  what to do: {remedy}", spec, "  ") if remedy else [])
+
+
+def _section(section: Section, spec: RenderSpec) -> list[str]:
+    title = [_paint(section.title, "strong", spec)] if section.title else []
+    lines = text_lines(section, spec.width)
+    notes = [x for note in section.notes for x in _wrapped(note, spec, "   ")]
+    return [*title, *(_paint(head, "dim", spec) for head in lines[:1]), *lines[1:], *notes]
+
+
+def _left_out(block: LeftOut, blocks: Iterable[Block], spec: RenderSpec) -> list[str]:
+    tables = [section.name for section in sections(blocks) if left_out(section, spec.width)]
+    said = f"Columns are left out to fit {spec.width} ({', '.join(tables)}); {block.remedy}."
+    return [_paint(line, "dim", spec) for line in _wrapped(said, spec)] if tables else []
+
+
+def _wrapped(text: str, spec: RenderSpec, indent: str = "") -> list[str]:
+    if spec.width is None:
+        return [text]
+    return textwrap.wrap(
+        text, spec.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    ) or [""]
+
+
+def _paint(text: str, style: str, spec: RenderSpec) -> str:
+    code = CODES.get(style) if spec.color else None
+    return f"{code}{text}{RESET}" if code else text

@@ -1,0 +1,150 @@
+"""A document made by hand, as a comparison of runs would be: every format renders it, no raw value is lost."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from tcprobe.errors import UsageError
+from tcprobe.report.blocks import (
+    Cell,
+    Facts,
+    Folded,
+    Head,
+    Heading,
+    LeftOut,
+    Line,
+    Lines,
+    Part,
+    Remark,
+    Remarks,
+    Section,
+    Steps,
+    sentence,
+)
+from tcprobe.report.document import Plain, sections
+from tcprobe.report.formatting import duration, percent
+from tests.report.builders import rendered
+
+BEFORE, AFTER, SHARE = 12345678.123456789, 2**53 + 1, 100 / 3
+
+
+def row(kernel: str, before: float, after: int | None, share: float | None) -> tuple[Cell | str, ...]:
+    times = (Cell(duration(before), before, "ns"), Cell(duration(after), after, "ns"))
+    return (kernel, *times, Cell(percent(share), share, "pct"))
+
+
+HEADS = (Head("kernel", least=10), Head("before", right=True), Head("after", right=True), Head("Of it", right=True))
+STEPS = Section(
+    "Kernels (2; one step)",
+    HEADS,
+    (row("void gemm<__half>, x", BEFORE, AFTER, SHARE), row("gone", 0.1, None, None)),
+    ("(1 more)",),
+)
+SMALL = Section("", (Head("n", right=True), Head("name", rank=1)), ((Cell("1,234", 1234), "a|b"),))
+TOY = Plain(
+    (
+        Heading("Two runs", 1),
+        Lines((sentence("Run B is 20 % faster.", "strong"), sentence("By kernel time."))),
+        Facts((("run A", "runs/a"), ("B", "runs/b"))),
+        Steps("What next", ("Profile longer.",)),
+        STEPS,
+        Remarks((Remark("warning", "one step only", "profile more"), Remark("note", "same GPU"))),
+        Folded("More", (SMALL, Lines((sentence("first"), sentence("second")), bullets=True))),
+        Lines((Line((Part("see "), Part("tcprobe report", "code"))),)),
+        LeftOut("--width 0 shows all"),
+    )
+)
+
+
+def test_text() -> None:
+    assert rendered("text", TOY) == (
+        "Two runs\n\n"
+        "Run B is 20 % faster.\nBy kernel time.\n\n"
+        "run A  runs/a\nB      runs/b\n\n"
+        "What next\n1. Profile longer.\n\n"
+        "Kernels (2; one step)\n"
+        "kernel                 before      after   Of it\n"
+        "void gemm<__half>, x  12.3 ms  9007199 s  33.3 %\n"
+        "gone                   0.1 ns          -       -\n(1 more)\n\n"
+        "warning: one step only\n  what to do: profile more\nnote: same GPU\n\n"
+        "More\n\n    n  name\n1,234  a|b\n\n- first\n- second\n\n"
+        "see tcprobe report\n"
+    )
+
+
+def test_text_on_a_narrow_terminal_wraps_paints_and_says_what_is_left_out() -> None:
+    lines = rendered("text", TOY, width=24, color=True).splitlines()
+    assert lines[0] == "\x1b[1mTwo runs\x1b[0m"
+    assert "\x1b[33mwarning\x1b[0m: one step only" in lines
+    wide = Plain((Section("Wide (1)", (Head("a"), Head("b", rank=1)), (("x" * 15, "y" * 15),)), LeftOut("--all shows")))
+    assert rendered("text", wide, width=60).count("left out") == 0
+    assert rendered("text", wide, width=20).split() == [
+        *("Wide", "(1)", "a", "x" * 15, "Columns", "are", "left", "out", "to", "fit", "20", "(Wide);"),
+        *("--all", "shows."),
+    ]
+
+
+def test_a_wrapped_line_keeps_the_style_of_its_first_part() -> None:
+    line = Line((Part("a.py:1", "strong"), Part(": "), Part("TC101", "error"), Part(" is not a multiple")), "  ")
+    text = rendered("text", Plain((Lines((line,)),)), width=16, color=True)
+    assert text == "\x1b[1ma.py:1\x1b[0m: TC101 is\n  not a multiple\n"
+
+
+def test_markdown() -> None:
+    assert rendered("markdown", TOY) == (
+        "# Two runs\n\n**Run B is 20 % faster.**\n\nBy kernel time.\n\n- run A: runs/a\n- B: runs/b\n\n"
+        "## What next\n\n1. Profile longer.\n\n"
+        "## Kernels (2; one step)\n\n| kernel | before | after | Of it |\n| --- | ---: | ---: | ---: |\n"
+        "| void gemm&lt;\\_\\_half&gt;, x | 12.3 ms | 9007199 s | 33.3 % |\n| gone | 0.1 ns | - | - |\n\n(1 more)\n\n"
+        "- **warning**: one step only *What to do:* profile more\n- **note**: same GPU\n\n"
+        "<details><summary>More</summary>\n\n| n | name |\n| ---: | --- |\n| 1,234 | a\\|b |\n\n"
+        "- first\n- second\n\n</details>\n\nsee `tcprobe report`\n"
+    )
+
+
+def test_json_holds_raw_values_in_full() -> None:
+    found = json.loads(rendered("json", Plain(TOY.blocks[:6])))
+    assert found["facts"] == {"run A": "runs/a", "B": "runs/b"}
+    assert found["tables"]["kernels"] == [
+        {"kernel": "void gemm<__half>, x", "before_ns": BEFORE, "after_ns": AFTER, "of_it_pct": SHARE},
+        {"kernel": "gone", "before_ns": 0.1, "after_ns": None, "of_it_pct": None},
+    ]
+    assert found["notes"][0] == {"level": "warning", "message": "one step only", "remedy": "profile more"}
+
+
+def test_csv_holds_raw_values_in_full() -> None:
+    first, second = csv.DictReader(io.StringIO(rendered("csv", Plain((STEPS,)))))
+    assert (float(first["before_ns"]), int(first["after_ns"]), float(first["of_it_pct"])) == (BEFORE, AFTER, SHARE)
+    assert (first["kernel"], second["after_ns"]) == ("void gemm<__half>, x", "")
+
+
+def test_what_json_cannot_hold_is_null() -> None:
+    odd = Plain((Section("t", (Head("n"),), ((Cell("-", float("nan")),),)),))
+    assert json.loads(rendered("json", odd))["tables"] == {"t": [{"n": None}]}
+
+
+def test_folded_tables_are_tables_too() -> None:
+    assert list(sections(TOY.blocks)) == [STEPS, SMALL]
+    with pytest.raises(UsageError, match="one CSV holds one table, and there are 2"):
+        rendered("csv", TOY)
+
+
+def test_an_empty_table_keeps_its_columns() -> None:
+    assert (
+        rendered(
+            "csv",
+            Plain(
+                (
+                    Section(
+                        "t",
+                        (Head("a b"), Head("c")),
+                    ),
+                )
+            ),
+        )
+        == "a_b,c\n"
+    )
