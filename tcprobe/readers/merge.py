@@ -1,7 +1,7 @@
 """Join the profiles of several sources of one run: each table from the richest, from the others what that lacks.
 
-Nothing is added up: the same kernel in two sources is one kernel. Only what ran elsewhere, on another host or in
-another rank, stands beside (`tcprobe.readers.ranks`).
+Nothing is added up: the same kernel in two sources is one kernel. Only launches of another host or rank stand beside
+(`tcprobe.readers.ranks`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tcprobe.readers.ranks import BESIDE, apart, stack
 from tcprobe.schema.columns import Names, Table, Value
 from tcprobe.schema.profile import Metadata, Profile, Source
 from tcprobe.schema.tables import TABLES
@@ -38,15 +39,35 @@ class _Taken:
 
 
 def merge(profiles: Sequence[Profile]) -> Profile:
-    """Return one Profile of several sources of one run.
+    """Return one Profile of several sources of one run; launches of other hosts or ranks beside those of the first.
+
+    Args:
+        profiles: as their readers returned them, richest first; at least one.
+    """
+    capture = profiles[_capture(profiles)].metadata
+    away = [len(p.require("launches")) > 0 and apart(capture, p.metadata) for p in profiles]
+    elsewhere = [profile for profile, far in zip(profiles, away, strict=True) if far]
+    here = _merge([profile for profile, far in zip(profiles, away, strict=True) if not far])
+    if not elsewhere:
+        return here
+    sources = (
+        Source(p.metadata.format, p.metadata.paths, tuple(n for n in BESIDE if n in p.tables)) for p in elsewhere
+    )
+    notes = (note for profile in elsewhere for note in profile.metadata.notes)
+    joined = stack([here, *elsewhere]).with_notes(*notes)
+    paths = (path for profile in elsewhere for path in profile.metadata.paths)
+    return joined.with_metadata(
+        sources=(*here.metadata.sources, *sources), paths=tuple(dict.fromkeys((*here.metadata.paths, *paths)))
+    )
+
+
+def _merge(profiles: Sequence[Profile]) -> Profile:
+    """Return one Profile of several sources of one run on one host.
 
     A table comes whole from the first source that has rows of it. Tables of a capture (`TableSpec.capture`) come all
     from one source: clocks and row numbers of two captures have nothing to do with one another. Of the others, a
     column that is NA throughout is filled where the key of the table finds the row. What the first does not know of
     its run, the next does; notes follow one another.
-
-    Args:
-        profiles: as their readers returned them, richest first; at least one.
     """
     capture = _capture(profiles)
     taken = [_Taken() for _ in profiles]
