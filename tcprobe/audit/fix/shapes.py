@@ -15,6 +15,7 @@ from tcprobe.rules.model.links import LinkedChange
 from tcprobe.rules.model.sizes import INPUTS, OUTPUTS
 from tcprobe.schema.model import Model
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import say
 
 if TYPE_CHECKING:
     from tcprobe.audit.fix.tree import Files, FileTree
@@ -85,7 +86,7 @@ def _reshape(change: LinkedChange, whole: int, paths: Iterable[str], files: File
         if argument.known and isinstance(sizes, tuple) and sizes and sizes[-1] == change.old and whole in _tails(sizes):
             fitting.append(Slot(tree.source, argument, (argument.known.elements[-1],), -1, change.old, change.new))
     if len(fitting) != 1:
-        raise NotCertain(f"what makes {change.old} channels of {whole} is unknown")
+        raise NotCertain(say("channels_unknown", channels=change.old, of=whole))
     return fitting[0]
 
 
@@ -110,7 +111,7 @@ def refuse_leftovers(tree: FileTree, sizes: Iterable[int], asked: Iterable[Place
     known, places = {size for size in sizes if size > 1}, list(asked)
     for place, numbers in tree.told:
         if numbers & known and not any(inside(place, other) for other in places):
-            raise NotCertain("the size stands in a shape as well")
+            raise NotCertain(say("in_shape"))
 
 
 def refuse_data(sizes: Iterable[int], model: Model, trees: Iterable[FileTree]) -> None:
@@ -129,7 +130,7 @@ def refuse_data(sizes: Iterable[int], model: Model, trees: Iterable[FileTree]) -
         if shape
     }
     if not given.isdisjoint(sizes) and any(tree.joins for tree in trees):
-        raise NotCertain("the data has as many features, and the code may add them up")
+        raise NotCertain(say("data_as_many"))
 
 
 def joins_tensors(tree: FileTree) -> bool:

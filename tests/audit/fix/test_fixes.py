@@ -18,7 +18,7 @@ from tcprobe.schema.finding import Edit, Fix, Range
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
 from tcprobe.syntax.source import Source
-from tests.audit.fixes.reading import chain, finding, findings_of, fixed, step_of
+from tests.audit.fix.fixes.reading import chain, finding, findings_of, fixed, step_of
 
 FOLDER = Path(__file__).parent / "fixes"
 GOLDEN = sorted(path.stem for path in FOLDER.glob("*.before"))

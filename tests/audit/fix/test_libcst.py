@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tcprobe.schema.finding import Edit, Finding
+from tests.audit.fix.fixes.reading import fixed
 from tests.audit.fixes.mutate import mutated, programs
-from tests.audit.fixes.reading import fixed
 from tests.audit.fixes.whole import whole
 
 cst: Any = pytest.importorskip("libcst", reason="libcst is not installed")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tcprobe.audit.fix.fixes import apply, with_fixes
 from tcprobe.audit.source.read import read_model
 from tcprobe.syntax.source import Source
+from tests.audit.fix.fixes.reading import chain, findings_of, fixed, step_of
 from tests.audit.fix.test_fixes import GOLDEN, PRESETS, pair
-from tests.audit.fixes.reading import chain, findings_of, fixed, step_of
 
 WAYS = ("{n}", "units={n}", "UNITS_{i}", "CONFIG['u{i}']", "SIZES[{i}]", "{n} * 1", "{a} + 1", "int(sys.argv[1])")
 
