@@ -39,7 +39,13 @@ WITHIN = {
     "flows": ({"write"}, {"audit"}),
     "keras": ({"settings"}, {"shapes"}, {"products"}),
     "probe": ({"config"}, {"core"}, {"tensorflow"}, {"graph"}, {"audit"}, {"api"}, {"probe"}, {"way_in"}),
-    "readers": ({"base", "merge", "one_run", "protobuf"}, {"dlprof", "hlo", "run_folder"}, {"xspace"}, {"open"}),
+    "readers": (
+        {"base", "one_run", "protobuf", "ranks"},
+        {"merge"},
+        {"dlprof", "hlo", "run_folder"},
+        {"xspace"},
+        {"open"},
+    ),
     "rules": ({"model"}, {"base"}, {"precision", "sizes"}),
 }
 """Rooms with rooms in them, or files beside those, likewise: each imports only what stands further down."""

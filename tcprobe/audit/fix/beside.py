@@ -16,6 +16,7 @@ from tcprobe.audit.fix.slots import Slot, slots_of
 from tcprobe.rules.model.links import LinkedChange
 from tcprobe.rules.model.sizes import INPUTS, OUTPUTS
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import say
 
 if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
@@ -51,7 +52,7 @@ def _reshape(change: LinkedChange, whole: int, paths: Iterable[str], files: File
         if argument.known and isinstance(sizes, tuple) and sizes and sizes[-1] == change.old and whole in tails(sizes):
             fitting.append(Slot(tree.source, argument, (argument.known.elements[-1],), -1, change.old, change.new))
     if len(fitting) != 1:
-        raise NotCertain(f"what makes {change.old} channels of {whole} is unknown")
+        raise NotCertain(say("channels_unknown", channels=change.old, of=whole))
     return fitting[0]
 
 

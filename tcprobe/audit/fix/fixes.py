@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from tcprobe.audit.fix.beside import reshapes, shared_slots
 from tcprobe.audit.fix.files import Files
 from tcprobe.audit.fix.head import additions, is_head, wanted_of
-from tcprobe.audit.fix.links import INNER, NotCertain, wanted_by
+from tcprobe.audit.fix.links import INNER, NotCertain, Refusal, wanted_by
 from tcprobe.audit.fix.literals import check, solve, unwanted
 from tcprobe.audit.fix.shapes import refuse_data
 from tcprobe.audit.fix.slots import Slot, slots_of
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["apply", "diff", "with_fixes", "write"]
 
-_UNPROVEN: Final = "the sizes that it shares literals with do not come out as wanted"
+_UNPROVEN: Final[Refusal] = say("unproven")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class _Plan:
         slots = {slot.key: slot for slot in self.slots}
         for slot in other.slots:
             if slots.setdefault(slot.key, slot).new != slot.new:
-                raise NotCertain("one argument would have to be two numbers")
+                raise NotCertain(say("argument_of_two_numbers"))
         return _Plan(tuple(slots.values()), tuple(dict.fromkeys((*self.added, *other.added))), self.sizes | other.sizes)
 
     def edits(self) -> tuple[Edit, ...]:
@@ -99,18 +99,18 @@ def with_fixes(
     models = (model, *(other.model for other in beside))
     scene = _Scene(step, tuple(beside), Files(sources), seen_lines(models))
     plans: dict[int, _Plan] = {}
-    refused: dict[int, str] = {}
+    refused: dict[int, Refusal] = {}
     for index, finding in enumerate(findings):
         if finding.fix is None and finding.suggested is not None and finding.code in fixable:
             try:
                 plans[index] = _plan(finding, scene)
             except NotCertain as reason:
-                refused[index] = str(reason)
+                refused[index] = reason.why
     fixes = _fixes(plans, {i for i in plans if _pays(findings[i])}, scene, refused)
     return [_with_fix(f, fixes.get(i), refused.get(i)) for i, f in enumerate(findings)]
 
 
-def _with_fix(finding: Finding, fix: Fix | None, refused: str | None) -> Finding:
+def _with_fix(finding: Finding, fix: Fix | None, refused: Refusal | None) -> Finding:
     """Return a finding with its fix, or with the reason why a warning has none."""
     if fix is not None:
         return replace(finding, fix=fix)
@@ -142,7 +142,7 @@ def _plan(finding: Finding, scene: _Scene) -> _Plan:
     return _Plan(slots, (), sizes).joined(_Plan(more))
 
 
-def _fixes(plans: Mapping[int, _Plan], paying: set[int], scene: _Scene, refused: dict[int, str]) -> dict[int, Fix]:
+def _fixes(plans: Mapping[int, _Plan], paying: set[int], scene: _Scene, refused: dict[int, Refusal]) -> dict[int, Fix]:
     """Return the fix of each finding; those that share a literal have the same one, where one of them pays.
 
     `refused` takes the reason of each that has none.
@@ -156,7 +156,7 @@ def _fixes(plans: Mapping[int, _Plan], paying: set[int], scene: _Scene, refused:
         try:
             grown[index] = _grown(plan, owners, scene)
         except NotCertain as reason:
-            refused[index] = str(reason)
+            refused[index] = reason.why
     files = scene.files
     groups = [(members, _together(grown, members, files)) for members in _sharing(grown)]
     proven = _proven([whole for members, whole in groups if whole and paying.intersection(members)], files)
@@ -174,7 +174,7 @@ def _grown(plan: _Plan, owners: Mapping[Place, list[_Plan]], scene: _Scene) -> _
     while extra := unwanted(plan.slots, plan.edits(), plan.sizes, scene.files):
         for place in extra:
             if place not in owners:
-                raise NotCertain("the number is also used for something else")
+                raise NotCertain(say("used_otherwise"))
             for owner in owners[place]:
                 plan = plan.joined(owner)
     for file in {slot.source.path for slot in plan.slots}:

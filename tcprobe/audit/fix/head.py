@@ -18,6 +18,7 @@ from tcprobe.rules.model.links import IMAGE_CHANNELS
 from tcprobe.schema.finding import Edit, Finding
 from tcprobe.schema.model import Layer, Model
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import say
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Call, Source
@@ -49,11 +50,11 @@ def wanted_of(finding: Finding, layer: Layer) -> frozenset[Wanted]:
         NotCertain: the activation mixes filters, or filters are not the last axis.
     """
     if finding.size is None or finding.suggested is None:
-        raise NotCertain("the finding names no size to change")
+        raise NotCertain(say("no_size_named"))
     if layer.config.get("activation") not in _ELEMENTWISE or layer.config.get("groups", 1) != 1:
-        raise NotCertain("the filters depend on one another")
+        raise NotCertain(say("filters_depend"))
     if layer.config.get("data_format") == "channels_first":
-        raise NotCertain("filters are not the last axis")
+        raise NotCertain(say("filters_not_last"))
     return frozenset([Wanted(layer.name, "filters", None, finding.size, finding.suggested)])
 
 
@@ -67,7 +68,7 @@ def additions(finding: Finding, layer: Layer, files: Files) -> tuple[Edit, ...]:
     source = files.sources.get(place.file) if place else None
     call = _call(source, place) if source and place else None
     if source is None or call is None or not isinstance(call.arguments["filters"].node, ast.Constant):
-        raise NotCertain("the number of filters is no literal in the call")
+        raise NotCertain(say("filters_no_literal"))
     parents = files.tree(source.path).parents
     parent = parents.get(call.node)
     if isinstance(parent, ast.Call) and parent.func is call.node and len(parent.args) == 1 and not parent.keywords:
@@ -75,7 +76,7 @@ def additions(finding: Finding, layer: Layer, files: Files) -> tuple[Edit, ...]:
     if isinstance(parent, ast.List | ast.Tuple) and _in_sequential(source, parent, parents):
         name, imported = _beside(source, call)
         return (*imported, _element(source, call, f"{name}(lambda images: images[..., :{finding.size}])"))
-    raise NotCertain("the layer stands neither in a Sequential's list nor in a call")
+    raise NotCertain(say("stands_elsewhere"))
 
 
 def _call(source: Source, place: Place) -> Call | None:
@@ -100,10 +101,10 @@ def _beside(source: Source, call: Call) -> tuple[str, tuple[Edit, ...]]:
     if any(alias.name == "Lambda" and alias.asname is None for node in imports for alias in node.names):
         return "Lambda", ()
     if any(isinstance(n, ast.Name) and n.id == "Lambda" for n in ast.walk(source.tree)):
-        raise NotCertain("Lambda is something else")
+        raise NotCertain(say("lambda_other"))
     own = [alias for node in imports for alias in node.names if (alias.asname or alias.name) == written]
     if len(own) != 1:
-        raise NotCertain("Lambda is not imported")
+        raise NotCertain(say("lambda_missing"))
     return "Lambda", (_insert(source, own[0], ", Lambda"),)
 
 

@@ -11,10 +11,12 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tcprobe.schema.finding import Finding
+from tcprobe.schema.finding_kinds import LinkReason, RefusalKind
 from tcprobe.schema.model import Layer, Model
+from tcprobe.schema.statement import Statement, say
 
 if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
@@ -45,6 +47,7 @@ _JOINS: Final = frozenset(("Flatten", "Concatenate"))
 INNER: Final = ("key_dim", "value_dim", "head_dim")  # sizes inside an attention layer: nothing outside depends on them
 _INPUT_SHAPES: Final = ("input_shape", "input_dim", "batch_input_shape")
 _UNDERSTOOD: Final = _KEEPS | _SAME | _DEPTHWISE | _JOINS | OUTPUT.keys() | {"EinsumDense"}
+Refusal: TypeAlias = Statement[RefusalKind | LinkReason]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -66,7 +69,11 @@ class Wanted:
 
 
 class NotCertain(Exception):
-    """What must change cannot be told for certain."""
+    """What must change cannot be told for certain; `why` says why."""
+
+    def __init__(self, why: Refusal) -> None:
+        super().__init__(why)
+        self.why = why
 
 
 def wanted_by(finding: Finding, model: Model, step: Step) -> frozenset[Wanted]:
@@ -76,10 +83,10 @@ def wanted_by(finding: Finding, model: Model, step: Step) -> frozenset[Wanted]:
         NotCertain: a layer, or what it is connected to, is unknown, or the sizes do not work out.
     """
     if finding.layer is None or finding.dimension is None or finding.size is None or finding.suggested is None:
-        raise NotCertain("the finding names no size to change")
+        raise NotCertain(say("no_size_named"))
     layer = model.layer(finding.layer)
     if layer is None:
-        raise NotCertain("the layer is unknown")
+        raise NotCertain(say("layer_unknown"))
     if finding.dimension in INNER:
         return frozenset([Wanted(layer.name, finding.dimension, None, finding.size, finding.suggested)])
     linked = step.link(finding.layer, finding.dimension, finding.size, finding.suggested)
@@ -87,7 +94,7 @@ def wanted_by(finding: Finding, model: Model, step: Step) -> frozenset[Wanted]:
         raise NotCertain(linked.reason)
     outputs = [c for c in linked.changes if model.layer(c.layer) and c.dimension in OUTPUT.values()]
     if not outputs:
-        raise NotCertain("the size is set by no layer")
+        raise NotCertain(say("set_by_no_layer"))
     return follow(((c.layer, c.old, c.new) for c in outputs), model, step)
 
 
@@ -137,10 +144,10 @@ class _Search:
     def _change(self, name: str, old: int, new: int) -> None:
         """Note that a layer puts out another number of features."""
         if (old, new) != self._changed.setdefault(name, (old, new)):
-            raise NotCertain(f"'{name}' would have to fit two sizes")
+            raise NotCertain(say("two_sizes", layer=name))
         layer = self._layers.get(name)
         if layer is None:
-            raise NotCertain(f"'{name}' is unknown")
+            raise NotCertain(say("named_layer_unknown", layer=name))
         if name not in self._seen:
             self._seen.add(name)
             self._queue.append((layer, old, new))
@@ -161,32 +168,32 @@ class _Search:
             self._reshape(layer, old, new)
         elif layer.kind in _KEEPS or layer.kind in _SAME:
             if layer.config.get("output_shape") is not None:
-                raise NotCertain(f"'{layer.name}' is told what to put out")
+                raise NotCertain(say("output_told", layer=layer.name))
             for source in self._sources(layer):
                 self._change(source, old, new)
         elif layer.kind in _DEPTHWISE:
             times = layer.config.get("depth_multiplier", 1)
             self._change(self._only_source(layer), _part(old, times), _part(new, times))
         elif layer.kind not in _JOINS:  # these follow their inputs; `_check_joins` looks at them in the end
-            raise NotCertain(f"what {layer.class_name} makes of another size is unknown")
+            raise NotCertain(say("class_unknown", class_name=layer.class_name))
 
     def _argument(self, layer: Layer, name: str, old: int, new: int) -> None:
         if layer.config.get(name, old) != old:
-            raise NotCertain(f"{name} of '{layer.name}' is not {old}")
+            raise NotCertain(say("other_number", argument=name, layer=layer.name, size=old))
         groups = layer.config.get("groups", 1)
         if not isinstance(groups, int) or new % groups:
-            raise NotCertain(f"{new} {name} do not divide into its groups")
+            raise NotCertain(say("own_groups", size=new, argument=name))
         self._want(layer, name, None, old, new)
 
     def _reshape(self, layer: Layer, old: int, new: int) -> None:
         """Change the last element of a target, and what comes in."""
         target = _sizes(layer.config.get("target_shape"))
         if not target or target[-1] not in (old, -1):
-            raise NotCertain(f"the target of '{layer.name}' is unknown")
+            raise NotCertain(say("target_unknown", layer=layer.name))
         source = self._only_source(layer)
         taken = self._features(source)
         if math.prod(target[:-1]) * old != taken and -1 not in target:
-            raise NotCertain(f"'{layer.name}' takes more than features")
+            raise NotCertain(say("more_than_features", layer=layer.name))
         if target[-1] != -1:
             self._want(layer, "target_shape", len(target) - 1, old, new)
         if -1 not in target or taken % old == 0:
@@ -196,7 +203,7 @@ class _Search:
         """Follow the changed features of a layer to what takes them."""
         takers = self._takers.get(layer.name, [])
         if layer.is_last is not False or not takers:
-            raise NotCertain(f"what takes the output of '{layer.name}' is unknown, or it is the model's own")
+            raise NotCertain(say("taker_unknown", layer=layer.name))
         for taker in takers:
             if not self._is_whole(taker) and not self._is_part(taker):
                 self._take(taker, layer, old, new)
@@ -231,12 +238,12 @@ class _Search:
             whole = self._features(taker.name)
             self._change(taker.name, whole, whole + new - old)
         else:
-            raise NotCertain(f"what {taker.class_name} makes of another size is unknown")
+            raise NotCertain(say("class_unknown", class_name=taker.class_name))
 
     def _fed(self, taker: Layer, layer: Layer) -> None:
         """See that features arrive as features: a query of the user's own attention does not, and has a partner."""
         if not self._origins(layer.name) <= set(self._feeds.get(taker.name, ())):
-            raise NotCertain(f"what becomes of '{layer.name}' before '{taker.name}' is unknown")
+            raise NotCertain(say("way_unknown", layer=layer.name, taker=taker.name))
 
     def _origins(self, name: str) -> set[str]:
         """Return the layers that set the features that a layer puts out."""
@@ -261,15 +268,15 @@ class _Search:
                 and product.record.pass_ in (None, "forward")
                 and not self._changed.keys().isdisjoint(product.inputs_from)
             ):
-                raise NotCertain(f"'{product.op}' works on what changes")
+                raise NotCertain(say("product_of_changed", op=product.op))
 
     def _adapt(self, taker: Layer, old: int, new: int) -> None:
         """Ask of a layer that builds itself from its input only what it was told of it by hand."""
         if taker.kind in _RECURRENT and len(set(taker.inputs_from)) > 1:
-            raise NotCertain(f"'{taker.name}' may take a state")
+            raise NotCertain(say("takes_state", layer=taker.name))
         groups = taker.config.get("groups", 1)
         if not isinstance(groups, int) or new % groups:
-            raise NotCertain(f"{new} channels do not divide into the groups of '{taker.name}'")
+            raise NotCertain(say("taker_groups", channels=new, layer=taker.name))
         for name in _INPUT_SHAPES:
             if name in taker.arguments:
                 self._wanted.add(Wanted(taker.name, name, None if name == "input_dim" else -1, old, new))
@@ -277,12 +284,12 @@ class _Search:
     def _reshaped(self, taker: Layer, old: int, new: int) -> None:
         target = _sizes(taker.config.get("target_shape"))
         if not target:
-            raise NotCertain(f"the target of '{taker.name}' is unknown")
+            raise NotCertain(say("target_unknown", layer=taker.name))
         if -1 in target:
-            raise NotCertain(f"what '{taker.name}' makes of another size is unknown")
+            raise NotCertain(say("layer_makes_unknown", layer=taker.name))
         inner = _part(target[-1] * new, old)
         if math.prod(target) != old or inner <= 0:
-            raise NotCertain(f"'{taker.name}' takes more than features")
+            raise NotCertain(say("more_than_features", layer=taker.name))
         self._change(taker.name, target[-1], inner)
 
     def _check_joins(self) -> None:
@@ -296,17 +303,17 @@ class _Search:
                     for source, size in zip(layer.inputs_from, before, strict=True)
                 ]
                 if not sum(before) or old * sum(after) != new * sum(before):
-                    raise NotCertain(f"'{name}' would have to fit another size")
+                    raise NotCertain(say("would_not_fit", layer=name))
 
     def _sources(self, layer: Layer) -> tuple[str, ...]:
         if not layer.inputs_from or layer.is_first is not False:
-            raise NotCertain(f"what '{layer.name}' takes is unknown, or the model's input")
+            raise NotCertain(say("source_unknown", layer=layer.name))
         return layer.inputs_from
 
     def _only_source(self, layer: Layer) -> str:
         sources = set(self._sources(layer))
         if len(sources) != 1:
-            raise NotCertain(f"'{layer.name}' takes several inputs")
+            raise NotCertain(say("several_inputs", layer=layer.name))
         return sources.pop()
 
     def _features(self, name: str) -> int:
@@ -317,7 +324,7 @@ class _Search:
         if layer is not None and size is None:
             size = layer.config.get(OUTPUT.get(layer.kind, ""))
         if not isinstance(size, int):
-            raise NotCertain(f"the output of '{name}' is unknown")
+            raise NotCertain(say("output_unknown", layer=name))
         return size
 
 
@@ -337,7 +344,7 @@ def _sizes(value: Any) -> tuple[int, ...]:
 
 def _part(whole: int, of: Any) -> int:
     if not isinstance(of, int) or of <= 0 or whole % of:
-        raise NotCertain(f"{whole} is no multiple of {of}")
+        raise NotCertain(say("no_multiple", size=whole, of=of))
     return whole // of
 
 

@@ -11,6 +11,7 @@ from tcprobe.audit.fix.slots import Slot, is_number
 from tcprobe.audit.fix.text import edited, line_starts, moved, offsets, sound, span
 from tcprobe.schema.finding import Edit
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import say
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Call, Source
@@ -37,7 +38,7 @@ def solve(slots: Sequence[Slot]) -> tuple[Edit, ...]:
         elif roles == {"factor"}:
             todo.append(slot)
         else:
-            raise NotCertain("the number comes about by arithmetic, or from no literal")
+            raise NotCertain(say("no_literal"))
     for slot in sorted(todo, key=lambda s: not any(u.literal.place in chosen for u in s.literals)):
         _factor(slot, chosen, pairs)
     edits = (Edit(place, literal.text, _spelled(literal, new)) for place, (literal, new) in chosen.items())
@@ -74,7 +75,7 @@ def check(slots: Sequence[Slot], edits: Iterable[Edit], files: Files) -> None:
         before = files.sources[file]
         text = edited(before.text, own, file)
         if not sound(before.text, text, own):
-            raise NotCertain("the edited file does not parse")
+            raise NotCertain(say("unparsable"))
         after = type(before).parse(text, before.path)
         added = [new for new, edit in zip(moved(before.text, own), _ordered(own), strict=True) if not edit.before]
         starts = line_starts(text)
@@ -86,7 +87,7 @@ def _compare(before: Source, after: Source, calls: Sequence[Call], slots: list[S
     """Compare the calls of a file with those of the edited one that were there before."""
     pairs = list(zip(before.calls(), calls, strict=False))
     if len(before.calls()) != len(calls) or any(a.arguments.keys() != b.arguments.keys() for a, b in pairs):
-        raise NotCertain("the edited file has other calls")
+        raise NotCertain(say("other_calls"))
     places = {slot.argument.place for slot in slots}
     for old, new in pairs:
         for name, argument in old.arguments.items():
@@ -94,9 +95,9 @@ def _compare(before: Source, after: Source, calls: Sequence[Call], slots: list[S
             own = [slot for slot in slots if slot.argument.place == argument.place]
             values = [_asked(known.value, own) for known in before.alternatives(argument.node)]
             if values != [known.value for known in after.alternatives(new.arguments[name].node)]:
-                raise NotCertain(f"{name} would become another value than asked")
+                raise NotCertain(say("other_value", argument=name))
     if places:
-        raise NotCertain("an argument was lost")
+        raise NotCertain(say("argument_lost"))
 
 
 def _asked(value: Any, slots: list[Slot]) -> Any:
@@ -112,9 +113,9 @@ def _asked(value: Any, slots: list[Slot]) -> Any:
 
 def _choose(chosen: dict[Place, tuple[Literal_, int]], literal: Literal_, new: int) -> None:
     if type(literal.value) is not int:
-        raise NotCertain(f"{literal.text} is no whole number")
+        raise NotCertain(say("no_whole_number", literal=literal.text))
     if chosen.setdefault(literal.place, (literal, new))[1] != new:
-        raise NotCertain(f"{literal.text} would have to be two numbers")
+        raise NotCertain(say("literal_of_two_numbers", literal=literal.text))
 
 
 def _factor(slot: Slot, chosen: dict[Place, tuple[Literal_, int]], pairs: set[tuple[int, int]]) -> None:
@@ -128,7 +129,7 @@ def _factor(slot: Slot, chosen: dict[Place, tuple[Literal_, int]], pairs: set[tu
     linked = {place: way for place, way in fitting.items() if (way[0].value, way[1]) in pairs}
     ways = list((linked or fitting).values())
     if len(ways) != 1:
-        raise NotCertain(f"{slot.old} is a product, and which factor to change is unknown")
+        raise NotCertain(say("factor_open", size=slot.old))
     _choose(chosen, *ways[0])
 
 

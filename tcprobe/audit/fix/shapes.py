@@ -14,6 +14,7 @@ from tcprobe.audit.fix.text import inside
 from tcprobe.audit.fix.tree import FileTree
 from tcprobe.schema.model import Model
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import say
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Source
@@ -55,7 +56,7 @@ class Shapes:
         known, places = {size for size in sizes if size > 1}, list(asked)
         for place, numbers in self._told:
             if numbers & known and not any(inside(place, other) for other in places):
-                raise NotCertain("the size stands in a shape as well")
+                raise NotCertain(say("in_shape"))
 
     @cached_property
     def _told(self) -> list[tuple[Place, frozenset[int]]]:
@@ -101,7 +102,7 @@ def refuse_data(sizes: Iterable[int], model: Model, files: Iterable[Shapes]) -> 
         if shape
     }
     if not given.isdisjoint(sizes) and any(file.joins for file in files):
-        raise NotCertain("the data has as many features, and the code may add them up")
+        raise NotCertain(say("data_as_many"))
 
 
 def tails(sizes: Sequence[Any]) -> set[int]:

@@ -11,6 +11,7 @@ from tcprobe.audit.fix.files import Files
 from tcprobe.audit.fix.links import NotCertain, Wanted
 from tcprobe.schema.model import Layer, Model
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import say
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Argument, Source
@@ -61,7 +62,7 @@ def slots_of(wanted: Iterable[Wanted], model: Model, files: Files) -> tuple[Slot
         slot = _slot(want, model.layer(want.layer), files)
         same = found.setdefault(slot.key, slot)
         if same.new != slot.new:
-            raise NotCertain("one place would have to hold two sizes")
+            raise NotCertain(say("place_of_two_sizes"))
     return tuple(found.values())
 
 
@@ -69,13 +70,13 @@ def _slot(want: Wanted, layer: Layer | None, files: Files) -> Slot:
     place = layer.arguments.get(want.argument) if layer else None
     source = files.sources.get(place.file) if place else None
     if source is None or place is None or _INSTALLED & set(Path(place.file).parts):
-        raise NotCertain(f"where {want.argument} of '{want.layer}' stands is unknown")
+        raise NotCertain(say("place_unknown", argument=want.argument, layer=want.layer))
     argument = files.tree(place.file).arguments.get((place, want.argument))
     if argument is None or source.constants.of(argument.node).reason is not None:
-        raise NotCertain(f"{want.argument} of '{want.layer}' is not known from the source")
+        raise NotCertain(say("not_in_source", argument=want.argument, layer=want.layer))
     matches = [known for o in source.alternatives(argument.node) if (known := _element(o, want)) is not None]
     if not matches:
-        raise NotCertain(f"{want.argument} of '{want.layer}' is another number in the source")
+        raise NotCertain(say("other_in_source", argument=want.argument, layer=want.layer))
     size = len(matches[0][0].elements)
     index = want.index % size if want.index is not None else None
     return Slot(source, argument, tuple(m[1] for m in matches), index, want.old, want.new)

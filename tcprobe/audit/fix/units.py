@@ -15,6 +15,7 @@ from tcprobe.audit.fix.links import NotCertain
 from tcprobe.audit.fix.tree import FileTree
 from tcprobe.schema.model import Model
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import say
 from tcprobe.syntax.scopes import owner
 
 _DEFINITIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -48,7 +49,7 @@ class Units:
                     made = self._making.get(other)
                     unseen = made is not None and not any((self._source.path, line) in seen for line in made)
                     if unseen or (made is None and other in self._building and not alone):
-                        raise NotCertain(f"{_name(other)} uses it too, and is no part of this model")
+                        raise NotCertain(say("used_by_other_code", function=_name(other)))
 
     def _contexts(self, literal: Place) -> set[Unit]:
         """Return the units in which a literal takes effect: where it stands, or where its constant is read."""
@@ -123,5 +124,6 @@ def seen_lines(models: Iterable[Model]) -> frozenset[tuple[str, int]]:
     return frozenset((x.place.file, x.place.line) for model in models for x in model.layers if x.place is not None)
 
 
-def _name(unit: Unit) -> str:
-    return f"{unit.name}()" if isinstance(unit, _DEFINITIONS) else "the module's own code"
+def _name(unit: Unit) -> str | None:
+    """Return the name of a function or class; None of the module's own code."""
+    return unit.name if isinstance(unit, _DEFINITIONS) else None

@@ -16,6 +16,7 @@ from tcprobe.audit.fix.links import NotCertain
 from tcprobe.audit.fix.text import inside
 from tcprobe.audit.fix.tree import FileTree
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import say
 from tcprobe.syntax.enclosing import all_parameters
 
 _CONTAINERS: Final = frozenset(
@@ -91,7 +92,7 @@ class Uses:
             if isinstance(parent, ast.Attribute) and parent.attr == "keys":
                 return
             node = parent
-        raise NotCertain("the number is also used for something else")
+        raise NotCertain(say("used_otherwise"))
 
     def _copies(self, node: ast.AST) -> bool:
         """Say whether an expression repeats a list: one operand is how often."""
@@ -148,7 +149,7 @@ class Uses:
             if isinstance(target, ast.Attribute) and isinstance(target.ctx, ast.Store):
                 self._names[f".{target.attr}", None] = None
             elif isinstance(target, ast.Subscript) and isinstance(target.ctx, ast.Store):
-                raise NotCertain("the number is put into a container")
+                raise NotCertain(say("in_container"))
             elif isinstance(target, ast.Name) and isinstance(target.ctx, ast.Store):
                 self._names[target.id, scope] = None
                 if isinstance(scope, ast.ClassDef):
@@ -157,7 +158,7 @@ class Uses:
     def _default(self, arguments: ast.arguments, node: ast.AST) -> None:
         function = self._parents.get(arguments)
         if not isinstance(function, _FUNCTIONS):
-            raise NotCertain("the number is the default of a lambda")
+            raise NotCertain(say("default_of_lambda"))
         positional = [*arguments.posonlyargs, *arguments.args]
         pairs = [*zip(reversed(positional), reversed(arguments.defaults), strict=False)]
         pairs += [(a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None]
@@ -175,7 +176,7 @@ class Uses:
                 self._follow(use)
         plain = name.lstrip(".")
         if scope is None and any(plain in other.imported or plain in other.attributes for other in self._others):
-            raise NotCertain(f"{plain} is used in another file")
+            raise NotCertain(say("used_in_other_file", name=plain))
 
     def _loads(self, name: str, scope: ast.AST | None) -> Iterator[ast.Name]:
         """Yield where a name of a scope is read, without functions inside it that have such a name of their own."""

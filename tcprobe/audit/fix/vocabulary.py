@@ -21,6 +21,7 @@ from tcprobe.audit.fix.tree import FileTree
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Layer, Model
 from tcprobe.schema.place import Place
+from tcprobe.schema.statement import say
 
 if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
@@ -57,7 +58,7 @@ def vocabulary_slots(finding: Finding, step: Step, beside: Iterable[Step], files
     model = step.model
     layer = model.layer(finding.layer)
     if layer is None or layer.kind != "Dense" or finding.size is None or finding.suggested is None:
-        raise NotCertain("only a Dense layer's vocabulary is understood")
+        raise NotCertain(say("vocabulary_not_dense"))
     tail = step.sizes.tail(layer.name)
     _refuse_takers(tail, model)
     for other in beside:
@@ -75,21 +76,21 @@ def vocabulary_slots(finding: Finding, step: Step, beside: Iterable[Step], files
 def _refuse_takers(tail: Iterable[Layer], model: Model) -> None:
     names = {layer.name for layer in tail}
     if any(layer.config.get("activation") not in _ACTIVATIONS for layer in tail):
-        raise NotCertain("its activation is not that of a choice among tokens or classes")
+        raise NotCertain(say("activation_no_choice"))
     others = [layer for layer in model.layers if layer.name not in names and not names.isdisjoint(layer.inputs_from)]
     if any(not any(name.startswith(f"{layer.name}/") for name in names) for layer in others):
-        raise NotCertain("another layer takes its output")
+        raise NotCertain(say("taken_by_layer"))
     if any(not names.isdisjoint(product.inputs_from) for product in model.products):
-        raise NotCertain("a product takes its output")
+        raise NotCertain(say("taken_by_product"))
 
 
 def _refuse_one_hot(tail: Iterable[Layer], embedded: bool, trees: Iterable[FileTree]) -> None:
     words = {word for tree in trees for word in _words(tree)}
     if any(_ONE_HOT.search(word) for word in words):
-        raise NotCertain("labels may be one-hot, which must be of the same size")
+        raise NotCertain(say("labels_one_hot"))
     chooses = any(layer.config.get("activation") in _SOFTMAX or layer.kind == "Softmax" for layer in tail)
     if not embedded and not (chooses and any(_SPARSE.search(word) for word in words)):
-        raise NotCertain("whether its labels are numbers of classes is unknown")
+        raise NotCertain(say("labels_unknown"))
 
 
 def _words(tree: FileTree) -> set[str]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final, get_args
 
-from tcprobe.schema.finding_kinds import AddedKind, EffectKind, FindingKind, LinkReason, WhyKind
+from tcprobe.schema.finding_kinds import AddedKind, EffectKind, FindingKind, LinkReason, RefusalKind, WhyKind
 from tcprobe.schema.statement import Statement, Subject, Value
 
 _KINDS: Final = [
-    kind for listed in (FindingKind, WhyKind, EffectKind, AddedKind, LinkReason) for kind in get_args(listed)
+    kind
+    for listed in (FindingKind, WhyKind, EffectKind, AddedKind, LinkReason, RefusalKind)
+    for kind in get_args(listed)
 ]
 _RANKS: Final = {kind: f"{rank:03}" for rank, kind in enumerate(_KINDS)}
 

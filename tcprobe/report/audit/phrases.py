@@ -1,6 +1,7 @@
 """What is said of findings, worded: a statement becomes the sentence of its kind, with its fields in it.
 
-A rule's sentences stand in the rule's file; those of fixes stand here, as what makes them knows no sentence.
+A rule's sentences stand in the rule's file; those of fixes stand here and in `tcprobe.report.audit.refusals`, as what
+makes fixes knows no sentence.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Mapping
 from string import Formatter
 from typing import Any, Final
 
+from tcprobe.report.audit import refusals
 from tcprobe.rules.base import Says, Template
 from tcprobe.rules.says import SAYS as RULES_SAY
 from tcprobe.rules.sizes.words import listed, with_article
@@ -28,6 +30,7 @@ def _changes(fields: Mapping[str, Any]) -> str:
 
 SAYS: Final[Says] = {
     **RULES_SAY,
+    **refusals.SAYS,
     "saves_little": "mending it saves less than {pct:g} % of the step each",
     "no_fix": _no_fix,
     "change_sizes": _changes,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tcprobe.audit.fix.fixes import apply, with_fixes
-from tcprobe.report.audit.words import fixing, why
+from tcprobe.report.audit import words
 from tcprobe.schema.finding import Finding
 from tcprobe.syntax.source import Source
 from tests.audit.fix.fixes.reading import chain, finding, step_of
@@ -35,8 +35,8 @@ def test_one_constant_grows_for_tokens_and_logits() -> None:
     found, mended = judged(text)
     assert mended == text.replace("50_257", "50_304")
     assert found.fix is not None and not found.fix.safe
-    assert fixing(found.fix) == "change input_dim 50257 to 50304 and units 50257 to 50304 together"
-    assert why(found) is None
+    assert words.fixing(found.fix) == "change input_dim 50257 to 50304 and units 50257 to 50304 together"
+    assert words.why(found) is None
 
 
 def test_an_embedding_with_its_own_literal_stays() -> None:
@@ -49,7 +49,10 @@ def test_classes_behind_a_softmax_and_a_sparse_loss() -> None:
     loss = "keras.Model(inputs, y).compile(loss='{}')\n"
     text = HEAD + image + LOGITS.format(v=1003, more=", activation='softmax'")
     assert judged(text + loss.format("sparse_categorical_crossentropy"))[1].count("Dense(1024") == 2
-    assert why(judged(text + loss.format("mse"))[0]) == "no fix: whether its labels are numbers of classes is unknown"
+    assert (
+        words.why(judged(text + loss.format("mse"))[0])
+        == "no fix: whether its labels are numbers of classes is unknown"
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,7 +76,7 @@ def test_no_fix_where_something_else_must_fit(more: str, after: str, why: str) -
     given = replace(finding(dense, "units", 50257, 50304), code="TC105")
     (found,) = with_fixes([given], model, step_of(model), {source.path: source})
     assert found.fix is None
-    assert re.search(rf"no fix: .*({why})", why(found) or "")
+    assert re.search(rf"no fix: .*({why})", words.why(found) or "")
 
 
 def test_the_size_of_a_head_is_mended_alone() -> None:

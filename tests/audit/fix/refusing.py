@@ -1,0 +1,20 @@
+"""What a refusal says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tcprobe.audit.fix.links import NotCertain
+from tcprobe.report.audit.phrases import text
+
+
+@contextmanager
+def refuses(match: str) -> Iterator[None]:
+    """See that a fix is refused for a reason whose words match."""
+    with pytest.raises(NotCertain) as raised:
+        yield
+    assert re.search(match, text(raised.value.why))
