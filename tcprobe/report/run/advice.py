@@ -58,8 +58,7 @@ def step(item: Advice, framework: str | None) -> str:
     """Return one item as a sentence: what to do, in the framework's words, and why."""
     known = (framework or "").lower()
     ways = next((how for name, how in WAYS.items() if known.startswith(name)), PLAIN)
-    why = WHYS.get(item.kind, _blocked)
-    return f"{ORDERS[item.kind](item, ways)}. Why: {why(item)}."
+    return f"{ORDERS[item.kind](item, ways)}. Why: {WHYS[item.kind](item)}."
 
 
 def as_json(item: Advice, framework: str | None) -> dict[str, Any]:
@@ -116,17 +115,28 @@ def _sliced(item: Advice) -> str:
     channels = words.output_channels(item.sizes[0].size)
     if item.blocker is not None:
         return f"{channels}: {_ran(item)}; {_costs(item, OF_OPS)}{_gain(item)}"
-    may = words.may_leave(item.effect) if item.effect else ""
-    return f"{channels}{f': {may}' if may else ''}{_gain(item)}"
+    may = f": {words.MAY_LEAVE}" if item.effect and item.effect.sixteen_bit else ""
+    return f"{channels}{may}{_gain(item)}"
 
 
 def _sized(item: Advice) -> str:
-    gain = _gain(item)
-    effect = f"; {f.visible(words.size_advice(item.effect, predicted=bool(gain)))}" if item.effect else ""
-    return f"{_costs(item, OF_SIZES)}{gain}{effect}"
+    said = item.saving_ns is not None and item.saving_ns > 0
+    effect = f"; {f.visible(words.size_advice(item.effect, predicted=said))}" if item.effect else ""
+    return f"{_costs(item, OF_SIZES)}{_gain(item)}{effect}"
 
 
-WHYS: Final[Mapping[AdviceKind, Callable[[Advice], str]]] = {"slice_filters": _sliced, "change_size": _sized}
+WHYS: Final[Mapping[AdviceKind, Callable[[Advice], str]]] = {
+    "use_float32": _blocked,
+    "use_float16": _blocked,
+    "mixed_precision": _blocked,
+    "allow_tf32": _blocked,
+    "check_tf32": _blocked,
+    "use_gpu": _blocked,
+    "align_sizes": _blocked,
+    "library": _blocked,
+    "change_size": _sized,
+    "slice_filters": _sliced,
+}
 
 
 def _costs(item: Advice, units: Mapping[ShareOf, str]) -> str:

@@ -8,7 +8,7 @@ from tcprobe.hardware import DEFAULT_TARGET
 from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Head, Section
 from tcprobe.report.run.findings import reach
-from tcprobe.schema.columns import Row
+from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
 
 FIRST = {
@@ -202,10 +202,10 @@ def figures(profile: Profile, first: bool) -> Section | None:
     rows = [row for row in profile.require("summary").rows() if (row["metric"] in FIRST) == first]
     known, missing = [r for r in rows if _known(r)], [r for r in rows if not _known(r)]
     headline = summary_row(profile, "tc_kernel_time_pct")
-    said = headline if headline and not _known(headline) and headline["reason"] is not None else None
+    said = _unmeasured_by(headline) if headline and not _known(headline) else None
     by_reason: dict[str, list[str]] = {}
     for row in missing:
-        if said is None or not (row["reason"] == said["reason"] or (_no_times(row) and _no_times(said))):
+        if said is None or _unmeasured_by(row) != said:
             by_reason.setdefault(f.visible(str(row["reason"] or "no reason given")), []).append(_label(row))
     notes = tuple(f"(not measured: {', '.join(names)}: {reason})" for reason, names in by_reason.items())
     heads = (Head("figure"), Head("value", right=True), Head("rests on", rank=1), Head("remark", wraps=True))
@@ -213,8 +213,9 @@ def figures(profile: Profile, first: bool) -> Section | None:
     return Section(title, heads, tuple(_figure(row) for row in known), notes) if known or notes else None
 
 
-def _no_times(row: Row) -> bool:
-    return row["reason_kind"] in ("no_gpu", "no_record", "no_kernels")
+def _unmeasured_by(row: Row) -> Value:
+    """Return the kind of reason by which all figures are missing; one that no kernel was timed is one of three."""
+    return "no_kernels" if row["reason_kind"] in ("no_gpu", "no_record") else row["reason_kind"]
 
 
 def _known(row: Row) -> bool:

@@ -102,9 +102,7 @@ def output_channels(count: int) -> str:
     return f"{count} output channel{'s' * (count > 1)}"
 
 
-def may_leave(found: SizeAdvice) -> str:
-    """Return what cuDNN may do with a convolution of few filters; nothing where it would not."""
-    return "cuDNN may run the weight gradient on a CUDA-core kernel" if found.sixteen_bit else ""
+MAY_LEAVE: Final = "cuDNN may run the weight gradient on a CUDA-core kernel"  # of few filters in 16 bits
 
 
 def kept(count: int) -> str:
@@ -115,8 +113,7 @@ def kept(count: int) -> str:
 def _slice(found: SizeAdvice) -> str:
     count = found.size or 0
     how = f"give the convolution 8 filters, keep {kept(count)} (slice) and measure"
-    may = may_leave(found)
-    return f"{output_channels(count)}: {may}{'; ' * bool(may)}{how}"
+    return f"{output_channels(count)}: {f'{MAY_LEAVE}; ' if found.sixteen_bit else ''}{how}"
 
 
 def _image(found: SizeAdvice) -> str:

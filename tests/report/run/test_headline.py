@@ -142,8 +142,8 @@ def test_figures_say_what_they_rest_on_and_why_they_are_missing() -> None:
 def test_the_reason_of_the_headline_is_given_once() -> None:
     why = "not applicable: Tesla P100 has no Tensor Cores"
     rows = (
-        figure("tc_kernel_time_pct", reason=why),
-        figure("coverage_pct", reason=why),
+        figure("tc_kernel_time_pct", reason=why, reason_kind="no_tensor_cores"),
+        figure("coverage_pct", reason=why, reason_kind="no_tensor_cores"),
         figure("peak_pct", reason="x"),
     )
     section = headline.figures(gpu_profile().with_tables(table("summary", *rows)), first=True)
