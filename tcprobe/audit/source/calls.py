@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import Final
 
 from tcprobe.audit.source.classes import Classes
 from tcprobe.audit.source.functions import Functions
@@ -28,7 +29,7 @@ from tcprobe.audit.source.values.kinds import (
 )
 from tcprobe.audit.source.values.parts import elements, result_of
 
-_NO_INPUT = ("mask", "training", "initial_state", "attention_mask")
+_NO_INPUT: Final = ("mask", "training", "initial_state", "attention_mask")
 
 
 class Calls:
