@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Final
 
-from tcprobe.bypath import PROBE
+from tcprobe.bypath import PROBE, answer
 from tcprobe.capture.base import CaptureRequest
 from tcprobe.errors import OutputError
 
@@ -61,8 +60,4 @@ def orders(request: CaptureRequest, profile: bool) -> dict[str, object]:
 
 def read_probe(folder: Path) -> dict[str, object]:
     """Return probe.json of a run folder; empty where the probe left none or it is damaged."""
-    try:
-        found = json.loads((folder / "probe" / "probe.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return answer(folder / "probe" / "probe.json")

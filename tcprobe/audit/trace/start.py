@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tcprobe.bypath import PROBE, ending, last_line, run
+from tcprobe.bypath import PROBE, answer, ending, last_line, run
 from tcprobe.errors import InputError
 
 ENVIRONMENT: Final = {
@@ -62,7 +61,7 @@ def audited(command: str, file: Path, orders: Mapping[str, Any], argv: tuple[str
         }
         line = PROBE.command(command, folder, config, folder / "config.json", link=True)
         status = run(line, {"KERAS_BACKEND": "tensorflow", **os.environ, **ENVIRONMENT}, stdout, stderr, timeout_s)
-        document, graph = _read(folder / "out" / "audit.json"), _read(folder / "out" / "graph.json")
+        document, graph = answer(folder / "out" / "audit.json"), answer(folder / "out" / "graph.json")
         last = last_line(stderr) or last_line(stdout)
     if document.get("finished"):
         return Done(document, graph, last)
@@ -70,11 +69,3 @@ def audited(command: str, file: Path, orders: Mapping[str, Any], argv: tuple[str
         what = "it did not come to a training step" if orders.get("run") else "it was not imported and traced"
         raise InputError(file, f"{what} within {timeout_s:g} s", "allow more (--timeout)")
     raise InputError(file, f"its interpreter {ending(status)}" + (f": {last}" if last else ""))
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
