@@ -106,13 +106,13 @@ def _result(result: Result, root: str, index: dict[str, int], seen: Counter[str]
         "partialFingerprints": {FINGERPRINT: _fingerprint(result, root, seen)},
         "properties": {name: value for name, value in result.properties.items() if value is not None},
     }
-    if finding.related:
+    if result.related:
         made["relatedLocations"] = [
             _location(p, p.file, root) | {"id": n, "message": {"text": text}}
-            for n, (p, text) in enumerate(finding.related, 1)
+            for n, (p, text) in enumerate(result.related, 1)
         ]
     if finding.fix:
-        made["fixes"] = [_fix(finding.fix, root)]
+        made["fixes"] = [_fix(finding.fix, result.remedy, root)]
     if result.suppressed:
         made["suppressions"] = [{"kind": "inSource"}]
     if finding.code in index:
@@ -134,7 +134,7 @@ def _fingerprint(result: Result, root: str, seen: Counter[str]) -> str:
     return sha256(f"{text}\0{seen[text]}".encode()).hexdigest()
 
 
-def _fix(fix: Fix, root: str) -> dict[str, Any]:
+def _fix(fix: Fix, remedy: str, root: str) -> dict[str, Any]:
     """Section 3.55: replacements by file; their regions are never empty of meaning, an insertion deletes nothing."""
     by_file: dict[str, list[Edit]] = {}
     for edit in fix.edits:
@@ -146,7 +146,7 @@ def _fix(fix: Fix, root: str) -> dict[str, Any]:
         }
         for file, edits in by_file.items()
     ]
-    return {"description": {"text": fix.text}, "artifactChanges": changes}
+    return {"description": {"text": remedy}, "artifactChanges": changes}
 
 
 def _location(place: Place | None, file: str, root: str) -> dict[str, Any]:

@@ -24,6 +24,8 @@ class Result:
         sentence: it in words.
         file: absolute path of what was read, where the finding has no place.
         properties: figures that belong to it; None is unknown.
+        related: other places that it touches, each with a phrase.
+        remedy: what its fix does, as an order; empty where it has none.
         suppressed: a comment in the source silences it.
     """
 
@@ -31,6 +33,8 @@ class Result:
     sentence: str
     file: str
     properties: dict[str, Any]
+    related: tuple[tuple[Place, str], ...] = ()
+    remedy: str = ""
     suppressed: bool = False
 
 

@@ -18,8 +18,15 @@ def scan(report: AuditReport, spec: AuditSpec) -> Scan:
 
 
 def _result(audited: Audited, finding: Finding, suppressed: bool) -> Result:
-    said = words.sentence(audited, finding)
-    return Result(finding, said, audited.file, _properties(audited, finding), suppressed)
+    return Result(
+        finding,
+        words.sentence(audited, finding),
+        audited.file,
+        _properties(audited, finding),
+        finding.related,
+        finding.fix.text if finding.fix else "",
+        suppressed,
+    )
 
 
 def _properties(audited: Audited, finding: Finding) -> dict[str, Any]:
