@@ -31,7 +31,7 @@ class Outcome:
     """What an audit found.
 
     Attributes:
-        report: for a reporter.
+        report: for a document.
         sources: the parsed files that fixes edit, by absolute path.
         choice: the options as they counted.
     """

@@ -34,9 +34,12 @@ def _bullets(texts: list[str]) -> Lines:
 
 
 def _count(report: AuditReport) -> Line:
-    mend, option, remark = words.fixable(report).partition("--fix")
-    fixes = (Part(f" {mend}"), Part(option, "code"), Part(remark)) if option else ()
-    return Line((Part(words.tally(report), "strong"), *fixes))
+    tally = Part(words.tally(report), "strong")
+    match words.around_fix(report):
+        case (before, behind):
+            return Line((tally, Part(f" {before}"), Part("--fix", "code"), Part(behind)))
+        case _:
+            return Line((tally,))
 
 
 def _table(found: list[fold.Folded], spec: AuditSpec) -> Section:

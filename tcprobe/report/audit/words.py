@@ -295,11 +295,16 @@ def tally(report: AuditReport) -> str:
 
 def fixable(report: AuditReport) -> str:
     """Return how many findings `--fix` may mend and how many of these change the model; nothing of none."""
+    return "--fix".join(around_fix(report))
+
+
+def around_fix(report: AuditReport) -> tuple[str, ...]:
+    """Return what `fixable` says before and behind its ``--fix``."""
     fixes = [finding.fix for _, finding in rows(report) if finding.fix is not None]
     unsafe = sum(1 for fix in fixes if not fix.safe)
     if not fixes:
-        return ""
+        return ()
     many = "" if unsafe == len(fixes) else f"{unsafe:,} of them "
     verb = "change" if many and unsafe > 1 else "changes"
     remark = f" ({many}{verb} the model: checkpoints no longer fit)" if unsafe else ""
-    return f"{len(fixes):,} fixable with --fix{remark}."
+    return f"{len(fixes):,} fixable with ", f"{remark}."

@@ -1,0 +1,32 @@
+"""The list of formats: one module each, known to the verbs that offer them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import get_args
+
+import pytest
+
+from tcprobe.cli.audit_shapes_options import Format as AuditFormat
+from tcprobe.cli.options import Format as RunFormat
+from tcprobe.report import FORMATS, RENDERERS, Kind, renderers
+from tcprobe.report.base import Renderer
+
+
+@pytest.mark.parametrize("renderer", RENDERERS, ids=lambda r: r.name)
+def test_a_renderer_is_a_module_of_its_name(renderer: Renderer) -> None:
+    assert callable(import_module(f"tcprobe.report.{renderer.name}").render)
+
+
+def test_no_two_formats_share_a_name_or_an_ending() -> None:
+    names, endings = [r.name for r in RENDERERS], [s for r in RENDERERS for s in r.suffixes]
+    assert (len(set(names)), len(set(endings))) == (len(names), len(endings))
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_every_kind_lists_formats_that_there_are(kind: Kind) -> None:
+    assert tuple(renderer.name for renderer in renderers(kind)) == FORMATS[kind]
+
+
+def test_the_verbs_offer_the_formats_of_their_documents() -> None:
+    assert (tuple(RunFormat), get_args(AuditFormat)) == (FORMATS["run"], FORMATS["audit"])
