@@ -10,8 +10,22 @@ import pytest
 
 from tests import warm
 
-hypothesis.settings.register_profile("tcprobe", deadline=None)
-hypothesis.settings.load_profile("tcprobe")
+hypothesis.settings.register_profile("short", deadline=None)
+hypothesis.settings.register_profile("long", deadline=None, max_examples=2000)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="try twenty times as many made-up inputs")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    hypothesis.settings.load_profile("long" if config.getoption("--long") else "short")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files that run TensorFlow first: they take longest, and a worker takes a file at a time."""
+    slow = {item.path for item in items if item.get_closest_marker("tensorflow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
+needs_tensorflow = pytest.mark.skipif(
+    importlib.util.find_spec("tensorflow") is None, reason="TensorFlow is not installed"
+)
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
+
+
+def examples(few: int) -> int:
+    """Return how many made-up inputs a slow test tries: `few`, and with `--long` as many times more as the others."""
+    return few * settings().max_examples // 100
 
 
 def shared(path: str) -> Path:

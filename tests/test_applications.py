@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from functools import cache
@@ -16,10 +15,11 @@ import pytest
 
 from bench.applications import SCRIPT, Sizes, timed, wrong
 from tests import warm
+from tests.support import needs_tensorflow
 
-needs_tensorflow = [
+traced = [
     pytest.mark.tensorflow,
-    pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="TensorFlow is not installed"),
+    needs_tensorflow,
 ]
 MODELS = ("ResNet50", "EfficientNetB0", "MobileNetV2")
 
@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("applications")
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=needs_tensorflow) for name in MODELS])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=traced) for name in MODELS])
 def test_no_false_alarm_no_missed_layer_and_every_product_costed(name: str, folder: Path) -> None:
     model, layers = audited(name, folder)
     assert wrong(model["findings"], layers) == []
@@ -53,9 +53,9 @@ def test_no_false_alarm_no_missed_layer_and_every_product_costed(name: str, fold
 @pytest.mark.parametrize(
     ("name", "sizes"),
     [
-        pytest.param("ResNet50", [], marks=needs_tensorflow),
-        pytest.param("EfficientNetB0", [4, 6, 6, 10, 10, 20, 20, 20, 28, 28, 28], marks=needs_tensorflow),
-        pytest.param("MobileNetV2", [], marks=needs_tensorflow),
+        pytest.param("ResNet50", [], marks=traced),
+        pytest.param("EfficientNetB0", [4, 6, 6, 10, 10, 20, 20, 20, 28, 28, 28], marks=traced),
+        pytest.param("MobileNetV2", [], marks=traced),
     ],
 )
 def test_the_squeezed_channels_of_se_blocks_are_notes_and_nothing_else_is_found(
@@ -66,7 +66,7 @@ def test_the_squeezed_channels_of_se_blocks_are_notes_and_nothing_else_is_found(
     assert all(f["layer"].endswith("_se_reduce") for f in model["findings"] if f["code"] == "TC101")
 
 
-@pytest.mark.parametrize("name", [pytest.param("MobileNetV2", marks=needs_tensorflow)])
+@pytest.mark.parametrize("name", [pytest.param("MobileNetV2", marks=traced)])
 def test_depthwise_convolutions_are_no_products(name: str, folder: Path) -> None:
     model, layers = audited(name, folder)
     assert len(layers) == 36  # 35 convolutions and the classes

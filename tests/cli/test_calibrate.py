@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 import os
 import signal
 import subprocess
@@ -14,11 +13,9 @@ from pathlib import Path
 import pytest
 
 from tcprobe.cost.measured import COLUMNS
+from tests import warm
 from tests.calibration.made import raw_csv
-from tests.support import ROOT
-
-HAS_TENSORFLOW = importlib.util.find_spec("tensorflow") is not None
-needs_tensorflow = pytest.mark.skipif(not HAS_TENSORFLOW, reason="TensorFlow is not installed")
+from tests.support import ROOT, needs_tensorflow
 
 
 def command(*args: str | Path) -> list[str]:
@@ -110,7 +107,7 @@ def test_an_interpreter_without_a_framework(tmp_path: Path) -> None:
 @needs_tensorflow
 def test_without_a_gpu_it_names_the_dry_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-    said = refused(tmp_path, "--framework", "tensorflow", "-o", "raw.csv")
+    said = refused(tmp_path, "--python", warm.python(), "--framework", "tensorflow", "-o", "raw.csv")
     assert "no GPU to measure on: TensorFlow sees no GPU" in said and "--dry-run" in said
     assert list(tmp_path.iterdir()) == []
 
@@ -118,7 +115,8 @@ def test_without_a_gpu_it_names_the_dry_run(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.tensorflow
 @needs_tensorflow
 def test_a_dry_run_measures_for_real(tmp_path: Path) -> None:
-    done = calibrate(tmp_path, "--dry-run", "--framework", "tensorflow", "-o", "raw.csv")
+    options = ("--python", warm.python(), "--dry-run", "--framework", "tensorflow")
+    done = calibrate(tmp_path, *options, "-o", "raw.csv")
     assert done.returncode == 0, done.stderr
     assert done.stderr.startswith("tcprobe: measuring through TensorFlow ")
     assert "CPU: 27 products measured in " in done.stdout
@@ -138,7 +136,9 @@ def test_a_dry_run_measures_for_real(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_killed_in_the_middle_it_leaves_whole_rows(tmp_path: Path, how: signal.Signals) -> None:
     part = tmp_path / "raw.csv.part"
-    args = command("--dry-run", "--framework", "tensorflow", "-o", "raw.csv")
+    # an orphan knows itself by its parent, which is the server where TensorFlow is imported already
+    python = sys.executable if how == signal.SIGKILL else warm.python()
+    args = command("--python", python, "--dry-run", "--framework", "tensorflow", "-o", "raw.csv")
     with subprocess.Popen(
         args, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:

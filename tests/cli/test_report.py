@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,9 @@ def refused(*args: str | Path) -> list[str]:
     return lines
 
 
+@cache
 def shown(*args: str | Path, **environment: str) -> str:
+    """Return what a report without a complaint shows; the same command runs once."""
     done = tcprobe(*args, **environment)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import sys
@@ -20,11 +19,7 @@ from tcprobe.flows.profile import Outcome, ProfileOptions, choose, profile
 from tcprobe.flows.report import make_report
 from tcprobe.flows.workloads import Workload, find_workload, packaged_workloads
 from tests import warm
-from tests.support import ROOT
-
-needs_tensorflow = pytest.mark.skipif(
-    importlib.util.find_spec("tensorflow") is None, reason="TensorFlow is not installed"
-)
+from tests.support import ROOT, needs_tensorflow
 
 
 @pytest.fixture(autouse=True)

@@ -15,9 +15,9 @@ import pytest
 
 from tests import warm
 from tests.probe.running import Run, prepare, run
+from tests.support import needs_tensorflow
 
-pytestmark = pytest.mark.tensorflow
-pytest.importorskip("tensorflow")
+pytestmark = [pytest.mark.tensorflow, needs_tensorflow]
 
 HEAD = """
 import sys
@@ -95,7 +95,6 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
 
 def assert_marked(probed: Run) -> None:
     """The profile holds one mark for every profiled step, by number."""
-    pytest.importorskip("tensorflow")
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
     space = xplane_pb2.XSpace.FromString(probed.profiles[0].read_bytes())

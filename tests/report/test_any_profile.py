@@ -12,6 +12,7 @@ from tcprobe.schema.columns import Column, Table, TableSpec, Value
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
 from tcprobe.schema.tables import DERIVED, HOST_OPS, METRICS, REPORTED, STEPS
 from tests.report.builders import rendered, run
+from tests.support import examples
 
 NUMBERS = {
     "int": st.integers(0, 2**53),
@@ -50,7 +51,7 @@ METADATA = st.builds(
 TABLES = st.tuples(*(st.none() | table_of(spec) for spec in SHOWN))
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(30), suppress_health_check=list(HealthCheck))
 @given(METADATA, TABLES, st.sampled_from([None, 40, 80, 130]), st.sampled_from([0, None, 1, 10]))
 def test_every_format_renders(
     metadata: Metadata, tables: tuple[Table | None, ...], width: int | None, top: int | None

@@ -18,6 +18,7 @@ TEXTS = [
     (ROOT / "workloads/train_gan.py").read_text(encoding="utf-8"),
     *(p.read_text(encoding="utf-8") for p in sorted((ROOT / "tests/audit/source/scripts").glob("*.py"))),
 ]
+assert len(TEXTS) > 1
 PIECES = ["(", ")", "[", "]", ":", "=", ",", "\n", "    ", "if x:", "for f in (1, 2):", "*", "**", "lambda: 0"]
 PIECES += ["self", "layers", "Dense(3)", "x", "0", "-1", "''", "return", "[i for i in x]", "del x", "global x", "None"]
 

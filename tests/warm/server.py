@@ -76,6 +76,7 @@ class Server:
 
     def __init__(self, folder: str, pipe: int) -> None:
         self.folder = folder
+        self.children: set[Child] = set()
         self.selector = selectors.DefaultSelector()
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(folder + "/new")
@@ -93,6 +94,8 @@ class Server:
                     return dict(request)
 
     def end(self) -> None:
+        for child in self.children:
+            child.kill()
         shutil.rmtree(self.folder)
         sys.exit()
 
@@ -120,25 +123,31 @@ class Server:
         for descriptor in descriptors:
             os.close(descriptor)
         connection.sendall(b"%d\n" % pid)
-        Child(self.selector, connection, pid)
+        self.children.add(Child(self, connection, pid))
         return None
 
 
 class Child:
     """A fork until its end."""
 
-    def __init__(self, selector: selectors.BaseSelector, connection: socket.socket, pid: int) -> None:
-        self.selector, self.connection, self.pid = selector, connection, pid
+    def __init__(self, server: Server, connection: socket.socket, pid: int) -> None:
+        self.server, self.selector, self.connection, self.pid = server, server.selector, connection, pid
         self.end = os.pidfd_open(pid)
-        selector.register(self.end, selectors.EVENT_READ, self.ended)
-        selector.register(connection, selectors.EVENT_READ, self.left)
+        self.selector.register(self.end, selectors.EVENT_READ, self.ended)
+        self.selector.register(connection, selectors.EVENT_READ, self.left)
+
+    def kill(self) -> None:
+        """Kill it and what it started."""
+        for kill in (os.killpg, os.kill):  # it may not lead a group yet
+            with contextlib.suppress(ProcessLookupError):
+                kill(self.pid, signal.SIGKILL)
 
     def left(self) -> None:
         self.selector.unregister(self.connection)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
+        self.kill()
 
     def ended(self) -> None:
+        self.server.children.discard(self)
         _, status = os.waitpid(self.pid, 0)
         with contextlib.suppress(OSError):
             self.connection.sendall(b"%d\n" % status)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.audit.fix.fixes.mutate import mutated, programs
 from tests.audit.fix.fixes.whole import Whole, whole
+from tests.support import examples
 
 PROGRAMS = programs()
 NUMBER = re.compile(r"\b0[xX][\da-fA-F]+|\b\d[\d_]*\b")
@@ -57,6 +58,8 @@ def test_as_they_are(name: str) -> None:
 
 
 @given(st.sampled_from(sorted(PROGRAMS)), st.randoms(use_true_random=False))
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    deadline=None, max_examples=examples(30), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 def test_changed_by_chance(name: str, chance: random.Random) -> None:
     check(mutated(PROGRAMS[name], chance))

@@ -20,6 +20,7 @@ from tcprobe.schema.finding import Edit, Finding
 from tests.audit.fix.fixes.mutate import mutated, programs
 from tests.audit.fix.fixes.reading import fixed
 from tests.audit.fix.fixes.whole import whole
+from tests.support import examples
 
 cst: Any = pytest.importorskip("libcst", reason="libcst is not installed")
 metadata: Any = pytest.importorskip("libcst.metadata", reason="libcst is not installed")
@@ -94,7 +95,9 @@ def test_what_a_head_adds_is_added_and_nothing_lost(name: str) -> None:
 
 
 @given(st.sampled_from(sorted(PROGRAMS)), st.randoms(use_true_random=False))
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    deadline=None, max_examples=examples(15), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 def test_programs_changed_by_chance(name: str, chance: random.Random) -> None:
     text = mutated(PROGRAMS[name], chance)
     audited = whole(text)

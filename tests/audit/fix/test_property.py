@@ -12,6 +12,7 @@ from tcprobe.audit.source.read import read_model
 from tcprobe.syntax.source import Source
 from tests.audit.fix.fixes.reading import chain, findings_of, fixed, step_of
 from tests.audit.fix.test_fixes import GOLDEN, PRESETS, pair
+from tests.support import examples
 
 WAYS = ("{n}", "units={n}", "UNITS_{i}", "CONFIG['u{i}']", "SIZES[{i}]", "{n} * 1", "{a} + 1", "int(sys.argv[1])")
 
@@ -33,7 +34,7 @@ def models(draw: st.DrawFn) -> tuple[str, list[int]]:
 
 
 @given(models())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(30))
 def test_fixes_are_certain_and_final(made: tuple[str, list[int]]) -> None:
     text, _ = made
     findings = fixed(text)

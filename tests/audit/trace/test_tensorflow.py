@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,12 @@ from tcprobe.audit.trace.traced import TraceRequest, trace
 from tcprobe.errors import InputError, TcprobeError, UsageError
 from tcprobe.schema.model import Layer, Model, Product
 from tests import warm
-from tests.support import ROOT
+from tests.support import ROOT, needs_tensorflow
 
 SCRIPTS = Path(__file__).parent / "scripts"
 pytestmark = [
     pytest.mark.tensorflow,
-    pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="TensorFlow is not installed"),
+    needs_tensorflow,
 ]
 
 

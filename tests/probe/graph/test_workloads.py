@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from bench.probe_join import COMMANDS, Join, join, run
-from tests.support import ROOT
+from tests.support import ROOT, needs_tensorflow
 
-pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, needs_tensorflow]
 WORKLOADS = ROOT / "tests/probe/graph/workloads"
 
 

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from tests import warm
 from tests.fixtures.xplane.make import HERE
 from tests.support import ROOT
 
@@ -27,9 +28,9 @@ print(json.dumps([len(profile.require("graph_ops")), loaded]))
 """
 
 
-def run(code: str) -> list[object]:
+def run(code: str, python: str = sys.executable) -> list[object]:
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [python, "-c", code],
         capture_output=True,
         text=True,
         check=True,
@@ -45,9 +46,10 @@ def test_reading_needs_neither_tensorflow_nor_protobuf() -> None:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("code", [READ + TENSORFLOW + SHOW, TENSORFLOW + READ + SHOW], ids=["before", "after"])
-def test_reading_goes_with_tensorflow(code: str) -> None:
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+def test_reading_goes_with_tensorflow(before: bool) -> None:
     pytest.importorskip("tensorflow")
-    graph, loaded = run(code)
+    code, python = (READ + TENSORFLOW, sys.executable) if before else (TENSORFLOW + READ, warm.python())
+    graph, loaded = run(code + SHOW, python)
     assert graph == 5
     assert "tensorflow" in loaded  # type: ignore[operator]
