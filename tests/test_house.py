@@ -46,6 +46,13 @@ WITHIN = {
         {"xspace"},
         {"open"},
     ),
+    "report": (
+        {"formatting", "ranges"},
+        {"blocks"},
+        {"document"},
+        {"base", "grid", "scan"},
+        {"audit", "run", "csv", "github", "json", "markdown", "sarif", "text"},
+    ),
     "rules": ({"model"}, {"base"}, {"precision", "sizes"}),
 }
 """Rooms with rooms in them, or files beside those, likewise: each imports only what stands further down."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tcprobe.report import ranges
 from tcprobe.report.audit import fold, words
 from tcprobe.report.audit.next import next_step
 from tcprobe.report.audit.spec import AuditSpec
@@ -107,7 +108,7 @@ def _costliest(found: list[fold.Folded], spec: AuditSpec) -> list[Section]:
 
 def _cells(audited: Audited, finding: Finding, spec: AuditSpec, unit: bool) -> tuple[Cell | str, ...]:
     saved, pct = finding.saving_ns, finding.saving_pct
-    likely, span = (words.likely(saved), words.span(saved)) if saved else ("-", "-")
+    likely, span = (ranges.likely(saved), ranges.span(saved)) if saved else ("-", "-")
     return (
         words.located(finding.place, audited.file, spec.cwd),
         finding.code,

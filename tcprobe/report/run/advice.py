@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tcprobe.report import formatting as f
-from tcprobe.report.audit.words import span
+from tcprobe.report.ranges import span
 from tcprobe.report.run import words
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import Advice, AdviceKind, ShareOf

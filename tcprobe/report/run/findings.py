@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from tcprobe.report import formatting as f
-from tcprobe.report.audit.words import span
 from tcprobe.report.blocks import Head, Section
+from tcprobe.report.ranges import span
 from tcprobe.report.run import words
 from tcprobe.report.run.window import summed
 from tcprobe.schema.causes import OffTensorCores

@@ -8,9 +8,9 @@ from typing import Final
 from tcprobe.gemm.alignment import next_size
 from tcprobe.hardware import lookup_gpu, spoken_name
 from tcprobe.report import formatting as f
-from tcprobe.rules.sizes.words import ESTIMATED, gpu_name, listed
+from tcprobe.rules.sizes.words import BOUND, ESTIMATED, UNHURT, gpu_name, listed
 from tcprobe.schema.columns import Row, Table, Value
-from tcprobe.schema.kinds import Blocker, BlockerKind, Limit, SizeAdvice, SizeAdviceKind
+from tcprobe.schema.kinds import Blocker, BlockerKind, SizeAdvice, SizeAdviceKind
 from tcprobe.schema.profile import Profile
 
 
@@ -134,15 +134,8 @@ def _passes(found: SizeAdvice, many: str, one: str) -> tuple[str, str]:
     return listed(passes) or "its products", one if len(passes) == 1 else many
 
 
-_UNHURT: Final[Mapping[Limit, str]] = {
-    "launch": "its products are so small that their launch takes the time",
-    "memory": "its products are bound by memory, not by arithmetic",
-    "compute": "predicted as fast as aligned",
-}
-
-
 def _free(found: SizeAdvice) -> str:
-    return f"next to nothing: {_UNHURT[found.limit or 'compute']}"
+    return f"next to nothing: {UNHURT[BOUND[found.limit or 'compute']]}"
 
 
 def _rates(found: SizeAdvice) -> str:

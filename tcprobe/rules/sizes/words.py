@@ -28,6 +28,12 @@ UNHURT: Final[Mapping[WhyKind, str]] = {
     "bound_by_memory": "its products are bound by memory, not by arithmetic",
     "as_fast_as_aligned": "predicted as fast as aligned",
 }
+BOUND: Final[Mapping[str, WhyKind]] = {
+    "launch": "bound_by_launch",
+    "memory": "bound_by_memory",
+    "compute": "as_fast_as_aligned",
+}
+"""Why a size costs next to nothing, by the limit of its products."""
 
 
 def _slower(fields: Mapping[str, Any]) -> str:
@@ -197,15 +203,7 @@ def _calibrated(known: dict[int, Cost]) -> bool:
 
 def bound(costs: Iterable[Cost]) -> WhyKind:
     """Return why products run nearly as fast as aligned ones do, by what bounds the longest of them."""
-    longest = max(costs, key=lambda cost: cost.ns)
-    if longest.limit == "launch":
-        return "bound_by_launch"
-    return "bound_by_memory" if longest.limit == "memory" else "as_fast_as_aligned"
-
-
-def unhurt(costs: Iterable[Cost]) -> str:
-    """Return the same in words."""
-    return UNHURT[bound(costs)]
+    return BOUND[max(costs, key=lambda cost: cost.ns).limit]
 
 
 def related_of(step: Step, bad: Bad) -> tuple[tuple[Place, Statement[RelatedKind]], ...]:

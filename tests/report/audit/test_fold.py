@@ -168,20 +168,6 @@ def test_what_was_not_judged_is_not_called_nothing() -> None:
     assert words.tally(AuditReport((blind,))) == "Found nothing in 9 layers, but 3 things could not be judged."
 
 
-@pytest.mark.parametrize(
-    ("low", "mid", "high", "said"),
-    [
-        (400e3, 500e3, 600e3, "0.4-0.6 ms"),
-        (0, 1e6, 4e6, "up to 4 ms (likely 1 ms)"),
-        (-1e6, 0, 4e6, "up to 4 ms (likely nothing)"),
-        (160e3, 350e3, 690e3, "0.16-0.69 ms (likely 0.35 ms)"),
-        (0, 800, 4e6, "up to 4 ms (likely 800 ns)"),
-    ],
-)
-def test_a_wide_range_says_what_is_likely(low: float, mid: float, high: float, said: str) -> None:
-    assert words.about(Range(low, mid, high)) == said
-
-
 def test_a_reason_does_not_name_its_file_again() -> None:
     assert words.reason("/a/b.py", "/a/b.py: line 1: no") == "line 1: no"
 

@@ -19,26 +19,6 @@ from tests.report.builders import rendered
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "said"),
-    [
-        (400_000, 600_000, "0.4-0.6 ms"),
-        (12_000_000, 14_000_000, "12-14 ms"),
-        (90_000, 94_000, "90-94 us"),
-        (1_230_000, 1_240_000, "1.2 ms"),
-        (0, 5_000, "up to 5 us"),
-        (-2_000, 5_000, "up to 5 us"),
-        (2_500_000_000, 3_000_000_000, "2.5-3 s"),
-        (3, 4, "3-4 ns"),
-        (900, 1_300_000, "up to 1.3 ms"),
-        (30_000_000, 150_000_000, "30-150 ms"),
-        (120, 990, "120-990 ns"),
-    ],
-)
-def test_a_range_of_time_in_one_unit(low: float, high: float, said: str) -> None:
-    assert words.span(Range(low, (low + high) / 2, high)) == said
-
-
-@pytest.mark.parametrize(
     ("value", "said"),
     [(0, "0 %"), (0.04, "<0.1 %"), (0.99, "0.9 %"), (3.0, "3 %"), (4.99, "4.9 %"), (5.0, "5 %"), (41.7, "41 %")],
 )
