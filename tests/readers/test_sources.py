@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 from pathlib import Path
@@ -11,22 +10,19 @@ from typing import Any
 import pytest
 
 from tcprobe.analysis import analyse
-from tcprobe.flows.write.report import destination, write_report
 from tcprobe.readers import READERS
 from tcprobe.readers.base import Reader
 from tcprobe.readers.open import open_profile
-from tcprobe.report.base import ReportSpec
 from tcprobe.schema.profile import Profile, Source
 from tests.fixtures.gpu_run.make import PROFILE, RUN
 from tests.readers.toys import Counted, Ranged, write_counted, write_ranged
+from tests.report.builders import rendered, run
 
 ALL: tuple[Reader, ...] = (*READERS, Ranged(), Counted())
 
 
 def shown(profile: Profile, form: str = "text") -> str:
-    out = io.StringIO()
-    write_report(profile, ReportSpec(top=0), destination(form, None), out)
-    return out.getvalue()
+    return rendered(form, run(profile, 0))
 
 
 def reported(path: Path, readers: tuple[Reader, ...] = ALL) -> Any:
