@@ -12,14 +12,14 @@ from .api import Marker
 from .config import Config
 from .core import tracebacks
 from .core.gaps import Gaps
-from .core.imports import AfterImport
 from .core.journal import Journal
 from .core.memory import resident_bytes
 from .core.metrics import Patterns
 from .core.ranges import Ranges
 from .core.stepper import Stepper
-from .core.tee import Tee
 from .core.window import CLOSE, DISCARD, OPEN, WindowState
+from .script.imports import AfterImport
+from .script.tee import Tee
 from .tensorflow import memory, precision
 from .tensorflow.annotations import Annotations
 from .tensorflow.calls import Calls

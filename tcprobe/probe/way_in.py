@@ -8,8 +8,8 @@ import threading
 from typing import Any, List, Set
 
 from .config import Config, load
-from .core import script
 from .probe import Probe
+from .script import script
 
 
 def run(arguments: List[str], before: Set[str]) -> None:

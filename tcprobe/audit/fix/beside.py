@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from tcprobe.audit.fix.files import Files
 from tcprobe.audit.fix.links import OUTPUT, NotCertain, follow
-from tcprobe.audit.fix.shapes import tails
 from tcprobe.audit.fix.slots import Slot, slots_of
+from tcprobe.audit.fix.source.files import Files
+from tcprobe.audit.fix.source.shapes import tails
 from tcprobe.rules.model.links import LinkedChange
 from tcprobe.rules.model.sizes import INPUTS, OUTPUTS
 from tcprobe.schema.place import Place

@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.audit.fix.beside import reshapes, shared_slots
-from tcprobe.audit.fix.files import Files
 from tcprobe.audit.fix.head import additions, is_head, wanted_of
 from tcprobe.audit.fix.links import INNER, NotCertain, Refusal, wanted_by
 from tcprobe.audit.fix.literals import check, solve, unwanted
-from tcprobe.audit.fix.shapes import refuse_data
 from tcprobe.audit.fix.slots import Slot, slots_of
-from tcprobe.audit.fix.text import apply, diff
-from tcprobe.audit.fix.units import seen_lines
+from tcprobe.audit.fix.source.files import Files
+from tcprobe.audit.fix.source.shapes import refuse_data
+from tcprobe.audit.fix.source.text import apply, diff
+from tcprobe.audit.fix.source.units import seen_lines
+from tcprobe.audit.fix.source.write import write
 from tcprobe.audit.fix.vocabulary import is_vocabulary, vocabulary_slots
-from tcprobe.audit.fix.write import write
 from tcprobe.schema.finding import Edit, Finding, Fix
 from tcprobe.schema.finding_kinds import FixKind
 from tcprobe.schema.model import Model

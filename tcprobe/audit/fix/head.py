@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.audit.fix.files import Files
 from tcprobe.audit.fix.links import NotCertain, Wanted
-from tcprobe.audit.fix.text import line_starts, offsets
+from tcprobe.audit.fix.source.files import Files
+from tcprobe.audit.fix.source.text import line_starts, offsets
 from tcprobe.rules.model.links import IMAGE_CHANNELS
 from tcprobe.schema.finding import Edit, Finding
 from tcprobe.schema.model import Layer, Model

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcprobe.audit.fix.files import Files
 from tcprobe.audit.fix.links import NotCertain
 from tcprobe.audit.fix.slots import Slot, is_number
-from tcprobe.audit.fix.text import edited, line_starts, moved, offsets, sound, span
+from tcprobe.audit.fix.source.files import Files
+from tcprobe.audit.fix.source.text import edited, line_starts, moved, offsets, sound, span
 from tcprobe.schema.finding import Edit
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say

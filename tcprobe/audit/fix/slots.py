@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tcprobe.audit.fix.files import Files
 from tcprobe.audit.fix.links import NotCertain, Wanted
+from tcprobe.audit.fix.source.files import Files
 from tcprobe.schema.model import Layer, Model
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say

@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.audit.fix.files import Files
 from tcprobe.audit.fix.links import NotCertain, Wanted
 from tcprobe.audit.fix.slots import Slot, slots_of
-from tcprobe.audit.fix.tree import FileTree
+from tcprobe.audit.fix.source.files import Files
+from tcprobe.audit.fix.source.tree import FileTree
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Layer, Model
 from tcprobe.schema.place import Place

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional
 
 from ..core.gaps import Gaps
-from ..core.imports import AfterImport
 from ..graph.recorder import GraphRecorder
+from ..script.imports import AfterImport
 from ..tensorflow.precision import version
 from .calls import AuditCalls
 from .layers import LayerLog

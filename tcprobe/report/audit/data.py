@@ -6,7 +6,8 @@ from dataclasses import fields
 from typing import Any, Final
 
 from tcprobe import __version__
-from tcprobe.report.audit import phrases, words
+from tcprobe.report.audit import words
+from tcprobe.report.audit.phrases import statements
 from tcprobe.schema.finding import SEVERITIES, Audited, AuditReport, Finding, Fix
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import Statement
@@ -60,7 +61,7 @@ def _plain(value: Any) -> Any:
             plain["related"] = [{"place": _plain(p), "text": text} for p, text in words.related(value)]
             return plain | {"kind": value.says.kind, "why_kind": value.why and value.why.kind}
         case Statement():
-            return phrases.text(value)
+            return statements.text(value)
         case Fix():
             applicability = "safe" if value.safe else "unsafe"
             return {

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tcprobe.report.audit import phrases, words
-from tcprobe.report.audit.order import natural, order
+from tcprobe.report.audit import words
+from tcprobe.report.audit.phrases import statements
+from tcprobe.report.audit.phrases.order import natural, order
 from tcprobe.schema.finding import SEVERITIES, WARNING_PCT, Audited, Finding, Range
 from tcprobe.schema.finding_kinds import FindingKind, WhyKind
 from tcprobe.schema.place import Place
@@ -139,8 +140,8 @@ def by_reason(notes: Sequence[Folded]) -> list[Reason]:
 def _told(file: str, code: str, why: Statement[FindingKind | WhyKind], group: Sequence[Folded]) -> Reason:
     lines = sorted({note.finding.place.line for note in group if note.finding.place})
     sizes = _sizes(group)
-    what, rest = phrases.halves(why)
-    said = rest or what if sizes else phrases.text(why)
+    what, rest = statements.halves(why)
+    said = rest or what if sizes else statements.text(why)
     return Reason(file, tuple(lines), code, said, sizes, _count(group))
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from tcprobe.hardware import lookup_gpu
-from tcprobe.report.audit import phrases
-from tcprobe.report.audit.order import order
+from tcprobe.report.audit.phrases import statements
+from tcprobe.report.audit.phrases.order import order
 from tcprobe.report.formatting import relative, visible
 from tcprobe.report.ranges import about
 from tcprobe.schema.finding import SEVERITIES, WARNING_PCT, Audited, AuditReport, Finding, Fix
@@ -54,12 +54,12 @@ def silenced(report: AuditReport) -> list[ModelFinding]:
 
 def message(finding: Finding) -> str:
     """Return what a finding says: one sentence without severity and place."""
-    return phrases.text(finding.says)
+    return statements.text(finding.says)
 
 
 def why(finding: Finding) -> str | None:
     """Return why a finding costs nothing, or why its cost is not known; None where its saving says it all."""
-    return None if finding.why is None else phrases.text(finding.why)
+    return None if finding.why is None else statements.text(finding.why)
 
 
 def explained(finding: Finding) -> str:
@@ -73,12 +73,12 @@ def _because(finding: Finding) -> str:
 
 def fixing(fix: Fix) -> str:
     """Return what a fix does, as an order (``change units 63 to 64``)."""
-    return phrases.text(fix.does)
+    return statements.text(fix.does)
 
 
 def related(finding: Finding) -> list[tuple[Place, str]]:
     """Return the other places that a finding touches, each with a phrase."""
-    return [(place, phrases.text(said)) for place, said in finding.related]
+    return [(place, statements.text(said)) for place, said in finding.related]
 
 
 def _order(row: ModelFinding) -> tuple[str, int, int, str, tuple[str, ...]]:
@@ -101,7 +101,7 @@ def sentence(audited: Audited, finding: Finding, count: int = 1) -> str:
 
     ``Conv2D 'conv2d_1' filters=31 is not a multiple of 8 (warning, 3 % of the step): forward ...; 32 saves ...``
     """
-    what, rest = phrases.halves(finding.says)
+    what, rest = statements.halves(finding.says)
     text = f"{what} ({', '.join(_judged(audited, finding, count))}){f': {rest}' if rest else ''}"
     if saved := saving(audited, finding):
         text += f"; {suggestion(finding)} saves {saved}"

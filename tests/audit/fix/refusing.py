@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from tcprobe.audit.fix.links import NotCertain
-from tcprobe.report.audit.phrases import text
+from tcprobe.report.audit.phrases.statements import text
 
 
 @contextmanager

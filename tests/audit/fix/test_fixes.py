@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tcprobe.audit.fix.fixes import apply, diff, with_fixes
-from tcprobe.audit.fix.text import edited
+from tcprobe.audit.fix.source.text import edited
 from tcprobe.report.audit.words import fixing, why
 from tcprobe.schema.finding import Edit, Fix, Range
 from tcprobe.schema.place import Place

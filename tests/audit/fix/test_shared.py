@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from tcprobe.audit.fix.files import Files
 from tcprobe.audit.fix.fixes import apply, with_fixes
-from tcprobe.audit.fix.units import seen_lines
+from tcprobe.audit.fix.source.files import Files
+from tcprobe.audit.fix.source.units import seen_lines
 from tcprobe.keras.products.layers import records_of
 from tcprobe.report.audit.words import why
 from tcprobe.schema.finding import Finding

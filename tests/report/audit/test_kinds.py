@@ -15,8 +15,9 @@ import pytest
 
 from tcprobe.flows.audit.flow import audit
 from tcprobe.flows.audit.options import AuditOptions
-from tcprobe.report.audit import fold, phrases, words
+from tcprobe.report.audit import fold, words
 from tcprobe.report.audit.next import next_step
+from tcprobe.report.audit.phrases import statements
 from tcprobe.report.audit.spec import AuditSpec
 from tcprobe.schema import finding_kinds
 from tcprobe.schema.finding import AuditReport, Finding
@@ -39,8 +40,8 @@ def scrambled(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         return f"{uuid.uuid4()} saves", f"(estimated) {uuid.uuid4()}"
 
     def scramble() -> None:
-        for kind in phrases.SAYS:
-            monkeypatch.setitem(phrases.SAYS, kind, token)  # type: ignore[arg-type]
+        for kind in statements.SAYS:
+            monkeypatch.setitem(statements.SAYS, kind, token)  # type: ignore[arg-type]
 
     return scramble
 
@@ -129,4 +130,4 @@ def test_every_kind_has_one_sentence() -> None:
     lists = [getattr(finding_kinds, name) for name in vars(finding_kinds) if name.endswith(("Kind", "Reason"))]
     kinds = [kind for listed in lists for kind in get_args(listed)]
     assert len(kinds) == len(set(kinds))
-    assert set(kinds) == set(phrases.SAYS)
+    assert set(kinds) == set(statements.SAYS)

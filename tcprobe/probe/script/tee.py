@@ -11,8 +11,8 @@ import collections
 import sys
 from typing import Any, Callable, Deque, Dict, List, Tuple
 
-from .gaps import Gaps
-from .metrics import Patterns
+from ..core.gaps import Gaps
+from ..core.metrics import Patterns
 
 # Writes that may wait for the thread; a script that prints faster loses figures, never output.
 MOST_WAITING = 20_000

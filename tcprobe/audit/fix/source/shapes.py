@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from tcprobe.audit.fix.links import NotCertain
-from tcprobe.audit.fix.text import inside
-from tcprobe.audit.fix.tree import FileTree
+from tcprobe.audit.fix.source.text import inside
+from tcprobe.audit.fix.source.tree import FileTree
 from tcprobe.schema.model import Model
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say

@@ -6,7 +6,7 @@ import importlib.util
 import sys
 from typing import Any, Callable, Dict, Optional, Set
 
-from .gaps import Gaps
+from ..core.gaps import Gaps
 
 Hook = Callable[[Any], None]
 

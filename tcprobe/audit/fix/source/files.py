@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tcprobe.audit.fix.shapes import Shapes
-from tcprobe.audit.fix.tree import FileTree
-from tcprobe.audit.fix.units import Units
-from tcprobe.audit.fix.uses import Uses
+from tcprobe.audit.fix.source.shapes import Shapes
+from tcprobe.audit.fix.source.tree import FileTree
+from tcprobe.audit.fix.source.units import Units
+from tcprobe.audit.fix.source.uses import Uses
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Source

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Final
 
 from tcprobe.audit.fix.links import NotCertain
-from tcprobe.audit.fix.text import inside
-from tcprobe.audit.fix.tree import FileTree
+from tcprobe.audit.fix.source.text import inside
+from tcprobe.audit.fix.source.tree import FileTree
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
 from tcprobe.syntax.enclosing import all_parameters

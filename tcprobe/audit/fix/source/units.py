@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Final
 
 from tcprobe.audit.fix.links import NotCertain
-from tcprobe.audit.fix.tree import FileTree
+from tcprobe.audit.fix.source.tree import FileTree
 from tcprobe.schema.model import Model
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say

@@ -10,7 +10,7 @@ import types
 from importlib.machinery import SourceFileLoader
 from typing import Any, Callable, Dict, List, Optional, Set
 
-from . import tracebacks
+from ..core import tracebacks
 
 
 def run(kind: str, name: str, argv: List[str]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcprobe.audit.fix.text import compatible, edited
+from tcprobe.audit.fix.source.text import compatible, edited
 from tcprobe.errors import InputError, MissingInput, OutputError, UnreadableInput
 from tcprobe.schema.finding import Edit, Finding, Fix
 

@@ -1,7 +1,7 @@
 """What is said of findings, worded: a statement becomes the sentence of its kind, with its fields in it.
 
-A rule's sentences stand in the rule's file; those of fixes stand here and in `tcprobe.report.audit.refusals`, as what
-makes fixes knows no sentence.
+A rule's sentences stand in the rule's file; those of fixes stand here and in `refusals`, as what makes fixes knows no
+sentence.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from string import Formatter
 from typing import Any, Final
 
-from tcprobe.report.audit import refusals
+from tcprobe.report.audit.phrases import refusals
 from tcprobe.rules.base import Says, Template
 from tcprobe.rules.says import SAYS as RULES_SAY
 from tcprobe.rules.sizes.words import listed, with_article

@@ -1,0 +1,1 @@
+"""The workload's own process as Python itself would run it: its module, imports and output."""
