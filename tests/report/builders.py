@@ -9,6 +9,7 @@ from typing import Any
 from tcprobe.analysis.flow import with_causes
 from tcprobe.report import RENDERERS
 from tcprobe.report.base import RenderSpec
+from tcprobe.report.blocks import Section
 from tcprobe.report.document import Document
 from tcprobe.report.run.document import RunDocument
 from tcprobe.report.run.spec import ReportSpec
@@ -36,6 +37,11 @@ def rendered(format_: str, document: Document, width: int | None = None, color: 
     (renderer,) = (r for r in RENDERERS if r.name == format_)
     renderer.render(document, RenderSpec(width, color), out)
     return out.getvalue()
+
+
+def texts(section: Section) -> tuple[tuple[str, ...], ...]:
+    """Return the cells of a table as a person reads them."""
+    return tuple(tuple(map(str, row)) for row in section.cells)
 
 
 def run(profile: Profile, top: int | None = None, by: tuple[str, ...] = ()) -> RunDocument:

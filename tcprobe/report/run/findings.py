@@ -9,12 +9,12 @@ from typing import Final
 import numpy as np
 
 from tcprobe.report import formatting as f
-from tcprobe.report.blocks import Head, Section
+from tcprobe.report.blocks import Cell, Head, Section
 from tcprobe.report.ranges import span
 from tcprobe.report.run import words
 from tcprobe.report.run.window import summed
 from tcprobe.schema.causes import OffTensorCores
-from tcprobe.schema.columns import Row
+from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.kinds import LEAVE, Blocker, SizeAdvice
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.sizes import saving_of, worst_first
@@ -27,9 +27,13 @@ _SAVING_BASES: Final = {
 }
 
 
-def _unit(off: OffTensorCores, weight: float) -> str:
-    """Return a weight with its unit."""
-    return f.duration(weight) if off.measured else f.flops(weight)
+def _weight(off: OffTensorCores, weight: float) -> Cell:
+    """Return kernel time where it was measured, else FLOPs."""
+    return Cell(f.duration(weight), weight, "ns") if off.measured else Cell(f.flops(weight), weight, "flops")
+
+
+def _share(pct: Value) -> Cell:
+    return Cell(f.percent(pct), pct, "pct")
 
 
 def reach(profile: Profile) -> float | None:
@@ -95,12 +99,12 @@ def _over(words: str) -> str:
     return f" ({words})" if words else ""
 
 
-def _cause(cost: OffTensorCores, group: Group) -> tuple[str, ...]:
+def _cause(cost: OffTensorCores, group: Group) -> tuple[Cell | str, ...]:
     return (
         f.visible(words.blocker(group.blocker)),
-        _unit(cost, group.spent),
-        f.percent(group.share_pct),
-        f.count(group.ops),
+        _weight(cost, group.spent),
+        _share(group.share_pct),
+        Cell(f.count(group.ops), group.ops),
         _where(group.worst),
         f.plain(group.worst["source"]),
     )
@@ -117,8 +121,8 @@ def first(cost: OffTensorCores, top: int | None, over: str = "") -> Section:
         (
             _where(row),
             f.plain(row["op_type"]),
-            _unit(cost, weight),
-            f.percent(100 * weight / cost.total if cost.total else None),
+            _weight(cost, weight),
+            _share(100 * weight / cost.total if cost.total else None),
             f.plain(words.blocker_of(row)),
             f.plain(row["source"]),
         )
@@ -185,21 +189,21 @@ def _rests_on(rows: list[Row]) -> tuple[str, ...]:
 
 def _bad_size_cells(
     rows: list[Row], marks: dict[SizeAdvice | None, str]
-) -> tuple[tuple[Head, ...], tuple[tuple[str, ...], ...]]:
-    columns: tuple[tuple[Head, Callable[[Row], str]], ...] = (
+) -> tuple[tuple[Head, ...], tuple[tuple[Cell | str, ...], ...]]:
+    columns: tuple[tuple[Head, Callable[[Row], Cell | str]], ...] = (
         (Head("layer", least=24), lambda r: f.plain(r["layer"])),
         (Head("dimension"), lambda r: f.plain(r["dimension"])),
-        (Head("size", right=True), _size),
-        (Head("kernel time", right=True), lambda r: f.duration(r["kernel_ns"])),
-        (Head("share", right=True), lambda r: f.percent(r["share_pct"])),
-        (Head("saves a step", right=True), saves),
-        (Head("of GEMM FLOPs", right=True, rank=1), lambda r: f.percent(r["flops_pct"])),
+        (Head("size", right=True), lambda r: Cell(_size(r), r["size"])),
+        (Head("kernel time", right=True), lambda r: Cell(f.duration(r["kernel_ns"]), r["kernel_ns"], "ns")),
+        (Head("share", right=True), lambda r: _share(r["share_pct"])),
+        (Head("saves a step", right=True), lambda r: Cell(saves(r), r["saving_ns"], "ns")),
+        (Head("of GEMM FLOPs", right=True, rank=1), lambda r: _share(r["flops_pct"])),
         (Head("passes", rank=4), lambda r: f.plain(r["passes"])),
         (Head("dtype", rank=5), lambda r: f.plain(r["dtype"])),
         (Head("advice"), lambda r: marks.get(SizeAdvice.of(r), f.NA)),
         (Head("source", least=20, path=True), lambda r: f.plain(r["source"])),
     )
-    used = [(head, show) for head, show in columns if any(show(r) != f.NA for r in rows)]
+    used = [(head, show) for head, show in columns if any(str(show(r)) != f.NA for r in rows)]
     return tuple(h for h, _ in used), tuple(tuple(show(r) for _, show in used) for r in rows)
 
 

@@ -6,7 +6,7 @@ import re
 
 from tcprobe.hardware import DEFAULT_TARGET
 from tcprobe.report import formatting as f
-from tcprobe.report.blocks import Head, Section
+from tcprobe.report.blocks import Cell, Head, Section
 from tcprobe.report.run.findings import reach
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
@@ -222,11 +222,13 @@ def _known(row: Row) -> bool:
     return any(row[column] is not None for column in ("value", "low", "text"))
 
 
-def _figure(row: Row) -> tuple[str, str, str, str]:
+def _figure(row: Row) -> tuple[Cell | str, ...]:
     metric = str(row["metric"])
     logged = metric == "throughput" and row["basis"] == "reported"
     basis = "the workload's log" if logged else BASIS_WORDS.get(str(row["basis"]), "")
-    return (_label(row), _value(metric, row), basis, f.visible(str(row["reason"] or "")))
+    raw = row["text"] if row["value"] is None else row["value"]
+    value = Cell(_value(metric, row), raw, next((unit for unit in f.UNITS if metric.endswith(f"_{unit}")), ""))
+    return (_label(row), value, basis, f.visible(str(row["reason"] or "")))
 
 
 def _value(metric: str, row: Row) -> str:

@@ -8,7 +8,7 @@ from tcprobe.analysis.causes.off import off_tensor_cores
 from tcprobe.report.run import findings
 from tcprobe.schema.kinds import Blocker, SizeAdviceKind
 from tcprobe.schema.profile import Profile
-from tests.report.builders import MS, cpu_profile, gpu_profile, summary_only, table
+from tests.report.builders import MS, cpu_profile, gpu_profile, summary_only, table, texts
 
 NONE, SHAPE = Blocker("none"), Blocker("shape", kernel="sgemm")
 FLOAT32 = Blocker("dtype", dtype="float32", gpu="Tesla T4")
@@ -39,11 +39,11 @@ def test_blockers_are_summed_and_stand_by_cost() -> None:
     )
     assert cost is not None
     # Off the Tensor Cores: shape 50 - 10 = 40 of 200 ms, float32 10 + 20 = 30 of 200 ms.
-    assert findings.causes(cost, 5).cells == (
+    assert texts(findings.causes(cost, 5)) == (
         (RAN, "40.0 ms", "20.0 %", "1", "b", "-"),
         ("float32 cannot use a T4's Tensor Cores", "30.0 ms", "15.0 %", "2", "c", "-"),
     )
-    assert [row[0] for row in findings.first(cost, 2).cells] == ["b", "c"]
+    assert [row[0] for row in texts(findings.first(cost, 2))] == ["b", "c"]
     assert findings.first(cost, 2).notes == ("(1 more; --top 0 shows all)",)
 
 
@@ -58,14 +58,14 @@ def test_time_of_unknown_class_is_no_cost() -> None:
 def test_equal_costs_keep_the_order_of_the_table() -> None:
     cost = off_tensor_cores(profile_of(*(op(name, SHAPE, 7) for name in "abcdef")))
     assert cost is not None
-    assert [row[0] for row in findings.first(cost, None).cells] == list("abcdef")
+    assert [row[0] for row in texts(findings.first(cost, None))] == list("abcdef")
 
 
 def test_without_kernel_time_flops_are_weighed() -> None:
     cost = off_tensor_cores(cpu_profile())
     assert cost is not None
     assert not cost.measured
-    assert [row[:4] for row in findings.causes(cost, 5).cells] == [("TF32 off", "41.9 MFLOP", "21.0 %", "1")]
+    assert [row[:4] for row in texts(findings.causes(cost, 5))] == [("TF32 off", "41.9 MFLOP", "21.0 %", "1")]
 
 
 def test_nothing_known_is_nothing_said() -> None:
@@ -83,7 +83,7 @@ def test_reach_is_unknown_where_flops_are(flops: int | None) -> None:
 def test_bad_sizes_show_the_next_size_and_stand_by_cost() -> None:
     section = findings.bad_sizes(gpu_profile(), 1)
     assert section is not None
-    row = dict(zip((h.text for h in section.heads), section.cells[0], strict=True))
+    row = dict(zip((h.text for h in section.heads), texts(section)[0], strict=True))
     assert (row["layer"], row["size"], row["advice"]) == ("generator/conv2d_3", "1 -> 8", "[1]")
     assert row["saves a step"] == "up to 20 ms"  # at the least it costs
     assert section.notes == (
@@ -121,7 +121,7 @@ def test_a_size_to_leave_alone_stands_alone(kind: SizeAdviceKind | None, size: s
     row = {"layer": "conv", "dimension": "channels", "size": 1, "multiple": 8, "next_size": 8, "advice_kind": kind}
     section = findings.bad_sizes(gpu_profile().with_tables(table("bad_sizes", row)), None)
     assert section is not None
-    cells = dict(zip((head.text for head in section.heads), section.cells[0], strict=True))
+    cells = dict(zip((head.text for head in section.heads), texts(section)[0], strict=True))
     assert cells["size"] == size
 
 
@@ -130,7 +130,7 @@ def test_an_advice_that_many_sizes_share_is_said_once() -> None:
     rows = [{**row, "advice_kind": kind} for kind in ("float64", "small_head", "float64", None)]
     section = findings.bad_sizes(gpu_profile().with_tables(table("bad_sizes", *rows)), None)
     assert section is not None
-    marks = [cells[[h.text for h in section.heads].index("advice")] for cells in section.cells]
+    marks = [cells[[h.text for h in section.heads].index("advice")] for cells in texts(section)]
     assert marks == ["[1]", "[2]", "[1]", "-"]
     assert section.notes == (
         "[1]: no effect while this layer computes in float64",

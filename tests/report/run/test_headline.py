@@ -9,7 +9,7 @@ import pytest
 from tcprobe.analysis import Options, analyse
 from tcprobe.report.run import headline
 from tcprobe.schema.profile import Metadata, Note, Profile
-from tests.report.builders import cpu_profile, figure, gpu_profile, several_gpus, summary_only, table
+from tests.report.builders import cpu_profile, figure, gpu_profile, several_gpus, summary_only, table, texts
 
 
 def with_share(**figures: object) -> Profile:
@@ -94,7 +94,7 @@ def test_a_logged_throughput_rests_on_the_log() -> None:
     rows = [figure(name, 2.0, basis="reported") for name in ("throughput", "gpu_busy_pct")]
     profile = gpu_profile().with_tables(table("summary", *rows))
     sections = (headline.figures(profile, first) for first in (True, False))
-    cells = {row[0]: row[2] for section in sections if section for row in section.cells}
+    cells = {row[0]: row[2] for section in sections if section for row in texts(section)}
     assert cells == {"GPU busy": "the profiler's own report", "throughput": "the workload's log"}
 
 
@@ -103,7 +103,7 @@ def test_the_median_of_a_step_is_always_said() -> None:
     step = figure("step_time_ns", 4.121 * ms, low=4.119 * ms, high=4.131 * ms, basis="measured")
     section = headline.figures(gpu_profile().with_tables(table("summary", step)), first=True)
     assert section is not None
-    assert section.cells[0][:2] == ("step time", "4.12 ms (4.12 ms to 4.13 ms)")
+    assert texts(section)[0][:2] == ("step time", "4.12 ms (4.12 ms to 4.13 ms)")
 
 
 def test_idle_gpus_are_counted() -> None:
@@ -133,9 +133,9 @@ def test_figures_say_what_they_rest_on_and_why_they_are_missing() -> None:
     section, rest = (headline.figures(gpu_profile(), first) for first in (True, False))
     assert section is not None
     assert rest is not None
-    rows = {row[0]: row[1:] for row in section.cells}
+    rows = {row[0]: row[1:] for row in texts(section)}
     assert rows["step time"] == ("55.0 ms", "measurement", "steps inside the profiled window")
-    assert rest.cells == (("gpu", "NVIDIA A100-SXM4-40GB", "", ""),)
+    assert texts(rest) == (("gpu", "NVIDIA A100-SXM4-40GB", "", ""),)
     assert rest.notes == ("(not measured: TC pipe active: needs hardware counters)",)
 
 
@@ -149,7 +149,7 @@ def test_the_reason_of_the_headline_is_given_once() -> None:
     section = headline.figures(gpu_profile().with_tables(table("summary", *rows)), first=True)
     assert section is not None
     assert section.notes == ("(not measured: share of the GPU's peak: x)",)
-    assert section.cells == ()
+    assert texts(section) == ()
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_the_reason_of_the_headline_is_given_once() -> None:
 def test_every_figure_has_words(metric: str, label: str) -> None:
     section = headline.figures(gpu_profile().with_tables(table("summary", figure(metric, 1.0))), first=False)
     assert section is not None
-    assert section.cells[0][0] == label
+    assert texts(section)[0][0] == label
 
 
 def test_notes_stand_with_the_worst_first_and_once() -> None:
