@@ -15,7 +15,7 @@ import numpy as np
 
 from tcprobe.readers.ranks import BESIDE, apart, stack
 from tcprobe.schema.columns import Names, Table, Value
-from tcprobe.schema.profile import Metadata, Profile, Source
+from tcprobe.schema.profile import Metadata, Profile, ProfileSource
 from tcprobe.schema.tables import TABLES
 
 OTHER_CAPTURE: Final = "its times and row numbers are those of another capture"
@@ -33,9 +33,9 @@ class _Taken:
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
 
-    def source(self, metadata: Metadata) -> Source:
+    def source(self, metadata: Metadata) -> ProfileSource:
         """Return it as the metadata say it."""
-        return Source(metadata.format, metadata.paths, tuple(self.tables), self.columns, self.left_out)
+        return ProfileSource(metadata.format, metadata.paths, tuple(self.tables), self.columns, self.left_out)
 
 
 def merge(profiles: Sequence[Profile]) -> Profile:
@@ -51,7 +51,7 @@ def merge(profiles: Sequence[Profile]) -> Profile:
     if not elsewhere:
         return here
     sources = (
-        Source(p.metadata.format, p.metadata.paths, tuple(n for n in BESIDE if n in p.tables)) for p in elsewhere
+        ProfileSource(p.metadata.format, p.metadata.paths, tuple(n for n in BESIDE if n in p.tables)) for p in elsewhere
     )
     notes = (note for profile in elsewhere for note in profile.metadata.notes)
     joined = stack([here, *elsewhere]).with_notes(*notes)

@@ -12,7 +12,7 @@ from tcprobe.readers import READERS
 from tcprobe.readers.base import Holder, Reader, Refusal
 from tcprobe.readers.merge import merge
 from tcprobe.readers.one_run import few, session_of, several_runs
-from tcprobe.schema.profile import Note, Profile, Source
+from tcprobe.schema.profile import Note, Profile, ProfileSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class Found:
     reader: Reader
     files: list[Path]
 
-    def unread(self, why: str) -> Source:
+    def unread(self, why: str) -> ProfileSource:
         """Return it as a source of which nothing was read."""
-        return Source(self.reader.FORMAT, tuple(str(file) for file in self.files), unread=why)
+        return ProfileSource(self.reader.FORMAT, tuple(str(file) for file in self.files), unread=why)
 
 
 def open_profile(path: Path, readers: Sequence[Reader] = READERS) -> Profile:

@@ -51,7 +51,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ProfileSource:
     """One source of a report: what a reader found, and what was taken from it.
 
     Attributes:
@@ -109,7 +109,7 @@ class Metadata:
     window: Window = field(default_factory=Window)
     notes: tuple[Note, ...] = ()
     run: dict[str, Any] = field(default_factory=dict)
-    sources: tuple[Source, ...] = ()
+    sources: tuple[ProfileSource, ...] = ()
 
     def source_of(self, table: str, column: str) -> str | None:
         """Return the format that a column of a recorded table was read from; None where none is named."""

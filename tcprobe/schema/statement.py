@@ -7,11 +7,11 @@ from typing import Generic, TypeAlias, TypeVar
 
 K = TypeVar("K", bound=str)
 Kind_co = TypeVar("Kind_co", bound=str, covariant=True)
-Value: TypeAlias = "str | int | float | bool | Subject | Statement[str] | tuple[Value, ...] | None"
+FieldValue: TypeAlias = "str | int | float | bool | About | Statement[str] | tuple[FieldValue, ...] | None"
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class About:
     """What a statement is about, as it names it: ``Conv2D 'conv2d_1' filters=31``.
 
     Attributes:
@@ -38,23 +38,23 @@ class Statement(Generic[Kind_co]):
     """
 
     kind: Kind_co
-    fields: tuple[tuple[str, Value], ...] = ()
+    fields: tuple[tuple[str, FieldValue], ...] = ()
 
-    def get(self, name: str) -> Value:
+    def get(self, name: str) -> FieldValue:
         """Return a field; None where the kind has none of this name."""
         return dict(self.fields).get(name)
 
-    def changed(self, name: str, value: Value) -> Statement[Kind_co]:
+    def changed(self, name: str, value: FieldValue) -> Statement[Kind_co]:
         """Return the statement with another value in one of its fields."""
         return Statement(self.kind, tuple((n, value if n == name else v) for n, v in self.fields))
 
 
-def say(kind: K, /, **fields: Value) -> Statement[K]:
+def say(kind: K, /, **fields: FieldValue) -> Statement[K]:
     """Return a statement."""
     return Statement(kind, tuple(fields.items()))
 
 
-def parts(said: Value) -> list[Statement[str]]:
+def parts(said: FieldValue) -> list[Statement[str]]:
     """Return a statement and every one that its fields hold; nothing of any other value."""
     if isinstance(said, tuple):
         return [part for value in said for part in parts(value)]

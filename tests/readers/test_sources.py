@@ -13,7 +13,7 @@ from tcprobe.analysis import analyse
 from tcprobe.readers import READERS
 from tcprobe.readers.base import Reader
 from tcprobe.readers.open import open_profile
-from tcprobe.schema.profile import Profile, Source
+from tcprobe.schema.profile import Profile, ProfileSource
 from tests.fixtures.gpu_run.make import PROFILE, RUN
 from tests.readers.toys import Counted, Ranged, write_counted, write_ranged
 from tests.report.builders import rendered, run
@@ -91,7 +91,7 @@ def test_what_was_taken_from_which_is_said(tmp_path: Path) -> None:
     assert metadata.paths == (str(tmp_path / "run"),)
     record, xplane, counted = metadata.sources
     assert (record.format, record.tables) == ("run_folder", ("graph_ops", "steps", "metrics"))
-    assert xplane == Source(
+    assert xplane == ProfileSource(
         "xplane",
         (str(tmp_path / "run" / PROFILE),),
         ("launches", "launch_configs", "op_details", "memory_ops", "host_ops", "step_marks", "devices"),

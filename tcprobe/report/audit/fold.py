@@ -13,14 +13,14 @@ from tcprobe.report.audit.phrases.order import natural, order
 from tcprobe.schema.finding import SEVERITIES, WARNING_PCT, Audited, Finding, Range
 from tcprobe.schema.finding_kinds import FindingKind, WhyKind
 from tcprobe.schema.place import Place
-from tcprobe.schema.statement import Statement, Subject, say
+from tcprobe.schema.statement import About, Statement, say
 
 MOST_NOTES: Final = 10
 """Notes that are told one a line; more of them are told by their reasons, unless all was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class FoldedFindings:
     """Findings of one model that agree in line, rule, severity, class, dimension, size, suggestion and reason.
 
     Attributes:
@@ -38,7 +38,7 @@ class Folded:
         return words.sentence(self.audited, self.finding, self.count)
 
 
-def folded(rows: Iterable[words.ModelFinding]) -> list[Folded]:
+def folded(rows: Iterable[words.ModelFinding]) -> list[FoldedFindings]:
     """Return findings folded, those that fail a build before notes, then in the order of file and line."""
     groups: dict[tuple[object, ...], list[words.ModelFinding]] = {}
     for audited, finding in rows:
@@ -52,18 +52,18 @@ def _same(audited: Audited, f: Finding) -> tuple[object, ...]:
     return audited.file, audited.label, f.place, f.saving_ns is None, *says
 
 
-def _fold(group: Sequence[words.ModelFinding]) -> Folded:
+def _fold(group: Sequence[words.ModelFinding]) -> FoldedFindings:
     audited = group[0][0]
     findings = sorted((f for _, f in group), key=lambda f: natural(f.layer or ""))
     if len(findings) == 1:
-        return Folded(audited, findings[0], 1)
+        return FoldedFindings(audited, findings[0], 1)
     summed = replace(
         _typical(findings),
         layer=f"{findings[0].layer} and {len(findings) - 1:,} more",
         saving_ns=_sum([f.saving_ns for f in findings]),
         saving_pct=_sum([f.saving_pct for f in findings]),
     )
-    return Folded(audited, summed, len(findings))
+    return FoldedFindings(audited, summed, len(findings))
 
 
 def _typical(findings: Sequence[Finding]) -> Finding:
@@ -71,7 +71,7 @@ def _typical(findings: Sequence[Finding]) -> Finding:
     first = findings[0]
     about = first.says.get("subject")
     said, _ = Counter(_of_any(f) for f in findings).most_common(1)[0]
-    together = replace(about, more=len(findings) - 1) if isinstance(about, Subject) else None
+    together = replace(about, more=len(findings) - 1) if isinstance(about, About) else None
     return replace(first, says=said.changed("subject", together))
 
 
@@ -87,7 +87,7 @@ def _sum(ranges: Sequence[Range | None]) -> Range | None:
     return Range(sum(r.low for r in known), sum(r.mid for r in known), sum(r.high for r in known))
 
 
-def _order(fold: Folded) -> tuple[object, ...]:
+def _order(fold: FoldedFindings) -> tuple[object, ...]:
     finding = fold.finding
     place = finding.place or Place(fold.audited.file, 0, 0)
     return (
@@ -100,7 +100,7 @@ def _order(fold: Folded) -> tuple[object, ...]:
     )
 
 
-def is_note(fold: Folded) -> bool:
+def is_note(fold: FoldedFindings) -> bool:
     """Return whether findings are below warnings."""
     return fold.finding.severity not in SEVERITIES[:2]
 
@@ -126,9 +126,9 @@ class Reason:
     count: int
 
 
-def by_reason(notes: Sequence[Folded]) -> list[Reason]:
+def by_reason(notes: Sequence[FoldedFindings]) -> list[Reason]:
     """Return notes by file, rule and reason, in this order, the most frequent reason first."""
-    groups: dict[tuple[str, str, Statement[FindingKind | WhyKind]], list[Folded]] = {}
+    groups: dict[tuple[str, str, Statement[FindingKind | WhyKind]], list[FoldedFindings]] = {}
     for note in notes:
         finding = note.finding
         file = finding.place.file if finding.place else note.audited.file
@@ -137,7 +137,7 @@ def by_reason(notes: Sequence[Folded]) -> list[Reason]:
     return [_told(*key, groups[key]) for key in ranked]
 
 
-def _told(file: str, code: str, why: Statement[FindingKind | WhyKind], group: Sequence[Folded]) -> Reason:
+def _told(file: str, code: str, why: Statement[FindingKind | WhyKind], group: Sequence[FoldedFindings]) -> Reason:
     lines = sorted({note.finding.place.line for note in group if note.finding.place})
     sizes = _sizes(group)
     what, rest = statements.halves(why)
@@ -145,7 +145,7 @@ def _told(file: str, code: str, why: Statement[FindingKind | WhyKind], group: Se
     return Reason(file, tuple(lines), code, said, sizes, _count(group))
 
 
-def _count(group: Sequence[Folded]) -> int:
+def _count(group: Sequence[FoldedFindings]) -> int:
     return sum(note.count for note in group)
 
 
@@ -157,7 +157,7 @@ def _reason(finding: Finding) -> Statement[FindingKind | WhyKind]:
     return _of_any(finding) if finding.saving_pct is None else say("saves_little", pct=WARNING_PCT)
 
 
-def _sizes(group: Sequence[Folded]) -> str:
+def _sizes(group: Sequence[FoldedFindings]) -> str:
     """Return ``channels=3, filters=6, 20 (3)``: sizes ascending, with how often where that is not once."""
     counts: dict[str, Counter[int | None]] = {}
     for note in group:

@@ -42,7 +42,7 @@ def _count(report: AuditReport) -> Line:
             return Line((tally,))
 
 
-def _table(found: list[fold.Folded], spec: AuditSpec) -> Section:
+def _table(found: list[fold.FoldedFindings], spec: AuditSpec) -> Section:
     """Return all findings: errors, warnings, notes, of each those that save most first, then by place."""
     heads = (
         Head("severity"),
@@ -56,7 +56,7 @@ def _table(found: list[fold.Folded], spec: AuditSpec) -> Section:
     return Section("", heads, tuple(_cells(f.audited, f.finding, spec) for f in sorted(found, key=_rank)))
 
 
-def _rank(told: fold.Folded) -> tuple[int, float]:
+def _rank(told: fold.FoldedFindings) -> tuple[int, float]:
     finding = told.finding
     return SEVERITIES.index(finding.severity or "note"), -(finding.saving_ns.mid if finding.saving_ns else 0.0)
 

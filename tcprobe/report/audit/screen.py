@@ -44,7 +44,7 @@ def _at(place: str, *parts: Part | str) -> Line:
     return Line((Part(place, "strong"), Part(": "), *(Part(p) if isinstance(p, str) else p for p in parts)))
 
 
-def _finding(told: fold.Folded, spec: AuditSpec) -> Line:
+def _finding(told: fold.FoldedFindings, spec: AuditSpec) -> Line:
     """Return ``path:line:col: TC101 [*] sentence``."""
     finding = told.finding
     place = words.located(finding.place, told.audited.file, spec.cwd)
@@ -53,7 +53,7 @@ def _finding(told: fold.Folded, spec: AuditSpec) -> Line:
     return _at(place, code, *star, f" {told.sentence()}")
 
 
-def _notes(notes: list[fold.Folded], spec: AuditSpec) -> list[Line]:
+def _notes(notes: list[fold.FoldedFindings], spec: AuditSpec) -> list[Line]:
     """Return notes one a line; many of them by file, rule and reason, with every size but without the layers."""
     if spec.verbose or len(notes) <= fold.MOST_NOTES:
         return [_finding(f, spec) for f in notes]
@@ -83,7 +83,7 @@ def _failed(report: AuditReport, spec: AuditSpec) -> list[Line]:
     ]
 
 
-def _costliest(found: list[fold.Folded], spec: AuditSpec) -> list[Section]:
+def _costliest(found: list[fold.FoldedFindings], spec: AuditSpec) -> list[Section]:
     """Return the table of what costs most; with several models in the report it may mix their steps.
 
     One row would say again what the line of the finding says: no table then.

@@ -13,8 +13,7 @@ from tcprobe.schema.finding import Edit, Finding, Fix, Severity
 from tcprobe.schema.finding_kinds import FindingKind
 from tcprobe.schema.model import Layer
 from tcprobe.schema.place import Place
-from tcprobe.schema.statement import Statement, say
-from tcprobe.schema.statement import Subject as About
+from tcprobe.schema.statement import About, Statement, say
 
 DOC: Final = RuleDoc(
     code="TC201",

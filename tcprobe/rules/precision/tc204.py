@@ -13,8 +13,7 @@ from tcprobe.rules.precision.tree import Parents
 from tcprobe.schema.finding import Edit, Finding, Fix
 from tcprobe.schema.model import Layer
 from tcprobe.schema.place import Place
-from tcprobe.schema.statement import Subject as About
-from tcprobe.schema.statement import say
+from tcprobe.schema.statement import About, say
 
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Source

@@ -8,8 +8,7 @@ from typing import Any, Final
 from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Layer
-from tcprobe.schema.statement import Subject as About
-from tcprobe.schema.statement import say
+from tcprobe.schema.statement import About, say
 
 DOC = RuleDoc(
     code="TC107",

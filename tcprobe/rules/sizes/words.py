@@ -17,7 +17,7 @@ from tcprobe.rules.model.step import Step
 from tcprobe.schema.finding import Finding, Severity
 from tcprobe.schema.finding_kinds import EffectKind, FindingKind, RelatedKind, WhyKind
 from tcprobe.schema.place import Place
-from tcprobe.schema.statement import Statement, Subject, say
+from tcprobe.schema.statement import About, Statement, say
 
 PASSES: Final = ("forward", "dgrad", "wgrad", "other")
 ESTIMATED: Final = "estimated"  # of convolutions: what unaligned ones lose was never measured in public
@@ -107,11 +107,11 @@ def passes_of(step: Step, indexes: Iterable[int]) -> tuple[str, ...]:
     return tuple(p for p in PASSES if p in found)
 
 
-def subject(step: Step, dimension: Dimension) -> Subject:
+def subject(step: Step, dimension: Dimension) -> About:
     """Return what a finding on a dimension is about."""
     layer = step.sizes.layers.get(dimension.layer)
     kind = layer.class_name if layer else _type(step, dimension)
-    return Subject(kind, dimension.layer, dimension.name, dimension.size)
+    return About(kind, dimension.layer, dimension.name, dimension.size)
 
 
 def _type(step: Step, dimension: Dimension) -> str:
@@ -216,7 +216,7 @@ def related_of(step: Step, bad: Bad) -> tuple[tuple[Place, Statement[RelatedKind
         kind: RelatedKind = "takes" if change.dimension in INPUTS else "puts_out_same"
         told = change.dimension in (*INPUTS, *OUTPUTS)
         old, new = (change.old, change.new) if told else (None, None)
-        named = Subject(layer.class_name, layer.name)
+        named = About(layer.class_name, layer.name)
         found.append((layer.place, say(kind, subject=named, dimension=change.dimension, old=old, new=new)))
     return tuple(dict.fromkeys(found))
 

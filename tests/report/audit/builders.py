@@ -9,7 +9,7 @@ from tcprobe.schema.finding import Audited, AuditReport, Edit, Finding, Fix, Ran
 from tcprobe.schema.finding_kinds import EffectKind, FindingKind
 from tcprobe.schema.model import Unseen
 from tcprobe.schema.place import Place
-from tcprobe.schema.statement import Statement, Subject, say
+from tcprobe.schema.statement import About, Statement, say
 
 ROOT = "/home/me/project"
 FILE = f"{ROOT}/models/gan.py"
@@ -45,14 +45,14 @@ def slower(*passes: str) -> Statement[EffectKind]:
     return say("slower", passes=passes, low_pct=35, high_pct=45, gpu="A100 SXM4 40GB", padded=False, estimated=False)
 
 
-def bad(about: Subject, *passes: str) -> Statement[FindingKind]:
+def bad(about: About, *passes: str) -> Statement[FindingKind]:
     """Return that a size is no multiple of 8 and slows passes down."""
     return say("not_a_multiple", subject=about, multiple=8, effect=slower(*passes), added=())
 
 
 COSTLY = Finding(
     code="TC101",
-    says=bad(Subject("Conv2D", "conv2d_1", "filters", 63), "forward", "dgrad", "wgrad"),
+    says=bad(About("Conv2D", "conv2d_1", "filters", 63), "forward", "dgrad", "wgrad"),
     place=Place(FILE, 12, 5, 12, 40),
     severity="error",
     layer="generator/conv2d_1",
@@ -68,14 +68,14 @@ COSTLY = Finding(
     related=(
         (
             Place(FILE, 30, 17, 30, 19),
-            say("takes", subject=Subject("Conv2D", "conv2d_2"), dimension="channels", old=63, new=64),
+            say("takes", subject=About("Conv2D", "conv2d_2"), dimension="channels", old=63, new=64),
         ),
     ),
     fix=FIX,
 )
 MILD = Finding(
     code="TC101",
-    says=bad(Subject("Dense", "dense", "units", 4090), "forward"),
+    says=bad(About("Dense", "dense", "units", 4090), "forward"),
     place=Place(FILE, 20, 9, 21, 12),
     severity="warning",
     layer="generator/dense",

@@ -12,7 +12,7 @@ from tcprobe.report.audit import words
 from tcprobe.schema.finding import Audited, AuditReport, Finding, Range
 from tcprobe.schema.finding_kinds import FindingKind
 from tcprobe.schema.place import Place
-from tcprobe.schema.statement import Statement, Subject, say
+from tcprobe.schema.statement import About, Statement, say
 from tests.report.audit.builders import COSTLY, FILE, FREE, MILD, ROOT, SILENT, SPEC, audited, document, slower
 from tests.report.builders import rendered
 
@@ -22,7 +22,7 @@ def layers(count: int, of: Finding = COSTLY) -> tuple[Finding, ...]:
     made = []
     for n in range(count):
         name = "conv" if n == 0 else f"conv_{n}"
-        made.append(replace(of, layer=name, says=of.says.changed("subject", Subject("Conv2D", name, "filters", 63))))
+        made.append(replace(of, layer=name, says=of.says.changed("subject", About("Conv2D", name, "filters", 63))))
     return tuple(made)
 
 

@@ -6,7 +6,7 @@ import re
 from typing import Final, get_args
 
 from tcprobe.schema.finding_kinds import AddedKind, EffectKind, FindingKind, LinkReason, RefusalKind, WhyKind
-from tcprobe.schema.statement import Statement, Subject, Value
+from tcprobe.schema.statement import About, FieldValue, Statement
 
 _KINDS: Final = [
     kind
@@ -16,14 +16,14 @@ _KINDS: Final = [
 _RANKS: Final = {kind: f"{rank:03}" for rank, kind in enumerate(_KINDS)}
 
 
-def order(said: Value) -> tuple[str, ...]:
+def order(said: FieldValue) -> tuple[str, ...]:
     """Return a key of a statement: what it is about, its kind in the closed list, its other fields as written."""
     match said:
         case Statement():
             about = said.get("subject")
             rest = (part for name, value in said.fields if name != "subject" for part in order(value))
             return (*order(about), _RANKS.get(said.kind, said.kind), *rest)
-        case Subject():
+        case About():
             # What stands for several layers comes before what is said of the first of them alone.
             more = f"a{said.more}" if said.more else "b"
             return said.class_name, said.name, more, said.dimension or "", *order(said.size)

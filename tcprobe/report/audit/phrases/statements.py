@@ -14,7 +14,7 @@ from tcprobe.report.audit.phrases import refusals
 from tcprobe.rules.base import Says, Template
 from tcprobe.rules.says import SAYS as RULES_SAY
 from tcprobe.rules.sizes.words import listed, with_article
-from tcprobe.schema.statement import Statement, Subject
+from tcprobe.schema.statement import About, Statement
 
 
 def _no_fix(fields: Mapping[str, Any]) -> str:
@@ -84,7 +84,7 @@ def _plain(value: Any) -> Any:
     match value:
         case Statement():
             return text(value)
-        case Subject():
+        case About():
             return _subject(value)
         case tuple():
             return "".join(map(text, value))
@@ -92,7 +92,7 @@ def _plain(value: Any) -> Any:
             return value
 
 
-def _subject(about: Subject) -> str:
+def _subject(about: About) -> str:
     more = f" (and {about.more:,} more)" if about.more else ""
     size = f" {about.dimension}={about.size}" if about.dimension else ""
     return f"{about.class_name} '{about.name}'{more}{size}"
