@@ -39,3 +39,14 @@ def test_links_lead_somewhere(name: str) -> None:
     page = ROOT / name
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8"))
     assert not [link for link in links if not (page.parent / link).exists()]
+
+
+def imports() -> list[str]:
+    """Return every import of ours that an example of the documentation makes."""
+    pages = [*DOCS.values(), (ROOT / "README.md").read_text(encoding="utf-8")]
+    return sorted({line for page in pages for line in re.findall(r"(?m)^(?:from|import) tcprobe\b.*$", page)})
+
+
+@pytest.mark.parametrize("line", imports())
+def test_what_examples_import_is_there(line: str) -> None:
+    exec(line, {})
