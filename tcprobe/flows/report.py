@@ -28,14 +28,18 @@ def make_report(path: Path, options: Options | None = None) -> Profile:
     """
     options = options or Options()
     profile = open_profile(path)
-    asked = _asked_of_run(profile, options)
-    if asked == options:
-        return with_texts(analyse(profile, options))
+    return with_texts(_analysed(profile, options, _asked_of_run(profile, options)))
+
+
+def _analysed(profile: Profile, options: Options, asked: Options) -> Profile:
+    """Analyse what the run asked for; where that is not in the profile, what `options` ask for, with a note."""
     try:
-        return with_texts(analyse(profile, asked))
+        return analyse(profile, asked)
     except UsageError as error:
+        if asked == options:
+            raise
         note = Note("iterations-not-there", f"{error.message}: the window was detected instead", error.hint)
-        return with_texts(analyse(profile.with_notes(note), options))
+        return analyse(profile.with_notes(note), options)
 
 
 def _asked_of_run(profile: Profile, options: Options) -> Options:
