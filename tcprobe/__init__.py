@@ -11,13 +11,13 @@ __version__ = "0.1.0"
 
 
 class step:  # noqa: N801
-    """One training step, as a context manager: ``with tcprobe.step(): train(batch)``, where the loop is not found.
+    """Marks one training step where tcprobe does not find the loop: ``with tcprobe.step(): train(batch)``.
 
-    Under `tcprobe profile` each one is counted as a step, and nothing else is; anywhere else it does nothing.
+    Under `tcprobe profile` these steps are counted and no others; anywhere else it does nothing.
     """
 
     def __enter__(self) -> None:
-        # The probe runs as a package of its own, under which it makes itself known to this module.
+        # The probe runs as a package of its own and registers itself with this module.
         self._probe = sys.modules.get("tcprobe_running")
         if self._probe is not None:
             self._probe.begin_step()

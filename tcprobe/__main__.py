@@ -1,4 +1,4 @@
-"""The command line's way in: runs a verb and turns errors into one line and an exit code."""
+"""Entry point of the command line: runs a verb and turns errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tcprobe.errors import TcprobeError
 
 
 def main() -> int:
-    """Run the command line; return the exit code.
+    """Run the command line and return the exit code.
 
-    0 done, 2 could not do it (`TcprobeError`), 3 a bug of ours, 130 interrupted; a verb may exit with another
-    code of its own (1 for findings, a failing workload's code).
+    0 success, 2 a `TcprobeError`, 3 a bug in tcprobe, 130 interrupted; a verb may exit with another code
+    (1 for findings, or the code of a workload that failed).
     """
     from tcprobe.cli.app import application
 

@@ -1,4 +1,4 @@
-"""Runs a package of ours by path in another interpreter, which need not have tcprobe installed."""
+"""Run one of our packages by path in another interpreter, where tcprobe need not be installed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ LONGEST_LINE: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A package that stands by itself: ``python FOLDER orders.json``, FOLDER being the package under its own name.
+    """A package that runs on its own: ``python FOLDER orders.json``, where FOLDER is a copy of or link to it.
 
     Attributes:
         source: its folder in this installation.
-        name: under which it is run: one that shadows nothing of the user's.
+        name: name of FOLDER; it must not shadow a package of the user.
         title: what messages call it.
-        beside: files of this installation that it reads from the folder in which it lies.
+        beside: files of this installation that it reads from FOLDER's parent.
     """
 
     source: Path
@@ -37,18 +37,18 @@ class Program:
     def command(
         self, python: str, folder: Path, orders: Mapping[str, Any], written: Path, *, link: bool
     ) -> tuple[str, ...]:
-        """Make the program runnable by path, write its orders, and return the command line.
+        """Put the package in place, write its orders, and return the command line that runs it.
 
         Args:
             python: the interpreter.
-            folder: where it is put; made where it is absent.
+            folder: where to put it; created if absent.
             orders: what it is to do.
-            written: the file that its orders are written to.
-            link: whether a link will do, which lets the interpreter keep what it compiled; else it is copied.
+            written: the file to write the orders to.
+            link: whether a link is enough, so that the interpreter keeps its compiled files; otherwise a copy is made.
 
         Raises:
-            ToolError: this installation lacks the program.
-            OSError: something cannot be written.
+            ToolError: the package is missing from this installation.
+            OSError: a file cannot be written.
         """
         if not (self.source / "__main__.py").is_file():
             raise ToolError(f"{self.source}: {self.title} is missing", "install tcprobe again")
@@ -75,19 +75,19 @@ def _linked(place: Path, source: Path) -> bool:
 
 
 def run(command: tuple[str, ...], environment: Mapping[str, str], out: Path, err: Path, timeout_s: float) -> int | None:
-    """Run a command without input; whatever it started is ended in any case.
+    """Run a command without input; on return, everything it started has ended.
 
     Args:
         command: the command line.
-        environment: all of its variables.
-        out, err: files for what it prints; the same for both keeps its order.
+        environment: all of its environment variables.
+        out, err: files for its output; the same file for both keeps the order.
         timeout_s: seconds, above 0.
 
     Returns:
-        Its exit status, minus the signal that it died of; None where the time was up.
+        Its exit status, or minus the signal that ended it; None if the time ran out.
 
     Raises:
-        ToolError: it does not start.
+        ToolError: the command does not start.
     """
     with out.open("wb") as stdout, contextlib.nullcontext(stdout) if err == out else err.open("wb") as stderr:
         try:
@@ -110,7 +110,7 @@ def run(command: tuple[str, ...], environment: Mapping[str, str], out: Path, err
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the process and what it started, which shares its group."""
+    """End the process and everything it started in the same process group."""
     if hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -119,12 +119,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def ending(status: int) -> str:
-    """Return how a process ended, from its status."""
+    """Return how a process ended, in words, from its exit status."""
     return f"died of {signal.Signals(-status).name}" if status < 0 else f"exited with status {status}"
 
 
 def last_line(path: Path) -> str:
-    """Return the last line of what a process printed, cut where it is long; empty where there is none."""
+    """Return the last line that a process printed, shortened if long; empty if there is none."""
     try:
         text = path.read_bytes().decode("utf-8", "replace")
     except OSError:
@@ -134,7 +134,7 @@ def last_line(path: Path) -> str:
 
 
 def answer(path: Path) -> dict[str, Any]:
-    """Return the JSON object that a program left; empty where it left none or it is damaged."""
+    """Return the JSON object that a package wrote as its answer; empty if there is none or it is damaged."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,1 +1,1 @@
-"""How long a product takes on a GPU that need not be there."""
+"""How long a product takes on a given GPU, predicted; the GPU need not be present."""

@@ -1,4 +1,4 @@
-"""What an unaligned size costs: the rate of such a product over that of an aligned one, by GPU, dtype and library."""
+"""What an unaligned size costs: its rate relative to an aligned one, by GPU, dtype and library."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ _HOPPER: Final = {
     "tc16:even": Multiplier(0.37, 0.45, 0.55),
     "tc16:output": Multiplier(0.17, 0.22, 0.30),
 }
-# How much slower an unaligned product that is bound by memory runs (the same data): A100 1.2-1.3, H100 1.5-1.9, 1.1 at
-# the least.
+# How much slower an unaligned product is if memory is its limit (same data): A100 1.2-1.3, H100 1.5-1.9, at least
+# 1.1.
 _A100_MEMORY: Final = Multiplier(1 / 1.3, 1 / 1.2, 1 / 1.1)
 _HOPPER_MEMORY: Final = Multiplier(1 / 1.9, 1 / 1.7, 1 / 1.1)
-WIDER: Final = 1.3  # each side of a multiplier that was measured on another generation; a judgement, not a measurement
+WIDER: Final = 1.3  # widens each side of a multiplier measured on another generation; a judgement, not a measurement
 NONE: Final = Multiplier(1.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Penalty:
-    """What alignment does to one product.
+    """How much alignment slows down one product.
 
     Attributes:
-        compute: its rate over an aligned one's, where arithmetic bounds it.
-        memory: the same where memory bounds it.
-        level: of its sizes; None where aligned.
-        why: where the figure comes from if it was not measured on this GPU.
+        compute: its rate relative to an aligned product, if arithmetic is the limit.
+        memory: the same if memory is the limit.
+        level: alignment of its sizes; None if aligned.
+        why: where the figure comes from, if it was not measured on this GPU.
     """
 
     compute: Multiplier = NONE
@@ -57,9 +57,9 @@ class Penalty:
 
 
 def level_of(sizes: Sequence[int | None], family: RateFamily) -> Level | None:
-    """Return how far the worst of contiguous sizes is from whole 16 bytes; None where all are, or none is known.
+    """Return how far the worst contiguous size is from whole 16 bytes; None if all fit or all are unknown.
 
-    ``odd`` leaves a single element, ``even`` more. Source: cuBLAS 12, "Tensor Core Usage".
+    ``odd`` leaves a single element over, ``even`` more. Source: cuBLAS 12, "Tensor Core Usage".
     """
     units = ALIGN_BYTES // BYTES[family]
     worst = min((_divisor(size, units) for size in sizes if size), default=units)
@@ -69,10 +69,10 @@ def level_of(sizes: Sequence[int | None], family: RateFamily) -> Level | None:
 
 
 def product_level(contiguous: Sequence[Contiguous], family: RateFamily) -> Level | None:
-    """Return which measured class a product's sizes belong to; None where all are aligned, or its units do not care.
+    """Return the measured class of a product's sizes; None if all are aligned or alignment does not matter here.
 
-    ``output`` is a result with odd rows of two aligned operands, the slowest class. For TF32 odd and even sizes run
-    alike (65.7 and 66.0 TFLOP/s on an A100). float32 on CUDA cores is as fast unaligned (17.3 and 17.7).
+    ``output``, the slowest class: both operands are aligned and the rows of the result are odd. For TF32, odd and even
+    sizes run alike (65.7 and 66.0 TFLOP/s on an A100). On CUDA cores, unaligned float32 is as fast (17.3 and 17.7).
     """
     sizes = [c.size for c in contiguous]
     level = None if family == "fp32" else level_of(sizes, family)
@@ -87,10 +87,10 @@ def penalty_of(contiguous: Sequence[Contiguous], family: RateFamily, gpu: Gpu, c
     """Return the penalty of a matrix multiplication (cuBLAS 11 or later).
 
     Args:
-        contiguous: innermost dimensions of the two operands and of the result, in this order where there are three.
-        family: of the operands' dtype; 1-byte types have none here (float8 must be aligned).
-        gpu: decides whose measurements hold.
-        constants: calibrated ones, whose multipliers go first.
+        contiguous: innermost dimensions of the two operands and, if there are three, of the result, in this order.
+        family: family of the operands' dtype; 1-byte types have no penalty here (float8 must be aligned).
+        gpu: decides which measurements apply.
+        constants: calibrated constants, whose multipliers take precedence.
     """
     level = product_level(contiguous, family)
     if level is None or family not in ("tc16", "tf32"):
@@ -119,5 +119,5 @@ def _wide(value: Multiplier) -> Multiplier:
 
 
 def _divisor(size: int, units: int) -> int:
-    """Return the largest power of two, at most `units`, that divides `size`."""
+    """Return the largest power of two up to `units` that divides `size`."""
     return min(size & -size, units)

@@ -1,4 +1,4 @@
-"""What the cost model knows of a GPU: rates, multipliers for unaligned sizes, and how far it has been off."""
+"""`Constants` of the cost model for one GPU: rates, slowdowns of unaligned sizes, past errors; and its files."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How fast one GPU multiplies operands of one family of dtypes.
+    """How fast one GPU multiplies operands of one dtype family.
 
     Attributes:
         emax: share of the dense peak that the best tile reaches, 0-1.
         bwf: share of the peak memory bandwidth that a large product reaches, 0-1.
-        t0_ns: time of a kernel that does nothing, launch included.
-        split_ns: added where the contraction is split over thread blocks and summed up afterwards.
-        fill_k: length of the contraction that filling the pipeline of one tile is worth.
-        l2_speed: how much faster than from memory operands come that fit the second-level cache, 1 or more.
-        l2_share: share of that cache that a product can count on, 0-1.
-        quantised: share of the idle SMs of a last, partial wave that costs time, 0-1; the rest is hidden by kernels
-            that share out the contraction or overlap waves.
-        sharp: exponent that joins compute and memory time; the larger, the more it is their maximum.
+        t0_ns: time of an empty kernel, including its launch.
+        split_ns: extra time if the contraction is split over thread blocks and summed up afterwards.
+        fill_k: contraction length that takes as long as filling the pipeline of one tile.
+        l2_speed: how many times faster operands come from the second-level cache than from memory, 1 or more.
+        l2_share: share of that cache that a product can use, 0-1.
+        quantised: share of the idle SMs in the last, partial wave that costs time, 0-1; kernels that split the
+            contraction or overlap waves hide the rest.
+        sharp: exponent that combines compute and memory time; the larger, the closer the result is to their maximum.
         tiles: (rows, columns, efficiency relative to the best) of the tiles that libraries choose from.
-        spread: 10th, 50th and 90th percentile of measured over predicted time; what `low` and `high` rest on.
+        spread: 10th, 50th and 90th percentile of measured over predicted time; `low` and `high` come from it.
     """
 
     emax: float
@@ -55,7 +55,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Multiplier:
-    """Rate of an unaligned product over that of an aligned one, 0-1: the slowest, the likely, the fastest."""
+    """Rate of an unaligned product relative to an aligned one, 0-1: slowest, likely, fastest."""
 
     low: float
     mid: float
@@ -64,16 +64,16 @@ class Multiplier:
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """The constants of one GPU.
+    """The cost model's constants for one GPU.
 
     Attributes:
-        gpu: id of the GPU that they were measured on.
+        gpu: id of the GPU that was measured.
         source: where the measurements come from.
-        basis: predicted (shipped with tcprobe), calibrated (measured on the user's own GPU).
-        rates: by family of dtypes; a family that was not measured is absent.
-        conv: measured over predicted time of a convolution as a product, 10th percentile, median and 90th, by family
-            and `cost_works.conv_classes` (``tc16:wgrad``); absent where not measured.
-        multipliers: by `cost_alignment` key (``gemm:tc16:odd``, ``conv:tc16:even``); absent where not measured.
+        basis: predicted (shipped with tcprobe) or calibrated (measured on the user's own GPU).
+        rates: by dtype family; a family that was not measured is absent.
+        conv: measured time of a convolution over its time as a plain product: 10th percentile, median, 90th; by family
+            and `tcprobe.cost.works.conv_classes` (``tc16:wgrad``); absent if not measured.
+        multipliers: by product and alignment (``gemm:tc16:odd``, ``conv:tc16:even``); absent if not measured.
     """
 
     gpu: str
@@ -90,11 +90,11 @@ class Constants:
 
     @classmethod
     def from_json(cls, text: str, path: Path | str = "constants") -> Constants:
-        """Return the constants of a calibration file.
+        """Read the constants from the text of a calibration file.
 
         Raises:
-            WrongFormat: the text is no such file, or a figure is missing or out of range.
-            UnsupportedVersion: it was written by a later tcprobe.
+            WrongFormat: it is no calibration file, or a figure is missing or out of range.
+            UnsupportedVersion: a later tcprobe wrote it.
         """
         try:
             body = json.loads(text)
@@ -104,10 +104,10 @@ class Constants:
 
     @classmethod
     def from_body(cls, body: object, path: Path | str = "constants") -> Constants:
-        """Return the constants of a calibration file that was decoded; what else it holds is passed over.
+        """Read the constants from a decoded calibration file; other entries are ignored.
 
         Raises:
-            WrongFormat, UnsupportedVersion: as `from_json`.
+            WrongFormat, UnsupportedVersion: as in `from_json`.
         """
         if not isinstance(body, dict) or body.get("format") != FORMAT:
             raise WrongFormat(path, "not a calibration file of tcprobe", _AGAIN)
@@ -123,20 +123,20 @@ _AGAIN: Final = "measure again with `tcprobe calibrate`, or remove the file"
 
 
 def calibration_folder() -> Path:
-    """Return the folder of calibration files: below $XDG_CONFIG_HOME where set, else below ~/.config."""
+    """Return the folder of calibration files: in $XDG_CONFIG_HOME if set, else in ~/.config."""
     base = os.environ.get("XDG_CONFIG_HOME")
     return (Path(base) if base else Path.home() / ".config") / "tcprobe" / "calibration"
 
 
 def load_constants(gpu: Gpu, folder: Path | None = None) -> Constants | None:
-    """Return what `tcprobe calibrate` measured on this GPU; None where it has not.
+    """Return what `tcprobe calibrate` measured on this GPU; None if it has not been run.
 
     Args:
-        gpu: whose file is read, ``<folder>/<gpu id>.json``.
-        folder: `calibration_folder()` where None.
+        gpu: the GPU whose file ``<folder>/<gpu id>.json`` is read.
+        folder: defaults to `calibration_folder()`.
 
     Raises:
-        InputError: the file is damaged, of another GPU, or cannot be read.
+        InputError: the file is damaged, belongs to another GPU, or cannot be read.
     """
     path = (calibration_folder() if folder is None else folder) / f"{gpu.id}.json"
     try:

@@ -1,4 +1,4 @@
-"""Which units of a GPU multiply operands of a dtype."""
+"""Which units of a GPU (Tensor Cores or CUDA cores) multiply operands of a dtype."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _PEAKS: Final[dict[RateFamily, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """Where products of a dtype run on a GPU if nothing is against it.
+    """The units that products of a dtype run on if nothing prevents it.
 
     Attributes:
-        family: as which they are computed.
-        flop_per_s: dense peak of that.
-        width: bytes of an element in memory.
-        tensor_cores: whether these are Tensor Cores.
-        emulated: a 16-bit dtype on a GPU without Tensor Cores for it.
+        family: dtype family in which they compute.
+        flop_per_s: their dense peak.
+        width: bytes per element in memory.
+        tensor_cores: whether they are Tensor Cores.
+        emulated: True for a 16-bit dtype on a GPU without Tensor Cores for it.
     """
 
     family: RateFamily
@@ -41,9 +41,9 @@ class Units:
 
 
 def units_of(dtype: str | None, gpu: Gpu, tf32: bool) -> Units | None:
-    """Return where a dtype's products run; None where the dtype is unknown, mixed, or the GPU has no rate for it.
+    """Return the units for a dtype; None if the dtype is unknown, mixed, or has no rate on the GPU.
 
-    float32 runs as TF32 where that is on and the GPU has it (compute capability 8.0); bfloat16 below 8.0, and 16-bit
+    float32 runs as TF32 if that is on and the GPU supports it (compute capability 8.0). bfloat16 below 8.0, and 16-bit
     types without Tensor Cores, run at the CUDA cores' float32 rate.
     """
     name = (dtype or "").lower()

@@ -1,6 +1,6 @@
-"""Fits the constants of the cost model to measured products: a search along one constant at a time.
+"""Fit the constants of the cost model to measured products, searching along one constant at a time.
 
-The twin of `cost_tiles.estimate` here takes many products at once; a test holds the two together.
+`estimates` is `tcprobe.cost.tiles.estimate` for many products at once; a test keeps the two equal.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-LONG_NS: Final = 100_000.0  # products that take longer count more: they are what a training step consists of
+LONG_NS: Final = 100_000.0  # longer products count more, as training steps consist of them
 LONG_WEIGHT: Final = 0.5
 STEPS: Final = (1.3, 1.15, 1.08, 1.04, 1.02, 1.01)
-FEWEST: Final = 12  # rows below which nothing is fitted
-FEWEST_FOR_TILES: Final = 300  # rows below which the tiles' efficiencies stay as they are
+FEWEST: Final = 12  # with fewer rows nothing is fitted
+FEWEST_FOR_TILES: Final = 300  # with fewer rows the tiles keep their efficiencies
 FEWEST_UNALIGNED: Final = 3
-# No kernel takes less than 1.8 us, launch included, on any GPU of NVIDIA aiconfigurator's sets.
+# On any GPU of NVIDIA aiconfigurator's sets, every kernel takes at least 1.8 us, including its launch.
 _LIMITS: Final[Mapping[str, tuple[float, float]]] = {
     "emax": (0.05, 1.0), "bwf": (0.05, 1.0), "t0_ns": (1500.0, 50_000.0), "split_ns": (100.0, 20_000.0),
     "fill_k": (1.0, 1000.0), "l2_speed": (1.0, 6.0), "l2_share": (0.05, 1.0), "quantised": (0.02, 1.0),
     "sharp": (1.5, 20.0),
 }  # fmt: skip
 _FEW: Final = ("t0_ns", "emax", "bwf")
-FEWEST_FOR_ALL: Final = 60  # rows below which only these move
+FEWEST_FOR_ALL: Final = 60  # with fewer rows only these move
 START: Final = Rate(
     0.86, 0.75, 3000.0, 2000.0, 200.0, 2.0, 0.3, 0.7, 5.0,
     (
@@ -47,12 +47,12 @@ START: Final = Rate(
     ),
     (1.0, 1.0, 1.0),
 )  # fmt: skip
-"""Where a fit from nothing starts: the tiles of CUTLASS' profiler, efficiencies falling with their area."""
+"""Start of a fit without a better one: the tiles of CUTLASS' profiler, less efficient the smaller they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Measured products of one family on one GPU, as columns."""
+    """Measured products of one dtype family on one GPU, as columns."""
 
     m: Floats
     n: Floats
@@ -63,7 +63,7 @@ class Sample:
 
     @classmethod
     def of(cls, works: Sequence[Work], times: Sequence[float]) -> Sample:
-        """Return works and their times as columns."""
+        """Arrange works and their times as columns."""
         import numpy as np
 
         table = np.array([(w.m, w.n, w.k, w.batch, w.moved_bytes) for w in works], dtype=float).reshape(-1, 5)
@@ -72,7 +72,7 @@ class Sample:
 
 
 def estimates(sample: Sample, chip: Chip) -> Floats:
-    """Return the time of each product, without the launch: `cost_tiles.estimate` for columns."""
+    """Return the time of each product without its launch: `tcprobe.cost.tiles.estimate` on columns."""
     import numpy as np
 
     rate = chip.rate
@@ -108,11 +108,11 @@ def _memory(sample: Sample, chip: Chip) -> Floats:
 
 
 def fit_rate(sample: Sample, chip: Chip, sweeps: int = len(STEPS)) -> Rate:
-    """Return the rate that predicts a sample best, by a search along one constant at a time from `chip.rate`.
+    """Return the rate that predicts a sample best, searching from `chip.rate` along one constant at a time.
 
-    The mean absolute error of all products and half that of those above 0.1 ms are made small together. With fewer
-    than `FEWEST_FOR_TILES` products the tiles keep their efficiencies; with fewer than `FEWEST_FOR_ALL` only launch,
-    peak and bandwidth move.
+    Minimises the mean absolute error of all products plus half that of the products above 0.1 ms. With fewer than
+    `FEWEST_FOR_TILES` products the tiles keep their efficiencies; with fewer than `FEWEST_FOR_ALL` only launch, peak
+    and bandwidth move.
     """
     names = tuple(_LIMITS) if len(sample.time_ns) >= FEWEST_FOR_ALL else _FEW
     moves: list[Callable[[Rate, float], Rate]] = [_scalar(name) for name in names]
@@ -127,7 +127,7 @@ def fit_rate(sample: Sample, chip: Chip, sweeps: int = len(STEPS)) -> Rate:
 
 
 def _normal(rate: Rate) -> Rate:
-    """Make the best tile's efficiency 1, so that `emax` means what it says."""
+    """Scale the best tile's efficiency to 1, as the definition of `emax` requires."""
     best = max(efficiency for _, _, efficiency in rate.tiles)
     tiles = tuple((rows, columns, efficiency / best) for rows, columns, efficiency in rate.tiles)
     return replace(rate, emax=rate.emax * best, tiles=tiles)
@@ -198,18 +198,18 @@ def fit(
     tf32: bool = True,
     start: Rate | None = None,
 ) -> Constants | None:
-    """Return the constants that predict measured products best; None where too few aligned GEMMs were measured.
+    """Return the constants that predict measured products best; None if too few aligned GEMMs were measured.
 
     Args:
-        rows: products measured on `gpu`, GEMMs and convolutions, aligned and not; others are left out.
+        rows: products measured on `gpu`, GEMMs and convolutions, aligned and not; rows of other GPUs are ignored.
         gpu: the GPU.
-        source: what to call the measurements.
-        basis: what to call the constants.
+        source: description of the measurements, stored in the constants.
+        basis: basis stored in the constants.
         tf32: whether float32 rows were measured with TF32 on.
-        start: where the search starts; at the shipped constants nearest to the GPU where None.
+        start: where the search starts; defaults to the shipped constants nearest to the GPU.
 
-    Rates come from aligned GEMMs, the factor of a pass from aligned convolutions, multipliers from unaligned ones that
-    arithmetic bounds. What was not measured keeps its shipped figure.
+    Rates come from aligned GEMMs, the factors of passes from aligned convolutions, and multipliers from unaligned
+    products that arithmetic limits. Anything that was not measured keeps its shipped figure.
     """
     by_family: dict[RateFamily, list[_Measured]] = defaultdict(list)
     for row in rows:
@@ -276,5 +276,5 @@ def _multipliers(
 
 
 def predicted_ns(task: Task, chip: Chip) -> float:
-    """Return the time of a task with nothing against it, by the tile model alone."""
+    """Return the time of a task by the tile model alone, without any penalty."""
     return sum(estimate(work, chip).ns * times for work, times in task.works) + chip.rate.t0_ns

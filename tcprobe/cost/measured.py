@@ -1,4 +1,4 @@
-"""Measured times of products: one row each, as `tcprobe calibrate` writes them and the fit reads them."""
+"""Measured times of products, one row each: `tcprobe calibrate` writes these CSV files and the fit reads them."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Measurement:
 
     Attributes:
         gpu: id of the GPU.
-        library: which cuBLAS (and the cuDNN of its day).
-        record: the op as TensorFlow would record it; a convolution is channels-last.
-        time_ns: of one execution.
+        library: version of cuBLAS, and the cuDNN that came with it.
+        record: the op as TensorFlow would record it; convolutions are channels-last.
+        time_ns: time of one execution.
         source: who measured it.
     """
 
@@ -47,7 +47,7 @@ class Measurement:
 def gemm_record(
     m: int, n: int, k: int, dtype: str, batch: int = 1, transpose_a: bool = False, transpose_b: bool = False
 ) -> OpRecord:
-    """Return C[m, n] = A[m, k] B[k, n], `batch` times, as an op; sizes are 1 or more."""
+    """Return `batch` products C[m, n] = A[m, k] B[k, n] as an op; sizes are 1 or more."""
     a, b = ((k, m) if transpose_a else (m, k)), ((n, k) if transpose_b else (k, n))
     if batch == 1:
         return OpRecord("MatMul", (a, b), (m, n), {"transpose_a": transpose_a, "transpose_b": transpose_b}, dtype)
@@ -68,12 +68,12 @@ def conv_record(
 
     Args:
         pass_: forward, dgrad or wgrad.
-        dtype: of image and filters.
+        dtype: dtype of image and filters.
         image: images, height, width, channels.
         filters: output channels.
         kernel: height, width of the filter.
         stride: per axis.
-        padding: SAME, VALID, or the rows and columns added on each side.
+        padding: SAME, VALID, or the number of rows and columns added on each side.
     """
     images, channels = image[0], image[3]
     size = zip(image[1:3], kernel, stride, padding if isinstance(padding, tuple) else (None, None), strict=True)
@@ -90,10 +90,10 @@ def conv_record(
 
 
 def read_rows(path: Path) -> list[Measurement]:
-    """Return the rows of a CSV of measurements.
+    """Read a CSV of measurements.
 
     Raises:
-        WrongFormat: a column is missing, or a row is damaged; the message names its line.
+        WrongFormat: a column is missing or a row is damaged; the message gives its line.
         OSError: the file cannot be read.
     """
     reader = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
@@ -109,7 +109,7 @@ def read_rows(path: Path) -> list[Measurement]:
 
 
 def csv_of(rows: Iterable[dict[str, object]]) -> str:
-    """Return measured products as CSV text; a column that a row lacks is empty."""
+    """Return rows as CSV text; a column that a row lacks is left empty."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()

@@ -1,4 +1,4 @@
-"""How a library runs a product: on which units, padded or not, at the best, the likely and the worst."""
+"""`plan_of`: how a library runs a product at best, likely and at worst: on which units, padded or not."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tcprobe.hardware import Gpu
 from tcprobe.schema.op import OpRecord
 
 UsesTc = Literal["yes", "no", "unknown"]
-FEW_CHANNELS: Final = 4  # images and masks: the library pads these, whatever it does to others
+FEW_CHANNELS: Final = 4  # images and masks: the library pads these, whatever it does with others
 FEW_FILTERS: Final = 4
-"""A weight gradient of so few filters may fall to cuDNN's direct kernel on CUDA cores; one of 1 filter was seen to."""
+"""With this few filters, cuDNN may compute a weight gradient by its direct kernel on CUDA cores; seen with 1 filter."""
 DIRECT_SHARE: Final = 0.023
 """Share of one SM's float32 peak that cuDNN's `wgrad2d_grouped_direct_kernel` reaches per channel and filter.
 
@@ -35,19 +35,19 @@ DOUBLE_RATE: Final = 2.0
 """Rate of float16 on CUDA cores over float32's: on V100, T4 and P100, if accumulated in float16 (NVIDIA)."""
 GTX16_SLOWER: Final = (1.0, 3.0, 4.0)  # float16 over float32 time on a GTX 16xx: 2-4 (tensorflow/tensorflow#44191)
 GROUPED_SLOWER: Final = 4.0  # 16-bit grouped convolutions: 15-29 x slower than float32 reported (apex#712,
-# pytorch#34977), 4 x an ungrouped one of this size is taken as the worst; a judgement, not a measurement
+# pytorch#34977); we take 4 x an ungrouped one of this size as the worst: a judgement, not a measurement
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a prediction is for.
+    """The GPU and software for which time is predicted.
 
     Attributes:
         gpu: the GPU.
-        library: cublas10 is CUDA before 11, with a cuDNN before 7.6.3; cublas11 and cublas12 are later ones.
-        xla: whether XLA compiles ops that nobody said it of.
-        tf32: whether float32 products run as TF32 where the GPU can (TensorFlow's default).
-        constants: calibrated constants of this GPU; None for those shipped.
+        library: cublas10 is CUDA before 11 with cuDNN before 7.6.3; cublas11 and cublas12 are later ones.
+        xla: whether XLA compiles ops that do not say so themselves.
+        tf32: whether float32 products run as TF32 if the GPU supports it (TensorFlow's default).
+        constants: calibrated constants of this GPU; None for the shipped ones.
     """
 
     gpu: Gpu
@@ -59,15 +59,15 @@ class Target:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a task is run.
+    """How a library runs a task.
 
     Attributes:
         ways: the best, the likely and the worst.
-        ideal: the same task with nothing against it.
-        uses_tc: whether the likely one runs on Tensor Cores.
-        spread: measured over predicted time of such tasks, 10th percentile, median, 90th.
-        basis: of the constants.
-        whys: what is less than measured.
+        ideal: the same task without any penalty.
+        uses_tc: whether the likely way runs on Tensor Cores.
+        spread: measured over predicted time of such tasks: 10th percentile, median, 90th.
+        basis: basis of the constants.
+        whys: which figures are not measurements on this GPU, and why.
     """
 
     ways: Ways
@@ -79,14 +79,14 @@ class Plan:
 
     @property
     def ends_ns(self) -> Spread:
-        """The least, the likely and the largest time: of the best, the likely and the worst way with its error."""
+        """Least, likely and largest time: of the best, the likely and the worst way, each with its error."""
         ends = (w.ns * (1.0 if w.measured else s) for w, s in zip(self.ways, self.spread, strict=True))
         low, likely, high = sorted(ends)
         return low, likely, high
 
 
 def plan_of(record: OpRecord, target: Target, dtype: str | None, compiled: bool | None) -> Plan | None:
-    """Return how an op is run; None where a size or the rate of its dtype is unknown, or it multiplies nothing."""
+    """Return how an op runs; None if a size or the rate of its dtype is unknown, or it multiplies nothing."""
     units = units_of(dtype, target.gpu, target.tf32 and target.library != "cublas10")  # TF32 came with CUDA 11
     task = task_of(record, units.width) if units else None
     if units is None or task is None:
@@ -96,7 +96,7 @@ def plan_of(record: OpRecord, target: Target, dtype: str | None, compiled: bool 
 
 
 class Planner:
-    """Chooses the ways of one task."""
+    """Works out the ways to run one task."""
 
     def __init__(self, task: Task, target: Target, units: Units, dtype: str) -> None:
         self.task, self.target, self.units, self.dtype = task, target, units, dtype
@@ -160,7 +160,7 @@ class Planner:
         return best, likely, worst
 
     def _slower_conv(self, penalty: Penalty) -> Ways:
-        """cuDNN pads unaligned channels itself (7.6.3 or later), or takes a kernel for smaller alignments."""
+        """cuDNN 7.6.3 or later pads unaligned channels itself, or chooses a kernel for smaller alignments."""
         own = self.target.constants
         key = f"conv:{self.units.family}:{self.task.kind}:{penalty.level}"
         if own is not None and key in own.multipliers:
@@ -200,13 +200,13 @@ class Planner:
             ends = GTX16_SLOWER
         else:
             self.whys.append("this GPU has no Tensor Cores for this dtype")
-            double = 1.0 if self.dtype == "bfloat16" else DOUBLE_RATE  # CUDA cores before 8.0 know no bfloat16
+            double = 1.0 if self.dtype == "bfloat16" else DOUBLE_RATE  # CUDA cores before 8.0 lack bfloat16
             ends = (1 / double, 1.0, DOUBLE_RATE)
         best, likely, worst = (replace(self.ideal, factor=end) for end in ends)
         return best, likely, worst
 
     def _without_float8(self) -> Ways:
-        """float8 needs whole 16 bytes; what a framework does instead is not measured: 16 bits, or a refusal."""
+        """float8 needs whole 16 bytes; what a framework does otherwise is not measured: it uses 16 bits or refuses."""
         self.whys.append("float8 needs multiples of 16: it runs in 16 bits, if at all")
         peak = self.target.gpu.peak_flop_per_s("bfloat16") or self.units.flop_per_s
         chip = self._chip("tc16", peak)
@@ -225,7 +225,7 @@ class Planner:
         return (conv.filters or 0) <= FEW_FILTERS
 
     def _direct(self, ways: Ways) -> Ways:
-        """At the best cuDNN keeps to its usual kernel."""
+        """Slow down the likely and worst way; at best, cuDNN keeps its usual kernel."""
         conv, peak = self.task.convolution, self.target.gpu.peak_flop_per_s("float32")
         if conv is None or peak is None or not conv.channels or not conv.filters:
             return ways
@@ -237,7 +237,7 @@ class Planner:
         return ways[0], direct if conv.filters == 1 else ways[1], max(ways[2], worst, key=lambda way: way.ns)
 
     def _spread(self) -> Spread:
-        """Return how far such tasks were off, but not to where the GPU would have to beat its own peak."""
+        """Return the past error of such tasks, limited so that the GPU never beats its own peak."""
         family, least = self.units.family, least_ns(self.task, self.units.family, self.chip) / self.ideal.ns
         (low, likely, high), why = spread_of(self.task, family, self.target.gpu, self.chip, self.target.constants)
         self.whys += [why] if why else []
@@ -245,5 +245,5 @@ class Planner:
 
 
 def _ends(value: Multiplier) -> Spread:
-    """Return the rates from the best to the worst."""
+    """Return the rates, best first."""
     return value.high, value.mid, value.low

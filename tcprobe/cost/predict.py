@@ -1,4 +1,4 @@
-"""The predicted time of a matrix multiplication or a convolution on a GPU that need not be there."""
+"""`op_cost` and `saving`: the predicted time of a matrix multiplication or convolution on any known GPU."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Cost:
     """The predicted time of one execution of an op.
 
     Attributes:
-        low_ns, ns, high_ns: likely time and the span that it may lie in.
-        limit: what bounds it.
+        low_ns, ns, high_ns: likely time, and the span that it may lie in.
+        limit: what limits its speed.
         uses_tc: whether it runs on Tensor Cores.
-        rate_pct: its rate over that of the same product without a penalty, 0-100; None where it has none.
-        tile: tile of the costliest part (``128x256``, ``/4`` where the contraction is split in four).
+        rate_pct: its rate relative to the same product without a penalty, 0-100; None if it has no penalty.
+        tile: tile of the costliest part (``128x256``, with ``/4`` if the contraction is split in four).
         waves: rounds of its tiles over all SMs.
         basis: predicted, or calibrated on this GPU.
-        why: what the figure rests on where that is less than a measurement on this GPU; None otherwise.
+        why: where the figure comes from if it was not measured on this GPU; else None.
     """
 
     low_ns: float
@@ -47,12 +47,12 @@ def op_cost(record: OpRecord, target: Target, dtype: str | None = None, compiled
     Args:
         record: the op, with its shapes and, for a convolution, its strides and padding.
         target: GPU, library, and whether XLA and TF32 are on.
-        dtype: of its operands; the record's own where None. float32 runs as TF32 where the target says so.
-        compiled: whether XLA compiles it; as the target says where None.
+        dtype: dtype of its operands, the record's by default. float32 runs as TF32 if the target says so.
+        compiled: whether XLA compiles it; None leaves it to the target.
 
     Returns:
-        None where a size is unknown or zero, the dtype is unknown, mixed, or has no rate on this GPU, or the op
-        multiplies no matrices (a depthwise convolution, which memory bounds, also one of as many groups as channels).
+        None if a size is unknown or zero, if the dtype is unknown, mixed, or has no rate on this GPU, or if the op
+        multiplies no matrices (a depthwise convolution, or one with as many groups as channels: both are memory-bound).
     """
     plan = plan_of(record, target, dtype or record.dtype, compiled)
     return None if plan is None else _cost(plan)
@@ -65,10 +65,10 @@ def saving(
     dtype: str | None = None,
     compiled: bool | None = None,
 ) -> Range | None:
-    """Return the predicted nanoseconds that one execution saves if `before` becomes `after`; None where unknown.
+    """Return how many ns one execution saves if `before` becomes `after`, as predicted; None if unknown.
 
-    The errors of the model and of the penalties go together: both ops are taken at their least, both at their likely,
-    both at their largest time. A gain is negative where the change costs more than it saves.
+    Errors of the model apply to both ops alike: the least times are compared with each other, then the likely ones,
+    then the largest ones. A saving is negative if the change costs more than it saves.
     """
     first = plan_of(before, target, dtype or before.dtype, compiled)
     second = plan_of(after, target, dtype or after.dtype, compiled)
@@ -96,7 +96,7 @@ def _cost(plan: Plan) -> Cost:
 
 
 def _limit(plan: Plan) -> Limit:
-    """Copies are memory's; a kernel that the tile model does not describe is arithmetic's."""
+    """Count copies as memory, and kernels that the tile model does not describe as compute."""
     way = plan.ways[1]
     if not way.parts:
         return "compute"
@@ -109,7 +109,7 @@ def _limit(plan: Plan) -> Limit:
 def _rate_pct(plan: Plan) -> Range | None:
     if all(way is plan.ideal for way in plan.ways):
         return None
-    # the model's error is in both, unless the way is none of the model's
+    # the model's error is in both, unless the way is not from the model
     aligned = plan.ideal.ns
     rates = sorted(
         min(100.0, 100.0 * aligned * (plan.spread[1] if way.measured else 1.0) / way.ns) for way in plan.ways

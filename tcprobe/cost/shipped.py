@@ -1,8 +1,8 @@
-"""The constants that tcprobe ships, and which GPU takes whose.
+"""The constants that tcprobe ships, and which of them stand in for a GPU that was not measured.
 
-They stand in ``rates.json`` as `bench/fit_cost.py` prints them: each GPU's as a calibration file, with where its
-measurements come from and how many products were fitted. `bench/cost_model.py` tests them on the rest and
-docs/cost-model.md holds what came out.
+``rates.json`` holds them as `bench/fit_cost.py` prints them: a calibration file per GPU, with the source of its
+measurements and how many products were fitted. `bench/cost_model.py` tests them on the other products;
+docs/cost-model.md gives the results.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from typing import Final
 from tcprobe.cost.constants import Constants, Rate, RateFamily, Spread
 from tcprobe.hardware import Gpu, find_gpu
 
-# How much slower another framework's products run on the same GPU: the best tile's share of the peak is 0.86 through
-# vLLM, 0.74 (A100) and 0.62 (H100) through PyTorch of 2024, in fits of a like model to public timings.
+# How much slower another framework runs products on the same GPU: the best tile's share of the peak is 0.86 through
+# vLLM, 0.74 (A100) and 0.62 (H100) through PyTorch of 2024, in fits of a similar model to public timings.
 _STACK: Final = {"a100-sxm-80": 0.86 / 0.74}
 _STACK_ELSEWHERE: Final = 0.86 / 0.62
-SAME_CHIP: Final = 1.1  # widens the range of another board of the same chip; a judgement, not a measurement
-RELATIVE: Final = 1.3  # of another chip of the generation, or another family of dtypes: likewise
+SAME_CHIP: Final = 1.1  # widens the range for another board with the same chip; a judgement, not a measurement
+RELATIVE: Final = 1.3  # for another chip of the generation, or another dtype family: likewise a judgement
 BLACKWELL: Final = 0.74 / 0.86
-"""Share of the peak on B200 over that on H200, in fits of a like model to NVIDIA aiconfigurator's sets of both."""
+"""Share of the peak on B200 over that on H200, in fits of a similar model to NVIDIA aiconfigurator's sets of both."""
 CONV_FROM: Final = "v100-sxm2"
-"""The GPU whose measured convolutions stand for those of GPUs where none were measured."""
+"""The GPU whose measured convolutions stand in for GPUs without any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A rate and how near the GPU it was fitted on is.
+    """The constants for one GPU and dtype family, its own or those of a similar GPU.
 
     Attributes:
-        rate: constants of the family; its spread widened for other frameworks, and for another GPU.
-        conv: measured over predicted time of a convolution, by pass, widened likewise.
-        why: whose they are, None where this GPU's own.
+        rate: rate of the family; its spread is widened for other frameworks and for another GPU.
+        conv: measured over predicted time of a convolution by pass, widened in the same way.
+        why: whose constants they are; None if this GPU's own.
     """
 
     rate: Rate
@@ -46,7 +46,7 @@ class Fitted:
 
 @cache
 def shipped() -> Mapping[str, Constants]:
-    """Return the shipped constants by GPU."""
+    """Return the shipped constants, by GPU id."""
     body = json.loads(pkgutil.get_data("tcprobe.cost", "rates.json") or b"")
     found = [Constants.from_body(gpu, "rates.json") for gpu in body["gpus"]]
     return {constants.gpu: constants for constants in found}
@@ -54,10 +54,10 @@ def shipped() -> Mapping[str, Constants]:
 
 @lru_cache(maxsize=256)
 def fitted(gpu: Gpu, family: RateFamily) -> Fitted:
-    """Return the shipped constants nearest to a GPU and a family of dtypes.
+    """Return the shipped constants nearest to a GPU and a dtype family.
 
-    Where the GPU's own family was not measured, those of the nearest relative stand in: the same generation, else the
-    one whose SMs are most alike; 16-bit constants for TF32 and 1-byte types, V100's for float32.
+    If the family was not measured on this GPU, the nearest relative stands in: a GPU of the same generation, else the
+    one with the most similar SMs; 16-bit constants stand in for TF32 and 1-byte types, V100's for float32.
     """
     owner, measured = _nearest(gpu, family)
     known = shipped()
@@ -79,7 +79,7 @@ def fitted(gpu: Gpu, family: RateFamily) -> Fitted:
 
 
 def widened(spread: Spread, down: float, up: float) -> Spread:
-    """Return a spread with its ends moved apart by factors of 1 or more."""
+    """Return a spread whose ends are moved apart by factors of 1 or more."""
     low, mid, high = spread
     return low / down, mid, high * up
 

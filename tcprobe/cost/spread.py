@@ -1,4 +1,4 @@
-"""How far predictions of such tasks have been off, and the time that no prediction may go below."""
+"""The error of past predictions of similar tasks, and the time that no prediction may go below."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ LESS_SURE = "convolutions are predicted as products, less surely"
 def spread_of(
     task: Task, family: RateFamily, gpu: Gpu, chip: Chip, constants: Constants | None
 ) -> tuple[Spread, str | None]:
-    """Return measured over predicted time of such tasks: 10th percentile, median, 90th; and what it rests on.
+    """Return measured over predicted time of similar tasks (10th percentile, median, 90th), and where it comes from.
 
     Args:
         task: a product or a convolution.
-        family: of its dtype.
-        gpu: whose shipped spreads of convolutions count.
-        chip: its spread is a product's.
-        constants: calibrated ones, which go first; None for those shipped.
+        family: family of its dtype.
+        gpu: the GPU whose shipped spreads of convolutions count.
+        chip: holds the spread of products.
+        constants: calibrated constants, which take precedence; None for the shipped ones.
     """
     if task.arithmetic != "conv":
         return chip.rate.spread, None
@@ -37,12 +37,12 @@ def spread_of(
 
 
 def least_ns(task: Task, family: RateFamily, chip: Chip) -> float:
-    """Return a time that no kernel beats: its arithmetic at the peak, or what the cache cannot hold at full bandwidth.
+    """Return a time that no kernel beats: its arithmetic at the peak, or its bytes beyond the cache at full bandwidth.
 
     None of the 225,768 public measurements that `bench/cost_model.py` reads is below it; the nearest is 2 % above.
-    0 for arithmetic that may be less than the shapes count (Winograd's, Fourier's). A strided convolution need not
-    read all of its image, a recurrent layer may keep its weights, 1-byte operands may be made on the way: of these
-    only the arithmetic counts.
+    It is 0 for kernels that may multiply less than the shapes imply (Winograd's, Fourier's). Bytes do not count if a kernel
+    may move fewer: a strided convolution need not read its whole image, a recurrent layer may keep its weights, 1-byte
+    operands may be made on the way.
     """
     if task.arithmetic == "conv" and any("winograd" in name for name in conv_classes(task, family)):
         return 0.0

@@ -1,9 +1,9 @@
-"""The time of a matrix multiplication on one GPU: tiles, waves, split-K, roofline, launch.
+"""The time of a matrix multiplication by the tile model: tiles, waves, split-K, roofline.
 
-A library cuts C into tiles and gives each to a streaming multiprocessor (SM); the last wave of tiles costs as much
+A library cuts C into tiles and gives each to a streaming multiprocessor (SM); the last wave of tiles takes as long
 as a full one (tile and wave quantisation: NVIDIA, Matrix Multiplication Background User's Guide; CUTLASS,
-"Efficient GEMM in CUDA"). It chooses the tile, and into how many parts the contraction is split; the model takes
-the fastest.
+"Efficient GEMM in CUDA"). The library chooses the tile and how often the contraction is split; the model takes the
+fastest choice.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Final
 from tcprobe.cost.constants import Rate
 
 SPLITS: Final = (1, 2, 4, 8, 16, 32, 64)
-SPLIT_WAVES: Final = 4  # a contraction is not split further where its tiles already make so many waves
-STEP_K: Final = 64  # elements of the contraction that a kernel's main loop takes at a time: 128 bytes of a 16-bit type
+SPLIT_WAVES: Final = 4  # a contraction is not split further if its tiles already make this many waves
+STEP_K: Final = 64  # elements of the contraction per round of a kernel's main loop: 128 bytes of a 16-bit type
 PARTIAL_BYTES: Final = 8  # a partial sum in float32, written and read again
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One kernel's multiplication, all sizes 1 or more.
+    """The multiplication of one kernel; all sizes are 1 or more.
 
     Attributes:
         m, n, k, batch: C[M,N] = A[M,K] B[K,N], `batch` times.
-        moved_bytes: read from and written to memory, all of `batch` together.
+        moved_bytes: bytes read from and written to memory, for the whole of `batch`.
     """
 
     m: int
@@ -38,7 +38,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """The GPU as the model sees it.
+    """A GPU as the cost model sees it, for one dtype family.
 
     Attributes:
         rate: how well this family of dtypes runs.
@@ -57,13 +57,13 @@ class Chip:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The fastest way to do a piece of work.
+    """The fastest way to run a `Work`.
 
     Attributes:
-        ns: total, launch left out.
-        compute_ns, memory_ns: what each alone would take.
-        tile: ``128x256``, with ``/4`` where the contraction is split in four.
-        waves: rounds of tiles over all SMs, unrounded.
+        ns: total time, without the launch.
+        compute_ns, memory_ns: time that each would take alone.
+        tile: such as ``128x256``, with ``/4`` if the contraction is split in four.
+        waves: rounds of tiles over all SMs, not rounded.
     """
 
     ns: float
@@ -74,10 +74,10 @@ class Estimate:
 
 
 def compute_bound(work: Work, chip: Chip) -> float:
-    """Return how far arithmetic rather than memory bounds a multiplication at the peaks of both: 0 to 1.
+    """Return how far arithmetic rather than memory limits a multiplication at the peak rates: 0 to 1.
 
-    0 below half the arithmetic intensity where both take as long, 1 from there on. PyTorch's Inductor pads no product
-    below the same half (torch/_inductor/fx_passes/pad_mm.py).
+    0 below half the arithmetic intensity at which both take equally long, 1 from that intensity on. PyTorch's Inductor
+    pads no product below the same half (torch/_inductor/fx_passes/pad_mm.py).
     """
     busy = 2.0 * work.m * work.n * work.k * work.batch / chip.flop_per_ns
     return min(1.0, max(0.0, 2 * busy * chip.bytes_per_ns / work.moved_bytes - 1))
@@ -89,7 +89,7 @@ def estimate(work: Work, chip: Chip, compute: float = 1.0, memory: float = 1.0) 
     Args:
         work: sizes and bytes.
         chip: the GPU.
-        compute: rate of the multiplication over that of an aligned one, 0-1.
+        compute: rate relative to an aligned multiplication, 0-1.
         memory: the same for its loads and stores.
     """
     rate = chip.rate
@@ -113,12 +113,12 @@ def estimate(work: Work, chip: Chip, compute: float = 1.0, memory: float = 1.0) 
 
 
 def _rounds(waves: float, quantised: float) -> float:
-    """Return the time of so many waves in whole ones: part of the last one's idleness is hidden."""
+    """Return the time in whole waves; part of the last wave's idleness is hidden."""
     return 1.0 if waves <= 1 else quantised * math.ceil(waves) + (1 - quantised) * waves
 
 
 def _memory_ns(work: Work, chip: Chip) -> float:
-    """Return the time of the bytes; of a product up to the cache's usable size they come from there, twice it none."""
+    """Return the time to move the bytes: from the cache if they fit its usable part, not at all from twice that on."""
     rate = chip.rate
     usable = chip.l2_bytes * rate.l2_share
     resident = min(1.0, max(0.0, 2 - work.moved_bytes / usable))
@@ -131,6 +131,6 @@ def _partial_ns(work: Work, chip: Chip, split: int) -> float:
 
 
 def _joined(busy: float, moved: float, sharp: float) -> float:
-    """Return a smooth maximum: compute and memory overlap, but never wholly."""
+    """Return a smooth maximum: compute and memory overlap, but never completely."""
     high, low = (busy, moved) if busy >= moved else (moved, busy)
     return high * (1 + (low / high) ** sharp) ** (1 / sharp) if high > 0 else 0.0

@@ -1,4 +1,4 @@
-"""One way to run a task, and its time: its products one by one, launches, and copies beside them."""
+"""`Way`: one way to run a task, and its time: products, launches and extra copies."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Way:
     """One way to run a task.
 
     Attributes:
-        parts: its estimates.
-        launch_ns: launches.
-        extra_ns: copies, and kernels that the tile model does not describe.
-        factor: on the whole.
-        measured: its time is not the tile model's, whose errors it does not share.
+        parts: estimates of its products.
+        launch_ns: time of the launches.
+        extra_ns: time of copies, and of kernels that the tile model does not describe.
+        factor: factor on the total.
+        measured: True if the time is not from the tile model, whose errors then do not apply.
     """
 
     parts: tuple[Estimate, ...]
@@ -30,7 +30,7 @@ class Way:
 
     @property
     def ns(self) -> float:
-        """Time of all of it."""
+        """Total time, in ns."""
         return self.factor * (math.fsum(p.ns for p in self.parts) + self.launch_ns + self.extra_ns)
 
 
@@ -38,7 +38,7 @@ Ways: TypeAlias = "tuple[Way, Way, Way]"  # the best, the likely and the worst
 
 
 def way_of(task: Task, chip: Chip, penalty: tuple[float, float] = (1.0, 1.0)) -> Way:
-    """Return how a chip runs a task as it is, with a penalty on the rates of compute and of memory."""
+    """Return how a chip runs a task as it is, with penalties on the compute and memory rates."""
     parts: list[Estimate] = []
     for work, times in task.works:
         compute, memory = penalty
@@ -46,18 +46,18 @@ def way_of(task: Task, chip: Chip, penalty: tuple[float, float] = (1.0, 1.0)) ->
         parts += [part] if times == 1 else [replace(part, ns=part.ns * times)]
     steps = max(times for _, times in task.works)
     launches = 1 if task.arithmetic == "conv" else len(task.works)
-    # the steps of a recurrent layer overlap their launches in part: half of it is a judgement
+    # the steps of a recurrent layer partly overlap their launches: half is a judgement
     return Way(tuple(parts), chip.rate.t0_ns * (launches + (steps - 1) / 2))
 
 
 def in_order(*ways: Way) -> Ways:
-    """Return three ways, the fastest first."""
+    """Return three ways, fastest first."""
     best, likely, worst = sorted(ways, key=lambda way: way.ns)
     return best, likely, worst
 
 
 def with_channels(task: Task, channels: int, filters: int, width: int) -> Task | None:
-    """Return a convolution padded to other channels, `width` bytes an element; None for what cannot be padded so."""
+    """Return a convolution padded to other channels, `width` bytes per element; None if it cannot be padded."""
     conv, kind = task.convolution, task.kind
     if conv is None or kind is None or task.groups > 1:
         return None
@@ -65,7 +65,7 @@ def with_channels(task: Task, channels: int, filters: int, width: int) -> Task |
 
 
 def copies_ns(task: Task, padded: Task, width: int, chip: Chip) -> float:
-    """Return the time to copy those tensors of a convolution, `width` bytes an element, that the padded one changes."""
+    """Return the time to copy the tensors that padding a convolution changes, `width` bytes per element."""
     before = tensors(task.convolution) if task.convolution else None
     after = tensors(padded.convolution) if padded.convolution else None
     if before is None or after is None:
@@ -75,5 +75,5 @@ def copies_ns(task: Task, padded: Task, width: int, chip: Chip) -> float:
 
 
 def copy_ns(moved: float, chip: Chip) -> float:
-    """Return the time to read and write `moved` bytes in all."""
+    """Return the time to read and write `moved` bytes in total."""
     return moved / (chip.bytes_per_ns * chip.rate.bwf)

@@ -1,4 +1,4 @@
-"""From an op to the kernels that the cost model times: sizes and bytes moved, as they are or padded."""
+"""`Task`: what an op computes, as kernels for the cost model: sizes and bytes moved, plain or padded."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Task:
 
     Attributes:
         arithmetic: how its kernels are chosen.
-        works: its multiplications, each with how often it runs one after another.
-        contiguous: innermost dimensions, those of a group where there are groups.
-        kind: pass of a convolution, None elsewhere.
-        convolution: the convolution behind it, where its shapes tell.
-        groups: of a convolution; 1 elsewhere.
-        width: bytes of an element.
-        flops: floating-point operations that its shapes ask for; a kernel may do more.
+        works: its multiplications, each with the number of runs one after another.
+        contiguous: innermost dimensions, per group if there are groups.
+        kind: pass of a convolution; None for other tasks.
+        convolution: the convolution, if the shapes tell.
+        groups: groups of a convolution; 1 for other tasks.
+        width: bytes per element.
+        flops: floating-point operations implied by the shapes; a kernel may do more.
     """
 
     arithmetic: Arithmetic
@@ -44,14 +44,14 @@ class Task:
 
 
 def task_of(record: OpRecord, width: int) -> Task | None:
-    """Return what an op computes, None where it multiplies nothing or a size is unknown or zero.
+    """Return what an op computes; None if it multiplies nothing or a size is unknown or zero.
 
-    A convolution in groups of one channel is a depthwise one, which runs in kernels of its own and not as a product
-    for each channel.
+    A convolution whose groups have one channel each is depthwise: it runs in kernels of its own, not as a product per
+    channel.
 
     Args:
         record: one op.
-        width: bytes of an element.
+        width: bytes per element.
     """
     gemms = gemms_of(record)
     if not gemms or any(not product((g.m, g.n, g.k, g.batch)) for g in gemms):
@@ -74,13 +74,13 @@ def task_of(record: OpRecord, width: int) -> Task | None:
 
 
 def conv_task(conv: Convolution, kind: Kind, width: int) -> Task | None:
-    """Return one pass of a convolution; None where a size is unknown."""
+    """Return one pass of a convolution; None if a size is unknown."""
     moved = conv_bytes(conv, width)
     gemms = _stepped(conv, kind, width).gemms(kind)
     whole = sum(g.flops or 0 for g in gemms)
     if moved is None or not whole:
         return None
-    # the parts of a strided gradient read the same tensors: bytes are shared out by arithmetic
+    # the parts of a strided gradient read the same tensors: their bytes are divided in proportion to arithmetic
     works = tuple((_work(g, moved * (g.flops or 0) / whole), 1) for g in gemms)
     useful = math.fsum(g.flops or 0 for g in conv.gemms(kind))
     return Task("conv", works, conv.contiguous, kind, conv, conv.groups or 1, width, useful)
@@ -89,9 +89,9 @@ def conv_task(conv: Convolution, kind: Kind, width: int) -> Task | None:
 def _stepped(conv: Convolution, kind: Kind, width: int) -> Convolution:
     """Return the convolution that a kernel on 2-byte operands computes: whole steps of contracted channels per tap.
 
-    The loop over the contraction goes tap by tap, `CHANNEL_STEP` channels at a time (CUTLASS, "Implicit GEMM
-    Convolution"); a weight gradient's rows are channels, cut likewise. Source of the step: DeepBench on V100 and T4,
-    where 8 channels are 1.5-6 times slower than their product, and 64 and more are not.
+    The contraction loop goes tap by tap, `CHANNEL_STEP` channels at a time (CUTLASS, "Implicit GEMM Convolution");
+    the rows of a weight gradient are channels, cut in the same way. Source of the step: DeepBench on V100 and T4,
+    where convolutions of 8 channels are 1.5-6 times slower than their product, and of 64 and more are not.
     """
     channels, groups = conv.group_channels, conv.groups
     if width != 2 or not channels or not groups:
@@ -104,10 +104,10 @@ def _stepped(conv: Convolution, kind: Kind, width: int) -> Convolution:
 
 
 def conv_classes(task: Task, family: str) -> tuple[str, ...]:
-    """Return the classes of convolutions that a task belongs to, the narrowest first: its pass, and a part of it.
+    """Return the classes of convolutions that a task belongs to, narrowest first: part of a pass, then the pass.
 
-    On CUDA cores (float32) cuDNN computes a filter of several taps and unit stride by Winograd's or Fourier's way,
-    which multiplies less than the shapes count. A pass that no record names counts as forward.
+    On CUDA cores (float32), cuDNN uses Winograd's or Fourier's method for a filter of several taps and unit stride;
+    both multiply less than the shapes imply. A pass that no record names counts as forward.
     """
     kind, conv = task.kind or "forward", task.convolution
     if family == "fp32" and conv is not None and set(conv.strides) == {1} and max(t or 1 for t in conv.kernel) > 1:
@@ -116,10 +116,10 @@ def conv_classes(task: Task, family: str) -> tuple[str, ...]:
 
 
 def gemm_work(gemm: Gemm, width: int) -> Work:
-    """Return a matrix multiplication that reads its operands once and writes its result once.
+    """Return the work of a matrix multiplication that reads its operands once and writes its result once.
 
-    One of 1-byte operands writes 2 bytes a result, and its left operand is first turned from 2 bytes into 1, which
-    reads and writes 3 more: so float8 layers work, and so the measurements behind their constants were made.
+    With 1-byte operands a result takes 2 bytes, and the left operand is first converted from 2 bytes to 1, which moves
+    3 more: float8 layers work like this, and so did the measurements behind their constants.
     """
     m, n, k, batch = _known(gemm)
     left, right, result = (4, 1, 2) if width == 1 else (width, width, width)
@@ -127,13 +127,13 @@ def gemm_work(gemm: Gemm, width: int) -> Work:
 
 
 def conv_bytes(conv: Convolution, width: int) -> float | None:
-    """Return the bytes of image, filters and result, each moved once; None where a size is unknown."""
+    """Return the bytes of image, filters and result, each moved once; None if a size is unknown."""
     sizes = tensors(conv)
     return None if sizes is None else float(width) * sum(sizes)
 
 
 def tensors(conv: Convolution) -> tuple[int, int, int] | None:
-    """Return the elements of image, filters and result; None where a size is unknown."""
+    """Return the number of elements of image, filters and result; None if a size is unknown."""
     image = product((conv.batch, *conv.size, conv.channels))
     kernel = product((*conv.kernel, conv.group_channels, conv.filters))
     result = product((conv.batch, *conv.out, conv.filters))
@@ -143,14 +143,14 @@ def tensors(conv: Convolution) -> tuple[int, int, int] | None:
 
 
 def padded_conv(conv: Convolution, channels: int, filters: int) -> Convolution:
-    """Return a convolution of one group with other numbers of channels and filters."""
+    """Return a convolution without groups, with other numbers of channels and filters."""
     return replace(conv, channels=channels, group_channels=channels, filters=filters)
 
 
 def padded_work(work: Work, multiple: int, width: int) -> tuple[Work, float, float]:
-    """Return a multiplication with every size padded, and the bytes that copying operands and result moves.
+    """Return a multiplication with every size padded, and the bytes moved to copy the operands and to copy the result.
 
-    XLA pads the last two dimensions of both operands, and slices the result.
+    XLA pads the last two dimensions of both operands and slices the result.
     """
     m, n, k = (next_size(size, multiple) for size in (work.m, work.n, work.k))
     before = (work.m * work.k, work.k * work.n, work.m * work.n)
@@ -170,13 +170,13 @@ def _known(gemm: Gemm) -> tuple[int, int, int, int]:
 
 
 def _recurrent(gemms: list[Gemm], width: int) -> tuple[tuple[Work, int], ...]:
-    """The recurrent product of a step needs the step before: its `batch` is steps, one after another."""
+    """Each step's recurrent product needs the previous step, so `batch` is the steps, one after another."""
     first = [(gemm_work(g, width), 1) for g in gemms[:1]]
     return (*first, *((gemm_work(replace(g, batch=1), width), g.batch or 1) for g in gemms[1:]))
 
 
 def _opaque_conv(gemm: Gemm, record: OpRecord, width: int) -> Task:
-    """A convolution known by its product and the shapes of its tensors."""
+    """Return a convolution of which only the product and the tensor shapes are known."""
     shapes: tuple[Shape | None, ...] = (record.shape(0), record.shape(1), record.output_shape)
     elements: list[Size] = [product(shape) if shape is not None else 0 for shape in shapes]
     moved = float(width) * sum(size or 0 for size in elements)

@@ -15,13 +15,13 @@ from tcprobe.hardware import Gpu
 XLA_MULTIPLE: Final = 8  # openxla/xla cublas_padding_requirements.h and cudnn_pad_for_convolutions.cc: F16 and BF16
 XLA_PADS_FROM: Final = {"float16": (7, 0), "half": (7, 0), "bfloat16": (8, 0)}
 """Compute capability from which XLA pads dots of a dtype: openxla/xla, cublas_padding_requirements.h."""
-XLA_GROWTH: Final = 1.35  # cudnn_pad_for_convolutions.cc: a convolution whose buffers would grow more is left alone
+XLA_GROWTH: Final = 1.35  # cudnn_pad_for_convolutions.cc: not padded if its buffers would grow by more
 
 
 def padded_by_xla(task: Task, dtype: str, gpu: Gpu, chip: Chip, width: int) -> Ways | None:
-    """Return how a task is run that XLA pads, `width` bytes an element; None where it leaves the task as it is.
+    """Return how a task runs that XLA pads, `width` bytes per element; None if XLA leaves it as it is.
 
-    XLA pads 16-bit dots, and float16 convolutions where that makes no buffer much larger.
+    XLA pads 16-bit dots, and float16 convolutions unless a buffer would grow much.
     """
     least = XLA_PADS_FROM.get(dtype)
     if least is None or gpu.compute_capability < least or task.arithmetic == "rnn":
@@ -58,10 +58,10 @@ def _convolution(task: Task, chip: Chip, width: int) -> Ways | None:
 
 
 def _copied(way: Way, likely: float, all_copies: float, chip: Chip) -> Ways:
-    """At the best the copies are fused into what comes before and after; at the worst each is a kernel.
+    """At best the copies are fused into the neighbouring ops; at worst each is a kernel.
 
-    A product's result is likely sliced by what reads it. Padding at run time that copies the operands alone was
-    measured at 1.09-1.19 times the padded product (autoheuristic-datasets, A100, 16 bits: the gain of a larger
+    The result of a product is likely sliced by the op that reads it. Padding at run time that copies only the operands
+    was measured at 1.09-1.19 times the padded product (autoheuristic-datasets, A100, 16 bits: the gain of a larger
     layer over that of padding, 2.25 / 2.02, 1.49 / 1.25, 2.43 / 2.23, 1.53 / 1.39).
     """
     worst = replace(way, extra_ns=all_copies, launch_ns=way.launch_ns + 3 * chip.rate.t0_ns)

@@ -1,1 +1,1 @@
-"""Arithmetic of GEMM-like ops: which matrix multiplications an op performs, their FLOPs and alignment."""
+"""Arithmetic of ops: which matrix multiplications (GEMMs) an op performs, their FLOPs and their alignment."""

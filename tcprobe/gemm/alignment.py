@@ -1,4 +1,4 @@
-"""Which sizes Tensor Cores like: 16 bytes of the contiguous dimension, and the rule of 8."""
+"""Which sizes suit Tensor Cores: multiples of 16 bytes in the contiguous dimension, and of 8 elements."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _BYTES: Final = {
 
 
 def bytes_of(dtype: str | None) -> int | None:
-    """Return the bytes of one element; None for a dtype that is unknown or mixed."""
+    """Return the bytes per element; None if the dtype is unknown or mixed."""
     if dtype is None:
         return None
     return 1 if dtype.startswith(("float8", "f8")) else _BYTES.get(dtype)
 
 
 def multiple_for(dtype: str | None) -> int:
-    """Return the multiple that a contiguous dimension should be: 16 bytes' worth, at least 8 elements.
+    """Return what a contiguous dimension should be a multiple of: 16 bytes' worth, and at least 8 elements.
 
-    8 for 2-byte and wider types (float32 needs only 4 for TF32, but a size for float32 is a size for
-    float16 the day precision is switched), 16 for 1-byte types.
+    8 for types of 2 bytes or more (TF32 needs only a multiple of 4, but the size should still suit float16 when the
+    precision is switched), 16 for 1-byte types.
 
     Source: NVIDIA, Matrix Multiplication Background User's Guide, table 1.
     """
@@ -35,18 +35,18 @@ def multiple_for(dtype: str | None) -> int:
 
 
 def next_size(size: int, multiple: int) -> int:
-    """Return the smallest multiple of `multiple` that is not below `size`."""
+    """Return `size` rounded up to a multiple of `multiple`."""
     return -(-size // multiple) * multiple
 
 
 def is_aligned(size: int | None, dtype: str | None) -> bool | None:
-    """Return whether `size` elements fill whole 16-byte units; None where size or dtype is unknown."""
+    """Return whether `size` elements fill whole 16-byte units; None if size or dtype is unknown."""
     width = bytes_of(dtype)
     return None if size is None or width is None else size * width % ALIGN_BYTES == 0
 
 
 def all_aligned(sizes: tuple[int | None, ...], dtype: str | None) -> bool | None:
-    """Return whether all of `sizes` are aligned: False where one is not, None where that is not known."""
+    """Return whether all `sizes` are aligned: False if one is not, None if that is not known."""
     answers = [is_aligned(s, dtype) for s in sizes]
     if False in answers:
         return False

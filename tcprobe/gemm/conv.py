@@ -16,21 +16,21 @@ from tcprobe.gemm.record import first_known
 from tcprobe.schema.op import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, product
 
 Kind = Literal["forward", "dgrad", "wgrad"]
-MOST_TAPS: Final = 65536  # a wider filter is no filter but a damaged record
+MOST_TAPS: Final = 65536  # no real filter is wider: the record is damaged
 
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """One convolution, the same for its three passes.
+    """The sizes of one convolution, which its three passes share.
 
     Attributes:
-        batch: images.
-        size, out, kernel: spatial sizes of the input, of the output, of the filter.
-        channels, filters: input and output channels, all groups together.
+        batch: number of images.
+        size, out, kernel: spatial sizes of the input, the output and the filter.
+        channels, filters: input and output channels of all groups together.
         group_channels: input channels that one filter sees.
-        strides, dilations, pads: per spatial dimension; `pads` counts what stands before the input; a stride
-            that is not recorded is None.
-        declared: number of groups as the op says it (no op of TensorFlow's does); None where it does not.
+        strides, dilations, pads: per spatial dimension; `pads` counts only the padding before the input; a stride
+            is None if it is not recorded.
+        declared: number of groups that the op states (no TensorFlow op does); None if it states none.
     """
 
     batch: Size
@@ -47,7 +47,7 @@ class Convolution:
 
     @property
     def groups(self) -> Size:
-        """Number of groups; None where the channels do not tell."""
+        """Number of groups; None if the channels do not tell."""
         if self.declared and (not self.channels or not self.group_channels):
             return self.declared
         if not self.channels or not self.group_channels or self.channels % self.group_channels:
@@ -61,7 +61,7 @@ class Convolution:
         return None if groups is None or self.filters is None or self.filters % groups else self.filters // groups
 
     def gemms(self, kind: Kind) -> list[Gemm]:
-        """Return the multiplications of one pass; unknown sizes stay None."""
+        """Return the multiplications of one pass; unknown sizes are None."""
         if kind == "dgrad":
             return self._dgrad()
         rows, window = product((self.batch, *self.out)), product((self.group_channels, *self.kernel))
@@ -71,11 +71,11 @@ class Convolution:
 
     @property
     def contiguous(self) -> tuple[Contiguous, ...]:
-        """Channels and filters of one group: innermost in channels-last memory, which Tensor Cores use."""
+        """Channels and filters of one group: innermost in channels-last memory, the layout for Tensor Cores."""
         return (Contiguous("channels", self.group_channels), Contiguous("filters", self.group_filters))
 
     def _dgrad(self) -> list[Gemm]:
-        """A stride splits the input into interleaved grids, each of which meets only some of the taps."""
+        """A stride splits the input into interleaved grids, and each grid meets only some of the taps."""
         spatial = zip(self.size, self.kernel, self.strides, self.dilations, self.pads, strict=True)
         axes = [_phases(*axis) for axis in spatial]
         if any(axis is None for axis in axes):
@@ -92,7 +92,7 @@ class Convolution:
 
 
 def _phases(size: Size, kernel: Size, stride: Size, dilation: int, pad: int) -> Counter[tuple[int, int]] | None:
-    """Return how many residues of the stride have so many (input positions, filter taps); None where unknown."""
+    """Count the residues of the stride by their (input positions, filter taps); None if unknown."""
     if size is None or kernel is None or stride is None or kernel > MOST_TAPS:
         return None
     taps = Counter(tap * dilation % stride for tap in range(kernel))
@@ -101,20 +101,20 @@ def _phases(size: Size, kernel: Size, stride: Size, dilation: int, pad: int) -> 
 
 
 def convolution(op: OpRecord, kind: Kind) -> list[Gemm]:
-    """Return the multiplications of a TensorFlow convolution or gradient.
+    """Return the multiplications of a TensorFlow convolution or of one of its gradients.
 
     Args:
-        op: Conv*D, Conv*DBackpropInput* or Conv*DBackpropFilter* with TensorFlow's order of inputs; the kernel
+        op: Conv*D, Conv*DBackpropInput* or Conv*DBackpropFilter* with its inputs in TensorFlow's order; the kernel
             is HWIO.
-        kind: which of the three the op computes (of the convolution itself; a transposed layer's forward pass
-            is ``dgrad``).
+        kind: the pass that the op computes, seen from the convolution (the forward pass of a transposed layer is
+            ``dgrad``).
     """
     known = describe(op, kind)
     return [UNKNOWN] if known is None else known.gemms(kind)
 
 
 def describe(op: OpRecord, kind: Kind) -> Convolution | None:
-    """Return the convolution behind an op; None where a rank or the layout is unknown."""
+    """Return the convolution behind an op; None if a rank or the layout is unknown."""
     image, kernel, result = operands(op, kind)
     if kernel is None or len(kernel) < 3 or (image is None and result is None):
         return None
@@ -138,7 +138,7 @@ def operands(op: OpRecord, kind: Kind) -> tuple[Shape | None, Shape | None, Shap
 
 
 def is_channels_last(op: OpRecord, image: Shape | None, kernel: Shape, result: Shape | None) -> bool | None:
-    """Return whether features are the last dimension of image and result; None where nothing tells."""
+    """Return whether features are the last dimension of image and result; None if that is unknown."""
     layout = op.attributes.get("data_format")
     if isinstance(layout, str) and layout:
         return layout.endswith("C")
@@ -176,7 +176,7 @@ def _build(
 
 
 def _unit_strides(size: Shape, out: Shape) -> Shape:
-    """A stride that is not recorded is 1 where the output is as large as the input, else unknown."""
+    """Take a stride that is not recorded for 1 if the output is as large as the input, else for unknown."""
     return tuple(1 if a is not None and a == b else None for a, b in zip(size, out, strict=True))
 
 
@@ -189,7 +189,7 @@ def _per_axis(values: Any, axes: int, last: bool) -> tuple[int, ...] | None:
 
 
 def _out(size: Size, kernel: Size, stride: Size, dilation: int, padding: Any) -> Size:
-    """TensorFlow's output size (tf.nn.convolution); explicit paddings are not recorded, so unknown."""
+    """Return TensorFlow's output size (tf.nn.convolution); unknown for explicit paddings, which are not recorded."""
     if size is None or kernel is None or stride is None or padding not in ("SAME", "VALID"):
         return None
     reach = (kernel - 1) * dilation + 1

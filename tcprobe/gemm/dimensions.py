@@ -1,4 +1,4 @@
-"""The sizes of a layer in its user's words: units, inputs, filters, channels, features."""
+"""Name an op's dimensions as users know them: units, inputs, filters, channels, features."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tcprobe.gemm.torch import torch_kind
 from tcprobe.schema.op import OpRecord
 
 # C[M,N] = A[M,K] B[K,N] of a Dense layer, pass by pass (NVIDIA, "Linear/Fully-Connected Layers"; TensorFlow
-# multiplies rows of the batch from the left). The batch is the role that is missing.
+# multiplies rows of the batch from the left). The role that is missing is the batch.
 _DENSE: Final = {
     "forward": {"k": "inputs", "n": "units"},
     "dgrad": {"n": "inputs", "k": "units"},
@@ -19,11 +19,11 @@ _SWAPPED: Final = {"channels": "filters", "filters": "channels"}
 
 
 def named_sizes(op: OpRecord, transposed: bool = False) -> list[tuple[str, int]]:
-    """Return the contiguous dimensions of an op as (name, size), each once; those of unknown size are left out.
+    """Return the contiguous dimensions of an op as (name, size), without duplicates and unknown sizes.
 
     Args:
         op: one op; its pass says which side of a Dense layer each dimension is.
-        transposed: the layer is a transposed convolution, whose filters are the op's input channels.
+        transposed: whether the layer is a transposed convolution, whose filters are the op's input channels.
     """
     if family_of(op.op_type) == "rnn":
         return rnn_sizes(op)
@@ -35,7 +35,7 @@ def named_sizes(op: OpRecord, transposed: bool = False) -> list[tuple[str, int]]
 
 
 def rnn_sizes(op: OpRecord) -> list[tuple[str, int]]:
-    """Return inputs and units of cuDNN's recurrent op; its matrices are gates x units wide."""
+    """Return inputs and units of cuDNN's recurrent op, whose matrices are gates x units wide."""
     if not any(c.size for gemm in gemms_of(op) for c in gemm.contiguous):
         return []
     pairs = (("inputs", op.shape(0)), ("units", op.shape(1)))
@@ -43,9 +43,9 @@ def rnn_sizes(op: OpRecord) -> list[tuple[str, int]]:
 
 
 def gates_of(op: OpRecord, role: str) -> int:
-    """Return how many gates of a recurrent layer share a dimension of its product; 1 where it is one size.
+    """Return how many gates of a recurrent layer share a dimension of its product; 1 if they do not share it.
 
-    Only ops that `tcprobe.keras.products` derived say so: ``gates``, and ``recurrent`` for a product of the state.
+    Only ops that `tcprobe.keras.products` builds say so, by ``gates`` and, for the product of the state, ``recurrent``.
     """
     gates = op.attributes.get("gates")
     wide = next((r for r, name in _DENSE.get(op.pass_ or "", {}).items() if name == "units"), None)
@@ -53,7 +53,7 @@ def gates_of(op: OpRecord, role: str) -> int:
 
 
 def names_of_roles(op: OpRecord, transposed: bool) -> dict[str, str]:
-    """Return the name of each role of the op's contiguous dimensions; a role that is missing is the batch."""
+    """Return the name of each contiguous role of the op; a missing role is the batch."""
     family, torch = family_of(op.op_type), torch_kind(op.op_type)
     if torch == "linear":
         return _DENSE["forward"]
@@ -66,10 +66,10 @@ def names_of_roles(op: OpRecord, transposed: bool) -> dict[str, str]:
 
 
 def tells_features(op: OpRecord) -> bool:
-    """Return whether type and shapes alone prove which dimensions are features.
+    """Return whether type and shapes alone show which dimensions are features.
 
-    A convolution has its filter, and a fused MatMul its bias: the other operand is weights. Any other MatMul may
-    multiply two activations, whose dimensions may be the batch.
+    A convolution has its filter and a fused MatMul its bias, so the other operand is weights. Any other MatMul may
+    multiply two activations, and then a dimension may be the batch.
     """
     if torch_kind(op.op_type) is not None:
         return op.pass_ == "forward"
@@ -78,12 +78,12 @@ def tells_features(op: OpRecord) -> bool:
 
 
 def is_dense(op: OpRecord) -> bool:
-    """Return whether the op multiplies by a matrix of weights, as a Dense layer does."""
+    """Return whether the op multiplies by a weight matrix, as a Dense layer does."""
     weights = op.shape(1)
     return family_of(op.op_type) == "matmul" and weights is not None and len(weights) == 2
 
 
 def _is_weight_gradient(op: OpRecord) -> bool:
-    """tf.matmul of a sequence with weights: the gradient of the weights is x^T dy for each sample, summed after it."""
+    """Recognise the weight gradient of tf.matmul on a sequence: x^T dy per sample, summed afterwards."""
     flags = (op.attributes.get("adj_x"), op.attributes.get("adj_y"))
     return family_of(op.op_type) == "matmul" and op.pass_ == "wgrad" and flags == (True, False)

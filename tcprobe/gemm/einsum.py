@@ -1,4 +1,4 @@
-"""Einsum of two operands as matrix multiplications."""
+"""Matrix multiplications of an Einsum with two operands."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from tcprobe.schema.op import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, product
 
-ELLIPSIS_LABELS = "αβγδεζηθ"  # stand for the dimensions that "..." covers, aligned at the right
+ELLIPSIS_LABELS = "αβγδεζηθ"  # labels for the dimensions that "..." covers, aligned to the right
 
 
 def einsum(op: OpRecord) -> list[Gemm]:
-    """Return the multiplication of a two-operand Einsum; none where it is no multiplication.
+    """Return the multiplication of a two-operand Einsum; an empty list if it multiplies no matrices.
 
-    Labels in both operands and the result are batch, in both operands only contracted, in one operand and
-    the result rows (left) or columns (right). An equation of one operand, or without a contracted label,
-    multiplies no matrices. Without the equation, or with repeated labels in an operand, it is unknown.
+    Labels in both operands and the result are batch; in both operands only, contracted; in one operand and the
+    result, rows (left) or columns (right). An equation with one operand, or without a contracted label, multiplies
+    no matrices. Without the equation, or if an operand repeats a label, the sizes are unknown.
     """
     equation = op.attributes.get("equation")
     if isinstance(equation, str) and "->" in equation and equation.split("->", 1)[0].count(",") != 1:
@@ -24,7 +24,7 @@ def einsum(op: OpRecord) -> list[Gemm]:
 
 
 def labels_of(op: OpRecord) -> tuple[str, str, str] | None:
-    """Return the labels of both operands and of the result, dots spelled out; None where they are not known."""
+    """Return the labels of both operands and of the result, with ``...`` spelled out; None if they are not known."""
     equation = op.attributes.get("equation")
     if not isinstance(equation, str) or "->" not in equation:
         return None
@@ -43,7 +43,7 @@ def _labels(operands: list[str], result: str, shapes: tuple[Shape | None, ...]) 
 
 
 def _expand(labels: str, shape: Shape | None) -> str | None:
-    """Give each dimension a label of its own; None where the rank is unknown or does not fit."""
+    """Give every dimension a label; None if the rank is unknown or does not match."""
     if "..." not in labels:
         return labels if shape is None or len(shape) == len(labels) else None
     if shape is None:
@@ -77,7 +77,7 @@ def _sizes(labels: Sequence[str], shapes: Sequence[Shape | None]) -> dict[str, S
 
 
 def roles_of(labels: tuple[str, str, str]) -> dict[str, str]:
-    """Return the role of each label of the operands: m, n, k, b(atch), or s(ummed out of one operand)."""
+    """Return the role of each label in the operands: m, n, k, b(atch), or s(ummed out of one operand)."""
     a, b, c = labels
     return {label: _role(label, a, b, c) for label in dict.fromkeys(a + b)}
 
@@ -86,12 +86,12 @@ def _role(label: str, a: str, b: str, c: str) -> str:
     if label in a and label in b:
         return "b" if label in c else "k"
     if label not in c:
-        return "s"  # summed out of one operand before anything is multiplied
+        return "s"  # summed out of one operand before the multiplication
     return "m" if label in a else "n"
 
 
 def innermost(text: str, roles: Mapping[str, str]) -> str:
-    """Return the run of trailing labels of one role: together they are contiguous in memory."""
+    """Return the trailing labels that share one role, and so are contiguous in memory together."""
     role = roles.get(text[-1], "b")
     count = next((i for i, label in enumerate(reversed(text)) if roles.get(label, "b") != role), len(text))
     return text[len(text) - count :]

@@ -1,4 +1,4 @@
-"""XLA's dot and convolution: any dimension may be batch, free or contracted; the dimension numbers tell.
+"""Multiplications of XLA's dot and convolution, whose dimension numbers say what each dimension is.
 
 Attributes carry the field names of XLA's DotDimensionNumbers and ConvolutionDimensionNumbers
 (xla_data.proto), at the top or in an object of that message's name.
@@ -13,7 +13,7 @@ from tcprobe.schema.op import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, 
 
 
 def hlo_dot(op: OpRecord) -> list[Gemm]:
-    """Return the multiplication of a dot; unknown without its contracting dimensions."""
+    """Return the multiplication of a dot; its sizes are unknown without contracting dimensions."""
     numbers = _numbers(op.attributes, "dot_dimension_numbers")
     left, right = op.shape(0), op.shape(1)
     if left is None or right is None or "lhs_contracting_dimensions" not in numbers:
@@ -40,7 +40,7 @@ class _Side:
 
     @classmethod
     def of(cls, shape: Shape, numbers: Mapping[str, Any], prefix: str, role: str) -> _Side:
-        """Sort the dimensions of the operand that XLA calls `prefix`; its free ones are `role`."""
+        """Sort the dimensions of the operand that XLA calls `prefix`; its free dimensions become `role`."""
         batch = _dimensions(numbers.get(f"{prefix}_batch_dimensions"))
         return cls(shape, batch, _dimensions(numbers.get(f"{prefix}_contracting_dimensions")), role)
 
@@ -54,9 +54,9 @@ class _Side:
 def hlo_convolution(op: OpRecord) -> list[Gemm]:
     """Return the multiplication of a convolution: output positions x output features x window.
 
-    A dilated input (the gradient of a strided convolution) has holes that no multiplication touches, so its
-    contracted size is unknown. XLA writes gradients as convolutions whose features may be the batch, so the
-    channels are named only for the forward pass.
+    A dilated input (the gradient of a strided convolution) has holes that are never multiplied, so its contracted
+    size is unknown. XLA may use the batch as the features of a gradient, so channels are named for the forward pass
+    only.
     """
     numbers = _numbers(op.attributes, "convolution_dimension_numbers")
     image, kernel, result = op.shape(0), op.shape(1), op.output_shape

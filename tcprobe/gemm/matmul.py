@@ -1,4 +1,4 @@
-"""MatMul and BatchMatMul: the dimensions from shapes and transposes."""
+"""Multiplications of MatMul and BatchMatMul, from shapes and transposes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tcprobe.schema.op import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, 
 def matmul(op: OpRecord) -> list[Gemm]:
     """Return the multiplication of a MatMul or BatchMatMul.
 
-    A right-hand side without batch dimensions of its own makes one multiplication of all rows (a Dense layer
-    on sequences). Without the transpose attributes it is known only where the shapes leave one reading.
+    If the right-hand side has no batch dimensions, all rows form one multiplication (a Dense layer on sequences).
+    Without the transpose attributes, the sizes are known only if the shapes allow a single reading.
     """
     a, b = op.shape(0), op.shape(1)
     if a is None or b is None or len(a) < 2 or len(b) < 2:
@@ -22,7 +22,7 @@ def matmul(op: OpRecord) -> list[Gemm]:
 
 
 def transposes_of(op: OpRecord, a: Shape, b: Shape) -> tuple[bool, bool] | None:
-    """Return whether each operand is transposed; None where neither attributes nor shapes tell."""
+    """Return whether each operand is transposed; None if neither attributes nor shapes tell."""
     given = [
         op.attributes.get(x, op.attributes.get(y)) for x, y in (("transpose_a", "adj_x"), ("transpose_b", "adj_y"))
     ]
@@ -63,7 +63,7 @@ def _gemm(op: OpRecord, a: Shape, b: Shape, transposes: tuple[bool, bool]) -> Ge
 
 
 def _batch(a: Shape, b: Shape) -> Size:
-    """Return the number of multiplications; leading dimensions broadcast as numpy's do."""
+    """Return the number of multiplications; leading dimensions broadcast as in numpy."""
     rank = max(len(a), len(b))
     left, right = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
     return product(y if x == 1 else x for x, y in zip(left, right, strict=True))

@@ -1,4 +1,4 @@
-"""From an op of any kind to its matrix multiplications."""
+"""`gemms_of`: the matrix multiplications of an op of any type."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _RNN_GATES: Final = {"lstm": 4, "gru": 3, "rnn_relu": 1, "rnn_tanh": 1}  # cuDNN
 
 @cache
 def _table() -> dict[str, Any]:
-    """Return the table of TensorFlow's op types, which the probe reads too.
+    """Return the table of TensorFlow's op types, a file that the probe reads too.
 
-    TensorFlow writes a fused or replaced op as a prefix before the type it stands for: _FusedConv2D,
+    TensorFlow names a fused or replaced op by a prefix to the type that it replaces: _FusedConv2D,
     _MklNativeFusedMatMul, _MklPadWithFusedConv2D, _MklNativeConv2DBackpropFilterWithBias.
     """
     table: dict[str, Any] = json.loads(pkgutil.get_data("tcprobe", "op_types.json") or b"")
@@ -36,7 +36,7 @@ def _table() -> dict[str, Any]:
 
 @cache
 def _families() -> dict[str, OpFamily]:
-    """Return the arithmetic of each type, without its version: a later one is taken for the same."""
+    """Return the family of each type without its version; later versions compute the same."""
     named = {_VERSION.sub("", name): family for family, names in _table()["counted"].items() for name in names}
     return {**_HLO, **named, **dict.fromkeys(_table()["weights"], "rnn")}
 
@@ -48,21 +48,21 @@ def canonical_type(op_type: str) -> str:
 
 
 def family_of(op_type: str | None) -> OpFamily | None:
-    """Return the arithmetic of an op type; None where it multiplies no matrices."""
+    """Return the family of an op type; None if it multiplies no matrices."""
     name = canonical_type(op_type or "")
     return _families().get(name) or _families().get(_VERSION.sub("", name))
 
 
 def conv_like(op_type: str | None) -> bool:
-    """Say whether an op type is a convolution, whose kernels may multiply less than its shapes count."""
+    """Say whether an op type is a convolution, whose kernels may multiply less than its shapes imply."""
     return op_type is not None and re.search(r"conv(?!ert)", op_type, re.IGNORECASE) is not None
 
 
 def gemms_of(op: OpRecord) -> list[Gemm]:
-    """Return the matrix multiplications that one execution of `op` performs.
+    """Return the matrix multiplications of one execution of `op`.
 
-    Empty where it multiplies no matrices (an unrelated type, a depthwise convolution, which is bound by
-    memory, an Einsum that contracts nothing). Sizes that the record does not tell are None.
+    Empty if it multiplies no matrices: another type, a depthwise convolution (memory-bound), an Einsum that
+    contracts nothing. Sizes that the record does not give are None.
 
     Source: NVIDIA Deep Learning Performance guides for fully-connected, convolutional and recurrent layers.
     """
@@ -75,15 +75,14 @@ def gemms_of(op: OpRecord) -> list[Gemm]:
 
 
 def contiguous_sizes(gemms: list[Gemm]) -> tuple[Size, ...]:
-    """Return the sizes of all contiguous dimensions, as far as the record tells them."""
+    """Return the sizes of all contiguous dimensions; unknown ones are None."""
     return tuple(c.size for gemm in gemms for c in gemm.contiguous)
 
 
 def _rnn(op: OpRecord) -> list[Gemm]:
-    """One layer, one direction: the input product of all time steps, and a recurrent product for each.
+    """Return the products of one recurrent layer and direction: the inputs of all time steps, then each step's state.
 
-    The gradient op multiplies both by the weights again, and for the weights once over all time steps (NVIDIA,
-    "Recurrent Layers User's Guide"; cudnnRNNBackwardData and cudnnRNNBackwardWeights).
+    The gradient op multiplies both by the weights again, and all time steps once for the weights (NVIDIA, "Recurrent Layers User's Guide"; cudnnRNNBackwardData and cudnnRNNBackwardWeights).
     """
     sequence, state, mode = op.shape(0), op.shape(1), op.attributes.get("rnn_mode")
     if sequence is None or state is None or len(sequence) != 3 or len(state) != 3 or state[0] != 1:

@@ -1,4 +1,4 @@
-"""Records of ops as files hold them: shapes, attributes and dtypes read from JSON; FLOPs summed."""
+"""Read an op's shapes, attributes and dtypes from JSON, and sum FLOPs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from tcprobe.schema.op import Gemm, Shape, Size
 
-MOST_DIMENSIONS: Final = 16  # no framework goes past it; with LARGEST it keeps every product a finite float64
+MOST_DIMENSIONS: Final = 16  # no framework allows more; with LARGEST it keeps every product a finite float64
 LARGEST: Final = 2**40
 
 
 def flops_of(gemms: Iterable[Gemm]) -> Size:
-    """Return the summed FLOPs of an op's multiplications; None where one is unknown or there are none."""
+    """Return the total FLOPs of an op's multiplications; None if one is unknown or there are none."""
     counts = [g.flops for g in gemms]
     if not counts or any(c is None for c in counts):
         return None
@@ -21,28 +21,28 @@ def flops_of(gemms: Iterable[Gemm]) -> Size:
 
 
 def first_known(*sizes: Size) -> Size:
-    """Return the first size that is known; None where none is."""
+    """Return the first known size; None if all are unknown."""
     return next((s for s in sizes if s is not None), None)
 
 
 def parse_shapes(text: str | None) -> tuple[Shape | None, ...]:
-    """Return the shapes of a JSON list of shapes; nothing where it is absent or is no such list."""
+    """Return the shapes in a JSON list of shapes; empty if there is no such list."""
     return tuple(_shape(item) for item in _items(text))
 
 
 def parse_shape(text: str | None) -> Shape | None:
-    """Return the shape of a JSON list of sizes; None where it is absent or is no such list."""
+    """Return the shape in a JSON list of sizes; None if there is no such list."""
     return _shape(_load(text))
 
 
 def parse_object(text: str | None) -> dict[str, Any]:
-    """Return a JSON object; an empty one where it is absent or is no object."""
+    """Return a JSON object; empty if there is none."""
     value = _load(text)
     return value if isinstance(value, dict) else {}
 
 
 def parse_dtype(text: str | None) -> str | None:
-    """Return the dtype of a JSON list of input dtypes: one name, or several joined by ``+``."""
+    """Return the dtype in a JSON list of input dtypes: one name, or several joined by ``+``."""
     names = dict.fromkeys(str(item) for item in _items(text) if item)
     kept = [n for n in names if not n.startswith(("int32", "int64", "resource"))] or list(names)
     return "+".join(kept) or None

@@ -1,4 +1,4 @@
-"""The same op with one of its sizes changed."""
+"""Change one size of an op."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from tcprobe.schema.op import OpRecord, Shape, product
 
 ConvKind = Literal["forward", "dgrad", "wgrad"]
 _CONVS: Final[dict[str, ConvKind]] = {"conv": "forward", "conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
-# Where image, kernel and result of the forward convolution stand: an input's index, or the output.
+# Where image, kernel and result of the forward convolution are: the index of an input, or the output.
 _PLACES: Final[dict[ConvKind, tuple[int, int, int]]] = {"forward": (0, 1, -1), "dgrad": (-1, 1, 2), "wgrad": (0, -1, 2)}
 _OUTPUT: Final = -1
 
 
 def resized(record: OpRecord, dimension: str, old: int, new: int, transposed: bool = False) -> OpRecord:
-    """Return the op with one dimension replaced everywhere it appears in its inputs and output.
+    """Return the op with one dimension changed wherever it appears in its inputs and output.
 
     Args:
         record: a MatMul, BatchMatMul, Einsum, convolution or cuDNN recurrent op of TensorFlow, any pass.
-        dimension: as `named_sizes` names it. Two dimensions of one name and size change together. Sizes of a
-            convolution are those of one group; the number of groups stays.
+        dimension: as `named_sizes` names it. Two dimensions with the same name and size change together. Sizes of a
+            convolution are per group; the number of groups stays.
         old: its size, as `named_sizes` gives it.
-        new: the size that it shall have, from 1 on. Of dimensions that lie together in memory (heads x key_dim of
-            an Einsum) the innermost changes.
-        transposed: the layer is a transposed convolution.
+        new: its new size, 1 or more. If several dimensions are contiguous together (heads x key_dim of an Einsum),
+            the innermost one changes.
+        transposed: whether the layer is a transposed convolution.
 
     Raises:
-        ValueError: the op has no such dimension of that size, it is none of these ops, or `new` does not fit.
+        ValueError: the op is none of these, has no such dimension of that size, or `new` does not fit.
     """
     if (dimension, old) not in named_sizes(record, transposed) or new < 1:
         raise ValueError(f"{record.op_type}: no {dimension}={old} to change to {new}")
@@ -58,7 +58,7 @@ def _matmul(record: OpRecord, dimension: str, old: int, new: int) -> OpRecord:
     left = ("k", "m") if transposes[0] else ("m", "k")
     right = ("n", "k") if transposes[1] else ("k", "n")
     inputs: list[Shape | None] = [_ends(a, left, values), _ends(b, right, values)]
-    # A fused op also takes the bias.
+    # A fused op also has the bias as an input.
     wide = old * gates_of(record, "n")
     fits: dict[Shape, Shape] = {(wide,): (values["n"],)} if "n" in values else {}
     inputs += [s if s is None else fits.get(s, s) for s in record.input_shapes[2:]]
@@ -91,7 +91,7 @@ def _einsum(record: OpRecord, old: int, new: int) -> OpRecord:
 
 
 def _relabelled(shape: Shape | None, labels: str, values: Mapping[str, tuple[int | None, int]]) -> Shape | None:
-    """Replace sizes by label; one that is broadcast stays."""
+    """Replace sizes by label; a broadcast dimension stays as it is."""
     if shape is None:
         return None
     pairs = [values.get(label, (None, 0)) for label in labels]
@@ -127,9 +127,9 @@ def _put(shape: Shape | None, index: int, size: int) -> Shape | None:
 
 
 def _rnn(record: OpRecord, dimension: str, old: int, new: int) -> OpRecord:
-    """Input 0 and the gradient op's output hold the inputs; everything else of three dimensions holds the units.
+    """Replace the inputs in input 0 and the gradient op's output, the units in everything else of three dimensions.
 
-    cuDNN keeps all weights in one vector, TensorFlow's input 3, whose length then is not known any more.
+    cuDNN keeps all weights in one vector, TensorFlow's input 3, whose length is unknown afterwards.
     """
     of_inputs = dimension == "inputs"
     inputs = [

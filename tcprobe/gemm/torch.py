@@ -1,5 +1,5 @@
-"""PyTorch's ops as DLProf names them, from the shapes of their arguments. Of forward passes alone: which operand of a
-backward pass stands where is not recorded.
+"""Multiplications of PyTorch's forward ops as DLProf names them, from the shapes of their arguments. Backward passes
+are left out: the order of their operands is not recorded.
 
 torch.nn.functional: linear takes x[..., in], weight[out, in]; conv*d takes x[N, C, ...], weight[K, C / groups, ...].
 """
@@ -16,14 +16,14 @@ _KINDS: Final[dict[Kind, re.Pattern[str]]] = {"linear": re.compile("linear"), "c
 
 
 def torch_kind(op_type: str | None) -> Kind | None:
-    """Return which arithmetic a type of PyTorch has; None where it is none of those read here."""
+    """Return the kind of a PyTorch op type; None if it is not read here."""
     return next((kind for kind, named in _KINDS.items() if named.fullmatch(op_type or "")), None)
 
 
 def torch_gemms(op: OpRecord) -> list[Gemm]:
     """Return the multiplication of a forward op; empty for other types and for depthwise convolutions.
 
-    Shapes that contradict each other make it unknown.
+    Its sizes are unknown if the shapes contradict each other.
     """
     kind = torch_kind(op.op_type)
     x, weight = op.shape(0), op.shape(1)

@@ -1,4 +1,4 @@
-"""The rules: one module each, listed here; TC1xx judge sizes, TC2xx precision."""
+"""The list of rules, one module each; TC1xx judge sizes, TC2xx precision."""
 
 from __future__ import annotations
 

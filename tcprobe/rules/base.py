@@ -1,7 +1,7 @@
-"""What a rule is: a module of this package with these names, listed in `tcprobe.rules.RULES`.
+"""What makes a module a rule: the names it must define. `tcprobe.rules.RULES` lists the rules.
 
-A rule yields findings; severity, suppression, fixes and printing are the audit's business. A finding whose severity
-is the rule's own decision carries it; any other gets it from its predicted saving.
+A rule yields findings; the audit adds severity, suppression and fixes, and the reports print them. A finding
+carries a severity only if the rule itself decides it; otherwise the predicted saving does.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ if TYPE_CHECKING:
     from tcprobe.syntax.source import Source
 
 Template: TypeAlias = str | tuple[str, str]
-"""A sentence with fields, which `tcprobe.report.audit.phrases` fills; of a finding two: what it is, how bad it is.
+"""A sentence with fields, filled by `tcprobe.report.audit.phrases`; a finding has two: what it is and how bad it is.
 
-``{gpu!a}`` is a GPU's name with its article, ``{passes!l}`` a list with ``and``, ``{settings!c}`` one with commas.
+``{gpu!a}`` is the name of a GPU with its article, ``{passes!l}`` a list with ``and``, ``{settings!c}`` one with commas.
 """
 Says: TypeAlias = Mapping[str, Template | Callable[[Mapping[str, Any]], Template]]
-"""The template of each kind, or what chooses it by the fields."""
+"""The template of each kind, or a function that chooses it from the fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleDoc:
-    """A rule's documentation, from which `tcprobe explain` and the page of rules are made.
+    """The documentation of a rule, shown by `tcprobe explain` and on the page of rules.
 
     Attributes:
         code: ``TC101``.
         name: two to four words in kebab case (``unaligned-dimension``).
         summary: one sentence.
         explanation: a paragraph or two: what happens, on which GPUs, and when it does not matter.
-        severity: how the severity comes about, in a sentence.
+        severity: how the severity is decided, in a sentence.
         bad: code that the rule finds.
-        good: the same, mended.
-        sources: where the claim comes from (document, version, section).
-        fixable: whether `--fix` may mend it.
-        level: the severity to expect of it, for formats that ask for one per rule.
+        good: the same code, corrected.
+        sources: what the claim rests on (document, version, section).
+        fixable: whether `--fix` may correct it.
+        level: the usual severity, for formats that want one per rule.
     """
 
     code: str
@@ -57,12 +57,12 @@ class RuleDoc:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a rule may look at.
+    """What a rule may read.
 
     Attributes:
-        model: layers and products.
+        model: the layers and products.
         step: predicted costs of the products, and what a change would save.
-        sources: the user's files that took part, parsed, by absolute path; a file that does not parse is missing.
+        sources: the user's parsed files, by absolute path; files that do not parse are missing.
     """
 
     model: Model
@@ -75,12 +75,12 @@ class Rule(Protocol):
 
     Attributes:
         DOC: its documentation.
-        SAYS: the sentences of the kinds that it finds; those that rules share stand in a module that they share.
+        SAYS: the sentences of the kinds that it yields, except those in a module that several rules share.
     """
 
     DOC: RuleDoc
     SAYS: Says
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Yield what the rule finds, each place and dimension once."""
+        """Yield the findings, one for each place and dimension."""
         ...

@@ -1,4 +1,4 @@
-"""The sentence of every kind that rules say: each stands in the module that says it."""
+"""The sentences of all kinds that rules yield, collected from the modules that define them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LINKS: Final[Says] = {
     "does_not_follow": "{size} does not follow from {of}",
     "image_channels": "{channels} channels are an image's",
 }
-"""Of `tcprobe.rules.model.links`, which knows models and no sentence."""
+"""Sentences for `tcprobe.rules.model.links`, which itself holds none."""
 SAYS: Final[Says] = {
     kind: said
     for part in (LINKS, words.SAYS, unaligned.SAYS, *(rule.SAYS for rule in RULES))

@@ -1,4 +1,4 @@
-"""What keeps ops off the Tensor Cores, weighed."""
+"""The ops that run off the Tensor Cores, weighted by what each costs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tcprobe.schema.columns import FloatArray, Table
 
 @dataclass(frozen=True, slots=True)
 class OffTensorCores:
-    """Ops with what each costs: kernel time where it was measured, else the FLOPs of the graph's ops.
+    """Ops that run off the Tensor Cores, and what each costs: measured kernel time, else the FLOPs of the graph's ops.
 
     Attributes:
-        table: rows of `ops`, else of `gemms`: those that something keeps off the Tensor Cores, the costliest first.
-        weight: one number per row, same unit throughout.
-        total: what shares are taken of.
-        measured: weights are ns of kernel time, not FLOPs.
+        table: the rows of `ops` (else of `gemms`) that something keeps off the Tensor Cores, costliest first.
+        weight: cost of each row, all in the same unit.
+        total: the whole of which `weight` is a share.
+        measured: True if weights are ns of kernel time, False if they are FLOPs.
     """
 
     table: Table

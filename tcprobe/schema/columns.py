@@ -1,7 +1,7 @@
-"""Columns of numbers with a contract: the small table type that every part of tcprobe passes on.
+"""`Table`: typed columns of numbers and names that follow a contract; every part of tcprobe passes these on.
 
-A table stays numpy arrays from reader to report: strings are integer ids into a list of names, so a
-million launches cost a few arrays, and pandas is imported only when somebody asks for a DataFrame.
+Data stays in numpy arrays from reader to report. Strings are integer ids into a list of names, so a million
+launches cost only a few arrays. pandas is imported only when a caller asks for a DataFrame.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Row: TypeAlias = dict[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of the contract.
+    """One column of a table's contract.
 
     Attributes:
-        name: snake_case, with the unit as suffix (``_ns``, ``_bytes``, ``_pct``).
-        kind: what a value is; see `Table` for how each kind is stored.
-        meaning: what the value says, its unit and valid range.
-        nullable: whether NA occurs.
-        values: the closed set of a string column, empty where it is open.
+        name: in snake_case, ending in the unit (``_ns``, ``_bytes``, ``_pct``).
+        kind: type of the values; `Table` says how each is stored.
+        meaning: what a value says, its unit and its valid range.
+        nullable: whether values may be NA.
+        values: the only strings that a string column may hold; empty if any string may occur.
     """
 
     name: str
@@ -45,14 +45,14 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """One table of the contract.
+    """The contract of one table.
 
     Attributes:
-        name: of the table.
-        row: what a row is.
-        columns: in order.
-        key: columns that name a row, on which two sources of one run are joined; empty where rows have no name.
-        capture: its times or row numbers are those of one capture: such tables come from one source, all of them.
+        name: the table's name.
+        row: what one row stands for.
+        columns: in the order in which they are written.
+        key: columns that identify a row, so that two sources of one run can be joined; empty if nothing identifies it.
+        capture: True if times or row numbers only make sense within one capture; all such tables come from one source.
     """
 
     name: str
@@ -62,7 +62,7 @@ class TableSpec:
     capture: bool = False
 
     def column(self, name: str) -> Column:
-        """Return the column called `name`; KeyError where the contract has none."""
+        """Return the column called `name`; KeyError if the contract has none."""
         for column in self.columns:
             if column.name == name:
                 return column
@@ -80,7 +80,7 @@ class Names:
 
     @classmethod
     def of(cls, values: Sequence[str | None]) -> Names:
-        """Encode `values`; None becomes NA. Names keep the order of first appearance."""
+        """Encode `values` in order of first appearance; None becomes NA."""
         index: dict[str, int] = {}
         ids = np.fromiter(
             (-1 if v is None else index.setdefault(v, len(index)) for v in values), dtype=np.int32, count=len(values)
@@ -107,7 +107,7 @@ Data: TypeAlias = NDArray[Any] | Names
 
 
 def _stored(column: Column, values: Any) -> Data:
-    """Bring `values` (array, Names or a sequence with None) into the column's storage."""
+    """Convert `values` (an array, Names, or a sequence with None) to how the column is stored."""
     if column.kind == "str":
         return values if isinstance(values, Names) else Names.of(list(values))
     if isinstance(values, Names):
@@ -128,15 +128,15 @@ def _whole(column: Column, values: NDArray[Any]) -> IntArray:
 
 
 class Table:
-    """Rows under a `TableSpec`, stored by column.
+    """Rows that follow a `TableSpec`, stored by column.
 
-    Storage by kind: ``str`` is `Names`; ``int`` is int64, or float64 with NaN for NA where the column is
-    nullable (whole numbers are exact up to 2**53, 104 days in ns); ``float`` is float64 with NaN for NA;
-    ``bool`` is bool, or float64 0/1/NaN where nullable. Columns left out are NA throughout.
+    How each kind is stored: ``str`` as `Names`; ``int`` as int64, or if nullable as float64 with NaN for NA
+    (exact up to 2**53, which is 104 days in ns); ``float`` as float64 with NaN for NA; ``bool`` as bool, or if
+    nullable as float64 0/1/NaN. A column that is left out is all NA.
 
     Raises:
-        KeyError: a column that the contract does not have, or a non-nullable one left out.
-        ValueError: columns of different length, or NA where the contract forbids it.
+        KeyError: a column is not in the contract, or a column that is not nullable is missing.
+        ValueError: columns differ in length, or NA stands where the contract forbids it.
     """
 
     __slots__ = ("columns", "spec")
@@ -163,7 +163,7 @@ class Table:
 
     @classmethod
     def from_rows(cls, spec: TableSpec, rows: Sequence[Mapping[str, Value]]) -> Table:
-        """Build a small table from one mapping per row; a missing key or None is NA."""
+        """Build a small table from one mapping per row; a missing key or None becomes NA."""
         names = {key for row in rows for key in row}
         if extra := names - {c.name for c in spec.columns}:
             raise KeyError(f"table {spec.name} has no column {', '.join(sorted(extra))}")
@@ -176,7 +176,7 @@ class Table:
         return name in self.columns
 
     def numbers(self, name: str) -> NDArray[Any]:
-        """Return a numeric column's array (NaN is NA)."""
+        """Return the array of a numeric column; NaN is NA."""
         data = self.columns[name]
         if isinstance(data, Names):
             raise TypeError(f"column {name} of {self.spec.name} holds strings")
@@ -190,7 +190,7 @@ class Table:
         return data
 
     def values(self, name: str) -> list[Value]:
-        """Return a column as Python values of its kind, None for NA."""
+        """Return a column as Python values of its kind; None is NA."""
         data = self.columns[name]
         if isinstance(data, Names):
             return list(data.tolist())
@@ -199,7 +199,7 @@ class Table:
         return [None if v != v else convert(v) for v in data.tolist()]
 
     def rows(self) -> Iterator[dict[str, Value]]:
-        """Yield one mapping per row; for small tables."""
+        """Yield one mapping per row; meant for small tables."""
         columns = [self.values(c.name) for c in self.spec.columns]
         keys = [c.name for c in self.spec.columns]
         for row in zip(*columns, strict=True):
@@ -226,7 +226,7 @@ class Table:
 
 
 def concatenate(spec: TableSpec, parts: Sequence[Table]) -> Table:
-    """Stack tables of one spec; names are merged, order is kept."""
+    """Stack tables of the same spec in order, merging their names."""
     if len(parts) == 1:
         return parts[0]
     columns: dict[str, Data] = {}

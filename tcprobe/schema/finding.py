@@ -1,4 +1,4 @@
-"""What a rule found, and a whole audit: what passes from the audit to the reports."""
+"""Findings, fixes and whole audits: what the audit hands to the reports."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ WARNING_PCT: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A predicted figure: its likely value and the span that it may lie in, `low <= mid <= high`."""
+    """A predicted figure: its likely value `mid` and the span that it may lie in, `low <= mid <= high`."""
 
     low: float
     mid: float
     high: float
 
     def scaled(self, factor: float) -> Range:
-        """Return the range times a factor of 0 or more."""
+        """Return the range multiplied by `factor`, which must be 0 or more."""
         return Range(self.low * factor, self.mid * factor, self.high * factor)
 
 
@@ -34,9 +34,9 @@ class Edit:
     """One replacement of source text.
 
     Attributes:
-        place: what is replaced; its end is always known.
-        before: the text there now.
-        after: the text to put there.
+        place: the text that is replaced; its end is always known.
+        before: the text now.
+        after: the new text.
     """
 
     place: Place
@@ -46,12 +46,12 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """Edits that belong together: all of them are made, or none.
+    """Edits that are made all together or not at all.
 
     Attributes:
-        does: what they do.
-        edits: in the order of their places, not overlapping.
-        safe: whether the model stays the same; a size never does (checkpoints no longer fit).
+        does: what the edits do.
+        edits: in the order of their places; they do not overlap.
+        safe: True if the model stays the same; never so for a changed size, as old checkpoints no longer fit.
     """
 
     does: Statement[FixKind]
@@ -64,20 +64,20 @@ class Finding:
     """One thing that a rule found.
 
     Attributes:
-        code: of the rule (``TC101``).
-        says: what, which passes, how bad on which GPU; without severity and place.
-        place: where in the user's code; None where no line is known.
-        severity: None until the audit has decided it from the predicted cost.
-        layer, layer_class: what it concerns; None for what is no layer.
-        dimension, size, suggested: the badly sized dimension in Keras' words, as it is, and as it should be.
-        passes: passes that it slows down (``forward``, ``dgrad``, ``wgrad``).
-        dtype: of the products that it concerns.
-        saving_ns: predicted time a step that the suggestion saves; None where it is not a matter of time, or unknown.
-        saving_pct: `saving_ns` over the predicted step, 0-100.
-        why: why it costs nothing, or why the cost is not known; None where `saving_ns` says it all.
-        basis: predicted, calibrated; None where no figure is given.
-        related: other places that the same size touches, each with what it has to do with it.
-        fix: edits that make it so; None where tcprobe cannot.
+        code: code of the rule (``TC101``).
+        says: what is wrong, in which passes, and how bad it is on which GPU; severity and place are not repeated.
+        place: where in the user's code; None if no line is known.
+        severity: None until the audit decides it from the predicted cost.
+        layer, layer_class: the layer concerned; None if the finding is not about a layer.
+        dimension, size, suggested: the badly sized dimension in Keras' words, its size, and a better size.
+        passes: passes that are slower for it (``forward``, ``dgrad``, ``wgrad``).
+        dtype: dtype of the products concerned.
+        saving_ns: predicted time that the suggestion saves per step; None if unknown or if it is not about time.
+        saving_pct: `saving_ns` over the predicted time of the step, 0-100.
+        why: why it costs nothing, or why its cost is unknown; None if `saving_ns` says it all.
+        basis: predicted or calibrated; None if there is no figure.
+        related: other places that the same size affects, and how each is related.
+        fix: edits that make the change; None if tcprobe cannot make it.
     """
 
     code: str
@@ -101,23 +101,23 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """One model, audited.
+    """The audit of one model.
 
     Attributes:
-        label, file, mode: of the model.
-        findings: costliest first; suppressed ones are not among them.
-        suppressed: findings that a comment in the source silenced.
-        step_ns: predicted time of one step's products; None where none could be predicted.
-        total_saving_ns: predicted time a step that all suggestions together save.
-        batch, batch_known: samples of that step, and whether the model or the user said so.
-        products, costed: products of the step, and how many of them could be predicted.
-        layers: layers seen.
-        gpu, dtype, library, xla: what the prediction is for; dtype None where the model's own.
+        label, file, mode: as in `Model`.
+        findings: costliest first, without the suppressed ones.
+        suppressed: findings that a comment in the source silences.
+        step_ns: predicted time of the products of one step; None if none could be predicted.
+        total_saving_ns: predicted time that all suggestions together save per step.
+        batch, batch_known: samples per step, and whether the model or the user gave that number.
+        products, costed: products in a step, and how many of them could be predicted.
+        layers: number of layers seen.
+        gpu, dtype, library, xla: what the prediction is for; dtype is None if each layer keeps its own.
         basis: predicted or calibrated.
-        keras, tensorflow: versions, where known.
+        keras, tensorflow: versions, if known.
         unseen: what could not be judged.
         notes: what limits the audit, as text for people.
-        policy_assumed: whether Keras' default precision is assumed, as nothing sets one.
+        policy_assumed: True if nothing sets a precision policy, so that Keras' default is assumed.
     """
 
     label: str
@@ -146,12 +146,12 @@ class Audited:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """All models of one call, in the order of the files given.
+    """All models audited by one call, in the order of the given files.
 
     Attributes:
         audited: one per model.
         unused: suppressing comments that silence nothing, with their text.
-        failed: files that could not be audited, with the reason; the others were.
+        failed: files that could not be audited, and why.
     """
 
     audited: tuple[Audited, ...] = ()
@@ -160,5 +160,5 @@ class AuditReport:
     root: str = field(default="")
 
     def findings(self) -> list[Finding]:
-        """Return the findings of all models, each once: files may share layers."""
+        """Return the findings of all models without duplicates: files may share layers."""
         return list(dict.fromkeys(f for audited in self.audited for f in audited.findings))

@@ -1,6 +1,6 @@
-"""What an audit can say, as closed lists of kinds; `tcprobe.report.audit.words` turns them into sentences.
+"""Everything an audit can say, as closed lists of kinds; `tcprobe.report.audit.words` turns them into sentences.
 
-Where nothing else orders findings and reasons, they stand in the order of these lists.
+The order of a list also orders findings and reasons wherever nothing else does.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ FindingKind = Literal[
     "needless_api",
     "needless_scale",
 ]
-"""What a rule says."""
+"""What a rule reports."""
 
 WhyKind = Literal[
     "no_gain",
@@ -98,7 +98,7 @@ WhyKind = Literal[
     "idle_whatever_sizes",
     "cost_unknown",
 ]
-"""Why something costs or saves nothing, why what it costs is unknown, and why there is no fix."""
+"""Why something costs or saves nothing, why its cost is unknown, or why it has no fix."""
 
 EffectKind = Literal[
     "slower",
@@ -107,7 +107,7 @@ EffectKind = Literal[
     "leave_filters",
     "wgrad_on_cuda_cores",
 ]
-"""What a bad size does to the products that it touches; where it costs nothing, a kind of why stands in its place."""
+"""What a bad size does to the products it affects; if it costs nothing, a `WhyKind` stands here instead."""
 
 AddedKind = Literal[
     "more_filters",
@@ -120,10 +120,10 @@ AddedKind = Literal[
     "setting",
     "size_changed",
 ]
-"""What must be known beside it, and one of several things that are listed."""
+"""A remark to add, or one item of a list of remarks."""
 
 RelatedKind = Literal["takes", "puts_out_same", "built_before_policy"]
-"""What another place has to do with a finding."""
+"""How another place is related to a finding."""
 
 FixKind = Literal["change_sizes", "compute_in_float32", "compute_in_policy", "call_renamed", "scale_as_keras_3"]
 """What a fix does."""
@@ -139,7 +139,7 @@ LinkReason = Literal[
     "does_not_follow",
     "image_channels",
 ]
-"""Why what follows a size cannot be told."""
+"""Why the values that depend on a size cannot be followed."""
 
 RefusalKind = Literal[
     "place_of_two_sizes",
@@ -197,4 +197,4 @@ RefusalKind = Literal[
     "data_as_many",
     "unproven",
 ]
-"""Why there is no fix; a `LinkReason` is another."""
+"""Why a finding has no fix; a `LinkReason` may say so too."""

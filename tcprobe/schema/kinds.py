@@ -1,7 +1,7 @@
-"""Kinds: the closed lists by which the program decides, each value with its meaning, and the typed data around them.
+"""The kinds of things tcprobe reports on a run, as closed lists with their meanings and typed fields.
 
-What keeps an op off the Tensor Cores, what to do about a size, what to do first: each is a kind with the fields that
-its sentence needs. Only `tcprobe.report` turns one into a sentence, and nothing reads a sentence back.
+What keeps an op off the Tensor Cores, what to do about a size, what to do first: each is a kind plus the fields
+that its sentence needs. Only `tcprobe.report` turns a kind into a sentence, and no code parses a sentence.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 WindowBasis = Literal[
     "whole capture", "given", "detected", "all steps", "profiled by the probe", "aggregated by DLProf"
 ]
-"""How the iterations that count were chosen."""
+"""How the counted iterations were chosen."""
 
 ReasonKind = Literal["no_gpu", "no_record", "no_kernels", "not_nvidia", "no_tensor_cores"]
 REASONS: Final[Mapping[ReasonKind, str]] = {
@@ -26,7 +26,7 @@ REASONS: Final[Mapping[ReasonKind, str]] = {
     "not_nvidia": "the GPU is another vendor's",
     "no_tensor_cores": "the GPU has no Tensor Cores",
 }
-"""Why figures of the Tensor Cores are missing altogether."""
+"""Why a profile has no figures of the Tensor Cores at all."""
 
 BlockerKind = Literal[
     "none", "not_nvidia", "gpu", "gpu_unknown", "type", "type_unknown", "dtype", "dtype_missing", "dtype_unknown",
@@ -51,7 +51,7 @@ BLOCKERS: Final[Mapping[BlockerKind, str]] = {
 }
 """What keeps an op off the Tensor Cores."""
 NOT_BLOCKED: Final[frozenset[str | None]] = frozenset({None, "none", "not_nvidia"})
-"""Kinds of blockers of which there is nothing to say or do."""
+"""Blockers about which there is nothing to say or do."""
 
 SizeAdviceKind = Literal[
     "change", "change_before", "fewer_groups", "slice", "measured_free", "image", "small_head", "small_dimension",
@@ -79,9 +79,9 @@ HARMLESS: Final[frozenset[SizeAdviceKind]] = frozenset(
     {"image", "small_head", "small_dimension", "tf32_aligned", "slice_in_vain", "free"}
 )
 LEAVE: Final[frozenset[SizeAdviceKind]] = HARMLESS | {"no_tensor_cores", "off_tensor_cores"}
-"""Sizes that stay as they are, whatever becomes of the layer's precision."""
+"""Advice for sizes to leave as they are, even if the layer's precision changes."""
 GAINLESS: Final[frozenset[SizeAdviceKind]] = LEAVE | {"float64", "float32"}
-"""Sizes of which another would gain nothing as things are."""
+"""Advice for sizes that gain nothing from a change at the present precision."""
 
 RateBasis = Literal["predicted", "estimated", "published", "published products"]
 RATE_BASES: Final[Mapping[RateBasis, str]] = {
@@ -90,9 +90,9 @@ RATE_BASES: Final[Mapping[RateBasis, str]] = {
     "published": "of large products of such a size, where no size of the op's own tells",
     "published products": "likewise, of a convolution, for which none is published",
 }
-"""What the rate of an unaligned product over an aligned one rests on."""
+"""What the rate of an unaligned product, relative to an aligned one, is based on."""
 Limit = Literal["compute", "memory", "launch"]
-"""What bounds the time of a product."""
+"""What limits the speed of a product."""
 
 AdviceKind = Literal[
     "use_float32", "use_float16", "mixed_precision", "allow_tf32", "check_tf32", "use_gpu", "align_sizes", "library",
@@ -122,15 +122,15 @@ SHARES: Final[Mapping[ShareOf, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """What keeps an op off the Tensor Cores; only the fields that its kind speaks of are set.
+    """What keeps an op off the Tensor Cores; only the fields that matter for its kind are set.
 
     Attributes:
         kind: one of `BLOCKERS`.
-        op_type: of the op.
-        dtype: of the operand.
-        gpu: name of the GPU; None where several models or an unknown one ran.
-        compute_capability: of it, as ``8.0``, where the name is not known.
-        kernel: short name of the costliest kernel that ran without them, where known.
+        op_type: type of the op.
+        dtype: dtype of the operand.
+        gpu: name of the GPU; None if it is unknown or if several models ran.
+        compute_capability: that of the GPU, as ``8.0``, if its name is unknown.
+        kernel: short name of the costliest kernel that ran off the Tensor Cores, if known.
     """
 
     kind: BlockerKind
@@ -142,7 +142,7 @@ class Blocker:
 
     @classmethod
     def of(cls, row: Row) -> Blocker | None:
-        """Return the blocker of a row of `ops` or `gemms`; None where it has none."""
+        """Return the blocker in a row of `ops` or `gemms`; None if it has none."""
         kind: Any = row["tc_blocker_kind"]
         if kind is None:
             return None
@@ -151,7 +151,7 @@ class Blocker:
         return cls(kind, *(None if value is None else str(value) for value in (op_type, *named)))
 
     def columns(self) -> Row:
-        """Return the columns of `ops` and `gemms` that hold it; the type of the op is there already."""
+        """Return the columns of `ops` and `gemms` that store it; the op's type is in them already."""
         return {
             "tc_blocker_kind": self.kind,
             "tc_blocker_dtype": self.dtype,
@@ -163,17 +163,17 @@ class Blocker:
 
 @dataclass(frozen=True, slots=True)
 class SizeAdvice:
-    """What to do about a size that is not aligned; only the fields that its sentence needs are set.
+    """What to do about an unaligned size; only the fields that its sentence needs are set.
 
     Attributes:
         kind: one of `SIZE_ADVICE`.
-        gpu: name of the GPU that the rates are of, or that has no Tensor Cores.
-        rate_low_pct, rate_high_pct: rate of its products over that of aligned ones, whole percent; None where unknown.
-        rate_basis: what that rests on.
-        limit: what bounds its products, where the size costs next to nothing.
+        gpu: name of the GPU that the rates are for, or that has no Tensor Cores.
+        rate_low_pct, rate_high_pct: speed of its products relative to aligned ones, in whole percent; None if unknown.
+        rate_basis: what the rates are based on.
+        limit: what limits the speed of its products, if the size costs next to nothing.
         xla_pads: whether XLA pads its products.
         image_channels: channels of the images that the units may be reshaped to.
-        size, passes: of the row of `bad_sizes`.
+        size, passes: from its row of `bad_sizes`.
         sixteen_bit: whether the dtype of that row has 16 bits.
     """
 
@@ -191,7 +191,7 @@ class SizeAdvice:
 
     @classmethod
     def of(cls, row: Row) -> SizeAdvice | None:
-        """Return the advice of a row of `bad_sizes`, equal where its sentence is; None where it has none."""
+        """Return the advice in a row of `bad_sizes`, equal for rows with the same sentence; None if it has none."""
         kind: Any = row["advice_kind"]
         if kind is None:
             return None
@@ -207,7 +207,7 @@ class SizeAdvice:
         return cls(kind, **found, **told)
 
     def columns(self) -> Row:
-        """Return the columns of `bad_sizes` that hold it, beside those of the size itself."""
+        """Return the columns of `bad_sizes` that store it, besides those of the size itself."""
         return {"advice_kind": self.kind, "advice_gpu": self.gpu, **{name: getattr(self, name) for name in _OF_SIZES}}
 
 
@@ -217,7 +217,7 @@ _OF_SIZES: Final = ("rate_low_pct", "rate_high_pct", "rate_basis", "limit", "xla
 
 @dataclass(frozen=True, slots=True)
 class SizeChange:
-    """One dimension of a layer with its next size."""
+    """A dimension of a layer, its size and the next aligned size."""
 
     dimension: str
     size: int
@@ -226,25 +226,25 @@ class SizeChange:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One thing to do, with what it rests on; times are those of one step.
+    """One recommendation and its figures; times are per step.
 
     Attributes:
         kind: one of `ADVICE`.
-        share_pct: what it stands for, 0-100.
+        share_pct: share of the run that it concerns, 0-100.
         share_of: what that is a share of.
-        layer, op, pass_, source: where; of several ops the costliest.
-        kernel_ns: kernel time that it stands for; None where that or the number of steps is unknown.
-        step_ns: time of a step; None where unknown.
-        saving_low_ns, saving_ns, saving_high_ns: what it saves as predicted, least, likely and most.
-        saving_pct: the likely one over what `saving_of` names.
+        layer, op, pass_, source: what it concerns; if several ops, the costliest.
+        kernel_ns: kernel time that it concerns; None if that time or the number of steps is unknown.
+        step_ns: time of a step; None if unknown.
+        saving_low_ns, saving_ns, saving_high_ns: predicted saving: least, likely, most.
+        saving_pct: likely saving as a percentage of `saving_of`.
         saving_of: kernel time or the step's products.
-        calibrated: whether that rests on a calibration of the GPU.
+        calibrated: whether the saving comes from a calibration of the GPU.
         blocker: what keeps the costliest op off the Tensor Cores.
-        sizes: what to change; of ``slice_filters`` the filters.
+        sizes: sizes to change; for ``slice_filters`` the filters.
         effect: what the first of these sizes costs.
-        convolution: whether the op convolves, of ``library``.
-        compiled: whether XLA compiles the step already, of ``library``.
-        listed: whether the report lists badly sized layers, of ``align_sizes``.
+        convolution: for ``library``: whether the op is a convolution.
+        compiled: for ``library``: whether XLA already compiles the step.
+        listed: for ``align_sizes``: whether the report lists badly sized layers.
     """
 
     kind: AdviceKind

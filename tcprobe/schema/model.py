@@ -1,6 +1,6 @@
-"""What an audit knows of a model: its layers, the products of one training step, and what was not seen.
+"""An audited model: its layers, the products of one training step, and what could not be seen.
 
-Both ways to know it (traced by running it, or read from its source) fill the same classes; a rule need not ask which.
+Tracing a model and reading its source both fill these classes, so a rule need not know which it was.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tcprobe.schema.place import Place
 
 Mode = Literal["traced", "source"]
 SAMPLES: Final = 1024
-"""Samples that a step is costed for where the model does not say how large its batch is."""
+"""Samples per step assumed where the model does not give its batch size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +22,24 @@ class Layer:
     """One layer of the model.
 
     Attributes:
-        name: path of its names (``generator/conv2d_1``); in source mode the ``name=`` argument, else the class in
-            snake case with a counter, as Keras names it.
-        kind: the class of Keras' own that it is or inherits from (``Conv2D``); its own class where there is none.
+        name: its path (``generator/conv2d_1``); in source mode the ``name=`` argument, else the class in snake case
+            with a counter, as Keras names layers.
+        kind: the Keras class that it is or inherits from (``Conv2D``); its own class if there is none.
         class_name: its own class.
-        place: where the user's code constructs it, None where unknown.
-        dtype: dtype in which it computes; None where unknown.
+        place: where the user's code constructs it; None if unknown.
+        dtype: dtype in which it computes; None if unknown.
         variable_dtype: dtype of its weights.
-        input_shapes: with the batch first, None for an unknown dimension; empty where unknown.
+        input_shapes: batch first, None for an unknown dimension; empty if unknown.
+        output_shape: shape of its first output.
         output_shape: of its first output.
-        config: its settings under the names of Keras' arguments, as far as known (``units``, ``filters``,
+        config: its known settings, named like Keras' arguments (``units``, ``filters``,
             ``kernel_size``, ``activation`` by name, ``epsilon``, ``groups``, ``num_heads``, ``key_dim``...).
-        arguments: where the values of arguments stand in the source, by argument name; empty where unknown.
-        inputs_from: names of the layers whose outputs it takes; empty where unknown or where that is the model's input.
-        is_first: whether it takes an input of the model; None where unknown.
-        is_last: whether its output is one of the model's; None where unknown.
+        arguments: argument name -> where its value stands in the source; empty if unknown.
+        inputs_from: names of the layers whose outputs it takes; empty if unknown or if it takes the model's input.
+        is_first: whether it takes an input of the model; None if unknown.
+        is_last: whether its output is an output of the model; None if unknown.
         calls: how often one step calls it.
-        trainable: whether it has weights that training updates; None where unknown.
+        trainable: whether it has weights that training updates; None if unknown.
     """
 
     name: str
@@ -60,18 +61,17 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """One op of a training step that multiplies matrices.
+    """One op of a training step that multiplies matrices or convolves.
 
     Attributes:
         record: type, shapes, attributes, dtype and pass; `tcprobe.gemm.ops.gemms_of` turns it into GEMMs.
-        layer: name of its layer; None for an op of the user's own.
-        calls: executions in one step.
+        layer: name of its layer; None for an op that the user's code calls itself.
+        calls: how often one step runs it.
         op: its name in the traced graph; in source mode layer and pass.
-        inputs_from: names of the layers whose output features arrive as the features of this op's first operand,
-            whole, reshaped or joined; only ops that keep features apart lie between. Empty where that is the model's
-            input.
-        compiled: whether XLA compiles the function around it; None where unknown.
-        place: where the user's code constructs the layer, or calls the op; None where unknown.
+        inputs_from: names of the layers whose output features become the features of its first operand, possibly
+            reshaped or joined on the way, but never mixed. Empty if they come from the model's input.
+        compiled: whether XLA compiles the function that contains it; None if unknown.
+        place: where the user's code constructs the layer or calls the op; None if unknown.
     """
 
     record: OpRecord
@@ -85,12 +85,12 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """Something that an audit met and could not judge.
+    """Something that the audit met and could not judge.
 
     Attributes:
-        what: in the user's words (``Dense at model.py:12: units``).
-        reason: why (``comes from a function argument``).
-        place: where.
+        what: its name in the user's words (``Dense at model.py:12: units``).
+        reason: why not (``comes from a function argument``).
+        place: where it stands.
     """
 
     what: str
@@ -103,21 +103,21 @@ class Model:
     """One audited model or training step.
 
     Attributes:
-        mode: how its shapes are known.
+        mode: how its shapes became known.
         label: what it is (``generator``, ``train_gan.py``).
         file: absolute path of the audited file.
-        layers: every layer that was seen, in the order of construction or call.
-        products: every product of one step, those that nothing needs left out.
-        batch: samples of one step that products count; `SAMPLES` where nobody said.
+        layers: every layer seen, in order of construction or call.
+        products: every product of one step, except those whose result nothing uses.
+        batch: samples per step in the products; `SAMPLES` if nobody gave a number.
         batch_known: whether the model or the user said so.
-        policy: global precision policy at the end (``mixed_float16``); None where unknown.
-        xla: whether XLA compiles the step; None where unknown.
-        keras: version of Keras; None where unknown.
-        tensorflow: version of TensorFlow; None where unknown.
-        own_step: whether the training step is tcprobe's own, because the file only builds a model.
+        policy: global precision policy at the end (``mixed_float16``); None if unknown.
+        xla: whether XLA compiles the step; None if unknown.
+        keras: version of Keras; None if unknown.
+        tensorflow: version of TensorFlow; None if unknown.
+        own_step: True if the file only builds a model, so that the training step is one that tcprobe made up.
         unseen: what could not be judged.
-        notes: one sentence each on what limits the audit (``stopped at the first training step of an import``).
-        policy_assumed: whether Keras' default precision is assumed, as nothing sets one.
+        notes: what limits the audit, one sentence each (``stopped at the first training step of an import``).
+        policy_assumed: True if nothing sets a precision policy, so that Keras' default is assumed.
     """
 
     mode: Mode
@@ -137,5 +137,5 @@ class Model:
     policy_assumed: bool = False
 
     def layer(self, name: str | None) -> Layer | None:
-        """Return the layer of this name, None where there is none."""
+        """Return the layer of this name; None if there is none."""
         return next((layer for layer in self.layers if layer.name == name), None)

@@ -1,4 +1,4 @@
-"""One op with its shapes, and one matrix multiplication."""
+"""`OpRecord`, one op with its shapes, and `Gemm`, one matrix multiplication."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Shape: TypeAlias = tuple[Size, ...]
 
 @dataclass(frozen=True, slots=True)
 class OpRecord:
-    """One op as a graph or a profile recorded it.
+    """One op as recorded in a graph or profile.
 
     Attributes:
         op_type: TensorFlow type (``_FusedConv2D``) or HLO opcode (``dot``).
-        input_shapes: one shape per input; None for an unknown rank, None inside it for an unknown dimension.
-        output_shape: shape of the first output, None where unknown.
-        attributes: as in the contract of `graph_ops`; empty where the source has none.
-        dtype: dtype of the inputs (``float16``), None where unknown.
-        pass_: forward, dgrad, wgrad, other; None where unknown.
+        input_shapes: one shape per input; None for an unknown rank, None inside a shape for an unknown dimension.
+        output_shape: shape of the first output; None if unknown.
+        attributes: named as in the contract of `graph_ops`; empty if the source has none.
+        dtype: dtype of the inputs (``float16``); None if unknown.
+        pass_: forward, dgrad, wgrad or other; None if unknown.
     """
 
     op_type: str
@@ -32,18 +32,18 @@ class OpRecord:
     pass_: str | None = None
 
     def shape(self, index: int) -> Shape | None:
-        """Return the shape of an input; None where there is no such input or its rank is unknown."""
+        """Return the shape of an input; None if there is no such input or its rank is unknown."""
         return self.input_shapes[index] if index < len(self.input_shapes) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Contiguous:
-    """A dimension that is innermost in the memory of an operand or of the result.
+    """A dimension that is innermost in memory, of an operand or of the result.
 
     Attributes:
         role: ``m``, ``n`` or ``k`` of a matrix multiplication; ``channels`` or ``filters`` of a convolution
-            (of one group, where it is grouped).
-        size: its size in elements, None where unknown.
+            (per group, if it is grouped).
+        size: in elements; None if unknown.
     """
 
     role: str
@@ -52,7 +52,7 @@ class Contiguous:
 
 @dataclass(frozen=True, slots=True)
 class Gemm:
-    """C[M,N] = A[M,K] B[K,N], row-major, done `batch` times; None is unknown."""
+    """`batch` products C[M,N] = A[M,K] B[K,N], all row-major; None for an unknown size."""
 
     m: Size
     n: Size
@@ -62,7 +62,7 @@ class Gemm:
 
     @property
     def flops(self) -> Size:
-        """2 * batch * m * n * k: one multiplication and one addition per term; None where a size is unknown."""
+        """2 * batch * m * n * k: one multiplication and one addition per term; None if a size is unknown."""
         count = product((self.m, self.n, self.k, self.batch))
         return None if count is None else 2 * count
 
@@ -71,6 +71,6 @@ UNKNOWN = Gemm(None, None, None, None)
 
 
 def product(sizes: Iterable[Size]) -> Size:
-    """Return the product; None where a factor is unknown; 1 of nothing."""
+    """Return the product of `sizes`: None if one is unknown, 1 if there are none."""
     known = list(sizes)
     return None if any(s is None for s in known) else math.prod(s for s in known if s is not None)

@@ -1,6 +1,6 @@
-"""A Profile: what every reader returns and every analysis takes and returns.
+"""`Profile`: what readers return, and what the analysis takes and returns.
 
-Metadata says where the figures come from; `tables` holds what is there; `absent` says why the rest is not.
+`metadata` says where the figures come from, `tables` holds what is there, `absent` says why the rest is missing.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Level = Literal["note", "warning", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something the reader of a report must know.
+    """Something that the reader of a report must know.
 
     Attributes:
         code: stable identifier in kebab-case (``one-step-only``).
         message: one sentence.
-        remedy: what to do about it; None where nothing can be done.
-        level: note (for information), warning (a figure is affected), error (a figure is missing).
+        remedy: what to do about it; None if nothing can be done.
+        level: note (for information), warning (affects a figure) or error (a figure is missing).
     """
 
     code: str
@@ -35,12 +35,12 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The iterations that the figures count, both ends included.
+    """The iterations that are counted, first and last included.
 
     Attributes:
-        first, last: numbers of the first and last iteration; None where there are no iterations.
-        start_ns, end_ns: its bounds on the profile's clock; None where unknown.
-        basis: how it was chosen.
+        first, last: iteration numbers; None if there are no iterations.
+        start_ns, end_ns: bounds on the profile's clock; None if unknown.
+        basis: how the window was chosen.
     """
 
     first: int | None = None
@@ -52,15 +52,15 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class ProfileSource:
-    """One source of a report: what a reader found, and what was taken from it.
+    """One source of a report: what a reader found there, and what was used of it.
 
     Attributes:
         format: name of the reader.
         paths: files read, as the user would name them.
-        tables: taken whole.
-        columns: of another source's tables, those that it filled.
-        left_out: of its tables, those that were not taken -> why.
-        unread: why nothing of it was read; None where it was.
+        tables: tables used as a whole.
+        columns: columns that it filled in tables of another source, by table.
+        left_out: tables that were not used -> why.
+        unread: why nothing of it was read; None if it was read.
     """
 
     format: str
@@ -79,19 +79,19 @@ class Metadata:
         format: name of the reader (``xplane``, ``dlprof_csv``).
         paths: files read, as the user would name them.
         profiler: tool and version that recorded it, as far as the file says.
-        framework: ``tensorflow 2.21.0``, where known.
+        framework: such as ``tensorflow 2.21.0``, if known.
         host: machine that ran it.
-        rank: of the process in a distributed run, where known.
+        rank: rank of the process in a distributed run, if known.
         command: the workload's command line.
-        precision: precision asked for (float32, tf32, mixed_float16, mixed_bfloat16), where known.
-        xla: whether XLA compiled the step, where known.
-        target_gpu: id in gpus.csv against which blockers are judged where no GPU ran.
-        gpu_used: whether the workload used a GPU, where known; False means a CPU run.
-        partial: the run was cut off.
-        window: iterations that count.
+        precision: requested precision (float32, tf32, mixed_float16, mixed_bfloat16), if known.
+        xla: whether XLA compiled the step, if known.
+        target_gpu: id in gpus.csv of the GPU for which blockers are judged if none ran.
+        gpu_used: whether the workload used a GPU, if known; False means a CPU run.
+        partial: True if the run was cut off.
+        window: the iterations that are counted.
         notes: what the reader of the report must know.
         run: run.json of a run folder, as read; empty for a bare file.
-        sources: what the path held, richest first; those of which nothing was read are among them.
+        sources: what the path held, richest first, including what could not be read.
     """
 
     format: str
@@ -112,21 +112,21 @@ class Metadata:
     sources: tuple[ProfileSource, ...] = ()
 
     def source_of(self, table: str, column: str) -> str | None:
-        """Return the format that a column of a recorded table was read from; None where none is named."""
+        """Return the format from which a column of a recorded table was read; None if no source names it."""
         filled = (s.format for s in self.sources if column in s.columns.get(table, ()))
         return next(filled, next((s.format for s in self.sources if table in s.tables), None))
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Metadata and tables.
+    """One profile: metadata and tables.
 
     Attributes:
         metadata: see `Metadata`.
-        tables: by name; each conforms to `tcprobe.schema.tables.TABLES`.
+        tables: by name; each follows its contract in `tcprobe.schema.tables.TABLES`.
         absent: name of a missing table -> why it is missing.
-        off: the ops that something keeps off the Tensor Cores; None where there are none, or nothing was analysed.
-        advice: what to do first, the most important first.
+        off: ops that run off the Tensor Cores; None if there are none or the profile is not analysed yet.
+        advice: recommendations, most important first.
     """
 
     metadata: Metadata
@@ -136,7 +136,7 @@ class Profile:
     advice: tuple[Advice, ...] = ()
 
     def table(self, name: str) -> Table | None:
-        """Return the table, or None where it is absent.
+        """Return the table; None if it is absent.
 
         Raises:
             KeyError: the contract has no such table.
@@ -146,22 +146,22 @@ class Profile:
         return self.tables.get(name)
 
     def require(self, name: str) -> Table:
-        """Return the table; an empty one where it is absent."""
+        """Return the table; an empty one if it is absent."""
         found = self.table(name)
         return Table(TABLES[name], {c.name: [] for c in TABLES[name].columns}) if found is None else found
 
     def with_tables(self, *tables: Table) -> Profile:
-        """Return a copy that also holds `tables`; they replace others of their name."""
+        """Return a copy with `tables` added, replacing those of the same name."""
         added = {t.spec.name: t for t in tables}
         absent = {name: why for name, why in self.absent.items() if name not in added}
         return replace(self, tables={**self.tables, **added}, absent=absent)
 
     def with_absent(self, **reasons: str) -> Profile:
-        """Return a copy that says why these tables are missing."""
+        """Return a copy that gives the reasons why these tables are missing."""
         return replace(self, absent={**self.absent, **reasons})
 
     def with_notes(self, *notes: Note) -> Profile:
-        """Return a copy with these notes added."""
+        """Return a copy with `notes` added."""
         return replace(self, metadata=replace(self.metadata, notes=(*self.metadata.notes, *notes)))
 
     def with_metadata(self, **changed: Any) -> Profile:

@@ -1,4 +1,4 @@
-"""Rows of `bad_sizes` in the order of their cost, and what the next size of one saves."""
+"""Order of the rows of `bad_sizes` by cost, and the saving of one row."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tcprobe.schema.finding import Range
 
 
 def worst_first(bad_sizes: Table) -> Table:
-    """Return the rows of `bad_sizes` by kernel time, then by what the next size saves, then by FLOPs."""
+    """Return the rows of `bad_sizes`, costliest first: by kernel time, then by saving, then by FLOPs."""
     time, flops = (np.nan_to_num(bad_sizes.numbers(c), nan=-1.0) for c in ("kernel_ns", "flops_pct"))
     saved = np.nan_to_num(bad_sizes.numbers("saving_ns"))
     return bad_sizes.take(np.lexsort((-flops, -saved, -time)))
 
 
 def saving_of(row: Row) -> Range | None:
-    """Return what the next size of a row of `bad_sizes` saves, in ns a step; None where unknown."""
+    """Return what the next size saves, in ns per step, from a row of `bad_sizes`; None if unknown."""
     low, likely, high = (row[f"saving_{end}ns"] for end in ("low_", "", "high_"))
     return None if low is None or likely is None or high is None else Range(float(low), float(likely), float(high))

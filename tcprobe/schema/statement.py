@@ -1,4 +1,4 @@
-"""What is said of something, as a kind with fields: the reports turn it into words, and nothing reads words back."""
+"""`Statement`: a message as a kind with fields. Reports turn it into words; no code parses the words."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ FieldValue: TypeAlias = "str | int | float | bool | About | Statement[str] | tup
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a statement is about, as it names it: ``Conv2D 'conv2d_1' filters=31``.
+    """The subject of a statement, as the sentence names it: ``Conv2D 'conv2d_1' filters=31``.
 
     Attributes:
-        class_name: of the layer; the type of an op of the user's own.
-        name: of the layer or op.
-        dimension, size: of it; None where the whole layer is meant.
-        more: further layers of the same line of which the same is said.
+        class_name: class of the layer, or type of an op that the user's code calls itself.
+        name: name of the layer or op.
+        dimension, size: the dimension concerned; None if the whole layer is meant.
+        more: number of further layers on the same line to which the statement applies.
     """
 
     class_name: str
@@ -30,32 +30,32 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Statement(Generic[Kind_co]):
-    """One thing said.
+    """One message.
 
     Attributes:
         kind: from a closed list.
-        fields: what its sentence names, always the same for a kind.
+        fields: what its sentence names; every kind has a fixed set.
     """
 
     kind: Kind_co
     fields: tuple[tuple[str, FieldValue], ...] = ()
 
     def get(self, name: str) -> FieldValue:
-        """Return a field; None where the kind has none of this name."""
+        """Return the value of a field; None if the kind has no such field."""
         return dict(self.fields).get(name)
 
     def changed(self, name: str, value: FieldValue) -> Statement[Kind_co]:
-        """Return the statement with another value in one of its fields."""
+        """Return a copy with the value of one field replaced."""
         return Statement(self.kind, tuple((n, value if n == name else v) for n, v in self.fields))
 
 
 def say(kind: K, /, **fields: FieldValue) -> Statement[K]:
-    """Return a statement."""
+    """Return a statement of this kind with these fields."""
     return Statement(kind, tuple(fields.items()))
 
 
 def parts(said: FieldValue) -> list[Statement[str]]:
-    """Return a statement and every one that its fields hold; nothing of any other value."""
+    """Return a statement and all statements within its fields; an empty list for any other value."""
     if isinstance(said, tuple):
         return [part for value in said for part in parts(value)]
     if not isinstance(said, Statement):

@@ -1,11 +1,11 @@
-"""The contract: every table, what a row is, and every column with its unit, range and meaning.
+"""The contract of all tables: what a row is, and every column with its unit, range and meaning.
 
-Readers make the upper half (what was recorded), analysis the lower half (what follows from it). A table
-that a source cannot give is absent from the Profile, with the reason in `Profile.absent`; a column that it
-cannot give is NA. Times are nanoseconds; ``start_ns`` counts from the start of the capture.
-A table's key names its rows: two sources of one run are joined on it. A range marks what its kind says: a step, a
-phase (forward, backward, optimizer), a layer or an op; a reader gives the kind where it can tell it.
-Sums count overlapping kernels twice and are called ``sum_ns``; unions do not and are called ``union_ns``.
+Readers fill the first half (what was recorded), the analysis the second (what follows from it). If a source
+cannot give a table, the table is absent from the Profile and `Profile.absent` says why; if it cannot give a
+column, the column is NA. Times are nanoseconds; ``start_ns`` counts from the start of the capture.
+A table's key identifies its rows, so that two sources of one run can be joined. A range marks a step, a phase
+(forward, backward, optimizer), a layer or an op; its kind says which, if the reader can tell.
+``sum_ns`` counts overlapping kernels twice, ``union_ns`` counts them once.
 """
 
 from __future__ import annotations
