@@ -40,9 +40,9 @@ def least_ns(task: Task, family: RateFamily, chip: Chip) -> float:
     """Return a time that no kernel beats: its arithmetic at the peak, or its bytes beyond the cache at full bandwidth.
 
     None of the 225,768 public measurements that `bench/cost_model.py` reads is below it; the nearest is 2 % above.
-    It is 0 for kernels that may multiply less than the shapes imply (Winograd's, Fourier's). Bytes do not count if a kernel
-    may move fewer: a strided convolution need not read its whole image, a recurrent layer may keep its weights, 1-byte
-    operands may be made on the way.
+    It is 0 for kernels that may multiply less than the shapes imply (Winograd's, Fourier's). Bytes do not count if
+    a kernel may move fewer: a strided convolution need not read its whole image, a recurrent layer may keep its
+    weights, 1-byte operands may be made on the way.
     """
     if task.arithmetic == "conv" and any("winograd" in name for name in conv_classes(task, family)):
         return 0.0

@@ -82,7 +82,8 @@ def contiguous_sizes(gemms: list[Gemm]) -> tuple[Size, ...]:
 def _rnn(op: OpRecord) -> list[Gemm]:
     """Return the products of one recurrent layer and direction: the inputs of all time steps, then each step's state.
 
-    The gradient op multiplies both by the weights again, and all time steps once for the weights (NVIDIA, "Recurrent Layers User's Guide"; cudnnRNNBackwardData and cudnnRNNBackwardWeights).
+    The gradient op multiplies both by the weights again, and all time steps once for the weights (NVIDIA, "Recurrent
+    Layers User's Guide"; cudnnRNNBackwardData and cudnnRNNBackwardWeights).
     """
     sequence, state, mode = op.shape(0), op.shape(1), op.attributes.get("rnn_mode")
     if sequence is None or state is None or len(sequence) != 3 or len(state) != 3 or state[0] != 1:
