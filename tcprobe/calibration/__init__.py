@@ -1,1 +1,1 @@
-"""`tcprobe calibrate`: what to measure on a GPU, how it is started, and what its constants are worth."""
+"""Calibration of the cost model on the user's GPU: what to measure, how to measure it, how good the result is."""

@@ -1,4 +1,4 @@
-"""What constants are worth: their error on measurements that they were not fitted to, beside the shipped ones'."""
+"""Check calibrated constants: their error on measurements that were not fitted, against the shipped constants."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from tcprobe.cost.works import task_of
 from tcprobe.hardware import Gpu
 
 ALL: Final = "all"
-HELD_OUT: Final = 4  # one row in so many is not fitted
-FASTER: Final = 1.25  # clocks exceed the boost clock behind a peak by 8 % on an H100; boards of a partner's by more
+HELD_OUT: Final = 4  # one row in this many is not fitted
+FASTER: Final = 1.25  # clocks exceed the boost clock behind a peak by 8 % on an H100, more on boards of other makers
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The error of constants on one kind of product.
+    """The error of constants for one kind of product.
 
     Attributes:
         kind: ``aligned GEMMs`` and the like, or ``all``.
-        rows: products that were predicted.
+        rows: number of predicted products.
         error_pct: mean absolute error of the calibrated constants, in percent of the measured time.
-        shipped_pct: the same of the shipped ones.
+        shipped_pct: the same for the shipped constants.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class Score:
 
 
 def split(rows: Iterable[Measurement]) -> tuple[list[Measurement], list[Measurement]]:
-    """Return the rows to fit and a quarter to test on; the same product is always in the same part."""
+    """Split rows into those to fit and a quarter to test on; a given product is always in the same part."""
     parts: tuple[list[Measurement], list[Measurement]] = ([], [])
     for row in rows:
         record = row.record
@@ -50,9 +50,9 @@ def split(rows: Iterable[Measurement]) -> tuple[list[Measurement], list[Measurem
 
 
 def scores(rows: Sequence[Measurement], gpu: Gpu, constants: Constants) -> list[Score]:
-    """Return the errors on rows by kind, ``all`` last; empty where none of them can be predicted.
+    """Return the errors by kind of product, ``all`` last; empty if no row can be predicted.
 
-    float32 counts as CUDA cores', tf32 as Tensor Cores'.
+    Kinds count float32 as CUDA cores and tf32 as Tensor Cores.
     """
     found: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for row in rows:
@@ -67,9 +67,9 @@ def scores(rows: Sequence[Measurement], gpu: Gpu, constants: Constants) -> list[
 
 
 def too_fast(rows: Iterable[Measurement], gpu: Gpu) -> list[Measurement]:
-    """Return the GEMMs that beat the GPU's peak by more than clocks can: no times of this GPU.
+    """Return the GEMMs that beat the GPU's peak by more than clocks can explain: their times are not this GPU's.
 
-    Convolutions may: Winograd's way multiplies less than their shapes count.
+    Convolutions are left out: Winograd's method multiplies less than their shapes imply.
     """
     found = []
     for row in rows:
@@ -83,7 +83,7 @@ def too_fast(rows: Iterable[Measurement], gpu: Gpu) -> list[Measurement]:
 
 
 def kind_of(row: Measurement, gpu: Gpu) -> str:
-    """Return aligned or unaligned GEMMs or convolutions."""
+    """Return the kind of a row: aligned or unaligned, GEMM or convolution."""
     units = units_of(row.record.dtype, gpu, False)
     task = task_of(row.record, units.width) if units else None
     if units is None or task is None:

@@ -1,4 +1,4 @@
-"""What to measure on a GPU, the most telling first: a budget of time cuts it from the end."""
+"""Plan what to measure on a GPU, most informative first, so that a time budget cuts off the end."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from tcprobe.hardware import Gpu
 
 Shape: TypeAlias = Product | Conv
 LONGEST_S: Final = 4e-3  # at the GPU's peak; a sample of one execution should not take much more than 10 ms
-FULL_S: Final = 1.5e-4  # at the GPU's peak: so long a product is bound by arithmetic, not by its launch
-CACHES: Final = 2  # operands take turns until they are this many times the second-level cache
+FULL_S: Final = 1.5e-4  # at the GPU's peak: arithmetic, not the launch, limits a product this long
+CACHES: Final = 2  # sets of operands take turns that together are this many times the second-level cache
 MOST_SETS: Final = 64
-MEMORY_SHARE: Final = 8  # operands and results of a case may fill one part in so many of the memory
-CPU: Final = "cpu"  # in the place of a GPU's id: rows of a dry run
+MEMORY_SHARE: Final = 8  # operands and results of a case may fill one part in this many of the memory
+CPU: Final = "cpu"  # GPU id in the rows of a dry run
 DRY_DTYPES: Final = ("float32", "float16", "bfloat16")
 
 
@@ -43,10 +43,10 @@ class Case:
     """One product to measure.
 
     Attributes:
-        level: priority, 1 the first.
-        dtype: of the operands; ``tf32`` is float32 on Tensor Cores, ``float32`` is on CUDA cores.
+        level: priority, 1 first.
+        dtype: dtype of the operands; ``tf32`` is float32 on Tensor Cores, ``float32`` is on CUDA cores.
         row: the columns of its row, without time and source.
-        sets: different operands that take turns.
+        sets: number of sets of operands that take turns.
     """
 
     level: int
@@ -56,7 +56,7 @@ class Case:
 
 
 def dtypes_of(gpu: Gpu) -> list[str]:
-    """Return the dtypes to measure on a GPU: what its Tensor Cores take, and float32 on CUDA cores."""
+    """Return the dtypes to measure on a GPU: those of its Tensor Cores, and float32 on CUDA cores."""
     on_tensor_cores = [
         dtype
         for dtype in ("float16", "bfloat16", "tf32")
@@ -66,10 +66,10 @@ def dtypes_of(gpu: Gpu) -> list[str]:
 
 
 def cases_for(gpu: Gpu, library: Library, framework: str) -> list[Case]:
-    """Return what to measure on a GPU, by priority, shuffled within one so that no drift goes with a size.
+    """Return what to measure on a GPU, by priority; shuffled within a priority so that drift does not follow size.
 
-    1 aligned GEMMs, 2 unaligned ones, 3 aligned convolutions, 4 unaligned ones, 5 more of each. JAX measures no
-    16-bit GEMM and no float16 convolution of unaligned sizes: XLA pads these before a library sees them.
+    1 aligned GEMMs, 2 unaligned ones, 3 aligned convolutions, 4 unaligned ones, 5 more of each. Through JAX, unaligned
+    16-bit GEMMs and float16 convolutions are left out: XLA pads them before a library sees them.
     """
     found = [
         case
@@ -82,7 +82,7 @@ def cases_for(gpu: Gpu, library: Library, framework: str) -> list[Case]:
 
 
 def dry_cases() -> list[Case]:
-    """Return a small plan that a CPU measures in seconds: each kind of product in each dtype once or twice."""
+    """Return a small plan that a CPU measures in seconds: each kind of product once or twice per dtype."""
     gemms = [Product(64, 48, 80), Product(64, 41, 80, transpose_b=True), Product(40, 32, 24, 3, transpose_a=True)]
     convs = [*Conv(2, 8, 8, 16, 3).passes(), *Conv(2, 8, 7, 5, 3, 2).passes()]
     shapes: list[Shape] = [*gemms, *convs]
@@ -96,13 +96,13 @@ def dry_cases() -> list[Case]:
 
 
 def _shapes(dtype: str, gpu: Gpu) -> Iterator[tuple[int, Shape]]:
-    """Yield what to measure in a dtype; bfloat16 runs on the units of float16, and few are compared."""
+    """Yield what to measure in a dtype; bfloat16 runs on the units of float16, so only a few are compared."""
     gemms = drawn(300 if dtype == "float16" else 120)
     first = {"float16": 60, "bfloat16": 30, "tf32": 70, "float32": 24}[dtype]
     yield from ((1, shape) for shape in (*SQUARES, *SKINNY, *gemms[:first]))
     yield from ((5, shape) for shape in BATCHED)
     if dtype == "float32":
-        # two classes of them are told apart there (`cost_works.conv_classes`), and a fit needs 12 of each
+        # there are two classes of them (`tcprobe.cost.works.conv_classes`), and a fit needs 12 of each
         halved = [replace(conv, images=conv.images // 2) for conv in CONVS]
         yield from ((3, shape) for conv in (*CONVS, *halved) for shape in conv.passes())
         return
@@ -118,7 +118,7 @@ def _shapes(dtype: str, gpu: Gpu) -> Iterator[tuple[int, Shape]]:
 
 
 def _grown(conv: Conv, dtype: str, gpu: Gpu) -> Conv:
-    """Return a convolution with so many images that arithmetic bounds it."""
+    """Return a convolution with enough images for arithmetic to be its limit."""
     units = units_of(dtype, gpu, False)
     while units and (task := task_of(conv.record(dtype), units.width)) and task.flops < FULL_S * units.flop_per_s:
         conv = replace(conv, images=2 * conv.images)
@@ -146,7 +146,7 @@ def _padded_by_xla(task: Task, dtype: str, units: Units) -> bool:
 
 
 def _once(cases: Iterable[Case]) -> list[Case]:
-    """Leave out what comes again with a lower priority."""
+    """Leave out cases that repeat at a lower priority."""
     first: dict[str, Case] = {}
     for case in sorted(cases, key=lambda case: case.level):
         first.setdefault(repr(sorted(case.row.items(), key=str)), case)

@@ -1,4 +1,4 @@
-"""Raw CSVs of measured products: what is wrong with one, by line and column, and whose rows it holds."""
+"""Read raw CSVs of measured products: check them line by line, and find the GPU whose rows they hold."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _CONV: Final = ("images", "height", "width", "channels", "filters", "kernel", "s
 
 
 def read_raw(path: Path) -> list[Measurement]:
-    """Return the products of a raw CSV, at least one.
+    """Return the products of a raw CSV; there is at least one.
 
     Raises:
-        MissingInput, UnreadableInput, EmptyInput: there is no such file, or nothing in it.
-        WrongFormat: it is no raw CSV; the message names the column that lacks, or the line and column that is damaged.
+        MissingInput, UnreadableInput, EmptyInput: there is no such file, or it is empty.
+        WrongFormat: it is no raw CSV; the message names the missing column, or the line and column of the damage.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -59,7 +59,7 @@ def _check(path: Path, text: str) -> None:
 
 
 def _damage(line: Mapping[str | None, object]) -> tuple[str, str] | None:
-    """Return the first damaged column of a row, and what it holds."""
+    """Return the first damaged column of a row and its text."""
     if None in line:
         return COLUMNS[-1], "is followed by more values than there are columns"
     columns = ["gpu", "dtype", "library", "op", "pass", "time_ns", "source"]
@@ -108,11 +108,11 @@ def _is_time(text: str) -> bool:
 
 
 def gpu_of(rows: list[Measurement], path: Path, target: str | None) -> Gpu:
-    """Return the GPU whose rows are to be fitted: the only one of a file, or the one asked for.
+    """Return the GPU whose rows to fit: the only one in the file, or the one asked for.
 
     Raises:
-        UsageError: several GPUs and none asked for, or none of the rows are the asked one's.
-        WrongFormat: the rows are a CPU's.
+        UsageError: there are several GPUs and none was asked for, or no row is of the one asked for.
+        WrongFormat: the rows are of a CPU.
     """
     ids = sorted({row.gpu for row in rows} - {CPU})
     if not ids:

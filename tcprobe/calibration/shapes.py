@@ -1,4 +1,4 @@
-"""The products that `tcprobe calibrate` measures, before a GPU says which of them fit it."""
+"""The products that `tcprobe calibrate` may measure, before a GPU decides which of them fit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tcprobe.cost.measured import conv_record, gemm_record
 from tcprobe.schema.op import OpRecord
 
 ALIGNMENTS: Final = (1, 2, 4)  # of a contiguous dimension, in elements; 8 are whole 16 bytes of a 16-bit type
-ODD: Final = (3, 5)  # further remainders of 8 that are aligned to one element
+ODD: Final = (3, 5)  # further remainders modulo 8 that are aligned to one element
 SEED: Final = 20
 LAYOUTS: Final = ((False, False), (False, True), (True, False))
 """Which operand is stored transposed: forward, input gradient, weight gradient of a dense layer."""
@@ -33,7 +33,7 @@ class Product:
         return gemm_record(self.m, self.n, self.k, dtype, self.batch, self.transpose_a, self.transpose_b)
 
     def columns(self) -> dict[str, object]:
-        """Return its columns of a row."""
+        """Return its columns in a row of the CSV."""
         flags = {"transpose_a": int(self.transpose_a), "transpose_b": int(self.transpose_b)}
         return {"op": "gemm", "pass": "forward", "m": self.m, "n": self.n, "k": self.k, "batch": self.batch, **flags}
 
@@ -52,7 +52,7 @@ class Conv:
 
     @property
     def padding(self) -> int:
-        """Rows and columns added on each side, which keep the size at stride 1."""
+        """Rows and columns added on each side; with stride 1 the size stays the same."""
         return self.kernel // 2
 
     def record(self, dtype: str) -> OpRecord:
@@ -62,7 +62,7 @@ class Conv:
         return conv_record(self.pass_, dtype, image, self.filters, kernel, stride, padding)
 
     def columns(self) -> dict[str, object]:
-        """Return its columns of a row."""
+        """Return its columns in a row of the CSV."""
         named = {"kernel": self.kernel, "stride": self.stride, "padding": self.padding}
         return {
             "op": "conv", "pass": self.pass_, "images": self.images, "height": self.size, "width": self.size,
@@ -82,7 +82,7 @@ SKINNY: Final = tuple(
         (8192, 64, 8192), (16384, 16384, 64), (8192, 8192, 32), (16384, 32, 4096), (65536, 128, 128), (262144, 64, 64),
     )
 )  # fmt: skip
-"""Bound by memory: what the share of its bandwidth is fitted to."""
+"""Limited by memory: the share of the bandwidth is fitted to these."""
 BATCHED: Final = (
     Product(512, 512, 64, 96, transpose_b=True), Product(512, 64, 512, 96), Product(2048, 2048, 128, 16, False, True),
     Product(128, 128, 64, 384, transpose_b=True), Product(1024, 128, 1024, 32),
@@ -95,17 +95,17 @@ CONVS: Final = (
     Conv(32, 112, 32, 64, 3), Conv(16, 64, 128, 256, 5, 2), Conv(256, 28, 64, 128, 5), Conv(32, 32, 192, 192, 3),
     Conv(8, 128, 96, 96, 3), Conv(128, 16, 320, 320, 3), Conv(32, 56, 128, 256, 3, 2), Conv(256, 28, 64, 64, 3),
 )  # fmt: skip
-"""Of image classifiers, image-to-image networks and GANs; 12 for each pass remain where a quarter is held out."""
+"""From image classifiers, image-to-image networks and GANs; 12 per pass remain if a quarter is held out."""
 UNALIGNED_CONVS: Final = (Conv(64, 28, 128, 128, 3), Conv(64, 14, 256, 512, 1), Conv(32, 56, 64, 64, 3))
 FEW_CHANNELS: Final = (
     Conv(64, 224, 3, 64, 7, 2), Conv(256, 28, 1, 64, 5, 2), Conv(256, 28, 8, 1, 5), Conv(64, 32, 3, 32, 3),
     Conv(256, 28, 64, 4, 5), Conv(64, 128, 4, 64, 5, 2),
 )  # fmt: skip
-"""First and last layers of images: what cuDNN does there is known least."""
+"""First and last layers of image models, where cuDNN's behaviour is least known."""
 
 
 def drawn(count: int) -> list[Product]:
-    """Return aligned GEMMs of all sizes from 16 to 16,384 a side, always the same ones, in all layouts."""
+    """Return random aligned GEMMs with sizes from 16 to 16,384, in all layouts; always the same ones."""
     draw = random.Random(SEED)
     found = []
     for number in range(count):
@@ -115,10 +115,10 @@ def drawn(count: int) -> list[Product]:
 
 
 def unaligned(size: tuple[int, int, int]) -> list[Product]:
-    """Return GEMMs of about a size with each contiguous dimension of each layout in each alignment below 8.
+    """Return GEMMs near a size, with each contiguous dimension of each layout at each alignment below 8.
 
-    Contiguous are k and n of A[m, k] B[k, n], only k of A[m, k] B[n, k]^T and m and n of A[k, m]^T B[k, n]; n of the
-    result in all. A result alone with odd rows, the slowest class, comes in three sizes: it has but one dimension.
+    Contiguous are k and n of A[m, k] B[k, n], k of A[m, k] B[n, k]^T, and m and n of A[k, m]^T B[k, n]; always n of the
+    result. A result with odd rows alone, the slowest class, has just one such dimension, so it comes in three sizes.
     """
     found = []
     for transposed, names in zip(LAYOUTS, ("kn", "kn", "mn"), strict=True):
@@ -132,7 +132,7 @@ def unaligned(size: tuple[int, int, int]) -> list[Product]:
 
 
 def unaligned_convs(base: Conv) -> list[Conv]:
-    """Return all passes of a convolution with channels, filters and both in each alignment below 8."""
+    """Return all passes of a convolution with channels, filters or both at each alignment below 8."""
     found = []
     for alignment in ALIGNMENTS:
         less = 8 - alignment

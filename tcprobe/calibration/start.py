@@ -1,4 +1,4 @@
-"""Starts the measuring program in the framework's interpreter, and ends it where it does not end by itself."""
+"""Start the measuring program in the framework's interpreter, and stop it if it does not end by itself."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from tcprobe.errors import MeasurementFailed, ToolError
 PROGRAM: Final = Program(Path(__file__).parent / "measure", "tcprobe_measure", "the measuring program")
 FRAMEWORKS: Final = {"tensorflow": "TensorFlow", "torch": "PyTorch", "jax": "JAX"}
 ABOUT_S: Final = 180.0  # importing a framework from a cold, remote disk can take a minute
-GRACE_S: Final = 120.0  # beyond the budget, after which the program is taken to hang
+GRACE_S: Final = 120.0  # beyond the budget; after that the program counts as hanging
 QUIET: Final = {"TF_CPP_MIN_LOG_LEVEL": "2", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 NO_TF32: Final = {"NVIDIA_TF32_OVERRIDE": "0"}
-"""NVIDIA's libraries then never use TF32, whatever a framework asks or its autotuning remembers."""
-WARM_S: Final = 1.0  # an idle GPU takes a good part of a second to raise its clocks
+"""Keeps NVIDIA's libraries from ever using TF32, whatever a framework asks for or its autotuning remembers."""
+WARM_S: Final = 1.0  # an idle GPU takes much of a second to raise its clocks
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What a framework says of itself and of the device; None where it does not say.
+    """What a framework reports about itself and the device; None if it does not say.
 
     Attributes:
-        framework: as it is imported.
-        title: with its version.
+        framework: its name, as imported.
+        title: name with version.
         gpu: name of the GPU; None on a CPU.
         compute_capability: major, minor.
         sm: streaming multiprocessors.
         memory_bytes: device memory.
-        cuda, cudnn: versions that it was built for.
+        cuda, cudnn: versions that the framework was built for.
     """
 
     framework: str
@@ -50,19 +50,19 @@ class Device:
 
     @property
     def text(self) -> str:
-        """Return it in a line: PyTorch 2.13.0, CUDA 13.0, cuDNN 91002, NVIDIA H200."""
+        """Return it in one line: PyTorch 2.13.0, CUDA 13.0, cuDNN 91002, NVIDIA H200."""
         versions = [f"CUDA {self.cuda}" if self.cuda else "", f"cuDNN {self.cudnn}" if self.cudnn else ""]
         return ", ".join(part for part in (self.title, *versions, self.gpu or "CPU") if part)
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of a plan.
+    """How far measuring a plan got.
 
     Attributes:
         measured: rows written.
-        left: cases for which no time was left.
-        failed: reason -> cases that could not be computed.
+        left: cases not reached in time.
+        failed: reason -> number of cases that could not be computed.
     """
 
     measured: int
@@ -71,7 +71,7 @@ class Done:
 
 
 def ask(python: str, framework: str, device: str) -> Device | str:
-    """Return what a framework says of a device, or why it cannot be used.
+    """Return what a framework reports about a device, or why it cannot be used.
 
     Args:
         python: the interpreter.
@@ -79,7 +79,7 @@ def ask(python: str, framework: str, device: str) -> Device | str:
         device: ``cpu`` or ``gpu:N``.
 
     Raises:
-        ToolError: the interpreter does not start, or dies.
+        ToolError: the interpreter does not start, or crashes.
         MeasurementFailed: the framework did not answer in time.
     """
     answer = _run(python, {"framework": framework, "device": device, "tf32": True}, {}, ABOUT_S)
@@ -102,18 +102,18 @@ def ask(python: str, framework: str, device: str) -> Device | str:
 def measure(
     python: str, device: tuple[str, str], cases: Sequence[Case], rows: Path, seconds: float, source: str
 ) -> Done:
-    """Measure cases one after the other, until all are or the time is up; whole rows are added to a CSV as they come.
+    """Measure cases one by one until all are done or the time is up, appending whole rows to a CSV.
 
     Args:
         python: the interpreter.
         device: the framework, and ``cpu`` or ``gpu:N``.
-        cases: all of them with, or all of them without float32 on CUDA cores.
-        rows: CSV that exists, with its header.
-        seconds: from now on, the import of the framework included.
-        source: what to call the measurements.
+        cases: float32 on CUDA cores may not be mixed with others.
+        rows: an existing CSV with its header.
+        seconds: time from now on, including the framework's import.
+        source: description of the measurements.
 
     Raises:
-        ToolError, MeasurementFailed: as `ask`.
+        ToolError, MeasurementFailed: as in `ask`.
     """
     plain = device[1] != CPU and all(case.dtype == "float32" for case in cases)
     dry = device[1] == CPU

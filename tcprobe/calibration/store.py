@@ -1,4 +1,4 @@
-"""The files of calibrated constants: one per GPU, in the user's configuration folder."""
+"""Files of calibrated constants: one per GPU, in the user's configuration folder."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from tcprobe.errors import UnreadableInput
 from tcprobe.hardware import lookup_gpu
 
 KEY: Final = "calibration"
-"""Key of a file's facts beside the constants, which the cost model passes over."""
+"""Key in a file for facts besides the constants; the cost model ignores it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What a file says of itself; None where it does not.
+    """The content of a calibration file; None for facts that it does not give.
 
     Attributes:
         path: the file.
         constants: its constants.
-        date: year-month-day on which they were fitted.
-        error_pct, shipped_pct: mean absolute error on products not fitted, of these and of the shipped constants.
-        rows: products fitted.
+        date: year-month-day of the fit.
+        error_pct, shipped_pct: mean absolute error on products not fitted: with these and with the shipped constants.
+        rows: number of products fitted.
     """
 
     path: Path
@@ -38,12 +38,12 @@ class Calibration:
 
 
 def file_of(gpu_id: str) -> Path:
-    """Return where the constants of a GPU are kept."""
+    """Return the path of a GPU's constants."""
     return calibration_folder() / f"{gpu_id}.json"
 
 
 def text_of(constants: Constants, total: Score, date: str, rows: int) -> str:
-    """Return the text of a calibration file: the constants, and how they came about."""
+    """Return the text of a calibration file: the constants, and where they come from."""
     body = json.loads(constants.to_json())
     body[KEY] = {
         "date": date,
@@ -56,10 +56,10 @@ def text_of(constants: Constants, total: Score, date: str, rows: int) -> str:
 
 
 def calibrations() -> list[Calibration]:
-    """Return every calibration file of the user's, by GPU.
+    """Return all calibration files of the user, by GPU.
 
     Raises:
-        InputError: one of them is damaged or cannot be read.
+        InputError: a file is damaged or cannot be read.
     """
     folder = calibration_folder()
     try:
@@ -70,7 +70,7 @@ def calibrations() -> list[Calibration]:
 
 
 def _read(path: Path) -> Calibration | None:
-    """Return a file's calibration; None where no GPU is called so, whose file is none of ours."""
+    """Read a file; None if it is not named after a GPU, so that it is none of ours."""
     gpu = lookup_gpu(path.stem)
     constants = load_constants(gpu, path.parent) if gpu is not None and gpu.id == path.stem else None
     if constants is None:

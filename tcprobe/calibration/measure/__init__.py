@@ -1,7 +1,7 @@
-"""Measures products through one framework: ``python FOLDER orders.json``, FOLDER being this package under any name.
+"""Measure products through one framework: ``python FOLDER orders.json``, where FOLDER is this package.
 
-Runs in the framework's own interpreter, which need not have tcprobe installed: standard library and Python 3.8 only,
-besides the framework. `BACKENDS` lists what it can measure through; a framework is imported when it is opened.
+Runs in the framework's own interpreter, where tcprobe need not be installed: it needs only the framework, the
+standard library and Python 3.8. `BACKENDS` lists the frameworks; one is imported only when it is opened.
 """
 
 from __future__ import annotations
@@ -10,4 +10,4 @@ from . import with_jax, with_tensorflow, with_torch
 from .base import Backend
 
 BACKENDS: tuple[Backend, ...] = (with_tensorflow, with_torch, with_jax)
-"""One file per framework, in the order in which they are looked for."""
+"""One module per framework, in the order in which they are tried."""

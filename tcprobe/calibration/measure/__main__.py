@@ -1,4 +1,4 @@
-"""Run by path: ``python FOLDER orders.json``."""
+"""Entry point when run by path: ``python FOLDER orders.json``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Do what the orders say; the folder's own name is the package's."""
-    here = Path(__file__).absolute().parent  # not resolved: its name may be that of a link
+    """Carry out the orders; the package is named after its folder."""
+    here = Path(__file__).absolute().parent  # not resolved: a link gives the package its name
     sys.path[0] = str(here.parent)
     package = __package__ or here.name
     importlib.import_module(package + ".work").run(sys.argv[1])

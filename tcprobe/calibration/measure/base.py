@@ -1,4 +1,4 @@
-"""What a framework must offer to be measured through."""
+"""What a framework must offer to be measured, and helpers that all frameworks share."""
 
 from __future__ import annotations
 
@@ -11,52 +11,52 @@ if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
     Operands = tuple[Any, ...]
     Function = Callable[..., Any]
 
-SCALE = 0.5  # of normally distributed operands: 16 bits hold their products' sums. Zeros would run 10 % faster
+SCALE = 0.5  # of normally distributed operands: sums of products fit 16 bits. Zeros would run 10 % faster
 
 
 class Unusable(Exception):
-    """The framework is not installed, or sees no GPU; the text says which."""
+    """The framework is not installed or sees no GPU; the text says which."""
 
 
 class Session(Protocol):
-    """An opened framework, on one device.
+    """An imported framework, ready to measure on one device.
 
     Attributes:
-        failures: what the framework raises for a product that it cannot compute.
+        failures: exceptions that the framework raises for a product that it cannot compute.
     """
 
     failures: tuple[type[BaseException], ...]
 
     def about(self) -> dict[str, Any]:
-        """Return framework, version, cuda, cudnn, gpu, compute_capability, sm, memory_bytes; None where unknown."""
+        """Return framework, version, cuda, cudnn, gpu, compute_capability, sm, memory_bytes; None if unknown."""
 
     def function(self, case: Case) -> Function:
-        """Return what computes a case from its operands; nothing is computed yet."""
+        """Return a function that computes a case from its operands; nothing is computed yet."""
 
     def operands(self, case: Case) -> Operands:
-        """Return new random operands of a case on the device, none of them zero throughout."""
+        """Return new random operands of a case on the device, none of them all zeros."""
 
     def together(self, function: Function, sets: Sequence[Operands]) -> Callable[[], Any]:
-        """Return a call that queues the function once for every set of operands and returns all results."""
+        """Return a call that queues the function once per set of operands and returns all results."""
 
     def wait(self, results: Any) -> None:
-        """Return when the device has computed everything queued so far."""
+        """Wait until the device has computed everything queued so far."""
 
     def finite(self, results: Any) -> bool:
-        """Say whether the first result holds neither infinities nor NaN."""
+        """Say whether the first result is free of infinities and NaN."""
 
 
 class Backend(Protocol):
     """A module that measures through one framework."""
 
     NAME: str
-    """As it is imported."""
+    """The framework's name, as imported."""
 
     def open(self, device: str, tf32: bool) -> Session:
-        """Import the framework and choose the device: ``cpu``, or ``gpu:N`` of those it sees.
+        """Import the framework and choose the device: ``cpu`` or ``gpu:N``, counted as the framework does.
 
         Raises:
-            Unusable: it is not installed, or has no such device.
+            Unusable: the framework is not installed or has no such device.
         """
 
 
@@ -66,10 +66,10 @@ def is_installed(name: str) -> bool:
 
 
 def pick(device: str, gpus: Sequence[Any], name: str) -> Any:
-    """Return the GPU that ``gpu:N`` names.
+    """Return the GPU with the number in ``gpu:N``.
 
     Raises:
-        Unusable: there is none of that number.
+        Unusable: there is no such GPU.
     """
     index = int(device.partition(":")[2] or 0)
     if index < len(gpus):
@@ -80,12 +80,12 @@ def pick(device: str, gpus: Sequence[Any], name: str) -> Any:
 
 
 def sizes(case: Case, names: str) -> list[int]:
-    """Return sizes of a case by the names of its columns."""
+    """Return the sizes of a case in the columns `names`."""
     return [int(case[name]) for name in names.split()]
 
 
 def pair(case: Case, name: str) -> tuple[int, int]:
-    """Return a column written as ``3x5``."""
+    """Return a column written like ``3x5``."""
     first, _, second = case[name].partition("x")
     return int(first), int(second)
 
@@ -96,27 +96,27 @@ def flag(case: Case, name: str) -> bool:
 
 
 def dtype_of(case: Case) -> str:
-    """Return the dtype of the operands in memory: tf32 is a way to multiply float32."""
+    """Return the dtype of the operands in memory: float32 for tf32, which only changes how they are multiplied."""
     name = str(case["dtype"])
     return "float32" if name == "tf32" else name
 
 
 def channels_first(case: Case, on_gpu: bool) -> bool:
-    """Say whether a convolution's tensors are images, channels, height, width in memory: float32 on CUDA cores.
+    """Say whether a convolution keeps channels before height and width in memory: float32 on CUDA cores does.
 
-    There frameworks turn channels-last tensors around, which would be measured along. TensorFlow's layout optimizer
-    and PyTorch's default hold them so in training.
+    Frameworks would transpose channels-last tensors for such a convolution, and the measurement would include that. In
+    training, TensorFlow's layout optimizer and PyTorch's default also put channels first.
     """
     return on_gpu and case["dtype"] == "float32"
 
 
 def nchw(shape: Sequence[int]) -> tuple[int, int, int, int]:
-    """Return the shape of images, height, width, channels with the channels first."""
+    """Return a shape of images, height, width, channels with the channels moved to second place."""
     return shape[0], shape[3], shape[1], shape[2]
 
 
 def gemm_shapes(case: Case) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return both operands of a GEMM as they are stored."""
+    """Return the shapes of both operands of a GEMM as stored."""
     m, n, k, batch = sizes(case, "m n k batch")
     a = (k, m) if flag(case, "transpose_a") else (m, k)
     b = (n, k) if flag(case, "transpose_b") else (k, n)
@@ -124,7 +124,7 @@ def gemm_shapes(case: Case) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def conv_shapes(case: Case) -> tuple[tuple[int, int, int, int], tuple[int, int, int, int], tuple[int, int, int, int]]:
-    """Return image and result as images, height, width, channels, and between them the filters' taps first."""
+    """Return the shapes of image, filters (taps first) and result; image and result are channels-last."""
     images, height, width, channels, filters = sizes(case, "images height width channels filters")
     kernel, stride, padding = pair(case, "kernel"), pair(case, "stride"), pair(case, "padding")
     out = [(s + 2 * p - t) // d + 1 for s, t, d, p in zip((height, width), kernel, stride, padding)]  # noqa: B905

@@ -1,4 +1,4 @@
-"""How long a product takes: the median of samples, each of many executions on operands that the cache does not hold."""
+"""Time a product: the median of samples, each of many executions on operands that are not in the cache."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ if TYPE_CHECKING:
     from .base import Case, Session
 
 SAMPLES = 5
-SAMPLE_NS = 10_000_000  # 10 ms: waiting for the device, some 10 us, is 0.1 % of that
+SAMPLE_NS = 10_000_000  # 10 ms: waiting for the device takes some 10 us, 0.1 % of that
 WARM_NS = 20_000_000
-SHORT_NS = 200_000  # of shorter products several are queued by one call, so that Python does not slow them down
+SHORT_NS = 200_000  # one call queues several of the shorter products, so that Python does not slow them down
 SHORT_SETS = 8
 MOST_CALLS = 2000
 
 
 class NotFinite(Exception):
-    """The result of a product holds infinities or NaN."""
+    """The result of a product has infinities or NaN."""
 
 
 def measure(session: Session, case: Case, sets: int, sample_ns: int = SAMPLE_NS, warm_ns: int = WARM_NS) -> float:
-    """Return the nanoseconds of one execution of a case.
+    """Return the time of one execution of a case, in ns.
 
     Args:
-        session: an opened framework.
+        session: the framework to measure through.
         case: the columns of its row.
-        sets: different operands that take turns, so that they come from memory as in a training step, not from the
-            second-level cache, where an execution before left them.
-        sample_ns: the least time of a sample.
-        warm_ns: the least time of executions before the first sample.
+        sets: number of sets of operands that take turns, so that they come from memory, as in a training step, and not
+            from the second-level cache, where the previous execution left them.
+        sample_ns: minimum time of a sample.
+        warm_ns: minimum time of executions before the first sample.
 
     Raises:
-        NotFinite: the result is none of a working product.
+        NotFinite: the result shows that the product does not work.
     """
     function = session.function(case)
     operands = [session.operands(case)]
@@ -55,7 +55,7 @@ def measure(session: Session, case: Case, sets: int, sample_ns: int = SAMPLE_NS,
 
 
 def timed(session: Session, run: Callable[[], Any], calls: int) -> int:
-    """Return the nanoseconds of so many calls, until the device has done them all."""
+    """Return the time of `calls` calls in ns, until the device has finished them."""
     start = time.perf_counter_ns()
     for _ in range(calls):
         results = run()
@@ -64,7 +64,7 @@ def timed(session: Session, run: Callable[[], Any], calls: int) -> int:
 
 
 def _warm(session: Session, run: Callable[[], Any], warm_ns: int) -> int:
-    """Run for a while; return the shortest call, or that of several queued ones."""
+    """Run for a while; return the time of the shortest call, or of the shortest several queued together."""
     least, spent = timed(session, run, 1), 0
     while spent < warm_ns:
         calls = max(1, min(MOST_CALLS, warm_ns // (4 * max(least, 1))))

@@ -1,4 +1,4 @@
-"""Measures through JAX: XLA compiles each set of products and chooses the kernels, cuBLAS' or its own."""
+"""Measure through JAX: XLA compiles each set of products and chooses the kernels, cuBLAS' or its own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .base import Case, Function, Operands
 
 NAME = "jax"
-WITHOUT_CUDA_11 = (0, 4, 26)  # JAX's change log: the first that needs CUDA 12
+WITHOUT_CUDA_11 = (0, 4, 26)  # JAX's change log: the first version that needs CUDA 12
 
 
 class Session:
@@ -79,7 +79,7 @@ class Session:
         def forward(x: Any, w: Any) -> Any:
             return jax.lax.conv_general_dilated(x, w, stride, padding, dimension_numbers=layout)
 
-        # a convolution is linear in the image and in the filters: its gradients are transposes
+        # a convolution is linear in image and filters, so its gradients are transposes
         if case["pass"] == "dgrad":
             like = jax.ShapeDtypeStruct(image, dtype)
             return lambda w, g: jax.linear_transpose(lambda x: forward(x, w), like)(g)[0]
@@ -100,7 +100,7 @@ class Session:
         return lambda a, b: self._jax.lax.dot_general(a, b, (((left,), (right,)), batch))
 
     def together(self, function: Function, sets: Sequence[Operands]) -> Callable[[], Any]:
-        """All in one program, every operand an argument: nothing is folded, and no two products are the same."""
+        """Put all into one program with every operand as an argument, so that XLA neither folds nor merges products."""
         sets = list(sets)
         compiled = self._jax.jit(lambda every: [function(*operands) for operands in every]).lower(sets).compile()
         return lambda: compiled(sets)
@@ -125,7 +125,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def _cuda(text: str) -> str | None:
-    """Return the version that the client names as ``cuda 12080``."""
+    """Return the CUDA version from the client's ``cuda 12080``."""
     found = re.search(r"\bcuda\D{0,3}(\d{4,5})\b", text, re.IGNORECASE)
     return None if found is None else f"{int(found.group(1)) // 1000}.{int(found.group(1)) % 1000 // 10}"
 

@@ -1,4 +1,4 @@
-"""Measures through TensorFlow 2: the ops that its training steps run, in a graph, without XLA."""
+"""Measure through TensorFlow 2: the ops of its training steps, in a graph, without XLA."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Session:
             with contextlib.suppress(RuntimeError):
                 tf.config.experimental.set_memory_growth(self._gpu, True)
         tf.config.experimental.enable_tensor_float_32_execution(tf32)
-        # it would turn single convolutions around, and the time of that would be theirs
+        # the layout optimizer would transpose single convolutions, and their time would include that
         tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
         self._device = "/CPU:0" if self._gpu is None else "/GPU:0"
 
@@ -101,7 +101,7 @@ class Session:
         return channels_first(case, self._gpu is not None)
 
     def together(self, function: Function, sets: Sequence[Operands]) -> Callable[[], Any]:
-        """All in one graph, every operand an argument: nothing is folded, and no two products are the same."""
+        """Put all into one graph with every operand as an argument, so that nothing is folded or merged."""
         tf = self._tf
         graph = tf.function(
             lambda flat: [function(*flat[i : i + 2]) for i in range(0, len(flat), 2)], jit_compile=False
@@ -117,7 +117,7 @@ class Session:
         return run
 
     def wait(self, results: Any) -> None:
-        """A device computes in order: when a number of the last result is here, all are done."""
+        """Fetch a number of the last result: a device computes in order, so everything before it is done too."""
         if self._gpu is not None:
             self._tf.reshape(results[-1], [-1])[:1].numpy()
 

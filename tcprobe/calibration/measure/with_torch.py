@@ -1,4 +1,4 @@
-"""Measures through PyTorch: channels-last, cuDNN's fastest algorithm, launches recorded as CUDA graphs."""
+"""Measure through PyTorch: channels-last, cuDNN's fastest algorithm, launches recorded as CUDA graphs."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Session:
         settings = ([0], stride, padding, (1, 1), False, (0, 0), 1)
         backward = torch.ops.aten.convolution_backward
         if case["pass"] == "dgrad":
-            # only the shape and layout of what is not asked for count
+            # of the tensors that are not computed, only shape and layout count
             x = self._empty(nchw(image), case)
             return lambda w, g: backward(g, x, w, *settings, (True, False, False))[0]
         w = self._empty((taps[3], taps[2], taps[0], taps[1]), case)
@@ -99,7 +99,7 @@ class Session:
         return torch.empty(tuple(shape), dtype=dtype, device=self._device, memory_format=self._layout(case))
 
     def together(self, function: Function, sets: Sequence[Operands]) -> Callable[[], Any]:
-        """One CUDA graph, so that launching from Python does not hide how long a short kernel takes."""
+        """Record one CUDA graph, so that launching from Python does not hide how short a kernel is."""
 
         def plain() -> Any:
             return [function(*operands) for operands in sets]
@@ -109,7 +109,7 @@ class Session:
         torch = self._torch
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):  # outside of the recording: libraries choose algorithms and take workspace
+        with torch.cuda.stream(stream):  # before recording: libraries choose algorithms and allocate workspace
             for _ in range(2):
                 plain()
         torch.cuda.current_stream().wait_stream(stream)

@@ -1,10 +1,10 @@
-"""Does what the orders say: tells of the device, or measures cases and writes their rows as they come.
+"""Carry out the orders: describe the device, or measure cases and write their rows one by one.
 
-Orders (JSON): `framework`, `device`, `tf32`, `out` (where the answer goes). With `cases` also `rows` (a CSV that is
-appended to, whole lines only), `columns`, `source`, `seconds` (no case is begun that would end later), `sample_ms`,
-`warm_ms` and `warm_s` (before the first). Cases are measured in their order.
-The answer (JSON): `about`; or `unusable` with the reason; `measured`, `left` (the time was up) and `failed`, the
-reasons why cases failed with their number.
+Orders (JSON): `framework`, `device`, `tf32`, `out` (where to write the answer). With `cases` also `rows` (a CSV to
+append whole lines to), `columns`, `source`, `seconds` (no case starts that would end later), `sample_ms`, `warm_ms`
+and `warm_s` (before the first case). Cases are measured in order.
+Answer (JSON): `about`, or `unusable` with the reason; `measured`; `left`, for lack of time; and `failed`: reasons why
+cases failed, and how many did.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LONGEST = 200  # characters of a reason
 
 
 def run(path: str) -> None:
-    """Read the orders, do them, write the answer."""
+    """Read the orders, carry them out, write the answer."""
     started = time.monotonic()
     orders = json.loads(Path(path).read_text(encoding="utf-8"))
     answer: dict[str, Any] = {}
@@ -52,14 +52,14 @@ def _measured(session: Session, orders: dict[str, Any], end: float) -> dict[str,
     try:
         for number, case in enumerate(orders["cases"]):
             begun = time.monotonic()
-            # the next must end in time even if it takes as long as the longest of the last; nobody waits for an orphan
+            # the next case must end in time even if it is as slow as the slowest so far: nobody waits for an orphan
             if begun + max(took[-20:] or [0.0]) > end or os.getppid() != parent:
                 return {"measured": measured, "failed": failed, "left": len(orders["cases"]) - number}
             reason = _case(session, case, orders, handle)
             measured += reason == ""
             if reason:
                 failed[reason] = failed.get(reason, 0) + 1
-            gc.collect()  # what a case leaves in cycles holds memory of the device
+            gc.collect()  # reference cycles that a case leaves behind hold device memory
             took.append(time.monotonic() - begun)
     finally:
         os.close(handle)
@@ -67,7 +67,7 @@ def _measured(session: Session, orders: dict[str, Any], end: float) -> dict[str,
 
 
 def _warm_up(session: Session, orders: dict[str, Any]) -> None:
-    """Keep the device busy until its clocks are up; what is measured meanwhile is thrown away."""
+    """Keep the device busy until its clocks have risen; these measurements are thrown away."""
     end = time.monotonic() + orders.get("warm_s", 0.0)
     while time.monotonic() < end:
         case = orders["cases"][0]
@@ -80,7 +80,7 @@ def _warm_up(session: Session, orders: dict[str, Any]) -> None:
 
 
 def _case(session: Session, case: dict[str, Any], orders: dict[str, Any], handle: int) -> str:
-    """Measure a case and write its row; return why it failed, empty where it did not."""
+    """Measure a case and write its row; return why it failed, empty if it did not."""
     row = dict(case["row"])
     try:
         ns = measure(session, row, case["sets"], orders["sample_ms"] * 1_000_000, orders["warm_ms"] * 1_000_000)
@@ -91,7 +91,7 @@ def _case(session: Session, case: dict[str, Any], orders: dict[str, Any], handle
     except session.failures as error:
         return f"{row['dtype']}: {_line(error)}"
     row.update(time_ns=f"{ns:.1f}", source=orders["source"])
-    # one write for a line: a run that is killed leaves whole ones
+    # write the line at once: a run that is killed then leaves only whole lines
     os.write(handle, (_csv([row.get(name, "") for name in orders["columns"]]) + "\n").encode("utf-8"))
     return ""
 
