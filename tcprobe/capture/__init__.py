@@ -1,4 +1,4 @@
-"""Run a workload under a profiler: one module per profiler, listed here."""
+"""The list of captures: ways to run a workload under a profiler, one module each."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a capture is: a module of this package with these names, listed in `tcprobe.capture.CAPTURES`.
+"""What makes a module a capture: the names it must define. `tcprobe.capture.CAPTURES` lists the captures.
 
-A capture says how to start a workload under its profiler and, when the workload has ended, what the
-profiler left behind. Starting, waiting, signals and the run folder are the same for all (`process.py`).
+A capture says how to start a workload under its profiler and, once the workload has ended, what the profiler
+wrote. Starting, waiting, signals and the run folder are the same for all (`process.py`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tcprobe.schema.profile import Note
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """The workload.
+    """The workload to run: a script or module and its arguments.
 
     Attributes:
-        kind: ``script`` (name is a path) or ``module`` (as after ``python -m``).
+        kind: ``script`` (`name` is a path) or ``module`` (as after ``python -m``).
         name: path of the script, or dotted name of the module.
-        args: its own arguments, untouched.
+        args: its own arguments, unchanged.
         label: short name for folders and headings (``train_gan``).
     """
 
@@ -32,19 +32,19 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class CaptureRequest:
-    """What the user asked to be captured.
+    """What to capture, as the user asked for it.
 
     Attributes:
         target: the workload.
         folder: the run folder (still under its temporary name), with ``raw/`` and ``probe/`` made.
-        python: interpreter that runs the workload.
-        launcher: words that stand before everything (``singularity exec --nv image.simg``).
-        iter_start, iter_stop: steps asked for, both included; None leaves the choice to the capture.
+        python: interpreter for the workload.
+        launcher: words to put before the whole command (``singularity exec --nv image.simg``).
+        iter_start, iter_stop: first and last step to profile; None leaves the choice to the capture.
         precision: float32, tf32, mixed_float16, mixed_bfloat16; None changes nothing.
         xla: True, False, or None for unchanged.
-        device: value for CUDA_VISIBLE_DEVICES; None takes the first visible GPU.
-        metric_patterns: further regular expressions for logged figures.
-        step_function: name of the function that is one step, where the user names it.
+        device: value of CUDA_VISIBLE_DEVICES; None takes the first visible GPU.
+        metric_patterns: additional regular expressions for logged figures.
+        step_function: name of the function that is one step, if the user named it.
         options: settings of one capture only (``key_node``, ``mode`` for DLProf).
     """
 
@@ -64,14 +64,14 @@ class CaptureRequest:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How to start it.
+    """How to start a workload.
 
     Attributes:
-        argv: the whole command line, launcher included.
-        environment: variables to set over the inherited ones.
+        argv: the whole command line, including the launcher.
+        environment: variables to set in addition to the inherited ones.
         forward_interrupt: whether Ctrl-C reaches the workload at once (a terminal sends it to the whole
-            process group); False starts it in a group of its own, as DLProf needs.
-        profiler_version: version of the profiler, where it can be asked.
+            process group); False starts it in its own group, as DLProf needs.
+        profiler_version: version of the profiler, if it says so.
     """
 
     argv: tuple[str, ...]
@@ -82,7 +82,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What the profiler left.
+    """What the profiler wrote.
 
     Attributes:
         files: profile files below ``raw/``.
@@ -103,17 +103,17 @@ class Capture(Protocol):
     NAME: str
 
     def available(self, request: CaptureRequest) -> str | None:
-        """Return None where the profiler can be used for this request, else the reason why not."""
+        """Return None if the profiler can be used for this request, else the reason why not."""
         ...
 
     def prepare(self, request: CaptureRequest) -> Launch:
         """Write what the workload's process needs into the folder and say how to start it.
 
         Raises:
-            ToolError: the profiler is missing, foreign or too old.
+            ToolError: the profiler is missing, too old, or another program of that name.
         """
         ...
 
     def collect(self, request: CaptureRequest, exit_code: int) -> Collected:
-        """Gather what the profiler left after the workload ended with `exit_code`."""
+        """Gather what the profiler wrote, once the workload has ended with `exit_code`."""
         ...

@@ -1,4 +1,4 @@
-"""The environment of a workload: what is set for it, what is recorded of it, what its interpreter holds."""
+"""A workload's environment: the variables to set and record, the packages of its interpreter, the host."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ print(json.dumps({"python": "%d.%d.%d" % sys.version_info[:3], "tensorflow": ten
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """What the workload's interpreter holds, by the metadata of its packages; nothing is imported.
+    """A Python interpreter and what is installed in it, from package metadata; nothing is imported.
 
     Attributes:
-        python: version.
-        tensorflow, keras: versions of the installed packages, where their metadata tells.
+        python: its version.
+        tensorflow, keras: versions of the installed packages, if their metadata tells.
         has_tensorflow: whether ``import tensorflow`` would find something.
     """
 
@@ -68,10 +68,10 @@ class Interpreter:
 
 @cache
 def ask_interpreter(python: str, launcher: tuple[str, ...] = ()) -> Interpreter:
-    """Ask an interpreter which TensorFlow is installed in it, without importing it.
+    """Ask an interpreter which TensorFlow is installed, without importing it.
 
     Raises:
-        ToolError: it cannot be started, or is no Python 3.8 or later.
+        ToolError: it cannot be started, or is not Python 3.8 or later.
     """
     command = [*launcher, python, "-c", ASK]
     try:
@@ -110,7 +110,7 @@ def _answer(command: list[str], done: subprocess.CompletedProcess[str]) -> Inter
 
 
 def version_tuple(version: str | None) -> tuple[int, int] | None:
-    """Return major and minor of a version such as ``2.16.1+nv24.05``; None where it tells none."""
+    """Return major and minor version of text like ``2.16.1+nv24.05``; None if it has none."""
     match = re.match(r"(\d+)\.(\d+)", version or "")
     return (int(match[1]), int(match[2])) if match else None
 
@@ -122,14 +122,14 @@ def variables(
     tensorflow: str | None,
     inherited: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Return what to set for a workload over the variables that it inherits.
+    """Return the variables to set for a workload in addition to the inherited ones.
 
     Args:
-        precision: float32 and tf32 govern NVIDIA_TF32_OVERRIDE, which is read when the libraries load.
-        xla: True asks for auto-clustering, False undoes an inherited one, None leaves it.
-        device: for CUDA_VISIBLE_DEVICES; None keeps the first GPU of those that are visible now.
-        tensorflow: version in the workload's interpreter; None where unknown, then no version-bound flag is set.
-        inherited: the variables as they are; those of this process where None.
+        precision: float32 and tf32 set NVIDIA_TF32_OVERRIDE, which is read when the libraries load.
+        xla: True asks for auto-clustering, False undoes an inherited setting, None leaves it.
+        device: value of CUDA_VISIBLE_DEVICES; None keeps the first of the GPUs that are visible now.
+        tensorflow: version in the workload's interpreter; if None (unknown), no flag that depends on it is set.
+        inherited: the current variables; by default those of this process.
     """
     now = os.environ if inherited is None else inherited
     chosen = {"CUDA_VISIBLE_DEVICES": visible_devices(device, now.get("CUDA_VISIBLE_DEVICES"))}
@@ -145,13 +145,13 @@ def variables(
     flags = now.get("XLA_FLAGS", "")
     known = version_tuple(tensorflow)
     if known and known >= COMMAND_BUFFERS_SINCE and "--xla_gpu_enable_command_buffer" not in flags:
-        # Kernels that a CUDA graph launches carry no op; an empty list of commands turns the graphs off.
+        # Kernels launched by a CUDA graph have no op; an empty list of commands turns the graphs off.
         chosen["XLA_FLAGS"] = f"{flags} --xla_gpu_enable_command_buffer=".strip()
     return chosen
 
 
 def visible_devices(device: str | None, inherited: str | None) -> str:
-    """Return the value of CUDA_VISIBLE_DEVICES: what was asked for, else the first that is visible, else 0."""
+    """Return the value of CUDA_VISIBLE_DEVICES: what was asked for, else the first visible GPU, else 0."""
     if device is not None:
         return device
     if inherited is None:
@@ -160,7 +160,7 @@ def visible_devices(device: str | None, inherited: str | None) -> str:
 
 
 def recorded(inherited: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that matter to the figures, as the workload saw them; never one that may hold a secret."""
+    """Return the variables that affect the figures, as the workload saw them; never one that may hold a secret."""
     seen = {**inherited, **chosen}
     return {
         name: seen[name]
@@ -170,7 +170,7 @@ def recorded(inherited: Mapping[str, str], chosen: Mapping[str, str]) -> dict[st
 
 
 def driver_version() -> str | None:
-    """Return the version of the NVIDIA driver of this machine; None where there is none to be found."""
+    """Return the version of this machine's NVIDIA driver; None if none is found."""
     try:
         return Path("/sys/module/nvidia/version").read_text(encoding="ascii").strip() or None
     except (OSError, ValueError):
@@ -188,5 +188,5 @@ def driver_version() -> str | None:
 
 
 def host_facts() -> dict[str, Any]:
-    """Return the keys of run.json that say where it ran."""
+    """Return the keys of run.json that describe the host."""
     return {"host": platform.node() or None, "driver": driver_version()}

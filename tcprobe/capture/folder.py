@@ -1,4 +1,4 @@
-"""The run folder: made under a temporary name, renamed when whole, never written over anything."""
+"""Make run folders: under a temporary name, renamed when complete, never over anything else."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tcprobe.errors import OutputError
 HOME: Final = "tcprobe-runs"
 RECORD: Final = "run.json"
 LEAST_FREE_BYTES: Final = 64 * 2**20
-"""Room that must be free at the start: a small profile and its tables."""
+"""Free space needed at the start: a small profile and its tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """A run folder under way.
+    """A run folder in the making.
 
     Attributes:
-        path: where it lies now, under its temporary name; ``raw/`` and ``probe/`` are made.
-        final: where it shall lie.
-        derived: the final name was made up, so that a number may be added to it where it is taken.
-        force: an earlier run folder of that name is replaced.
+        path: where it is now, under its temporary name; ``raw/`` and ``probe/`` exist.
+        final: its path when complete.
+        derived: whether tcprobe made up the final name, so that a number may be added if it is taken.
+        force: whether it replaces an earlier run folder of that name.
     """
 
     path: Path
@@ -43,12 +43,12 @@ def make_folder(output: Path | None, label: str, force: bool = False) -> RunFold
     """Make the folder of a new run.
 
     Args:
-        output: where it shall lie; None derives ``tcprobe-runs/LABEL-UTC``.
+        output: path of the complete folder; None derives ``tcprobe-runs/LABEL-UTC``.
         label: short name of the workload.
-        force: replace an earlier run folder at `output`; anything else there is never touched.
+        force: whether to replace an earlier run folder at `output`; anything else there is never touched.
 
     Raises:
-        OutputError: `output` exists, or the folder cannot be made or has no room.
+        OutputError: `output` exists, or the folder cannot be made or lacks free space.
     """
     final = output if output is not None else _free(Path(HOME) / _stamp(label))
     _refuse(final, force)
@@ -79,7 +79,7 @@ def _umask() -> int:
 
 
 def _free(wanted: Path) -> Path:
-    """Return `wanted`, with a number added where it is taken."""
+    """Return `wanted`, with a number added if it is taken."""
     candidate, number = wanted, 2
     while os.path.lexists(candidate):
         candidate, number = wanted.with_name(f"{wanted.name}-{number}"), number + 1
@@ -105,7 +105,7 @@ def _is_empty(path: Path) -> bool:
 
 
 def is_run_folder(path: Path) -> bool:
-    """Say whether tcprobe wrote this folder: its run.json names tcprobe."""
+    """Say whether tcprobe wrote this folder: its run.json then names tcprobe."""
     try:
         return "tcprobe" in json.loads((path / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError, TypeError):
@@ -113,10 +113,10 @@ def is_run_folder(path: Path) -> bool:
 
 
 def write_record(folder: Path, record: Mapping[str, Any]) -> None:
-    """Write run.json whole or not at all.
+    """Write run.json completely or not at all.
 
     Raises:
-        OutputError: the system refused (a full disk, most often).
+        OutputError: the system refused (most often a full disk).
     """
     with _named(folder / RECORD):
         temporary = folder / f".{RECORD}.tmp"
@@ -128,10 +128,10 @@ def write_record(folder: Path, record: Mapping[str, Any]) -> None:
 
 
 def seal(folder: RunFolder) -> Path:
-    """Give the folder its final name and return it; where that was taken meanwhile, another one.
+    """Give the folder its final name, another one if that has been taken meanwhile, and return it.
 
     Raises:
-        OutputError: the system refused; the folder stays under its temporary name, which the message tells.
+        OutputError: the system refused; the message gives the temporary name under which the folder stays.
     """
     final, old = folder.final, None
     if os.path.lexists(final) and not _is_empty(final):
@@ -156,7 +156,7 @@ def seal(folder: RunFolder) -> Path:
 
 
 def discard(folder: RunFolder) -> None:
-    """Remove a folder whose workload was never started, and the home of all runs where it is empty."""
+    """Remove a folder whose workload never started, and the folder of all runs if it is empty."""
     shutil.rmtree(folder.path, ignore_errors=True)
     if folder.derived and _is_empty(folder.final.parent):
         folder.final.parent.rmdir()

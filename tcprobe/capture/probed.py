@@ -1,4 +1,4 @@
-"""Put the probe into a run folder and start a workload through it: what captures with a probe share."""
+"""Put the probe into a run folder and start a workload through it, for every capture that uses the probe."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ SKIPPED_STEPS: Final = 2
 
 
 def install_probe(request: CaptureRequest, profile: bool) -> tuple[str, ...]:
-    """Copy the probe into the run folder, write its orders, return the command that runs the workload through it.
+    """Copy the probe into the run folder, write its orders, and return the command that runs the workload through it.
 
     Args:
-        request: what to capture; its folder holds ``probe/`` and ``raw/``.
-        profile: whether the probe starts TensorFlow's profiler, or only watches.
+        request: what to capture; its folder has ``probe/`` and ``raw/``.
+        profile: whether the probe starts TensorFlow's profiler or only watches.
 
     Raises:
         OutputError: the folder cannot be written.
@@ -37,7 +37,7 @@ def install_probe(request: CaptureRequest, profile: bool) -> tuple[str, ...]:
 
 
 def orders(request: CaptureRequest, profile: bool) -> dict[str, object]:
-    """Return config.json, as docs/run-folder.md describes it."""
+    """Return the content of config.json, described in docs/run-folder.md."""
     return {
         "schema": 1,
         "out": str(request.folder / "probe"),
@@ -59,5 +59,5 @@ def orders(request: CaptureRequest, profile: bool) -> dict[str, object]:
 
 
 def read_probe(folder: Path) -> dict[str, object]:
-    """Return probe.json of a run folder; empty where the probe left none or it is damaged."""
+    """Return probe.json of a run folder; empty if there is none or it is damaged."""
     return answer(folder / "probe" / "probe.json")

@@ -1,4 +1,4 @@
-"""Run a workload to its end: its own terminal, its own signals, its own exit code."""
+"""Run a workload until it ends, with its own terminal, signals and exit code."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Ended:
     """How a workload ended.
 
     Attributes:
-        exit_code: its own; 128 + n where signal n ended it.
+        exit_code: its own; 128 + n if signal n ended it.
         wall_ns: how long it ran.
-        interrupted: Ctrl-C was pressed, or an interrupt sent.
+        interrupted: whether it was interrupted, by Ctrl-C or otherwise.
     """
 
     exit_code: int
@@ -39,16 +39,16 @@ class Ended:
 
 
 def run(launch: Launch, stdout_to_stderr: bool = False, watch: Watcher | None = None) -> Ended:
-    """Start `launch` and wait until it ends; standard input, output and error are inherited.
+    """Start `launch` and wait until it ends; it inherits standard input, output and error.
 
-    In the foreground of a terminal the workload shares our process group: the terminal sends Ctrl-C to both, and we
-    wait for the workload to end by itself. Elsewhere it gets a group of its own, and what is sent to us is passed on
-    once. The second interrupt terminates it, the third kills it.
+    In the foreground of a terminal, the workload shares our process group: the terminal sends Ctrl-C to both, and we
+    wait for the workload to end. Otherwise it gets its own group, and we pass on the first signal sent to us. The
+    second interrupt terminates it, the third kills it.
 
     Args:
         launch: what to start.
-        stdout_to_stderr: move its standard output to standard error, so that ours holds the report alone.
-        watch: called some times a second while it runs.
+        stdout_to_stderr: move its standard output to standard error, so that ours holds only the report.
+        watch: function to call several times per second while it runs.
 
     Raises:
         ToolError: it cannot be started.
@@ -81,7 +81,7 @@ def in_foreground() -> bool:
 
 
 def _start(launch: Launch, own_group: bool, stdout_to_stderr: bool) -> subprocess.Popen[bytes]:
-    # A group in the background of a terminal would be stopped by its first read from it.
+    # A group in the background of a terminal would be stopped at its first read from it.
     no_input = own_group and not launch.forward_interrupt and os.isatty(0)
     try:
         return subprocess.Popen(
@@ -105,7 +105,7 @@ def _wait(child: subprocess.Popen[bytes]) -> int | None:
 
 
 class _Signals:
-    """What reaches us while the workload runs, and what we make of it."""
+    """Handles the signals that reach us while the workload runs."""
 
     def __init__(self, own_group: bool, forward_interrupt: bool) -> None:
         self.own_group, self.forward_interrupt = own_group, forward_interrupt
@@ -114,7 +114,7 @@ class _Signals:
 
     @contextmanager
     def handled(self) -> Iterator[None]:
-        """Handle the signals that are not ignored; what was in force before is restored."""
+        """Handle the signals that are not ignored; afterwards restore the previous handlers."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -155,19 +155,19 @@ class _Signals:
             else:
                 self.child.send_signal(number)
         except (ProcessLookupError, PermissionError):
-            pass  # it has ended in the meantime
+            pass  # it has ended meanwhile
 
 
 def _say(text: str) -> None:
-    # A handler may interrupt a print, whose buffer then refuses a second writer: write past it.
+    # A handler may interrupt a print, whose buffer then refuses a second writer: write around it.
     os.write(2, f"\n{text}\n".encode())
 
 
 class Progress:
-    """Lines on a terminal that say how far the workload is, read from the probe's steps.csv.
+    """Prints on a terminal how far the workload is, from the probe's steps.csv.
 
-    Whole lines only, at the start and end of the profiled window and every `every_s` seconds in between:
-    the workload writes to the same terminal, and a line that is redrawn in place would tear its output.
+    Prints whole lines only, at the start and end of the profiled window and every `every_s` seconds in between:
+    the workload writes to the same terminal, and a line redrawn in place would garble its output.
     """
 
     def __init__(self, steps: Path, out: TextIO, every_s: float = 10.0) -> None:
@@ -179,7 +179,7 @@ class Progress:
         self.shown: tuple[int, int] | None = None
 
     def __call__(self) -> None:
-        """Read what is new and say it, where there is something to say."""
+        """Read what is new and print it if it is worth a line."""
         before = self.kind
         self._read()
         changed = self.kind != before and (self.kind == "profiled" or before == "profiled")
@@ -193,7 +193,7 @@ class Progress:
         try:
             with self.steps.open("rb") as file:
                 if (inode := os.fstat(file.fileno()).st_ino) != self.inode:
-                    # The probe writes the file anew when it has found that its steps were others.
+                    # The probe rewrites the file when it finds that the steps are other calls than it thought.
                     self.inode, self.offset, self.rest, self.last, self.shown = inode, 0, b"", None, None
                 file.seek(self.offset)
                 new = file.read(1 << 20)
@@ -218,11 +218,11 @@ class Progress:
 
 
 def progress(folder: Path, own: Callable[[Path], str | None] | None = None) -> Watcher | None:
-    """Return what shows life on a terminal; None where standard error is none.
+    """Return a function that shows progress on a terminal; None if standard error is none.
 
     Args:
         folder: the run folder.
-        own: a capture's own word on what it is doing now; it is said whenever it changes.
+        own: a capture's function that says what it is doing now; printed when it changes.
     """
     if not sys.stderr.isatty():
         return None

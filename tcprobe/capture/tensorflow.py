@@ -1,4 +1,4 @@
-"""TensorFlow's own profiler, started and stopped by the probe inside the workload."""
+"""The capture with TensorFlow's own profiler, which the probe starts and stops inside the workload."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME = "tensorflow"
 
 
 def available(request: CaptureRequest) -> str | None:  # noqa: ARG001 - the protocol's signature
-    """Return None: the probe brings what it needs and says itself what a workload without TensorFlow lacks."""
+    """Return None: the probe brings what it needs, and reports itself if the workload lacks TensorFlow."""
     return None
 
 
@@ -29,7 +29,7 @@ def prepare(request: CaptureRequest) -> Launch:
     holds = environment.ask_interpreter(request.python, request.launcher)
     chosen = environment.variables(request.precision, request.xla, request.device, holds.tensorflow)
     command = install_probe(request, profile=True)
-    # A launcher may start a clean environment (a container, ssh): env sets ours on its far side.
+    # A launcher may start with a clean environment (a container, ssh): `env` sets ours on its far side.
     inside = ("env", *(f"{name}={value}" for name, value in chosen.items())) if request.launcher else ()
     return Launch(
         argv=(*request.launcher, *inside, *command),
@@ -39,7 +39,7 @@ def prepare(request: CaptureRequest) -> Launch:
 
 
 def collect(request: CaptureRequest, exit_code: int) -> Collected:
-    """Find the XSpace files below ``raw/`` and say what is missing; of an empty one the reader says why."""
+    """Find the XSpace files below ``raw/`` and say what is missing; for an empty one the reader says why."""
     found = sorted((request.folder / "raw").rglob("*.xplane.pb"))
     kept = tuple(path for path in found if _size(path) > 0)
     notes = _probe_notes(read_probe(request.folder), bool(found), exit_code)
@@ -54,7 +54,7 @@ def _size(path: Path) -> int:
 
 
 def _probe_notes(probe: dict[str, Any], found: bool, exit_code: int) -> Iterator[Note]:
-    """Say what is missing and why, where the probe has not said so itself."""
+    """Say what is missing and why, unless the probe has said so."""
     said = {n.get("code") for n in probe.get("notes") or () if isinstance(n, dict)}
     steps = probe.get("steps")
     count = steps.get("count") if isinstance(steps, dict) else None

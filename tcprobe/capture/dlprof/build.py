@@ -1,4 +1,4 @@
-"""Which `dlprof` is installed, and which of its flags it has: read from its own help, for every container differs.
+"""Which `dlprof` is installed and which flags it has: read from its help, as every container differs.
 
 Sources: `dlprof --help` of the PyTorch build 1.0 (simple, pytorch; --nsys_database), command lines of the
 TensorFlow 1 and 2 containers 20.07 to 21.07 (--key_node), and DLProf 1.8's messages (--key_op, --database).
@@ -17,7 +17,7 @@ from tcprobe.errors import ToolError
 PROGRAM: Final = "dlprof"
 ANSWER_SECONDS: Final = 300  # a container image may have to be unpacked first
 MODES: Final = ("simple", "tensorflow1", "tensorflow2", "pytorch", "tensorrt")
-# NVIDIA's wraps Nsight Systems and writes reports; Biren's BRDLProf, also called dlprof, does neither.
+# NVIDIA's DLProf wraps Nsight Systems and writes reports; Biren's BRDLProf, also called dlprof, does neither.
 _OURS: Final = ("--nsys_opts", "--reports")
 
 
@@ -26,9 +26,9 @@ class Build:
     """One installed DLProf.
 
     Attributes:
-        version: as ``--version`` prints it (``1.8.0``); None where it does not.
+        version: as ``--version`` prints it (``1.8.0``); None if it prints none.
         flags: its long options.
-        modes: values of ``--mode``; empty where it has none or does not list them.
+        modes: values of ``--mode``; empty if it has none or does not list them.
         formats: values of ``--formats``; likewise.
     """
 
@@ -38,23 +38,23 @@ class Build:
     formats: tuple[str, ...]
 
     def key_flag(self) -> str | None:
-        """Return the option that takes the key node, as this build calls it."""
+        """Return the option for the key node, whose name differs between builds."""
         return self.first("--key_node", "--key_op")
 
     def first(self, *names: str) -> str | None:
-        """Return the first of these options that the build has."""
+        """Return the first of these options that the build has; None if it has none."""
         return next((name for name in names if name in self.flags), None)
 
 
 def missing(launcher: tuple[str, ...]) -> str | None:
-    """Return why no `dlprof` can be started; None where one may be. Behind a launcher only a start tells."""
+    """Return why no `dlprof` can be started, else None; behind a launcher only a start can tell."""
     if launcher or shutil.which(PROGRAM):
         return None
     return f"there is no {PROGRAM} on PATH"
 
 
 def ask(launcher: tuple[str, ...]) -> Build:
-    """Ask the installed DLProf what it is.
+    """Ask the installed DLProf for its version and options.
 
     Raises:
         ToolError: there is none, it does not start, or it is another vendor's.
@@ -73,7 +73,7 @@ def ask(launcher: tuple[str, ...]) -> Build:
 
 
 def parse_help(text: str, version: str | None) -> Build:
-    """Return what a help text says."""
+    """Return the build that a help text describes."""
     flags = frozenset(re.findall(r"--[a-z][a-z_]+", text))
     modes = _words(_paragraph(text, "--mode"))
     formats = _words(_paragraph(text, "--formats"))
@@ -86,7 +86,7 @@ def parse_help(text: str, version: str | None) -> Build:
 
 
 def _paragraph(text: str, flag: str) -> str:
-    """Return the lines of an option, up to the line on which the next one starts."""
+    """Return the lines that describe an option, up to the next option."""
     found = re.search(rf"^.*{flag}\b.*(?:\n(?!\s*-{{1,2}}[A-Za-z]).*)*", text, re.MULTILINE)
     return found[0] if found else ""
 
@@ -100,7 +100,7 @@ def _first_line(text: str) -> str:
 
 
 def _say(launcher: tuple[str, ...], flag: str) -> str:
-    """Return what `dlprof FLAG` prints; its exit code says nothing in some builds."""
+    """Return what `dlprof FLAG` prints; in some builds its exit code means nothing."""
     command = [*launcher, PROGRAM, flag]
     shown = " ".join(command)
     try:

@@ -1,7 +1,7 @@
-"""NVIDIA's DLProf, where a container still has it: starts the workload under it and keeps every report.
+"""The capture with NVIDIA's DLProf, in containers that still have it: starts the workload, keeps every report.
 
-DLProf finds iterations by a key node, an op that runs once a step. ``--iter-stop`` is applied when the reports are
-read, for DLProf's own has caused trouble. Its post-processing may take longer than the run.
+DLProf finds iterations by a key node, an op that runs once per step. ``--iter-stop`` is applied later, when the
+reports are read, because DLProf's own option is unreliable. Its post-processing may take longer than the run.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ NAME = "dlprof"
 PROFILE_NAME: Final = "dlprof"
 AUTO: Final = "auto"
 NVTX: Final = "TF_ENABLE_NVTX_RANGES"
-"""NVIDIA's TensorFlow names its ops to the profiler only where this is 1 (its later builds); others ignore it."""
+"""NVIDIA's TensorFlow names its ops to the profiler only if this is 1 (in later builds); others ignore it."""
 
 
 def available(request: CaptureRequest) -> str | None:
-    """Return None where there is a `dlprof`, or a launcher that may lead to one."""
+    """Return None if there is a `dlprof`, or a launcher that may lead to one; else the reason."""
     return missing(request.launcher)
 
 
 def prepare(request: CaptureRequest) -> Launch:
-    """Choose the flags that this build has and say how to start it.
+    """Choose flags that this build has and say how to start it.
 
     Raises:
-        ToolError: DLProf is missing, foreign, or lacks what was asked for.
+        ToolError: DLProf is missing, another program, or lacks what was asked for.
         OutputError: the run folder cannot be written.
     """
     if request.precision in ("mixed_float16", "mixed_bfloat16"):
@@ -50,14 +50,14 @@ def prepare(request: CaptureRequest) -> Launch:
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written: {error.strerror}", "choose another --output") from error
     chosen = {**environment.variables(request.precision, request.xla, request.device, None), NVTX: "1"}
-    # A launcher may start a clean environment (a container, ssh): env sets ours on its far side.
+    # A launcher may start with a clean environment (a container, ssh): `env` sets ours on its far side.
     inside = ("env", *(f"{name}={value}" for name, value in chosen.items())) if request.launcher else ()
     command = (*request.launcher, *inside, PROGRAM, *flags(build, request), *_workload(request))
     return Launch(command, chosen, forward_interrupt=False, profiler_version=build.version)
 
 
 def home(folder: Path) -> Path:
-    """Return where DLProf writes within a run folder."""
+    """Return DLProf's output folder within a run folder."""
     return folder / "raw" / "dlprof"
 
 
@@ -67,10 +67,10 @@ def _workload(request: CaptureRequest) -> tuple[str, ...]:
 
 
 def flags(build: Build, request: CaptureRequest) -> tuple[str, ...]:
-    """Return the options for this build: all reports, in every format, into the run folder.
+    """Return the options for this build: all reports in all formats, into the run folder.
 
     Raises:
-        ToolError: the build lacks a mode or the key node that was asked for.
+        ToolError: the build lacks the mode or key node that was asked for.
     """
     wanted = {
         "--mode": _mode(build, request.options.get("mode", AUTO)),
@@ -87,7 +87,7 @@ def flags(build: Build, request: CaptureRequest) -> tuple[str, ...]:
 
 
 def _mode(build: Build, asked: str) -> str | None:
-    """Return the mode to name; None leaves the build's default, which is its framework's."""
+    """Return the mode to pass; None leaves the build's default, its framework's mode."""
     if asked == AUTO:
         return "tensorflow2" if "tensorflow2" in build.modes else None
     if asked not in build.modes:
@@ -109,7 +109,7 @@ def _key_node(build: Build, key_node: str | None) -> tuple[str, ...]:
 
 
 def _base_name(folder: Path) -> str:
-    """Return a name for Nsight Systems' files that is ours alone: they may land in the working directory."""
+    """Return a unique name for Nsight Systems' files, as they may land in the working directory."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", f"nsys_{folder.name.removeprefix('.partial-')}")
 
 
@@ -123,12 +123,12 @@ def collect(request: CaptureRequest, exit_code: int) -> Collected:
 
 
 def _beside(folder: Path) -> list[Path]:
-    """Return what Nsight Systems wrote beside the workload; by its name it is of this run."""
+    """Return what Nsight Systems wrote beside the workload; the name shows that it belongs to this run."""
     return sorted(p for p in Path().glob(f"{_base_name(folder)}.*") if p.is_file())
 
 
 def _fetch(folder: Path, files: list[Path]) -> None:
-    """Move files into DLProf's folder; what cannot be moved stays where it is, for the reports do not need it."""
+    """Move files into DLProf's folder; those that cannot be moved stay, as the reports do not need them."""
     for path in files:
         if not (folder / path.name).exists():
             with suppress(OSError):
@@ -136,5 +136,5 @@ def _fetch(folder: Path, files: list[Path]) -> None:
 
 
 def progress(folder: Path) -> str | None:
-    """Say what DLProf is doing in a run folder; None while the workload runs."""
+    """Say what DLProf is doing; None while the workload runs."""
     return dlprof_left.stage(home(folder), _beside(folder))

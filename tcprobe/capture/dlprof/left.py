@@ -1,4 +1,4 @@
-"""What DLProf left in its folder: reports, database, Nsight Systems' files; and what that says of the run."""
+"""What DLProf left in its folder (reports, database, Nsight Systems' files), and what that says about the run."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ PEEK_BYTES: Final = 1 << 20
 
 
 def reports(home: Path) -> list[Path]:
-    """Return the reports that hold anything, sorted."""
+    """Return the reports that are not empty, sorted."""
     return sorted(p for p in home.glob("*") if p.suffix in REPORTS and _size(p) > 0)
 
 
 def database(home: Path) -> Path | None:
-    """Return DLProf's database: the one that a log names, else the newest; it is numbered, never overwritten."""
+    """Return DLProf's database: the one named in a log, else the newest; DLProf numbers them and overwrites none."""
     log = home / LOG
     named = _DATABASE.findall(_text(log)) if log.is_file() else []
     if named and (found := home / Path(named[-1]).name).is_file():
@@ -35,7 +35,7 @@ def database(home: Path) -> Path | None:
 
 
 def nsys_database(home: Path) -> Path | None:
-    """Return the database that Nsight Systems exported; DLProf can read it again."""
+    """Return the database that Nsight Systems exported, which DLProf can read again; None if there is none."""
     return _newest(p for p in home.glob("*.sqlite") if "dldb" not in p.name)
 
 
@@ -59,12 +59,12 @@ def _text(path: Path) -> str:
 
 
 def notes(home: Path, exit_code: int, key_node: str | None) -> Iterator[Note]:
-    """Say what is missing of a run, and what to do about it.
+    """Say what is missing from a run, and what to do about it.
 
     Args:
         home: DLProf's output folder.
-        exit_code: as DLProf ended.
-        key_node: the one asked for.
+        exit_code: exit code of DLProf.
+        key_node: the key node asked for.
     """
     held = reports(home)
     if not held:
@@ -135,11 +135,11 @@ def _nothing(home: Path, exit_code: int, key_node: str | None) -> Note:
 
 
 def stage(home: Path, beside: Sequence[Path] = (), now: float | None = None) -> str | None:
-    """Say what DLProf is doing, from the files that it has written so far; None while the workload runs.
+    """Say what DLProf is doing, judging by the files so far; None while the workload runs.
 
     Args:
         home: DLProf's output folder.
-        beside: Nsight Systems' files of this run that lie elsewhere.
+        beside: Nsight Systems' files of this run in other folders.
         now: the time, in seconds since the epoch.
     """
     held = [*beside, *home.glob("*")]
