@@ -1,1 +1,1 @@
-"""The verbs as functions: read, analyse, write. The command line calls them, and so can a program."""
+"""The verbs as functions that read, analyse and write; the command line and Python programs call them."""

@@ -1,4 +1,4 @@
-"""`calibrate` as a function: measure products on the GPU at hand, fit the constants of the cost model, keep them."""
+"""`calibrate` as a function: measure products on this machine's GPU, fit the cost model to them, keep the constants."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ Say = Callable[[str], None]
 BUDGET_S: Final = 240.0
 LEAST_S: Final = 1.0
 TENSOR_CORE_SHARE: Final = 0.85
-"""Share of the time for products on Tensor Cores; those of float32 on CUDA cores run after them, in another process."""
+"""Share of the time for products on Tensor Cores; float32 on CUDA cores runs after them, in another process."""
 
 
 @dataclass(frozen=True, slots=True)
 class CalibrateOptions:
-    """What the user asked.
+    """What the user asked of a calibration.
 
     Attributes:
-        python: interpreter that has the framework; None is the one that runs tcprobe.
-        framework: a key of `FRAMEWORKS`, or ``auto``: the first that sees a GPU.
+        python: interpreter that has the framework; None for the one that runs tcprobe.
+        framework: a key of `FRAMEWORKS`, or ``auto`` for the first that sees a GPU.
         device: number of the GPU among those that the framework sees.
-        target: id or name of the GPU in gpus.csv where the driver's name is not in it.
-        budget_s: seconds to measure, the framework's import included.
+        target: id or name of the GPU in gpus.csv, if the driver's name is not in it.
+        budget_s: seconds to measure, including the framework's import.
         output: where to keep the raw CSV.
-        raw: raw CSV to fit in place of measuring.
+        raw: raw CSV to fit instead of measuring.
         force: replace files, and keep constants that predict worse than the shipped ones.
         dry_run: measure a little on the CPU, fit nothing.
     """
@@ -62,14 +62,14 @@ class CalibrateOptions:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was measured.
+    """The measurements of a calibration.
 
     Attributes:
-        device: on what, through what.
-        done: how much.
+        device: framework and device.
+        done: how far the plan got.
         seconds: how long it took.
-        rows: the products.
-        raw: the CSV that was kept.
+        rows: the measured products.
+        raw: the CSV that was kept; None if none was asked for.
     """
 
     device: Device
@@ -81,14 +81,14 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """What became of a calibration.
+    """The result of a calibration.
 
     Attributes:
-        measured: None where the products came from a file.
-        gpu: whose constants; None of a dry run.
-        scores: errors on products not fitted, ``all`` last.
-        path: the file of constants; None of a dry run.
-        worse: the constants predict worse than the shipped ones, and were kept because `force` said so.
+        measured: None if the products came from a file.
+        gpu: the GPU of the constants; None for a dry run.
+        scores: errors on products that were not fitted, ``all`` last.
+        path: the file of constants; None for a dry run.
+        worse: True if the constants predict worse than the shipped ones and were kept only because of `force`.
     """
 
     measured: Measured | None
@@ -99,14 +99,14 @@ class Calibrated:
 
 
 def calibrate(options: CalibrateOptions, say: Say) -> Calibrated:
-    """Measure and fit, or do what of it is asked.
+    """Measure and fit, or only one of the two if asked.
 
     Raises:
-        UsageError: options that do not go together, a GPU that has to be named.
+        UsageError: options contradict each other, or the GPU has to be named.
         InputError: the raw CSV cannot be used.
-        ToolError: no framework that sees a GPU.
-        OutputError: a file exists, or cannot be written.
-        MeasurementFailed: too little was measured, or its constants predict worse than the shipped ones.
+        ToolError: no framework sees a GPU.
+        OutputError: a file exists or cannot be written.
+        MeasurementFailed: too little was measured, or the constants predict worse than the shipped ones.
     """
     if options.raw is not None:
         _only_fit(options)
@@ -122,7 +122,7 @@ def calibrate(options: CalibrateOptions, say: Say) -> Calibrated:
 
 
 def saved() -> list[Calibration]:
-    """Return the calibrations of this user, by GPU.
+    """Return the user's calibrations, by GPU.
 
     Raises:
         InputError: a file is damaged.
@@ -143,7 +143,7 @@ def _only_fit(options: CalibrateOptions) -> None:
 
 
 def _check_place(path: Path, force: bool, create: bool = False) -> None:
-    """Fail before the work is done where its result could not be written after it."""
+    """Fail before the work is done if its result could not be written afterwards."""
     if path.is_dir():
         raise OutputError(f"{path}: is a folder", "choose another name for -o")
     if (path.exists() or path.is_symlink()) and not force:
@@ -179,10 +179,10 @@ def _measured_and_fitted(options: CalibrateOptions, say: Say) -> Calibrated:
 
 
 def _device(options: CalibrateOptions, device: str) -> Device:
-    """Return the first framework that can be used, and what it says of the device.
+    """Return the first framework that can be used, and what it reports about the device.
 
     Raises:
-        ToolError: none can be.
+        ToolError: none can be used.
     """
     python = options.python or sys.executable
     reasons = []
@@ -215,10 +215,10 @@ def _gpu(device: Device, target: str | None) -> Gpu:
 
 
 def _library(device: Device) -> Library:
-    """Return which cuBLAS a framework runs, by the version of CUDA that it was built for.
+    """Return which cuBLAS a framework runs, from the CUDA version that it was built for.
 
     Raises:
-        MeasurementFailed: it does not say: what was measured could not be told apart.
+        MeasurementFailed: it does not say, so the measurements could not be attributed.
     """
     major = (device.cuda or "").partition(".")[0].split(" ")[0]
     if not major.isdigit():
@@ -229,7 +229,7 @@ def _library(device: Device) -> Library:
 def _measure(
     options: CalibrateOptions, device: Device, parts: Sequence[Sequence[Case]], start: float, say: Say
 ) -> Measured:
-    """Measure parts of a plan one after the other; the rows are kept as they come where the raw CSV is wanted."""
+    """Measure the parts of a plan one by one, keeping rows as they come if the raw CSV is wanted."""
     where = (device.framework, CPU if device.gpu is None else f"gpu:{options.device}")
     say(f"measuring through {device.text}, at most {options.budget_s:g} s")
     done: list[Done] = []
@@ -253,7 +253,7 @@ def _measure(
 
 @contextmanager
 def _rows(options: CalibrateOptions, say: Say) -> Iterator[Path]:
-    """Give a CSV to add rows to; what was measured before a failure stays beside its place as ``FILE.part``."""
+    """Provide a CSV to append rows to; after a failure, what was measured stays beside its place as ``FILE.part``."""
     if options.output is None:
         with tempfile.TemporaryDirectory(prefix="tcprobe-calibrate-") as name:
             path = Path(name) / "raw.csv"
@@ -280,10 +280,10 @@ def _rows(options: CalibrateOptions, say: Say) -> Iterator[Path]:
 def _fitted(
     rows: tuple[Measurement, ...], gpu: Gpu, options: CalibrateOptions, measured: Measured | None
 ) -> Calibrated:
-    """Fit three quarters of the rows, test on the last, keep the constants if they predict better than the shipped.
+    """Fit three quarters of the rows, test on the rest, and keep the constants if they beat the shipped ones.
 
     Raises:
-        MeasurementFailed: times that cannot be, too few products, or worse constants; nothing is written then.
+        MeasurementFailed: impossible times, too few products, or worse constants; nothing is written then.
         OutputError: the file cannot be written.
     """
     from tcprobe.calibration.check import scores, split, too_fast

@@ -11,15 +11,15 @@ GPUS = "gpus"
 
 
 def rule_docs() -> list[RuleDoc]:
-    """Return the documentation of every rule, by code."""
+    """Return the documentation of every rule, ordered by code."""
     return sorted((rule.DOC for rule in RULES), key=lambda doc: doc.code)
 
 
 def find_rule(word: str) -> RuleDoc:
-    """Return the rule of a code or name, in upper or lower case.
+    """Return the rule with this code or name, in upper or lower case.
 
     Raises:
-        UsageError: there is none; names the nearest codes.
+        UsageError: there is none; the message names the nearest codes.
     """
     from difflib import get_close_matches
 
@@ -38,15 +38,15 @@ def find_rule(word: str) -> RuleDoc:
 
 
 def explained(what: str | None, format_: str = "text", width: int | None = None) -> str:
-    """Return what a word means: a rule's documentation, the GPUs, or all rules where nothing is asked.
+    """Return the explanation of a rule or the list of GPUs; without a word, the list of rules.
 
     Args:
-        what: code or name of a rule, ``gpus``, or None; in upper or lower case.
+        what: code or name of a rule, or ``gpus``, in upper or lower case; None for all rules.
         format_: text or markdown.
-        width: columns that text may take; None sets no limit to tables.
+        width: columns for text; None leaves tables unlimited.
 
     Raises:
-        UsageError: it is none of these; names the nearest.
+        UsageError: the word is none of these; the message names the nearest.
     """
     from tcprobe.report.audit import explain as audit_explain
 

@@ -1,4 +1,4 @@
-"""`profile` as a function: run a workload under a profiler, keep what it left, report on it."""
+"""`profile` as a function: run a workload under a profiler, keep what it wrote, report on it."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ TITLES: Final = {"tensorflow": "TensorFlow's profiler", "dlprof": "DLProf"}
 
 @dataclass(frozen=True, slots=True)
 class ProfileOptions:
-    """What the user asked to be profiled, and how.
+    """What the user asked to profile, and how.
 
     Attributes:
         words: the workload (a packaged name, a path, or ``-m module``) and its own arguments.
         profiler: auto, or the name of a capture.
         precision: one of `PRECISIONS`; None changes nothing.
         xla: True, False, or None for unchanged.
-        iter_start, iter_stop: steps to profile, both included; None leaves them to the capture.
-        device: for CUDA_VISIBLE_DEVICES; None takes the first visible GPU.
+        iter_start, iter_stop: first and last step to profile; None leaves them to the capture.
+        device: value of CUDA_VISIBLE_DEVICES; None takes the first visible GPU.
         python: the workload's interpreter; None takes tcprobe's own.
-        launcher: words that stand before everything.
+        launcher: words to put before the whole command.
         output: the run folder; None derives a name below ``tcprobe-runs``.
         force: replace an earlier run folder.
-        target_gpu: GPU against which blockers are judged where none ran.
-        metric_patterns: further regular expressions for logged figures.
+        target_gpu: GPU for which blockers are judged if none ran.
+        metric_patterns: additional regular expressions for logged figures.
         step_function: name of the function that is one step.
         key_node, mode: DLProf's key node and mode.
     """
@@ -71,14 +71,14 @@ class ProfileOptions:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a profiled run came to.
+    """The result of a profiled run.
 
     Attributes:
         folder: the run folder under its final name.
         workload_code: exit code of the workload.
-        interrupted: it was interrupted.
-        report: the analysed profile; None where `failure` says why there is none.
-        failure: why there is no report, or its tables were not written.
+        interrupted: whether the workload was interrupted.
+        report: the analysed profile; None if `failure` says why there is none.
+        failure: why there is no report, or why its tables were not written.
     """
 
     folder: Path
@@ -89,12 +89,12 @@ class Outcome:
 
     @property
     def exit_code(self) -> int:
-        """Return the workload's own code where it failed, else 2 where the measurement did, else 0."""
+        """Return the workload's own code if it failed, else 2 if the measurement failed, else 0."""
         return self.workload_code or (self.failure.exit_code if self.failure else 0)
 
     @property
     def ending(self) -> str:
-        """Return how the workload failed, in a few words; empty where it did not."""
+        """Return how the workload failed, in a few words; empty if it did not."""
         metadata = self.report.metadata if self.report is not None else None
         partial = metadata is not None and any(note.code == "partial-run" for note in metadata.notes)
         return how_ended(metadata.run) if metadata is not None and partial else ""
@@ -114,7 +114,7 @@ def profile(
     Args:
         options: what to run and how.
         stdout_to_stderr: move the workload's standard output to standard error.
-        say: called with what happens, one line each.
+        say: called with one line for each thing that happens.
 
     Raises:
         UsageError: an option or the workload makes no sense; nothing was started.
@@ -153,7 +153,7 @@ def profile(
 def _sealed(
     home: folder.RunFolder, record: dict[str, Any], ended: process.Ended, collected: Collected
 ) -> tuple[Path, OutputError | None]:
-    """Complete the record and give the folder its name; a full disk leaves the record of the start, and is returned."""
+    """Complete the record and name the folder; if the disk is full, keep the first record and return the error."""
     full = None
     try:
         folder.write_record(home.path, run_record.finish(record, ended, collected, read_probe(home.path)))
@@ -163,7 +163,7 @@ def _sealed(
 
 
 def _checked(options: ProfileOptions) -> ProfileOptions:
-    """Refuse what makes no sense before anything is started; give the GPU its id."""
+    """Refuse options that make no sense before anything starts; replace the GPU's name by its id."""
     start, stop = options.iter_start, options.iter_stop
     if start is not None and stop is not None and stop < start:
         raise UsageError(f"--iter-stop {stop} comes before --iter-start {start}", "swap the two")
@@ -180,7 +180,7 @@ def _checked(options: ProfileOptions) -> ProfileOptions:
 
 
 def _python(options: ProfileOptions) -> str:
-    """Return the interpreter: the one asked for, else tcprobe's own; behind a launcher that lacks it, its python3."""
+    """Return the interpreter: the one asked for, else tcprobe's own; a launcher that lacks it gets its own python3."""
     if options.python or not options.launcher:
         return options.python or sys.executable
     try:
@@ -191,7 +191,7 @@ def _python(options: ProfileOptions) -> str:
 
 
 def _check_tensorflow(options: ProfileOptions, workload: Workload | None) -> None:
-    """Refuse an interpreter that cannot be started, or a packaged workload without TensorFlow."""
+    """Refuse an interpreter that does not start, or lacks TensorFlow for a packaged workload."""
     python = str(options.python)
     if environment.ask_interpreter(python, options.launcher).has_tensorflow or workload is None:
         return
@@ -202,7 +202,7 @@ def _check_tensorflow(options: ProfileOptions, workload: Workload | None) -> Non
 
 
 def _request(options: ProfileOptions, target: Invocation, workload: Workload | None, home: Path) -> CaptureRequest:
-    """A packaged workload takes precision and XLA as its own arguments; the others get them from the probe."""
+    """Return the request; packaged workloads get precision and XLA as arguments, others through the probe."""
     precision, xla = options.precision, options.xla
     if workload is not None and precision and workload.takes("--precision"):
         target, precision = _with_argument(target, "--precision", precision), None
@@ -226,14 +226,14 @@ def _request(options: ProfileOptions, target: Invocation, workload: Workload | N
 
 
 def _with_argument(target: Invocation, name: str, *value: str) -> Invocation:
-    """Put an argument before the workload's own, which keep the last word."""
+    """Put an argument before the workload's own arguments, which can then override it."""
     if _own_argument(target, name) is not None:
         return target
     return replace(target, args=(name, *value, *target.args))
 
 
 def _own_argument(target: Invocation, name: str) -> str | None:
-    """Return what follows `name` among the workload's arguments; empty where nothing does, None without it."""
+    """Return what follows `name` among the workload's arguments; empty if nothing does, None without `name`."""
     for place, word in enumerate(target.args):
         if word == name:
             return target.args[place + 1] if place + 1 < len(target.args) else ""
@@ -243,11 +243,11 @@ def _own_argument(target: Invocation, name: str) -> str | None:
 
 
 def choose(options: ProfileOptions, request: CaptureRequest) -> Capture:
-    """Choose the profiler: the one asked for; by itself DLProf where a key node is given, else TensorFlow's.
+    """Choose the profiler: the one asked for, else DLProf if a key node is given, else TensorFlow's.
 
     Raises:
         ToolError: it cannot be used here.
-        UsageError: an option is DLProf's and the profiler is another.
+        UsageError: an option of DLProf was given with another profiler.
     """
     for_dlprof = options.key_node is not None or options.mode is not None
     name = options.profiler
@@ -291,7 +291,7 @@ def _run(capture: Capture, request: CaptureRequest, launch: Launch, stdout_to_st
 
 
 def _measured(outcome: Outcome, collected: Collected) -> Outcome:
-    """Fail a run without a kernel where the profiler says what it lacks, unless it is known to have used no GPU."""
+    """Fail a run without kernels if the profiler says what it lacks, unless the run is known to have used no GPU."""
     report, lacks = outcome.report, next((n for n in collected.notes if n.level == "error"), None)
     if report is None or outcome.failure or lacks is None:
         return outcome
@@ -301,7 +301,7 @@ def _measured(outcome: Outcome, collected: Collected) -> Outcome:
 
 
 def _report(home: Path, options: ProfileOptions, ended: process.Ended) -> Outcome:
-    """Report on a run folder; a failure to do so leaves the folder and the workload's own exit code."""
+    """Report on a run folder; if that fails, the folder and the workload's exit code stay."""
     outcome = Outcome(home, ended.exit_code, ended.interrupted)
     try:
         report = make_report(home, Options(target_gpu=options.target_gpu) if options.target_gpu else None)

@@ -15,16 +15,16 @@ from tcprobe.schema.profile import Note, Profile
 def make_report(path: Path, options: Options | None = None) -> Profile:
     """Read the profile at `path` and add what follows from it: summary, kernels, ops, layers, iterations, ...
 
-    A run folder of DLProf's counts the iterations that the run asked for, where `options` choose none.
+    For a run folder with DLProf, the iterations that the run asked for count, unless `options` choose others.
 
     Args:
-        path: a run folder, a profile file, or a directory that holds one.
-        options: iteration window and target GPU; the defaults detect the window.
+        path: a run folder, a profile file, or a directory with one.
+        options: iteration window and target GPU; by default the window is detected.
 
     Raises:
         InputError: the profile cannot be used.
-        UsageError: `path` holds several runs, or an option does not fit the profile.
-        MeasurementFailed: a GPU was used and left no kernel record.
+        UsageError: `path` has several runs, or an option does not fit the profile.
+        MeasurementFailed: a GPU was used but no kernel was recorded.
     """
     options = options or Options()
     profile = open_profile(path)
@@ -32,7 +32,7 @@ def make_report(path: Path, options: Options | None = None) -> Profile:
 
 
 def _analysed(profile: Profile, options: Options, asked: Options) -> Profile:
-    """Analyse what the run asked for; where that is not in the profile, what `options` ask for, with a note."""
+    """Analyse what the run asked for; if the profile lacks it, what `options` ask for, with a note."""
     try:
         return analyse(profile, asked)
     except UsageError as error:
@@ -43,7 +43,7 @@ def _analysed(profile: Profile, options: Options, asked: Options) -> Profile:
 
 
 def _asked_of_run(profile: Profile, options: Options) -> Options:
-    """Return `options` with the iterations that the run was asked for, where its profiler left them to the reader."""
+    """Return `options` with the iterations that the run asked for, if its profiler left that to the reader."""
     run = profile.metadata.run
     profiler = run.get("profiler")
     by_reader = isinstance(profiler, dict) and profiler.get("name") == "dlprof"

@@ -1,4 +1,4 @@
-"""run.json: what ran, where, with what, and how it ended; docs/run-folder.md describes every key."""
+"""Write run.json: what ran, where, with what, and how it ended; docs/run-folder.md describes every key."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ FROM_PROBE: Final = ("gpu_used", "gpus", "peak_gpu_memory_bytes", "window", "gap
 
 
 def begin(request: CaptureRequest, launch: Launch, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of a run that is about to start: complete but for its end, and marked partial.
+    """Return the record of a run about to start: complete except for its end, and marked as partial.
 
     Args:
-        request: what is captured.
+        request: what to capture.
         launch: how it is started.
-        asked: ``workload``, ``profiler``, ``precision``, ``xla`` and ``target_gpu``, as the user gave them.
+        asked: ``workload``, ``profiler``, ``precision``, ``xla`` and ``target_gpu`` as the user gave them.
     """
     holds = environment.ask_interpreter(request.python, request.launcher)
     module = ("-m",) if request.target.kind == "module" else ()
@@ -62,8 +62,8 @@ def finish(record: Mapping[str, Any], ended: Ended, collected: Collected, probe:
     Args:
         record: what `begin` returned.
         ended: how the workload ended.
-        collected: what the profiler left.
-        probe: probe.json; empty where there is none.
+        collected: what the profiler wrote.
+        probe: probe.json; empty if there is none.
     """
     versions = {key: probe[key] for key in ("python", "tensorflow", "keras") if key in probe}
     return {
@@ -79,7 +79,7 @@ def finish(record: Mapping[str, Any], ended: Ended, collected: Collected, probe:
 
 
 def _notes(probe: Mapping[str, Any], ours: tuple[Note, ...]) -> list[dict[str, Any]]:
-    """Join the probe's notes and ours; of two under one code ours stands."""
+    """Join the probe's notes and ours; if both have a code, ours counts."""
     theirs = probe.get("notes")
     codes = {note.code for note in ours}
     kept = [n for n in theirs if isinstance(n, dict) and n.get("code") not in codes] if isinstance(theirs, list) else []

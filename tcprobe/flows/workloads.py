@@ -1,4 +1,4 @@
-"""Find workloads: those that come with tcprobe, by name; scripts, by path; modules, by dotted name."""
+"""Find workloads: packaged ones by name, scripts by path, modules by dotted name."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Workload:
     description: str
 
     def takes(self, option: str) -> bool:
-        """Say whether the script defines this option (``--xla``)."""
+        """Say whether the script defines an option (``--xla``)."""
         return f'"{option}"' in self.path.read_text(encoding="utf-8")
 
 
 def packaged_workloads() -> tuple[Workload, ...]:
-    """Return the workloads that come with tcprobe, by name."""
+    """Return the workloads that come with tcprobe, ordered by name."""
     folder = Path(tcprobe.__file__).resolve().parent.parent / "workloads"
     scripts = sorted(p for p in folder.glob("*.py") if not p.name.startswith("_"))
     return tuple(Workload(p.stem, p, _description(p)) for p in scripts)
@@ -45,23 +45,23 @@ def _description(path: Path) -> str:
 
 
 def packaged(name: str) -> Workload | None:
-    """Return the packaged workload of this name; None where there is none."""
+    """Return the packaged workload of this name; None if there is none."""
     return next((w for w in packaged_workloads() if w.name == name), None)
 
 
 def find_workload(words: Sequence[str]) -> tuple[Invocation, Workload | None]:
-    """Turn what stands on the command line after tcprobe's own options into a target.
+    """Find the workload that the words after tcprobe's own options name.
 
     Args:
         words: a packaged name, a path or ``-m module``, and the workload's own arguments.
 
     Returns:
-        The target, and the packaged workload where it is one.
+        The invocation, and the packaged workload if it is one.
 
     Raises:
-        UsageError: no workload is given, or none is called so; the hint offers the nearest.
-        MissingInput: the script is not there.
-        InputError: it is a folder.
+        UsageError: no workload is given, or there is none of this name; the hint offers the nearest.
+        MissingInput: the script does not exist.
+        InputError: the path is a folder.
     """
     if not words:
         raise UsageError("no workload given", f"{_listed()}; or a script: tcprobe profile train.py")

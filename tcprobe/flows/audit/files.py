@@ -1,4 +1,4 @@
-"""Which files an audit looks at: those named, and the Python files of folders."""
+"""Find the files to audit: those named, and the Python files in named folders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from tcprobe.errors import EmptyInput, MissingInput, UsageError
 
 SKIPPED: Final = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"})
-"""Folders that hold no code of the user's own; hidden ones and those with a ``pyvenv.cfg`` are left out too."""
+"""Folders without the user's own code; hidden ones and those with a ``pyvenv.cfg`` are skipped too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +19,9 @@ class AuditFile:
     """One file to audit.
 
     Attributes:
-        path: absolute, links resolved.
+        path: absolute, with links resolved.
         named: as the user named it, for messages.
-        factory: function that makes the model, of ``model.py:factory``; None where none was named.
+        factory: function that makes the model, from ``model.py:factory``; None if none was named.
     """
 
     path: Path
@@ -31,19 +31,19 @@ class AuditFile:
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """All files to audit, each once, and whether a folder was among what the user named."""
+    """The files to audit, without duplicates, and whether the user named a folder."""
 
     files: tuple[AuditFile, ...]
     folder: bool = False
 
 
 def find_targets(names: Sequence[str]) -> Targets:
-    """Return the files that `names` stand for, in the order given; those of a folder in the order of their paths.
+    """Return the files that `names` stand for, in the order given; files of a folder are sorted by path.
 
     Raises:
         MissingInput: there is no such file or folder.
-        EmptyInput: a folder holds no Python file.
-        UsageError: no name at all.
+        EmptyInput: a folder has no Python file.
+        UsageError: no name was given.
     """
     if not names:
         raise UsageError("no file to audit", "tcprobe audit-shapes model.py")
@@ -81,5 +81,5 @@ def _skipped(here: str, name: str) -> bool:
 
 
 def repository(path: Path) -> Path | None:
-    """Return the nearest folder at or above a file that holds a ``.git``; None where there is none."""
+    """Return the nearest folder at or above a file with a ``.git``; None if there is none."""
     return next((folder for folder in path.parents if (folder / ".git").exists()), None)

@@ -1,4 +1,4 @@
-"""`audit-shapes --diff` and `--fix`: the edits of all findings, shown or made."""
+"""`audit-shapes --diff` and `--fix`: show or make the edits of all findings."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from tcprobe.schema.finding import Fix
 
 
 def fixes_of(outcome: Outcome) -> list[Fix]:
-    """Return the fixes of all findings, each once: findings whose sizes belong together share one."""
+    """Return the fixes of all findings without duplicates: findings whose sizes belong together share one."""
     return list(dict.fromkeys(f.fix for f in outcome.report.findings() if f.fix is not None))
 
 
 def diff_of(outcome: Outcome) -> str:
-    """Return what `fixed` would change as a unified diff; empty where nothing would change."""
+    """Return what `fixed` would change, as a unified diff; empty if nothing."""
     from tcprobe.audit.fix.fixes import diff
 
     return diff(fixes_of(outcome), outcome.sources)
 
 
 def fixed(options: AuditOptions, say: Say) -> Outcome:
-    """Audit, make the fixes of all findings, say which, and audit again; return what is left.
+    """Audit, make all fixes, say which, audit again, and return what is left.
 
     Raises:
-        InputError: a file changed since it was read; then nothing was written.
+        InputError: a file has changed since it was read; nothing was written.
         OutputError: the system refused to write.
-        TcprobeError: as `audit`.
+        TcprobeError: as in `audit`.
     """
     from tcprobe.audit.fix.fixes import write
     from tcprobe.report.audit import words

@@ -1,7 +1,7 @@
-"""`audit-shapes` as a function: files to models, models to findings, findings to a report.
+"""`audit-shapes` as a function: from files to models, to findings, to a report.
 
-What is heavy, or not needed in source mode, is imported where it is used: starting is most of what an audit of one
-file takes.
+Heavy modules, and those that source mode does not need, are imported where they are used: start-up is most of the
+time of a one-file audit.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 MANY_FILES: Final = 32
-"""From so many on, more processes save more than they cost to start."""
+"""From this many files on, more processes save more time than they cost to start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an audit found.
+    """The result of an audit.
 
     Attributes:
-        report: for a document.
+        report: what a document shows.
         sources: the parsed files that fixes edit, by absolute path.
-        choice: the options as they counted.
+        choice: the options in effect.
     """
 
     report: AuditReport
@@ -50,15 +50,15 @@ class Outcome:
 
 
 def audit(options: AuditOptions, say: Say) -> Outcome:
-    """Audit files and return what was found.
+    """Audit files.
 
     Args:
-        options: what the user asked.
-        say: takes one sentence on what is done, where it is not what the user may expect.
+        options: what the user asked for.
+        say: called with one sentence if something is done that the user may not expect.
 
     Raises:
-        TcprobeError: an option cannot be used, or the only file cannot be audited; of several files those that
-            cannot are in the report instead.
+        TcprobeError: an option cannot be used, or the only file cannot be audited; with several files, those that
+            cannot be audited are in the report instead.
     """
     from tcprobe.audit.settings import find_settings
     from tcprobe.rules import RULES
@@ -76,7 +76,7 @@ def audit(options: AuditOptions, say: Say) -> Outcome:
 def _add(
     auditor: Auditor, options: AuditOptions, choice: Choice, gpu: Gpu, files: Sequence[AuditFile], traced: bool
 ) -> list[tuple[str, str]]:
-    """Audit the files; return those that cannot be audited, with the reason. An only file that cannot raises it."""
+    """Audit the files; return those that cannot be audited, and why. If there is only one, raise instead."""
     if len(files) == 1:
         auditor.add(files[0])
         return []
@@ -92,17 +92,17 @@ def _add(
 
 
 def _share(audited: Audited) -> float:
-    """Return what all suggestions save of the step, in percent; 0 where that is unknown."""
+    """Return what all suggestions save of the step, in percent; 0 if unknown."""
     saved, step = audited.total_saving_ns, audited.step_ns
     return 100 * saved.mid / step.mid if saved is not None and step is not None and step.mid > 0 else 0.0
 
 
 def _is_traced(options: AuditOptions, choice: Choice, targets: Targets, say: Say) -> bool:
-    """Decide how shapes are found: traced for one file where TensorFlow is, else from the source.
+    """Decide whether to trace: yes for one file if TensorFlow is installed, else read the source.
 
     Raises:
-        UsageError: what was asked needs tracing, and the source alone was asked for.
-        ToolError: what was asked needs TensorFlow, which is not there.
+        UsageError: the request needs tracing, but source mode was asked for.
+        ToolError: the request needs TensorFlow, which is not installed.
     """
     if choice.mode == "source":
         if options.args or any(t.factory for t in targets.files):

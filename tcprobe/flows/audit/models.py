@@ -1,4 +1,4 @@
-"""One file after the other: its models, what the rules find in them, and what comments leave of that."""
+"""Audit files one by one: find their models, apply the rules, and drop what comments suppress."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Unused = tuple[Place, str]
 
 @dataclass(slots=True)
 class Part:
-    """What an auditor has found so far; another one may go on with it.
+    """The findings of an auditor so far, which another auditor can take over.
 
     Attributes:
         audited: the models.
-        unused: comments that silence nothing, with the number of times that their file was read.
+        unused: comments that silence nothing, with how often their file was read.
         read: how often each file was read.
         edited: files that fixes edit.
     """
@@ -44,7 +44,7 @@ class Auditor:
     """Audits files with the same options.
 
     Attributes:
-        sources: the parsed files that fixes edit, by absolute path; of traced files all that took part.
+        sources: the parsed files that fixes edit, by absolute path; for traced files all that took part.
     """
 
     def __init__(self, options: AuditOptions, choice: Choice, gpu: Gpu, traced: bool) -> None:
@@ -60,7 +60,7 @@ class Auditor:
         """Audit the models of a file.
 
         Raises:
-            TcprobeError: the file cannot be audited; nothing of it is kept then.
+            TcprobeError: the file cannot be audited; then nothing of it is kept.
         """
         from tcprobe.audit.source.read import with_arguments
         from tcprobe.syntax.source import Source
@@ -81,11 +81,11 @@ class Auditor:
         self.sources |= {file: s for file, s in sources.items() if self._traced or file in edited}
 
     def part(self) -> Part:
-        """Return what was found so far; it grows with every file that is added."""
+        """Return what was found so far; it grows with every file added."""
         return self._found
 
     def take(self, part: Part) -> None:
-        """Add what another auditor has found in other files.
+        """Add what another auditor found in other files.
 
         Raises:
             TcprobeError: a file that fixes edit cannot be read any more.
@@ -102,7 +102,7 @@ class Auditor:
         self._found.edited |= part.edited
 
     def report(self, root: str, failed: tuple[tuple[str, str], ...]) -> AuditReport:
-        """Return all audits; a comment is unused where it silences nothing of any file that brought its file in."""
+        """Return all audits; a comment is unused if it silences nothing for any audited file that includes its file."""
         found = self._found
         unused = tuple(u for u, count in found.unused.items() if count == found.read[u[0].file])
         return AuditReport(tuple(found.audited), unused, failed, root)
@@ -111,7 +111,7 @@ class Auditor:
         if not self._traced:
             from tcprobe.audit.source.read import read_model
 
-            # Precision is set in files without layers too; a file that names neither library is none of ours.
+            # Precision may be set in files without layers; a file that names neither library is not ours.
             empty = Model("source", target.path.name, str(target.path))
             ours = "keras" in source.text or "tensorflow" in source.text
             return read_model(source, self._choice.batch_size) or [empty][: int(ours)]
@@ -173,7 +173,7 @@ class Auditor:
 
 
 def _findings(step: Step, sources: Mapping[str, Source], beside: Sequence[Step]) -> tuple[Finding, ...]:
-    """Return what all rules find in a model, with severity and, where it is certain for all models, a fix."""
+    """Return what all rules find in a model, with severity and, if it is certain for all models, a fix."""
     from tcprobe.audit.severity import decide_all
     from tcprobe.rules import RULES
     from tcprobe.rules.base import Subject
@@ -183,7 +183,7 @@ def _findings(step: Step, sources: Mapping[str, Source], beside: Sequence[Step])
     found = decide_all(raw, step)
     if all(f.suggested is None for f in found):
         return tuple(found)
-    # What makes fixes is loaded only where a size is to change.
+    # The modules that make fixes are loaded only if a size is to change.
     from tcprobe.audit.fix.fixes import with_fixes
 
     return tuple(with_fixes(found, step.model, step, sources, beside))
@@ -194,7 +194,7 @@ def _silenced(
 ) -> tuple[frozenset[Finding], tuple[Unused, ...]]:
     """Return the findings that comments silence, and the comments that silence nothing.
 
-    Comments are judged by all that the rules found, before any is left out by an option.
+    Comments are judged by everything the rules found, before an option leaves anything out.
     """
     commented = {path: source for path, source in sources.items() if _may_silence(source.text)}
     if not commented:
@@ -206,7 +206,7 @@ def _silenced(
 
 
 def _may_silence(text: str) -> bool:
-    """Say whether a file may hold a comment that silences; most hold none and need no tokens."""
+    """Say whether a file may have a suppressing comment; most have none and need not be tokenised."""
     lower = text.lower()
     return "noqa" in lower or "tcprobe:" in lower
 
@@ -218,10 +218,10 @@ def _costliest_first(finding: Finding) -> tuple[float, str, int, str]:
 
 
 def total_saving(findings: Iterable[Finding], step: Step) -> Range | None:
-    """Return what all suggestions save together, in ns a step; None where none saves anything.
+    """Return what all suggestions save together, in ns per step; None if none saves anything.
 
-    Sizes are changed together and predicted anew, since what one change saves another may save again; savings that
-    are no matter of size are added.
+    Sizes are changed together and predicted anew, since two changes may save the same time; savings that are not
+    about sizes are added.
     """
     saving = [f for f in findings if f.saving_ns is not None]
     if not any(f.saving_ns.mid > 0 for f in saving if f.saving_ns is not None):
@@ -240,9 +240,9 @@ def total_saving(findings: Iterable[Finding], step: Step) -> Range | None:
 
 
 def _with_xla(model: Model) -> bool:
-    """Return whether XLA compiles the step; one that the user has not compiled yet is as Keras would by default.
+    """Return whether XLA compiles the step; for a model not compiled yet, what Keras does by default.
 
-    Keras 3: ``compile(jit_compile="auto")`` means XLA on a GPU; Keras 2 never does by itself.
+    Keras 3: ``compile(jit_compile="auto")`` means XLA on a GPU; Keras 2 never uses XLA by itself.
     """
     if model.xla is not None:
         return model.xla
@@ -250,14 +250,14 @@ def _with_xla(model: Model) -> bool:
 
 
 def _compiled(model: Model, xla: bool | None) -> Model:
-    """Return the model with every product compiled by XLA, or none, where the user said which."""
+    """Return the model with every product compiled by XLA, or none, if the user said which."""
     if xla is None:
         return model
     return replace(model, xla=xla, products=tuple(replace(p, compiled=xla) for p in model.products))
 
 
 def _others(models: Iterable[Model], known: Mapping[str, Source]) -> dict[str, Source]:
-    """Return the other files whose code built layers or called ops; one that does not parse is left out."""
+    """Return the other files whose code built layers or called ops; files that do not parse are left out."""
     from tcprobe.syntax.source import Source
 
     found: dict[str, Source] = {}

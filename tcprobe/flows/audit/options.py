@@ -1,4 +1,4 @@
-"""What an audit is asked: options, completed by the settings of a pyproject.toml and by defaults."""
+"""The options of an audit, completed from pyproject.toml and by defaults."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ TIMEOUT_S: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
-    """What a user asked of an audit; None where the user said nothing.
+    """What the user asked of an audit; None if the user said nothing.
 
     Attributes:
         files: files, folders, or ``model.py:factory``.
         mode: auto, traced or source.
         run: execute the script with `argv` and stop after its first training step.
         args: arguments of the factory.
-        batch_size: fills an unknown batch.
+        batch_size: replaces an unknown batch.
         dtype: float32 (without TF32), tf32, float16, bfloat16, float8; replaces the model's own.
         target_gpu: GPU to predict for.
         library: cublas10, cublas11, cublas12.
         xla: whether XLA compiles the step.
-        timeout_s: seconds that tracing one file may take.
-        python: interpreter that traces.
+        timeout_s: maximum time to trace one file, in seconds.
+        python: interpreter for tracing.
         select, ignore: codes or prefixes of codes.
-        fail_on: the least severity that fails: error, warning, note, or never.
-        fail_over: percent of the step that all suggestions together may save before it fails; 0-100.
+        fail_on: the lowest severity that fails: error, warning, note, or never.
+        fail_over: fail if all suggestions together may save more than this percentage of the step; 0-100.
     """
 
     files: tuple[str, ...]
@@ -58,11 +58,11 @@ class AuditOptions:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The options as they count: what the user said, else the settings, else the default.
+    """The options in effect: what the user said, else the settings, else the default.
 
     Attributes:
-        settings: of the pyproject.toml, for its ignores by file.
-        Others as in `AuditOptions`; None there where each model decides.
+        settings: from pyproject.toml; its ignores by file apply.
+        Others as in `AuditOptions`; None if each model decides.
     """
 
     settings: Settings
@@ -79,7 +79,7 @@ class Choice:
     fail_over: float | None
 
     def wants(self, finding: Finding, file: str) -> bool:
-        """Say whether a finding of `file` is selected: the longest prefix decides, ignoring wins a draw."""
+        """Say whether a finding in `file` is selected: the longest prefix decides; on a draw it is ignored."""
         chosen = max((len(s) for s in self.select if finding.code.startswith(s)), default=-1 if self.select else 0)
         ignored = (*self.ignore, *self._by_file(finding.place.file if finding.place else file))
         return chosen > max((len(i) for i in ignored if finding.code.startswith(i)), default=-1)
@@ -101,15 +101,15 @@ class Choice:
 
 
 def choose(options: AuditOptions, settings: Settings, codes: Iterable[str]) -> Choice:
-    """Return the options as they count.
+    """Return the options in effect.
 
     Args:
-        options: of the command line and the environment.
-        settings: of the pyproject.toml.
-        codes: of all rules, to check the codes that were named.
+        options: from the command line and the environment.
+        settings: from pyproject.toml.
+        codes: codes of all rules, to check those that were named.
 
     Raises:
-        UsageError: options contradict each other, or a code is of no rule.
+        UsageError: options contradict each other, or no rule has a named code.
     """
     mode = options.mode or settings.mode or "auto"
     if options.run and mode == "source":
@@ -140,10 +140,10 @@ def choose(options: AuditOptions, settings: Settings, codes: Iterable[str]) -> C
 
 
 def check_code(code: str, known: list[str], where: str) -> None:
-    """Refuse a code that is no rule's, and no prefix of one.
+    """Check that a code or prefix belongs to a rule.
 
     Raises:
-        UsageError: names it, and the nearest ones.
+        UsageError: it does not; the message names the nearest codes.
     """
     if any(k.startswith(code) for k in known):
         return

@@ -1,4 +1,4 @@
-"""Source mode of many files, in as many processes as there are cores: files are judged one by one."""
+"""Source mode for many files, in one process per core."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tcprobe.hardware import Gpu
 
 Failed: TypeAlias = tuple[str, str]
 AT_ONCE: Final = 8
-"""Files that a process takes at a time: enough that passing results on is nothing, few enough that none waits long."""
+"""Files per task: enough to make passing results cheap, few enough to keep all processes busy."""
 
 
 def audit_in_parallel(
     options: AuditOptions, choice: Choice, gpu: Gpu, files: Sequence[AuditFile]
 ) -> Iterator[tuple[Part, list[Failed]]]:
-    """Yield what was found in the files, in their order, and which of them could not be audited."""
+    """Yield what was found, in the order of the files, and which files could not be audited."""
     chunks = [files[start : start + AT_ONCE] for start in range(0, len(files), AT_ONCE)]
     pool = ProcessPoolExecutor(min(cores(), len(chunks)), get_context("fork"), initializer=_leave_interrupts)
     try:
@@ -39,7 +39,7 @@ def cores() -> int:
 
 
 def _leave_interrupts() -> None:
-    """Ctrl-C reaches every process of the terminal; the first one alone answers it."""
+    """Ignore Ctrl-C, which reaches every process of the terminal: only the main one answers it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -49,7 +49,7 @@ def _audit(options: AuditOptions, choice: Choice, gpu: Gpu, files: Sequence[Audi
 
 
 def add_all(auditor: Auditor, files: Sequence[AuditFile]) -> list[Failed]:
-    """Audit files; return the path of each that cannot be audited, with the reason."""
+    """Audit files; return the path of each that cannot be audited, and why."""
     failed = []
     for target in files:
         try:

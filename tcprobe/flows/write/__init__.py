@@ -1,1 +1,1 @@
-"""Write what was asked for: to a terminal, a file or a folder; a file appears whole or not at all."""
+"""Write a document to a terminal, a file or a folder; a file appears complete or not at all."""

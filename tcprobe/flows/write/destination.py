@@ -1,4 +1,4 @@
-"""Where a document goes and as what, decided before any work is done."""
+"""`destination`: decide where a document goes and in which format, before any work is done."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tcprobe.report import Kind, renderers
 from tcprobe.report.base import Renderer
 
 FOLDERS: Final[tuple[Kind, ...]] = ("run",)
-"""Kinds of documents of which a folder takes one CSV per table; the others are one file."""
+"""Kinds of documents that a folder takes as one CSV per table; other kinds are one file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a document goes, and as what.
+    """Where a document goes, and in which format.
 
     Attributes:
         renderer: the format.
         path: file or folder; None is standard output.
-        folder: `path` is a folder, which gets one CSV per table.
-        force: existing files may be replaced.
+        folder: whether `path` is a folder, which gets one CSV per table.
+        force: whether existing files may be replaced.
     """
 
     renderer: Renderer
@@ -33,18 +33,18 @@ class Destination:
 
 
 def destination(kind: Kind, name: str | None, output: str | None, force: bool = False) -> Destination:
-    """Decide the format and the place.
+    """Decide format and place.
 
     Args:
-        kind: of the document.
-        name: of a renderer; None lets the ending of `output` decide, text where it has none to go by.
-        output: a file; ``-`` or None for standard output; for some kinds a folder (ends in ``/``, exists as one, or
+        kind: kind of the document.
+        name: name of a renderer; None decides by the ending of `output`, or takes text if there is no ending.
+        output: a file; ``-`` or None for standard output; for some kinds a folder (it ends in ``/``, exists as one, or
             has no ending).
         force: replace what exists.
 
     Raises:
-        UsageError: no such format, an ending that tells no format, or a folder for what is one file.
-        OutputError: the file exists already and `force` is false, or its folder is missing.
+        UsageError: there is no such format, the ending tells no format, or a folder is given for a single file.
+        OutputError: the file exists and `force` is false, or its folder is missing.
     """
     if output is None or output == "-":
         return Destination(_named(kind, name or "text"))

@@ -1,4 +1,4 @@
-"""Write a document: to a terminal, a file or a folder of CSVs; a file appears whole or not at all."""
+"""`write`: a document to a terminal, a file or a folder of CSVs; a file appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tcprobe.report.document import Document
 
 
 def write(document: Document, spec: RenderSpec, to: Destination, stdout: TextIO | None = None) -> list[Path]:
-    """Write a document; return the files written, none for standard output. `spec` is of standard output alone.
+    """Write a document and return the files written, none for standard output, for which alone `spec` counts.
 
     Raises:
         OutputError: a file exists and may not be replaced, or the system refused to write.
@@ -34,10 +34,10 @@ def write(document: Document, spec: RenderSpec, to: Destination, stdout: TextIO 
 
 
 def write_tables(document: Document, folder: Path, force: bool = False) -> list[Path]:
-    """Write one CSV per table of a document into `folder` (made where missing); return the files.
+    """Write one CSV per table of a document into `folder`, made if missing; return the files.
 
     Raises:
-        OutputError: one of them exists and `force` is false, or the system refused; then none is written.
+        OutputError: a file exists and `force` is false, or the system refused; then none is written.
     """
     from tcprobe.report.csv import write_table
 

@@ -1,4 +1,4 @@
-"""Write files whole or not at all; loads nothing else, since an audit writes one too."""
+"""Write files completely or not at all; imports little, as every audit with an output file uses it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Final, TextIO
 
 from tcprobe.errors import OutputError
 
-UNENCODABLE: Final = "backslashreplace"  # a name that the encoding cannot show must not cost the report
+UNENCODABLE: Final = "backslashreplace"  # a name that the encoding lacks must not cost the whole report
 
 
 def refuse_existing(paths: list[Path], force: bool) -> None:
-    """Raise OutputError where one of the files exists and `force` is false."""
+    """Raise OutputError if one of the files exists and `force` is false."""
     existing = [p for p in paths if p.exists() or p.is_symlink()]
     if existing and not force:
         more = f" (and {len(existing) - 1} more)" if len(existing) > 1 else ""
@@ -22,7 +22,7 @@ def refuse_existing(paths: list[Path], force: bool) -> None:
 
 
 def write_files(jobs: Sequence[tuple[Path, Callable[[TextIO], None]]], force: bool) -> list[Path]:
-    """Write all files under temporary names beside their own, then rename them; a failure leaves none behind.
+    """Write all files under temporary names beside their own, then rename them; a failure leaves no file behind.
 
     Raises:
         OutputError: a file exists and `force` is false, or the system refused.
@@ -50,7 +50,7 @@ def _temporary(path: Path) -> Path:
 
 @contextmanager
 def named_failure(path: Path) -> Iterator[None]:
-    """Turn what the system refuses into an OutputError that names the file."""
+    """Turn a refusal of the system into an OutputError that names the file."""
     try:
         yield
     except OSError as error:
