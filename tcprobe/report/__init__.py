@@ -1,4 +1,4 @@
-"""The output formats: one module each, listed here, and which of them a verb offers."""
+"""The output formats, one renderer module each, and which of them each kind of document has."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ FORMATS: Final[dict[Kind, tuple[str, ...]]] = {
     "run": ("text", "csv", "json", "markdown"),
     "audit": ("text", "json", "csv", "markdown", "sarif", "github"),
 }
-"""The formats of each kind of document, in the order in which its verb names them."""
+"""The formats of each kind of document, in the order in which its verb lists them."""
 
 
 def renderers(kind: Kind) -> tuple[Renderer, ...]:
-    """Return the renderers of a kind of document."""
+    """Return the renderers for a kind of document."""
     named = {renderer.name: renderer for renderer in RENDERERS}
     return tuple(named[name] for name in FORMATS[kind])

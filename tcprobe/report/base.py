@@ -1,4 +1,4 @@
-"""What a renderer is: a module of this package, listed in `tcprobe.report.RENDERERS`."""
+"""`Renderer`: one output format. `tcprobe.report.RENDERERS` lists them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RenderSpec:
-    """What the place can show.
+    """What the output can show.
 
     Attributes:
-        width: columns of the terminal; None where the output is no terminal, so nothing is cut.
+        width: columns of the terminal; None if the output is no terminal, so that nothing is cut.
         color: whether escape codes may be written.
     """
 
@@ -25,16 +25,16 @@ class RenderSpec:
 
 @dataclass(frozen=True, slots=True)
 class Renderer:
-    """One output format; its module has a function ``render(document, spec, out)`` and is loaded when it is called.
+    """One output format; its module has a function ``render(document, spec, out)`` and is loaded on first use.
 
     Attributes:
-        name: on the command line, and of its module in this package.
-        suffixes: file name endings that choose it (``.json``).
+        name: its name on the command line and the name of its module in this package.
+        suffixes: file name endings that select it (``.json``).
     """
 
     name: str
     suffixes: tuple[str, ...]
 
     def render(self, document: Document, spec: RenderSpec, out: TextIO) -> None:
-        """Write the document to `out`; the same document and spec give the same bytes."""
+        """Write the document to `out`; the same document and spec always give the same bytes."""
         import_module(f"tcprobe.report.{self.name}").render(document, spec, out)

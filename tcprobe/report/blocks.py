@@ -1,4 +1,4 @@
-"""What a report says, in blocks that a person reads one after the other; a renderer knows no more of it."""
+"""Blocks: the building parts of a document for people, which renderers lay out without knowing what it is about."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Level = Literal["error", "warning", "note"]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Words in one style."""
+    """A piece of text in one style."""
 
     text: str
     style: Style = "plain"
@@ -22,11 +22,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line.
+    """One line of text.
 
     Attributes:
-        parts: its words; where it is wrapped, only the first of several keeps its style.
-        indent: what stands before its further lines where it is wrapped; None where it never is.
+        parts: its pieces; if the line is wrapped, only the first of several keeps its style.
+        indent: text before each further line if it is wrapped; None if it is never wrapped.
     """
 
     parts: tuple[Part, ...]
@@ -40,7 +40,7 @@ def sentence(text: str, style: Style = "plain", indent: str = "") -> Line:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The title of a document, or of the blocks below it; `level` is 1 for a whole page."""
+    """A heading over the document or the blocks that follow; `level` 1 is a page's title."""
 
     text: str
     level: int
@@ -48,7 +48,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Lines that belong together: paragraphs, or the items of a list."""
+    """Lines that belong together: paragraphs or list items."""
 
     lines: tuple[Line, ...]
     bullets: bool = False
@@ -56,14 +56,14 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What it is about, as (label, text)."""
+    """Facts about the subject of the document, as (label, text) pairs."""
 
     pairs: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Sentences in their order, numbered."""
+    """A numbered list of sentences."""
 
     title: str
     sentences: tuple[str, ...]
@@ -71,7 +71,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """One thing to know, and what to do about it; `remedy` is None where nothing can be done."""
+    """Something to know, and what to do about it; `remedy` is None if nothing can be done."""
 
     level: Level
     message: str
@@ -80,23 +80,23 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Remarks:
-    """Things to know, in their order."""
+    """A list of remarks, in order."""
 
     remarks: tuple[Remark, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """One column as shown.
+    """A column of a section.
 
     Attributes:
-        text: heading.
-        right: numbers stand right.
-        rank: 0 is always shown; on a narrow terminal the highest rank goes first.
-        least: characters that are enough of a name, which a narrow terminal may show shortened in its middle;
-            0 for what is never shortened, as numbers.
-        wraps: a sentence, which a narrow terminal shows on several lines.
-        path: file:line, which is shortened at its start.
+        text: heading of the column.
+        right: whether cells are aligned right, as for numbers.
+        rank: 0 is always shown; on a narrow terminal, columns with the highest rank are dropped first.
+        least: minimum width to which a narrow terminal may shorten a name in its middle;
+            0 if cells are never shortened, like numbers.
+        wraps: whether cells are sentences, which a narrow terminal may wrap.
+        path: whether cells are file:line, which is shortened at its start.
     """
 
     text: str
@@ -109,12 +109,12 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A figure or name as shown, with what it was before it was scaled, rounded or made visible.
+    """A figure or name as shown, with its raw value before scaling, rounding and escaping.
 
     Attributes:
-        text: for a person.
-        value: for a program, in full precision; None is NA.
-        unit: of the value (``ns``, ``bytes``, ``pct``, ``flops``); empty for a count or a name.
+        text: for people.
+        value: for programs, in full precision; None is NA.
+        unit: unit of the value (``ns``, ``bytes``, ``pct``, ``flops``); empty for a count or a name.
     """
 
     text: str
@@ -127,13 +127,13 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One table as shown.
+    """A table as shown.
 
     Attributes:
-        title: above it; empty for none. What stands in brackets is about this table, not its name.
+        title: text above it; empty for none. A remark in brackets is not part of its name.
         heads: its columns.
-        cells: one row per table row; a plain string is a text that is its own raw value.
-        notes: below it.
+        cells: one tuple per row; a plain string is its own raw value.
+        notes: text below it.
     """
 
     title: str
@@ -143,13 +143,13 @@ class Section:
 
     @property
     def name(self) -> str:
-        """The title without what it says about this table."""
+        """The title without its remark in brackets."""
         return self.title.partition(" (")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Blocks that a page shows when they are asked for."""
+    """Blocks that a page hides until the reader opens them."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -157,7 +157,7 @@ class Folded:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """The place to say which tables lack columns for want of room; `remedy` says what shows them all."""
+    """Where to say which tables lack columns because of the width; `remedy` says how to see them all."""
 
     remedy: str
 

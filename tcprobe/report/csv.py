@@ -1,7 +1,7 @@
-"""A table of a document as CSV (RFC 4180, UTF-8).
+"""Renderer: one table of a document as CSV (RFC 4180, UTF-8).
 
-NA is an empty field, a bool is true or false, a figure keeps its full precision; a name is whole, quoted where it must
-be.
+NA is an empty field, a bool is true or false, a figure keeps its full precision; a name is never shortened, and
+quoted if necessary.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ SPECIAL: Final = re.compile(r'[",\r\n]')
 
 
 def render(document: Document, spec: RenderSpec, out: TextIO) -> None:  # noqa: ARG001 - a renderer's signature
-    """Write the one table of a single file.
+    """Write the one table that a single file can hold.
 
     Raises:
-        UsageError: the document does not tell which table that is.
+        UsageError: the document cannot tell which table that is.
     """
     write_table(document.table(), out)
 
@@ -34,7 +34,7 @@ def write_table(table: DataTable, out: TextIO) -> None:
 
 
 def _field(value: Value) -> str:
-    """Return a field, quoted where it must be; the csv module would leave a bare carriage return unquoted."""
+    """Return a field, quoted if necessary; the csv module would leave a bare carriage return unquoted."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -1,7 +1,7 @@
-"""A document: what a report, an audit or a comparison says, for people in blocks and for programs in raw values.
+"""`Document`: what a verb has to say, as blocks for people and as raw values for programs.
 
-A builder makes it (`tcprobe.report.run.document`, `tcprobe.report.audit.document`), every renderer takes it. Each part
-is made when a renderer asks for it, so that a CSV costs no sentences and a text no copies of large tables.
+Builders make documents (`tcprobe.report.run.document`, `tcprobe.report.audit.document`), renderers print them. A part is
+built when a renderer asks for it, so that CSV needs no sentences and text no copies of large tables.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class DataTable:
     """One table for programs.
 
     Attributes:
-        name: of its file.
-        columns: names, with the unit as suffix.
-        rows: makes the values, one a column; None is NA. Large tables are no rows until then.
-        newline: what ends a line of its CSV.
+        name: name of its file, without ending.
+        columns: names of the columns, with the unit as suffix.
+        rows: function that yields the rows, one value per column, None for NA; large tables become rows only then.
+        newline: line ending in CSV.
     """
 
     name: str
@@ -37,27 +37,27 @@ class DataTable:
 
 
 class Document(Protocol):
-    """What every renderer takes; the same document gives the same bytes."""
+    """What every renderer accepts; the same document always gives the same bytes."""
 
     def screen(self) -> Sequence[Block]:
-        """Return what a terminal shows, from top to bottom."""
+        """Return the blocks of a terminal, from top to bottom."""
 
     def page(self) -> Sequence[Block]:
-        """Return what a page shows, from top to bottom."""
+        """Return the blocks of a page, from top to bottom."""
 
     def data(self) -> dict[str, Any]:
-        """Return all of it as one tree of raw values."""
+        """Return everything as one tree of raw values."""
 
     def tables(self) -> Iterable[DataTable]:
-        """Return the tables, each for a file of its own."""
+        """Return all tables, each for its own file."""
 
     def table(self) -> DataTable:
-        """Return the one table that a single file holds; raises UsageError where that cannot be told."""
+        """Return the one table that a single file holds; UsageError if that cannot be told."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A document that is its blocks; programs get the raw values of the tables among them."""
+    """A document that consists of given blocks; programs get the raw values of their tables."""
 
     blocks: tuple[Block, ...]
 
@@ -78,11 +78,11 @@ class Plain:
         return {"schema": 1, "tcprobe": __version__, "facts": facts, "tables": tables, "notes": notes}
 
     def tables(self) -> list[DataTable]:
-        """Return each section's raw values under names made of its title and headings."""
+        """Return the raw values of each section, named after its title and headings."""
         return [_data_table(section) for section in sections(self.blocks)]
 
     def table(self) -> DataTable:
-        """Return the only one."""
+        """Return the only table."""
         found = self.tables()
         if len(found) != 1:
             raise UsageError(f"one CSV holds one table, and there are {len(found)}", "write all tables with -o FOLDER")
@@ -90,7 +90,7 @@ class Plain:
 
 
 def sections(blocks: Iterable[Block]) -> Iterator[Section]:
-    """Yield the tables among blocks, those that are folded away too."""
+    """Yield the tables among the blocks, including those in folded blocks."""
     for block in blocks:
         if isinstance(block, Section):
             yield block

@@ -1,6 +1,6 @@
-"""Values as a person reads them: scaled units, never a cut number, `-` for what was not measured.
+"""Format values for people: with scaled units, no digits cut off, `-` for what was not measured.
 
-Every function takes None for NA. Scaling happens here and nowhere earlier: tables hold ns, bytes and percent.
+Every function accepts None for NA. Values are scaled only here: tables hold ns, bytes and percent.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ DECIMAL = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"
 
 
 def number(value: float, significant: int = 6) -> str:
-    """Return `value` with all digits before the point and, in all, `significant` or more; no trailing zeros."""
+    """Return `value` with all digits before the point and at least `significant` in total, without trailing zeros."""
     if abs(value) >= 10 ** (significant - 1):
         return f"{value:.0f}"
     return f"{value:.{significant}g}"
 
 
 def _scaled(value: float, scales: tuple[tuple[int, str], ...], base: str) -> str:
-    """Return `value` in the largest unit of which it is one or more, with three significant digits."""
+    """Return `value` in the largest unit of which it is at least one, with three significant digits."""
     for size, unit in scales:
-        # What would print as 1000 of a unit belongs to the next one up.
+        # What would print as 1000 of a unit is printed as 1 of the next.
         if abs(value) >= size * 0.9995:
             scaled = value / size
             places = 2 if abs(scaled) < 9.995 else 1 if abs(scaled) < 99.95 else 0
@@ -44,7 +44,7 @@ def duration(ns: Value) -> str:
 
 
 def percent(value: Value, sign: bool = True) -> str:
-    """Return 0-100 with one decimal; what is neither 0 nor 100 never prints as either."""
+    """Return 0-100 with one decimal; only exactly 0 and 100 print as 0 and 100."""
     if value is None:
         return NA
     share = float(value)
@@ -53,7 +53,7 @@ def percent(value: Value, sign: bool = True) -> str:
 
 
 def percents(low: Value, high: Value) -> str:
-    """Return a range of 0-100, or one figure where both ends print alike."""
+    """Return a range of 0-100, or one figure if both ends print alike."""
     if low is None or high is None or percent(low) == percent(high):
         return percent(high if low is None else low)
     return f"{percent(low, sign=False)}-{percent(high)}"
@@ -78,7 +78,7 @@ def flops(value: Value) -> str:
 
 
 def plain(value: Value) -> str:
-    """Return any value as text, with control characters made visible."""
+    """Return any value as text, with control characters escaped."""
     if value is None or value == "":
         return NA
     if isinstance(value, bool):
@@ -87,7 +87,7 @@ def plain(value: Value) -> str:
 
 
 def visible(text: str) -> str:
-    """Replace control and formatting characters by escapes, so that a name cannot steer the terminal."""
+    """Escape control and formatting characters, so that a name cannot control the terminal."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(_escaped(c) if unicodedata.category(c) in {"Cc", "Cf", "Zl", "Zp"} else c for c in text)
@@ -106,7 +106,7 @@ UNITS: dict[str, Callable[[Value], str]] = {
 
 
 def figure(metric: str, value: Value) -> str:
-    """Return a figure in the unit that the suffix of its name tells (``_pct``, ``_ns``, ``_bytes``)."""
+    """Format a figure in the unit given by its name's suffix (``_pct``, ``_ns``, ``_bytes``)."""
     unit = metric.rpartition("_")[2]
     if value is None:
         return NA
@@ -118,13 +118,13 @@ def figure(metric: str, value: Value) -> str:
 
 
 def relative(path: str, base: str) -> str:
-    """Return an absolute path relative to the folder `base` where it lies inside it, with forward slashes."""
+    """Return a path relative to the folder `base` if it is inside it, with forward slashes."""
     inside = base and path.startswith(base.rstrip("/") + "/")
     return relpath(path, base).replace("\\", "/") if inside else path
 
 
 def shorten(text: str, width: int) -> str:
-    """Cut `text` in its middle to `width` characters; the ends of kernel and op names tell most."""
+    """Shorten `text` in its middle to `width` characters; the ends of kernel and op names tell most."""
     if len(text) <= width:
         return text
     if width < 4:

@@ -1,4 +1,4 @@
-"""A scan as workflow commands of GitHub Actions, which it shows beside the lines of a pull request.
+"""Renderer: a scan as workflow commands of GitHub Actions, which are shown beside the lines of a pull request.
 
 Source: GitHub Docs, "Workflow commands for GitHub Actions", sections on notice, warning and error messages;
 the escapes are those of actions/toolkit, packages/core/src/command.ts.
@@ -17,7 +17,7 @@ COMMANDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 def render(document: Scanned, spec: RenderSpec, out: TextIO) -> None:  # noqa: ARG001 - a renderer's signature
-    """Write one command per finding that is not suppressed, unused suppression and file that could not be read."""
+    """Write a command for each finding that is not suppressed, unused suppression and file that could not be read."""
     scan = document.scan()
     lines = [_finding(result, scan.root) for result in scan.results if not result.suppressed]
     lines += [_unused(notice, scan.root) for notice in scan.notices if notice.kind == "unused"]
@@ -44,7 +44,7 @@ def _command(command: str, title: str, place: Place | None, file: str, root: str
     if place is not None:
         given |= {"line": place.line, "col": place.column}
         if place.end_line is not None and place.end_column is not None:
-            # GitHub shows the columns only of what stands on one line.
+            # GitHub shows columns only if start and end are on one line.
             given |= {"endLine": place.end_line, "endColumn": place.end_column}
     properties = ",".join(f"{key}={_property(str(value))}" for key, value in given.items())
     return f"::{command} {properties}::{_data(text)}"

@@ -1,4 +1,4 @@
-"""Tables as text: the cells of a section, laid out for a terminal of given width or without limit, or as Markdown."""
+"""Lay out the cells of a section as a text table, limited to a width or not, or as a Markdown table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NARROWEST_SENTENCE = 28
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """The texts of a section."""
+    """The cells of a section as text."""
 
     heads: tuple[Head, ...]
     cells: tuple[tuple[str, ...], ...]
@@ -26,7 +26,7 @@ def _grid(section: Section) -> _Grid:
 
 
 def text_lines(section: Section, width: int | None) -> list[str]:
-    """Return the lines of a table; with `width`, columns are left out and names shortened until it fits."""
+    """Return the lines of a table; with `width`, columns are dropped and names shortened until it fits."""
     if not section.cells:
         return []
     grid = _grid(section)
@@ -37,7 +37,7 @@ def text_lines(section: Section, width: int | None) -> list[str]:
 
 
 def left_out(section: Section, width: int | None) -> int:
-    """Return how many columns `text_lines` leaves out for want of room."""
+    """Return how many columns `text_lines` drops for lack of space."""
     return 0 if width is None or not section.cells else len(section.heads) - len(_fit(_grid(section), width).heads)
 
 
@@ -51,7 +51,7 @@ def markdown_lines(section: Section) -> list[str]:
 
 
 def escape_markdown(text: str) -> str:
-    """Escape what Markdown or HTML would take for markup in a name."""
+    """Escape what Markdown or HTML would read as markup in a name."""
     escaped = text.replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     for character in "|*_`[]~":
         escaped = escaped.replace(character, f"\\{character}")
@@ -67,7 +67,7 @@ def _widths(grid: _Grid) -> list[int]:
 
 
 def _lines(row: tuple[str, ...], heads: tuple[Head, ...], widths: list[int]) -> list[str]:
-    """Return the lines of one row; a cell that was wrapped holds several, the others stand on the first."""
+    """Return the lines of one row; a wrapped cell takes several, other cells are on the first."""
     layers = zip_longest(*(cell.split("\n") for cell in row), fillvalue="")
     return [_line(layer, heads, widths) for layer in layers]
 
@@ -78,7 +78,7 @@ def _line(cells: tuple[str, ...], heads: tuple[Head, ...], widths: list[int]) ->
 
 
 def _fit(grid: _Grid, width: int) -> _Grid:
-    """Leave out columns of high rank until names at their least fit, then share the room among names."""
+    """Drop columns of high rank until names fit at their minimum width, then divide the space among names."""
     while _least(grid) > width and any(h.rank for h in grid.heads):
         out = max(range(len(grid.heads)), key=lambda i: (grid.heads[i].rank, i))
         grid = _without(grid, out)
@@ -126,7 +126,7 @@ def _cut(cell: str, head: Head, limit: int) -> str:
 
 
 def _shared(wanted: list[tuple[int, int]], room: int) -> list[int]:
-    """Share `room` among columns of (wanted, least) width: each its least, then equal parts of the rest."""
+    """Divide `room` among columns of (wanted, least) width: each gets its least, then an equal part of the rest."""
     given = [min(want, least) for want, least in wanted]
     room -= sum(given)
     missing = [want - has for (want, _), has in zip(wanted, given, strict=True)]

@@ -1,4 +1,4 @@
-"""A document as JSON: its raw values; what JSON cannot hold (NaN, infinity) is null, as NA is."""
+"""Renderer: a document's raw values as JSON; NA, NaN and infinity become null."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A document as GitHub-flavoured Markdown, for a pull request's comment."""
+"""Renderer: a document's page as GitHub-flavoured Markdown, for a comment on a pull request."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _block(block: Block) -> list[str]:
 
 
 def _apart(blocks: list[list[str]]) -> list[str]:
-    """Return the lines of blocks with an empty one between them."""
+    """Join blocks of lines with an empty line between them."""
     return [line for lines in blocks for line in ("", *lines)][1:]
 
 

@@ -1,4 +1,4 @@
-"""Predicted times as a person reads them: ranges in one unit, as precise as a prediction is."""
+"""Format predicted times for people: ranges in one unit, as precise as a prediction is."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import Final
 
 from tcprobe.schema.finding import Range
 
-# Size of a unit in ns, the least time that is told in it, and its name: 0.4 ms reads better than 400 us.
+# Size of a unit in ns, the shortest time printed in it, and its name: 0.4 ms reads better than 400 us.
 UNITS: Final = ((1e9, 1e9, "s"), (1e6, 1e5, "ms"), (1e3, 1e3, "us"), (1.0, 0.0, "ns"))
-WIDE: Final = 2.5  # times the low end: from there on both ends of a range tell little without what is likely
+WIDE: Final = 2.5  # times the low end: from here on a range says little without its likely value
 
 
 def about(ns: Range) -> str:
-    """Return a range, and what is likely where its ends lie far apart: ``up to 4 ms (likely 1 ms)``."""
+    """Return a range, with its likely value if the range is wide: ``up to 4 ms (likely 1 ms)``."""
     if ns.low > 0 and ns.high <= WIDE * ns.low:
         return span(ns)
     return f"{span(ns)} (likely {likely(ns)})"
 
 
 def likely(ns: Range) -> str:
-    """Return the likely value of a range of nanoseconds; ``nothing`` of what is not above 0."""
+    """Return the likely value of a range of ns; ``nothing`` if it is not above 0."""
     return span(Range(ns.mid, ns.mid, ns.mid)) if ns.mid > 0 else "nothing"
 
 
 def span(ns: Range) -> str:
-    """Return a range of nanoseconds in one unit (``0.4-0.6 ms``), one figure where both ends print alike.
+    """Return a range of ns in one unit (``0.4-0.6 ms``), or one figure if both ends print alike.
 
-    A range that starts at 0, as it prints, or below is ``up to`` its end.
+    A range whose start is negative or prints as 0 is ``up to`` its end.
     """
     size, unit = next(((s, u) for s, least, u in UNITS if ns.high >= least), (1.0, "ns"))
     low, high = _digits(ns.low / size), _digits(ns.high / size)
@@ -37,7 +37,7 @@ def span(ns: Range) -> str:
 
 
 def _digits(value: float) -> str:
-    """Return two significant digits, all before the point."""
+    """Return two significant digits, and all digits before the point."""
     if value == 0 or abs(value) >= 9.95:
         return f"{value:.0f}"
     places = max(0, 1 - math.floor(math.log10(abs(value))))

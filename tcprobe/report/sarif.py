@@ -1,4 +1,4 @@
-"""A scan as SARIF 2.1.0, which code scanning of GitHub, Azure and IDEs read.
+"""Renderer: a scan as SARIF 2.1.0, which code scanning by GitHub, Azure and IDEs reads.
 
 Source: OASIS "Static Analysis Results Interchange Format (SARIF) Version 2.1.0"; sections named below.
 """
@@ -23,7 +23,7 @@ from tcprobe.schema.place import Place
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 BASE: Final = "%SRCROOT%"  # the name that GitHub and Visual Studio give the root of the repository
 KINDS: Final = {"failed": "not audited: ", "unused": "unused suppression: ", "unseen": "not judged: ", "limit": ""}
-FINGERPRINT: Final = "tcprobe/v1"  # section 3.27.17: the version of how it is made belongs to the name
+FINGERPRINT: Final = "tcprobe/v1"  # section 3.27.17: the name includes the version of how the fingerprint is made
 
 
 def render(document: Scanned, spec: RenderSpec, out: TextIO) -> None:  # noqa: ARG001 - a renderer's signature
@@ -75,7 +75,7 @@ def _rule(rule: RuleDoc) -> dict[str, Any]:
 
 
 def _invocation(scan: Scan) -> dict[str, Any]:
-    """Section 3.20: whether all files could be read, and what to know of the run itself."""
+    """Section 3.20: whether all files could be read, and notices about the run itself."""
     failed = any(notice.kind == "failed" for notice in scan.notices)
     return {
         "executionSuccessful": not failed,
@@ -121,10 +121,10 @@ def _result(result: Result, root: str, index: dict[str, int], seen: Counter[str]
 
 
 def _fingerprint(result: Result, root: str, seen: Counter[str]) -> str:
-    """Return what stays the same when lines above the finding come or go, as section 3.27.17 asks.
+    """Return a fingerprint that survives added or removed lines above the finding, as section 3.27.17 asks.
 
-    Made of rule, path, class, dimension and size; equals are numbered in the order of the file. Names of layers
-    are left out: Keras numbers them, so that a new layer above would rename them all.
+    It is made of rule, path, class, dimension and size; equal ones are numbered in file order. Layer names are left
+    out: Keras numbers them, so a new layer above would rename them all.
     """
     finding = result.finding
     file = _uri(finding.place.file if finding.place else result.file, root)
@@ -135,7 +135,7 @@ def _fingerprint(result: Result, root: str, seen: Counter[str]) -> str:
 
 
 def _fix(fix: Fix, remedy: str, root: str) -> dict[str, Any]:
-    """Section 3.55: replacements by file; their regions are never empty of meaning, an insertion deletes nothing."""
+    """Section 3.55: replacements by file; the region of an insertion is empty and deletes nothing."""
     by_file: dict[str, list[Edit]] = {}
     for edit in fix.edits:
         by_file.setdefault(edit.place.file, []).append(edit)
@@ -169,6 +169,6 @@ def _artifact(path: str, root: str) -> dict[str, str]:
 
 
 def _uri(path: str, root: str) -> str:
-    """Return the path relative to the root as a URI; a file URI outside it."""
+    """Return the path relative to the root as a URI; a file URI if it is outside the root."""
     inside = relative(path, root)
     return quote(inside) if inside != path else PurePath(path).as_uri()

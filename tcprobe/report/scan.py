@@ -1,4 +1,4 @@
-"""What code scanning shows beside the lines of a program: findings and notices, typed; SARIF and GitHub take it."""
+"""`Scan`: typed findings and notices for code scanning, which the SARIF and GitHub renderers print."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ NoticeKind = Literal["failed", "unused", "unseen", "limit"]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One finding.
+    """One finding in a scan.
 
     Attributes:
         finding: as the rule made it.
-        sentence: it in words.
-        file: absolute path of what was read, where the finding has no place.
-        properties: figures that belong to it; None is unknown.
-        related: other places that it touches, each with a phrase.
-        remedy: what its fix does, as an order; empty where it has none.
-        suppressed: a comment in the source silences it.
+        sentence: the finding in words.
+        file: absolute path of the file read, for a finding without a place.
+        properties: its figures; None for unknown.
+        related: other places that it affects, each with a phrase.
+        remedy: what its fix does, as an imperative; empty if it has none.
+        suppressed: whether a comment in the source silences it.
     """
 
     finding: Finding
@@ -40,14 +40,14 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What to know of the scan itself.
+    """Something to know about the scan itself.
 
     Attributes:
-        kind: failed (the file was not read), unused (a suppression that silences nothing), unseen (what could not be
-            judged), limit (of the whole scan).
-        text: in words, without its kind.
+        kind: failed (the file was not read), unused (a suppression that silences nothing), unseen (something that could
+            not be judged), limit (of the whole scan).
+        text: the notice in words, without its kind.
         file: absolute path; None for a limit.
-        place: where in the file; None where no line is known.
+        place: where in the file; None if no line is known.
     """
 
     kind: NoticeKind
@@ -58,13 +58,13 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A whole scan.
+    """All findings and notices of a scan.
 
     Attributes:
-        root: folder to which paths are relative, absolute; empty where unknown.
+        root: absolute path of the folder that paths are relative to; empty if unknown.
         rules: documentation of the rules.
-        results: those that count, then suppressed ones, each in the order of file and line.
-        notices: by kind.
+        results: findings, then suppressed findings, each in the order of file and line.
+        notices: ordered by kind.
     """
 
     root: str
@@ -74,7 +74,7 @@ class Scan:
 
 
 class Scanned(Document, Protocol):
-    """A document that code scanning can show."""
+    """A document that can be shown by code scanning."""
 
     def scan(self) -> Scan:
         """Return its findings and notices."""

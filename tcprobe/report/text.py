@@ -1,4 +1,4 @@
-"""A document as text, for a terminal or a file."""
+"""Renderer: a document as text, for a terminal or a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CODES: Final = {
 
 
 def render(document: Document, spec: RenderSpec, out: TextIO) -> None:
-    """Write the screen; without ``spec.width`` every name is whole and every column there."""
+    """Write the screen; without ``spec.width``, no name is shortened and no column dropped."""
     out.write(_joined(document.screen(), spec) + "\n")
 
 
@@ -54,7 +54,7 @@ def _block(block: Block, spec: RenderSpec) -> list[str]:
 
 
 def _line(line: Line, mark: str, spec: RenderSpec) -> list[str]:
-    """Return a line, wrapped where it may be; a long path or name stays whole, so that it can be copied."""
+    """Return a line, wrapped if allowed; a long path or name is never broken, so that it can be copied."""
     if spec.width is None or line.indent is None:
         return [mark + "".join(_paint(part.text, part.style, spec) for part in line.parts)]
     whole = _wrapped(mark + "".join(part.text for part in line.parts), spec, line.indent)

@@ -1,1 +1,1 @@
-"""Reports of an audit."""
+"""Build the document of an audit."""

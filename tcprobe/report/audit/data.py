@@ -1,4 +1,4 @@
-"""An audit as one tree of raw values: all that an `AuditReport` holds, None for what is unknown."""
+"""An audit as one tree of raw values, for JSON: all that an `AuditReport` holds, None for unknown."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tcprobe.schema.place import Place
 from tcprobe.schema.statement import Statement
 
 SCHEMA: Final = 1
-"""Changes when a key changes its meaning or goes; new keys may come at any time."""
+"""Increases when a key is removed or changes its meaning; new keys may be added at any time."""
 
 TEXTS: Final = {"says": "message"}
-"""Keys of what a finding says, which here is text."""
+"""Keys for the statement of a finding, which is text here."""
 
 
 def data(report: AuditReport) -> dict[str, Any]:
-    """Return the report; paths are absolute, times in ns, shares 0-100."""
+    """Return the whole report; paths are absolute, times in ns, shares 0-100."""
     return {
         "schema": SCHEMA,
         "tcprobe": __version__,
@@ -33,7 +33,7 @@ def data(report: AuditReport) -> dict[str, Any]:
 
 
 def _summary(report: AuditReport) -> dict[str, int]:
-    """Return how many findings there are of each severity, and what else a build may want to count."""
+    """Return the number of findings by severity, and what else a build may want to count."""
     found = [finding for _, finding in words.rows(report)]
     return {
         **{severity: sum(f.severity == severity for f in found) for severity in SEVERITIES},
@@ -54,7 +54,7 @@ def _fields(value: Any) -> list[tuple[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """Return objects as mappings of their attributes, tuples as lists; related places and fixes named."""
+    """Convert objects to mappings of their attributes and tuples to lists; related places and fixes get their texts."""
     match value:
         case Finding():
             plain = {TEXTS.get(name, name): _plain(v) for name, v in _fields(value)}

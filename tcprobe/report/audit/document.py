@@ -1,4 +1,4 @@
-"""An audit as a document; each part is made, and its module loaded, when a renderer asks for it."""
+"""The document of an audit; a part is built, and its module loaded, only when a renderer asks for it."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AuditDocument:
-    """A report of an audit: a `tcprobe.report.scan.Scanned`."""
+    """The report of an audit, as a `tcprobe.report.scan.Scanned` document."""
 
     report: AuditReport
     spec: AuditSpec
 
     def screen(self) -> list[Block]:
-        """Return one line per finding, the costliest, the gain, what it rests on, what next."""
+        """Return one line per finding, the costliest sizes, the gain, what figures rest on, and the next command."""
         from tcprobe.report.audit.screen import screen
 
         return screen(self.report, self.spec)
 
     def page(self) -> list[Block]:
-        """Return the count, what to change first, every finding, what it rests on."""
+        """Return the count, what to change first, every finding, and what figures rest on."""
         from tcprobe.report.audit.page import page
 
         return page(self.report, self.spec)
 
     def data(self) -> dict[str, Any]:
-        """Return all that the report holds."""
+        """Return everything in the report as raw values."""
         from tcprobe.report.audit.data import data
 
         return data(self.report)
 
     def tables(self) -> list[DataTable]:
-        """Return the findings."""
+        """Return the findings as the only table."""
         return [self.table()]
 
     def table(self) -> DataTable:
-        """Return the findings, suppressed ones included."""
+        """Return the findings, including suppressed ones."""
         from tcprobe.report.audit.table import findings
 
         return findings(self.report, self.spec)

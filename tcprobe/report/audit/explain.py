@@ -1,4 +1,4 @@
-"""Documentation of rules, the list of rules and the list of GPUs, as text or Markdown."""
+"""Print the documentation of rules and the lists of rules and GPUs, as text or Markdown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tcprobe.hardware import Gpu
     from tcprobe.rules.base import RuleDoc
 
-WIDTH: Final = 100  # of prose where the output is no terminal
+WIDTH: Final = 100  # of prose, if the output is no terminal
 UNITS: Final = (
     "--target-gpu takes the id. CC: compute capability. float32 to float8: dense peak in TFLOP/s with accumulation in "
     "float32; int8: TOP/s; -: none known. float32 runs as TF32 where there is a figure, unless --dtype float32."

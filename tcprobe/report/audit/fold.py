@@ -1,4 +1,4 @@
-"""Findings that say the same of one line, told once: layers that a loop makes, blocks of a ready-made model."""
+"""Fold findings that say the same about one line: layers made by a loop, blocks of a ready-made model."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tcprobe.schema.place import Place
 from tcprobe.schema.statement import About, Statement, say
 
 MOST_NOTES: Final = 10
-"""Notes that are told one a line; more of them are told by their reasons, unless all was asked for."""
+"""Notes printed one per line; if there are more, they are grouped by reason unless everything was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedFindings:
-    """Findings of one model that agree in line, rule, severity, class, dimension, size, suggestion and reason.
+    """Findings of one model with the same line, rule, severity, class, dimension, size, suggestion and reason.
 
     Attributes:
         audited: the model.
-        finding: what most of them say, with the first layer's name and what all of them save together.
-        count: how many they are.
+        finding: what most of them say, with the first layer's name and the sum of their savings.
+        count: number of findings.
     """
 
     audited: Audited
@@ -34,12 +34,12 @@ class FoldedFindings:
     count: int
 
     def sentence(self) -> str:
-        """Return them as one line."""
+        """Return them as one line of text."""
         return words.sentence(self.audited, self.finding, self.count)
 
 
 def folded(rows: Iterable[words.ModelFinding]) -> list[FoldedFindings]:
-    """Return findings folded, those that fail a build before notes, then in the order of file and line."""
+    """Fold findings; return errors and warnings before notes, each ordered by file and line."""
     groups: dict[tuple[object, ...], list[words.ModelFinding]] = {}
     for audited, finding in rows:
         groups.setdefault(_same(audited, finding), []).append((audited, finding))
@@ -67,7 +67,7 @@ def _fold(group: Sequence[words.ModelFinding]) -> FoldedFindings:
 
 
 def _typical(findings: Sequence[Finding]) -> Finding:
-    """Return the first layer's finding with what most of them say."""
+    """Return the first layer's finding, but with what most findings say."""
     first = findings[0]
     about = first.says.get("subject")
     said, _ = Counter(_of_any(f) for f in findings).most_common(1)[0]
@@ -76,7 +76,7 @@ def _typical(findings: Sequence[Finding]) -> Finding:
 
 
 def _of_any(finding: Finding) -> Statement[FindingKind]:
-    """Return what is said of a layer, whichever it is."""
+    """Return the statement of a finding without the layer's name."""
     return finding.says.changed("subject", None)
 
 
@@ -101,7 +101,7 @@ def _order(fold: FoldedFindings) -> tuple[object, ...]:
 
 
 def is_note(fold: FoldedFindings) -> bool:
-    """Return whether findings are below warnings."""
+    """Return whether the findings are notes."""
     return fold.finding.severity not in SEVERITIES[:2]
 
 
@@ -111,11 +111,11 @@ class Reason:
 
     Attributes:
         file: absolute path.
-        lines: where they stand, ascending; empty where no line is known.
-        code: of the rule.
-        why: the reason; the whole message of what is no size.
-        sizes: what it holds for (``filters=6, 20 (3)``, a number of findings in brackets); empty for what is no size.
-        count: findings.
+        lines: where they are, ascending; empty if no line is known.
+        code: code of the rule.
+        why: the reason, or the whole message if the finding is not about a size.
+        sizes: the sizes, with the number of findings in brackets (``filters=6, 20 (3)``); empty if not about sizes.
+        count: number of findings.
     """
 
     file: str
@@ -127,7 +127,7 @@ class Reason:
 
 
 def by_reason(notes: Sequence[FoldedFindings]) -> list[Reason]:
-    """Return notes by file, rule and reason, in this order, the most frequent reason first."""
+    """Group notes by file, rule and reason, in this order; the most frequent reason comes first."""
     groups: dict[tuple[str, str, Statement[FindingKind | WhyKind]], list[FoldedFindings]] = {}
     for note in notes:
         finding = note.finding
@@ -158,7 +158,7 @@ def _reason(finding: Finding) -> Statement[FindingKind | WhyKind]:
 
 
 def _sizes(group: Sequence[FoldedFindings]) -> str:
-    """Return ``channels=3, filters=6, 20 (3)``: sizes ascending, with how often where that is not once."""
+    """Return ``channels=3, filters=6, 20 (3)``: sizes in ascending order, with their number if above 1."""
     counts: dict[str, Counter[int | None]] = {}
     for note in group:
         if note.finding.dimension is not None:

@@ -1,4 +1,4 @@
-"""What to type after an audit: the command that gets the reader further, in one line."""
+"""Suggest what to type after an audit: the next useful command, in one line."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tcprobe.schema.finding import AuditReport, Finding
 
 VERB: Final = ("tcprobe", "audit-shapes")
 ALONE: Final = ("--fix", "--format", "--output", "-o")
-"""Options beside which ``--diff`` is refused, or which say that nobody sits in front of it."""
+"""Options that rule out ``--diff``, or that show that nobody is watching."""
 
 
 def next_step(report: AuditReport, typed: Sequence[str]) -> str | None:
-    """Return what to see next and, at the end of the line, its command; None where nothing is left to do.
+    """Return what to look at next, ending in its command; None if nothing is left to do.
 
     Args:
         report: the audit.
-        typed: arguments behind ``tcprobe audit-shapes``; empty where they are unknown.
+        typed: arguments after ``tcprobe audit-shapes``; empty if unknown.
     """
     findings = report.findings()
     severe = [f for f in findings if f.severity in ("error", "warning")]
@@ -35,7 +35,7 @@ def next_step(report: AuditReport, typed: Sequence[str]) -> str | None:
 
 
 def _first(findings: Sequence[Finding]) -> Finding:
-    """Return the finding that saves most, else the first error, else the first."""
+    """Return the finding that saves most, else the first error, else the first finding."""
     return max(findings, key=lambda f: (f.saving_ns.mid if f.saving_ns else 0.0, f.severity == "error"))
 
 
@@ -44,16 +44,16 @@ def _free_in_tf32(finding: Finding) -> bool:
 
 
 def _cores(report: AuditReport) -> bool:
-    """Return whether the GPU that is predicted for has Tensor Cores."""
+    """Return whether the GPU of the prediction has Tensor Cores."""
     gpus = (lookup_gpu(audited.gpu) for audited in report.audited)
     return any(gpu is not None and gpu.tensor_cores for gpu in gpus)
 
 
 def _with(option: str, typed: Sequence[str]) -> str:
-    """Return the command with an option more; the option alone where the command is not known, or has one like it."""
+    """Return the command with one more option; the option alone if the command is unknown or has a similar one."""
     name = option.partition(" ")[0]
     given = {word.partition("=")[0] for word in typed}
     if not typed or name in given or (name == "--diff" and given.intersection(ALONE)):
         return f"add {option}"
-    again = [word for word in typed if word != "--fix"]  # it was done
+    again = [word for word in typed if word != "--fix"]  # already done
     return visible(f"{shlex.join(VERB)} {option} {shlex.join(again)}")

@@ -1,4 +1,4 @@
-"""An audit on a page, for a pull request: the count, what to change first, every finding, what it rests on."""
+"""An audit as a page, for a pull request: the count, what to change first, every finding, what figures rest on."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _count(report: AuditReport) -> Line:
 
 
 def _table(found: list[fold.FoldedFindings], spec: AuditSpec) -> Section:
-    """Return all findings: errors, warnings, notes, of each those that save most first, then by place."""
+    """Return all findings: errors, warnings, notes; within each the largest saving first, then by place."""
     heads = (
         Head("severity"),
         Head("where"),
@@ -62,7 +62,7 @@ def _rank(told: fold.FoldedFindings) -> tuple[int, float]:
 
 
 def _cells(audited: Audited, finding: Finding, spec: AuditSpec) -> tuple[Cell | str, ...]:
-    """Return the cells of a finding; severity and saving have columns of their own, so its sentence is its message."""
+    """Return the cells of a finding; its sentence leaves out severity and saving, which have columns of their own."""
     place = words.located(finding.place, audited.file, spec.cwd)
     saved, pct = finding.saving_ns, finding.saving_pct
     return (

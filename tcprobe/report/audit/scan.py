@@ -1,4 +1,4 @@
-"""An audit for code scanning: its findings, and what to know of the audit itself."""
+"""An audit for code scanning: its findings, and notices about the audit itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tcprobe.schema.finding import Audited, AuditReport, Finding
 
 
 def scan(report: AuditReport, spec: AuditSpec) -> Scan:
-    """Return every finding once, then the suppressed ones, and the notices: first what was not audited."""
+    """Return every finding once, then the suppressed ones, and the notices, with failed files first."""
     results = [_result(audited, finding, False) for audited, finding in words.rows(report)]
     results += [_result(audited, finding, True) for audited, finding in words.silenced(report)]
     return Scan(report.root, spec.rules, tuple(results), tuple(_notices(report)))

@@ -1,7 +1,7 @@
-"""An audit on a terminal: findings as linters write them, the costliest, the gain, what it rests on, what next.
+"""An audit on a terminal: findings as linters print them, the costliest sizes, the gain, the next command.
 
-Errors and warnings come first, then notes, each in the order of file and line; what many layers of one line share is
-told once (`tcprobe.report.audit.fold`).
+Errors and warnings come before notes, each in the order of file and line; what many layers on one line share is
+printed once (`tcprobe.report.audit.fold`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_REASONS: Final = 4
 
 
 def screen(report: AuditReport, spec: AuditSpec) -> list[Block]:
-    """Return the blocks of a terminal."""
+    """Return the blocks of the terminal output."""
     found = fold.folded(words.rows(report))
     severe = [f for f in found if not fold.is_note(f)]
     notes = [f for f in found if fold.is_note(f)]
@@ -40,7 +40,7 @@ def _lines(groups: list[list[Line]]) -> list[Lines]:
 
 
 def _at(place: str, *parts: Part | str) -> Line:
-    """Return a line as linters write it, which is never wrapped."""
+    """Return a line in the form of linters, which is never wrapped."""
     return Line((Part(place, "strong"), Part(": "), *(Part(p) if isinstance(p, str) else p for p in parts)))
 
 
@@ -54,7 +54,7 @@ def _finding(told: fold.FoldedFindings, spec: AuditSpec) -> Line:
 
 
 def _notes(notes: list[fold.FoldedFindings], spec: AuditSpec) -> list[Line]:
-    """Return notes one a line; many of them by file, rule and reason, with every size but without the layers."""
+    """Return one line per note; if there are many, per file, rule and reason, with all sizes but without layers."""
     if spec.verbose or len(notes) <= fold.MOST_NOTES:
         return [_finding(f, spec) for f in notes]
     title = f"Notes: {sum(f.count for f in notes):,}, by reason; --verbose gives each its line"
@@ -84,9 +84,9 @@ def _failed(report: AuditReport, spec: AuditSpec) -> list[Line]:
 
 
 def _costliest(found: list[fold.FoldedFindings], spec: AuditSpec) -> list[Section]:
-    """Return the table of what costs most; with several models in the report it may mix their steps.
+    """Return the table of what costs most; with several models it may mix their steps.
 
-    One row would say again what the line of the finding says: no table then.
+    No table if it would have one row, as that would repeat the finding's line.
     """
     top = words.costliest([(f.audited, f.finding) for f in found], MOST_COSTLY)
     if len(top) < 2:
@@ -121,7 +121,7 @@ def _cells(audited: Audited, finding: Finding, spec: AuditSpec, unit: bool) -> t
 
 
 def _limits(report: AuditReport, spec: AuditSpec) -> list[Line]:
-    """Return the gain of each model, what was not judged, and what the prediction is for."""
+    """Return each model's gain, what could not be judged, and what the prediction is for."""
     said = words.gains(report, None if spec.verbose else MOST_COSTLY)
     said += [text for text in (words.uncosted(report),) if text]
     said += _not_judged(report, spec) + [visible(note) for note in words.notes(report)]
@@ -142,7 +142,7 @@ def _not_judged(report: AuditReport, spec: AuditSpec) -> list[str]:
 
 
 def _verbose(report: AuditReport, spec: AuditSpec) -> list[Line]:
-    """Return what could not be judged, and what comments silenced, one line each."""
+    """Return what could not be judged and what comments silenced, one line each."""
     lines = [
         f"{words.located(u.place, a.file, spec.cwd)}: not judged: {visible(u.what)}: {visible(u.reason)}"
         for a in report.audited

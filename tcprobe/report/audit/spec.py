@@ -1,4 +1,4 @@
-"""What a person asked to see of an audit."""
+"""`AuditSpec`: what the user asked to see of an audit."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AuditSpec:
-    """What a person asked to see of an audit.
+    """What the user asked to see of an audit.
 
     Attributes:
-        cwd: folder to which paths are shown relative, where they lie inside it; absolute.
-        rules: documentation of the rules, for formats that carry it.
+        cwd: absolute path of a folder; paths inside it are shown relative to it.
+        rules: documentation of the rules, for formats that include it.
         verbose: whether to list what the short form only counts.
-        typed: what the user typed behind ``tcprobe audit-shapes``, to propose the next command; empty where unknown.
+        typed: what the user typed after ``tcprobe audit-shapes``, to suggest the next command; empty if unknown.
     """
 
     cwd: str

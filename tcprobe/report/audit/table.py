@@ -1,4 +1,4 @@
-"""An audit as one table: one row per finding, suppressed ones included; NA is unknown."""
+"""An audit as one table: a row per finding, including suppressed ones; NA for unknown."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ COLUMNS: Final = (
 
 
 def findings(report: AuditReport, spec: AuditSpec) -> DataTable:
-    """Return one row per finding; times are of one step of `batch` samples."""
+    """Return one row per finding; times are per step of `batch` samples."""
     return DataTable("findings", COLUMNS, partial(_rows, report, spec), newline="\r\n")
 
 
@@ -104,7 +104,7 @@ def _row(audited: Audited, finding: Finding, suppressed: bool, spec: AuditSpec) 
 
 
 def _span(name: str, unit: str, value: Range | None) -> Row:
-    """Return three columns, as far as a prediction is precise: whole ns, thousandths of a percent."""
+    """Return three columns for a range, as precise as a prediction is: whole ns, or thousandths of a percent."""
     if value is None:
         return {}
     digits = 0 if unit == "ns" else 3

@@ -1,4 +1,4 @@
-"""What all reports of an audit say in the same words: places, sentences of a finding, figures, counts."""
+"""Wording that all reports of an audit share: places, sentences of findings, figures, counts."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ ModelFinding = tuple[Audited, Finding]
 
 
 def located(place: Place | None, file: str, base: str) -> str:
-    """Return ``path:line:column``; the path of the audited file alone where no line is known."""
+    """Return ``path:line:column``; only the path of the audited file if no line is known."""
     if place is None:
         return visible(relative(file, base))
     return f"{visible(relative(place.file, base))}:{place.line}:{place.column}"
 
 
 def reason(path: str, text: str) -> str:
-    """Return why a file could not be audited, without its path again."""
+    """Return why a file could not be audited, without repeating its path."""
     return text.removeprefix(f"{path}: ")
 
 
 def rows(report: AuditReport) -> list[ModelFinding]:
-    """Return every finding once, with its model, in the order of file and line."""
+    """Return every finding once, with its model, ordered by file and line."""
     found: dict[Finding, Audited] = {}
     for audited in report.audited:
         for finding in audited.findings:
@@ -44,7 +44,7 @@ def rows(report: AuditReport) -> list[ModelFinding]:
 
 
 def silenced(report: AuditReport) -> list[ModelFinding]:
-    """Return every suppressed finding once, with its model, in the order of file and line."""
+    """Return every suppressed finding once, with its model, ordered by file and line."""
     found: dict[Finding, Audited] = {}
     for audited in report.audited:
         for finding in audited.suppressed:
@@ -53,17 +53,17 @@ def silenced(report: AuditReport) -> list[ModelFinding]:
 
 
 def message(finding: Finding) -> str:
-    """Return what a finding says: one sentence without severity and place."""
+    """Return a finding's message: one sentence without severity and place."""
     return statements.text(finding.says)
 
 
 def why(finding: Finding) -> str | None:
-    """Return why a finding costs nothing, or why its cost is not known; None where its saving says it all."""
+    """Return why a finding costs nothing or why its cost is unknown; None if its saving says it all."""
     return None if finding.why is None else statements.text(finding.why)
 
 
 def explained(finding: Finding) -> str:
-    """Return what a finding says, and why where that says it not yet."""
+    """Return a finding's message, followed by its reason unless the message includes it."""
     return f"{message(finding)}{_because(finding)}"
 
 
@@ -72,12 +72,12 @@ def _because(finding: Finding) -> str:
 
 
 def fixing(fix: Fix) -> str:
-    """Return what a fix does, as an order (``change units 63 to 64``)."""
+    """Return what a fix does, as an imperative (``change units 63 to 64``)."""
     return statements.text(fix.does)
 
 
 def related(finding: Finding) -> list[tuple[Place, str]]:
-    """Return the other places that a finding touches, each with a phrase."""
+    """Return the other places that a finding affects, each with a phrase."""
     return [(place, statements.text(said)) for place, said in finding.related]
 
 
@@ -88,16 +88,16 @@ def _order(row: ModelFinding) -> tuple[str, int, int, str, tuple[str, ...]]:
 
 
 def costliest(found: Iterable[ModelFinding], most: int) -> list[ModelFinding]:
-    """Return the findings whose suggestion saves most, costliest first; those without a figure left out."""
+    """Return the findings whose suggestions save most, costliest first, without those that have no figure."""
     costed = [(row[1].saving_ns.mid, row) for row in found if row[1].saving_ns is not None]
     ranked = sorted(((ns, row) for ns, row in costed if ns > 0), key=lambda pair: (-pair[0], _order(pair[1])))
     return [row for _, row in ranked[:most]]
 
 
 def sentence(audited: Audited, finding: Finding, count: int = 1) -> str:
-    """Return the finding as one line: what, how severe, how bad in which passes, what mending saves or why nothing.
+    """Return the finding as one line: what, how severe, how bad in which passes, what a change saves or why nothing.
 
-    With a `count` above 1 it stands for so many layers, whose savings it sums.
+    With a `count` above 1 it stands for that many layers, and its saving is their sum.
 
     ``Conv2D 'conv2d_1' filters=31 is not a multiple of 8 (warning, 3 % of the step): forward ...; 32 saves ...``
     """
@@ -109,7 +109,7 @@ def sentence(audited: Audited, finding: Finding, count: int = 1) -> str:
 
 
 def whole(audited: Audited) -> str:
-    """Return what shares are of: the step, or the part of it that could be predicted."""
+    """Return what percentages refer to: the step, or the part of it that could be predicted."""
     return "the step" if audited.costed >= audited.products else "the predicted part of the step"
 
 
@@ -122,38 +122,38 @@ def _judged(audited: Audited, finding: Finding, count: int) -> list[str]:
 
 
 def suggestion(finding: Finding) -> str:
-    """Return what is suggested, in a word: the size, or the remedy."""
+    """Return the suggestion in a word: the size or the remedy."""
     return "mending it" if finding.suggested is None else str(finding.suggested)
 
 
 def change(finding: Finding) -> str:
-    """Return ``filters 31 -> 32``; what the finding names where it is no size."""
+    """Return ``filters 31 -> 32``, or the subject of a finding that is not about a size."""
     if finding.suggested is None or finding.size is None:
         return finding.dimension or ""
     return f"{finding.dimension or 'size'} {finding.size} -> {finding.suggested}"
 
 
 def per(audited: Audited) -> str:
-    """Return what predicted times are of: a step, or so many samples where nobody said how many a step has."""
+    """Return what predicted times refer to: a step, or a number of samples if the batch size is unknown."""
     return "a step" if audited.batch_known else f"per {audited.batch:,} samples"
 
 
 def saving(audited: Audited, finding: Finding) -> str:
-    """Return ``0.4-0.6 ms a step``; nothing where no saving is predicted."""
+    """Return ``0.4-0.6 ms a step``; empty if no saving is predicted."""
     if finding.saving_ns is None or finding.saving_ns.high <= 0:
         return ""
     return f"{about(finding.saving_ns)} {per(audited)}"
 
 
 def percent(value: float) -> str:
-    """Return 0-100 rounded down, so that a figure never prints as the threshold above it."""
+    """Round 0-100 down, so that a figure never prints as the threshold above it."""
     if 0 < value < 0.1:
         return "<0.1 %"
     return f"{math.floor(value * 10 + 1e-9) / 10:g} %" if value < 10 else f"{math.floor(value)} %"
 
 
 def total(audited: Audited) -> str | None:
-    """Return what all suggestions for a model save together; None where nothing is predicted to be saved."""
+    """Return what all suggestions for a model save together; None if no saving is predicted."""
     saved, step = audited.total_saving_ns, audited.step_ns
     if saved is None or step is None or saved.high <= 0 or step.mid <= 0:
         return None
@@ -162,7 +162,7 @@ def total(audited: Audited) -> str | None:
 
 
 def gains(report: AuditReport, most: int | None) -> list[str]:
-    """Return what the suggestions for each model save, most first; beyond `most` models only how many more save."""
+    """Return what the suggestions save per model, most first; after `most` models, only how many more there are."""
     saving = [(a.total_saving_ns.mid, a, said) for a in report.audited if a.total_saving_ns and (said := total(a))]
     ranked = sorted(saving, key=lambda row: (-row[0], row[1].file, row[1].label))
     shown = [f"{visible(a.label)}: {said}." for _, a, said in ranked[:most]]
@@ -171,7 +171,7 @@ def gains(report: AuditReport, most: int | None) -> list[str]:
 
 
 def predicted_for(report: AuditReport) -> list[str]:
-    """Return a sentence on what the predictions are for and what they leave out: one, as all models share a target."""
+    """Return one sentence on the target and limits of the predictions; all models share a target."""
     models: dict[tuple[str, str | None, str, str], list[Audited]] = {}
     for a in report.audited:
         models.setdefault((a.gpu, a.dtype, a.library, a.basis), []).append(a)
@@ -196,7 +196,7 @@ def _prediction(models: list[Audited]) -> str:
 
 
 def _tf32(models: list[Audited]) -> str:
-    """Return what float32 runs as, where a finding is in float32 and the GPU has TF32."""
+    """Return what float32 runs as, if a finding is in float32 and the GPU has TF32."""
     gpu = lookup_gpu(models[0].gpu)
     meant = gpu is not None and gpu.peak_flop_per_s("tf32") is not None
     return " (float32 as TF32)" if meant and any(f.dtype == "float32" for a in models for f in a.findings) else ""
@@ -217,7 +217,7 @@ def _batches(models: list[Audited]) -> str:
 
 
 def uncosted(report: AuditReport) -> str | None:
-    """Return how many of the products could not be predicted, and why; None where all were."""
+    """Return how many products could not be predicted and why; None if all could."""
     products = sum(a.products for a in report.audited)
     missing = products - sum(a.costed for a in report.audited)
     because = "sizes that are not all known, or a dtype that the GPU lacks"
@@ -225,24 +225,24 @@ def uncosted(report: AuditReport) -> str | None:
 
 
 def unseen(report: AuditReport) -> list[tuple[str, int]]:
-    """Return why something could not be judged and how often, most frequent first."""
+    """Return why things could not be judged, and how often, most frequent first."""
     reasons = Counter(u.reason for u in dict.fromkeys(u for audited in report.audited for u in audited.unseen))
     return sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
 def notes(report: AuditReport) -> list[str]:
-    """Return what limits the audits, each once and as a sentence; no policy is assumed where ``--dtype`` sets one."""
+    """Return what limits the audits, one sentence each without duplicates; with ``--dtype`` no policy is assumed."""
     said = dict.fromkeys(n for a in report.audited for n in (limits(a) if a.dtype is None else a.notes) if n)
     return [f"{note[0].upper()}{note[1:]}{'' if note.endswith('.') else '.'}" for note in said]
 
 
 def limits(audited: Audited) -> tuple[str, ...]:
-    """Return what limits an audit, as it came."""
+    """Return what limits one audit, as it was found."""
     return (ASSUMED, *audited.notes) if audited.policy_assumed else audited.notes
 
 
 def tally(report: AuditReport) -> str:
-    """Return how many findings there are by severity, or that there are none."""
+    """Return the number of findings by severity, or that there are none."""
     found = [finding for _, finding in rows(report)]
     counts = Counter(f.severity for f in found)
     parts = [f"{counts[s]:,} {s}{'' if counts[s] == 1 else 's'}" for s in SEVERITIES if counts[s]]
@@ -260,12 +260,12 @@ def tally(report: AuditReport) -> str:
 
 
 def fixable(report: AuditReport) -> str:
-    """Return how many findings `--fix` may mend and how many of these change the model; nothing of none."""
+    """Return how many findings `--fix` can correct and how many of these change the model; empty if none."""
     return "--fix".join(around_fix(report))
 
 
 def around_fix(report: AuditReport) -> tuple[str, ...]:
-    """Return what `fixable` says before and behind its ``--fix``."""
+    """Return the parts of `fixable` before and after ``--fix``."""
     fixes = [finding.fix for _, finding in rows(report) if finding.fix is not None]
     unsafe = sum(1 for fix in fixes if not fix.safe)
     if not fixes:

@@ -1,1 +1,1 @@
-"""Reports of a recorded run: the answer, what first, the tables."""
+"""Build the document of a profiled run: the answer, what to do first, the tables."""

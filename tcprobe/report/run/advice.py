@@ -1,4 +1,4 @@
-"""What to do first, in sentences: one for each item that the analysis chose, in its order."""
+"""Word what to do first: one sentence per item of advice, in the order chosen by the analysis."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ OF_SIZES: Final[Mapping[ShareOf, str]] = {"kernel_time": "kernel time", "flops":
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ways:
-    """How a framework chooses a precision, in words.
+    """How a framework's user chooses a precision, in words.
 
     Attributes:
-        half: mixed precision in float16.
-        mixed: mixed precision.
-        tf32: TF32.
+        half: how to choose mixed precision in float16.
+        mixed: how to choose mixed precision.
+        tf32: how to choose TF32.
     """
 
     half: str = "mixed precision in float16"
@@ -50,7 +50,7 @@ WAYS: Final = {
 
 
 def steps(profile: Profile) -> list[str]:
-    """Return what to do first, one sentence an item."""
+    """Return what to do first, one sentence per item."""
     return [step(item, profile.metadata.framework) for item in profile.advice]
 
 
@@ -62,7 +62,7 @@ def step(item: Advice, framework: str | None) -> str:
 
 
 def as_json(item: Advice, framework: str | None) -> dict[str, Any]:
-    """Return one item with its fields and its sentence."""
+    """Return one item as its fields and its sentence."""
     fields = dataclasses.asdict(item)
     return {**{name.rstrip("_"): value for name, value in fields.items()}, "text": step(item, framework)}
 
@@ -140,7 +140,7 @@ WHYS: Final[Mapping[AdviceKind, Callable[[Advice], str]]] = {
 
 
 def _costs(item: Advice, units: Mapping[ShareOf, str]) -> str:
-    """Return a cost in words: kernel time in a step, where it is known, and its share."""
+    """Return a cost in words: kernel time per step, if known, and its share."""
     share = f"{f.percent(item.share_pct)} of the {units[item.share_of]}"
     if item.kernel_ns is None:
         return share
@@ -155,7 +155,7 @@ def _ran(item: Advice) -> str:
 
 
 def _gain(item: Advice) -> str:
-    """Return what changing sizes of a layer saves, as half a sentence; nothing where it is unknown or not likely."""
+    """Return half a sentence on what changing a layer's sizes saves; empty if unknown or unlikely."""
     low, likely, high = item.saving_low_ns, item.saving_ns, item.saving_high_ns
     if low is None or likely is None or high is None or likely <= 0:
         return ""

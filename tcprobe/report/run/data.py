@@ -1,4 +1,4 @@
-"""A run's report as one tree of raw values; NA is None, times are ns, the rows are those of the tables."""
+"""A run's report as one tree of raw values, for JSON; NA is None, times are ns, rows are those of the tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMA: Final = 1
 
 
 def data(profile: Profile, spec: ReportSpec) -> dict[str, Any]:
-    """Return the report; ``spec.by`` chooses the tables, ``spec.top`` limits their rows."""
+    """Return the whole report; ``spec.by`` selects tables, ``spec.top`` limits their rows."""
     metadata = dataclasses.asdict(profile.metadata)
     notes = metadata.pop("notes")
     tables = [t for t in written(profile, spec.by) if t.spec.name != "summary"]

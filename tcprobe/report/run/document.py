@@ -1,4 +1,4 @@
-"""A run's report as a document; each part is made when a renderer asks for it."""
+"""The document of a run's report; a part is built only when a renderer asks for it."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from tcprobe.schema.profile import Profile
 
 @dataclass(frozen=True, slots=True)
 class RunDocument:
-    """The report of an analysed profile: a `tcprobe.report.document.Document`."""
+    """The report of an analysed profile, as a `tcprobe.report.document.Document`."""
 
     profile: Profile
     spec: ReportSpec
 
     def screen(self) -> list[Block]:
-        """Return how good, why and what first, then the tables."""
+        """Return how good the run is, why and what to do first, then the tables."""
         s = screen(self.profile, self.spec)
         absent = [sentence(f"no {name.replace('_', ' ')}: {why}", indent="  ") for name, why in s.absent]
         closing: list[Block] = [Lines(tuple(absent)), LeftOut("--width 0 or --format csv shows all")]
         return [s.facts, s.answer, s.steps, *s.figures, s.warnings, *s.why, s.notes, *s.tables, *closing]
 
     def page(self) -> list[Block]:
-        """Return the same below a title; the tables are folded unless asked for by name."""
+        """Return the same under a title, with tables folded unless asked for by name."""
         s = screen(self.profile, self.spec)
         tables: Iterable[Block] = s.tables if self.spec.by else map(_folded, s.tables)
         absent = Lines(tuple(sentence(f"no {name}: {why}") for name, why in s.absent), bullets=True)
@@ -38,15 +38,15 @@ class RunDocument:
         return [title, s.answer, s.facts, s.steps, *s.figures, s.warnings, *s.why, s.notes, *tables, absent]
 
     def data(self) -> dict[str, Any]:
-        """Return metadata, summary and the tables."""
+        """Return metadata, summary and tables as raw values."""
         return data(self.profile, self.spec)
 
     def tables(self) -> Iterable[DataTable]:
-        """Return the tables that a folder holds."""
+        """Return the tables for a folder."""
         return every(self.profile, self.spec)
 
     def table(self) -> DataTable:
-        """Return the table that was asked for, the kernels by default; raises UsageError where it is several."""
+        """Return the table asked for, by default the kernels; UsageError if several were asked for."""
         return single(self.profile, self.spec)
 
 

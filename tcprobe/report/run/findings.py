@@ -1,4 +1,4 @@
-"""Why not more, and what first: blockers by cost, the costliest ops off the Tensor Cores, badly sized layers."""
+"""Tables of what to improve: blockers by cost, the costliest ops off the Tensor Cores, badly sized layers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SAVING_BASES: Final = {
 
 
 def _weight(off: OffTensorCores, weight: float) -> Cell:
-    """Return kernel time where it was measured, else FLOPs."""
+    """Return a cell with kernel time, or FLOPs if no time was measured."""
     return Cell(f.duration(weight), weight, "ns") if off.measured else Cell(f.flops(weight), weight, "flops")
 
 
@@ -37,7 +37,7 @@ def _share(pct: Value) -> Cell:
 
 
 def reach(profile: Profile) -> float | None:
-    """Return the share of the step's GEMM FLOPs that nothing keeps off Tensor Cores; None where it is unknown."""
+    """Return the share of a step's GEMM FLOPs that nothing keeps off the Tensor Cores; None if unknown."""
     gemms = profile.require("gemms")
     pruned = np.array([x == "no" for x in gemms.values("executes")], dtype=np.bool_)
     free = np.array([kind == "none" for kind in gemms.values("tc_blocker_kind")], dtype=np.bool_)
@@ -48,14 +48,14 @@ def reach(profile: Profile) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What one reason costs.
+    """The ops with the same blocker, and what they cost.
 
     Attributes:
         blocker: what keeps the ops off.
-        spent: their weight.
-        share_pct: that over the total, 0-100; None where the total is unknown.
-        ops: how many they are.
-        worst: row of the costliest.
+        spent: their total weight.
+        share_pct: `spent` over the total, 0-100; None if the total is unknown.
+        ops: number of ops.
+        worst: row of the costliest op.
     """
 
     blocker: Blocker
@@ -66,7 +66,7 @@ class Group:
 
 
 def by_reason(cost: OffTensorCores) -> list[Group]:
-    """Return one group per reason, the costliest first."""
+    """Group ops by blocker, costliest group first."""
     members: dict[Blocker, list[int]] = {}
     for i, row in enumerate(cost.table.rows()):
         if (why := Blocker.of(row)) is not None:
@@ -80,7 +80,7 @@ def by_reason(cost: OffTensorCores) -> list[Group]:
 
 
 def causes(cost: OffTensorCores, top: int | None, over: str = "") -> Section:
-    """Return one row per blocker: what it costs, how many ops, the costliest of them; `over` says of how many steps."""
+    """Return the table of blockers: cost, number of ops, costliest op; `over` says how many steps are added up."""
     groups = by_reason(cost)
     rows = tuple(_cause(cost, group) for group in groups[:top])
     heads = (
@@ -115,7 +115,7 @@ def _where(row: Row) -> str:
 
 
 def first(cost: OffTensorCores, top: int | None, over: str = "") -> Section:
-    """Return the costliest ops that are off the Tensor Cores, with what to change; `over` as for `causes`."""
+    """Return the table of the costliest ops off the Tensor Cores, with what to change; `over` as in `causes`."""
     shown = cost.table.take(np.arange(min(len(cost.table), top or len(cost.table))))
     rows = [
         (
@@ -145,7 +145,7 @@ def first(cost: OffTensorCores, top: int | None, over: str = "") -> Section:
 
 
 def bad_sizes(profile: Profile, top: int | None) -> Section | None:
-    """Return the badly sized dimensions, the costliest first; None where none is known."""
+    """Return the table of badly sized dimensions, costliest first; None if there is none."""
     rows = list(worst_first(profile.require("bad_sizes")).rows())[:top]
     if not rows:
         return None
@@ -159,7 +159,7 @@ def bad_sizes(profile: Profile, top: int | None) -> Section | None:
 
 
 def _marks(rows: list[Row]) -> tuple[dict[SizeAdvice | None, str], dict[str, str]]:
-    """Return advice -> mark, and mark -> its words; many sizes share one advice, which is said once below the table."""
+    """Return advice -> mark and mark -> its words; advice that many sizes share is worded once, below the table."""
     marks: dict[SizeAdvice | None, str] = {}
     said: dict[str, str] = {}
     for row in rows:
@@ -171,7 +171,7 @@ def _marks(rows: list[Row]) -> tuple[dict[SizeAdvice | None, str], dict[str, str
 
 
 def saves(row: Row) -> str:
-    """Return what the next size of a row of `bad_sizes` saves a step (``0.4-0.6 ms``); `-` where unknown."""
+    """Return what the next size saves per step (``0.4-0.6 ms``), from a row of `bad_sizes`; `-` if unknown."""
     saved = saving_of(row)
     if saved is None:
         return f.NA

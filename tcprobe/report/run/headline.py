@@ -1,4 +1,4 @@
-"""The first lines of a report: what was profiled, how well the Tensor Cores were used, and every headline figure."""
+"""The top of a report: what was profiled, how well the Tensor Cores were used, and all headline figures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LABELS = {
     "bad_size_count": "bad sizes",
     "gemm_layers": "layers with GEMM-like ops",
 }
-MEDIANS = ("step_time_ns", "throughput")  # their value is no end of their range, however it prints
+MEDIANS = ("step_time_ns", "throughput")  # a median is not printed as an end of its range, however it rounds
 REPORTS = {"dlprof_csv": "CSV reports", "dlprof_json": "JSON reports"}
 FRAMEWORKS = ("TensorFlow", "PyTorch", "JAX")
 BASIS_WORDS = {
@@ -47,12 +47,12 @@ BASIS_WORDS = {
 
 
 def summary_row(profile: Profile, metric: str) -> Row | None:
-    """Return the row of `summary` for a metric; None where there is none."""
+    """Return the row of `summary` for a metric; None if there is none."""
     return next((row for row in profile.require("summary").rows() if row["metric"] == metric), None)
 
 
 def facts(profile: Profile) -> list[tuple[str, str]]:
-    """Return what was profiled as (label, text) pairs; what is unknown is left out."""
+    """Return what was profiled as (label, text) pairs, without unknown facts."""
     meta = profile.metadata
     found = [
         ("profile", _place(meta)),
@@ -77,7 +77,7 @@ def _profiler(meta: Metadata) -> str:
 
 
 def _about(meta: Metadata) -> str:
-    """Return what recorded the profile, which framework ran, and where; what is unknown is left out."""
+    """Return what recorded the profile, which framework ran, and where, without unknown facts."""
     framework = meta.framework or ""
     for name in FRAMEWORKS:
         framework = re.sub(rf"^{name}\b", name, framework, flags=re.IGNORECASE)
@@ -86,7 +86,7 @@ def _about(meta: Metadata) -> str:
 
 
 def _target(profile: Profile) -> str:
-    """Return the GPU that a run without one is judged for, and that nobody chose it where that is so."""
+    """Return the GPU that a run without one is judged for, and say so if it is only the default."""
     if not _needs_target(profile):
         return ""
     target = f.visible(str(profile.metadata.target_gpu))
@@ -150,7 +150,7 @@ def _needs_target(profile: Profile) -> bool:
 
 
 def answer(profile: Profile) -> list[str]:
-    """Return the headline: one sentence on how much of the kernel time ran on Tensor Cores, or why nobody knows."""
+    """Return the headline: how much of the kernel time ran on Tensor Cores, or why that is unknown."""
     row = summary_row(profile, "tc_kernel_time_pct")
     low, high = (None, None) if row is None else (row["low"], row["high"])
     if row is None or (row["value"] is None and None in (low, high)):
@@ -173,7 +173,7 @@ def _grounds(profile: Profile, row: Row) -> str:
 
 
 def _reach(profile: Profile) -> list[str]:
-    """Say how much of a step's arithmetic the target GPU's Tensor Cores could take, where the graph is known."""
+    """Say how much of a step's arithmetic the target GPU's Tensor Cores could take, if the graph is known."""
     share = reach(profile)
     if share is None or not _needs_target(profile):
         return []
@@ -195,9 +195,9 @@ def _unmeasured(profile: Profile, row: Row | None) -> str:
 
 
 def figures(profile: Profile, first: bool) -> Section | None:
-    """Return headline figures with what they rest on, those of the first screen or the rest; None where there is none.
+    """Return headline figures and what they rest on, either those of the first screen or the others; None if none.
 
-    What is missing stands below with the reason, but for the reason that the headline gives already.
+    Missing figures are listed below with their reasons, except for the reason in the headline.
     """
     rows = [row for row in profile.require("summary").rows() if (row["metric"] in FIRST) == first]
     known, missing = [r for r in rows if _known(r)], [r for r in rows if not _known(r)]
@@ -214,7 +214,7 @@ def figures(profile: Profile, first: bool) -> Section | None:
 
 
 def _unmeasured_by(row: Row) -> Value:
-    """Return the kind of reason by which all figures are missing; one that no kernel was timed is one of three."""
+    """Return why all figures are missing, as a kind; three of the kinds mean that no kernel was timed."""
     return "no_kernels" if row["reason_kind"] in ("no_gpu", "no_record") else row["reason_kind"]
 
 
@@ -253,6 +253,6 @@ def _label(row: Row) -> str:
 
 
 def notes(profile: Profile) -> list[Note]:
-    """Return the notes, what costs a figure first; of equal level in the order given, each once."""
+    """Return the notes without duplicates: those that cost a figure first, within a level in their given order."""
     order = {"error": 0, "warning": 1, "note": 2}
     return sorted(dict.fromkeys(profile.metadata.notes), key=lambda note: order[note.level])

@@ -1,4 +1,4 @@
-"""What a run's report says to people: the answer, why, what first, notes, then tables."""
+"""What a run's report shows to people: the answer, why, what to do first, notes, then tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIRST_SCREEN_ROWS = 5
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """A whole report.
+    """All parts of a report.
 
     Attributes:
         facts: what was profiled.
@@ -30,8 +30,8 @@ class Screen:
         warnings: errors and warnings.
         why: what keeps ops off the Tensor Cores, the costliest of them, bad sizes.
         notes: what else to know.
-        tables: the sections below.
-        absent: (table, reason) of each table that was to be shown and is not there.
+        tables: the sections after these.
+        absent: (table, reason) for each table that should be shown but is missing.
     """
 
     facts: Facts
@@ -46,7 +46,7 @@ class Screen:
 
 
 def screen(profile: Profile, spec: ReportSpec) -> Screen:
-    """Return what a report shows; with ``spec.by`` only those tables follow the headline."""
+    """Return the parts of a report; with ``spec.by`` only those tables follow the headline."""
     found = [(view, section(profile, view, spec.rows_for_people)) for view in _views(profile, spec)]
     return Screen(
         Facts(tuple(headline.facts(profile))),
@@ -120,7 +120,7 @@ def _logged(row: Row) -> Cell:
 
 
 def _reported(profile: Profile, spec: ReportSpec) -> Section | None:
-    """Return the profiler's own figures, as it gave them."""
+    """Return the profiler's own figures, as it reported them."""
     rows = list(profile.require("reported").rows())
     heads = (
         Head("figure", least=24),
@@ -136,7 +136,7 @@ def _reported(profile: Profile, spec: ReportSpec) -> Section | None:
 
 
 def _as_given(row: Row) -> tuple[Cell, str]:
-    """Return value and unit with the digits that the profiler gave, long times in seconds."""
+    """Return value and unit with the profiler's digits; long times are in seconds."""
     value, unit = row["value"], plain(row["unit"])
     if value is None:
         return Cell(plain(row["text"]), row["text"]), unit

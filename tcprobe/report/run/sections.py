@@ -1,4 +1,4 @@
-"""The rows of a view: chosen, sorted, and with what no table stores (shares, means, bars)."""
+"""Fill a view with rows: select and sort them, and add what no table stores (shares, means, bars)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tcprobe.schema.profile import Profile
 
 
 def section(profile: Profile, view: View, top: int | None) -> Section | None:
-    """Return the first `top` rows of a view, all where it is None; None where there is none."""
+    """Return the first `top` rows of a view, or all if None; None if it has no rows."""
     table = _ordered(_executed(profile.require(view.table)), view.order)
     total = len(table)
     if not total:
@@ -33,7 +33,7 @@ def section(profile: Profile, view: View, top: int | None) -> Section | None:
 
 
 def _over(profile: Profile, view: View, table: Table) -> str:
-    """Say over how many steps a view's kernel times are sums, where it has any and its rows are no steps."""
+    """Say how many steps a view's kernel times add up; empty if it has no times or its rows are steps."""
     times = {"gemms": "kernel_ns", "host_ops": None, "iterations": None}.get(view.table, "sum_ns")
     if times is None or np.isnan(np.asarray(table.numbers(times), dtype=np.float64)).all():
         return ""
@@ -42,7 +42,7 @@ def _over(profile: Profile, view: View, table: Table) -> str:
 
 
 def _start(iterations: Table, top: int | None) -> int:
-    """Return the first of `top` iterations to show: the end of the warm-up, then those that count."""
+    """Return where the `top` shown iterations start: at the end of the warm-up, followed by those that count."""
     counted = np.flatnonzero(iterations.numbers("in_window"))
     if top is None or not len(counted):
         return 0
@@ -50,7 +50,7 @@ def _start(iterations: Table, top: int | None) -> int:
 
 
 def _executed(table: Table) -> Table:
-    """Leave out what was traced and does not run."""
+    """Leave out ops that were traced but do not run."""
     if "executes" not in table:
         return table
     return table.take(np.array([x != "no" for x in table.values("executes")], dtype=np.bool_))
@@ -79,7 +79,7 @@ def _rows(profile: Profile, view: View, shown: Table, whole: Table) -> list[dict
 
 
 def _total(profile: Profile, whole: Table) -> float:
-    """Return what shares are taken of: all kernel time, or all host time for ops of the host."""
+    """Return the total for shares: all kernel time, or all host time for host ops."""
     kernels = 0.0 if whole.spec.name == "host_ops" else float(np.nansum(profile.require("kernels").numbers("sum_ns")))
     return kernels or float(np.nansum(whole.numbers("sum_ns")))
 
@@ -94,9 +94,9 @@ def _add_shares(rows: list[dict[str, Value]], total: float) -> None:
 
 
 def _add_bars(rows: list[dict[str, Value]], width: int = 24) -> None:
-    """Draw each step's kernel time, Tensor Core time first, to the scale of the longest counted step.
+    """Draw each step's kernel time, Tensor Core time first, on the scale of the longest counted step.
 
-    A longer step that is not counted (warm-up) is cut at that scale's end and marked with a plus sign.
+    A longer step that is not counted (warm-up) is cut at the end of the scale and marked with a plus sign.
     """
     counted = [row for row in rows if row["in_window"]] or rows
     longest = max(float(row["sum_ns"] or 0) for row in counted)

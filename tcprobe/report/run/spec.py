@@ -1,4 +1,4 @@
-"""What a person asked to see of a run."""
+"""`ReportSpec`: what the user asked to see of a run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ FEW: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class ReportSpec:
-    """What a person asked to see of a run.
+    """What the user asked to see of a run.
 
     Attributes:
-        top: rows of each table; 0 is all, None 10 for people and all for programs.
-        by: the tables to show (kernel, op, layer, iteration, device); empty shows the default ones.
+        top: rows per table; 0 is all, None is 10 for people and all for programs.
+        by: tables to show (kernel, op, layer, iteration, device); empty shows the default ones.
     """
 
     top: int | None = None
@@ -22,10 +22,10 @@ class ReportSpec:
 
     @property
     def rows_for_people(self) -> int | None:
-        """Rows of each table on a screen or page; None for all."""
+        """Rows per table on a screen or page; None for all."""
         return FEW if self.top is None else self.top or None
 
     @property
     def rows_for_programs(self) -> int | None:
-        """Rows of each table in a file for programs; None for all."""
+        """Rows per table in a file for programs; None for all."""
         return self.top or None

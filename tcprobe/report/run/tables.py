@@ -1,4 +1,4 @@
-"""The tables of a run's report for programs: the columns of `tcprobe.schema.tables`, in their order."""
+"""The tables of a run's report for programs, with the columns of `tcprobe.schema.tables` in their order."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PANDAS_DTYPES: Final[dict[Kind, str]] = {"str": "string", "int": "Int64", "float
 
 
 def single(profile: Profile, spec: ReportSpec) -> DataTable:
-    """Return one table: the one that ``spec.by`` names, the kernels by default.
+    """Return one table: the one in ``spec.by``, by default the kernels.
 
     Raises:
-        UsageError: more than one table is asked for; one CSV holds one.
+        UsageError: several tables were asked for; a CSV holds one.
     """
     if len(spec.by) > 1:
         raise UsageError(
@@ -35,13 +35,13 @@ def single(profile: Profile, spec: ReportSpec) -> DataTable:
 
 
 def every(profile: Profile, spec: ReportSpec) -> Iterator[DataTable]:
-    """Yield what a folder holds; the summary is whole."""
+    """Yield the tables for a folder; the summary always has all its rows."""
     for table in written(profile, spec.by):
         yield data_table(table, None if table.spec.name == "summary" else spec.rows_for_programs)
 
 
 def data_table(table: Table, top: int | None = None) -> DataTable:
-    """Return a table of the contract, the first `top` rows of it where given."""
+    """Return a table of the contract, or its first `top` rows."""
     return DataTable(table.spec.name, tuple(c.name for c in table.spec.columns), partial(_rows, table, top))
 
 
@@ -50,10 +50,10 @@ def _rows(table: Table, top: int | None) -> Iterable[tuple[Value, ...]]:
 
 
 def written(profile: Profile, by: Sequence[str] = ()) -> Iterator[Table]:
-    """Yield the tables that are written to a folder: of those that the profile holds, seven always, others with rows.
+    """Yield the tables to write to a folder: seven whenever they exist, the others only if they have rows.
 
-    A table that is absent (the kernels of a CPU run) is not written: an empty one would say that there were none.
-    With `by` these are the summary and what it names.
+    An absent table (the kernels of a CPU run) is not written: an empty one would mean that there were none.
+    With `by`, only the summary and the tables named there.
     """
     wanted = {"summary", *(TABLE_OF[name] for name in by)} if by else set(WRITTEN)
     for name in (name for name in WRITTEN if name in wanted):
@@ -63,7 +63,7 @@ def written(profile: Profile, by: Sequence[str] = ()) -> Iterator[Table]:
 
 
 def pandas_dtypes(table: str) -> dict[str, str]:
-    """Return the dtypes with which ``pandas.read_csv`` reads a table's CSV back as it was.
+    """Return the dtypes with which ``pandas.read_csv`` restores a table from its CSV.
 
     Raises:
         KeyError: there is no such table.

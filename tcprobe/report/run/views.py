@@ -1,4 +1,4 @@
-"""The tables that a report shows: which columns of which table, under which headings, sorted by what."""
+"""The views of a report: which columns of which table are shown, under which headings, in which order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tcprobe.schema.columns import Row, Value
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One column of a view: its heading and how a row's cell is made."""
+    """One column of a view: its heading, and the function that makes a row's cell."""
 
     head: Head
     show: Callable[[Row], Cell]
@@ -25,9 +25,9 @@ class View:
     Attributes:
         by: its name after ``--by``.
         table: the table of the contract that it shows.
-        title: heading; the plural names the rows (``kernels``).
-        fields: its columns in order; one that is NA in every row is not shown.
-        order: columns to sort by, largest first, the next one where the former is equal or NA; empty keeps the order
+        title: its heading; the plural names the rows (``kernels``).
+        fields: its columns in order; a column that is NA in every row is not shown.
+        order: columns to sort by, largest first; each breaks ties and NA of the one before; empty keeps the order
     """
 
     by: str
@@ -74,7 +74,7 @@ def _count(text: str, column: str, rank: int = 0) -> Field:
 
 
 def _tc_share(row: Row) -> Cell:
-    """Return the share of Tensor Core kernels; a range where the class of some kernels is unknown."""
+    """Return the share of Tensor Core kernels; a range if some kernels are unclassified."""
     low, unknown, total = row["tc_kernel_time_pct"], row["unknown_ns"], row["sum_ns"]
     if low is None or not unknown or not total:
         return Cell(f.percent(low), low, "pct")

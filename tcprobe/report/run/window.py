@@ -1,4 +1,4 @@
-"""Over how many steps the tables of a report add up."""
+"""How many steps the tables of a report add up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tcprobe.schema.profile import Profile
 
 
 def steps_counted(profile: Profile) -> int | None:
-    """Return how many steps the window holds; None where the source tells no steps apart."""
+    """Return how many steps the window has; None if the source does not distinguish steps."""
     table = profile.require("iterations")
     if profile.metadata.window.first is None or not len(table):
         return None
@@ -14,7 +14,7 @@ def steps_counted(profile: Profile) -> int | None:
 
 
 def summed(profile: Profile) -> str:
-    """Return what a table's kernel times are sums of, in words; empty where the steps are unknown."""
+    """Return which steps a table's kernel times add up, in words; empty if the steps are unknown."""
     steps = steps_counted(profile)
     if steps is None:
         return ""

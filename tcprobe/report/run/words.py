@@ -1,4 +1,4 @@
-"""The sentences of a run's report: one for each kind of blocker and of advice on a size. Nothing reads them back."""
+"""The sentences of a run's report: one per kind of blocker and of size advice. No code parses them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tcprobe.schema.profile import Profile
 
 
 def with_texts(profile: Profile) -> Profile:
-    """Return the profile with the text columns of its tables filled: ``tc_blocker`` and ``advice``, from their kinds.
+    """Fill the text columns ``tc_blocker`` and ``advice`` of a profile's tables from their kinds.
 
-    A text that the profile has already stays.
+    Text that the profile already has is kept.
     """
     texts = {"ops": ("tc_blocker", blocker_of), "gemms": ("tc_blocker", blocker_of), "bad_sizes": ("advice", advice_of)}
     known = [(profile.table(name), *how) for name, how in texts.items()]
@@ -30,13 +30,13 @@ def _filled(table: Table, column: str, words: Callable[[Row], str | None]) -> Ta
 
 
 def blocker_of(row: Row) -> str | None:
-    """Return what keeps an op off the Tensor Cores, of a row of `ops` or `gemms`; None where that is not said."""
+    """Return what keeps an op off the Tensor Cores, from a row of `ops` or `gemms`; None if unsaid."""
     found = Blocker.of(row)
     return _given(row["tc_blocker"]) or (None if found is None else blocker(found))
 
 
 def advice_of(row: Row) -> str | None:
-    """Return what to do about a size, of a row of `bad_sizes`; None where that is not said."""
+    """Return what to do about a size, from a row of `bad_sizes`; None if unsaid."""
     found = SizeAdvice.of(row)
     return _given(row["advice"]) or (None if found is None else size_advice(found))
 
@@ -51,7 +51,7 @@ def blocker(found: Blocker) -> str:
 
 
 def size_advice(found: SizeAdvice, predicted: bool = False) -> str:
-    """Return what to do about a size, and what it costs; `predicted` leaves out that this is a prediction."""
+    """Return what to do about a size, and what it costs; with `predicted`, without saying that this is a prediction."""
     rated = found.rate_basis in ("predicted", "estimated") and not predicted
     return f"{'predicted: ' if rated else ''}{SIZE_WORDS[found.kind](found)}{_images(found)}"
 
@@ -86,13 +86,13 @@ BLOCKER_WORDS: Final[Mapping[BlockerKind, Callable[[Blocker], str]]] = {
 
 
 def where(layer: Value, op: Value, pass_: Value) -> str:
-    """Return the layer with the pass, or the op where no layer is known."""
+    """Return the layer with the pass, or the op if no layer is known."""
     place = f.plain(layer or op)
     return f"{place} ({pass_})" if layer and pass_ else place
 
 
 def on_gpu(name: str | None) -> str:
-    """Return a GPU's name in a sentence: ``an A100``; as it stands where gpus.csv lacks it."""
+    """Return a GPU's name for use in a sentence, ``an A100``; unchanged if gpus.csv lacks it."""
     gpu = lookup_gpu(name or "")
     return gpu_name(gpu) if gpu else name or "this GPU"
 
@@ -106,7 +106,7 @@ MAY_LEAVE: Final = "cuDNN may run the weight gradient on a CUDA-core kernel"  # 
 
 
 def kept(count: int) -> str:
-    """Return which filters of eight are kept: ``the first``, ``the first 3``."""
+    """Return which of eight filters are kept: ``the first``, ``the first 3``."""
     return f"the first{f' {count}' if count > 1 else ''}"
 
 
@@ -129,7 +129,7 @@ def _off(found: SizeAdvice) -> str:
 
 
 def _passes(found: SizeAdvice, many: str, one: str) -> tuple[str, str]:
-    """Return the passes that have the size, and the verb that fits their number."""
+    """Return the passes that have the size, and the verb form for their number."""
     passes = (found.passes or "").split(", ") if found.passes else []
     return listed(passes) or "its products", one if len(passes) == 1 else many
 
@@ -139,7 +139,7 @@ def _free(found: SizeAdvice) -> str:
 
 
 def _rates(found: SizeAdvice) -> str:
-    """Return what the size costs: the rates of its products over aligned ones."""
+    """Return what the size costs: the rates of its products relative to aligned ones."""
     if found.rate_basis in ("predicted", "estimated"):
         padded = "XLA pads it, at the cost of copies: " if found.xla_pads else ""
         passes, run = _passes(found, "run", "runs")
@@ -156,7 +156,7 @@ def _rates(found: SizeAdvice) -> str:
 
 
 def _images(found: SizeAdvice) -> str:
-    """Return how units change that become an image's channels: through these."""
+    """Return which setting to change if the units become an image's channels."""
     count, size = found.image_channels, found.size or 0
     if not count:
         return ""

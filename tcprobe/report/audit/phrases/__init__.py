@@ -1,1 +1,1 @@
-"""Sentences of statements: findings, reasons, fixes, refusals; and their order, which rests on no sentence."""
+"""Turn statements into sentences (findings, reasons, fixes, refusals), and order statements without their words."""

@@ -1,4 +1,4 @@
-"""In which order findings and reasons stand that agree in place and rule: by kinds and fields, never by words."""
+"""Order statements that share place and rule: by kind and fields, never by words."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _RANKS: Final = {kind: f"{rank:03}" for rank, kind in enumerate(_KINDS)}
 
 
 def order(said: FieldValue) -> tuple[str, ...]:
-    """Return a key of a statement: what it is about, its kind in the closed list, its other fields as written."""
+    """Return the sort key of a statement: its subject, its kind's place in the closed list, its other fields."""
     match said:
         case Statement():
             about = said.get("subject")
             rest = (part for name, value in said.fields if name != "subject" for part in order(value))
             return (*order(about), _RANKS.get(said.kind, said.kind), *rest)
         case About():
-            # What stands for several layers comes before what is said of the first of them alone.
+            # A subject that stands for several layers comes before one that names only the first of them.
             more = f"a{said.more}" if said.more else "b"
             return said.class_name, said.name, more, said.dimension or "", *order(said.size)
         case tuple():

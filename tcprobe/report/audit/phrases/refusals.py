@@ -1,4 +1,4 @@
-"""Why there is no fix, in words."""
+"""The sentences for why a finding has no fix."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is said of findings, worded: a statement becomes the sentence of its kind, with its fields in it.
+"""Turn a statement into the sentence of its kind, filled with its fields.
 
-A rule's sentences stand in the rule's file; those of fixes stand here and in `refusals`, as what makes fixes knows no
-sentence.
+A rule's sentences are in the rule's file. Those of fixes are here and in `refusals`, as the code that makes fixes
+holds no sentences.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SAYS: Final[Says] = {
 
 
 class _Sentences(Formatter):
-    """Fills templates; `tcprobe.rules.base.Template` tells the conversions."""
+    """Fills templates; `tcprobe.rules.base.Template` explains the conversions."""
 
     def convert_field(self, value: Any, conversion: str | None) -> Any:
         match conversion:
@@ -61,13 +61,13 @@ _SENTENCES: Final = _Sentences()
 
 
 def text(said: Statement[str]) -> str:
-    """Return a statement as a sentence, or as the part of one that its kind stands for."""
+    """Return a statement as a sentence, or as the part of a sentence that its kind stands for."""
     what, rest = halves(said)
     return f"{what}: {rest}" if rest else what
 
 
 def halves(said: Statement[str]) -> tuple[str, str]:
-    """Return what is said, and apart from it how bad it is or what helps; the latter empty where nothing is."""
+    """Return what a statement says, and separately how bad it is or what helps, if it says so."""
     fields = dict(said.fields)
     template = _template(said.kind, fields)
     what, rest = (template, "") if isinstance(template, str) else template
@@ -80,7 +80,7 @@ def _template(kind: str, fields: Mapping[str, Any]) -> Template:
 
 
 def _plain(value: Any) -> Any:
-    """Return what a field reads as; numbers stay what they are, as a template may say how to write them."""
+    """Return the text of a field; numbers stay numbers, so that a template can format them."""
     match value:
         case Statement():
             return text(value)
