@@ -1,1 +1,1 @@
-"""The command line: one verb per file; a verb parses, calls a flow and prints."""
+"""The command line: one verb per file; each parses its options, calls a flow and prints."""

@@ -11,11 +11,11 @@ import typer
 from tcprobe import __version__
 
 VERBS: Final = ("profile", "report", "audit-shapes", "calibrate", "explain", "workloads")
-"""One module of this package each, in the order of the help."""
+"""The verbs in the order of the help, each a module of this package."""
 
 
 def application(arguments: Sequence[str] = ()) -> typer.Typer:
-    """Return the application for a command line: with the verb that it starts with, else with all verbs.
+    """Return the application for a command line: with only the verb that it starts with, if any, else with all.
 
     Setting up the options of all verbs takes as long as a small audit.
     """

@@ -23,7 +23,7 @@ TYPED: Final = "tcprobe.typed"
 
 
 class _Command(TyperCommand):
-    """Keeps what stands behind ``--`` apart with --run: those are the script's arguments, not files."""
+    """Keeps the words after ``--`` separate if --run is given: they are the script's arguments, not files."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta[TYPED] = tuple(args)
@@ -34,7 +34,7 @@ class _Command(TyperCommand):
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the options in groups, where click would write one list."""
+        """Write the options in groups instead of click's single list."""
         records = {p.name: r for p in self.get_params(ctx) if (r := p.get_help_record(ctx)) is not None}
         grouped = {name for _, names in a.GROUPS for name in names}
         rest = tuple(name for name in records if name not in grouped and name != "files")
@@ -43,7 +43,7 @@ class _Command(TyperCommand):
                 formatter.write_dl([records[name] for name in names])
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - click's signature
-        """Write the examples, each on its line."""
+        """Write the examples, one per line."""
         with formatter.section("Examples"):
             formatter.write_dl(a.EXAMPLES)
 
@@ -104,7 +104,7 @@ def audit_shapes(
 
 
 def _chosen(ctx: typer.Context, format: str | None, output: str | None) -> str | None:  # noqa: A002
-    """Return the format asked for; TCPROBE_FORMAT is that of standard output, where no ending tells."""
+    """Return the format asked for; TCPROBE_FORMAT applies to standard output, which has no file ending."""
     source = ctx.get_parameter_source("format")
     typed = source is not None and source.name == "COMMANDLINE"
     return format if format and (typed or output in (None, "-")) else None
@@ -171,7 +171,7 @@ def _show(outcome: Outcome, to: Destination, verbose: bool, width: int | None, t
 
 
 def _show_diff(wanted: AuditOptions) -> int:
-    """Print what --fix would change; return 1 where it would, 2 where a file could not be audited."""
+    """Print what --fix would change; return 1 if anything, 2 if a file could not be audited."""
     from tcprobe.flows.audit.fix import diff_of, fixes_of
     from tcprobe.flows.audit.flow import audit
 

@@ -17,7 +17,7 @@ GROUPS: Final = (
     ("What counts", ("select", "ignore", "fail_on", "fail_over")),
     ("What to do with it", ("diff", "fix", "format", "output", "force", "width", "verbose")),
 )
-"""Headings of the help and the parameters below them."""
+"""Headings of the help, and the parameters under each."""
 EXAMPLES: Final = (
     ("tcprobe audit-shapes model.py", "Trace the models of a file."),
     ("tcprobe audit-shapes model.py:make --arg units=64", "The model that make(units=64) returns."),

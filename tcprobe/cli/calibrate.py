@@ -1,4 +1,4 @@
-"""`tcprobe calibrate`: measure the GPU at hand, so that predictions rest on it."""
+"""`tcprobe calibrate`: measure this machine's GPU for better predictions."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _pct(value: float | None) -> str:
 
 
 def _table(rows: list[Cells]) -> list[str]:
-    """Return rows in columns, numbers to the right."""
+    """Return rows aligned in columns, with numbers to the right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     right = [all(row[i].replace(",", "").replace(".", "").isdigit() for row in rows[1:]) for i in range(len(rows[0]))]
     cells = [[f"{c:>{w}}" if r else f"{c:<{w}}" for c, w, r in zip(row, widths, right, strict=True)] for row in rows]

@@ -1,4 +1,4 @@
-"""What happens to a bug of ours: a log with everything a bug report needs, and one line that names it."""
+"""Report a bug in tcprobe: write a log for the bug report, and print one line that names it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tcprobe import __version__
 
 
 def report_bug(error: Exception) -> int:
-    """Write the traceback of `error` to the state directory, print one line, return exit code 3."""
+    """Write the traceback of `error` to the state directory, print one line, and return exit code 3."""
     text = f"tcprobe {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
     text += f"command: {sys.argv}\n\n" + "".join(traceback.format_exception(error))
     print(f"tcprobe: internal error: {type(error).__name__}: {error}", file=sys.stderr)

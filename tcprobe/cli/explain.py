@@ -1,4 +1,4 @@
-"""`tcprobe explain`: what a rule means, and which GPUs can be predicted for."""
+"""`tcprobe explain`: show what a rule means, or list the GPUs to predict for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that several verbs share, and what they say about the terminal."""
+"""Options that several verbs share, and how the terminal affects output."""
 
 from __future__ import annotations
 
@@ -93,14 +93,14 @@ WidthOption = Annotated[
 
 
 def text_width(asked: int | None) -> int | None:
-    """Return the columns that text may take on standard output; None where there is no limit."""
+    """Return the columns for text on standard output; None if unlimited."""
     if asked is not None:
         return asked or None
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def wants_color() -> bool:
-    """Return whether standard output takes colours: a terminal, unless NO_COLOR; anything under FORCE_COLOR."""
+    """Return whether standard output takes colours: a terminal does unless NO_COLOR is set; FORCE_COLOR forces them."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
@@ -108,7 +108,7 @@ def wants_color() -> bool:
 
 @contextmanager
 def errors_as_json(wanted: bool) -> Iterator[None]:
-    """Put a failure on standard output too, as ``{"error": {...}}``, for programs that read JSON there."""
+    """Also print a failure to standard output, as ``{"error": {...}}``, for programs that read JSON there."""
     try:
         yield
     except TcprobeError as error:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the verb to the application; what stands after the workload is the workload's own."""
+    """Add the verb to the application; words after the workload are the workload's own."""
     app.command(
         "profile",
         context_settings={
@@ -93,10 +93,10 @@ def _names(ctx: typer.Context) -> list[str]:
 
 
 def _check_words(ctx: typer.Context, words: Sequence[str] | None) -> None:
-    """Refuse an option that is none of ours and stands where the workload should.
+    """Refuse an unknown option in place of the workload.
 
     Raises:
-        UsageError: names it, and the option that it resembles.
+        UsageError: names the option, and the one that it resembles.
     """
     first = words[0] if words else ""
     if not first.startswith("-") or first == "-m":
@@ -108,7 +108,7 @@ def _check_words(ctx: typer.Context, words: Sequence[str] | None) -> None:
 
 
 def _destination(json: bool, report_file: str | None, force: bool) -> Destination | None:
-    """Return where the report goes besides the terminal; None where it goes there alone."""
+    """Return where the report goes besides the terminal; None if nowhere else."""
     from tcprobe.flows.write.destination import destination
 
     if not json and report_file in (None, "-"):
@@ -120,7 +120,7 @@ def _destination(json: bool, report_file: str | None, force: bool) -> Destinatio
 
 
 def _show(outcome: Outcome, to: Destination | None) -> None:
-    """Print the report, write the file, say where everything is and what to type next."""
+    """Print the report, write the file, and say where everything is and what to type next."""
     from tcprobe.flows.write.destination import destination
     from tcprobe.flows.write.document import write
     from tcprobe.report.base import RenderSpec
@@ -148,9 +148,9 @@ def _show(outcome: Outcome, to: Destination | None) -> None:
 
 
 def _hint(ctx: typer.Context, outcome: Outcome, words: Sequence[str]) -> None:
-    """Where the workload refused an argument that is an option of ours, say that it stands too late."""
+    """If the workload refused an argument that is an option of tcprobe, say that it must come earlier."""
     given = {word.partition("=")[0] for word in words[1:]}
     late = [name for name in _names(ctx) if name in given and name.startswith("--") and name != "--help"]
-    if outcome.workload_code == 2 and late:  # what argparse exits with
+    if outcome.workload_code == 2 and late:  # argparse exits with 2
         options = ", ".join(late)
         print(f"hint: {options}: tcprobe's options stand before the workload, all after it is its own", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`tcprobe report`: read any profile and say what it shows."""
+"""`tcprobe report`: read any profile and report on it."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def report(
 
 
 def _chosen(ctx: typer.Context, format: o.Format | None, output: str | None) -> str | None:  # noqa: A002
-    """Return the format asked for; TCPROBE_FORMAT is that of standard output, where no ending tells."""
+    """Return the format asked for; TCPROBE_FORMAT applies to standard output, which has no file ending."""
     source = ctx.get_parameter_source("format")
     typed = source is not None and source.name == "COMMANDLINE"
     return format.value if format and (typed or output in (None, "-")) else None
 
 
 def _say(path: Path, files: list[Path]) -> None:
-    """Say on standard error what was written, or what to type next."""
+    """Print to standard error what was written, or what to type next."""
     if len(files) > 1:
         print(f"Wrote {len(files)} tables to {files[0].parent}: {', '.join(f.name for f in files)}", file=sys.stderr)
     elif files:

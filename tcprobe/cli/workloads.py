@@ -1,4 +1,4 @@
-"""`tcprobe workloads`: list what can be profiled by name."""
+"""`tcprobe workloads`: list the workloads that can be profiled by name."""
 
 from __future__ import annotations
 
