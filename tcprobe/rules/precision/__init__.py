@@ -1,1 +1,1 @@
-"""TC2xx: mistakes of precision."""
+"""The TC2xx rules: mistakes in the use of precision."""

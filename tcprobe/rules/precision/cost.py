@@ -1,4 +1,4 @@
-"""What 16 bits save over float32, predicted."""
+"""Predict what 16 bits save over float32."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tcprobe.schema.model import Product
 
 
 def basis_of(subject: Subject) -> str:
-    """Return what a figure rests on: predicted, or calibrated on that GPU."""
+    """Return what figures rest on: predicted, or calibrated on that GPU."""
     return "predicted" if subject.step.target.constants is None else "calibrated"
 
 
 def saved(subject: Subject, products: Iterable[Product], half: str) -> Range | None:
-    """Return what 16 bits save a step over float32, in ns; None where no product can be predicted.
+    """Return what 16 bits save per step over float32, in ns; None if no product can be predicted.
 
-    Both costs come from one model, so that its error cancels: the span of float32's time is scaled by the saved share.
+    Both costs are from one model, so its error cancels out: the saved share scales the range of float32's time.
     Casts are not counted.
     """
     parts = [part for product in products if (part := _saving_of(subject, product, half)) is not None]

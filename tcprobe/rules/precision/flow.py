@@ -1,7 +1,7 @@
-"""Which values of a layer's call() are certainly 16-bit activations under the policy, by the syntax alone.
+"""Find the values in a layer's call() that are certainly 16-bit activations under the policy, from syntax alone.
 
-The answer errs to "unknown": a value is 16-bit only where a chain of layers, of operations that keep the dtype, or a
-cast to float16 leads to it, and nothing on the way casts to anything else.
+When in doubt a value is unknown: it is 16-bit only if layers, operations that keep the dtype, or a cast to float16
+lead to it, and nothing on the way casts to anything else.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _NOT_HALF: Final = re.compile(r"Lookup|Vectorization|Hashing|Discretization|Cate
 
 
 class Flow:
-    """Kinds of the expressions of one function.
+    """The kinds of the expressions in one function.
 
     Attributes:
-        kinds: expression -> ``half`` or ``other``; absent where unknown.
-        visited: every expression that was judged, in order.
+        kinds: expression -> ``half`` or ``other``; absent if unknown.
+        visited: every judged expression, in order.
     """
 
     def __init__(self, source: Source, tree: Parents, function: Function) -> None:
@@ -81,7 +81,7 @@ class Flow:
             self._branches([block for block in blocks if isinstance(block, list)])
 
     def _branches(self, blocks: list[list[ast.stmt]]) -> None:
-        """Go through alternatives, and keep of each name only what all of them agree on."""
+        """Evaluate alternative branches, and keep only what all of them agree on for a name."""
         before, after = dict(self.names), []
         for block in blocks:
             self.names = dict(before)
@@ -152,7 +152,7 @@ def _operands(node: ast.expr) -> list[ast.expr]:
 
 
 def _joined(left: Kind | None, right: Kind | None) -> Kind | None:
-    """Return the kind of an operation on two values: TensorFlow mixes no dtypes, so one 16-bit side decides."""
+    """Return the kind of an operation on two values: TensorFlow does not mix dtypes, so one 16-bit side decides."""
     if "other" in (left, right):
         return "other"
     return "half" if "half" in (left, right) else None
@@ -167,7 +167,7 @@ def _takes_policy(owner: ast.ClassDef, function: Function) -> bool:
 
 
 def _layers(source: Source, owner: ast.ClassDef) -> frozenset[str]:
-    """Return the attributes (``self.dense``) that hold a layer of Keras' own with the policy's dtype, and only it."""
+    """Return the attributes (``self.dense``) that only ever hold a Keras layer with the policy's dtype."""
     found: dict[str, bool] = {}
     for node in ast.walk(owner):
         if isinstance(node, ast.Assign):

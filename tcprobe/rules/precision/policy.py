@@ -1,4 +1,4 @@
-"""What the precision rules ask of a model and its files: the policy, who sets it, which Keras, what a value is."""
+"""What the precision rules ask of a model and its files: the policy, where it is set, Keras' version, values."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _TOUCHED: Final = re.compile(r"float16|mixed_precision|set_\w*policy|LossScale|l
 
 @dataclass(frozen=True, slots=True)
 class Setter:
-    """One call that sets the global policy.
+    """A call that sets the global policy.
 
     Attributes:
         node, place: the call.
-        policy: the name it sets; None where the source does not tell.
+        policy: name of the policy; None if the source does not tell.
     """
 
     node: ast.Call
@@ -45,13 +45,13 @@ class Setter:
     policy: str | None
 
 
-# By file, and only as long as the file is in use: an audit of a thousand files keeps no more than it needs.
+# Per file, and only while the file is in use: an audit of a thousand files keeps no more than it needs.
 _TREES: Final[WeakKeyDictionary[Source, Parents]] = WeakKeyDictionary()
 _SETTERS: Final[WeakKeyDictionary[Source, tuple[Setter, ...]]] = WeakKeyDictionary()
 
 
 def tree_of(source: Source) -> Parents:
-    """Return the tree of a file, made once for all rules."""
+    """Return the tree of a file, built once for all rules."""
     tree = _TREES.get(source)
     if tree is None:
         tree = _TREES[source] = Parents(source.tree)
@@ -59,12 +59,12 @@ def tree_of(source: Source) -> Parents:
 
 
 def name_of(source: Source, node: ast.expr) -> str:
-    """Return the canonical dotted name of an expression; empty where unknown."""
+    """Return the canonical dotted name of an expression; empty if unknown."""
     return source.name_of(node) or ""
 
 
 def touched(subject: Subject) -> Iterator[tuple[Source, Parents]]:
-    """Yield the files that mention a precision, or all of them where the model's policy is not float32."""
+    """Yield the files that mention precision, or all files if the model's policy is not float32."""
     anyway = policy_of(subject) not in (None, "float32")
     for source in subject.sources.values():
         if anyway or _TOUCHED.search(source.text):
@@ -72,7 +72,7 @@ def touched(subject: Subject) -> Iterator[tuple[Source, Parents]]:
 
 
 def setters(source: Source) -> tuple[Setter, ...]:
-    """Return the calls of a file that set the global policy, in order of place."""
+    """Return the calls in a file that set the global policy, in order."""
     if not _SETS.search(source.text):
         return ()
     found = _SETTERS.get(source)
@@ -88,7 +88,7 @@ def _setters(source: Source) -> tuple[Setter, ...]:
 
 
 def first_argument(call: ast.Call) -> ast.expr | None:
-    """Return the first positional argument, else the first keyword's value; None where there is none."""
+    """Return the first positional argument, else the value of the first keyword; None if there is none."""
     if call.args:
         return call.args[0]
     return call.keywords[0].value if call.keywords else None
@@ -109,9 +109,9 @@ def _policy_name(source: Source, node: ast.expr | None) -> str | None:
 
 
 def policy_of(subject: Subject) -> str | None:
-    """Return the global policy: as traced, else the one that the files set; None where that is not certain.
+    """Return the global policy: the traced one, else the one set in the files; None if uncertain.
 
-    A file that also sets float32 (to go back to it) is judged by the other policy that it sets.
+    If a file also sets float32 (to switch back), the other policy that it sets counts.
     """
     if subject.model.mode == "traced":
         return subject.model.policy
@@ -125,23 +125,23 @@ def policy_of(subject: Subject) -> str | None:
 
 
 def half_of(policy: str | None) -> str | None:
-    """Return the 16-bit dtype in which layers of a policy compute; None where it is none."""
+    """Return the 16-bit dtype in which layers compute under a policy; None if it has none."""
     return next((dtype for dtype in SIXTEEN_BITS if policy in (dtype, f"mixed_{dtype}")), None)
 
 
 def has_cores_for(gpu: Gpu, dtype: str) -> bool:
-    """Say whether a GPU has Tensor Cores for one of the dtypes of `NEEDED`."""
+    """Say whether a GPU has Tensor Cores for a dtype of `NEEDED`."""
     return gpu.tensor_cores and gpu.compute_capability >= NEEDED[dtype]
 
 
 def keras_major(subject: Subject) -> int | None:
-    """Return Keras' major version; None where unknown (source mode)."""
+    """Return Keras' major version; None if unknown (source mode)."""
     major = (subject.model.keras or "").partition(".")[0]
     return int(major) if major.isdigit() else None
 
 
 def number(source: Source, node: ast.expr | None) -> float | None:
-    """Return the number that an expression is known to be; None where it is none, or unknown."""
+    """Return the number that an expression is known to be; None if it is none or unknown."""
     known = source.known(node) if node is not None else None
     value = known.value if known is not None else None
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,4 +1,4 @@
-"""Loss scaling as source code shows it: who wraps an optimizer, who scales a loss, and who does it by hand."""
+"""Find loss scaling in source code: wrapped optimizers, scaled losses, scaling by hand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcprobe.syntax.source import Source
 
 SCALED: Final = frozenset({"scale_loss", "get_scaled_loss", "get_unscaled_gradients"})
-SMALLEST: Final = 8.0  # a smaller factor of a loss is a weight among losses, not a loss scale
+SMALLEST: Final = 8.0  # a smaller factor weighs a loss against others and is not a loss scale
 
 _WRAPPER: Final = re.compile(r"keras\.(?:\w+\.)*LossScaleOptimizer(?:V3)?")
 _BY_HAND: Final = re.compile(r"loss_?scal|scaled?_?loss|grad\w*_?scal|scaled?_?grad|unscal", re.IGNORECASE)
@@ -25,38 +25,38 @@ _NOT_BY_HAND: Final = frozenset({"LossScaleOptimizer", "auto_scale_loss", "loss_
 
 @dataclass(frozen=True, slots=True)
 class ByHand:
-    """A loss multiplied by a fixed number whose gradients are divided by the same one."""
+    """A loss multiplied by a fixed number by which its gradients are divided again."""
 
     node: ast.BinOp
     scale: float
 
 
 def is_wrapper(source: Source, call: ast.Call) -> bool:
-    """Say whether a call makes a LossScaleOptimizer of Keras."""
+    """Say whether a call makes a Keras LossScaleOptimizer."""
     return _WRAPPER.fullmatch(name_of(source, call.func)) is not None
 
 
 def wrappers(source: Source, tree: Parents) -> list[ast.Call]:
-    """Return the calls of a file that make a LossScaleOptimizer."""
+    """Return the calls in a file that make a LossScaleOptimizer."""
     if "LossScaleOptimizer" not in source.text:
         return []
     return [node for node in tree.every_call if is_wrapper(source, node)]
 
 
 def wrapped(call: ast.Call) -> ast.expr | None:
-    """Return what a LossScaleOptimizer wraps; None where that is not given."""
+    """Return what a LossScaleOptimizer wraps; None if it is not given."""
     if call.args:
         return call.args[0]
     return keyword(call, "inner_optimizer") or keyword(call, "optimizer")
 
 
 def scales(words: frozenset[str]) -> bool:
-    """Say whether code scales a loss, by an optimizer's method or by means of its own, as far as its words tell."""
+    """Say whether code seems to scale a loss, by an optimizer's method or by hand, judging by its identifiers."""
     return bool(words & SCALED) or any(_BY_HAND.search(w) for w in words - _NOT_BY_HAND)
 
 
 def by_hand(source: Source, tree: Parents) -> Iterator[ByHand]:
-    """Yield the losses that a file multiplies by a known number and whose gradients it divides by it again."""
+    """Yield the losses that a file multiplies by a known number by which it later divides the gradients."""
     if "GradientTape" not in source.text:
         return
     divided = {
@@ -81,5 +81,5 @@ def _products(source: Source, tree: Parents, operator: type[ast.operator]) -> It
 
 
 def power_of_two(value: float) -> bool:
-    """Say whether a number is a power of two, as loss scales are."""
+    """Say whether a number is a power of two, like loss scales."""
     return value > 0 and math.frexp(value)[0] == 0.5

@@ -1,4 +1,4 @@
-"""TC201: an output of the model, or the softmax that makes it, in 16 bits."""
+"""TC201: finds an output of the model, or the softmax that makes it, in 16 bits."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ SAYS: Final[Says] = {
     "compute_in_float32": "compute {subject} in float32",
 }
 
-# What these return is of their compute dtype; a layer of the user's own, or a Lambda, may cast as it likes.
+# These return their compute dtype; a custom layer or a Lambda may cast as it likes.
 _KNOWN: Final = re.compile(
     r"Dense|EinsumDense|Activation|Softmax|ReLU|LeakyReLU|PReLU|ELU|(?:Separable|Depthwise)?Conv[123]D(?:Transpose)?|"
     r"LSTM|GRU|SimpleRNN|Bidirectional|TimeDistributed|MultiHeadAttention|GroupedQueryAttention|(?:Additive)?Attention|"
@@ -73,7 +73,7 @@ _PROBABILITIES: Final = ("softmax", "sigmoid")
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Yield the layers that give an output of the model in 16 bits."""
+    """Yield the layers whose output is an output of the model in 16 bits."""
     last = [layer for layer in subject.model.layers if layer.is_last and _KNOWN.fullmatch(layer.kind)]
     suspects = [layer for layer in last if layer.dtype in SIXTEEN_BITS]
     cast = bool(suspects) and _casts_outputs(subject)
@@ -116,7 +116,7 @@ def _says(layer: Layer, activation: str | None) -> Statement[FindingKind]:
 
 
 def _casts_outputs(subject: Subject) -> bool:
-    """Say whether a file casts something to float32 outside of a layer's call: perhaps the model's output."""
+    """Say whether a file casts to float32 outside a layer's call: it may be the model's output."""
     for source, tree in touched(subject):
         for node in tree.called("cast"):
             if name_of(source, node.func).endswith(".cast") and len(node.args) == 2:
@@ -128,7 +128,7 @@ def _casts_outputs(subject: Subject) -> bool:
 
 
 def _fix(layer: Layer, subject: Subject) -> Fix | None:
-    """Return the edit that gives a last activation float32; None where more than that must change."""
+    """Return the edit that gives a last activation float32; None if more than that must change."""
     place = layer.place
     if layer.kind not in ("Softmax", "Activation") or place is None or "dtype" in layer.arguments:
         return None

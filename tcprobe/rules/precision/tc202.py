@@ -1,4 +1,4 @@
-"""TC202: a training loop of the user's own in float16 whose loss nobody scales."""
+"""TC202: finds a custom training loop in float16 that does not scale its loss."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ _Verdict: TypeAlias = tuple[Statement[FindingKind], Severity]
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Yield the loops that apply unscaled gradients; nothing where any file scales a loss."""
+    """Yield the loops that apply unscaled gradients; none if any file scales a loss."""
     if policy_of(subject) not in HALF_POLICIES:
         return
     files = list(touched(subject))
@@ -110,7 +110,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def _loops(tree: Parents) -> Iterator[tuple[ast.AST, ast.expr]]:
-    """Yield each function that applies gradients in a file with a tape, by its tape or the call, and the optimizer."""
+    """Yield each function that applies gradients in a file with a tape: the tape or the call, and the optimizer."""
     tapes = tree.called("GradientTape")
     if not tapes or not tree.called("gradient"):
         return
@@ -136,7 +136,7 @@ def _verdict(
     if wrapper and wraps:
         return _half_done(subject)
     if named:
-        return None  # some optimizer is wrapped, and which one this is does not show
+        return None  # an optimizer is wrapped, but perhaps not this one
     return say("gradients_unscaled", optimizer=text), "warning"
 
 
@@ -157,7 +157,7 @@ def _half_done(subject: Subject) -> _Verdict:
 
 
 def _pure_float16(source: Source, tree: Parents) -> Iterator[Finding]:
-    """Yield the policy float16 where the file trains with fit: compile wraps for mixed_float16 alone."""
+    """Yield the policy float16 if the file trains with fit: compile wraps only for mixed_float16."""
     if not tree.called("fit"):
         return
     for setter in setters(source):

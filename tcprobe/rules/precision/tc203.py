@@ -1,4 +1,4 @@
-"""TC203: a loss scale that is fixed, applied twice, or set where it is ignored."""
+"""TC203: finds a loss scale that is fixed, applied twice, or set where it is ignored."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ SAYS: Final[Says] = {
 }
 
 _FIXED_CLASS: Final = "FixedLossScale"
-_RAISES: Final = 3  # major version of Keras that has no dynamic=False
+_RAISES: Final = 3  # Keras' major version without dynamic=False
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Yield what is doubled, and, unless the policy needs no scaling at all (TC210), what is fixed or ignored."""
+    """Yield doubled scaling and, unless the policy needs no scaling (TC210), fixed or ignored scales."""
     needed = policy_of(subject) in (None, *HALF_POLICIES)
     major = keras_major(subject)
     for source, tree in touched(subject):
@@ -130,7 +130,7 @@ def _not_dynamic(source: Source, call: ast.Call, major: int | None) -> Finding:
 
 
 def _factors(source: Source, tree: Parents, made: list[ast.Call]) -> Iterator[Finding]:
-    """Yield the optimizers with a loss_scale_factor: ignored where wrapped, else fixed."""
+    """Yield the optimizers with a loss_scale_factor: ignored if they are wrapped, else fixed."""
     if "loss_scale_factor" not in source.text:
         return
     inner = {id(tree.call_behind(given)) for call in made if (given := wrapped(call)) is not None}
@@ -143,7 +143,7 @@ def _factors(source: Source, tree: Parents, made: list[ast.Call]) -> Iterator[Fi
 
 
 def _on_top(source: Source, tree: Parents) -> Iterator[Finding]:
-    """Yield the losses that are scaled by LossScaleOptimizer and by a constant too."""
+    """Yield the losses scaled both by LossScaleOptimizer and by a constant."""
     for call in tree.called("scale_loss", "get_scaled_loss"):
         parent = tree.parents.get(call)
         candidates = [*call.args[:1], *([parent] if isinstance(parent, ast.BinOp) else [])]

@@ -1,4 +1,4 @@
-"""TC204: a layer or a product that is hard-coded to float32 under a mixed policy."""
+"""TC204: finds a layer or product hard-coded to float32 under a mixed policy."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ _CASTS: Final = frozenset({"tensorflow.cast", "keras.ops.cast", "keras.backend.c
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Yield the layers and the products of the user's own that float32 keeps from 16 bits."""
+    """Yield the layers, and products in the user's own code, that float32 keeps from 16 bits."""
     half = half_of(policy_of(subject))
     if half is None or not has_cores_for(subject.step.target.gpu, half):
         return
@@ -117,7 +117,7 @@ def _layer(subject: Subject, layer: Layer, half: str) -> Iterator[Finding]:
 
 
 def _fix(subject: Subject, layer: Layer) -> Fix | None:
-    """Return the edit that drops the dtype, with the comma before it; None where it does not stand behind another."""
+    """Return the edit that drops the dtype and the comma before it; None if no argument precedes it."""
     place = layer.arguments["dtype"]
     source = subject.sources.get(place.file)
     call = source.call_at(layer.place.line, layer.class_name) if source is not None and layer.place else None
@@ -137,7 +137,7 @@ def _fix(subject: Subject, layer: Layer) -> Fix | None:
 
 
 def _casts(subject: Subject, source: Source, tree: Parents, half: str) -> Iterator[Finding]:
-    """Yield the products in a layer's call whose operand is cast to float32 in the call itself, or in its name."""
+    """Yield the products in a layer's call with an operand cast to float32, in place or through its name."""
     for node in tree.every_call:
         if name_of(source, node.func) not in _PRODUCTS:
             continue
@@ -168,7 +168,7 @@ def _product(subject: Subject, source: Source, node: ast.Call, operand: ast.expr
 
 
 def _is_float32(source: Source, tree: Parents, node: ast.expr) -> bool:
-    """Say whether a value is cast to float32 where it stands, or by the only assignment of its name in the function."""
+    """Say whether a value is cast to float32 in place or by the only assignment to its name in the function."""
     if isinstance(node, ast.Name):
         function = tree.function_of(node)
         values = [value for value in tree.assigned(node.id) if tree.function_of(value) is function]

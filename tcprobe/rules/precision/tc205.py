@@ -1,4 +1,4 @@
-"""TC205: a mixed policy that is set after layers were built."""
+"""TC205: finds a mixed policy set after layers were built."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ SAYS: Final[Says] = {
 }
 
 _LAYER: Final = re.compile(r"keras\.(?:\w+\.)*layers\.(?:\w+\.)*[A-Z]\w*|keras\.applications\.(?:\w+\.)*[A-Z]\w*")
-# These compute nothing in 16 bits that matters: data goes through them in any dtype.
+# These compute nothing that matters in 16 bits: they pass on data of any dtype.
 _LIGHT: Final = re.compile(
     r"\.(?:Input|InputLayer|Normalization|Rescaling|Resizing|CenterCrop|\w+Vectorization|Hashing|"
     r"\w+Lookup|CategoryEncoding|Discretization|Random\w+|InputSpec|Layer|Wrapper)$"
@@ -101,7 +101,7 @@ def _finding(subject: Subject, setter: Setter, places: list[Place]) -> Finding:
 
 
 def _gain(subject: Subject, setter: Setter) -> Range | None:
-    """Return what the policy would save in all layers that are float32 for no other reason; None where unknown."""
+    """Return what the policy would save in all layers that are float32 for no other reason; None if unknown."""
     names = {layer.name for layer in _float32(subject)}
     half = half_of(setter.policy)
     if half is None or not has_cores_for(subject.step.target.gpu, half):
@@ -110,9 +110,9 @@ def _gain(subject: Subject, setter: Setter) -> Range | None:
 
 
 def _before(source: Source, tree: Parents, setter: Setter) -> list[ast.Call]:
-    """Return the layers that surely exist when the policy is set, and are used after it.
+    """Return the layers that certainly exist when the policy is set and are used afterwards.
 
-    Where others are built afterwards (a comparison of precisions), only if those take the early ones in.
+    If others are built afterwards (a comparison of precisions), only if those take in the early ones.
     """
     block, at = _block_of(tree, setter.node)
     builders = _builders(source, tree)
@@ -123,7 +123,7 @@ def _before(source: Source, tree: Parents, setter: Setter) -> list[ast.Call]:
 
 
 def _block_of(tree: Parents, node: ast.AST) -> tuple[list[ast.stmt], int]:
-    """Return the body of the function or module around a node, and the index of the statement that holds it."""
+    """Return the body of the function or module around a node, and the index of the statement with the node."""
     inner = node
     for ancestor in tree.ancestors(node):
         if isinstance(ancestor, Function | ast.Module):
@@ -133,7 +133,7 @@ def _block_of(tree: Parents, node: ast.AST) -> tuple[list[ast.stmt], int]:
 
 
 def _built(source: Source, statement: ast.stmt, builders: dict[str, list[ast.Call]]) -> list[ast.Call]:
-    """Return the layers that running a statement surely builds, itself or by a function of this file."""
+    """Return the layers that a statement certainly builds when it runs, itself or through a function of this file."""
     found: list[ast.Call] = []
     for node in _surely(statement):
         if isinstance(node, ast.Call):
@@ -152,7 +152,7 @@ def _is_layer(source: Source, node: ast.Call) -> bool:
 
 
 def _surely(statement: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a statement that run when it does: no branches, no bodies of functions."""
+    """Yield the nodes that run whenever a statement does: no branches, no function bodies."""
     if isinstance(
         statement, Function | ast.ClassDef | ast.Lambda | ast.If | ast.Try | ast.While | ast.Match | ast.IfExp
     ):
@@ -163,7 +163,7 @@ def _surely(statement: ast.AST) -> Iterator[ast.AST]:
 
 
 def _builders(source: Source, tree: Parents) -> dict[str, list[ast.Call]]:
-    """Return the functions of the module that build layers and set no policy themselves, with those layers."""
+    """Return the module's functions that build layers without setting a policy, with those layers."""
     found = {}
     for statement in tree.root.body:
         if isinstance(statement, Function) and "policy" not in ast.unparse(statement):
@@ -174,7 +174,7 @@ def _builders(source: Source, tree: Parents) -> dict[str, list[ast.Call]]:
 
 
 def _names(source: Source, statements: list[ast.stmt], builders: dict[str, list[ast.Call]]) -> set[str]:
-    """Return the names that are bound to what builds layers."""
+    """Return the names bound to anything that builds layers."""
     found: set[str] = set()
     for statement in statements:
         for node in _surely(statement):
@@ -184,7 +184,7 @@ def _names(source: Source, statements: list[ast.stmt], builders: dict[str, list[
 
 
 def _used(tree: Parents, names: set[str], later: list[ast.stmt], *, feeds: bool) -> bool:
-    """Say whether one of the names is used, not bound anew, in later statements; or even taken in by a layer."""
+    """Say whether later statements use one of the names before rebinding it, or even feed it to a layer."""
     nodes = [node for statement in later for node in ast.walk(statement) if isinstance(node, ast.Name)]
     rebound = {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
     loaded = (node for node in nodes if isinstance(node.ctx, ast.Load) and node.id in names - rebound)
@@ -192,7 +192,7 @@ def _used(tree: Parents, names: set[str], later: list[ast.stmt], *, feeds: bool)
 
 
 def _feeds(tree: Parents, node: ast.Name) -> bool:
-    """Say whether a name is an argument of a layer, or in the list of one: not the object of a method."""
+    """Say whether a name is an argument of a layer, or in its list of inputs, but not the object of a method."""
     parent = tree.parents.get(node)
     if isinstance(parent, ast.List | ast.Tuple):
         parent = tree.parents.get(parent)
@@ -202,7 +202,7 @@ def _feeds(tree: Parents, node: ast.Name) -> bool:
 
 
 def _float32(subject: Subject) -> list[Layer]:
-    """Return the layers with products that compute in float32 though nobody gave them a dtype."""
+    """Return the layers with products that compute in float32 though no dtype was given."""
     used = {product.layer for product in subject.model.products}
     return [
         layer
@@ -212,7 +212,7 @@ def _float32(subject: Subject) -> list[Layer]:
 
 
 def _confirmed(subject: Subject) -> bool:
-    """Say whether the layers' own dtypes, where they are known, do not speak against it."""
+    """Say whether the known dtypes of the layers are consistent with it."""
     if subject.model.mode == "traced":
         return bool(_float32(subject))
     known = [layer for layer in subject.model.layers if layer.dtype is not None and "dtype" not in layer.arguments]
@@ -220,7 +220,7 @@ def _confirmed(subject: Subject) -> bool:
 
 
 def _traced(subject: Subject) -> Iterator[Finding]:
-    """Yield the only call that sets a policy where layers of the same file are float32 all the same."""
+    """Yield the only call that sets a policy if layers of the same file are float32 nevertheless."""
     if subject.model.mode != "traced" or half_of(subject.model.policy) is None:
         return
     found = [setter for source in subject.sources.values() for setter in setters(source)]

@@ -1,4 +1,4 @@
-"""TC206: a precision that the GPU cannot compute fast."""
+"""TC206: finds a precision that the GPU cannot compute fast."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _TURING: Final = (7, 5)
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Yield at most one finding: what the target GPU cannot do, or leaves idle."""
+    """Yield at most one finding: what the target GPU cannot do or leaves idle."""
     dtype = _dtype(subject)
     target = subject.step.target
     verdict = None
@@ -80,7 +80,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def _dtype(subject: Subject) -> str | None:
-    """Return what the model computes in: as asked for, else by its policy, else by all its products alike."""
+    """Return the dtype the model computes in: the one asked for, else its policy's, else that of all products."""
     if subject.step.dtype is not None:
         return subject.step.dtype
     policy = policy_of(subject)
@@ -110,6 +110,6 @@ def _idle(gpu: Gpu, *, tf32: bool) -> tuple[Statement[FindingKind], Severity] | 
 
 
 def _place(subject: Subject) -> Place | None:
-    """Return where the policy is set; None where no file sets it, or several calls do."""
+    """Return where the policy is set; None if no file sets it or several calls do."""
     found = [setter.place for source in subject.sources.values() for setter in setters(source)]
     return found[0] if len(found) == 1 else None

@@ -1,4 +1,4 @@
-"""TC207: an epsilon or a mask constant that float16 cannot hold."""
+"""TC207: finds an epsilon or mask constant that float16 cannot represent."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _BOUNDS: Final = re.compile(
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Yield the constants of layers' code that float16 cannot hold, each once."""
+    """Yield the constants in layer code that float16 cannot represent, without duplicates."""
     if policy_of(subject) not in HALF_POLICIES:
         return
     for source, tree in touched(subject):
@@ -85,7 +85,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def _layer_code(tree: Parents) -> Iterator[Function]:
-    """Yield the call methods of layers and models, and the functions of the file that they call by name."""
+    """Yield the call methods of layers and models, and the functions in the file that they call by name."""
     wanted = [f for f in tree.functions() if f.name == "call" and _owner_is_layer(tree, f)]
     named = {f.name: f for f in tree.functions() if tree.class_of(f) is None}
     methods = {(tree.class_of(f), f.name): f for f in tree.functions() if tree.class_of(f) is not None}
@@ -131,18 +131,18 @@ def _function(source: Source, tree: Parents, function: Function) -> Iterator[Fin
 
 
 def _whole(source: Source, node: ast.expr) -> bool:
-    """Say whether a number is a whole one above 0, as in arithmetic on ids and hashes."""
+    """Say whether a number is a positive integer, as in arithmetic on ids and hashes."""
     known = source.known(node)
     return known is not None and isinstance(known.value, int) and known.value > 0
 
 
 def _bounds(source: Source, node: ast.Call) -> bool:
-    """Say whether a call limits values: an infinite limit is none, and does no harm."""
+    """Say whether a call limits values: an infinite limit has no effect and does no harm."""
     return _BOUNDS.fullmatch(name_of(source, node.func)) is not None
 
 
 def _pairs(source: Source, node: ast.expr) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
-    """Yield the constants that an expression joins with tensors, each with those."""
+    """Yield each constant that an expression combines with tensors, and those tensors."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
         operands = [node.left, node.right]
     elif isinstance(node, ast.Call):
@@ -159,7 +159,7 @@ def _pairs(source: Source, node: ast.expr) -> Iterator[tuple[ast.expr, list[ast.
 
 
 def _verdict(value: float, node: ast.expr, *, sure: bool) -> tuple[FindingKind, Severity] | None:
-    """Judge a constant by what is done with it; a small one only where what it meets is certainly float16."""
+    """Judge a constant by its use; a small one only if it meets a value that is certainly float16."""
     size = abs(value)
     half = to_half(size)
     if half is None:
@@ -172,14 +172,14 @@ def _verdict(value: float, node: ast.expr, *, sure: bool) -> tuple[FindingKind, 
 
 
 def _infinite(value: float, node: ast.expr) -> tuple[FindingKind, Severity]:
-    """Judge a constant past float16's end: a factor makes NaN of every 0, a fill only of a row that is masked whole."""
+    """Judge a constant beyond float16's range: a factor turns 0 into NaN, a fill spoils only fully masked rows."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         return "minus_infinite_times_zero" if value < 0 else "infinite_times_zero", "warning"
     return "minus_infinite" if value < 0 else "infinite", "note"
 
 
 def to_half(value: float) -> float | None:
-    """Return a number rounded to float16; None where it becomes infinite."""
+    """Return a number rounded to float16; None if it becomes infinite."""
     try:
         half: float = struct.unpack("<e", struct.pack("<e", value))[0]
     except OverflowError:

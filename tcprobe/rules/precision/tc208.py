@@ -1,4 +1,4 @@
-"""TC208: mixed-precision API that is gone in Keras 3."""
+"""TC208: finds mixed-precision API that Keras 3 no longer has."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ _Gone: TypeAlias = tuple[Statement[FindingKind], Fix | None]
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Yield the calls of what Keras 3 lacks."""
+    """Yield the calls that Keras 3 lacks."""
     major = keras_major(subject)
     severity: Severity = "error" if major is not None and major >= _FIRST_WITHOUT else "note"
     for source in subject.sources.values():
@@ -106,7 +106,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def _asked(tree: Parents, node: ast.AST) -> bool:
-    """Say whether code around a call asks whether the API is there: try, or a test of a version or an attribute."""
+    """Say whether the code around a call checks that the API exists: by try, or a test of a version or attribute."""
     for ancestor in tree.ancestors(node):
         if isinstance(ancestor, ast.Try):
             return True
@@ -142,7 +142,7 @@ def _renamed(source: Source, node: ast.Call, name: str) -> _Gone:
 
 
 def _rename(source: Source, node: ast.expr, new: str) -> Fix | None:
-    """Return the edit that renames a function written with its module, None where an import must change with it."""
+    """Return the edit that renames a function written with its module; None if an import must change too."""
     text = source.segment(source.place(node))
     match = re.fullmatch(r"((?:\w+\.)*mixed_precision)(\.experimental)?\.\w+", text)
     spelled = match is not None and (match.group(2) or ".experimental." not in name_of(source, node))
@@ -153,7 +153,7 @@ def _rename(source: Source, node: ast.expr, new: str) -> Fix | None:
 
 
 def _method(source: Source, tree: Parents, node: ast.Call, severity: Severity) -> _Gone | None:
-    """Judge get_scaled_loss and get_unscaled_gradients; code that also knows the new name asks by itself."""
+    """Judge get_scaled_loss and get_unscaled_gradients; code that also has the new name is taken to check by itself."""
     if not isinstance(node.func, ast.Attribute) or "scale_loss" in tree.words:
         return None
     attribute = node.func.attr
@@ -166,7 +166,7 @@ def _method(source: Source, tree: Parents, node: ast.Call, severity: Severity) -
 
 
 def _unscaled(source: Source, tree: Parents, node: ast.Call) -> Fix | None:
-    """Return the edits that turn both calls of a function into Keras 3's; None where there are not one of each."""
+    """Return the edits that turn both calls in a function into Keras 3's; None unless there is one of each."""
     unit = tree.function_of(node) or tree.root
     both: dict[str, list[ast.Call]] = {"get_scaled_loss": [], "get_unscaled_gradients": []}
     for call in ast.walk(unit):
@@ -181,7 +181,7 @@ def _unscaled(source: Source, tree: Parents, node: ast.Call) -> Fix | None:
 
 
 def _edit(source: Source, node: ast.expr, old: str | None, new: str | None) -> Edit | None:
-    """Return the edit that replaces a method's name, or, of a call without names, the call by its argument."""
+    """Return the edit that replaces a method's name or, without names, the call by its argument."""
     place = source.place(node)
     text = source.segment(place)
     if old is not None and new is not None:

@@ -1,4 +1,4 @@
-"""TC209: sums, exponentials and powers of activations in 16 bits."""
+"""TC209: finds sums, exponentials and powers of activations in 16 bits."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ _WATCHED: Final = _SUMS | _SQUARES | _NORMS | _SINGLE
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Yield the reductions of call() methods whose operand is certainly 16-bit, each line and op once."""
+    """Yield the reductions in call() methods whose operand is certainly 16-bit, once per line and op."""
     half = half_of(policy_of(subject))
     if half is None:
         return
@@ -95,7 +95,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def _function(source: Source, flow: Flow, half: str) -> Iterator[Finding]:
-    """Yield the outermost reductions of one function."""
+    """Yield the outermost reductions in one function."""
     calls = [node for node in flow.visited if isinstance(node, ast.Call)]
     found = {node: severity for node in calls if (severity := _severity(source, flow, node))}
     inside = {node for call in found for node in ast.walk(call) if node is not call}
@@ -105,7 +105,7 @@ def _function(source: Source, flow: Flow, half: str) -> Iterator[Finding]:
 
 
 def _severity(source: Source, flow: Flow, node: ast.Call) -> Severity | None:
-    """Return how bad a call is in float16; None where it is harmless, or its operand is not certainly 16-bit."""
+    """Return how bad a call is in float16; None if it is harmless or its operand is not certainly 16-bit."""
     name = name_of(source, node.func)
     operand = node.args[0] if node.args else None
     if name not in _WATCHED or operand is None or keyword(node, "dtype") is not None:

@@ -1,4 +1,4 @@
-"""TC210: loss scaling for a precision that needs none."""
+"""TC210: finds loss scaling for a precision that does not need it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _NO_NEED: Final = ("mixed_bfloat16", "bfloat16", "float32")
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Yield the unconditional loss scaling of files under a policy that certainly needs none."""
+    """Yield unconditional loss scaling in files under a policy that certainly does not need it."""
     policy = policy_of(subject)
     if policy not in _NO_NEED or _mixes(subject):
         return
@@ -67,7 +67,7 @@ def _says(given: str | float, policy: str, dtype: str) -> Statement[FindingKind]
 
 
 def _mixes(subject: Subject) -> bool:
-    """Say whether float16 may be meant as well: by another policy, a condition, or a layer's own dtype."""
+    """Say whether float16 may be meant too: by another policy, a condition, or a layer's own dtype."""
     for source in subject.sources.values():
         for setter in setters(source):
             if setter.policy not in _NO_NEED or tree_of(source).conditional(setter.node):
@@ -76,7 +76,7 @@ def _mixes(subject: Subject) -> bool:
 
 
 def _scalings(source: Source, tree: Parents) -> Iterator[tuple[ast.expr, str | float]]:
-    """Yield what scales a loss, with the name of the API that does, or by how much code of the user's own does."""
+    """Yield what scales a loss, with the name of the API, or the factor if the user's own code does."""
     for call in wrappers(source, tree):
         yield call, "LossScaleOptimizer"
     if "loss_scale_factor" in source.text:

@@ -1,4 +1,4 @@
-"""What surrounds a node of a syntax tree: its function, its class, the conditions that it hangs on."""
+"""Find what surrounds a node of a syntax tree: its function, its class, the conditions it depends on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LAYER_BASE: Final = re.compile(r"(?:Layer|Model|Wrapper|Block|Cell|Sequential)$
 
 
 class Parents:
-    """One parsed module, with the way from each node to its parents."""
+    """A parsed module, with the parent of each node."""
 
     def __init__(self, root: ast.Module) -> None:
         self.root = root
@@ -23,12 +23,12 @@ class Parents:
 
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
-        """Each node's parent; the module has none."""
+        """The parent of each node; the module has none."""
         return {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
 
     @cached_property
     def calls(self) -> dict[str, list[ast.Call]]:
-        """Every call by the last part of the name it is written with; calls of anything else under an empty one."""
+        """Every call, by the last part of the called name as written; under an empty name if it has none."""
         found: dict[str, list[ast.Call]] = {}
         for node in self.nodes:
             if isinstance(node, ast.Call):
@@ -41,16 +41,16 @@ class Parents:
         return (node for calls in self.calls.values() for node in calls)
 
     def called(self, *names: str) -> list[ast.Call]:
-        """Return the calls of methods, or of functions, with one of these last names."""
+        """Return the calls of methods or functions whose name ends in one of these."""
         return [node for name in names for node in self.calls.get(name, ())]
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Every identifier of the code (names, attributes, arguments, what is imported) and every string in it."""
+        """Every identifier in the code (names, attributes, arguments, imports) and every string."""
         return frozenset(word for node in self.nodes for word in _words(node))
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
-        """Yield the nodes around a node, innermost first."""
+        """Yield the nodes around a node, from the innermost."""
         current = self.parents.get(node)
         while current is not None:
             yield current
@@ -61,21 +61,21 @@ class Parents:
         return next((a for a in self.ancestors(node) if isinstance(a, Function)), None)
 
     def unit_of(self, node: ast.AST) -> ast.AST:
-        """Return the outermost function or class around a node; the module where there is none."""
+        """Return the outermost function or class around a node; the module if there is none."""
         around = [a for a in self.ancestors(node) if isinstance(a, Function | ast.ClassDef)]
         return around[-1] if around else self.root
 
     def statement_of(self, node: ast.AST) -> ast.AST:
-        """Return the innermost statement around a node, or itself; the module where there is none."""
+        """Return the innermost statement around a node, or the node itself; the module if there is none."""
         around = (a for a in (node, *self.ancestors(node)) if isinstance(a, ast.stmt))
         return next(around, self.root)
 
     def class_of(self, node: ast.AST) -> ast.ClassDef | None:
-        """Return the innermost class around a node; None where there is none."""
+        """Return the innermost class around a node; None if there is none."""
         return next((a for a in self.ancestors(node) if isinstance(a, ast.ClassDef)), None)
 
     def conditional(self, node: ast.AST) -> bool:
-        """Say whether a condition inside its function, or at module level, decides whether a node runs."""
+        """Say whether a condition decides if a node runs, within its function or module."""
         for ancestor in self.ancestors(node):
             if isinstance(ancestor, Function | ast.Lambda):
                 return False
@@ -88,7 +88,7 @@ class Parents:
         return (node for node in self.nodes if isinstance(node, Function))
 
     def assigned(self, name: str) -> list[ast.expr]:
-        """Return every value that plain assignments give to a name (``x``) or an attribute (``self.x``)."""
+        """Return every value that plain assignments give to a name (``x``) or attribute (``self.x``)."""
         return self._assignments.get(name, [])
 
     @cached_property
@@ -104,7 +104,7 @@ class Parents:
         return found
 
     def call_behind(self, node: ast.expr) -> ast.Call | None:
-        """Return the call that a value comes from: itself, or the only one that its name is ever assigned."""
+        """Return the call that a value comes from: the value itself, or the only value ever assigned to its name."""
         if isinstance(node, ast.Call):
             return node
         values = self.assigned(ast.unparse(node)) if isinstance(node, ast.Name | ast.Attribute) else []
@@ -112,22 +112,22 @@ class Parents:
 
 
 def is_model_class(node: ast.ClassDef) -> bool:
-    """Say whether a class inherits from a Keras model, by the name of a base."""
+    """Say whether a class inherits from a Keras model, judging by the names of its bases."""
     return any(_MODEL_BASE.search(ast.unparse(base)) for base in node.bases)
 
 
 def is_layer_class(node: ast.ClassDef) -> bool:
-    """Say whether a class inherits from a Keras layer or model, by the name of a base."""
+    """Say whether a class inherits from a Keras layer or model, judging by the names of its bases."""
     return any(_LAYER_BASE.search(ast.unparse(base)) for base in node.bases)
 
 
 def last_name(node: ast.expr) -> str:
-    """Return the last part of a dotted name as it is written; empty for anything else."""
+    """Return the last part of a dotted name as written; empty for anything else."""
     return node.attr if isinstance(node, ast.Attribute) else (node.id if isinstance(node, ast.Name) else "")
 
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
-    """Return the value of a keyword argument; None where it is not given."""
+    """Return the value of a keyword argument; None if it is not given."""
     return next((k.value for k in call.keywords if k.arg == name), None)
 
 

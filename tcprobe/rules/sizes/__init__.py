@@ -1,1 +1,1 @@
-"""TC1xx: badly chosen sizes."""
+"""The TC1xx rules: badly chosen sizes."""

@@ -1,4 +1,4 @@
-"""TC101: a contiguous dimension that is no multiple of 16 bytes' worth."""
+"""TC101: finds a contiguous dimension that is not a multiple of 16 bytes' worth."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SAYS: Final[Says] = {}
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Yield each size of its own that a layer has and that no other rule tells of."""
+    """Yield each bad size that a layer sets itself and that no other rule reports."""
     for bad in bad_sizes(subject.step):
         if bad.code == DOC.code:
             yield finding_on(subject.step, bad)

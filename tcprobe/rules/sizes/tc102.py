@@ -1,4 +1,4 @@
-"""TC102: a batch that is no multiple of 8, which hardly matters."""
+"""TC102: notes a batch size that is not a multiple of 8, which hardly matters."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SAYS: Final[Says] = {
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Yield one note for a model whose batch is known and no multiple of 8."""
+    """Yield one note for a model whose batch size is known and not a multiple of 8."""
     model = subject.model
     if not model.batch_known or model.batch % RULE_OF_EIGHT == 0:
         return
@@ -64,7 +64,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def batch_place(subject: Subject) -> Place | None:
-    """Return where ``batch_size=`` has this value; None where it stands nowhere in so many words."""
+    """Return where ``batch_size=`` is given this value literally; None if nowhere."""
     for source in subject.sources.values():
         for call in source.calls():
             given = call.arguments.get("batch_size")

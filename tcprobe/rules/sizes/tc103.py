@@ -1,4 +1,4 @@
-"""TC103: channels of one group of a grouped convolution."""
+"""TC103: finds badly sized channels in the groups of a grouped convolution."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ UNPADDED: Final[Statement[AddedKind]] = say("groups_unpadded")
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Yield one finding per grouped convolution, on the channels of a group before its filters."""
+    """Yield one finding per grouped convolution, about the channels of a group rather than its filters."""
     step = subject.step
     own = [bad for bad in bad_sizes(step) if bad.code == DOC.code]
     for _, found in groupby(own, key=lambda bad: bad.dimension.layer):
@@ -81,7 +81,7 @@ def _finding(step: Step, bad: Bad) -> Finding:
 
 
 def _lost(step: Step, dimension: Dimension) -> Range | None:
-    """Return the time a step that the products lose against the rate of aligned ones; None where nothing is lost."""
+    """Return how much longer per step the products take than aligned ones; None if not longer."""
     found = []
     for index in dimension.products:
         cost = step.costs[index]

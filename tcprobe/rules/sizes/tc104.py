@@ -1,4 +1,4 @@
-"""TC104: channels of an image and tiny heads, which are best left as they are."""
+"""TC104: notes image channels and tiny output layers, which are best left as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TC105: a vocabulary that is no multiple of 8."""
+"""TC105: finds a vocabulary size that is not a multiple of 8."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SAYS: Final[Says] = {"labels_unused": "; no label uses the entries added"}
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Yield each vocabulary that breaks the rule."""
+    """Yield each vocabulary size that breaks the rule."""
     for bad in bad_sizes(subject.step):
         if bad.code == DOC.code:
             yield finding_on(subject.step, bad, say("labels_unused"))

@@ -1,4 +1,4 @@
-"""TC106: the size of an attention head."""
+"""TC106: finds a badly sized attention head."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SAYS: Final[Says] = {}
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Yield each size of a head that breaks the rule of 8."""
+    """Yield each size of an attention head that breaks the rule of 8."""
     for bad in bad_sizes(subject.step):
         if bad.code == DOC.code:
             yield finding_on(subject.step, bad)

@@ -1,4 +1,4 @@
-"""TC107: an LSTM or GRU whose settings keep it off cuDNN."""
+"""TC107: finds an LSTM or GRU whose settings keep it off cuDNN."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DOC = RuleDoc(
     good="layers.LSTM(256, dropout=0.2)",
     sources=("Keras 3, documentation of LSTM and GRU, and their backend for TensorFlow: conditions of the cuDNN path",),
 )
-# argument -> the value that cuDNN needs, in Keras' words
+# argument -> the value that cuDNN needs, as Keras writes it
 _NEEDS: Final[dict[str, Any]] = {
     "activation": "tanh",
     "recurrent_activation": "sigmoid",
@@ -44,7 +44,7 @@ SAYS: Final[Says] = {
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Yield one warning per layer whose known settings keep it off cuDNN; unknown ones are taken as they should be."""
+    """Yield one warning per layer with settings that keep it off cuDNN; unknown settings are assumed to be fine."""
     for layer in subject.model.layers:
         against = _against(layer)
         if not against:

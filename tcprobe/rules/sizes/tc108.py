@@ -1,4 +1,4 @@
-"""TC108: products too small to fill the GPU."""
+"""TC108: notes products too small to fill the GPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tcprobe.schema.finding import Finding
 from tcprobe.schema.statement import say
 
 DOMINATED_PCT: Final = 50.0
-"""Share of the step from which products that leave the GPU idle are worth a word; a judgement."""
+"""Share of the step from which products that leave the GPU idle are worth mentioning; a judgement."""
 DOC = RuleDoc(
     code="TC108",
     name="too-small-for-the-gpu",
@@ -82,7 +82,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def _small(step: Step) -> dict[int, float]:
-    """Return the time a step of each product of less than one wave of tiles, by its index."""
+    """Return the time per step of each product that takes less than one wave of tiles, by its index."""
     found = {}
     for index, (cost, product) in enumerate(zip(step.costs, step.model.products, strict=True)):
         if cost is not None and cost.waves is not None and cost.waves < 1:

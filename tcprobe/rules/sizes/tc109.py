@@ -1,4 +1,4 @@
-"""TC109: a size just past the boundary of a tile or of a wave of tiles."""
+"""TC109: finds a size just past a boundary of a tile or of a wave of tiles."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tcprobe.rules.sizes.words import subject as named
 from tcprobe.schema.finding import Finding, Range
 from tcprobe.schema.statement import say
 
-MOST_FEWER: Final = 0.03  # of a size: more is another model
-LEAST_PCT: Final = 1.0  # of the step, beyond what the smaller size saves by being smaller
-NOTICED_PCT: Final = 0.5  # of the step: no boundary of a smaller product is worth a finding
+MOST_FEWER: Final = 0.03  # of a size: a larger change makes it another model
+LEAST_PCT: Final = 1.0  # of the step, beyond what the smaller size saves by doing less work
+NOTICED_PCT: Final = 0.5  # of the step: a smaller product is not worth a finding
 SMALLEST: Final = 128  # a smaller size is less than one tile
 STEPS: Final = (256, 128, 64, 32)
 DOC = RuleDoc(
@@ -55,14 +55,14 @@ SAYS: Final[Says] = {
 
 @dataclass(frozen=True, slots=True)
 class _Smaller:
-    """A smaller size, and what it saves a step beyond its share of the work."""
+    """A smaller size, and what it saves per step beyond its share of the work."""
 
     size: int
     net: Range
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Yield the sizes, and the batch where it is known, that a slightly smaller one beats."""
+    """Yield the sizes, and the batch if known, for which a slightly smaller size is faster."""
     step = subject.step
     if step.ns is None:
         return
@@ -76,7 +76,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def _candidates(step: Step) -> Iterator[Dimension]:
-    """Yield what layers put out and no model's output depends on."""
+    """Yield the output sizes of layers that do not determine an output of the model."""
     for dimension in step.sizes.dimensions:
         layer = step.sizes.layers.get(dimension.layer)
         if layer is None or layer.is_last or dimension.name not in ("units", "filters"):
@@ -87,7 +87,7 @@ def _candidates(step: Step) -> Iterator[Dimension]:
 
 
 def _weight(step: Step, dimension: Dimension) -> float:
-    """Return the share of the step, in percent, of the products that a dimension touches."""
+    """Return the share of the step, in percent, of the products that a dimension affects."""
     return sum(_share(step, index) for index in dimension.products)
 
 
@@ -127,7 +127,7 @@ def _net(step: Step, changes: tuple[LinkedChange, ...]) -> Range:
 
 
 def _beyond(step: Step, index: int, gained: Range, fewer: float) -> Range:
-    """Return a gain less the share of the product's time that goes with the share of its work."""
+    """Return a gain minus the product's time in proportion to the work that the change removes."""
     cost = step.costs[index]
     share = cost.ns * step.model.products[index].calls * fewer if cost is not None else 0.0
     return Range(gained.low - share, gained.mid - share, gained.high - share)
@@ -150,7 +150,7 @@ def _net_batch(step: Step, size: int) -> Range:
 
 
 def _worth(step: Step, found: list[_Smaller]) -> _Smaller | None:
-    """Return the one that saves most, where even the low end of what it saves is a gain and the likely one enough."""
+    """Return the one that saves most, if even the low end of its saving is a gain and its likely saving is enough."""
     best = max(found, key=lambda smaller: smaller.net.mid, default=None)
     if best is None or best.net.low <= 0:
         return None

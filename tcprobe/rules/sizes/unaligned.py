@@ -1,4 +1,4 @@
-"""What is said of a size that breaks the rule of 8, which TC101, TC105 and TC106 share."""
+"""Build the finding on a size that breaks the rule of 8, for TC101, TC105 and TC106."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ SAYS: Final[Says] = {
 
 
 def finding_on(step: Step, bad: Bad, *more: Added) -> Finding:
-    """Return the finding: what it does pass by pass, what must fit it, and why it costs nothing where it does not.
+    """Return the finding: the effect on each pass, what else must change, and why it costs nothing if so.
 
     Args:
         step: the costs.
         bad: the size.
-        more: what else to say.
+        more: remarks to add.
     """
     does = effect(step, bad)
-    if does.free and bad.saved is not None:  # what is left is the few elements more or less
+    if does.free and bad.saved is not None:  # only the time of a few elements more or less
         bad = replace(bad, saved=Range(0.0, 0.0, 0.0))
     told = does.says if does.free else _few(step, bad) or does.says
     added = () if does.free else (*_image(bad), *_data(step, bad), *_fits(step, bad))
@@ -69,7 +69,7 @@ def _image(bad: Bad) -> tuple[Added, ...]:
 
 
 def _few(step: Step, bad: Bad) -> Statement[EffectKind] | None:
-    """Return what to say of a convolution whose filters are an image in place of its rate; None elsewhere."""
+    """Return the statement that replaces the rate of a convolution whose filters are an image; None for others."""
     return _left(bad) if bad.linked is None else _direct(step, bad)
 
 
@@ -79,7 +79,7 @@ def _left(bad: Bad) -> Statement[EffectKind]:
 
 
 def _direct(step: Step, bad: Bad) -> Statement[EffectKind] | None:
-    """Return what threatens a convolution of few filters in 16 bits, which says more than its rate; None elsewhere.
+    """Return the risk for a convolution with few filters in 16 bits, which says more than its rate; None for others.
 
     Source: NVIDIA Deep Learning Examples, a GAN profiled on an A100 (`wgrad2d_grouped_direct_kernel`).
     """
@@ -94,7 +94,7 @@ def _passes(step: Step, bad: Bad) -> set[str | None]:
 
 
 def _data(step: Step, bad: Bad) -> tuple[Added, ...]:
-    """Return where a size stands that no layer of the model sets."""
+    """Return where a size is set that no layer of the model sets."""
     if bad.dimension.name not in INPUTS or step.sizes.feeds.get(bad.dimension.layer):
         return ()
     layer = step.sizes.layers.get(bad.dimension.layer)
@@ -104,7 +104,7 @@ def _data(step: Step, bad: Bad) -> tuple[Added, ...]:
 
 
 def _fits(step: Step, bad: Bad) -> tuple[Added, ...]:
-    """Return what must be seen to around a layer whose size changes."""
+    """Return what else to take care of if a layer's size changes."""
     if bad.linked is not None and bad.linked.reason:
         return (say("must_fit", reason=bad.linked.reason),)
     name = bad.dimension.name
@@ -116,7 +116,7 @@ def _fits(step: Step, bad: Bad) -> tuple[Added, ...]:
 
 
 def _why(bad: Bad, does: Effect) -> Statement[WhyKind] | None:
-    """Return why a size costs or saves nothing; None where it does."""
+    """Return why a size costs or saves nothing; None if it does."""
     if does.why is not None:
         return does.why
     if bad.linked is None:

@@ -1,4 +1,4 @@
-"""What the rules on sizes say: of GPUs, of passes, of what a bad size does, and why it may do nothing."""
+"""Statements and sentences that the rules on sizes share: GPUs, passes, what a bad size does and why."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tcprobe.schema.place import Place
 from tcprobe.schema.statement import About, Statement, say
 
 PASSES: Final = ("forward", "dgrad", "wgrad", "other")
-ESTIMATED: Final = "estimated"  # of convolutions: what unaligned ones lose was never measured in public
-HARDLY: Final = 97.0  # percent of an aligned product's rate; what is missing to 100 is within any error
+ESTIMATED: Final = "estimated"  # for convolutions: nobody has published what unaligned sizes cost them
+HARDLY: Final = 97.0  # percent of an aligned product's rate; the rest to 100 is within the error of any measurement
 _FORM: Final = re.compile(r"\s*(?:\(.*|\bSXM.*|\bPCIe.*|\bNVL.*|\bFE\b.*|\b\d+\s*GB.*)")
 UNHURT: Final[Mapping[WhyKind, str]] = {
     "bound_by_launch": "its products are so small that their launch takes the time",
@@ -33,7 +33,7 @@ BOUND: Final[Mapping[str, WhyKind]] = {
     "memory": "bound_by_memory",
     "compute": "as_fast_as_aligned",
 }
-"""Why a size costs next to nothing, by the limit of its products."""
+"""Why a size costs next to nothing, by what limits its products."""
 
 
 def _slower(fields: Mapping[str, Any]) -> str:
@@ -71,11 +71,11 @@ def _resized(fields: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a bad size does to the products that it touches.
+    """What a bad size does to the products that it affects.
 
     Attributes:
-        says: what.
-        why: why it costs nothing, or why the cost is not known; None where the figures say it all.
+        says: the statement of the effect.
+        why: why it costs nothing, or why the cost is unknown; None if the figures say it all.
         free: whether it costs nothing.
     """
 
@@ -85,12 +85,12 @@ class Effect:
 
 
 def gpu_name(gpu: Gpu) -> str:
-    """Return a GPU's name with its article, without form and memory: ``an A100``, ``a Tesla V100``."""
+    """Return a GPU's name with its article, without form factor and memory: ``an A100``, ``a Tesla V100``."""
     return with_article(gpu.name)
 
 
 def with_article(gpu: str) -> str:
-    """Return the same of its full name."""
+    """Return the same for a GPU's full name."""
     name = _FORM.sub("", gpu)
     return f"{'an' if name[0] in 'AHLR' else 'a'} {name}"
 
@@ -102,13 +102,13 @@ def listed(words: Iterable[str]) -> str:
 
 
 def passes_of(step: Step, indexes: Iterable[int]) -> tuple[str, ...]:
-    """Return the passes of products, in the order of training."""
+    """Return the passes of some products, in the order of training."""
     found = {step.model.products[index].record.pass_ for index in indexes}
     return tuple(p for p in PASSES if p in found)
 
 
 def subject(step: Step, dimension: Dimension) -> About:
-    """Return what a finding on a dimension is about."""
+    """Return the subject of a finding about a dimension."""
     layer = step.sizes.layers.get(dimension.layer)
     kind = layer.class_name if layer else _type(step, dimension)
     return About(kind, dimension.layer, dimension.name, dimension.size)
@@ -119,7 +119,7 @@ def _type(step: Step, dimension: Dimension) -> str:
 
 
 def place_of(step: Step, dimension: Dimension) -> Place | None:
-    """Return where the user's code sets a dimension: its argument, else the layer, else the op."""
+    """Return where the user's code sets a dimension: the argument, else the layer, else the op."""
     layer = step.sizes.layers.get(dimension.layer)
     if layer is not None:
         return layer.arguments.get(dimension.name) or layer.place or _op_place(step, dimension)
@@ -131,7 +131,7 @@ def _op_place(step: Step, dimension: Dimension) -> Place | None:
 
 
 def idle(step: Step, dtype: str | None) -> Statement[WhyKind] | None:
-    """Return why no size matters to a dtype on this GPU; None where sizes matter."""
+    """Return why sizes do not matter for a dtype on this GPU; None if they matter."""
     target = step.target
     if not target.gpu.tensor_cores:
         return say("no_tensor_cores", gpu=target.gpu.name)
@@ -146,7 +146,7 @@ def idle(step: Step, dtype: str | None) -> Statement[WhyKind] | None:
 
 
 def effect(step: Step, bad: Bad) -> Effect:
-    """Return what a bad size does, pass by pass as predicted."""
+    """Return the predicted effect of a bad size, pass by pass."""
     if (why := idle(step, bad.dtype)) is not None:
         return Effect(why, why, free=True)
     if bad.dtype in ("float32", "float", "tf32") and bad.dimension.size % 4 == 0:
@@ -184,10 +184,10 @@ def _rated(step: Step, bad: Bad, known: dict[int, Cost]) -> Effect:
 
 
 def _padded(step: Step, bad: Bad) -> bool:
-    """Return whether XLA pads all products that a size touches.
+    """Return whether XLA pads all products that a size affects.
 
-    Source: openxla/xla, cublas_padding_requirements.h (float16 from 7.0, bfloat16 from 8.0). Of convolutions it pads
-    those in float16 that do not grow much, which is not told here.
+    Source: openxla/xla, cublas_padding_requirements.h (float16 from 7.0, bfloat16 from 8.0). XLA also pads float16
+    convolutions that do not grow much, which is not considered here.
     """
     least = XLA_PADS_FROM.get(bad.dtype or "")
     if least is None or step.target.gpu.compute_capability < least or convolves(step, bad.dimension):
@@ -197,17 +197,17 @@ def _padded(step: Step, bad: Bad) -> bool:
 
 
 def _calibrated(known: dict[int, Cost]) -> bool:
-    """Return whether what unaligned convolutions lose was measured on this GPU."""
+    """Return whether the cost of unaligned convolutions was measured on this GPU."""
     return any(cost.basis == "calibrated" for cost in known.values())
 
 
 def bound(costs: Iterable[Cost]) -> WhyKind:
-    """Return why products run nearly as fast as aligned ones do, by what bounds the longest of them."""
+    """Return why products run nearly as fast as aligned ones, by what limits the longest of them."""
     return BOUND[max(costs, key=lambda cost: cost.ns).limit]
 
 
 def related_of(step: Step, bad: Bad) -> tuple[tuple[Place, Statement[RelatedKind]], ...]:
-    """Return the places of the layers that change with a bad size, each with what it has to do with it."""
+    """Return the places of the layers that change with a bad size, and how each is related."""
     found: list[tuple[Place, Statement[RelatedKind]]] = []
     for change in bad.linked.changes[1:] if bad.linked else ():
         layer = step.sizes.layers.get(change.layer)
@@ -228,7 +228,7 @@ def finding_of(
     why: Statement[WhyKind] | None,
     severity: Severity | None = None,
 ) -> Finding:
-    """Return the finding on a bad size."""
+    """Return the finding about a bad size."""
     dimension = bad.dimension
     layer = step.sizes.layers.get(dimension.layer)
     saved = bad.saved
