@@ -2,12 +2,11 @@
 
 Usage: python bench/applications.py [NAME ...] [--dtype float16]
 
-For every model (weights=None): no crash; every TC101, TC103 and TC105 finding names a layer whose own setting or input
-has that size, which breaks the rule of 8, and one above a note breaks the rule of 16 bytes too; every layer whose
-filters or units break the rule of 8 is found; every product is costed, or what keeps it from that is told; and
-the audit takes at most 30 s more than importing TensorFlow and Keras does, by the clock or, on a machine that others
-use too, in CPU time.
-Prints one row a model; exits 1 where one fails.
+For every model (weights=None) it checks: no crash; each TC101, TC103 and TC105 finding names a layer with a setting or
+input of that size, which breaks the rule of 8, and one above a note breaks the rule of 16 bytes too; every layer whose
+filters or units break the rule of 8 is found; every product has a cost or a reason why not; the audit takes at most
+30 s more than importing TensorFlow and Keras, in wall time or, on a machine that others use too, in CPU time.
+Prints one row per model; exits 1 if one fails.
 """
 
 from __future__ import annotations
@@ -45,19 +44,19 @@ LIMIT_S = 30.0
 QUIET = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
 SIZED = ("TC101", "TC103", "TC105")
 OUTPUTS, INPUTS = ("filters", "units"), ("channels", "inputs")
-ELEMENTS = {None: 4, "float32": 4, "float16": 8, "bfloat16": 8}  # in 16 bytes; TF32 is stored in 4 bytes
+ELEMENTS = {None: 4, "float32": 4, "float16": 8, "bfloat16": 8}  # per 16 bytes; TF32 is stored in 4 bytes
 Sizes = dict[str, dict[str, int]]
 
 
 class Took(NamedTuple):
-    """Seconds by the clock and of all processors, of a command and what it started."""
+    """Wall time, and CPU time including child processes, of a command, in seconds."""
 
     wall_s: float
     cpu_s: float
 
 
 def models() -> list[str]:
-    """Return the names of all models of keras.applications."""
+    """Return the names of all models in keras.applications."""
     import keras
 
     names = [n for n in dir(keras.applications) if n[0].isupper()]
@@ -65,7 +64,7 @@ def models() -> list[str]:
 
 
 def timed(command: list[str]) -> tuple[subprocess.CompletedProcess[str], Took]:
-    """Run a command; return what it printed and what it took."""
+    """Run a command; return its output and how long it took."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(command, env=QUIET, capture_output=True, text=True, check=False)
     after, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic() - start
@@ -73,12 +72,12 @@ def timed(command: list[str]) -> tuple[subprocess.CompletedProcess[str], Took]:
 
 
 def wrong(findings: list[dict[str, Any]], layers: Sizes, dtype: str | None = None) -> list[str]:
-    """Return what contradicts the layers: false alarms, and sizes that were missed.
+    """Return what contradicts the layers: false findings, and bad sizes that were missed.
 
     Args:
-        findings: of the JSON document.
-        layers: settings of each layer that multiplies matrices, and the features that it takes.
-        dtype: that the audit was asked for; TF32 where None.
+        findings: from the JSON document.
+        layers: settings and input features of each layer that multiplies matrices.
+        dtype: dtype that the audit was run with; None for TF32.
     """
     sized = [f for f in findings if f["code"] in SIZED]
     problems = [text for finding in sized for text in _wrong(finding, layers, ELEMENTS[dtype])]
@@ -109,7 +108,7 @@ def _name(finding: dict[str, Any]) -> str:
 
 
 def check(name: str, script: Path, imports: Took, dtype: str | None) -> bool:
-    """Audit one model, print its row, say whether all is well."""
+    """Audit one model, print its row, and say whether it passed."""
     told = script.with_suffix(".json")
     command = [sys.executable, "-m", "tcprobe", "audit-shapes", "--mode", "traced", f"{script}:build", "--arg"]
     command += [f"name={name}", "--arg", f"told={told}", "--format", "json", *(["--dtype", dtype] if dtype else [])]
@@ -135,7 +134,7 @@ def check(name: str, script: Path, imports: Took, dtype: str | None) -> bool:
 
 
 def main() -> int:
-    """Check the models that are named, or all."""
+    """Check the named models, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="models; default: all")
     parser.add_argument("--dtype", choices=("float16", "bfloat16", "float32"), help="judge for this dtype")

@@ -1,11 +1,11 @@
-"""Time `tcprobe audit-shapes` beside its peers, in one run: source mode beside flake8, traced mode beside TensorFlow.
+"""Time `tcprobe audit-shapes` against its peers in one run: source mode and flake8, traced mode and TensorFlow.
 
 Usage: python bench/audit.py [--files 200] [--runs 5]
 
-Source mode reads the same files as flake8 (Keras' own sources, which use its layers most): whole processes,
-start-up included, flake8 with its default settings (one process for each core) and with one job. Traced mode of a small
+Source mode reads the same files as flake8 (Keras' own sources, which use its layers most). Whole processes are timed,
+with start-up; flake8 runs with its default settings (one process per core) and with one job. Traced mode of a small
 model is shown beside importing TensorFlow and Keras alone. Runs are interleaved; the best of each counts.
-Exits 1 where source mode is slower than flake8 with its default settings.
+Exits 1 if source mode is slower than flake8 with its default settings.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ QUIET = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONDONTWRITEBYTECODE": "
 
 
 def seconds(command: list[str], cwd: Path) -> float:
-    """Return the wall time of one run; SystemExit where it could not do its work."""
+    """Return the wall time of one run; SystemExit if the command failed."""
     start = time.perf_counter()
     done = subprocess.run(command, cwd=cwd, env=QUIET, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
@@ -38,13 +38,13 @@ def seconds(command: list[str], cwd: Path) -> float:
 
 
 def best(commands: dict[str, list[str]], runs: int, cwd: Path) -> dict[str, float]:
-    """Return the best of `runs` rounds; the first round warms caches and bytecode and does not count."""
+    """Return the best times of `runs` rounds; a first round, which warms caches and bytecode, does not count."""
     rounds = [{name: seconds(command, cwd) for name, command in commands.items()} for _ in range(runs + 1)]
     return {name: min(times[name] for times in rounds[1:]) for name in commands}
 
 
 def sources(folder: Path, count: int) -> list[str]:
-    """Copy `count` of Keras' source files, those that name layers first, into `folder`; return their names."""
+    """Copy `count` of Keras' source files into `folder`, those that name layers first; return their names."""
     spec = importlib.util.find_spec("keras")
     if spec is None or spec.origin is None:
         raise SystemExit("keras is not installed: its sources are what is read")
@@ -57,14 +57,14 @@ def sources(folder: Path, count: int) -> list[str]:
 
 
 def show(title: str, times: dict[str, float], reference: str) -> None:
-    """Print each time and its ratio to the reference's."""
+    """Print each time and its ratio to the reference."""
     print(title)
     for name, time_s in times.items():
         print(f"  {name:44} {time_s:6.2f} s   {time_s / times[reference]:5.2f} x")
 
 
 def main() -> int:
-    """Measure and print."""
+    """Measure and print the times."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=200, help="files to read in source mode")
     parser.add_argument("--runs", type=int, default=5, help="runs of each command; the best counts")

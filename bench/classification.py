@@ -1,9 +1,9 @@
-"""Measure the classification of kernels on labelled names, on kernels with hardware counters, and on real captures.
+"""Measure how well kernels are classified: on labelled names, on kernels with hardware counters, on real captures.
 
 Usage: python bench/classification.py [SAMPLES]
 
-SAMPLES is the folder of real profiles, `../shared/samples` beside the checkout by default. Beside tcprobe's rules
-stands the substring list that XProf, Kineto's TensorBoard plugin and PyProf share. Exits 1 where a requirement is
+SAMPLES is the folder of real profiles, `../shared/samples` beside the checkout by default. The substring list that
+XProf, Kineto's TensorBoard plugin and PyProf share is measured beside tcprobe's rules. Exits 1 if a requirement is
 missed.
 """
 
@@ -23,7 +23,7 @@ from tcprobe.analysis.kernels.table import classify, derive_kernels
 from tcprobe.readers.xspace import xplane
 
 DEFAULT = Path(__file__).resolve().parent.parent.parent / "shared" / "samples"
-# xprof/utils/kernel_stats_utils.cc; PyProf's tc.py has the same without i16832
+# xprof/utils/kernel_stats_utils.cc; PyProf's tc.py has the same list without i16832
 SUBSTRINGS = (
     "16816", "c1688", "conv1x1", "conv2d_c1_k1", "dgrad_1x1_stride_2x2", "direct_group",
     "first_layer_wgrad_kernel", "h1688", "h884", "hmma", "i16832", "i8816", "s884", "s1688", "xmma_gemm",
@@ -39,12 +39,12 @@ csv.field_size_limit(2**24)  # a mangled CUTLASS name has 8 kB
 
 
 def listed(name: str) -> str:
-    """Return what the substring list says."""
+    """Return the verdict of the substring list."""
     return "yes" if any(part in name for part in SUBSTRINGS) else "no"
 
 
 def ours(name: str) -> str:
-    """Return what tcprobe says of the name alone."""
+    """Return tcprobe's verdict from the name alone."""
     return classify(name).uses_tc
 
 
@@ -54,7 +54,7 @@ def rows_of(path: Path) -> list[Row]:
 
 
 def names(rows: list[Row], says: Says) -> tuple[list[str], list[str], float, float]:
-    """Return false positives, Tensor Core kernels not found, the share found, and the share of names with a verdict."""
+    """Return false positives, missed Tensor Core kernels, the share found, and the share of names with a verdict."""
     said = [(row["uses_tc"], says(row["kernel_name"]), row["kernel_name"]) for row in rows]
     false = [name for label, verdict, name in said if label == "no" and verdict == "yes"]
     missed = [name for label, verdict, name in said if label == "yes" and verdict != "yes"]
@@ -64,13 +64,13 @@ def names(rows: list[Row], says: Says) -> tuple[list[str], list[str], float, flo
 
 
 def contradicted(rows: list[Row], says: Says) -> Counter[str]:
-    """Return the names whose verdict a hardware counter contradicts, with the number of launches."""
+    """Return the names whose verdict a hardware counter contradicts, with their number of launches."""
     opposite = {("yes", "0"), ("no", "1")}
     return Counter(row["demangled"] for row in rows if (says(row["demangled"]), row["tc_truth"]) in opposite)
 
 
 def launched(path: Path) -> Counter[str]:
-    """Return the time of each kernel name of a Kineto trace or an Nsight Systems export."""
+    """Return the time of each kernel name in a Kineto trace or an Nsight Systems export."""
     if path.suffix == ".sqlite":
         with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as connection:
             return Counter(dict(connection.execute(QUERY)))
@@ -82,7 +82,7 @@ def launched(path: Path) -> Counter[str]:
 
 
 def captures(samples: Path) -> Iterator[tuple[str, float, float, float, float]]:
-    """Yield each capture's name, kernel time, and the shares of it on Tensor Cores, covered, and by the list."""
+    """Yield each capture's name, kernel time, and its shares on Tensor Cores, covered, and found by the list."""
     for path in sorted([*samples.glob("kineto/*.json.gz"), *samples.glob("nsys/*.sqlite")]):
         if time := launched(path):
             verdicts = [(ours(name), listed(name), spent) for name, spent in time.items()]
@@ -104,12 +104,12 @@ def shares(verdicts: list[tuple[str, str, float]]) -> tuple[float, float, float,
 
 
 def is_framework(name: str) -> bool:
-    """Say whether a framework's training or inference was captured; the MPI sample is one hand-written kernel."""
+    """Say whether a capture is of a framework's training or inference; the MPI sample is one hand-written kernel."""
     return not name.startswith("v100_mpi")
 
 
 def report_names(samples: Path) -> list[str]:
-    """Print the labelled names; return the requirements missed."""
+    """Print the results on labelled names; return the missed requirements."""
     rows = rows_of(samples / "kernel_names.csv")
     print(f"{len(rows)} labelled names        false positives   Tensor Core kernels found   names with a verdict")
     missed: list[str] = []
@@ -125,7 +125,7 @@ def report_names(samples: Path) -> list[str]:
 
 
 def report_truth(samples: Path) -> list[str]:
-    """Print the kernels with counters; return the verdicts contradicted."""
+    """Print the results on kernels with counters; return the contradicted verdicts."""
     rows = rows_of(samples / "ncu" / "kernel_truth.csv")
     print(f"\n{len(rows)} launches with hardware counters   contradicted   Tensor Core launches found")
     positives = sum(row["tc_truth"] == "1" for row in rows)
@@ -137,7 +137,7 @@ def report_truth(samples: Path) -> list[str]:
 
 
 def report_captures(samples: Path) -> list[str]:
-    """Print the captures; return those of a framework with too little time covered."""
+    """Print the results on captures; return the framework captures with too little time covered."""
     print(f"\n{'capture':<46} {'Tensor Core':>12} {'covered':>9} {'by the list':>12}")
     missed = []
     for name, _, uses, covered, by_list in captures(samples):
@@ -148,7 +148,7 @@ def report_captures(samples: Path) -> list[str]:
 
 
 def main() -> int:
-    """Print all three; return 1 where a requirement is missed."""
+    """Print all three; return 1 if a requirement is missed."""
     samples = Path(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT
     if not samples.is_dir():
         print(f"no real profiles at {samples}", file=sys.stderr)

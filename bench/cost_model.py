@@ -1,11 +1,11 @@
-"""Measure how well the cost model predicts measured products that its constants were not fitted to.
+"""Measure how well the cost model predicts products to which its constants were not fitted.
 
 Usage: python bench/cost_model.py [SAMPLES]
 
 SAMPLES is the folder of measured products (see `fit_cost.py`), `../shared/samples/gemm` beside the checkout by default.
 One line per set: products tested, mean absolute error of all and of those above 0.1 ms, median error, share within
 25 %, share inside the range that is shown, and the mean error of a plain roofline at full peak and bandwidth. The
-figures are those of `op_cost`, one call per product. Exits 1 where a promised bound is missed, 2 without samples.
+figures come from `op_cost`, one call per product. Exits 1 if a promised bound is missed, 2 without samples.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tcprobe.cost.works import task_of
 from tcprobe.hardware import find_gpu
 
 LONG_NS = 1e5
-# set -> most mean absolute error above 0.1 ms and of all, in percent
+# set -> maximum mean absolute error above 0.1 ms and of all, in percent
 PROMISED = {f"{gpu} gemm bfloat16": (9.0, 12.0) for gpu in ("a100-sxm-80", "h100-sxm", "h200-sxm")}
 HEADER = ("set", "n", "all %", ">0.1ms %", "median %", "<25 % off", "in range", "roofline %")
 
 
 def predicted(measured: Measured) -> tuple[float, float, float, float]:
-    """Return the predicted time, its range, and a plain roofline's, in nanoseconds."""
+    """Return the predicted time, its range, and the time of a plain roofline, in ns."""
     gpu, record = find_gpu(measured.row.gpu), measured.row.record
     cost = op_cost(record, Target(gpu, measured.row.library))
     units = units_of(record.dtype, gpu, True)
@@ -41,7 +41,7 @@ def predicted(measured: Measured) -> tuple[float, float, float, float]:
 
 
 def line(rows: list[Measured]) -> tuple[list[str], float, float]:
-    """Return the figures of one set as text, and the two errors that are promised."""
+    """Return the figures of one set as text, and the two promised errors."""
     off, long, inside, plain = [], [], 0, []
     for measured in rows:
         time = measured.row.time_ns
@@ -58,7 +58,7 @@ def line(rows: list[Measured]) -> tuple[list[str], float, float]:
 
 
 def sets(found: list[Measured]) -> dict[str, list[Measured]]:
-    """Return the tested products by GPU, kind, dtype, and pass of a convolution; few channels apart."""
+    """Return the tested products by GPU, kind, dtype, and pass of a convolution; those of few channels are separate."""
     by_set: dict[str, list[Measured]] = defaultdict(list)
     for measured in found:
         if measured.train:

@@ -30,7 +30,7 @@ from tcprobe.hardware import find_gpu
 DEFAULT = Path(__file__).resolve().parent.parent.parent / "shared" / "samples" / "gemm"
 SEED = 20261121
 TRAIN_PCT = {"parquet": 25, "deepbench": 50}
-MOST = 3000  # rows of one family that are fitted: more change nothing and take long
+MOST = 3000  # rows fitted per family: more take long and change nothing
 PARQUET = {
     "a100-sxm-80": "a100_sxm__vllm__0.14.0.parquet",
     "h100-sxm": "h100_sxm__vllm__0.24.0.parquet",
@@ -46,7 +46,7 @@ SOURCES = {"parquet": "NVIDIA aiconfigurator, vLLM", "deepbench": "Baidu DeepBen
 
 @dataclass(frozen=True)
 class Measured:
-    """One measured product and which part it belongs to."""
+    """One measured product, and whether it is fitted or tested."""
 
     row: Measurement
     origin: str  # parquet, deepbench
@@ -54,12 +54,12 @@ class Measured:
 
 
 def in_train(shape: object, pct: int) -> bool:
-    """Say whether a shape is fitted; the same shape always is, or never."""
+    """Say whether a shape is fitted; the answer for a shape never changes."""
     return zlib.crc32(f"{SEED}:{shape}".encode()) % 100 < pct
 
 
 def samples(folder: Path) -> list[Measured]:
-    """Return all measured products of a folder; those of a file that is absent are missing."""
+    """Return all measured products in a folder; files may be absent."""
     return [*_parquet(folder), *_deepbench_gemm(folder), *_deepbench_conv(folder)]
 
 
@@ -134,7 +134,7 @@ def thinned(rows: list[Measurement]) -> list[Measurement]:
 
 
 def rounded(constants: Constants) -> Constants:
-    """Return constants with the digits that the file holds."""
+    """Return constants rounded to the digits in the file."""
     rates = {family: _rounded(rate) for family, rate in constants.rates.items()}
     conv = {key: tuple(round(v, 3) for v in spread) for key, spread in constants.conv.items()}
     return replace(constants, rates=rates, conv=conv)
@@ -149,12 +149,12 @@ def _rounded(rate: Rate) -> Rate:
 
 
 def body_of(constants: Constants, rows: int) -> dict[str, object]:
-    """Return constants as an entry of tcprobe/cost/rates.json: a calibration file, and how many rows were fitted."""
+    """Return constants as an entry of tcprobe/cost/rates.json: a calibration file, and the number of fitted rows."""
     return {"format": FORMAT, "version": VERSION, **asdict(constants), KEY: {"rows": rows}}
 
 
 def text_of(gpus: list[dict[str, object]]) -> str:
-    """Return the text of tcprobe/cost/rates.json, the innermost lists on a line each."""
+    """Return the text of tcprobe/cost/rates.json, with one innermost list per line."""
     text = json.dumps({"about": ABOUT, "gpus": gpus}, indent=1)
     return re.sub(r"\[\s+([^][{}]+?)\s+\]", lambda m: f"[{' '.join(m[1].split())}]", text) + "\n"
 

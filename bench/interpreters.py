@@ -1,10 +1,10 @@
-"""Profile the packaged workload and small scripts under other TensorFlow versions, and say what each run left.
+"""Profile the packaged workload and small scripts under other TensorFlow versions, and print what each run recorded.
 
 Usage: python bench/interpreters.py PYTHON [PYTHON ...]
 
 Each PYTHON is an interpreter with TensorFlow (2.4.4 on Python 3.8: `pip install tensorflow-cpu==2.4.4
-"protobuf<3.21" "numpy<1.24"`). Prints one row a run: version, exit code, seconds, steps found, basis of the step,
-profiled window, GEMM-like ops traced and executing, hooks that the version lacks. Exits 1 where a run failed.
+"protobuf<3.21" "numpy<1.24"`). Prints one row per run: version, exit code, seconds, steps found, basis of the step,
+profiled window, GEMM-like ops traced and executed, hooks that the version lacks. Exits 1 if a run failed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COLUMNS = ("tensorflow", "run", "exit", "seconds", "steps", "step basis", "windo
 
 
 def profile(python: str, args: list[str], folder: Path) -> tuple[int, float]:
-    """Run one profile into `folder`; return the exit code and the seconds it took."""
+    """Run one profile into `folder`; return its exit code and seconds."""
     command = [sys.executable, "-m", "tcprobe", "profile", "--python", python, "--output", str(folder), *args]
     start = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -37,7 +37,7 @@ def profile(python: str, args: list[str], folder: Path) -> tuple[int, float]:
 
 
 def describe(folder: Path) -> tuple[str, ...]:
-    """Return what a run folder says: TensorFlow, steps, basis, window, ops, executing ops, gaps."""
+    """Return the facts of a run folder: TensorFlow, steps, basis, window, ops, executed ops, gaps."""
     run = json.loads((folder / "run.json").read_text())
     probe = json.loads((folder / "probe" / "probe.json").read_text())
     graph = json.loads((folder / "probe" / "graph.json").read_text())

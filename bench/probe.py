@@ -1,8 +1,8 @@
-"""What the probe costs outside the profiled window: an A/B in one process, hooks on and off by turns.
+"""Measure what the probe costs outside the profiled window: hooks on and off by turns in one process.
 
-Run with an interpreter that has TensorFlow: ``python bench/probe.py``. Prints the median cost of a training call
-(limit 3 us) and of a step of `fit` (limit 5 us), in processor time of the calling thread, which other processes
-disturb less than wall time.
+Run with an interpreter that has TensorFlow: ``python bench/probe.py``. Prints the median cost per training call
+(limit 3 us) and per step of `fit` (limit 5 us), in CPU time of the calling thread, which other processes disturb
+less than wall time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CALLS = 200
 
 
 def started_probe(folder: str) -> Any:
-    """Return a probe that runs in this process, with a window of two steps."""
+    """Return a probe running in this process, with a window of two steps."""
     from tcprobe.probe.config import Config
     from tcprobe.probe.probe import Probe
 
@@ -39,7 +39,7 @@ def started_probe(folder: str) -> Any:
 
 
 def switch(kind: Any, calls: Any) -> Callable[[bool], None]:
-    """Return a function that puts the hook of tf.function calls on or off."""
+    """Return a function that switches the hook of tf.function calls on or off."""
     hooked = kind.__dict__["__call__"]
     original = hooked.__wrapped__
 
@@ -51,13 +51,13 @@ def switch(kind: Any, calls: Any) -> Callable[[bool], None]:
 
 
 def measure(block: Callable[[], float], turn: Callable[[bool], None]) -> tuple[float, float]:
-    """Return medians over pairs of blocks: the plain time, and the difference that the hooks make, in ns."""
+    """Return medians over pairs of blocks, in ns: the plain time, and what the hooks add."""
     plain, differences = [], []
     for pair in range(PAIRS):
         times = {}
         for on in (True, False) if pair % 2 else (False, True):
             turn(on)
-            # Changing a class drops the interpreter's inline caches: the first calls fill them again.
+            # Changing a class drops the interpreter's inline caches; the first calls fill them again.
             block()
             times[on] = block()
         plain.append(times[False])
@@ -67,7 +67,7 @@ def measure(block: Callable[[], float], turn: Callable[[bool], None]) -> tuple[f
 
 
 def training_call(tf: Any) -> Callable[[], float]:
-    """Return a block of calls of a tiny training function; it returns ns a call."""
+    """Return a block of calls of a tiny training function; the block returns ns per call."""
     variable = tf.Variable(tf.ones((4, 4)))
     data = tf.ones((4, 4))
 
@@ -89,7 +89,7 @@ def training_call(tf: Any) -> Callable[[], float]:
 
 
 def fit_step(tf: Any) -> Callable[[], float]:
-    """Return a block of one epoch of fit; it returns ns a step."""
+    """Return a block of one epoch of fit; the block returns ns per step."""
     model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(4)])
     model.compile("sgd", "mse")
     data = tf.data.Dataset.from_tensors((tf.ones((4, 4)), tf.ones((4, 4)))).repeat()
@@ -104,14 +104,14 @@ def fit_step(tf: Any) -> Callable[[], float]:
 
 
 def show(name: str, plain: float, cost: float, limit: int) -> bool:
-    """Print one line; return whether the limit holds."""
+    """Print one line; return whether the cost is within the limit."""
     share = 100 * cost / plain
     print(f"{name:14} {cost:7.0f} ns of {plain / 1000:7.1f} us ({share:4.1f} %), limit {limit} ns, {PAIRS}x{CALLS}")
     return cost <= limit
 
 
 def main() -> int:
-    """Measure both; return 0 where both limits hold."""
+    """Measure both; return 0 if both are within their limits."""
     folder = tempfile.mkdtemp()
     probe = started_probe(folder)
     import tensorflow as tf

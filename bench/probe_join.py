@@ -1,9 +1,9 @@
-"""Does every GEMM op of a profile join to a record of graph.json? All graph workloads, any interpreters.
+"""Check that every GEMM op of a profile joins to a record of graph.json, for all graph workloads and interpreters.
 
 `python bench/probe_join.py [--python PATH ...] [--verbose]` runs the scripts of tests/probe/graph/workloads under the
-graph recorder in each interpreter (default: this one), and prints one row per script: the distinct GEMM ops that
-TensorFlow's CPU profile shows, how many join to a record under their own name, as a fused form or relative to a
-function, and how many to none; and of the records how many execute. TensorFlow of this interpreter reads the profiles.
+graph recorder in each interpreter (default: this one) and prints one row per script: the number of distinct GEMM ops
+in TensorFlow's CPU profile; how many join to a record by their own name, as a fused form or relative to a function;
+how many join to none; how many records execute. This interpreter's TensorFlow reads the profiles.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ REWRITE = re.compile(r"ArithmeticOptimizer/FoldTransposeInto\w*?_")
 
 
 class Join(NamedTuple):
-    """How the GEMM ops of one profile joined.
+    """How the GEMM ops of one profile joined to records.
 
     Attributes:
-        how: number of distinct ops by way: executed, alias, relative.
-        misses: ``name:type`` of those that joined to none.
+        how: number of distinct ops by how they joined: executed, alias, relative.
+        misses: ``name:type`` of ops that joined to no record.
         executes: number of records by whether they execute.
-        passes: number of records that execute or may, by pass.
+        passes: number of records that execute or may execute, by pass.
         unexplained: executed ops that no traced op explains.
     """
 
@@ -57,7 +57,7 @@ class Join(NamedTuple):
 
 
 def events(folder: Path) -> Iterator[str]:
-    """Yield the names of all events on the host planes of the newest profile below `folder`."""
+    """Yield the names of all events on the host planes of the newest profile in `folder`."""
     module = next(m for m in map(_import, XPLANE) if m is not None)
     for path in sorted(folder.rglob("*.xplane.pb"))[-1:]:
         for plane in module.XSpace.FromString(path.read_bytes()).planes:
@@ -74,18 +74,18 @@ def _import(name: str) -> Any:
 
 
 def gemm_events(folder: Path) -> set[tuple[str, str]]:
-    """Return name and type of the distinct GEMM ops that the profile shows."""
+    """Return name and type of the distinct GEMM ops in a profile."""
     split = (name.rpartition(":") for name in set(events(folder)))
     return {(path, kind) for path, _, kind in split if path and re.fullmatch(r"\w+", kind) and GEMM.search(kind)}
 
 
 def normalised(name: str) -> str:
-    """Return a name without the counters that TensorFlow adds as it inlines functions."""
+    """Return a name without the counters that TensorFlow adds when it inlines functions."""
     return REWRITE.sub("", NUMBERED.sub(r"\1/", COUNTER.sub(r"/\1/_N/", name)))
 
 
 def join(folder: Path) -> Join:
-    """Join the profile below `folder` with its graph.json."""
+    """Join the profile in `folder` with its graph.json."""
     graph = json.loads((folder / "graph.json").read_text()) if (folder / "graph.json").exists() else {"functions": []}
     ops = [op for function in graph["functions"] for op in function["ops"]]
     training = [op for function in graph["functions"] if function["training"] for op in function["ops"]]
@@ -111,13 +111,13 @@ def join(folder: Path) -> Join:
 
 
 def run(python: str, out: Path, commands: Sequence[str]) -> None:
-    """Run the scripts under the recorder in one process of `python`."""
+    """Run the scripts under the recorder in one process of the interpreter `python`."""
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
     subprocess.run([python, str(DRIVER), str(out), *commands], env=environment, check=False, capture_output=True)
 
 
 def show(out: Path, commands: Sequence[str], verbose: bool) -> int:
-    """Print one row per script, and return how many ops joined to no record."""
+    """Print one row per script; return how many ops joined to no record."""
     missed = 0
     for number, command in enumerate(commands):
         folder = out / str(number)

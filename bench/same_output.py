@@ -1,9 +1,9 @@
-"""Whether two checkouts print the same: every report, audit and explanation of the samples and fixtures.
+"""Compare what two checkouts print: every report, audit and explanation of the samples and fixtures.
 
 `python bench/same_output.py BEFORE [AFTER]` runs the same commands with the packages of both checkouts (AFTER: this
 one) and compares standard output, standard error, exit codes and written files. Text must be equal to the byte; JSON
-may gain keys and CSV may gain columns, which are listed. `--traced` adds audits that start TensorFlow. The exit code is
-1 where anything differs. What BEFORE printed is kept in `--keep` and not made again.
+may gain keys and CSV columns, which are listed. `--traced` adds audits that start TensorFlow. Exits 1 if anything
+differs. The output of BEFORE is kept in `--keep` and reused.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ VARIANTS = (
     *("no_kernels", "refused", "dropped", "tail_lost", "without_launches", "second_gpu", "v100", "gtx1650"),
     *("tf32_off", "cut_off", "xla_alone", "xla"),
 )
-SHOWN = 300  # characters of a line that differs
+SHOWN = 300  # characters of a differing line that are printed
 
 
 def stage(inputs: Path) -> None:
-    """Copy every input to one place, so that both checkouts are given the same paths."""
+    """Copy every input to one place, so that both checkouts get the same paths."""
     sys.path.insert(0, str(ROOT))
     from tests.fixtures.gpu_run import make, variants
 
@@ -54,7 +54,7 @@ def stage(inputs: Path) -> None:
 
 
 def profiles(inputs: Path) -> list[str]:
-    """Return the paths that `report` is given, relative to the inputs."""
+    """Return the paths to pass to `report`, relative to the inputs."""
     files = [*inputs.glob("samples/xplane/*.xplane.pb"), *inputs.glob("fixtures/xplane/*.pb")]
     dlprof = [p for place in ("samples", "fixtures") for p in inputs.glob(f"{place}/dlprof/*") if p.suffix != ".sql"]
     simple = inputs.glob("samples/dlprof/simple_0.16_json/*.json")
@@ -132,7 +132,7 @@ for number, argv in list(enumerate(orders))[first::every]:
 
 
 def record(root: Path, inputs: Path, orders: list[list[str]], out: Path) -> None:
-    """Run the commands with a checkout's package; one folder a command."""
+    """Run the commands with a checkout's package, each in its own folder."""
     orders_file = out.with_suffix(".orders.json")
     orders_file.write_text(json.dumps(orders))
     driver = out.with_suffix(".driver.py")
@@ -148,7 +148,7 @@ def record(root: Path, inputs: Path, orders: list[list[str]], out: Path) -> None
 
 
 def gained(before: Any, after: Any, where: str, news: set[str]) -> bool:
-    """Return whether `after` holds all of `before` and has only keys besides, which are added to `news`."""
+    """Return whether `after` equals `before` except for added keys, which go into `news`."""
     if isinstance(before, dict) and isinstance(after, dict):
         news.update(f"{where}.{key}" for key in after.keys() - before.keys())
         return all(k in after and gained(v, after[k], f"{where}.{k}", news) for k, v in before.items())
@@ -159,7 +159,7 @@ def gained(before: Any, after: Any, where: str, news: set[str]) -> bool:
 
 
 def same_csv(before: str, after: str, where: str, news: set[str]) -> bool:
-    """Return whether a CSV has the rows of another, and only columns besides."""
+    """Return whether a CSV has the rows of another, with at most added columns."""
     old, new = (list(csv.DictReader(io.StringIO(text))) for text in (before, after))
     if len(old) != len(new):
         return False
@@ -172,7 +172,7 @@ def same_csv(before: str, after: str, where: str, news: set[str]) -> bool:
 
 
 def same(old: Path, new: Path, argv: list[str], news: set[str]) -> str:
-    """Return what differs between two files; nothing where they are the same."""
+    """Return how two files differ; empty if they are equal."""
     if not old.exists() or not new.exists():
         news.add(f"file {new.name}" if new.exists() else f"lost {old.name}")
         return "" if new.exists() else "missing"
@@ -194,7 +194,7 @@ def same(old: Path, new: Path, argv: list[str], news: set[str]) -> str:
 
 
 def compare(before: Path, after: Path, orders: list[list[str]]) -> int:
-    """Print what differs; return how many commands do."""
+    """Print the differences; return how many commands differ."""
     differing, news = 0, set[str]()
     for number, argv in enumerate(orders):
         old, new = before / str(number), after / str(number)
@@ -212,7 +212,7 @@ def compare(before: Path, after: Path, orders: list[list[str]]) -> int:
 
 
 def main() -> None:
-    """Record both, compare, say what differs."""
+    """Record both checkouts, compare them, and print the differences."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("before", type=Path, help="checkout to compare with")
     parser.add_argument("after", type=Path, nargs="?", default=ROOT, help="checkout to compare (default: this one)")

@@ -1,4 +1,4 @@
-"""Shared by all tests: a fixed, plain terminal and no settings of the developer's own."""
+"""Fixtures for all tests: a fixed, plain terminal, and none of the developer's settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Helpers for the tests: where the real samples lie."""
+"""Helpers for the tests: paths of the repository and of real samples."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Measure a GPU through every framework that is installed, and store what was measured with where it came from.
+"""Measure a GPU through every installed framework, and store the measurements with where they come from.
 
 Usage: python bench/gpu/calibrate.py OUT [--python PATH]... [--budget SECONDS] [--dry-run]
 
-OUT is a folder, made where missing; what it holds is described in README.md beside this file. Exits 0 where one
-framework at least was measured, 2 where none was. The user's own calibrations are left alone.
+OUT is a folder, made if missing; README.md beside this file describes its content. Exits 0 if at least one framework
+was measured, 2 if none was. The user's own calibrations are not touched.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIELDS = (
 
 
 def nvidia_smi() -> list[str] | str:
-    """Return a line per GPU, or why there is none."""
+    """Return one line per GPU, or why there is none."""
     if shutil.which("nvidia-smi") is None:
         return "nvidia-smi is not installed"
     command = ["nvidia-smi", f"--query-gpu={FIELDS}", "--format=csv"]
@@ -37,7 +37,7 @@ def nvidia_smi() -> list[str] | str:
 
 
 def run(out: Path, python: str, framework: str, budget: float, dry: bool) -> dict[str, object]:
-    """Measure through one framework; return what became of it."""
+    """Measure through one framework; return the outcome."""
     with tempfile.TemporaryDirectory(prefix="tcprobe-bench-") as name:
         folder = Path(name)
         command = [sys.executable, "-m", "tcprobe", "calibrate", "--framework", framework, "--python", python]
@@ -62,7 +62,7 @@ def run(out: Path, python: str, framework: str, budget: float, dry: bool) -> dic
 
 
 def store(out: Path, framework: str, raw: Path, config: Path, said: str) -> list[str]:
-    """Copy what was measured and fitted under names of GPU and framework; return the names."""
+    """Copy measurements and constants to files named after GPU and framework; return their names."""
     gpu = raw.read_text(encoding="utf-8").splitlines()[1].partition(",")[0]
     stem = f"{gpu}-{framework}"
     shutil.copyfile(raw, out / f"{stem}.csv")

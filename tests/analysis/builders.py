@@ -1,4 +1,4 @@
-"""Small profiles with round numbers, built row by row."""
+"""Build small profiles with round numbers, row by row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks one backend of the measuring program by its results: ``python backend_driver.py FOLDER NAME``."""
+"""Check the results of one backend of the measuring program: ``python backend_driver.py FOLDER NAME``."""
 
 from __future__ import annotations
 

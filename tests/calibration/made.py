@@ -1,4 +1,4 @@
-"""Raw rows as a GPU with known constants would give them."""
+"""Make raw rows as a GPU with given constants would measure them."""
 
 from __future__ import annotations
 

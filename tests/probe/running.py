@@ -1,4 +1,4 @@
-"""Runs a script under the probe, as `tcprobe profile` does: a run folder, a copy of the probe, one process."""
+"""Run a script under the probe as `tcprobe profile` does: a run folder, a copy of the probe, one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two readers that tcprobe does not have, as the next ones will be written: one of ranges, one of hardware counters."""
+"""Two made-up readers, written as new ones would be: one of ranges, one of hardware counters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Analysed profiles built by hand, with figures as real runs have them."""
+"""Build analysed profiles by hand, with figures like those of real runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Golden files: `pytest tests/report --update-golden` writes them anew, for a person to review."""
+"""Golden files: `pytest tests/report --update-golden` rewrites them for review."""
 
 from __future__ import annotations
 

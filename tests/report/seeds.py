@@ -1,4 +1,4 @@
-"""Renders what the tests of reports render, in processes of their own that hash with different seeds.
+"""Render the documents of the report tests in processes with different hash seeds.
 
 Within one process sets and dictionaries keep their order, so that two renderings there are the same whatever they rest
 on. `python -m tests.report.seeds` prints the SHA-256 of every text as JSON.

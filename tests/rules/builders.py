@@ -1,4 +1,4 @@
-"""Models, steps and findings for the tests of the rules on sizes."""
+"""Build models, steps and findings for the tests of the rules on sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An interpreter that has TensorFlow imported already: `python()` is used where a test would start `sys.executable`.
+"""A Python with TensorFlow already imported: tests use `python()` instead of starting `sys.executable`.
 
 A start of TensorFlow takes four seconds of a core, most of what a test of a few training steps takes. Here one process
 of a test worker imports TensorFlow and runs nothing with it; every run is a fork of it, a process of its own with its

@@ -1,4 +1,4 @@
-"""Imports TensorFlow once and forks for every request: ``python server.py FOLDER PIPE``.
+"""Import TensorFlow once and fork for every request: ``python server.py FOLDER PIPE``.
 
 Its socket is made in FOLDER, which it removes when PIPE closes and it ends.
 """

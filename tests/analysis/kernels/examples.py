@@ -1,4 +1,4 @@
-"""Kernel names as libraries compose them, with what each must be told to be; none is in the shared samples."""
+"""Kernel names in the forms that libraries compose, with their expected class; none is in the shared samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a refusal says."""
+"""Get the reason for a refusal as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs scripts under the graph recorder alone, with TensorFlow's profiler on for a few training calls.
+"""Run scripts under the graph recorder alone, with TensorFlow's profiler on for a few training calls.
 
 `python driver.py OUT "script.py ARGS" ...` writes graph.json, gaps.json and the profile of each script to
 `OUT/<number>`. It needs TensorFlow and nothing else, so that it runs in any interpreter (Python 3.8 or later).

@@ -1,4 +1,4 @@
-"""Audits made by hand, for the tests of reports."""
+"""Build audits by hand for the tests of reports."""
 
 from __future__ import annotations
 

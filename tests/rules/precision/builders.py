@@ -1,4 +1,4 @@
-"""Subjects for the precision rules, and what a rule says of one in a line each."""
+"""Build subjects for the precision rules, and run a rule on one in a single line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run in an interpreter with TensorFlow and Keras 3: prints as JSON what the precision rules rest on."""
+"""Print as JSON the facts of TensorFlow and Keras 3 that the precision rules rely on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that build models, changed by chance: other sizes, other structure around them."""
+"""Make random variants of programs that build models: other sizes, other code around them."""
 
 from __future__ import annotations
 

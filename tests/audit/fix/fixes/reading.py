@@ -1,4 +1,4 @@
-"""A model read from a file by the simplest of means, and findings on its sizes: every one that is no multiple of 8."""
+"""Read a model from a file in the simplest way, with a finding for every size that is not a multiple of 8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole audit of a text in source mode, as the command makes it: what may be fixed of sizes."""
+"""Audit a text in source mode as the command does, and return the fixes of its sizes."""
 
 from __future__ import annotations
 
