@@ -1,7 +1,7 @@
 """`Document`: what a verb has to say, as blocks for people and as raw values for programs.
 
-Builders make documents (`tcprobe.report.run.document`, `tcprobe.report.audit.document`), renderers print them. A part is
-built when a renderer asks for it, so that CSV needs no sentences and text no copies of large tables.
+Builders make documents (`tcprobe.report.run.document`, `tcprobe.report.audit.document`), renderers print them. A part
+is built when a renderer asks for it, so that CSV needs no sentences and text no copies of large tables.
 """
 
 from __future__ import annotations
