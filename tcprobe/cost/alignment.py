@@ -12,7 +12,7 @@ from tcprobe.hardware import Gpu
 from tcprobe.schema.op import Contiguous
 
 Library = Literal["cublas10", "cublas11", "cublas12"]
-Level = Literal["odd", "even", "output"]
+Misalignment = Literal["odd", "even", "output"]
 BYTES: Final[dict[RateFamily, int]] = {"tc16": 2, "tf32": 4, "fp32": 4, "fp8": 1, "int8": 1}
 
 # Public timings of cuBLAS through PyTorch, 2024 (autoheuristic-datasets), aligned products of the same size = 1; all
@@ -52,11 +52,11 @@ class Penalty:
 
     compute: Multiplier = NONE
     memory: Multiplier = NONE
-    level: Level | None = None
+    level: Misalignment | None = None
     why: str | None = None
 
 
-def level_of(sizes: Sequence[int | None], family: RateFamily) -> Level | None:
+def level_of(sizes: Sequence[int | None], family: RateFamily) -> Misalignment | None:
     """Return how far the worst contiguous size is from whole 16 bytes; None if all fit or all are unknown.
 
     ``odd`` leaves a single element over, ``even`` more. Source: cuBLAS 12, "Tensor Core Usage".
@@ -68,7 +68,7 @@ def level_of(sizes: Sequence[int | None], family: RateFamily) -> Level | None:
     return "odd" if worst == 1 else "even"
 
 
-def product_level(contiguous: Sequence[Contiguous], family: RateFamily) -> Level | None:
+def product_level(contiguous: Sequence[Contiguous], family: RateFamily) -> Misalignment | None:
     """Return the measured class of a product's sizes; None if all are aligned or alignment does not matter here.
 
     ``output``, the slowest class: both operands are aligned and the rows of the result are odd. For TF32, odd and even

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tcprobe.schema.columns import Value
 
 Style = Literal["plain", "strong", "dim", "accent", "warning", "error", "code"]
-Level = Literal["error", "warning", "note"]
+RemarkLevel = Literal["error", "warning", "note"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Steps:
 class Remark:
     """Something to know, and what to do about it; `remedy` is None if nothing can be done."""
 
-    level: Level
+    level: RemarkLevel
     message: str
     remedy: str | None = None
 

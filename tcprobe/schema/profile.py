@@ -13,7 +13,7 @@ from tcprobe.schema.columns import Table
 from tcprobe.schema.kinds import Advice, WindowBasis
 from tcprobe.schema.tables import TABLES
 
-Level = Literal["note", "warning", "error"]
+NoteLevel = Literal["note", "warning", "error"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Note:
     code: str
     message: str
     remedy: str | None = None
-    level: Level = "warning"
+    level: NoteLevel = "warning"
 
 
 @dataclass(frozen=True, slots=True)
