@@ -17,7 +17,7 @@ from pathlib import Path
 
 from fit_cost import DEFAULT, Measured, samples
 
-from tcprobe.cost.dtype import units_of
+from tcprobe.cost.dtype import compute_units_of
 from tcprobe.cost.predict import Target, op_cost
 from tcprobe.cost.works import task_of
 from tcprobe.hardware import find_gpu
@@ -32,7 +32,7 @@ def predicted(measured: Measured) -> tuple[float, float, float, float]:
     """Return the predicted time, its range, and the time of a plain roofline, in ns."""
     gpu, record = find_gpu(measured.row.gpu), measured.row.record
     cost = op_cost(record, Target(gpu, measured.row.library))
-    units = units_of(record.dtype, gpu, True)
+    units = compute_units_of(record.dtype, gpu, True)
     task = task_of(record, units.width) if units else None
     assert cost is not None and units is not None and task is not None, record
     moved = sum(work.moved_bytes for work, _ in task.works)

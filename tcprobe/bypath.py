@@ -19,7 +19,7 @@ LONGEST_LINE: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class StandalonePackage:
     """A package that runs on its own: ``python FOLDER orders.json``, where FOLDER is a copy of or link to it.
 
     Attributes:
@@ -63,7 +63,7 @@ class Program:
 
 
 _HERE: Final = Path(__file__).parent
-PROBE: Final = Program(_HERE / "probe", "tcprobe_probe", "the probe", (_HERE / "op_types.json",))
+PROBE: Final = StandalonePackage(_HERE / "probe", "tcprobe_probe", "the probe", (_HERE / "op_types.json",))
 
 
 def _linked(place: Path, source: Path) -> bool:
@@ -74,7 +74,9 @@ def _linked(place: Path, source: Path) -> bool:
     return True
 
 
-def run(command: tuple[str, ...], environment: Mapping[str, str], out: Path, err: Path, timeout_s: float) -> int | None:
+def run_to_end(
+    command: tuple[str, ...], environment: Mapping[str, str], out: Path, err: Path, timeout_s: float
+) -> int | None:
     """Run a command without input; on return, everything it started has ended.
 
     Args:
@@ -133,7 +135,7 @@ def last_line(path: Path) -> str:
     return lines[-1][:LONGEST_LINE] if lines else ""
 
 
-def answer(path: Path) -> dict[str, Any]:
+def read_answer(path: Path) -> dict[str, Any]:
     """Return the JSON object that a package wrote as its answer; empty if there is none or it is damaged."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.bypath import PROBE, Program, answer, ending, last_line, run
+from tcprobe.bypath import PROBE, StandalonePackage, ending, last_line, read_answer, run_to_end
 from tcprobe.errors import ToolError
 
 
 @pytest.fixture
-def program(tmp_path: Path) -> Program:
+def program(tmp_path: Path) -> StandalonePackage:
     """Return a program that prints what it was given, and the name that it runs under."""
     source = tmp_path / "installed" / "inner"
     (source / "__pycache__").mkdir(parents=True)
@@ -25,21 +25,23 @@ def program(tmp_path: Path) -> Program:
         "print('done', file=sys.stderr)\n",
         encoding="utf-8",
     )
-    return Program(source, "neutral", "the tool")
+    return StandalonePackage(source, "neutral", "the tool")
 
 
 @pytest.mark.parametrize("link", [True, False])
-def test_it_runs_under_its_own_name_with_its_orders(program: Program, tmp_path: Path, link: bool) -> None:
+def test_it_runs_under_its_own_name_with_its_orders(program: StandalonePackage, tmp_path: Path, link: bool) -> None:
     orders = tmp_path / "orders.json"
     command = program.command(sys.executable, tmp_path / "run", {"a": ["é", 1]}, orders, link=link)
     assert (tmp_path / "run" / "neutral").is_symlink() == link
-    assert run(command, os.environ, tmp_path / "out", tmp_path / "err", 30) == 0
+    assert run_to_end(command, os.environ, tmp_path / "out", tmp_path / "err", 30) == 0
     name, _, said = (tmp_path / "out").read_text(encoding="utf-8").partition(" ")
     assert (name, json.loads(said)) == ("neutral", {"a": ["é", 1]})
     assert last_line(tmp_path / "err") == "done"
 
 
-def test_it_is_copied_where_no_link_can_be(program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_copied_where_no_link_can_be(
+    program: StandalonePackage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refused(*_: object, **__: object) -> None:
         raise OSError("no links here")
 
@@ -51,26 +53,26 @@ def test_it_is_copied_where_no_link_can_be(program: Program, tmp_path: Path, mon
 def test_a_program_that_is_missing_is_said(tmp_path: Path) -> None:
     assert (PROBE.source / "__main__.py").is_file()
     with pytest.raises(ToolError, match=r"nowhere: the tool is missing"):
-        Program(tmp_path / "nowhere", "neutral", "the tool").command(
+        StandalonePackage(tmp_path / "nowhere", "neutral", "the tool").command(
             sys.executable, tmp_path, {}, tmp_path / "orders.json", link=True
         )
 
 
 def test_both_streams_may_go_to_one_file(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    assert run(("sh", "-c", "echo first; echo second >&2; exit 3"), os.environ, log, log, 30) == 3
+    assert run_to_end(("sh", "-c", "echo first; echo second >&2; exit 3"), os.environ, log, log, 30) == 3
     assert log.read_text() == "first\nsecond\n"
 
 
 def test_what_does_not_start_is_said(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="it does not start: No such file"):
-        run((str(tmp_path / "python"),), os.environ, tmp_path / "out", tmp_path / "err", 30)
+        run_to_end((str(tmp_path / "python"),), os.environ, tmp_path / "out", tmp_path / "err", 30)
 
 
 def test_all_that_it_started_is_ended_when_the_time_is_up(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     script = f"sleep 100 & echo $! > {pid}; wait"
-    assert run(("sh", "-c", script), os.environ, tmp_path / "out", tmp_path / "err", 1.0) is None
+    assert run_to_end(("sh", "-c", script), os.environ, tmp_path / "out", tmp_path / "err", 1.0) is None
     number = int(pid.read_text())
     for _ in range(100):
         stat = Path(f"/proc/{number}/stat")
@@ -93,6 +95,6 @@ def test_the_last_line_is_cut_and_may_be_absent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "found"), [('{"a": 1}', {"a": 1}), ("[1]", {}), ('{"a"', {}), ("", {})])
 def test_what_it_left(tmp_path: Path, text: str, found: dict[str, int]) -> None:
-    assert answer(tmp_path / "absent.json") == {}
+    assert read_answer(tmp_path / "absent.json") == {}
     (tmp_path / "answer.json").write_text(text, encoding="utf-8")
-    assert answer(tmp_path / "answer.json") == found
+    assert read_answer(tmp_path / "answer.json") == found

@@ -11,7 +11,7 @@ from typing import Final
 
 from tcprobe.cost.alignment import product_level
 from tcprobe.cost.constants import Constants
-from tcprobe.cost.dtype import units_of
+from tcprobe.cost.dtype import compute_units_of
 from tcprobe.cost.measured import Measurement
 from tcprobe.cost.predict import Target, op_cost
 from tcprobe.cost.works import task_of
@@ -39,7 +39,7 @@ class Score:
     shipped_pct: float
 
 
-def split(rows: Iterable[Measurement]) -> tuple[list[Measurement], list[Measurement]]:
+def split_rows(rows: Iterable[Measurement]) -> tuple[list[Measurement], list[Measurement]]:
     """Split rows into those to fit and a quarter to test on; a given product is always in the same part."""
     parts: tuple[list[Measurement], list[Measurement]] = ([], [])
     for row in rows:
@@ -60,7 +60,7 @@ def scores(rows: Sequence[Measurement], gpu: Gpu, constants: Constants) -> list[
         if own is None or shipped is None:
             continue
         off = abs(own / row.time_ns - 1), abs(shipped / row.time_ns - 1)
-        found[kind_of(row, gpu)].append(off)
+        found[kind_of_row(row, gpu)].append(off)
         found[ALL].append(off)
     ordered = [*sorted(kind for kind in found if kind != ALL), *([ALL] if found else [])]
     return [_score(kind, found[kind]) for kind in ordered]
@@ -73,7 +73,7 @@ def too_fast(rows: Iterable[Measurement], gpu: Gpu) -> list[Measurement]:
     """
     found = []
     for row in rows:
-        units = units_of(row.record.dtype, gpu, False)
+        units = compute_units_of(row.record.dtype, gpu, False)
         task = task_of(row.record, units.width) if units else None
         if units is None or task is None or task.arithmetic != "gemm":
             continue
@@ -82,9 +82,9 @@ def too_fast(rows: Iterable[Measurement], gpu: Gpu) -> list[Measurement]:
     return found
 
 
-def kind_of(row: Measurement, gpu: Gpu) -> str:
+def kind_of_row(row: Measurement, gpu: Gpu) -> str:
     """Return the kind of a row: aligned or unaligned, GEMM or convolution."""
-    units = units_of(row.record.dtype, gpu, False)
+    units = compute_units_of(row.record.dtype, gpu, False)
     task = task_of(row.record, units.width) if units else None
     if units is None or task is None:
         return "others"

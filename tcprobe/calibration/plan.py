@@ -18,17 +18,17 @@ from tcprobe.calibration.shapes import (
     SQUARES,
     UNALIGNED_CONVS,
     Conv,
-    Product,
+    MatMul,
     drawn,
     unaligned,
     unaligned_convs,
 )
 from tcprobe.cost.alignment import Library, product_level
-from tcprobe.cost.dtype import Units, units_of
+from tcprobe.cost.dtype import ComputeUnits, compute_units_of
 from tcprobe.cost.works import Task, task_of
 from tcprobe.hardware import Gpu
 
-Shape: TypeAlias = Product | Conv
+CaseShape: TypeAlias = MatMul | Conv
 LONGEST_S: Final = 4e-3  # at the GPU's peak; a sample of one execution should not take much more than 10 ms
 FULL_S: Final = 1.5e-4  # at the GPU's peak: arithmetic, not the launch, limits a product this long
 CACHES: Final = 2  # sets of operands take turns that together are this many times the second-level cache
@@ -55,12 +55,12 @@ class Case:
     sets: int
 
 
-def dtypes_of(gpu: Gpu) -> list[str]:
+def dtypes_to_measure(gpu: Gpu) -> list[str]:
     """Return the dtypes to measure on a GPU: those of its Tensor Cores, and float32 on CUDA cores."""
     on_tensor_cores = [
         dtype
         for dtype in ("float16", "bfloat16", "tf32")
-        if (units := units_of(dtype, gpu, True)) is not None and units.tensor_cores and units.family != "fp32"
+        if (units := compute_units_of(dtype, gpu, True)) is not None and units.tensor_cores and units.family != "fp32"
     ]
     return [*on_tensor_cores, "float32"]
 
@@ -73,7 +73,7 @@ def cases_for(gpu: Gpu, library: Library, framework: str) -> list[Case]:
     """
     found = [
         case
-        for dtype in dtypes_of(gpu)
+        for dtype in dtypes_to_measure(gpu)
         for level, shape in _shapes(dtype, gpu)
         if (case := _case(level, shape, dtype, gpu, library, framework)) is not None
     ]
@@ -83,9 +83,9 @@ def cases_for(gpu: Gpu, library: Library, framework: str) -> list[Case]:
 
 def dry_cases() -> list[Case]:
     """Return a small plan that a CPU measures in seconds: each kind of product once or twice per dtype."""
-    gemms = [Product(64, 48, 80), Product(64, 41, 80, transpose_b=True), Product(40, 32, 24, 3, transpose_a=True)]
+    gemms = [MatMul(64, 48, 80), MatMul(64, 41, 80, transpose_b=True), MatMul(40, 32, 24, 3, transpose_a=True)]
     convs = [*Conv(2, 8, 8, 16, 3).passes(), *Conv(2, 8, 7, 5, 3, 2).passes()]
-    shapes: list[Shape] = [*gemms, *convs]
+    shapes: list[CaseShape] = [*gemms, *convs]
     found = [
         Case(1, dtype, {"gpu": CPU, "library": "cublas12", "dtype": dtype, **shape.columns()}, 2)
         for dtype in DRY_DTYPES
@@ -95,7 +95,7 @@ def dry_cases() -> list[Case]:
     return found
 
 
-def _shapes(dtype: str, gpu: Gpu) -> Iterator[tuple[int, Shape]]:
+def _shapes(dtype: str, gpu: Gpu) -> Iterator[tuple[int, CaseShape]]:
     """Yield what to measure in a dtype; bfloat16 runs on the units of float16, so only a few are compared."""
     gemms = drawn(300 if dtype == "float16" else 120)
     first = {"float16": 60, "bfloat16": 30, "tf32": 70, "float32": 24}[dtype]
@@ -119,14 +119,14 @@ def _shapes(dtype: str, gpu: Gpu) -> Iterator[tuple[int, Shape]]:
 
 def _grown(conv: Conv, dtype: str, gpu: Gpu) -> Conv:
     """Return a convolution with enough images for arithmetic to be its limit."""
-    units = units_of(dtype, gpu, False)
+    units = compute_units_of(dtype, gpu, False)
     while units and (task := task_of(conv.record(dtype), units.width)) and task.flops < FULL_S * units.flop_per_s:
         conv = replace(conv, images=2 * conv.images)
     return conv
 
 
-def _case(level: int, shape: Shape, dtype: str, gpu: Gpu, library: Library, framework: str) -> Case | None:
-    units = units_of(dtype, gpu, False)
+def _case(level: int, shape: CaseShape, dtype: str, gpu: Gpu, library: Library, framework: str) -> Case | None:
+    units = compute_units_of(dtype, gpu, False)
     task = task_of(shape.record(dtype), units.width) if units else None
     if units is None or task is None or task.flops > LONGEST_S * units.flop_per_s:
         return None
@@ -140,7 +140,7 @@ def _case(level: int, shape: Shape, dtype: str, gpu: Gpu, library: Library, fram
     return Case(level, dtype, {"gpu": gpu.id, "library": library, "dtype": dtype, **shape.columns()}, sets)
 
 
-def _padded_by_xla(task: Task, dtype: str, units: Units) -> bool:
+def _padded_by_xla(task: Task, dtype: str, units: ComputeUnits) -> bool:
     unpadded = dtype == "tf32" or (dtype == "bfloat16" and task.arithmetic == "conv")
     return not unpadded and product_level(task.contiguous, units.family) is not None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tcprobe.calibration.plan import CPU
-from tcprobe.cost.measured import COLUMNS, LIBRARIES, Measurement, read_rows
+from tcprobe.cost.measured import LIBRARIES, MEASUREMENT_COLUMNS, Measurement, read_measurements
 from tcprobe.cost.works import PASSES
 from tcprobe.errors import EmptyInput, MissingInput, UnreadableInput, UsageError, WrongFormat
 from tcprobe.hardware import Gpu, find_gpu, lookup_gpu
@@ -37,7 +37,7 @@ def read_raw(path: Path) -> list[Measurement]:
     if not text.strip():
         raise EmptyInput(path, "it is empty")
     _check(path, text)
-    rows = read_rows(path)
+    rows = read_measurements(path)
     if not rows:
         raise EmptyInput(path, "it holds no measured products")
     return rows
@@ -46,7 +46,7 @@ def read_raw(path: Path) -> list[Measurement]:
 def _check(path: Path, text: str) -> None:
     reader = csv.DictReader(io.StringIO(text))
     try:
-        for column in COLUMNS:
+        for column in MEASUREMENT_COLUMNS:
             if column not in (reader.fieldnames or ()):
                 raise WrongFormat(path, f"line 1: no column {column!r}: not a CSV of measured products")
         for line in reader:
@@ -61,7 +61,7 @@ def _check(path: Path, text: str) -> None:
 def _damage(line: Mapping[str | None, object]) -> tuple[str, str] | None:
     """Return the first damaged column of a row and its text."""
     if None in line:
-        return COLUMNS[-1], "is followed by more values than there are columns"
+        return MEASUREMENT_COLUMNS[-1], "is followed by more values than there are columns"
     columns = ["gpu", "dtype", "library", "op", "pass", "time_ns", "source"]
     columns += _CONV if line["op"] == "conv" else _GEMM
     for column in columns:

@@ -18,7 +18,7 @@ LAYOUTS: Final = ((False, False), (False, True), (True, False))
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class MatMul:
     """C[m, n] = A[m, k] B[k, n], `batch` times."""
 
     m: int
@@ -74,9 +74,9 @@ class Conv:
         return (replace(self, pass_=name) for name in ("forward", "dgrad", "wgrad"))
 
 
-SQUARES: Final = tuple(Product(size, size, size) for size in (256, 512, 1024, 2048, 4096, 8192))
+SQUARES: Final = tuple(MatMul(size, size, size) for size in (256, 512, 1024, 2048, 4096, 8192))
 SKINNY: Final = tuple(
-    Product(*size)
+    MatMul(*size)
     for size in (
         (16, 8192, 8192), (16, 16384, 16384), (32, 4096, 16384), (64, 16384, 8192), (128, 4096, 4096), (8, 4096, 4096),
         (8192, 64, 8192), (16384, 16384, 64), (8192, 8192, 32), (16384, 32, 4096), (65536, 128, 128), (262144, 64, 64),
@@ -84,8 +84,8 @@ SKINNY: Final = tuple(
 )  # fmt: skip
 """Limited by memory: the share of the bandwidth is fitted to these."""
 BATCHED: Final = (
-    Product(512, 512, 64, 96, transpose_b=True), Product(512, 64, 512, 96), Product(2048, 2048, 128, 16, False, True),
-    Product(128, 128, 64, 384, transpose_b=True), Product(1024, 128, 1024, 32),
+    MatMul(512, 512, 64, 96, transpose_b=True), MatMul(512, 64, 512, 96), MatMul(2048, 2048, 128, 16, False, True),
+    MatMul(128, 128, 64, 384, transpose_b=True), MatMul(1024, 128, 1024, 32),
 )  # fmt: skip
 LARGE: Final = ((4096, 4096, 4096), (2048, 2048, 2048), (8192, 2048, 4096), (2048, 4096, 8192))
 CONVS: Final = (
@@ -104,17 +104,17 @@ FEW_CHANNELS: Final = (
 """First and last layers of image models, where cuDNN's behaviour is least known."""
 
 
-def drawn(count: int) -> list[Product]:
+def drawn(count: int) -> list[MatMul]:
     """Return random aligned GEMMs with sizes from 16 to 16,384, in all layouts; always the same ones."""
     draw = random.Random(SEED)
     found = []
     for number in range(count):
         m, n, k = (8 * round(2 ** draw.uniform(low, 11)) for low in (1, 3, 3))
-        found.append(Product(m, n, k, 1, *LAYOUTS[number % 3]))
+        found.append(MatMul(m, n, k, 1, *LAYOUTS[number % 3]))
     return found
 
 
-def unaligned(size: tuple[int, int, int]) -> list[Product]:
+def unaligned(size: tuple[int, int, int]) -> list[MatMul]:
     """Return GEMMs near a size, with each contiguous dimension of each layout at each alignment below 8.
 
     Contiguous are k and n of A[m, k] B[k, n], k of A[m, k] B[n, k]^T, and m and n of A[k, m]^T B[k, n]; always n of the
@@ -127,7 +127,7 @@ def unaligned(size: tuple[int, int, int]) -> list[Product]:
             for alignment in (*ALIGNMENTS, *ODD) if only_result else ALIGNMENTS:
                 sizes = dict(zip("mnk", size, strict=True))
                 sizes[name] += alignment - 8
-                found.append(Product(sizes["m"], sizes["n"], sizes["k"], 1, *transposed))
+                found.append(MatMul(sizes["m"], sizes["n"], sizes["k"], 1, *transposed))
     return found
 
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tcprobe.bypath import Program, ending, last_line, run
+from tcprobe.bypath import StandalonePackage, ending, last_line, run_to_end
 from tcprobe.calibration.plan import CPU, Case
-from tcprobe.cost.measured import COLUMNS
+from tcprobe.cost.measured import MEASUREMENT_COLUMNS
 from tcprobe.errors import MeasurementFailed, ToolError
 
-PROGRAM: Final = Program(Path(__file__).parent / "measure", "tcprobe_measure", "the measuring program")
+PROGRAM: Final = StandalonePackage(Path(__file__).parent / "measure", "tcprobe_measure", "the measuring program")
 FRAMEWORKS: Final = {"tensorflow": "TensorFlow", "torch": "PyTorch", "jax": "JAX"}
 ABOUT_S: Final = 180.0  # importing a framework from a cold, remote disk can take a minute
 GRACE_S: Final = 120.0  # beyond the budget; after that the program counts as hanging
@@ -56,7 +56,7 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class MeasureResult:
     """How far measuring a plan got.
 
     Attributes:
@@ -70,7 +70,7 @@ class Done:
     failed: Mapping[str, int]
 
 
-def ask(python: str, framework: str, device: str) -> Device | str:
+def ask_device(python: str, framework: str, device: str) -> Device | str:
     """Return what a framework reports about a device, or why it cannot be used.
 
     Args:
@@ -99,9 +99,9 @@ def ask(python: str, framework: str, device: str) -> Device | str:
     )
 
 
-def measure(
+def measure_cases(
     python: str, device: tuple[str, str], cases: Sequence[Case], rows: Path, seconds: float, source: str
-) -> Done:
+) -> MeasureResult:
     """Measure cases one by one until all are done or the time is up, appending whole rows to a CSV.
 
     Args:
@@ -113,7 +113,7 @@ def measure(
         source: description of the measurements.
 
     Raises:
-        ToolError, MeasurementFailed: as in `ask`.
+        ToolError, MeasurementFailed: as in `ask_device`.
     """
     plain = device[1] != CPU and all(case.dtype == "float32" for case in cases)
     dry = device[1] == CPU
@@ -123,7 +123,7 @@ def measure(
         "tf32": not plain,
         "cases": [{"row": case.row, "sets": case.sets} for case in cases],
         "rows": str(rows.resolve()),
-        "columns": COLUMNS,
+        "columns": MEASUREMENT_COLUMNS,
         "source": source,
         "seconds": seconds,
         "sample_ms": 1 if dry else 10,
@@ -133,7 +133,7 @@ def measure(
     answer = _run(python, orders, NO_TF32 if plain else {}, seconds + GRACE_S)
     if "unusable" in answer:
         raise MeasurementFailed(str(answer["unusable"]))
-    return Done(int(answer["measured"]), int(answer["left"]), answer["failed"])
+    return MeasureResult(int(answer["measured"]), int(answer["left"]), answer["failed"])
 
 
 def _run(python: str, orders: Mapping[str, Any], environment: Mapping[str, str], seconds: float) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _run(python: str, orders: Mapping[str, Any], environment: Mapping[str, str],
         folder = Path(name)
         out, log = folder / "answer.json", folder / "log"
         command = PROGRAM.command(python, folder, {**orders, "out": str(out)}, folder / "orders.json", link=True)
-        status = run(command, {**QUIET, **os.environ, **hidden, **environment}, log, log, seconds)
+        status = run_to_end(command, {**QUIET, **os.environ, **hidden, **environment}, log, log, seconds)
         if out.is_file():
             answer: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
             return answer

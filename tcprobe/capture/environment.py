@@ -51,7 +51,7 @@ print(json.dumps({"python": "%d.%d.%d" % sys.version_info[:3], "tensorflow": ten
 
 
 @dataclass(frozen=True, slots=True)
-class Interpreter:
+class PythonInfo:
     """A Python interpreter and what is installed in it, from package metadata; nothing is imported.
 
     Attributes:
@@ -67,7 +67,7 @@ class Interpreter:
 
 
 @cache
-def ask_interpreter(python: str, launcher: tuple[str, ...] = ()) -> Interpreter:
+def ask_interpreter(python: str, launcher: tuple[str, ...] = ()) -> PythonInfo:
     """Ask an interpreter which TensorFlow is installed, without importing it.
 
     Raises:
@@ -94,13 +94,13 @@ def _where_else(launcher: tuple[str, ...]) -> str:
     return f"--python takes the path of an interpreter, as in --python {found or '/usr/bin/python3'}"
 
 
-def _answer(command: list[str], done: subprocess.CompletedProcess[str]) -> Interpreter:
+def _answer(command: list[str], done: subprocess.CompletedProcess[str]) -> PythonInfo:
     shown = " ".join(command[:-2])
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     try:
         said = json.loads(lines[-1])
         python = tuple(int(n) for n in said["python"].split("."))
-        answer = Interpreter(said["python"], said["tensorflow"], said["keras"], said["present"])
+        answer = PythonInfo(said["python"], said["tensorflow"], said["keras"], said["present"])
     except (IndexError, ValueError, KeyError, TypeError) as error:
         last = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()[-1]
         raise ToolError(f"{shown}: is no Python that can be asked for its version: {last[:200]}") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from tcprobe.bypath import PROBE, answer
+from tcprobe.bypath import PROBE, read_answer
 from tcprobe.capture.base import CaptureRequest
 from tcprobe.errors import OutputError
 
@@ -60,4 +60,4 @@ def orders(request: CaptureRequest, profile: bool) -> dict[str, object]:
 
 def read_probe(folder: Path) -> dict[str, object]:
     """Return probe.json of a run folder; empty if there is none or it is damaged."""
-    return answer(folder / "probe" / "probe.json")
+    return read_answer(folder / "probe" / "probe.json")

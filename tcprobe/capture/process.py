@@ -38,7 +38,7 @@ class Ended:
     interrupted: bool
 
 
-def run(launch: Launch, stdout_to_stderr: bool = False, watch: Watcher | None = None) -> Ended:
+def run_workload(launch: Launch, stdout_to_stderr: bool = False, watch: Watcher | None = None) -> Ended:
     """Start `launch` and wait until it ends; it inherits standard input, output and error.
 
     In the foreground of a terminal, the workload shares our process group: the terminal sends Ctrl-C to both, and we
@@ -217,7 +217,7 @@ class Progress:
         return f"step {step}, {(start - shown_start) / (step - shown_step) / 1e9:.4g} s a step{state}"
 
 
-def progress(folder: Path, own: Callable[[Path], str | None] | None = None) -> Watcher | None:
+def progress_watcher(folder: Path, own: Callable[[Path], str | None] | None = None) -> Watcher | None:
     """Return a function that shows progress on a terminal; None if standard error is none.
 
     Args:

@@ -14,7 +14,7 @@ from tcprobe.cli import options as o
 from tcprobe.errors import UsageError
 
 if TYPE_CHECKING:
-    from tcprobe.flows.audit.flow import Outcome
+    from tcprobe.flows.audit.flow import AuditOutcome
     from tcprobe.flows.audit.options import AuditOptions
     from tcprobe.flows.write.destination import Destination
 
@@ -141,12 +141,12 @@ def _say(text: str) -> None:
     print(f"tcprobe: {text}", file=sys.stderr, flush=True)
 
 
-def _say_failed(outcome: Outcome) -> None:
+def _say_failed(outcome: AuditOutcome) -> None:
     for file, reason in outcome.report.failed:
         _say(f"error: {file}: {reason.removeprefix(f'{file}: ')}")
 
 
-def _outcome(wanted: AuditOptions, fix: bool) -> Outcome:
+def _outcome(wanted: AuditOptions, fix: bool) -> AuditOutcome:
     if fix:
         from tcprobe.flows.audit.fix import fixed
 
@@ -156,15 +156,17 @@ def _outcome(wanted: AuditOptions, fix: bool) -> Outcome:
     return audit(wanted, _say)
 
 
-def _show(outcome: Outcome, to: Destination, verbose: bool, width: int | None, typed: tuple[str, ...]) -> None:
+def _show(outcome: AuditOutcome, to: Destination, verbose: bool, width: int | None, typed: tuple[str, ...]) -> None:
     from tcprobe.flows.explain import rule_docs
-    from tcprobe.flows.write.document import write
+    from tcprobe.flows.write.document import write_document
     from tcprobe.report.audit.document import AuditDocument
     from tcprobe.report.audit.spec import AuditSpec
     from tcprobe.report.base import RenderSpec
 
     spec = AuditSpec(str(Path.cwd()), tuple(rule_docs()), verbose, typed)
-    for path in write(AuditDocument(outcome.report, spec), RenderSpec(o.text_width(width), o.wants_color()), to):
+    for path in write_document(
+        AuditDocument(outcome.report, spec), RenderSpec(o.text_width(width), o.wants_color()), to
+    ):
         _say(f"wrote {path}")
     if to.path is not None or to.renderer.name != "text":
         _say_failed(outcome)

@@ -6,11 +6,11 @@ from typing import Annotated, Final, Literal
 
 import typer
 
-Mode = Literal["auto", "traced", "source"]
+ModeName = Literal["auto", "traced", "source"]
 Dtype = Literal["float32", "tf32", "float16", "bfloat16", "float8"]
-Library = Literal["cublas10", "cublas11", "cublas12"]
+LibraryName = Literal["cublas10", "cublas11", "cublas12"]
 FailOn = Literal["error", "warning", "note", "never"]
-Format = Literal["text", "json", "csv", "markdown", "sarif", "github"]
+AuditFormat = Literal["text", "json", "csv", "markdown", "sarif", "github"]
 GROUPS: Final = (
     ("What to audit", ("mode", "run", "arg", "batch_size", "timeout", "python")),
     ("What to predict for", ("target_gpu", "dtype", "library", "xla")),
@@ -35,7 +35,7 @@ FilesArgument = Annotated[
     ),
 ]
 ModeOption = Annotated[
-    Mode | None,
+    ModeName | None,
     typer.Option(
         envvar="TCPROBE_MODE",
         show_default=False,
@@ -72,7 +72,7 @@ TargetOption = Annotated[
     ),
 ]
 LibraryOption = Annotated[
-    Library | None,
+    LibraryName | None,
     typer.Option(show_default=False, help="cuBLAS on that GPU, with the cuDNN of its time. Default: cublas12."),
 ]
 XlaOption = Annotated[
@@ -106,7 +106,7 @@ FailOverOption = Annotated[
     ),
 ]
 FormatOption = Annotated[
-    Format | None,
+    AuditFormat | None,
     typer.Option(
         "--format",
         envvar="TCPROBE_FORMAT",

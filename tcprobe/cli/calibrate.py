@@ -12,7 +12,7 @@ from tcprobe.errors import UsageError
 
 if TYPE_CHECKING:
     from tcprobe.calibration.store import Calibration
-    from tcprobe.flows.calibrate import Calibrated, Measured
+    from tcprobe.flows.calibrate import Calibrated, MeasuredRun
 
 Cells = tuple[str, ...]
 
@@ -72,14 +72,14 @@ def calibrate(
     The constants of the cost model are fitted to them and kept in the user's configuration folder, where
     `tcprobe audit-shapes` finds them when it predicts for this GPU.
     """
-    from tcprobe.flows.calibrate import CalibrateOptions, saved
+    from tcprobe.flows.calibrate import CalibrateOptions, saved_calibrations
     from tcprobe.flows.calibrate import calibrate as run
 
     wanted = CalibrateOptions(python, framework, device, target_gpu, budget, output, raw, force, dry_run)
     if show:
         if wanted != CalibrateOptions(python):
             raise UsageError("--show stands alone", "leave the other options out")
-        sys.stdout.write(_list(saved()))
+        sys.stdout.write(_list(saved_calibrations()))
         return
     sys.stdout.write("".join(f"{line}\n" for line in _lines(run(wanted, _say))))
 
@@ -100,7 +100,7 @@ def _lines(found: Calibrated) -> list[str]:
     return [*lines, f"{found.path}: predictions for {found.gpu.id} rest on it from now on; remove it to go back"]
 
 
-def _measured(measured: Measured) -> list[str]:
+def _measured(measured: MeasuredRun) -> list[str]:
     done = measured.done
     left = f", {done.left:,} left for want of time" if done.left else ""
     lines = [f"{measured.device.text}: {done.measured:,} products measured in {measured.seconds:.0f} s{left}"]

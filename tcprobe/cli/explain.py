@@ -28,6 +28,6 @@ def explain(
     width: o.WidthOption = None,
 ) -> None:
     """Explain a rule of `tcprobe audit-shapes` from its own documentation, or list the GPUs of --target-gpu."""
-    from tcprobe.flows.explain import explained
+    from tcprobe.flows.explain import explanation
 
-    sys.stdout.write(explained(what, format, o.text_width(width)))
+    sys.stdout.write(explanation(what, format, o.text_width(width)))

@@ -15,7 +15,7 @@ from tcprobe.cli import profile_options as p
 from tcprobe.errors import UsageError
 
 if TYPE_CHECKING:
-    from tcprobe.flows.profile import Outcome
+    from tcprobe.flows.profile import ProfileOutcome
     from tcprobe.flows.write.destination import Destination
 
 
@@ -119,10 +119,10 @@ def _destination(json: bool, report_file: str | None, force: bool) -> Destinatio
         raise UsageError(error.message, "end the file's name in .txt, .json, .md or .csv") from error
 
 
-def _show(outcome: Outcome, to: Destination | None) -> None:
+def _show(outcome: ProfileOutcome, to: Destination | None) -> None:
     """Print the report, write the file, and say where everything is and what to type next."""
     from tcprobe.flows.write.destination import destination
-    from tcprobe.flows.write.document import write
+    from tcprobe.flows.write.document import write_document
     from tcprobe.report.base import RenderSpec
     from tcprobe.report.run.document import RunDocument
     from tcprobe.report.run.spec import ReportSpec
@@ -133,8 +133,8 @@ def _show(outcome: Outcome, to: Destination | None) -> None:
         if outcome.came_to_nothing:
             _say(f"{outcome.ending}, and nothing was recorded")
         elif to is None or to.path is not None:
-            write(document, spec, destination("run", "text", None))
-        for path in write(document, spec, to) if to is not None else []:
+            write_document(document, spec, destination("run", "text", None))
+        for path in write_document(document, spec, to) if to is not None else []:
             _say(f"wrote {path}")
     folder = shlex.quote(str(outcome.folder))
     if outcome.failure is None:
@@ -147,7 +147,7 @@ def _show(outcome: Outcome, to: Destination | None) -> None:
     _say(f"error: {outcome.failure.message}")
 
 
-def _hint(ctx: typer.Context, outcome: Outcome, words: Sequence[str]) -> None:
+def _hint(ctx: typer.Context, outcome: ProfileOutcome, words: Sequence[str]) -> None:
     """If the workload refused an argument that is an option of tcprobe, say that it must come earlier."""
     given = {word.partition("=")[0] for word in words[1:]}
     late = [name for name in _names(ctx) if name in given and name.startswith("--") and name != "--help"]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-Profiler = Literal["auto", "tensorflow", "dlprof"]
+ProfilerName = Literal["auto", "tensorflow", "dlprof"]
 Precision = Literal["float32", "tf32", "mixed_float16", "mixed_bfloat16"]
 
 WordsArgument = Annotated[
@@ -19,7 +19,7 @@ WordsArgument = Annotated[
     ),
 ]
 ProfilerOption = Annotated[
-    Profiler,
+    ProfilerName,
     typer.Option(envvar="TCPROBE_PROFILER", help="auto takes DLProf with --key-node or --mode, else TensorFlow's own."),
 ]
 PrecisionOption = Annotated[

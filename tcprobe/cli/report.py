@@ -40,7 +40,7 @@ def report(
         from tcprobe.analysis import Options
         from tcprobe.flows.report import make_report
         from tcprobe.flows.write.destination import destination
-        from tcprobe.flows.write.document import write
+        from tcprobe.flows.write.document import write_document
         from tcprobe.report.base import RenderSpec
         from tcprobe.report.run.document import RunDocument
         from tcprobe.report.run.spec import ReportSpec
@@ -48,7 +48,7 @@ def report(
         to = destination("run", chosen, output, force)
         profile = make_report(path, Options(iter_start, iter_stop, target_gpu))
         document = RunDocument(profile, ReportSpec(top, tuple(by or ())))
-        files = write(document, RenderSpec(o.text_width(width), o.wants_color()), to)
+        files = write_document(document, RenderSpec(o.text_width(width), o.wants_color()), to)
     _say(path, files)
 
 

@@ -22,7 +22,7 @@ _PEAKS: Final[dict[RateFamily, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Units:
+class ComputeUnits:
     """The units that products of a dtype run on if nothing prevents it.
 
     Attributes:
@@ -40,7 +40,7 @@ class Units:
     emulated: bool = False
 
 
-def units_of(dtype: str | None, gpu: Gpu, tf32: bool) -> Units | None:
+def compute_units_of(dtype: str | None, gpu: Gpu, tf32: bool) -> ComputeUnits | None:
     """Return the units for a dtype; None if the dtype is unknown, mixed, or has no rate on the GPU.
 
     float32 runs as TF32 if that is on and the GPU supports it (compute capability 8.0). bfloat16 below 8.0, and 16-bit
@@ -56,10 +56,10 @@ def units_of(dtype: str | None, gpu: Gpu, tf32: bool) -> Units | None:
     peak = _peak(gpu, family, name)
     if family == "tc16" and (peak is None or not gpu.tensor_cores):
         plain = gpu.peak_flop_per_s("float32")
-        return None if plain is None else Units("fp32", plain, width, False, True)
+        return None if plain is None else ComputeUnits("fp32", plain, width, False, True)
     if peak is None:
         return None
-    return Units(family, peak, width, gpu.tensor_cores and family != "fp32")
+    return ComputeUnits(family, peak, width, gpu.tensor_cores and family != "fp32")
 
 
 def _peak(gpu: Gpu, family: RateFamily, name: str = "") -> float | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tcprobe.cost.alignment import product_level
 from tcprobe.cost.constants import FAMILIES, Basis, Constants, Multiplier, Rate, RateFamily, Spread
-from tcprobe.cost.dtype import Units, units_of
+from tcprobe.cost.dtype import ComputeUnits, compute_units_of
 from tcprobe.cost.measured import Measurement
 from tcprobe.cost.shipped import fitted
 from tcprobe.cost.tiles import PARTIAL_BYTES, SPLIT_WAVES, SPLITS, STEP_K, Chip, Work, estimate
@@ -185,7 +185,7 @@ def _spread(ratios: Any) -> Spread:
 @dataclass(frozen=True, slots=True)
 class _Measured:
     task: Task
-    units: Units
+    units: ComputeUnits
     dtype: str
     time_ns: float
 
@@ -213,7 +213,7 @@ def fit(
     """
     by_family: dict[RateFamily, list[_Measured]] = defaultdict(list)
     for row in rows:
-        units = units_of(row.record.dtype, gpu, tf32) if row.gpu == gpu.id else None
+        units = compute_units_of(row.record.dtype, gpu, tf32) if row.gpu == gpu.id else None
         task = task_of(row.record, units.width) if units else None
         if units and task and not units.emulated:
             by_family[units.family].append(_Measured(task, units, row.record.dtype or "", row.time_ns))

@@ -15,7 +15,7 @@ from tcprobe.cost.works import PASSES
 from tcprobe.errors import WrongFormat
 from tcprobe.schema.op import OpRecord
 
-COLUMNS: Final = (
+MEASUREMENT_COLUMNS: Final = (
     "gpu", "library", "op", "pass", "dtype", "m", "n", "k", "batch", "transpose_a", "transpose_b",
     "images", "height", "width", "channels", "filters", "kernel", "stride", "padding", "time_ns", "source",
 )  # fmt: skip
@@ -89,7 +89,7 @@ def conv_record(
     return OpRecord(_TYPES[pass_], inputs, output, attributes, dtype, pass_)
 
 
-def read_rows(path: Path) -> list[Measurement]:
+def read_measurements(path: Path) -> list[Measurement]:
     """Read a CSV of measurements.
 
     Raises:
@@ -97,7 +97,7 @@ def read_rows(path: Path) -> list[Measurement]:
         OSError: the file cannot be read.
     """
     reader = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
-    if missing := [c for c in COLUMNS if c not in (reader.fieldnames or ())]:
+    if missing := [c for c in MEASUREMENT_COLUMNS if c not in (reader.fieldnames or ())]:
         raise WrongFormat(path, f"no column {missing[0]!r}: not a CSV of measured products")
     rows = []
     for number, line in enumerate(reader, 2):
@@ -111,7 +111,7 @@ def read_rows(path: Path) -> list[Measurement]:
 def csv_of(rows: Iterable[dict[str, object]]) -> str:
     """Return rows as CSV text; a column that a row lacks is left empty."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+    writer = csv.DictWriter(text, MEASUREMENT_COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from tcprobe.cost.alignment import Library, Penalty, level_of, penalty_of, product_level
 from tcprobe.cost.constants import Basis, Constants, Multiplier, RateFamily, Spread
-from tcprobe.cost.dtype import Units, units_of
+from tcprobe.cost.dtype import ComputeUnits, compute_units_of
 from tcprobe.cost.shipped import fitted
 from tcprobe.cost.spread import least_ns, spread_of
 from tcprobe.cost.tiles import Chip
@@ -87,7 +87,7 @@ class Plan:
 
 def plan_of(record: OpRecord, target: Target, dtype: str | None, compiled: bool | None) -> Plan | None:
     """Return how an op runs; None if a size or the rate of its dtype is unknown, or it multiplies nothing."""
-    units = units_of(dtype, target.gpu, target.tf32 and target.library != "cublas10")  # TF32 came with CUDA 11
+    units = compute_units_of(dtype, target.gpu, target.tf32 and target.library != "cublas10")  # TF32 came with CUDA 11
     task = task_of(record, units.width) if units else None
     if units is None or task is None:
         return None
@@ -98,7 +98,7 @@ def plan_of(record: OpRecord, target: Target, dtype: str | None, compiled: bool 
 class Planner:
     """Works out the ways to run one task."""
 
-    def __init__(self, task: Task, target: Target, units: Units, dtype: str) -> None:
+    def __init__(self, task: Task, target: Target, units: ComputeUnits, dtype: str) -> None:
         self.task, self.target, self.units, self.dtype = task, target, units, dtype
         self.whys: list[str] = []
         self.basis: Basis = "predicted"

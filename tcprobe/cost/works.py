@@ -8,13 +8,13 @@ from typing import Final, Literal
 
 from tcprobe.cost.tiles import Work
 from tcprobe.gemm.alignment import next_size
-from tcprobe.gemm.conv import Convolution, Kind, describe
+from tcprobe.gemm.conv import Convolution, ConvPass, convolution_of
 from tcprobe.gemm.ops import family_of, gemms_of
 from tcprobe.gemm.torch import torch_kind
 from tcprobe.schema.op import Contiguous, Gemm, OpRecord, Shape, Size, product
 
 Arithmetic = Literal["gemm", "conv", "rnn"]
-PASSES: Final[dict[str, Kind]] = {"conv": "forward", "conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
+PASSES: Final[dict[str, ConvPass]] = {"conv": "forward", "conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
 CHANNEL_STEP: Final = 32
 
 
@@ -36,7 +36,7 @@ class Task:
     arithmetic: Arithmetic
     works: tuple[tuple[Work, int], ...]
     contiguous: tuple[Contiguous, ...]
-    kind: Kind | None = None
+    kind: ConvPass | None = None
     convolution: Convolution | None = None
     groups: int = 1
     width: int = 2
@@ -59,7 +59,7 @@ def task_of(record: OpRecord, width: int) -> Task | None:
     family = family_of(record.op_type)
     if family in PASSES:
         kind = PASSES[family]
-        conv = describe(record, kind)
+        conv = convolution_of(record, kind)
         deep = conv is not None and conv.group_channels == 1 and (conv.groups or 1) > 1
         return None if conv is None or deep else conv_task(conv, kind, width)
     contiguous = tuple(c for g in gemms for c in g.contiguous)
@@ -73,7 +73,7 @@ def task_of(record: OpRecord, width: int) -> Task | None:
     return Task("gemm", tuple((gemm_work(g, width), 1) for g in gemms), contiguous, width=width, flops=useful)
 
 
-def conv_task(conv: Convolution, kind: Kind, width: int) -> Task | None:
+def conv_task(conv: Convolution, kind: ConvPass, width: int) -> Task | None:
     """Return one pass of a convolution; None if a size is unknown."""
     moved = conv_bytes(conv, width)
     gemms = _stepped(conv, kind, width).gemms(kind)
@@ -86,7 +86,7 @@ def conv_task(conv: Convolution, kind: Kind, width: int) -> Task | None:
     return Task("conv", works, conv.contiguous, kind, conv, conv.groups or 1, width, useful)
 
 
-def _stepped(conv: Convolution, kind: Kind, width: int) -> Convolution:
+def _stepped(conv: Convolution, kind: ConvPass, width: int) -> Convolution:
     """Return the convolution that a kernel on 2-byte operands computes: whole steps of contracted channels per tap.
 
     The contraction loop goes tap by tap, `CHANNEL_STEP` channels at a time (CUTLASS, "Implicit GEMM Convolution");
@@ -180,7 +180,7 @@ def _opaque_conv(gemm: Gemm, record: OpRecord, width: int) -> Task:
     shapes: tuple[Shape | None, ...] = (record.shape(0), record.shape(1), record.output_shape)
     elements: list[Size] = [product(shape) if shape is not None else 0 for shape in shapes]
     moved = float(width) * sum(size or 0 for size in elements)
-    kind: Kind | None = next((k for k in PASSES.values() if k == record.pass_), None)
+    kind: ConvPass | None = next((k for k in PASSES.values() if k == record.pass_), None)
     return Task(
         "conv", ((_work(gemm, moved), 1),), gemm.contiguous, kind, None, gemm.batch or 1, width, float(gemm.flops or 0)
     )

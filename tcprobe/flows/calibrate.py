@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from tcprobe.calibration.plan import CPU, Case, cases_for, dry_cases
 from tcprobe.calibration.raw import gpu_of, read_raw
-from tcprobe.calibration.start import FRAMEWORKS, Device, Done, ask, measure
+from tcprobe.calibration.start import FRAMEWORKS, Device, MeasureResult, ask_device, measure_cases
 from tcprobe.calibration.store import Calibration, calibrations, file_of, text_of
 from tcprobe.cost.alignment import Library
 from tcprobe.cost.measured import Measurement, csv_of
@@ -61,7 +61,7 @@ class CalibrateOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredRun:
     """The measurements of a calibration.
 
     Attributes:
@@ -73,7 +73,7 @@ class Measured:
     """
 
     device: Device
-    done: Done
+    done: MeasureResult
     seconds: float
     rows: tuple[Measurement, ...]
     raw: Path | None
@@ -91,7 +91,7 @@ class Calibrated:
         worse: True if the constants predict worse than the shipped ones and were kept only because of `force`.
     """
 
-    measured: Measured | None
+    measured: MeasuredRun | None
     gpu: Gpu | None = None
     scores: tuple[Score, ...] = ()
     path: Path | None = None
@@ -121,7 +121,7 @@ def calibrate(options: CalibrateOptions, say: Say) -> Calibrated:
     return _measured_and_fitted(options, say)
 
 
-def saved() -> list[Calibration]:
+def saved_calibrations() -> list[Calibration]:
     """Return the user's calibrations, by GPU.
 
     Raises:
@@ -158,7 +158,7 @@ def _check_place(path: Path, force: bool, create: bool = False) -> None:
         raise OutputError(f"{path}: cannot be written: Permission denied", "check the folder and its permissions")
 
 
-def _dry_run(options: CalibrateOptions, say: Say) -> Measured:
+def _dry_run(options: CalibrateOptions, say: Say) -> MeasuredRun:
     if options.target is not None:
         raise UsageError("--dry-run measures the CPU: --target-gpu does not go with it", "leave --target-gpu out")
     start = time.monotonic()
@@ -187,7 +187,7 @@ def _device(options: CalibrateOptions, device: str) -> Device:
     python = options.python or sys.executable
     reasons = []
     for framework in FRAMEWORKS if options.framework == "auto" else (options.framework,):
-        found = ask(python, framework, device)
+        found = ask_device(python, framework, device)
         if isinstance(found, Device):
             return found
         reasons.append(found)
@@ -228,27 +228,27 @@ def _library(device: Device) -> Library:
 
 def _measure(
     options: CalibrateOptions, device: Device, parts: Sequence[Sequence[Case]], start: float, say: Say
-) -> Measured:
+) -> MeasuredRun:
     """Measure the parts of a plan one by one, keeping rows as they come if the raw CSV is wanted."""
     where = (device.framework, CPU if device.gpu is None else f"gpu:{options.device}")
     say(f"measuring through {device.text}, at most {options.budget_s:g} s")
-    done: list[Done] = []
+    done: list[MeasureResult] = []
     with _rows(options, say) as path:
         for number, part in enumerate(parts):
             end = start + options.budget_s * (1.0 if number == len(parts) - 1 else TENSOR_CORE_SHARE)
             left = end - time.monotonic()
             done.append(
-                measure(options.python or sys.executable, where, part, path, left, device.text)
+                measure_cases(options.python or sys.executable, where, part, path, left, device.text)
                 if left > LEAST_S
-                else Done(0, len(part), {})
+                else MeasureResult(0, len(part), {})
             )
         failed = {reason: count for d in done for reason, count in d.failed.items()}
-        whole = Done(sum(d.measured for d in done), sum(d.left for d in done), failed)
+        whole = MeasureResult(sum(d.measured for d in done), sum(d.left for d in done), failed)
         if not whole.measured:
             reason = next(iter(failed), "the time was up before the first product (--budget gives more)")
             raise MeasurementFailed(f"nothing was measured: {reason}")
         rows = tuple(read_raw(path))
-    return Measured(device, whole, time.monotonic() - start, rows, options.output)
+    return MeasuredRun(device, whole, time.monotonic() - start, rows, options.output)
 
 
 @contextmanager
@@ -278,7 +278,7 @@ def _rows(options: CalibrateOptions, say: Say) -> Iterator[Path]:
 
 
 def _fitted(
-    rows: tuple[Measurement, ...], gpu: Gpu, options: CalibrateOptions, measured: Measured | None
+    rows: tuple[Measurement, ...], gpu: Gpu, options: CalibrateOptions, measured: MeasuredRun | None
 ) -> Calibrated:
     """Fit three quarters of the rows, test on the rest, and keep the constants if they beat the shipped ones.
 
@@ -286,7 +286,7 @@ def _fitted(
         MeasurementFailed: impossible times, too few products, or worse constants; nothing is written then.
         OutputError: the file cannot be written.
     """
-    from tcprobe.calibration.check import scores, split, too_fast
+    from tcprobe.calibration.check import scores, split_rows, too_fast
     from tcprobe.cost.fit import FEWEST, fit
 
     if (wrong := too_fast(rows, gpu)) and not options.force:
@@ -294,7 +294,7 @@ def _fitted(
             f"{len(wrong)} of {len(rows)} products beat the peak of {gpu.id}: no times of this GPU, nothing was kept",
             "is it the GPU that the rows name? --force fits them all the same",
         )
-    train, held = split(rows)
+    train, held = split_rows(rows)
     constants = fit(train, gpu, "; ".join(dict.fromkeys(row.source for row in rows if row.source)), tf32=False)
     found = scores(held, gpu, constants) if constants is not None else []
     if constants is None or not found:

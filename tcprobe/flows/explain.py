@@ -37,7 +37,7 @@ def find_rule(word: str) -> RuleDoc:
     raise UsageError(f"nothing is called {word!r}", hint)
 
 
-def explained(what: str | None, format_: str = "text", width: int | None = None) -> str:
+def explanation(what: str | None, format_: str = "text", width: int | None = None) -> str:
     """Return the explanation of a rule or the list of GPUs; without a word, the list of rules.
 
     Args:
@@ -52,7 +52,7 @@ def explained(what: str | None, format_: str = "text", width: int | None = None)
 
     markdown = format_ == "markdown"
     if what is None:
-        return audit_explain.rules(rule_docs(), markdown, width)
+        return audit_explain.rule_list(rule_docs(), markdown, width)
     if what.strip().lower() == GPUS:
-        return audit_explain.gpus(load_gpus(), markdown, width)
-    return audit_explain.rule(find_rule(what), markdown, width)
+        return audit_explain.gpu_list(load_gpus(), markdown, width)
+    return audit_explain.rule_text(find_rule(what), markdown, width)

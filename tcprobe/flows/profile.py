@@ -70,7 +70,7 @@ class ProfileOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ProfileOutcome:
     """The result of a profiled run.
 
     Attributes:
@@ -108,7 +108,7 @@ class Outcome:
 
 def profile(
     options: ProfileOptions, stdout_to_stderr: bool = False, say: Callable[[str], None] = lambda _: None
-) -> Outcome:
+) -> ProfileOutcome:
     """Run a workload under a profiler and report on it.
 
     Args:
@@ -129,7 +129,7 @@ def profile(
     started = False
     try:
         request = _request(options, target, workload, home.path)
-        capture = choose(options, request)
+        capture = choose_capture(options, request)
         launch = capture.prepare(request)
         record = run_record.begin(request, launch, _asked(options, request, workload, capture.NAME))
         folder.write_record(home.path, record)
@@ -242,7 +242,7 @@ def _own_argument(target: Invocation, name: str) -> str | None:
     return None
 
 
-def choose(options: ProfileOptions, request: CaptureRequest) -> Capture:
+def choose_capture(options: ProfileOptions, request: CaptureRequest) -> Capture:
     """Choose the profiler: the one asked for, else DLProf if a key node is given, else TensorFlow's.
 
     Raises:
@@ -286,11 +286,11 @@ def _asked(
 
 
 def _run(capture: Capture, request: CaptureRequest, launch: Launch, stdout_to_stderr: bool) -> process.Ended:
-    watch = process.progress(request.folder, getattr(capture, "progress", None))
-    return process.run(launch, stdout_to_stderr, watch)
+    watch = process.progress_watcher(request.folder, getattr(capture, "progress", None))
+    return process.run_workload(launch, stdout_to_stderr, watch)
 
 
-def _measured(outcome: Outcome, collected: Collected) -> Outcome:
+def _measured(outcome: ProfileOutcome, collected: Collected) -> ProfileOutcome:
     """Fail a run without kernels if the profiler says what it lacks, unless the run is known to have used no GPU."""
     report, lacks = outcome.report, next((n for n in collected.notes if n.level == "error"), None)
     if report is None or outcome.failure or lacks is None:
@@ -300,9 +300,9 @@ def _measured(outcome: Outcome, collected: Collected) -> Outcome:
     return replace(outcome, failure=MeasurementFailed(lacks.message, lacks.remedy))
 
 
-def _report(home: Path, options: ProfileOptions, ended: process.Ended) -> Outcome:
+def _report(home: Path, options: ProfileOptions, ended: process.Ended) -> ProfileOutcome:
     """Report on a run folder; if that fails, the folder and the workload's exit code stay."""
-    outcome = Outcome(home, ended.exit_code, ended.interrupted)
+    outcome = ProfileOutcome(home, ended.exit_code, ended.interrupted)
     try:
         report = make_report(home, Options(target_gpu=options.target_gpu) if options.target_gpu else None)
     except TcprobeError as error:

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from tcprobe.gemm.record import first_known
 from tcprobe.schema.op import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, product
 
-Kind = Literal["forward", "dgrad", "wgrad"]
+ConvPass = Literal["forward", "dgrad", "wgrad"]
 MOST_TAPS: Final = 65536  # no real filter is wider: the record is damaged
 
 
@@ -60,7 +60,7 @@ class Convolution:
         groups = self.groups
         return None if groups is None or self.filters is None or self.filters % groups else self.filters // groups
 
-    def gemms(self, kind: Kind) -> list[Gemm]:
+    def gemms(self, kind: ConvPass) -> list[Gemm]:
         """Return the multiplications of one pass; unknown sizes are None."""
         if kind == "dgrad":
             return self._dgrad()
@@ -100,7 +100,7 @@ def _phases(size: Size, kernel: Size, stride: Size, dilation: int, pad: int) -> 
     return Counter((rows, count) for rows, count in phases if rows > 0)
 
 
-def convolution(op: OpRecord, kind: Kind) -> list[Gemm]:
+def conv_gemms(op: OpRecord, kind: ConvPass) -> list[Gemm]:
     """Return the multiplications of a TensorFlow convolution or of one of its gradients.
 
     Args:
@@ -109,13 +109,13 @@ def convolution(op: OpRecord, kind: Kind) -> list[Gemm]:
         kind: the pass that the op computes, seen from the convolution (the forward pass of a transposed layer is
             ``dgrad``).
     """
-    known = describe(op, kind)
+    known = convolution_of(op, kind)
     return [UNKNOWN] if known is None else known.gemms(kind)
 
 
-def describe(op: OpRecord, kind: Kind) -> Convolution | None:
+def convolution_of(op: OpRecord, kind: ConvPass) -> Convolution | None:
     """Return the convolution behind an op; None if a rank or the layout is unknown."""
-    image, kernel, result = operands(op, kind)
+    image, kernel, result = conv_operands(op, kind)
     if kernel is None or len(kernel) < 3 or (image is None and result is None):
         return None
     rank = len(kernel) - 2
@@ -128,7 +128,7 @@ def describe(op: OpRecord, kind: Kind) -> Convolution | None:
     return _build(op, _split(image or unknown, last), kernel, _split(result or unknown, last), last)
 
 
-def operands(op: OpRecord, kind: Kind) -> tuple[Shape | None, Shape | None, Shape | None]:
+def conv_operands(op: OpRecord, kind: ConvPass) -> tuple[Shape | None, Shape | None, Shape | None]:
     """Return the shapes of image, kernel and result of the forward convolution."""
     if kind == "forward":
         return op.shape(0), op.shape(1), op.output_shape

@@ -9,7 +9,7 @@ from tcprobe.schema.op import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, 
 ELLIPSIS_LABELS = "αβγδεζηθ"  # labels for the dimensions that "..." covers, aligned to the right
 
 
-def einsum(op: OpRecord) -> list[Gemm]:
+def einsum_gemms(op: OpRecord) -> list[Gemm]:
     """Return the multiplication of a two-operand Einsum; an empty list if it multiplies no matrices.
 
     Labels in both operands and the result are batch; in both operands only, contracted; in one operand and the

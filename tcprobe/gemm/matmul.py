@@ -8,7 +8,7 @@ from tcprobe.gemm.record import first_known
 from tcprobe.schema.op import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, product
 
 
-def matmul(op: OpRecord) -> list[Gemm]:
+def matmul_gemms(op: OpRecord) -> list[Gemm]:
     """Return the multiplication of a MatMul or BatchMatMul.
 
     If the right-hand side has no batch dimensions, all rows form one multiplication (a Dense layer on sequences).

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, Literal
 
-from tcprobe.gemm.conv import convolution
-from tcprobe.gemm.einsum import einsum
+from tcprobe.gemm.conv import conv_gemms
+from tcprobe.gemm.einsum import einsum_gemms
 from tcprobe.gemm.hlo import hlo_convolution, hlo_dot
-from tcprobe.gemm.matmul import matmul
+from tcprobe.gemm.matmul import matmul_gemms
 from tcprobe.gemm.torch import torch_gemms
 from tcprobe.schema.op import UNKNOWN, Contiguous, Gemm, OpRecord, Size, product
 
@@ -107,11 +107,11 @@ def _rnn(op: OpRecord) -> list[Gemm]:
 
 
 _READERS: Final[dict[OpFamily, Callable[[OpRecord], list[Gemm]]]] = {
-    "matmul": matmul,
-    "einsum": einsum,
-    "conv": lambda op: convolution(op, "forward"),
-    "conv_dgrad": lambda op: convolution(op, "dgrad"),
-    "conv_wgrad": lambda op: convolution(op, "wgrad"),
+    "matmul": matmul_gemms,
+    "einsum": einsum_gemms,
+    "conv": lambda op: conv_gemms(op, "forward"),
+    "conv_dgrad": lambda op: conv_gemms(op, "dgrad"),
+    "conv_wgrad": lambda op: conv_gemms(op, "wgrad"),
     "rnn": _rnn,
     "hlo_dot": hlo_dot,
     "hlo_conv": hlo_convolution,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
-from tcprobe.gemm.conv import describe, is_channels_last, operands
+from tcprobe.gemm.conv import conv_operands, convolution_of, is_channels_last
 from tcprobe.gemm.dimensions import gates_of, named_sizes, names_of_roles
 from tcprobe.gemm.einsum import innermost, labels_of, roles_of
 from tcprobe.gemm.matmul import transposes_of
@@ -101,7 +101,7 @@ def _relabelled(shape: Shape | None, labels: str, values: Mapping[str, tuple[int
 
 
 def _conv(record: OpRecord, kind: ConvKind, names: Mapping[str, str], change: tuple[str, int]) -> OpRecord:
-    known, (image, kernel, result) = describe(record, kind), operands(record, kind)
+    known, (image, kernel, result) = convolution_of(record, kind), conv_operands(record, kind)
     if known is None or kernel is None or known.groups is None:
         raise ValueError(f"{record.op_type}: its layout is not known")
     role = next(role for role, name in names.items() if name == change[0])

@@ -11,11 +11,11 @@ from typing import Final, Literal
 
 from tcprobe.schema.op import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, product
 
-Kind = Literal["linear", "conv"]
-_KINDS: Final[dict[Kind, re.Pattern[str]]] = {"linear": re.compile("linear"), "conv": re.compile("conv[123]d")}
+TorchKind = Literal["linear", "conv"]
+_KINDS: Final[dict[TorchKind, re.Pattern[str]]] = {"linear": re.compile("linear"), "conv": re.compile("conv[123]d")}
 
 
-def torch_kind(op_type: str | None) -> Kind | None:
+def torch_kind(op_type: str | None) -> TorchKind | None:
     """Return the kind of a PyTorch op type; None if it is not read here."""
     return next((kind for kind, named in _KINDS.items() if named.fullmatch(op_type or "")), None)
 

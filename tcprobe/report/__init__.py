@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from tcprobe.report.base import Renderer
 
-Kind = Literal["run", "audit"]
+DocumentKind = Literal["run", "audit"]
 
 RENDERERS: Final[tuple[Renderer, ...]] = (
     Renderer("text", (".txt",)),
@@ -17,14 +17,14 @@ RENDERERS: Final[tuple[Renderer, ...]] = (
     Renderer("github", ()),
 )
 
-FORMATS: Final[dict[Kind, tuple[str, ...]]] = {
+FORMATS: Final[dict[DocumentKind, tuple[str, ...]]] = {
     "run": ("text", "csv", "json", "markdown"),
     "audit": ("text", "json", "csv", "markdown", "sarif", "github"),
 }
 """The formats of each kind of document, in the order in which its verb lists them."""
 
 
-def renderers(kind: Kind) -> tuple[Renderer, ...]:
+def renderers(kind: DocumentKind) -> tuple[Renderer, ...]:
     """Return the renderers for a kind of document."""
     named = {renderer.name: renderer for renderer in RENDERERS}
     return tuple(named[name] for name in FORMATS[kind])

@@ -13,7 +13,7 @@ RemarkLevel = Literal["error", "warning", "note"]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TextPart:
     """A piece of text in one style."""
 
     text: str
@@ -21,7 +21,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TextLine:
     """One line of text.
 
     Attributes:
@@ -29,13 +29,13 @@ class Line:
         indent: text before each further line if it is wrapped; None if it is never wrapped.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[TextPart, ...]
     indent: str | None = None
 
 
-def sentence(text: str, style: Style = "plain", indent: str = "") -> Line:
+def wrapped_line(text: str, style: Style = "plain", indent: str = "") -> TextLine:
     """Return a line in one style that may be wrapped."""
-    return Line((Part(text, style),), indent)
+    return TextLine((TextPart(text, style),), indent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Heading:
 class Lines:
     """Lines that belong together: paragraphs or list items."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[TextLine, ...]
     bullets: bool = False
 
 
@@ -62,7 +62,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class NumberedList:
     """A numbered list of sentences."""
 
     title: str
@@ -86,7 +86,7 @@ class Remarks:
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class ColumnHead:
     """A column of a section.
 
     Attributes:
@@ -131,13 +131,13 @@ class Section:
 
     Attributes:
         title: text above it; empty for none. A remark in brackets is not part of its name.
-        heads: its columns.
+        headings: its columns.
         cells: one tuple per row; a plain string is its own raw value.
         notes: text below it.
     """
 
     title: str
-    heads: tuple[Head, ...] = ()
+    headings: tuple[ColumnHead, ...] = ()
     cells: tuple[tuple[Cell | str, ...], ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -162,4 +162,4 @@ class LeftOut:
     remedy: str
 
 
-Block: TypeAlias = Heading | Lines | Facts | Steps | Remarks | Section | Folded | LeftOut
+Block: TypeAlias = Heading | Lines | Facts | NumberedList | Remarks | Section | Folded | LeftOut

@@ -99,8 +99,8 @@ def sections(blocks: Iterable[Block]) -> Iterator[Section]:
 
 
 def _data_table(section: Section) -> DataTable:
-    columns = list(zip(*section.cells, strict=True)) or [()] * len(section.heads)
-    names = tuple(_column(head.text, cells) for head, cells in zip(section.heads, columns, strict=True))
+    columns = list(zip(*section.cells, strict=True)) or [()] * len(section.headings)
+    names = tuple(_column(head.text, cells) for head, cells in zip(section.headings, columns, strict=True))
     return DataTable(_snake(section.name), names, lambda: [tuple(map(_raw, row)) for row in section.cells])
 
 

@@ -20,7 +20,7 @@ BINARY = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 DECIMAL = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
-def number(value: float, significant: int = 6) -> str:
+def full_number(value: float, significant: int = 6) -> str:
     """Return `value` with all digits before the point and at least `significant` in total, without trailing zeros."""
     if abs(value) >= 10 ** (significant - 1):
         return f"{value:.0f}"
@@ -35,7 +35,7 @@ def _scaled(value: float, scales: tuple[tuple[int, str], ...], base: str) -> str
             scaled = value / size
             places = 2 if abs(scaled) < 9.995 else 1 if abs(scaled) < 99.95 else 0
             return f"{scaled:.{places}f} {unit}"
-    return f"{number(value, 3)} {base}".rstrip()
+    return f"{full_number(value, 3)} {base}".rstrip()
 
 
 def duration(ns: Value) -> str:
@@ -77,13 +77,13 @@ def flops(value: Value) -> str:
     return f"{scaled}FLOP" if scaled[-1].isalpha() else f"{scaled} FLOP"
 
 
-def plain(value: Value) -> str:
+def any_text(value: Value) -> str:
     """Return any value as text, with control characters escaped."""
     if value is None or value == "":
         return NA
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return visible(value) if isinstance(value, str) else number(float(value), 10)
+    return visible(value) if isinstance(value, str) else full_number(float(value), 10)
 
 
 def visible(text: str) -> str:
@@ -105,7 +105,7 @@ UNITS: dict[str, Callable[[Value], str]] = {
 }
 
 
-def figure(metric: str, value: Value) -> str:
+def metric_text(metric: str, value: Value) -> str:
     """Format a figure in the unit given by its name's suffix (``_pct``, ``_ns``, ``_bytes``)."""
     unit = metric.rpartition("_")[2]
     if value is None:
@@ -114,7 +114,7 @@ def figure(metric: str, value: Value) -> str:
         return UNITS[unit](value)
     if metric.startswith("flops_per"):
         return flops(value)
-    return count(value) if float(value).is_integer() else number(float(value), 4)
+    return count(value) if float(value).is_integer() else full_number(float(value), 4)
 
 
 def relative(path: str, base: str) -> str:

@@ -10,7 +10,7 @@ from typing import Final, TextIO
 
 from tcprobe.report.base import RenderSpec
 from tcprobe.report.formatting import relative
-from tcprobe.report.scan import Notice, Result, Scanned
+from tcprobe.report.scan import Notice, Scanned, ScanResult
 from tcprobe.schema.place import Place
 
 COMMANDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
@@ -25,7 +25,7 @@ def render(document: Scanned, spec: RenderSpec, out: TextIO) -> None:  # noqa: A
     out.writelines(f"{line}\n" for line in lines)
 
 
-def _finding(result: Result, root: str) -> str:
+def _finding(result: ScanResult, root: str) -> str:
     finding = result.finding
     command = COMMANDS.get(finding.severity or "", "notice")
     return _command(command, f"tcprobe ({finding.code})", finding.place, result.file, root, result.sentence)

@@ -6,7 +6,7 @@ import textwrap
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from tcprobe.report.blocks import Head, Section
+from tcprobe.report.blocks import ColumnHead, Section
 from tcprobe.report.formatting import shorten
 
 GAP = "  "
@@ -17,12 +17,12 @@ NARROWEST_SENTENCE = 28
 class _Grid:
     """The cells of a section as text."""
 
-    heads: tuple[Head, ...]
+    headings: tuple[ColumnHead, ...]
     cells: tuple[tuple[str, ...], ...]
 
 
 def _grid(section: Section) -> _Grid:
-    return _Grid(section.heads, tuple(tuple(map(str, row)) for row in section.cells))
+    return _Grid(section.headings, tuple(tuple(map(str, row)) for row in section.cells))
 
 
 def text_lines(section: Section, width: int | None) -> list[str]:
@@ -32,21 +32,23 @@ def text_lines(section: Section, width: int | None) -> list[str]:
     grid = _grid(section)
     fitted = grid if width is None else _fit(grid, width)
     widths = _widths(fitted)
-    rows = (tuple(h.text for h in fitted.heads), *fitted.cells)
-    return [line for row in rows for line in _lines(row, fitted.heads, widths)]
+    rows = (tuple(h.text for h in fitted.headings), *fitted.cells)
+    return [line for row in rows for line in _lines(row, fitted.headings, widths)]
 
 
 def left_out(section: Section, width: int | None) -> int:
     """Return how many columns `text_lines` drops for lack of space."""
-    return 0 if width is None or not section.cells else len(section.heads) - len(_fit(_grid(section), width).heads)
+    return (
+        0 if width is None or not section.cells else len(section.headings) - len(_fit(_grid(section), width).headings)
+    )
 
 
 def markdown_lines(section: Section) -> list[str]:
     """Return the lines of a GitHub-flavoured Markdown table."""
     if not section.cells:
         return []
-    rule = ["---:" if h.right else "---" for h in section.heads]
-    rows = [[h.text for h in section.heads], rule, *([escape_markdown(str(c)) for c in r] for r in section.cells)]
+    rule = ["---:" if h.right else "---" for h in section.headings]
+    rows = [[h.text for h in section.headings], rule, *([escape_markdown(str(c)) for c in r] for r in section.cells)]
     return [f"| {' | '.join(row)} |" for row in rows]
 
 
@@ -62,25 +64,25 @@ def _widths(grid: _Grid) -> list[int]:
     columns = zip(*grid.cells, strict=True)
     return [
         max(len(h.text), *(len(line) for cell in column for line in cell.split("\n")))
-        for h, column in zip(grid.heads, columns, strict=True)
+        for h, column in zip(grid.headings, columns, strict=True)
     ]
 
 
-def _lines(row: tuple[str, ...], heads: tuple[Head, ...], widths: list[int]) -> list[str]:
+def _lines(row: tuple[str, ...], headings: tuple[ColumnHead, ...], widths: list[int]) -> list[str]:
     """Return the lines of one row; a wrapped cell takes several, other cells are on the first."""
     layers = zip_longest(*(cell.split("\n") for cell in row), fillvalue="")
-    return [_line(layer, heads, widths) for layer in layers]
+    return [_line(layer, headings, widths) for layer in layers]
 
 
-def _line(cells: tuple[str, ...], heads: tuple[Head, ...], widths: list[int]) -> str:
-    placed = [c.rjust(w) if h.right else c.ljust(w) for c, h, w in zip(cells, heads, widths, strict=True)]
+def _line(cells: tuple[str, ...], headings: tuple[ColumnHead, ...], widths: list[int]) -> str:
+    placed = [c.rjust(w) if h.right else c.ljust(w) for c, h, w in zip(cells, headings, widths, strict=True)]
     return GAP.join(placed).rstrip()
 
 
 def _fit(grid: _Grid, width: int) -> _Grid:
     """Drop columns of high rank until names fit at their minimum width, then divide the space among names."""
-    while _least(grid) > width and any(h.rank for h in grid.heads):
-        out = max(range(len(grid.heads)), key=lambda i: (grid.heads[i].rank, i))
+    while _least(grid) > width and any(h.rank for h in grid.headings):
+        out = max(range(len(grid.headings)), key=lambda i: (grid.headings[i].rank, i))
         grid = _without(grid, out)
     return _shortened(grid, width)
 
@@ -88,36 +90,36 @@ def _fit(grid: _Grid, width: int) -> _Grid:
 def _least(grid: _Grid) -> int:
     needed = [
         min(w, max(_enough(h), len(h.text))) if _enough(h) else w
-        for h, w in zip(grid.heads, _widths(grid), strict=True)
+        for h, w in zip(grid.headings, _widths(grid), strict=True)
     ]
     return sum(needed) + len(GAP) * (len(needed) - 1)
 
 
-def _enough(head: Head) -> int:
+def _enough(head: ColumnHead) -> int:
     return NARROWEST_SENTENCE if head.wraps else head.least
 
 
 def _without(grid: _Grid, column: int) -> _Grid:
     return replace(
         grid,
-        heads=grid.heads[:column] + grid.heads[column + 1 :],
+        headings=grid.headings[:column] + grid.headings[column + 1 :],
         cells=tuple(row[:column] + row[column + 1 :] for row in grid.cells),
     )
 
 
 def _shortened(grid: _Grid, width: int) -> _Grid:
     widths = _widths(grid)
-    elastic = [i for i, h in enumerate(grid.heads) if _enough(h)]
+    elastic = [i for i, h in enumerate(grid.headings) if _enough(h)]
     room = width - sum(w for i, w in enumerate(widths) if i not in elastic) - len(GAP) * (len(widths) - 1)
-    limits = dict(zip(elastic, _shared([(widths[i], _enough(grid.heads[i])) for i in elastic], room), strict=True))
+    limits = dict(zip(elastic, _shared([(widths[i], _enough(grid.headings[i])) for i in elastic], room), strict=True))
     rows = (
-        tuple(_cut(c, h, limits.get(i, len(c))) for i, (c, h) in enumerate(zip(row, grid.heads, strict=True)))
+        tuple(_cut(c, h, limits.get(i, len(c))) for i, (c, h) in enumerate(zip(row, grid.headings, strict=True)))
         for row in grid.cells
     )
     return replace(grid, cells=tuple(rows))
 
 
-def _cut(cell: str, head: Head, limit: int) -> str:
+def _cut(cell: str, head: ColumnHead, limit: int) -> str:
     if len(cell) <= limit:
         return cell
     if head.wraps:

@@ -11,13 +11,13 @@ from tcprobe.report.blocks import (
     Folded,
     Heading,
     LeftOut,
-    Line,
     Lines,
-    Part,
+    NumberedList,
     Remark,
     Remarks,
     Section,
-    Steps,
+    TextLine,
+    TextPart,
 )
 from tcprobe.report.document import Document
 from tcprobe.report.grid import escape_markdown, markdown_lines
@@ -39,7 +39,7 @@ def _block(block: Block) -> list[str]:
             return _apart([[_line(line)] for line in lines])
         case Facts(pairs=pairs):
             return [f"- {label}: {escape_markdown(text)}" for label, text in pairs]
-        case Steps():
+        case NumberedList():
             return _steps(block)
         case Remarks(remarks=remarks):
             return [_remark(remark) for remark in remarks]
@@ -57,11 +57,11 @@ def _apart(blocks: list[list[str]]) -> list[str]:
     return [line for lines in blocks for line in ("", *lines)][1:]
 
 
-def _line(line: Line) -> str:
+def _line(line: TextLine) -> str:
     return "".join(map(_part, line.parts))
 
 
-def _part(part: Part) -> str:
+def _part(part: TextPart) -> str:
     match part.style:
         case "strong":
             return f"**{escape_markdown(part.text)}**"
@@ -71,7 +71,7 @@ def _part(part: Part) -> str:
             return escape_markdown(part.text)
 
 
-def _steps(steps: Steps) -> list[str]:
+def _steps(steps: NumberedList) -> list[str]:
     numbered = [f"{n}. {escape_markdown(text)}" for n, text in enumerate(steps.sentences, 1)]
     return [f"## {steps.title}", "", *numbered] if numbered else []
 

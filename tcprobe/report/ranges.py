@@ -15,16 +15,16 @@ WIDE: Final = 2.5  # times the low end: from here on a range says little without
 def about(ns: Range) -> str:
     """Return a range, with its likely value if the range is wide: ``up to 4 ms (likely 1 ms)``."""
     if ns.low > 0 and ns.high <= WIDE * ns.low:
-        return span(ns)
-    return f"{span(ns)} (likely {likely(ns)})"
+        return range_text(ns)
+    return f"{range_text(ns)} (likely {likely(ns)})"
 
 
 def likely(ns: Range) -> str:
     """Return the likely value of a range of ns; ``nothing`` if it is not above 0."""
-    return span(Range(ns.mid, ns.mid, ns.mid)) if ns.mid > 0 else "nothing"
+    return range_text(Range(ns.mid, ns.mid, ns.mid)) if ns.mid > 0 else "nothing"
 
 
-def span(ns: Range) -> str:
+def range_text(ns: Range) -> str:
     """Return a range of ns in one unit (``0.4-0.6 ms``), or one figure if both ends print alike.
 
     A range whose start is negative or prints as 0 is ``up to`` its end.

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from tcprobe import __version__
 from tcprobe.report.base import RenderSpec
 from tcprobe.report.formatting import relative
-from tcprobe.report.scan import Notice, Result, Scan, Scanned
+from tcprobe.report.scan import Notice, Scan, Scanned, ScanResult
 from tcprobe.rules.base import RuleDoc
 from tcprobe.schema.finding import Edit, Fix
 from tcprobe.schema.place import Place
@@ -96,7 +96,7 @@ def _results(scan: Scan, index: dict[str, int]) -> list[dict[str, Any]]:
     return [_result(result, scan.root, index, seen) for result in scan.results]
 
 
-def _result(result: Result, root: str, index: dict[str, int], seen: Counter[str]) -> dict[str, Any]:
+def _result(result: ScanResult, root: str, index: dict[str, int], seen: Counter[str]) -> dict[str, Any]:
     finding = result.finding
     made: dict[str, Any] = {
         "ruleId": finding.code,
@@ -120,7 +120,7 @@ def _result(result: Result, root: str, index: dict[str, int], seen: Counter[str]
     return made
 
 
-def _fingerprint(result: Result, root: str, seen: Counter[str]) -> str:
+def _fingerprint(result: ScanResult, root: str, seen: Counter[str]) -> str:
     """Return a fingerprint that survives added or removed lines above the finding, as section 3.27.17 asks.
 
     It is made of rule, path, class, dimension and size; equal ones are numbered in file order. Layer names are left

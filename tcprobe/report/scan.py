@@ -16,7 +16,7 @@ NoticeKind = Literal["failed", "unused", "unseen", "limit"]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ScanResult:
     """One finding in a scan.
 
     Attributes:
@@ -69,7 +69,7 @@ class Scan:
 
     root: str
     rules: tuple[RuleDoc, ...]
-    results: tuple[Result, ...]
+    results: tuple[ScanResult, ...]
     notices: tuple[Notice, ...]
 
 

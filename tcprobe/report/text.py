@@ -7,7 +7,19 @@ from collections.abc import Iterable
 from typing import Final, TextIO
 
 from tcprobe.report.base import RenderSpec
-from tcprobe.report.blocks import Block, Facts, Folded, Heading, LeftOut, Line, Lines, Remark, Remarks, Section, Steps
+from tcprobe.report.blocks import (
+    Block,
+    Facts,
+    Folded,
+    Heading,
+    LeftOut,
+    Lines,
+    NumberedList,
+    Remark,
+    Remarks,
+    Section,
+    TextLine,
+)
 from tcprobe.report.document import Document, sections
 from tcprobe.report.grid import left_out, text_lines
 
@@ -41,7 +53,7 @@ def _block(block: Block, spec: RenderSpec) -> list[str]:
             return [x for line in lines for x in _line(line, "- " if bullets else "", spec)]
         case Facts():
             return _facts(block, spec)
-        case Steps():
+        case NumberedList():
             return _steps(block, spec)
         case Remarks(remarks=remarks):
             return [x for remark in remarks for x in _remark(remark, spec)]
@@ -53,7 +65,7 @@ def _block(block: Block, spec: RenderSpec) -> list[str]:
             return []
 
 
-def _line(line: Line, mark: str, spec: RenderSpec) -> list[str]:
+def _line(line: TextLine, mark: str, spec: RenderSpec) -> list[str]:
     """Return a line, wrapped if allowed; a long path or name is never broken, so that it can be copied."""
     if spec.width is None or line.indent is None:
         return [mark + "".join(_paint(part.text, part.style, spec) for part in line.parts)]
@@ -71,7 +83,7 @@ def _facts(facts: Facts, spec: RenderSpec) -> list[str]:
     return [x for label, text in facts.pairs for x in _wrapped(f"{label.ljust(widest)}  {text}", spec, indent)]
 
 
-def _steps(steps: Steps, spec: RenderSpec) -> list[str]:
+def _steps(steps: NumberedList, spec: RenderSpec) -> list[str]:
     lines = [x for n, step in enumerate(steps.sentences, 1) for x in _wrapped(f"{n}. {step}", spec, "   ")]
     return [_paint(steps.title, "strong", spec), *lines] if lines else []
 

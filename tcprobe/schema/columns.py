@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
-Kind = Literal["str", "int", "float", "bool"]
+ColumnKind = Literal["str", "int", "float", "bool"]
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
 Value: TypeAlias = str | int | float | bool | None
@@ -37,7 +37,7 @@ class Column:
     """
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     meaning: str
     nullable: bool = True
     values: tuple[str, ...] = ()

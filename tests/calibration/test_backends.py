@@ -16,7 +16,7 @@ import pytest
 from tcprobe.calibration import measure as package
 from tcprobe.calibration.plan import dry_cases
 from tcprobe.calibration.raw import read_raw
-from tcprobe.calibration.start import FRAMEWORKS, Device, ask, measure
+from tcprobe.calibration.start import FRAMEWORKS, Device, ask_device, measure_cases
 from tcprobe.cost.measured import csv_of
 from tcprobe.errors import MeasurementFailed, ToolError
 from tests import warm
@@ -44,7 +44,7 @@ def test_it_computes_what_the_row_says(framework: tuple[str, str]) -> None:
 
 def test_it_measures_a_dry_run(framework: tuple[str, str], tmp_path: Path) -> None:
     name, python = framework
-    device = ask(python, name, "cpu")
+    device = ask_device(python, name, "cpu")
     assert isinstance(device, Device)
     assert device.gpu is None
     assert device.text.startswith(FRAMEWORKS[name])
@@ -52,7 +52,7 @@ def test_it_measures_a_dry_run(framework: tuple[str, str], tmp_path: Path) -> No
     path = tmp_path / "raw.csv"
     path.write_text(csv_of([]), encoding="utf-8")
     cases = [case for case in dry_cases() if case.dtype != "bfloat16"][:8]
-    done = measure(python, (name, "cpu"), cases, path, 200.0, device.text)
+    done = measure_cases(python, (name, "cpu"), cases, path, 200.0, device.text)
     assert (done.measured, done.left, done.failed) == (8, 0, {})
     rows = read_raw(path)
     assert [(row.record.dtype, row.source) for row in rows] == [(case.dtype, device.text) for case in cases]
@@ -62,17 +62,17 @@ def test_it_measures_a_dry_run(framework: tuple[str, str], tmp_path: Path) -> No
 def test_no_gpu_is_said(framework: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     name, python = framework
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-    assert ask(python, name, "gpu:0") == f"{FRAMEWORKS[name]} sees no GPU"
+    assert ask_device(python, name, "gpu:0") == f"{FRAMEWORKS[name]} sees no GPU"
 
 
 def test_interpreters_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="it does not start: No such file"):
-        ask(str(tmp_path / "python"), "torch", "cpu")
+        ask_device(str(tmp_path / "python"), "torch", "cpu")
     script = tmp_path / "broken"
     script.write_text("#!/bin/sh\necho out of luck >&2\nexit 7\n", encoding="utf-8")
     script.chmod(0o755)
     with pytest.raises(ToolError, match="through PyTorch exited with status 7: out of luck"):
-        ask(str(script), "torch", "cpu")
+        ask_device(str(script), "torch", "cpu")
 
 
 def test_a_program_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,4 +81,4 @@ def test_a_program_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.Monke
     script.chmod(0o755)
     monkeypatch.setattr("tcprobe.calibration.start.ABOUT_S", 0.3)
     with pytest.raises(MeasurementFailed, match=r"JAX did not come to an end within 0\.3 s"):
-        ask(str(script), "jax", "cpu")
+        ask_device(str(script), "jax", "cpu")

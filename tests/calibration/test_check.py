@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.calibration.check import ALL, Score, kind_of, scores, split
+from tcprobe.calibration.check import ALL, Score, kind_of_row, scores, split_rows
 from tcprobe.calibration.raw import read_raw
 from tcprobe.calibration.store import calibrations, file_of, text_of
 from tcprobe.cost.measured import Measurement, conv_record, gemm_record
@@ -38,22 +38,22 @@ def test_rows_that_cannot_be_predicted_do_not_count() -> None:
 
 def test_kinds() -> None:
     image = (8, 28, 28, 64)
-    assert kind_of(row(1.0), H200) == "aligned GEMMs"
-    assert kind_of(row(1.0, 4095), H200) == "unaligned GEMMs"
-    assert kind_of(row(1.0, 4092, "tf32"), H200) == "aligned GEMMs"
+    assert kind_of_row(row(1.0), H200) == "aligned GEMMs"
+    assert kind_of_row(row(1.0, 4095), H200) == "unaligned GEMMs"
+    assert kind_of_row(row(1.0, 4092, "tf32"), H200) == "aligned GEMMs"
     conv = replace(row(1.0), record=conv_record("dgrad", "float16", image, 63, (3, 3)))
-    assert kind_of(conv, H200) == "unaligned convolutions"
+    assert kind_of_row(conv, H200) == "unaligned convolutions"
 
 
 def test_a_quarter_is_held_out_and_a_product_stays_in_its_part(tmp_path: Path) -> None:
     rows = read_raw(raw_csv(tmp_path / "raw.csv"))
-    train, held = split(rows)
+    train, held = split_rows(rows)
     assert len(train) + len(held) == len(rows)
     assert 0.18 < len(held) / len(rows) < 0.32
-    again = split([replace(r, time_ns=r.time_ns * 2) for r in reversed(rows)])[1]
+    again = split_rows([replace(r, time_ns=r.time_ns * 2) for r in reversed(rows)])[1]
     assert {repr(r.record) for r in again} == {repr(r.record) for r in held}
     assert not {repr(r.record) for r in train} & {repr(r.record) for r in held}
-    assert {kind_of(r, H200) for r in held} == {kind_of(r, H200) for r in rows}
+    assert {kind_of_row(r, H200) for r in held} == {kind_of_row(r, H200) for r in rows}
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ import pytest
 from tcprobe.calibration import measure as package
 from tcprobe.calibration.measure import BACKENDS, base, timing, work
 from tcprobe.calibration.start import FRAMEWORKS
-from tcprobe.cost.measured import COLUMNS
+from tcprobe.cost.measured import MEASUREMENT_COLUMNS
 
 FOLDER = Path(package.__file__).parent
 CASE = {"op": "gemm", "dtype": "float16", "m": 8, "n": 8, "k": 8, "batch": 1}
@@ -84,7 +84,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 @pytest.mark.parametrize("sets", [1, 5, 64])
 def test_the_time_of_one_execution(clock: Clock, ns: int, sets: int) -> None:
     session = Session(clock, lambda: ns)
-    assert timing.measure(session, CASE, sets) == ns
+    assert timing.time_case(session, CASE, sets) == ns
     # short products take turns on several operands even if the cache could not hold one
     assert len(session.made) == (max(sets, timing.SHORT_SETS) if ns < timing.SHORT_NS else sets)
     assert session.executed * ns >= timing.SAMPLES * timing.SAMPLE_NS
@@ -93,13 +93,13 @@ def test_the_time_of_one_execution(clock: Clock, ns: int, sets: int) -> None:
 def test_the_median_leaves_outliers_out(clock: Clock) -> None:
     samples = iter([1_000_000] * 11 + [9_000_000])
     session = Session(clock, lambda: next(samples, 1_000_000))
-    assert timing.measure(session, CASE, 1) == pytest.approx(1_000_000, rel=0.01)
+    assert timing.time_case(session, CASE, 1) == pytest.approx(1_000_000, rel=0.01)
     assert (timing.median([3, 1, 2]), timing.median([4, 1, 2, 3])) == (2.0, 2.5)
 
 
 def test_a_result_that_is_not_finite(clock: Clock) -> None:
     with pytest.raises(timing.NotFinite):
-        timing.measure(Session(clock, lambda: 1000, finite=False), CASE, 1)
+        timing.time_case(Session(clock, lambda: 1000, finite=False), CASE, 1)
 
 
 def done(
@@ -113,12 +113,19 @@ def done(
 
     monkeypatch.setattr(work, "BACKENDS", (Backend(),))
     rows, out, orders = tmp_path / "rows.csv", tmp_path / "out.json", tmp_path / "orders.json"
-    rows.write_text(",".join(COLUMNS) + "\n", encoding="utf-8")
+    rows.write_text(",".join(MEASUREMENT_COLUMNS) + "\n", encoding="utf-8")
     cases = [{"row": {**CASE, "dtype": dtype}, "sets": 2} for dtype in dtypes]
     told = {"framework": "made", "device": "gpu:0", "tf32": True, "out": str(out), "rows": str(rows), "cases": cases}
-    told |= {"columns": COLUMNS, "source": 'a, "b"', "seconds": seconds, "sample_ms": 10, "warm_ms": 20, "warm_s": 0}
+    told |= {
+        "columns": MEASUREMENT_COLUMNS,
+        "source": 'a, "b"',
+        "seconds": seconds,
+        "sample_ms": 10,
+        "warm_ms": 20,
+        "warm_s": 0,
+    }
     orders.write_text(json.dumps(told), encoding="utf-8")
-    work.run(str(orders))
+    work.carry_out(str(orders))
     with rows.open(encoding="utf-8", newline="") as file:
         return json.loads(out.read_text(encoding="utf-8")), list(csv.DictReader(file))
 
@@ -181,7 +188,7 @@ def test_columns_as_the_csv_has_them() -> None:
     gemm = {"m": "4", "n": "5", "k": "6", "batch": "1", "transpose_a": "1", "transpose_b": ""}
     assert base.gemm_shapes(gemm) == ((6, 4), (6, 5))
     assert base.gemm_shapes(gemm | {"batch": 3, "transpose_b": 1}) == ((3, 6, 4), (3, 5, 6))
-    assert base.dtype_of({"dtype": "tf32"}) == "float32"
+    assert base.memory_dtype({"dtype": "tf32"}) == "float32"
     with pytest.raises(base.Unusable, match="sees GPUs 0 to 1, no GPU 2"):
         base.pick("gpu:2", ["a", "b"], "Made")
     with pytest.raises(base.Unusable, match="sees no GPU"):

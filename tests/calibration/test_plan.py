@@ -7,9 +7,18 @@ from itertools import pairwise
 
 import pytest
 
-from tcprobe.calibration.plan import CACHES, LONGEST_S, MEMORY_SHARE, MOST_SETS, Case, cases_for, dry_cases, dtypes_of
-from tcprobe.calibration.shapes import LARGE, Conv, Product, unaligned, unaligned_convs
-from tcprobe.cost.measured import COLUMNS, conv_record, gemm_record
+from tcprobe.calibration.plan import (
+    CACHES,
+    LONGEST_S,
+    MEMORY_SHARE,
+    MOST_SETS,
+    Case,
+    cases_for,
+    dry_cases,
+    dtypes_to_measure,
+)
+from tcprobe.calibration.shapes import LARGE, Conv, MatMul, unaligned, unaligned_convs
+from tcprobe.cost.measured import MEASUREMENT_COLUMNS, conv_record, gemm_record
 from tcprobe.hardware import find_gpu
 from tcprobe.schema.op import OpRecord
 
@@ -82,11 +91,11 @@ def record(case: Case) -> OpRecord:
 
 @pytest.mark.parametrize("gpu", [H200, T4, GTX], ids=lambda gpu: gpu.id)
 def test_every_case_fits_the_gpu(gpu: object) -> None:
-    from tcprobe.cost.dtype import units_of
+    from tcprobe.cost.dtype import compute_units_of
     from tcprobe.cost.works import task_of
 
     for case in PLANS[gpu.id]:  # type: ignore[attr-defined]
-        units = units_of(case.dtype, gpu, False)  # type: ignore[arg-type]
+        units = compute_units_of(case.dtype, gpu, False)  # type: ignore[arg-type]
         assert units is not None and not units.emulated
         task = task_of(record(case), units.width)
         assert task is not None
@@ -98,9 +107,9 @@ def test_every_case_fits_the_gpu(gpu: object) -> None:
 
 
 def test_a_gpu_is_measured_in_what_it_can() -> None:
-    assert dtypes_of(H200) == ["float16", "bfloat16", "tf32", "float32"]
-    assert dtypes_of(T4) == ["float16", "float32"]
-    assert dtypes_of(GTX) == ["float32"]
+    assert dtypes_to_measure(H200) == ["float16", "bfloat16", "tf32", "float32"]
+    assert dtypes_to_measure(T4) == ["float16", "float32"]
+    assert dtypes_to_measure(GTX) == ["float32"]
 
 
 def test_what_xla_pads_is_not_measured_through_jax() -> None:
@@ -117,10 +126,10 @@ def test_what_xla_pads_is_not_measured_through_jax() -> None:
 
 def test_unaligned_shapes_by_hand() -> None:
     found = unaligned((64, 128, 256))
-    assert Product(64, 121, 256) in found
-    assert Product(64, 128, 250, transpose_b=True) in found
-    assert Product(60, 128, 256, transpose_a=True) in found
-    assert Product(57, 128, 256) not in found  # rows of a row-major A are not contiguous
+    assert MatMul(64, 121, 256) in found
+    assert MatMul(64, 128, 250, transpose_b=True) in found
+    assert MatMul(60, 128, 256, transpose_a=True) in found
+    assert MatMul(57, 128, 256) not in found  # rows of a row-major A are not contiguous
     assert len(unaligned(LARGE[0])) == 3 * 2 * 3 + 2
     convs = unaligned_convs(Conv(1, 8, 16, 32, 3))
     assert len(convs) == 3 * 3 * 3
@@ -134,5 +143,5 @@ def test_a_dry_run_is_small_and_has_everything() -> None:
     }  # fmt: skip
     assert {c.dtype for c in cases} == {"float32", "float16", "bfloat16"}
     assert {c.row["gpu"] for c in cases} == {"cpu"}
-    assert {name for c in cases for name in c.row} <= set(COLUMNS)
+    assert {name for c in cases for name in c.row} <= set(MEASUREMENT_COLUMNS)
     assert len(cases) < 40

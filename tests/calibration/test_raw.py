@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tcprobe.calibration.plan import Case, cases_for, dry_cases
 from tcprobe.calibration.raw import gpu_of, read_raw
-from tcprobe.cost.measured import COLUMNS, Measurement, csv_of, gemm_record
+from tcprobe.cost.measured import MEASUREMENT_COLUMNS, Measurement, csv_of, gemm_record
 from tcprobe.errors import EmptyInput, MissingInput, UnreadableInput, UsageError, WrongFormat
 from tcprobe.hardware import find_gpu
 from tests.calibration.made import raw_csv
@@ -67,7 +67,7 @@ def test_a_line_that_was_cut(tmp_path: Path) -> None:
 
 def test_a_column_that_lacks(tmp_path: Path) -> None:
     path = tmp_path / "raw.csv"
-    path.write_text(",".join(c for c in COLUMNS if c != "kernel") + "\n", encoding="utf-8")
+    path.write_text(",".join(c for c in MEASUREMENT_COLUMNS if c != "kernel") + "\n", encoding="utf-8")
     with pytest.raises(WrongFormat, match="line 1: no column 'kernel'"):
         read_raw(path)
 

@@ -30,7 +30,7 @@ import sys
 from tcprobe.capture import process
 from tcprobe.capture.base import Launch
 launch = Launch((sys.executable, "-c", sys.argv[1]), forward_interrupt=sys.argv[2] != "keep")
-ended = process.run(launch, stdout_to_stderr=sys.argv[2] == "moved")
+ended = process.run_workload(launch, stdout_to_stderr=sys.argv[2] == "moved")
 print("ENDED", ended.exit_code, ended.interrupted, flush=True)
 """
 
@@ -65,7 +65,7 @@ def read_until(descriptor: int, word: bytes, seconds: float = 30) -> bytes:
     ],
 )
 def test_the_exit_code_is_the_workloads_own(code: str, expected: int) -> None:
-    ended = process.run(python(code))
+    ended = process.run_workload(python(code))
     assert (ended.exit_code, ended.interrupted) == (expected, False)
     assert ended.wall_ns > 0
 
@@ -90,18 +90,18 @@ def test_output_can_move_to_standard_error() -> None:
 def test_the_environment_adds_to_the_inherited_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INHERITED", "1")
     code = "import os; raise SystemExit(40 + int(os.environ['INHERITED']) + int(os.environ['SET']))"
-    assert process.run(Launch((sys.executable, "-c", code), {"SET": "1"})).exit_code == 42
+    assert process.run_workload(Launch((sys.executable, "-c", code), {"SET": "1"})).exit_code == 42
 
 
 def test_a_program_that_is_missing_is_named() -> None:
     with pytest.raises(ToolError, match="no-such-program: no such program"):
-        process.run(Launch(("no-such-program",)))
+        process.run_workload(Launch(("no-such-program",)))
 
 
 def test_a_program_that_may_not_run_is_named(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("")
     with pytest.raises(ToolError, match="cannot be started: Permission denied"):
-        process.run(Launch((str(tmp_path / "x"),)))
+        process.run_workload(Launch((str(tmp_path / "x"),)))
 
 
 WAITS = """
@@ -180,7 +180,7 @@ def test_a_termination_is_passed_on() -> None:
 
 def test_handlers_are_restored() -> None:
     before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
-    process.run(python("pass"))
+    process.run_workload(python("pass"))
     assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
 
 
@@ -226,4 +226,4 @@ def test_progress_follows_a_file_that_is_written_anew(tmp_path: Path) -> None:
 
 
 def test_there_is_no_progress_off_a_terminal(tmp_path: Path) -> None:
-    assert process.progress(tmp_path) is None
+    assert process.progress_watcher(tmp_path) is None

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.cost.measured import COLUMNS
+from tcprobe.cost.measured import MEASUREMENT_COLUMNS
 from tests import warm
 from tests.calibration.made import raw_csv
 from tests.support import ROOT, needs_tensorflow
@@ -46,7 +46,9 @@ def rows(path: Path) -> list[dict[str, str]]:
     text = path.read_text(encoding="utf-8")
     assert text.endswith("\n")
     found = list(csv.DictReader(text.splitlines()))
-    assert all(set(row) == set(COLUMNS) and None not in row.values() and float(row["time_ns"]) > 0 for row in found)
+    assert all(
+        set(row) == set(MEASUREMENT_COLUMNS) and None not in row.values() and float(row["time_ns"]) > 0 for row in found
+    )
     return found
 
 

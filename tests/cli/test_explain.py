@@ -42,9 +42,9 @@ def test_a_rule_by_code_or_name(word: str) -> None:
 @pytest.mark.parametrize("code", [rule.DOC.code for rule in RULES])
 @pytest.mark.parametrize("format_", ["text", "markdown"])
 def test_every_rule_can_be_explained(code: str, format_: str) -> None:
-    from tcprobe.flows.explain import explained
+    from tcprobe.flows.explain import explanation
 
-    text = explained(code, format_, 80)
+    text = explanation(code, format_, 80)
     assert code in text.splitlines()[0]
     if format_ == "text":
         prose = [line for line in text.splitlines() if not line.startswith("    ")]

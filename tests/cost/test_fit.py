@@ -10,11 +10,11 @@ import pytest
 
 from tcprobe.cost.constants import Constants, Multiplier
 from tcprobe.cost.fit import START, fit
-from tcprobe.cost.measured import COLUMNS, Measurement, conv_record, csv_of, gemm_record, read_rows
+from tcprobe.cost.measured import MEASUREMENT_COLUMNS, Measurement, conv_record, csv_of, gemm_record, read_measurements
 from tcprobe.cost.predict import Target, op_cost
 from tcprobe.cost.shipped import shipped
 from tcprobe.errors import WrongFormat
-from tcprobe.gemm.conv import describe
+from tcprobe.gemm.conv import convolution_of
 from tcprobe.hardware import find_gpu
 from tcprobe.schema.op import OpRecord
 
@@ -34,21 +34,21 @@ def written(path: Path, **changed: object) -> Path:
 
 
 def test_rows_are_written_and_read(tmp_path: Path) -> None:
-    gemm, conv = read_rows(written(tmp_path / "raw.csv"))
+    gemm, conv = read_measurements(written(tmp_path / "raw.csv"))
     assert gemm == Measurement(
         "a100-sxm-80", "cublas12", gemm_record(8, 16, 24, "float16", transpose_b=True), 5000.5, "here"
     )
-    known = describe(conv.record, "wgrad")
+    known = convolution_of(conv.record, "wgrad")
     assert known is not None
     assert (known.size, known.out, known.kernel, known.strides) == ((28, 30), (14, 30), (5, 3), (2, 1))
     assert (known.batch, known.channels, known.filters, conv.record.pass_) == (32, 31, 7, "wgrad")
 
 
 def test_padding_may_be_valid_or_given(tmp_path: Path) -> None:
-    valid = read_rows(written(tmp_path / "a.csv", padding="VALID"))[1].record
-    given = read_rows(written(tmp_path / "b.csv", padding="2x1"))[1].record
-    assert describe(valid, "wgrad").out == (12, 28)  # type: ignore[union-attr]
-    assert describe(given, "wgrad").out == (14, 30)  # type: ignore[union-attr]
+    valid = read_measurements(written(tmp_path / "a.csv", padding="VALID"))[1].record
+    given = read_measurements(written(tmp_path / "b.csv", padding="2x1"))[1].record
+    assert convolution_of(valid, "wgrad").out == (12, 28)  # type: ignore[union-attr]
+    assert convolution_of(given, "wgrad").out == (14, 30)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -60,15 +60,15 @@ def test_padding_may_be_valid_or_given(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_damaged_row_is_named(tmp_path: Path, column: str, value: str) -> None:
     with pytest.raises(WrongFormat, match="line 3"):
-        read_rows(written(tmp_path / "raw.csv", **{column: value}))
+        read_measurements(written(tmp_path / "raw.csv", **{column: value}))
 
 
 def test_a_csv_of_something_else(tmp_path: Path) -> None:
     path = tmp_path / "other.csv"
     path.write_text("a,b\n1,2\n", encoding="utf-8")
     with pytest.raises(WrongFormat, match="no column 'gpu'"):
-        read_rows(path)
-    assert COLUMNS[0] == "gpu"
+        read_measurements(path)
+    assert MEASUREMENT_COLUMNS[0] == "gpu"
 
 
 TRUTH = Constants(

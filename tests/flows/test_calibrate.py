@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tcprobe.calibration.plan import Case
-from tcprobe.calibration.start import Device, Done
+from tcprobe.calibration.start import Device, MeasureResult
 from tcprobe.calibration.store import calibrations, file_of
 from tcprobe.cost.measured import gemm_record
 from tcprobe.cost.predict import Target, load_constants, op_cost
@@ -96,10 +96,10 @@ def test_what_exists_is_replaced_only_by_force(raw: Path) -> None:
 def test_constants_worse_than_the_shipped_ones_are_refused(tmp_path: Path, config: Path) -> None:
     """Times that the shipped constants predict exactly, but for those that are fitted: these are ten times longer."""
     path = raw_csv(tmp_path / "raw.csv", levels=1, constants=shipped())
-    from tcprobe.calibration.check import split
+    from tcprobe.calibration.check import split_rows
     from tcprobe.calibration.raw import read_raw
 
-    fitted_rows = {repr(row.record) for row in split(read_raw(path))[0]}
+    fitted_rows = {repr(row.record) for row in split_rows(read_raw(path))[0]}
     lines = path.read_text(encoding="utf-8").splitlines()
     for number, row in enumerate(read_raw(path), 1):
         if repr(row.record) in fitted_rows:
@@ -189,7 +189,7 @@ class Bench:
 
     def measure(
         self, python: str, device: tuple[str, str], cases: Sequence[Case], path: Path, seconds: float, source: str
-    ) -> Done:
+    ) -> MeasureResult:
         cases = [case for case in cases if case.level <= 3][: self.rows]
         self.parts.append(list(cases))
         self.budgets.append(seconds)
@@ -201,14 +201,14 @@ class Bench:
             file.writelines(f"{line}\n" for line in lines)
         if self.failure is not None:
             raise self.failure
-        return Done(len(cases), 3, {"float16: out of luck": 2})
+        return MeasureResult(len(cases), 3, {"float16: out of luck": 2})
 
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
     found = Bench()
-    monkeypatch.setattr(flow, "ask", found.ask)
-    monkeypatch.setattr(flow, "measure", found.measure)
+    monkeypatch.setattr(flow, "ask_device", found.ask)
+    monkeypatch.setattr(flow, "measure_cases", found.measure)
     return found
 
 
@@ -222,7 +222,7 @@ def test_a_gpu_is_measured_fitted_and_kept(bench: Bench, tmp_path: Path) -> None
     assert {case.row["library"] for case in tensor_cores} == {"cublas12"}
     assert 190 < bench.budgets[0] < 0.85 * 240 < bench.budgets[1] <= 240
     assert found.measured is not None
-    assert found.measured.done == Done(len(tensor_cores) + len(plain), 6, {"float16: out of luck": 2})
+    assert found.measured.done == MeasureResult(len(tensor_cores) + len(plain), 6, {"float16: out of luck": 2})
     assert found.measured.raw == tmp_path / "raw.csv"
     assert load_constants(H200) is not None
     assert sorted(p.name for p in tmp_path.iterdir()) == ["config", "raw.csv"]
@@ -315,15 +315,15 @@ def test_a_dry_run_fits_nothing(bench: Bench, config: Path, monkeypatch: pytest.
         asked.append((python, device))
         return replace(HERE, gpu=None)
 
-    def measure(python: str, where: tuple[str, str], cases: Sequence[Case], path: Path, *rest: object) -> Done:
+    def measure(python: str, where: tuple[str, str], cases: Sequence[Case], path: Path, *rest: object) -> MeasureResult:
         with path.open("a", encoding="utf-8") as file:
             row = {**cases[0].row, "time_ns": 5, "source": "CPU"}
             file.write(flow.csv_of([row]).splitlines()[1] + "\n")
         assert where == ("torch", "cpu")
-        return Done(1, 0, {})
+        return MeasureResult(1, 0, {})
 
-    monkeypatch.setattr(flow, "ask", ask)
-    monkeypatch.setattr(flow, "measure", measure)
+    monkeypatch.setattr(flow, "ask_device", ask)
+    monkeypatch.setattr(flow, "measure_cases", measure)
     found = calibrate(CalibrateOptions(dry_run=True), quiet)
     assert asked == [(sys.executable, "cpu")]
     assert (found.gpu, found.path, found.scores) == (None, None, ())

@@ -15,7 +15,7 @@ from tcprobe.capture import tensorflow
 from tcprobe.capture.base import CaptureRequest
 from tcprobe.errors import MeasurementFailed, OutputError, ToolError, UsageError
 from tcprobe.flows import profile as flow
-from tcprobe.flows.profile import Outcome, ProfileOptions, choose, profile
+from tcprobe.flows.profile import ProfileOptions, ProfileOutcome, choose_capture, profile
 from tcprobe.flows.report import make_report
 from tcprobe.flows.workloads import Workload, find_workload, packaged_workloads
 from tests import warm
@@ -32,20 +32,20 @@ def write(code: str, name: str = "work.py") -> str:
     return name
 
 
-def run(code: str, *args: str, **options: Any) -> Outcome:
+def run(code: str, *args: str, **options: Any) -> ProfileOutcome:
     return profile(ProfileOptions((write(code), *args), **options))
 
 
-def run_warm(code: str, *args: str, **options: Any) -> Outcome:
+def run_warm(code: str, *args: str, **options: Any) -> ProfileOutcome:
     """Run it where TensorFlow is imported already."""
     return run(code, *args, python=warm.python(), **options)
 
 
-def record(outcome: Outcome) -> dict[str, Any]:
+def record(outcome: ProfileOutcome) -> dict[str, Any]:
     return dict(json.loads((outcome.folder / "run.json").read_text()))
 
 
-def note_codes(outcome: Outcome) -> set[str]:
+def note_codes(outcome: ProfileOutcome) -> set[str]:
     assert outcome.report is not None
     return {n.code for n in outcome.report.metadata.notes}
 
@@ -93,7 +93,7 @@ def test_a_file_beats_no_packaged_name_but_is_found_without_an_ending() -> None:
 @pytest.mark.parametrize("profiler", ["auto", "tensorflow"])
 def test_tensorflows_profiler_is_the_default(tmp_path: Path, profiler: str) -> None:
     made = request(tmp_path, write("pass"), profiler=profiler)
-    assert choose(ProfileOptions(("work.py",), profiler=profiler), made) is tensorflow
+    assert choose_capture(ProfileOptions(("work.py",), profiler=profiler), made) is tensorflow
 
 
 @pytest.mark.parametrize("options", [{"key_node": "X"}, {"mode": "simple"}, {"profiler": "dlprof"}])
@@ -109,17 +109,17 @@ def test_dlprofs_options_ask_for_dlprof(
     monkeypatch.setattr(flow, "CAPTURES", (tensorflow, Fake))
     made = request(tmp_path, write("pass"), **options)
     chosen = ProfileOptions(("work.py",), **options)
-    assert choose(chosen, made) is Fake
+    assert choose_capture(chosen, made) is Fake
     Fake.reason = "no dlprof on PATH"
     with pytest.raises(ToolError, match="DLProf cannot be used: no dlprof on PATH") as caught:
-        choose(chosen, made)
+        choose_capture(chosen, made)
     assert "--profiler tensorflow" in str(caught.value.hint)
 
 
 def test_a_profiler_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     made = request(tmp_path, write("pass"))
     with pytest.raises(UsageError, match="no profiler called 'nvprof'"):
-        choose(ProfileOptions(("work.py",), profiler="nvprof"), made)
+        choose_capture(ProfileOptions(("work.py",), profiler="nvprof"), made)
 
 
 # --- how it ends --------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def test_a_profiler_that_does_not_exist_is_refused(tmp_path: Path) -> None:
 def test_the_workloads_own_code_stands_before_ours(
     workload: int, failure: MeasurementFailed | None, expected: int
 ) -> None:
-    assert Outcome(Path("x"), workload, False, failure=failure).exit_code == expected
+    assert ProfileOutcome(Path("x"), workload, False, failure=failure).exit_code == expected
 
 
 def test_a_gpu_that_left_no_kernel_is_a_failed_measurement_and_the_folder_is_kept(

@@ -54,12 +54,12 @@ def _audits() -> dict[str, str]:
 
 def _files() -> dict[str, str]:
     from tcprobe.flows.write.destination import destination
-    from tcprobe.flows.write.document import write
+    from tcprobe.flows.write.document import write_document
     from tcprobe.report.base import RenderSpec
     from tests.report.builders import gpu_profile, run
 
     with tempfile.TemporaryDirectory() as folder:
-        write(run(gpu_profile()), RenderSpec(), destination("run", "csv", str(Path(folder, "tables"))))
+        write_document(run(gpu_profile()), RenderSpec(), destination("run", "csv", str(Path(folder, "tables"))))
         return {f"file {p.name}": p.read_text(encoding="utf-8") for p in Path(folder, "tables").iterdir()}
 
 

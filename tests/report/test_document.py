@@ -11,19 +11,19 @@ import pytest
 from tcprobe.errors import UsageError
 from tcprobe.report.blocks import (
     Cell,
+    ColumnHead,
     Facts,
     Folded,
-    Head,
     Heading,
     LeftOut,
-    Line,
     Lines,
-    Part,
+    NumberedList,
     Remark,
     Remarks,
     Section,
-    Steps,
-    sentence,
+    TextLine,
+    TextPart,
+    wrapped_line,
 )
 from tcprobe.report.document import Plain, sections
 from tcprobe.report.formatting import duration, percent
@@ -37,24 +37,29 @@ def row(kernel: str, before: float, after: int | None, share: float | None) -> t
     return (kernel, *times, Cell(percent(share), share, "pct"))
 
 
-HEADS = (Head("kernel", least=10), Head("before", right=True), Head("after", right=True), Head("Of it", right=True))
+HEADS = (
+    ColumnHead("kernel", least=10),
+    ColumnHead("before", right=True),
+    ColumnHead("after", right=True),
+    ColumnHead("Of it", right=True),
+)
 STEPS = Section(
     "Kernels (2; one step)",
     HEADS,
     (row("void gemm<__half>, x", BEFORE, AFTER, SHARE), row("gone", 0.1, None, None)),
     ("(1 more)",),
 )
-SMALL = Section("", (Head("n", right=True), Head("name", rank=1)), ((Cell("1,234", 1234), "a|b"),))
+SMALL = Section("", (ColumnHead("n", right=True), ColumnHead("name", rank=1)), ((Cell("1,234", 1234), "a|b"),))
 TOY = Plain(
     (
         Heading("Two runs", 1),
-        Lines((sentence("Run B is 20 % faster.", "strong"), sentence("By kernel time."))),
+        Lines((wrapped_line("Run B is 20 % faster.", "strong"), wrapped_line("By kernel time."))),
         Facts((("run A", "runs/a"), ("B", "runs/b"))),
-        Steps("What next", ("Profile longer.",)),
+        NumberedList("What next", ("Profile longer.",)),
         STEPS,
         Remarks((Remark("warning", "one step only", "profile more"), Remark("note", "same GPU"))),
-        Folded("More", (SMALL, Lines((sentence("first"), sentence("second")), bullets=True))),
-        Lines((Line((Part("see "), Part("tcprobe report", "code"))),)),
+        Folded("More", (SMALL, Lines((wrapped_line("first"), wrapped_line("second")), bullets=True))),
+        Lines((TextLine((TextPart("see "), TextPart("tcprobe report", "code"))),)),
         LeftOut("--width 0 shows all"),
     )
 )
@@ -80,7 +85,12 @@ def test_text_on_a_narrow_terminal_wraps_paints_and_says_what_is_left_out() -> N
     lines = rendered("text", TOY, width=24, color=True).splitlines()
     assert lines[0] == "\x1b[1mTwo runs\x1b[0m"
     assert "\x1b[33mwarning\x1b[0m: one step only" in lines
-    wide = Plain((Section("Wide (1)", (Head("a"), Head("b", rank=1)), (("x" * 15, "y" * 15),)), LeftOut("--all shows")))
+    wide = Plain(
+        (
+            Section("Wide (1)", (ColumnHead("a"), ColumnHead("b", rank=1)), (("x" * 15, "y" * 15),)),
+            LeftOut("--all shows"),
+        )
+    )
     assert rendered("text", wide, width=60).count("left out") == 0
     assert rendered("text", wide, width=20).split() == [
         *("Wide", "(1)", "a", "x" * 15, "Columns", "are", "left", "out", "to", "fit", "20", "(Wide);"),
@@ -89,7 +99,9 @@ def test_text_on_a_narrow_terminal_wraps_paints_and_says_what_is_left_out() -> N
 
 
 def test_a_wrapped_line_keeps_the_style_of_its_first_part() -> None:
-    line = Line((Part("a.py:1", "strong"), Part(": "), Part("TC101", "error"), Part(" is not a multiple")), "  ")
+    line = TextLine(
+        (TextPart("a.py:1", "strong"), TextPart(": "), TextPart("TC101", "error"), TextPart(" is not a multiple")), "  "
+    )
     text = rendered("text", Plain((Lines((line,)),)), width=16, color=True)
     assert text == "\x1b[1ma.py:1\x1b[0m: TC101 is\n  not a multiple\n"
 
@@ -123,7 +135,7 @@ def test_csv_holds_raw_values_in_full() -> None:
 
 
 def test_what_json_cannot_hold_is_null() -> None:
-    odd = Plain((Section("t", (Head("n"),), ((Cell("-", float("nan")),),)),))
+    odd = Plain((Section("t", (ColumnHead("n"),), ((Cell("-", float("nan")),),)),))
     assert json.loads(rendered("json", odd))["tables"] == {"t": [{"n": None}]}
 
 
@@ -141,7 +153,7 @@ def test_an_empty_table_keeps_its_columns() -> None:
                 (
                     Section(
                         "t",
-                        (Head("a b"), Head("c")),
+                        (ColumnHead("a b"), ColumnHead("c")),
                     ),
                 )
             ),

@@ -64,7 +64,7 @@ def test_a_range_shows_both_ends_where_they_differ(low: float | None, high: floa
     ],
 )  # fmt: skip
 def test_a_figure_takes_its_unit_from_its_name(metric: str, value: float | None, text: str) -> None:
-    assert f.figure(metric, value) == text
+    assert f.metric_text(metric, value) == text
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_flops(value: float | None, text: str) -> None:
 
 
 def test_a_name_cannot_steer_the_terminal() -> None:
-    assert f.plain("a\x1b[31mb\nc\u202ed\u2028e") == "a\\x1b[31mb\\nc\\u202ed\\u2028e"
-    assert f.plain("für µs") == "für µs"
+    assert f.any_text("a\x1b[31mb\nc\u202ed\u2028e") == "a\\x1b[31mb\\nc\\u202ed\\u2028e"
+    assert f.any_text("für µs") == "für µs"
 
 
 @given(st.text())
@@ -106,6 +106,6 @@ def test_shapes(text: str | None, shown: str) -> None:
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_number_never_turns_into_another(value: float) -> None:
-    shown = f.number(value, 10)
+    shown = f.full_number(value, 10)
     assert float(shown) == pytest.approx(value, rel=1e-9, abs=0.5 if abs(value) > 1e9 else 0)
     assert re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", shown)

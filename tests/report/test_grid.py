@@ -5,13 +5,18 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.report.blocks import Head, Section
+from tcprobe.report.blocks import ColumnHead, Section
 from tcprobe.report.grid import escape_markdown, left_out, markdown_lines, text_lines
 
 KERNEL = "cutlass_80_tensorop_s1688gemm_128x128_16x4_nn_align4"
 SECTION = Section(
     "Kernels",
-    (Head("kernel", least=20), Head("time", right=True), Head("why", wraps=True), Head("grid", rank=1)),
+    (
+        ColumnHead("kernel", least=20),
+        ColumnHead("time", right=True),
+        ColumnHead("why", wraps=True),
+        ColumnHead("grid", rank=1),
+    ),
     ((KERNEL, "12345.6 ms", "its inner dimension is no multiple of eight, so the library pads", "640,1,1"),),
 )
 
@@ -42,14 +47,14 @@ def test_a_sentence_wraps_below_itself_and_loses_no_word() -> None:
 
 def test_a_source_line_keeps_its_end() -> None:
     section = Section(
-        "t", (Head("source", least=20, path=True), Head("n")), (("/home/u/project/train_gan.py:163", "1"),)
+        "t", (ColumnHead("source", least=20, path=True), ColumnHead("n")), (("/home/u/project/train_gan.py:163", "1"),)
     )
     assert text_lines(section, 23)[1] == "..t/train_gan.py:163  1"
 
 
 def test_no_rows_no_lines() -> None:
-    assert text_lines(Section("Empty", (Head("a"),)), 80) == []
-    assert markdown_lines(Section("Empty", (Head("a"),))) == []
+    assert text_lines(Section("Empty", (ColumnHead("a"),)), 80) == []
+    assert markdown_lines(Section("Empty", (ColumnHead("a"),))) == []
 
 
 cells = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=90)
@@ -58,15 +63,15 @@ NUMBERS = st.integers(0, 10**12).map(str)
 
 @given(st.lists(st.tuples(cells, NUMBERS, cells), min_size=1, max_size=5), st.integers(72, 160))
 def test_every_table_fits_and_keeps_its_numbers(rows: list[tuple[str, str, str]], width: int) -> None:
-    heads = (Head("name", least=24), Head("n", right=True), Head("why", wraps=True))
-    lines = text_lines(Section("t", heads, tuple(rows)), width)
+    headings = (ColumnHead("name", least=24), ColumnHead("n", right=True), ColumnHead("why", wraps=True))
+    lines = text_lines(Section("t", headings, tuple(rows)), width)
     assert max(map(len, lines)) <= width
     for _, number, _ in rows:
         assert any(number in line.split() for line in lines)
 
 
 def test_markdown_escapes_what_a_name_may_hold() -> None:
-    section = Section("t", (Head("name"), Head("n", right=True)), (("a|b<script>`*_c", "1"),))
+    section = Section("t", (ColumnHead("name"), ColumnHead("n", right=True)), (("a|b<script>`*_c", "1"),))
     assert markdown_lines(section) == [
         "| name | n |",
         "| --- | ---: |",

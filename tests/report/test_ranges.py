@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcprobe.report.ranges import about, span
+from tcprobe.report.ranges import about, range_text
 from tcprobe.schema.finding import Range
 
 
@@ -25,7 +25,7 @@ from tcprobe.schema.finding import Range
     ],
 )
 def test_a_range_of_time_in_one_unit(low: float, high: float, said: str) -> None:
-    assert span(Range(low, (low + high) / 2, high)) == said
+    assert range_text(Range(low, (low + high) / 2, high)) == said
 
 
 @pytest.mark.parametrize(

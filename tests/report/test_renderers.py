@@ -7,9 +7,9 @@ from typing import get_args
 
 import pytest
 
-from tcprobe.cli.audit_shapes_options import Format as AuditFormat
+from tcprobe.cli.audit_shapes_options import AuditFormat as AuditFormat
 from tcprobe.cli.options import Format as RunFormat
-from tcprobe.report import FORMATS, RENDERERS, Kind, renderers
+from tcprobe.report import FORMATS, RENDERERS, DocumentKind, renderers
 from tcprobe.report.base import Renderer
 
 
@@ -23,8 +23,8 @@ def test_no_two_formats_share_a_name_or_an_ending() -> None:
     assert (len(set(names)), len(set(endings))) == (len(names), len(endings))
 
 
-@pytest.mark.parametrize("kind", get_args(Kind))
-def test_every_kind_lists_formats_that_there_are(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", get_args(DocumentKind))
+def test_every_kind_lists_formats_that_there_are(kind: DocumentKind) -> None:
     assert tuple(renderer.name for renderer in renderers(kind)) == FORMATS[kind]
 
 

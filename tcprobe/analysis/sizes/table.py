@@ -13,7 +13,7 @@ from tcprobe.analysis.sizes.advice import Size, judged, left_alone
 from tcprobe.analysis.sizes.savings import Change, Op, Predictor, Saving, Times
 from tcprobe.cost.predict import Cost
 from tcprobe.gemm.alignment import bytes_of, multiple_for, next_size
-from tcprobe.gemm.conv import Kind, describe
+from tcprobe.gemm.conv import ConvPass, convolution_of
 from tcprobe.gemm.dimensions import named_sizes, tells_features
 from tcprobe.gemm.ops import OpFamily, family_of, gemms_of
 from tcprobe.gemm.record import flops_of
@@ -24,7 +24,7 @@ from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import BAD_SIZES, PASSES
 
 _CONVOLUTIONS: Final[tuple[OpFamily, ...]] = ("conv", "conv_dgrad", "conv_wgrad", "hlo_conv")
-_KINDS: Final[dict[str, Kind]] = {"conv": "forward", "conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
+_KINDS: Final[dict[str, ConvPass]] = {"conv": "forward", "conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
 
 
 @dataclass(slots=True)
@@ -232,8 +232,8 @@ def _convolves(op: Op) -> bool:
 
 def _groups(op: Op) -> int:
     """Return the groups of a convolution, 1 of anything else and where they are not known."""
-    kind: Kind | None = _KINDS.get(family_of(op.record.op_type) or "")
-    known = describe(op.record, kind) if kind else None
+    kind: ConvPass | None = _KINDS.get(family_of(op.record.op_type) or "")
+    known = convolution_of(op.record, kind) if kind else None
     return (known.groups if known else None) or 1
 
 

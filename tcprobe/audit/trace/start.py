@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tcprobe.bypath import PROBE, answer, ending, last_line, run
+from tcprobe.bypath import PROBE, ending, last_line, read_answer, run_to_end
 from tcprobe.errors import InputError
 
 ENVIRONMENT: Final = {
@@ -60,8 +60,10 @@ def audited(command: str, file: Path, orders: Mapping[str, Any], argv: tuple[str
             "audit": {"schema": 1, **orders},
         }
         line = PROBE.command(command, folder, config, folder / "config.json", link=True)
-        status = run(line, {"KERAS_BACKEND": "tensorflow", **os.environ, **ENVIRONMENT}, stdout, stderr, timeout_s)
-        document, graph = answer(folder / "out" / "audit.json"), answer(folder / "out" / "graph.json")
+        status = run_to_end(
+            line, {"KERAS_BACKEND": "tensorflow", **os.environ, **ENVIRONMENT}, stdout, stderr, timeout_s
+        )
+        document, graph = read_answer(folder / "out" / "audit.json"), read_answer(folder / "out" / "graph.json")
         last = last_line(stderr) or last_line(stdout)
     if document.get("finished"):
         return Done(document, graph, last)

@@ -12,7 +12,7 @@ def main() -> None:
     here = Path(__file__).absolute().parent  # not resolved: a link gives the package its name
     sys.path[0] = str(here.parent)
     package = __package__ or here.name
-    importlib.import_module(package + ".work").run(sys.argv[1])
+    importlib.import_module(package + ".work").carry_out(sys.argv[1])
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ def flag(case: Case, name: str) -> bool:
     return str(case.get(name, "")) == "1"
 
 
-def dtype_of(case: Case) -> str:
+def memory_dtype(case: Case) -> str:
     """Return the dtype of the operands in memory: float32 for tf32, which only changes how they are multiplied."""
     name = str(case["dtype"])
     return "float32" if name == "tf32" else name

@@ -22,7 +22,7 @@ class NotFinite(Exception):
     """The result of a product has infinities or NaN."""
 
 
-def measure(session: Session, case: Case, sets: int, sample_ns: int = SAMPLE_NS, warm_ns: int = WARM_NS) -> float:
+def time_case(session: Session, case: Case, sets: int, sample_ns: int = SAMPLE_NS, warm_ns: int = WARM_NS) -> float:
     """Return the time of one execution of a case, in ns.
 
     Args:

@@ -12,10 +12,10 @@ from .base import (
     Unusable,
     channels_first,
     conv_shapes,
-    dtype_of,
     flag,
     gemm_shapes,
     is_installed,
+    memory_dtype,
     nchw,
     pair,
     pick,
@@ -28,7 +28,7 @@ NAME = "jax"
 WITHOUT_CUDA_11 = (0, 4, 26)  # JAX's change log: the first version that needs CUDA 12
 
 
-class Session:
+class JaxSession:
     """JAX on one device."""
 
     def __init__(self, device: str, tf32: bool) -> None:
@@ -59,7 +59,7 @@ class Session:
             if self._first(case):
                 image, result = nchw(image), nchw(result)
             shapes = {"forward": (image, taps), "dgrad": (taps, result), "wgrad": (image, result)}[case["pass"]]
-        return tuple(self._random(shape, dtype_of(case)) for shape in shapes)
+        return tuple(self._random(shape, memory_dtype(case)) for shape in shapes)
 
     def _random(self, shape: Sequence[int], dtype: str) -> Any:
         self._key, key = self._jax.random.split(self._key)
@@ -74,7 +74,7 @@ class Session:
         layout = ("NHWC", "HWIO", "NHWC")
         if self._first(case):
             image, layout = nchw(image), ("NCHW", "HWIO", "NCHW")
-        dtype = dtype_of(case)
+        dtype = memory_dtype(case)
 
         def forward(x: Any, w: Any) -> Any:
             return jax.lax.conv_general_dilated(x, w, stride, padding, dimension_numbers=layout)
@@ -130,8 +130,8 @@ def _cuda(text: str) -> str | None:
     return None if found is None else f"{int(found.group(1)) // 1000}.{int(found.group(1)) % 1000 // 10}"
 
 
-def open(device: str, tf32: bool) -> Session:  # noqa: A001 - the Protocol's name
+def open(device: str, tf32: bool) -> JaxSession:  # noqa: A001 - the Protocol's name
     """Return JAX on a device."""
     if not is_installed(NAME):
         raise Unusable("JAX is not installed")
-    return Session(device, tf32)
+    return JaxSession(device, tf32)

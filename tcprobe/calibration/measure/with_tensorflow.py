@@ -11,10 +11,10 @@ from .base import (
     Unusable,
     channels_first,
     conv_shapes,
-    dtype_of,
     flag,
     gemm_shapes,
     is_installed,
+    memory_dtype,
     nchw,
     pair,
     pick,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NAME = "tensorflow"
 
 
-class Session:
+class TensorFlowSession:
     """TensorFlow on one device."""
 
     def __init__(self, device: str, tf32: bool) -> None:
@@ -70,7 +70,7 @@ class Session:
             if self._first(case):
                 image, result = nchw(image), nchw(result)
             shapes = {"forward": (image, taps), "dgrad": (taps, result), "wgrad": (image, result)}[case["pass"]]
-        return tuple(self._random(shape, dtype_of(case)) for shape in shapes)
+        return tuple(self._random(shape, memory_dtype(case)) for shape in shapes)
 
     def _random(self, shape: Sequence[int], dtype: str) -> Any:
         with self._tf.device(self._device):
@@ -126,8 +126,8 @@ class Session:
         return bool(tf.reduce_all(tf.math.is_finite(tf.cast(results[0], tf.float32))).numpy())
 
 
-def open(device: str, tf32: bool) -> Session:  # noqa: A001 - the Protocol's name
+def open(device: str, tf32: bool) -> TensorFlowSession:  # noqa: A001 - the Protocol's name
     """Return TensorFlow on a device."""
     if not is_installed(NAME):
         raise Unusable("TensorFlow is not installed")
-    return Session(device, tf32)
+    return TensorFlowSession(device, tf32)

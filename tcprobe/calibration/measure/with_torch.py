@@ -11,10 +11,10 @@ from .base import (
     Unusable,
     channels_first,
     conv_shapes,
-    dtype_of,
     flag,
     gemm_shapes,
     is_installed,
+    memory_dtype,
     nchw,
     pair,
     pick,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NAME = "torch"
 
 
-class Session:
+class TorchSession:
     """PyTorch on one device."""
 
     def __init__(self, device: str, tf32: bool) -> None:
@@ -72,7 +72,7 @@ class Session:
         return self._torch.contiguous_format if first else self._torch.channels_last
 
     def _random(self, shape: Sequence[int], case: Case) -> Any:
-        dtype = getattr(self._torch, dtype_of(case))
+        dtype = getattr(self._torch, memory_dtype(case))
         return self._torch.randn(*shape, device=self._device).mul_(SCALE).to(dtype)
 
     def function(self, case: Case) -> Function:
@@ -95,7 +95,7 @@ class Session:
 
     def _empty(self, shape: Sequence[int], case: Case) -> Any:
         torch = self._torch
-        dtype = getattr(torch, dtype_of(case))
+        dtype = getattr(torch, memory_dtype(case))
         return torch.empty(tuple(shape), dtype=dtype, device=self._device, memory_format=self._layout(case))
 
     def together(self, function: Function, sets: Sequence[Operands]) -> Callable[[], Any]:
@@ -131,8 +131,8 @@ class Session:
         return bool(self._torch.isfinite(results[0]).all())
 
 
-def open(device: str, tf32: bool) -> Session:  # noqa: A001 - the Protocol's name
+def open(device: str, tf32: bool) -> TorchSession:  # noqa: A001 - the Protocol's name
     """Return PyTorch on a device."""
     if not is_installed(NAME):
         raise Unusable("PyTorch is not installed")
-    return Session(device, tf32)
+    return TorchSession(device, tf32)

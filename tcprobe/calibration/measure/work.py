@@ -18,12 +18,12 @@ from typing import Any
 
 from . import BACKENDS
 from .base import Session, Unusable
-from .timing import NotFinite, measure
+from .timing import NotFinite, time_case
 
 LONGEST = 200  # characters of a reason
 
 
-def run(path: str) -> None:
+def carry_out(path: str) -> None:
     """Read the orders, carry them out, write the answer."""
     started = time.monotonic()
     orders = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -72,7 +72,7 @@ def _warm_up(session: Session, orders: dict[str, Any]) -> None:
     while time.monotonic() < end:
         case = orders["cases"][0]
         try:
-            measure(session, case["row"], case["sets"])
+            time_case(session, case["row"], case["sets"])
         except (NotFinite, MemoryError):
             return
         except session.failures:
@@ -83,7 +83,7 @@ def _case(session: Session, case: dict[str, Any], orders: dict[str, Any], handle
     """Measure a case and write its row; return why it failed, empty if it did not."""
     row = dict(case["row"])
     try:
-        ns = measure(session, row, case["sets"], orders["sample_ms"] * 1_000_000, orders["warm_ms"] * 1_000_000)
+        ns = time_case(session, row, case["sets"], orders["sample_ms"] * 1_000_000, orders["warm_ms"] * 1_000_000)
     except NotFinite:
         return "a result is not finite"
     except MemoryError:

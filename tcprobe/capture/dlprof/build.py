@@ -53,7 +53,7 @@ def missing(launcher: tuple[str, ...]) -> str | None:
     return f"there is no {PROGRAM} on PATH"
 
 
-def ask(launcher: tuple[str, ...]) -> Build:
+def ask_build(launcher: tuple[str, ...]) -> Build:
     """Ask the installed DLProf for its version and options.
 
     Raises:

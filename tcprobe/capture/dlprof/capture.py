@@ -15,7 +15,7 @@ from typing import Final
 from tcprobe.capture import environment
 from tcprobe.capture.base import CaptureRequest, Collected, Launch
 from tcprobe.capture.dlprof import left as dlprof_left
-from tcprobe.capture.dlprof.build import PROGRAM, Build, ask, missing
+from tcprobe.capture.dlprof.build import PROGRAM, Build, ask_build, missing
 from tcprobe.errors import OutputError, ToolError
 
 NAME = "dlprof"
@@ -43,7 +43,7 @@ def prepare(request: CaptureRequest) -> Launch:
             f"DLProf runs the script as it is and cannot set {request.precision}",
             "set the policy in the script, or profile with --profiler tensorflow",
         )
-    build = ask(request.launcher)
+    build = ask_build(request.launcher)
     folder = home(request.folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -118,7 +118,7 @@ def collect(request: CaptureRequest, exit_code: int) -> Collected:
     folder = home(request.folder)
     _fetch(folder, _beside(request.folder))
     found = [*dlprof_left.reports(folder), dlprof_left.database(folder)]
-    notes = dlprof_left.notes(folder, exit_code, request.options.get("key_node"))
+    notes = dlprof_left.missing_notes(folder, exit_code, request.options.get("key_node"))
     return Collected(tuple(path for path in found if path is not None), tuple(notes))
 
 

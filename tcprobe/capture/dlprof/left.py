@@ -58,7 +58,7 @@ def _text(path: Path) -> str:
         return ""
 
 
-def notes(home: Path, exit_code: int, key_node: str | None) -> Iterator[Note]:
+def missing_notes(home: Path, exit_code: int, key_node: str | None) -> Iterator[Note]:
     """Say what is missing from a run, and what to do about it.
 
     Args:

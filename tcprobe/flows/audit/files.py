@@ -30,14 +30,14 @@ class AuditFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Targets:
+class AuditFiles:
     """The files to audit, without duplicates, and whether the user named a folder."""
 
     files: tuple[AuditFile, ...]
     folder: bool = False
 
 
-def find_targets(names: Sequence[str]) -> Targets:
+def find_targets(names: Sequence[str]) -> AuditFiles:
     """Return the files that `names` stand for, in the order given; files of a folder are sorted by path.
 
     Raises:
@@ -51,7 +51,7 @@ def find_targets(names: Sequence[str]) -> Targets:
     for name in names:
         for target in _targets(name):
             found.setdefault((target.path, target.factory), target)
-    return Targets(tuple(found.values()), any(Path(name).is_dir() for name in names))
+    return AuditFiles(tuple(found.values()), any(Path(name).is_dir() for name in names))
 
 
 def _targets(name: str) -> Iterator[AuditFile]:

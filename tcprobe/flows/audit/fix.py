@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from tcprobe.flows.audit.flow import Outcome, Say, audit
+from tcprobe.flows.audit.flow import AuditOutcome, Say, audit
 from tcprobe.flows.audit.options import AuditOptions
 from tcprobe.schema.finding import Fix
 
 
-def fixes_of(outcome: Outcome) -> list[Fix]:
+def fixes_of(outcome: AuditOutcome) -> list[Fix]:
     """Return the fixes of all findings without duplicates: findings whose sizes belong together share one."""
     return list(dict.fromkeys(f.fix for f in outcome.report.findings() if f.fix is not None))
 
 
-def diff_of(outcome: Outcome) -> str:
+def diff_of(outcome: AuditOutcome) -> str:
     """Return what `fixed` would change, as a unified diff; empty if nothing."""
     from tcprobe.audit.fix.fixes import diff
 
     return diff(fixes_of(outcome), outcome.sources)
 
 
-def fixed(options: AuditOptions, say: Say) -> Outcome:
+def fixed(options: AuditOptions, say: Say) -> AuditOutcome:
     """Audit, make all fixes, say which, audit again, and return what is left.
 
     Raises:

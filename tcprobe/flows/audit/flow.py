@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.errors import UsageError
-from tcprobe.flows.audit.files import AuditFile, Targets, find_targets, repository
+from tcprobe.flows.audit.files import AuditFile, AuditFiles, find_targets, repository
 from tcprobe.flows.audit.models import Auditor
-from tcprobe.flows.audit.options import AuditOptions, Choice, choose
+from tcprobe.flows.audit.options import AuditOptions, Choice, choose_options
 from tcprobe.hardware import Gpu, find_gpu
 from tcprobe.schema.finding import Audited, AuditReport
 
@@ -27,7 +27,7 @@ MANY_FILES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AuditOutcome:
     """The result of an audit.
 
     Attributes:
@@ -49,7 +49,7 @@ class Outcome:
         return int(self.choice.fails(findings, max((_share(a) for a in self.report.audited), default=0.0)))
 
 
-def audit(options: AuditOptions, say: Say) -> Outcome:
+def audit(options: AuditOptions, say: Say) -> AuditOutcome:
     """Audit files.
 
     Args:
@@ -64,13 +64,13 @@ def audit(options: AuditOptions, say: Say) -> Outcome:
     from tcprobe.rules import RULES
 
     targets = find_targets(options.files)
-    choice = choose(options, find_settings(targets.files[0].path), [rule.DOC.code for rule in RULES])
+    choice = choose_options(options, find_settings(targets.files[0].path), [rule.DOC.code for rule in RULES])
     gpu = find_gpu(choice.target_gpu)
     traced = _is_traced(options, choice, targets, say)
     auditor = Auditor(options, choice, gpu, traced)
     failed = _add(auditor, options, choice, gpu, targets.files, traced)
     root = repository(targets.files[0].path) or Path.cwd()
-    return Outcome(auditor.report(str(root), tuple(failed)), auditor.sources, choice)
+    return AuditOutcome(auditor.report(str(root), tuple(failed)), auditor.sources, choice)
 
 
 def _add(
@@ -97,7 +97,7 @@ def _share(audited: Audited) -> float:
     return 100 * saved.mid / step.mid if saved is not None and step is not None and step.mid > 0 else 0.0
 
 
-def _is_traced(options: AuditOptions, choice: Choice, targets: Targets, say: Say) -> bool:
+def _is_traced(options: AuditOptions, choice: Choice, targets: AuditFiles, say: Say) -> bool:
     """Decide whether to trace: yes for one file if TensorFlow is installed, else read the source.
 
     Raises:

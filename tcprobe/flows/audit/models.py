@@ -24,7 +24,7 @@ Unused = tuple[Place, str]
 
 
 @dataclass(slots=True)
-class Part:
+class PartialAudit:
     """The findings of an auditor so far, which another auditor can take over.
 
     Attributes:
@@ -53,7 +53,7 @@ class Auditor:
         self._gpu = gpu
         self._traced = traced
         self._constants = load_constants(gpu)
-        self._found = Part()
+        self._found = PartialAudit()
         self.sources: dict[str, Source] = {}
 
     def add(self, target: AuditFile) -> None:
@@ -77,14 +77,14 @@ class Auditor:
         audited = [self._sorted_out(s, f, silent) for s, f in zip(steps, found, strict=True)]
         kept = [a for a in audited if a.layers or a.products or a.findings or a.suppressed or a.unseen]
         edited = {e.place.file for a in audited for f in a.findings if f.fix is not None for e in f.fix.edits}
-        self._add(Part(kept, Counter(unused), Counter(list(sources)), edited))
+        self._add(PartialAudit(kept, Counter(unused), Counter(list(sources)), edited))
         self.sources |= {file: s for file, s in sources.items() if self._traced or file in edited}
 
-    def part(self) -> Part:
+    def part(self) -> PartialAudit:
         """Return what was found so far; it grows with every file added."""
         return self._found
 
-    def take(self, part: Part) -> None:
+    def take(self, part: PartialAudit) -> None:
         """Add what another auditor found in other files.
 
         Raises:
@@ -95,7 +95,7 @@ class Auditor:
         self._add(part)
         self.sources |= {file: Source.read(file) for file in part.edited if file not in self.sources}
 
-    def _add(self, part: Part) -> None:
+    def _add(self, part: PartialAudit) -> None:
         self._found.audited += part.audited
         self._found.unused.update(part.unused)
         self._found.read.update(part.read)

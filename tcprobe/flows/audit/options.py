@@ -100,7 +100,7 @@ class Choice:
         return any(finding.severity in failing for finding in findings)
 
 
-def choose(options: AuditOptions, settings: Settings, codes: Iterable[str]) -> Choice:
+def choose_options(options: AuditOptions, settings: Settings, codes: Iterable[str]) -> Choice:
     """Return the options in effect.
 
     Args:

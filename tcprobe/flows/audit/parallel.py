@@ -12,18 +12,18 @@ from typing import Final, TypeAlias
 
 from tcprobe.errors import TcprobeError
 from tcprobe.flows.audit.files import AuditFile
-from tcprobe.flows.audit.models import Auditor, Part
+from tcprobe.flows.audit.models import Auditor, PartialAudit
 from tcprobe.flows.audit.options import AuditOptions, Choice
 from tcprobe.hardware import Gpu
 
-Failed: TypeAlias = tuple[str, str]
+FailedFile: TypeAlias = tuple[str, str]
 AT_ONCE: Final = 8
 """Files per task: enough to make passing results cheap, few enough to keep all processes busy."""
 
 
 def audit_in_parallel(
     options: AuditOptions, choice: Choice, gpu: Gpu, files: Sequence[AuditFile]
-) -> Iterator[tuple[Part, list[Failed]]]:
+) -> Iterator[tuple[PartialAudit, list[FailedFile]]]:
     """Yield what was found, in the order of the files, and which files could not be audited."""
     chunks = [files[start : start + AT_ONCE] for start in range(0, len(files), AT_ONCE)]
     pool = ProcessPoolExecutor(min(cores(), len(chunks)), get_context("fork"), initializer=_leave_interrupts)
@@ -43,12 +43,14 @@ def _leave_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _audit(options: AuditOptions, choice: Choice, gpu: Gpu, files: Sequence[AuditFile]) -> tuple[Part, list[Failed]]:
+def _audit(
+    options: AuditOptions, choice: Choice, gpu: Gpu, files: Sequence[AuditFile]
+) -> tuple[PartialAudit, list[FailedFile]]:
     auditor = Auditor(options, choice, gpu, traced=False)
     return auditor.part(), add_all(auditor, files)
 
 
-def add_all(auditor: Auditor, files: Sequence[AuditFile]) -> list[Failed]:
+def add_all(auditor: Auditor, files: Sequence[AuditFile]) -> list[FailedFile]:
     """Audit files; return the path of each that cannot be audited, and why."""
     failed = []
     for target in files:

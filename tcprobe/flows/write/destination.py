@@ -8,10 +8,10 @@ from typing import Final
 
 from tcprobe.errors import OutputError, UsageError
 from tcprobe.flows.write.files import refuse_existing
-from tcprobe.report import Kind, renderers
+from tcprobe.report import DocumentKind, renderers
 from tcprobe.report.base import Renderer
 
-FOLDERS: Final[tuple[Kind, ...]] = ("run",)
+FOLDERS: Final[tuple[DocumentKind, ...]] = ("run",)
 """Kinds of documents that a folder takes as one CSV per table; other kinds are one file."""
 
 
@@ -32,7 +32,7 @@ class Destination:
     force: bool = False
 
 
-def destination(kind: Kind, name: str | None, output: str | None, force: bool = False) -> Destination:
+def destination(kind: DocumentKind, name: str | None, output: str | None, force: bool = False) -> Destination:
     """Decide format and place.
 
     Args:
@@ -62,14 +62,14 @@ def _is_folder(path: Path, name: str | None, output: str) -> bool:
     return path.is_dir() or output.endswith("/") or (not path.suffix and name in (None, "csv"))
 
 
-def _named(kind: Kind, name: str) -> Renderer:
+def _named(kind: DocumentKind, name: str) -> Renderer:
     for renderer in renderers(kind):
         if name == renderer.name:
             return renderer
     raise UsageError(f"no format {name}", f"there are {', '.join(r.name for r in renderers(kind))}")
 
 
-def _by_ending(kind: Kind, path: Path) -> Renderer:
+def _by_ending(kind: DocumentKind, path: Path) -> Renderer:
     for renderer in renderers(kind):
         if path.suffix.lower() in renderer.suffixes:
             return renderer

@@ -1,4 +1,4 @@
-"""`write`: a document to a terminal, a file or a folder of CSVs; a file appears complete or not at all."""
+"""`write_document`: a document to a terminal, a file or a folder of CSVs; a file appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tcprobe.report.base import RenderSpec
 from tcprobe.report.document import Document
 
 
-def write(document: Document, spec: RenderSpec, to: Destination, stdout: TextIO | None = None) -> list[Path]:
+def write_document(document: Document, spec: RenderSpec, to: Destination, stdout: TextIO | None = None) -> list[Path]:
     """Write a document and return the files written, none for standard output, for which alone `spec` counts.
 
     Raises:

@@ -61,7 +61,7 @@ def _plain(value: Any) -> Any:
             plain["related"] = [{"place": _plain(p), "text": text} for p, text in words.related(value)]
             return plain | {"kind": value.says.kind, "why_kind": value.why and value.why.kind}
         case Statement():
-            return statements.text(value)
+            return statements.sentence_of(value)
         case Fix():
             applicability = "safe" if value.safe else "unsafe"
             return {

@@ -51,6 +51,6 @@ class AuditDocument:
 
     def scan(self) -> Scan:
         """Return findings and notices for code scanning."""
-        from tcprobe.report.audit.scan import scan
+        from tcprobe.report.audit.scan import audit_scan
 
-        return scan(self.report, self.spec)
+        return audit_scan(self.report, self.spec)

@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.report.blocks import Head, Section
-from tcprobe.report.formatting import number
+from tcprobe.report.blocks import ColumnHead, Section
+from tcprobe.report.formatting import full_number
 from tcprobe.report.grid import escape_markdown, markdown_lines, text_lines
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ UNITS: Final = (
 PEAKS: Final = ("float32", "tf32", "float16", "bfloat16", "float8", "int8")
 
 
-def rule(doc: RuleDoc, markdown: bool, width: int | None = None) -> str:
+def rule_text(doc: RuleDoc, markdown: bool, width: int | None = None) -> str:
     """Return the documentation of a rule."""
     return _rule_markdown(doc) if markdown else _rule_text(doc, width or WIDTH)
 
@@ -60,25 +60,25 @@ def _rule_markdown(doc: RuleDoc) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def rules(docs: Sequence[RuleDoc], markdown: bool, width: int | None = None) -> str:
+def rule_list(docs: Sequence[RuleDoc], markdown: bool, width: int | None = None) -> str:
     """Return one line per rule."""
-    heads = (Head("code"), Head("name"), Head("fix"), Head("what it finds", wraps=True))
+    headings = (ColumnHead("code"), ColumnHead("name"), ColumnHead("fix"), ColumnHead("what it finds", wraps=True))
     cells = tuple((d.code, d.name, "--fix" if d.fixable else "", d.summary) for d in docs)
-    return _table(Section("", heads, cells), markdown, width)
+    return _table(Section("", headings, cells), markdown, width)
 
 
-def gpus(listed: Sequence[Gpu], markdown: bool, width: int | None = None) -> str:
+def gpu_list(listed: Sequence[Gpu], markdown: bool, width: int | None = None) -> str:
     """Return one line per GPU: id, name, compute capability, Tensor Cores, SMs, dense peaks in TFLOP/s (int8 TOP/s)."""
-    heads = (
-        Head("id"),
-        Head("name", least=12, rank=1),
-        Head("CC"),
-        Head("Tensor Cores"),
-        Head("SMs", right=True, rank=2),
-        Head("GB/s", right=True, rank=2),
-        *(Head(dtype, right=True, rank=3) for dtype in PEAKS),
+    headings = (
+        ColumnHead("id"),
+        ColumnHead("name", least=12, rank=1),
+        ColumnHead("CC"),
+        ColumnHead("Tensor Cores"),
+        ColumnHead("SMs", right=True, rank=2),
+        ColumnHead("GB/s", right=True, rank=2),
+        *(ColumnHead(dtype, right=True, rank=3) for dtype in PEAKS),
     )
-    table = _table(Section("", heads, tuple(_gpu(gpu) for gpu in listed)), markdown, width)
+    table = _table(Section("", headings, tuple(_gpu(gpu) for gpu in listed)), markdown, width)
     said = UNITS if markdown or width is None else "\n".join(textwrap.wrap(UNITS, width))
     return f"{table}\n{said}\n"
 
@@ -92,8 +92,8 @@ def _gpu(gpu: Gpu) -> tuple[str, ...]:
         f"{major}.{minor}",
         "yes" if gpu.tensor_cores else "no",
         str(gpu.sm),
-        number(gpu.bandwidth_bytes_per_s / 1e9, 4),
-        *("-" if peak is None else number(peak / 1e12, 4) for peak in peaks),
+        full_number(gpu.bandwidth_bytes_per_s / 1e9, 4),
+        *("-" if peak is None else full_number(peak / 1e12, 4) for peak in peaks),
     )
 
 

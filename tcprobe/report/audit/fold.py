@@ -35,7 +35,7 @@ class FoldedFindings:
 
     def sentence(self) -> str:
         """Return them as one line of text."""
-        return words.sentence(self.audited, self.finding, self.count)
+        return words.finding_line(self.audited, self.finding, self.count)
 
 
 def folded(rows: Iterable[words.ModelFinding]) -> list[FoldedFindings]:
@@ -106,7 +106,7 @@ def is_note(fold: FoldedFindings) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class ReasonGroup:
     """Notes of one file, rule and reason.
 
     Attributes:
@@ -126,7 +126,7 @@ class Reason:
     count: int
 
 
-def by_reason(notes: Sequence[FoldedFindings]) -> list[Reason]:
+def by_reason(notes: Sequence[FoldedFindings]) -> list[ReasonGroup]:
     """Group notes by file, rule and reason, in this order; the most frequent reason comes first."""
     groups: dict[tuple[str, str, Statement[FindingKind | WhyKind]], list[FoldedFindings]] = {}
     for note in notes:
@@ -137,12 +137,12 @@ def by_reason(notes: Sequence[FoldedFindings]) -> list[Reason]:
     return [_told(*key, groups[key]) for key in ranked]
 
 
-def _told(file: str, code: str, why: Statement[FindingKind | WhyKind], group: Sequence[FoldedFindings]) -> Reason:
+def _told(file: str, code: str, why: Statement[FindingKind | WhyKind], group: Sequence[FoldedFindings]) -> ReasonGroup:
     lines = sorted({note.finding.place.line for note in group if note.finding.place})
     sizes = _sizes(group)
     what, rest = statements.halves(why)
-    said = rest or what if sizes else statements.text(why)
-    return Reason(file, tuple(lines), code, said, sizes, _count(group))
+    said = rest or what if sizes else statements.sentence_of(why)
+    return ReasonGroup(file, tuple(lines), code, said, sizes, _count(group))
 
 
 def _count(group: Sequence[FoldedFindings]) -> int:

@@ -6,7 +6,18 @@ from typing import Final
 
 from tcprobe.report.audit import fold, words
 from tcprobe.report.audit.spec import AuditSpec
-from tcprobe.report.blocks import Block, Cell, Folded, Head, Heading, Line, Lines, Part, Section, sentence
+from tcprobe.report.blocks import (
+    Block,
+    Cell,
+    ColumnHead,
+    Folded,
+    Heading,
+    Lines,
+    Section,
+    TextLine,
+    TextPart,
+    wrapped_line,
+)
 from tcprobe.report.formatting import relative, visible
 from tcprobe.schema.finding import SEVERITIES, Audited, AuditReport, Finding
 
@@ -26,34 +37,34 @@ def page(report: AuditReport, spec: AuditSpec) -> list[Block]:
 
 
 def _paragraphs(texts: list[str]) -> Lines:
-    return Lines(tuple(map(sentence, texts)))
+    return Lines(tuple(map(wrapped_line, texts)))
 
 
 def _bullets(texts: list[str]) -> Lines:
-    return Lines(tuple(map(sentence, texts)), bullets=True)
+    return Lines(tuple(map(wrapped_line, texts)), bullets=True)
 
 
-def _count(report: AuditReport) -> Line:
-    tally = Part(words.tally(report), "strong")
+def _count(report: AuditReport) -> TextLine:
+    tally = TextPart(words.tally(report), "strong")
     match words.around_fix(report):
         case (before, behind):
-            return Line((tally, Part(f" {before}"), Part("--fix", "code"), Part(behind)))
+            return TextLine((tally, TextPart(f" {before}"), TextPart("--fix", "code"), TextPart(behind)))
         case _:
-            return Line((tally,))
+            return TextLine((tally,))
 
 
 def _table(found: list[fold.FoldedFindings], spec: AuditSpec) -> Section:
     """Return all findings: errors, warnings, notes; within each the largest saving first, then by place."""
-    heads = (
-        Head("severity"),
-        Head("where"),
-        Head("rule"),
-        Head("finding"),
-        Head("now -> suggested"),
-        Head("saves"),
-        Head("of the step", right=True),
+    headings = (
+        ColumnHead("severity"),
+        ColumnHead("where"),
+        ColumnHead("rule"),
+        ColumnHead("finding"),
+        ColumnHead("now -> suggested"),
+        ColumnHead("saves"),
+        ColumnHead("of the step", right=True),
     )
-    return Section("", heads, tuple(_cells(f.audited, f.finding, spec) for f in sorted(found, key=_rank)))
+    return Section("", headings, tuple(_cells(f.audited, f.finding, spec) for f in sorted(found, key=_rank)))
 
 
 def _rank(told: fold.FoldedFindings) -> tuple[int, float]:
@@ -63,22 +74,23 @@ def _rank(told: fold.FoldedFindings) -> tuple[int, float]:
 
 def _cells(audited: Audited, finding: Finding, spec: AuditSpec) -> tuple[Cell | str, ...]:
     """Return the cells of a finding; its sentence leaves out severity and saving, which have columns of their own."""
-    place = words.located(finding.place, audited.file, spec.cwd)
+    place = words.location_text(finding.place, audited.file, spec.cwd)
     saved, pct = finding.saving_ns, finding.saving_pct
     return (
         finding.severity or "unknown",
         place,
         finding.code,
-        visible(words.explained(finding)),
+        visible(words.message_with_reason(finding)),
         words.change(finding) or "-",
-        Cell(words.saving(audited, finding) or "-", saved.mid if saved else None, "ns"),
-        Cell("-" if pct is None or pct.mid <= 0 else words.percent(pct.mid), pct.mid if pct else None, "pct"),
+        Cell(words.saving_per_step(audited, finding) or "-", saved.mid if saved else None, "ns"),
+        Cell("-" if pct is None or pct.mid <= 0 else words.floor_percent(pct.mid), pct.mid if pct else None, "pct"),
     )
 
 
 def _broken(report: AuditReport, spec: AuditSpec) -> list[str]:
     unused = [
-        f"{words.located(place, place.file, spec.cwd)}: unused suppression: {text}" for place, text in report.unused
+        f"{words.location_text(place, place.file, spec.cwd)}: unused suppression: {text}"
+        for place, text in report.unused
     ]
     return unused + [
         f"{relative(path, spec.cwd)}: not audited: {words.reason(path, why)}" for path, why in report.failed
@@ -89,5 +101,5 @@ def _limits(report: AuditReport) -> list[Lines]:
     reasons = words.unseen(report)
     many = [f"Not judged: {sum(count for _, count in reasons):,}"] if reasons else []
     uncosted = [text for text in (words.uncosted(report),) if text]
-    closing = [*uncosted, *words.notes(report), *words.predicted_for(report)]
+    closing = [*uncosted, *words.limit_notes(report), *words.predicted_for(report)]
     return [_paragraphs(many), _bullets([f"{why} ({count:,})" for why, count in reasons]), _paragraphs(closing)]

@@ -6,21 +6,21 @@ from typing import Any
 
 from tcprobe.report.audit import words
 from tcprobe.report.audit.spec import AuditSpec
-from tcprobe.report.scan import Notice, Result, Scan
+from tcprobe.report.scan import Notice, Scan, ScanResult
 from tcprobe.schema.finding import Audited, AuditReport, Finding
 
 
-def scan(report: AuditReport, spec: AuditSpec) -> Scan:
+def audit_scan(report: AuditReport, spec: AuditSpec) -> Scan:
     """Return every finding once, then the suppressed ones, and the notices, with failed files first."""
     results = [_result(audited, finding, False) for audited, finding in words.rows(report)]
     results += [_result(audited, finding, True) for audited, finding in words.silenced(report)]
     return Scan(report.root, spec.rules, tuple(results), tuple(_notices(report)))
 
 
-def _result(audited: Audited, finding: Finding, suppressed: bool) -> Result:
-    return Result(
+def _result(audited: Audited, finding: Finding, suppressed: bool) -> ScanResult:
+    return ScanResult(
         finding,
-        words.sentence(audited, finding),
+        words.finding_line(audited, finding),
         audited.file,
         _properties(audited, finding),
         tuple(words.related(finding)),
@@ -52,4 +52,4 @@ def _notices(report: AuditReport) -> list[Notice]:
     notices += [Notice("unused", text, place.file, place) for place, text in report.unused]
     unseen = dict.fromkeys((u, audited.file) for audited in report.audited for u in audited.unseen)
     notices += [Notice("unseen", f"{u.what}: {u.reason}", file, u.place) for u, file in unseen]
-    return notices + [Notice("limit", text) for text in (*words.notes(report), *words.predicted_for(report))]
+    return notices + [Notice("limit", text) for text in (*words.limit_notes(report), *words.predicted_for(report))]

@@ -12,7 +12,7 @@ from tcprobe.report import ranges
 from tcprobe.report.audit import fold, words
 from tcprobe.report.audit.next import next_step
 from tcprobe.report.audit.spec import AuditSpec
-from tcprobe.report.blocks import Block, Cell, Head, Line, Lines, Part, Section, Style, sentence
+from tcprobe.report.blocks import Block, Cell, ColumnHead, Lines, Section, Style, TextLine, TextPart, wrapped_line
 from tcprobe.report.formatting import visible
 from tcprobe.schema.finding import Audited, AuditReport, Finding
 
@@ -35,50 +35,52 @@ def screen(report: AuditReport, spec: AuditSpec) -> list[Block]:
     return [*_lines(lines), *_costliest(found, spec), *_lines(closing)]
 
 
-def _lines(groups: list[list[Line]]) -> list[Lines]:
+def _lines(groups: list[list[TextLine]]) -> list[Lines]:
     return [Lines(tuple(group)) for group in groups]
 
 
-def _at(place: str, *parts: Part | str) -> Line:
+def _at(place: str, *parts: TextPart | str) -> TextLine:
     """Return a line in the form of linters, which is never wrapped."""
-    return Line((Part(place, "strong"), Part(": "), *(Part(p) if isinstance(p, str) else p for p in parts)))
+    return TextLine(
+        (TextPart(place, "strong"), TextPart(": "), *(TextPart(p) if isinstance(p, str) else p for p in parts))
+    )
 
 
-def _finding(told: fold.FoldedFindings, spec: AuditSpec) -> Line:
+def _finding(told: fold.FoldedFindings, spec: AuditSpec) -> TextLine:
     """Return ``path:line:col: TC101 [*] sentence``."""
     finding = told.finding
-    place = words.located(finding.place, told.audited.file, spec.cwd)
-    code = Part(finding.code, STYLES.get(finding.severity, "dim"))
-    star = (" ", Part("[*]", "accent")) if finding.fix else ()
+    place = words.location_text(finding.place, told.audited.file, spec.cwd)
+    code = TextPart(finding.code, STYLES.get(finding.severity, "dim"))
+    star = (" ", TextPart("[*]", "accent")) if finding.fix else ()
     return _at(place, code, *star, f" {told.sentence()}")
 
 
-def _notes(notes: list[fold.FoldedFindings], spec: AuditSpec) -> list[Line]:
+def _notes(notes: list[fold.FoldedFindings], spec: AuditSpec) -> list[TextLine]:
     """Return one line per note; if there are many, per file, rule and reason, with all sizes but without layers."""
     if spec.verbose or len(notes) <= fold.MOST_NOTES:
         return [_finding(f, spec) for f in notes]
     title = f"Notes: {sum(f.count for f in notes):,}, by reason; --verbose gives each its line"
-    return [Line((Part(title, "strong"),)), *(_reason(group, spec) for group in fold.by_reason(notes))]
+    return [TextLine((TextPart(title, "strong"),)), *(_reason(group, spec) for group in fold.by_reason(notes))]
 
 
-def _reason(group: fold.Reason, spec: AuditSpec) -> Line:
+def _reason(group: fold.ReasonGroup, spec: AuditSpec) -> TextLine:
     """Return ``path:lines: TC101 filters=6, 20 (3): why``."""
     lines = ",".join(str(n) for n in group.lines)
-    where = words.located(None, group.file, spec.cwd) + (f":{lines}" if lines else "")
+    where = words.location_text(None, group.file, spec.cwd) + (f":{lines}" if lines else "")
     said = f"{group.sizes}: {group.why}" if group.sizes else group.why
-    return _at(where, Part(group.code, STYLES["note"]), f" {visible(said)}")
+    return _at(where, TextPart(group.code, STYLES["note"]), f" {visible(said)}")
 
 
-def _unused(report: AuditReport, spec: AuditSpec) -> list[Line]:
+def _unused(report: AuditReport, spec: AuditSpec) -> list[TextLine]:
     return [
-        _at(words.located(place, place.file, spec.cwd), f"unused suppression: {visible(text)}")
+        _at(words.location_text(place, place.file, spec.cwd), f"unused suppression: {visible(text)}")
         for place, text in report.unused
     ]
 
 
-def _failed(report: AuditReport, spec: AuditSpec) -> list[Line]:
+def _failed(report: AuditReport, spec: AuditSpec) -> list[TextLine]:
     return [
-        _at(words.located(None, path, spec.cwd), f"not audited: {visible(words.reason(path, why))}")
+        _at(words.location_text(None, path, spec.cwd), f"not audited: {visible(words.reason(path, why))}")
         for path, why in report.failed
     ]
 
@@ -91,42 +93,42 @@ def _costliest(found: list[fold.FoldedFindings], spec: AuditSpec) -> list[Sectio
     top = words.costliest([(f.audited, f.finding) for f in found], MOST_COSTLY)
     if len(top) < 2:
         return []
-    heads = (
-        Head("where", least=16, path=True),
-        Head("rule", rank=3),
-        Head("layer", rank=2, least=12),
-        Head("now -> suggested"),
-        Head("likely", right=True),
-        Head("saves", rank=1),
-        Head("of the step", right=True),
+    headings = (
+        ColumnHead("where", least=16, path=True),
+        ColumnHead("rule", rank=3),
+        ColumnHead("layer", rank=2, least=12),
+        ColumnHead("now -> suggested"),
+        ColumnHead("likely", right=True),
+        ColumnHead("saves", rank=1),
+        ColumnHead("of the step", right=True),
     )
     units = {words.per(audited) for audited, _ in top}
     title = f"Costliest, {units.pop()}" if len(units) == 1 else "Costliest"
     cells = tuple(_cells(audited, f, spec, unit=title == "Costliest") for audited, f in top)
-    return [Section(title, heads, cells)]
+    return [Section(title, headings, cells)]
 
 
 def _cells(audited: Audited, finding: Finding, spec: AuditSpec, unit: bool) -> tuple[Cell | str, ...]:
     saved, pct = finding.saving_ns, finding.saving_pct
-    likely, span = (ranges.likely(saved), ranges.span(saved)) if saved else ("-", "-")
+    likely, span = (ranges.likely(saved), ranges.range_text(saved)) if saved else ("-", "-")
     return (
-        words.located(finding.place, audited.file, spec.cwd),
+        words.location_text(finding.place, audited.file, spec.cwd),
         finding.code,
         Cell(visible(finding.layer) if finding.layer else "-", finding.layer),
         words.change(finding) or "-",
         Cell(likely, saved.mid if saved else None, "ns"),
         f"{span} {words.per(audited)}" if unit and saved else span,
-        Cell("-" if pct is None else words.percent(pct.mid), pct.mid if pct else None, "pct"),
+        Cell("-" if pct is None else words.floor_percent(pct.mid), pct.mid if pct else None, "pct"),
     )
 
 
-def _limits(report: AuditReport, spec: AuditSpec) -> list[Line]:
+def _limits(report: AuditReport, spec: AuditSpec) -> list[TextLine]:
     """Return each model's gain, what could not be judged, and what the prediction is for."""
     said = words.gains(report, None if spec.verbose else MOST_COSTLY)
     said += [text for text in (words.uncosted(report),) if text]
-    said += _not_judged(report, spec) + [visible(note) for note in words.notes(report)]
+    said += _not_judged(report, spec) + [visible(note) for note in words.limit_notes(report)]
     said += words.predicted_for(report)
-    return [sentence(text, indent="  ") for text in said]
+    return [wrapped_line(text, indent="  ") for text in said]
 
 
 def _not_judged(report: AuditReport, spec: AuditSpec) -> list[str]:
@@ -141,21 +143,21 @@ def _not_judged(report: AuditReport, spec: AuditSpec) -> list[str]:
     return [f"Not judged, {many:,} thing{'' if many == 1 else 's'}: {listed}{more}."]
 
 
-def _verbose(report: AuditReport, spec: AuditSpec) -> list[Line]:
+def _verbose(report: AuditReport, spec: AuditSpec) -> list[TextLine]:
     """Return what could not be judged and what comments silenced, one line each."""
     lines = [
-        f"{words.located(u.place, a.file, spec.cwd)}: not judged: {visible(u.what)}: {visible(u.reason)}"
+        f"{words.location_text(u.place, a.file, spec.cwd)}: not judged: {visible(u.what)}: {visible(u.reason)}"
         for a in report.audited
         for u in a.unseen
     ]
     for audited, finding in words.silenced(report):
-        place = words.located(finding.place, audited.file, spec.cwd)
-        lines.append(f"{place}: suppressed: {finding.code} {words.sentence(audited, finding)}")
-    return [Line((Part(text),)) for text in dict.fromkeys(lines)]
+        place = words.location_text(finding.place, audited.file, spec.cwd)
+        lines.append(f"{place}: suppressed: {finding.code} {words.finding_line(audited, finding)}")
+    return [TextLine((TextPart(text),)) for text in dict.fromkeys(lines)]
 
 
-def _end(report: AuditReport, spec: AuditSpec) -> list[Line]:
+def _end(report: AuditReport, spec: AuditSpec) -> list[TextLine]:
     """Return the count and what to type next."""
     mend, following = words.fixable(report), next_step(report, spec.typed)
-    count = Part(words.tally(report) + (f" [*] {mend}" if mend else ""), "strong")
-    return [Line((count,)), *(Line((Part(said),)) for said in [following] if said)]
+    count = TextPart(words.tally(report) + (f" [*] {mend}" if mend else ""), "strong")
+    return [TextLine((count,)), *(TextLine((TextPart(said),)) for said in [following] if said)]

@@ -22,7 +22,7 @@ UNMEASURED: Final = "Estimated: nobody has published what unaligned sizes cost a
 ModelFinding = tuple[Audited, Finding]
 
 
-def located(place: Place | None, file: str, base: str) -> str:
+def location_text(place: Place | None, file: str, base: str) -> str:
     """Return ``path:line:column``; only the path of the audited file if no line is known."""
     if place is None:
         return visible(relative(file, base))
@@ -54,15 +54,15 @@ def silenced(report: AuditReport) -> list[ModelFinding]:
 
 def message(finding: Finding) -> str:
     """Return a finding's message: one sentence without severity and place."""
-    return statements.text(finding.says)
+    return statements.sentence_of(finding.says)
 
 
 def why(finding: Finding) -> str | None:
     """Return why a finding costs nothing or why its cost is unknown; None if its saving says it all."""
-    return None if finding.why is None else statements.text(finding.why)
+    return None if finding.why is None else statements.sentence_of(finding.why)
 
 
-def explained(finding: Finding) -> str:
+def message_with_reason(finding: Finding) -> str:
     """Return a finding's message, followed by its reason unless the message includes it."""
     return f"{message(finding)}{_because(finding)}"
 
@@ -73,12 +73,12 @@ def _because(finding: Finding) -> str:
 
 def fixing(fix: Fix) -> str:
     """Return what a fix does, as an imperative (``change units 63 to 64``)."""
-    return statements.text(fix.does)
+    return statements.sentence_of(fix.does)
 
 
 def related(finding: Finding) -> list[tuple[Place, str]]:
     """Return the other places that a finding affects, each with a phrase."""
-    return [(place, statements.text(said)) for place, said in finding.related]
+    return [(place, statements.sentence_of(said)) for place, said in finding.related]
 
 
 def _order(row: ModelFinding) -> tuple[str, int, int, str, tuple[str, ...]]:
@@ -94,7 +94,7 @@ def costliest(found: Iterable[ModelFinding], most: int) -> list[ModelFinding]:
     return [row for _, row in ranked[:most]]
 
 
-def sentence(audited: Audited, finding: Finding, count: int = 1) -> str:
+def finding_line(audited: Audited, finding: Finding, count: int = 1) -> str:
     """Return the finding as one line: what, how severe, how bad in which passes, what a change saves or why nothing.
 
     With a `count` above 1 it stands for that many layers, and its saving is their sum.
@@ -103,7 +103,7 @@ def sentence(audited: Audited, finding: Finding, count: int = 1) -> str:
     """
     what, rest = statements.halves(finding.says)
     text = f"{what} ({', '.join(_judged(audited, finding, count))}){f': {rest}' if rest else ''}"
-    if saved := saving(audited, finding):
+    if saved := saving_per_step(audited, finding):
         text += f"; {suggestion(finding)} saves {saved}"
     return visible(f"{text}{_because(finding)}")
 
@@ -116,8 +116,8 @@ def whole(audited: Audited) -> str:
 def _judged(audited: Audited, finding: Finding, count: int) -> list[str]:
     pct = finding.saving_pct
     together = " together" if count > 1 else ""
-    share = "" if pct is None or pct.mid <= 0 else f"{percent(pct.mid)} of {whole(audited)}{together}"
-    most = f"up to {percent(pct.high)}" if share and pct and pct.mid < WARNING_PCT <= pct.high else ""
+    share = "" if pct is None or pct.mid <= 0 else f"{floor_percent(pct.mid)} of {whole(audited)}{together}"
+    most = f"up to {floor_percent(pct.high)}" if share and pct and pct.mid < WARNING_PCT <= pct.high else ""
     return [said for said in (finding.severity or "unknown severity", share, most) if said]
 
 
@@ -138,32 +138,32 @@ def per(audited: Audited) -> str:
     return "a step" if audited.batch_known else f"per {audited.batch:,} samples"
 
 
-def saving(audited: Audited, finding: Finding) -> str:
+def saving_per_step(audited: Audited, finding: Finding) -> str:
     """Return ``0.4-0.6 ms a step``; empty if no saving is predicted."""
     if finding.saving_ns is None or finding.saving_ns.high <= 0:
         return ""
     return f"{about(finding.saving_ns)} {per(audited)}"
 
 
-def percent(value: float) -> str:
+def floor_percent(value: float) -> str:
     """Round 0-100 down, so that a figure never prints as the threshold above it."""
     if 0 < value < 0.1:
         return "<0.1 %"
     return f"{math.floor(value * 10 + 1e-9) / 10:g} %" if value < 10 else f"{math.floor(value)} %"
 
 
-def total(audited: Audited) -> str | None:
+def total_gain(audited: Audited) -> str | None:
     """Return what all suggestions for a model save together; None if no saving is predicted."""
     saved, step = audited.total_saving_ns, audited.step_ns
     if saved is None or step is None or saved.high <= 0 or step.mid <= 0:
         return None
-    share = percent(100 * saved.mid / step.mid)
+    share = floor_percent(100 * saved.mid / step.mid)
     return f"all suggestions together save {about(saved)} of {about(step)} {per(audited)}: {share}"
 
 
 def gains(report: AuditReport, most: int | None) -> list[str]:
     """Return what the suggestions save per model, most first; after `most` models, only how many more there are."""
-    saving = [(a.total_saving_ns.mid, a, said) for a in report.audited if a.total_saving_ns and (said := total(a))]
+    saving = [(a.total_saving_ns.mid, a, said) for a in report.audited if a.total_saving_ns and (said := total_gain(a))]
     ranked = sorted(saving, key=lambda row: (-row[0], row[1].file, row[1].label))
     shown = [f"{visible(a.label)}: {said}." for _, a, said in ranked[:most]]
     left = len(ranked) - len(shown)
@@ -230,7 +230,7 @@ def unseen(report: AuditReport) -> list[tuple[str, int]]:
     return sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def notes(report: AuditReport) -> list[str]:
+def limit_notes(report: AuditReport) -> list[str]:
     """Return what limits the audits, one sentence each without duplicates; with ``--dtype`` no policy is assumed."""
     said = dict.fromkeys(n for a in report.audited for n in (limits(a) if a.dtype is None else a.notes) if n)
     return [f"{note[0].upper()}{note[1:]}{'' if note.endswith('.') else '.'}" for note in said]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tcprobe.report import formatting as f
-from tcprobe.report.ranges import span
+from tcprobe.report.ranges import range_text
 from tcprobe.report.run import words
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import Advice, AdviceKind, ShareOf
@@ -19,7 +19,7 @@ OF_SIZES: Final[Mapping[ShareOf, str]] = {"kernel_time": "kernel time", "flops":
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Ways:
+class PrecisionWords:
     """How a framework's user chooses a precision, in words.
 
     Attributes:
@@ -33,15 +33,15 @@ class Ways:
     tf32: str = "TF32 (unset NVIDIA_TF32_OVERRIDE)"
 
 
-PLAIN: Final = Ways()
+PLAIN: Final = PrecisionWords()
 KERAS: Final = "tf.keras.mixed_precision, or tcprobe profile --precision"
 WAYS: Final = {
-    "tensorflow": Ways(
+    "tensorflow": PrecisionWords(
         f"mixed_float16 ({KERAS})",
         f"mixed_bfloat16 or mixed_float16 ({KERAS})",
         "TF32 (unset NVIDIA_TF32_OVERRIDE, enable_tensor_float_32_execution(True))",
     ),
-    "pytorch": Ways(
+    "pytorch": PrecisionWords(
         f"{PLAIN.half} (torch.autocast with dtype=torch.float16)",
         f"{PLAIN.mixed} (torch.autocast)",
         "TF32 (unset NVIDIA_TF32_OVERRIDE, torch.set_float32_matmul_precision('high'))",
@@ -49,12 +49,12 @@ WAYS: Final = {
 }
 
 
-def steps(profile: Profile) -> list[str]:
+def advice_sentences(profile: Profile) -> list[str]:
     """Return what to do first, one sentence per item."""
-    return [step(item, profile.metadata.framework) for item in profile.advice]
+    return [advice_sentence(item, profile.metadata.framework) for item in profile.advice]
 
 
-def step(item: Advice, framework: str | None) -> str:
+def advice_sentence(item: Advice, framework: str | None) -> str:
     """Return one item as a sentence: what to do, in the framework's words, and why."""
     known = (framework or "").lower()
     ways = next((how for name, how in WAYS.items() if known.startswith(name)), PLAIN)
@@ -64,33 +64,33 @@ def step(item: Advice, framework: str | None) -> str:
 def as_json(item: Advice, framework: str | None) -> dict[str, Any]:
     """Return one item as its fields and its sentence."""
     fields = dataclasses.asdict(item)
-    return {**{name.rstrip("_"): value for name, value in fields.items()}, "text": step(item, framework)}
+    return {**{name.rstrip("_"): value for name, value in fields.items()}, "text": advice_sentence(item, framework)}
 
 
-def _library(item: Advice, _: Ways) -> str:
+def _library(item: Advice, _: PrecisionWords) -> str:
     ways = ["8 or more channels", "NHWC layout"] if item.convolution else ["larger sizes or a larger batch"]
     ways += [] if item.compiled else ["XLA"]
     listed = ", ".join(ways[:-1]) + ("," * (len(ways) > 2)) + " or " * (len(ways) > 1) + ways[-1]
     return f"Try {listed}; then compare step times"
 
 
-def _align(item: Advice, _: Ways) -> str:
+def _align(item: Advice, _: PrecisionWords) -> str:
     return f"Make the sizes multiples of 8{' (see Badly sized)' if item.listed else ''}"
 
 
-def _slice(item: Advice, _: Ways) -> str:
+def _slice(item: Advice, _: PrecisionWords) -> str:
     kept = words.kept(item.sizes[0].size)
-    return f"Give {f.plain(item.layer)} 8 filters, keep {kept} (slice) and measure{_line(item)}"
+    return f"Give {f.any_text(item.layer)} 8 filters, keep {kept} (slice) and measure{_line(item)}"
 
 
-def _change(item: Advice, _: Ways) -> str:
+def _change(item: Advice, _: PrecisionWords) -> str:
     first, *rest = item.sizes
     changes = [f"from {first.size} to {first.next_size}"]
-    changes += [f"{f.plain(r.dimension)} from {r.size} to {r.next_size}" for r in rest]
-    return f"Change {f.plain(first.dimension)} of {f.plain(item.layer)} {' and '.join(changes)}{_line(item)}"
+    changes += [f"{f.any_text(r.dimension)} from {r.size} to {r.next_size}" for r in rest]
+    return f"Change {f.any_text(first.dimension)} of {f.any_text(item.layer)} {' and '.join(changes)}{_line(item)}"
 
 
-ORDERS: Final[Mapping[AdviceKind, Callable[[Advice, Ways], str]]] = {
+ORDERS: Final[Mapping[AdviceKind, Callable[[Advice, PrecisionWords], str]]] = {
     "use_float32": lambda *_: "Compute in float32 or less",
     "use_float16": lambda *_: "Use mixed_float16: this GPU's Tensor Cores take float16",
     "mixed_precision": lambda _, ways: f"Train in {ways.half}",
@@ -161,9 +161,9 @@ def _gain(item: Advice) -> str:
         return ""
     of = "kernel time" if item.saving_of == "kernel_time" else "step's products"
     by = " (calibrated)" if item.calibrated else ""
-    saves = f"save {span(Range(low, likely, high))} a step in this layer"
+    saves = f"save {range_text(Range(low, likely, high))} a step in this layer"
     return f"; predicted{by} to {saves}, likely {f.percent(item.saving_pct)} of the {of}"
 
 
 def _line(item: Advice) -> str:
-    return f" ({f.plain(item.source)})" if item.source else ""
+    return f" ({f.any_text(item.source)})" if item.source else ""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tcprobe.report.blocks import Block, Folded, Heading, LeftOut, Lines, Section, sentence
+from tcprobe.report.blocks import Block, Folded, Heading, LeftOut, Lines, Section, wrapped_line
 from tcprobe.report.document import DataTable
 from tcprobe.report.run.data import data
 from tcprobe.report.run.screen import screen
@@ -25,7 +25,7 @@ class RunDocument:
     def screen(self) -> list[Block]:
         """Return how good the run is, why and what to do first, then the tables."""
         s = screen(self.profile, self.spec)
-        absent = [sentence(f"no {name.replace('_', ' ')}: {why}", indent="  ") for name, why in s.absent]
+        absent = [wrapped_line(f"no {name.replace('_', ' ')}: {why}", indent="  ") for name, why in s.absent]
         closing: list[Block] = [Lines(tuple(absent)), LeftOut("--width 0 or --format csv shows all")]
         return [s.facts, s.answer, s.steps, *s.figures, s.warnings, *s.why, s.notes, *s.tables, *closing]
 
@@ -33,7 +33,7 @@ class RunDocument:
         """Return the same under a title, with tables folded unless asked for by name."""
         s = screen(self.profile, self.spec)
         tables: Iterable[Block] = s.tables if self.spec.by else map(_folded, s.tables)
-        absent = Lines(tuple(sentence(f"no {name}: {why}") for name, why in s.absent), bullets=True)
+        absent = Lines(tuple(wrapped_line(f"no {name}: {why}") for name, why in s.absent), bullets=True)
         title = Heading("Tensor Core report", 1)
         return [title, s.answer, s.facts, s.steps, *s.figures, s.warnings, *s.why, s.notes, *tables, absent]
 

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from tcprobe.report import formatting as f
-from tcprobe.report.blocks import Cell, Head, Section
-from tcprobe.report.ranges import span
+from tcprobe.report.blocks import Cell, ColumnHead, Section
+from tcprobe.report.ranges import range_text
 from tcprobe.report.run import words
 from tcprobe.report.run.window import summed
 from tcprobe.schema.causes import OffTensorCores
@@ -65,7 +65,7 @@ class Group:
     worst: Row
 
 
-def by_reason(cost: OffTensorCores) -> list[Group]:
+def by_blocker(cost: OffTensorCores) -> list[Group]:
     """Group ops by blocker, costliest group first."""
     members: dict[Blocker, list[int]] = {}
     for i, row in enumerate(cost.table.rows()):
@@ -81,18 +81,18 @@ def by_reason(cost: OffTensorCores) -> list[Group]:
 
 def causes(cost: OffTensorCores, top: int | None, over: str = "") -> Section:
     """Return the table of blockers: cost, number of ops, costliest op; `over` says how many steps are added up."""
-    groups = by_reason(cost)
+    groups = by_blocker(cost)
     rows = tuple(_cause(cost, group) for group in groups[:top])
-    heads = (
-        Head("reason", wraps=True),
-        Head("kernel time" if cost.measured else "FLOP/step", right=True),
-        Head("share", right=True),
-        Head("ops", right=True),
-        Head("costliest", least=28),
-        Head("source", rank=1, least=20, path=True),
+    headings = (
+        ColumnHead("reason", wraps=True),
+        ColumnHead("kernel time" if cost.measured else "FLOP/step", right=True),
+        ColumnHead("share", right=True),
+        ColumnHead("ops", right=True),
+        ColumnHead("costliest", least=28),
+        ColumnHead("source", rank=1, least=20, path=True),
     )
     title = f"Why not more{_over(over)}" if cost.measured else "What would keep ops off the Tensor Cores"
-    return Section(title, heads, rows, _more(len(groups) - len(rows)))
+    return Section(title, headings, rows, _more(len(groups) - len(rows)))
 
 
 def _over(words: str) -> str:
@@ -106,7 +106,7 @@ def _cause(cost: OffTensorCores, group: Group) -> tuple[Cell | str, ...]:
         _share(group.share_pct),
         Cell(f.count(group.ops), group.ops),
         _where(group.worst),
-        f.plain(group.worst["source"]),
+        f.any_text(group.worst["source"]),
     )
 
 
@@ -120,42 +120,42 @@ def first(cost: OffTensorCores, top: int | None, over: str = "") -> Section:
     rows = [
         (
             _where(row),
-            f.plain(row["op_type"]),
+            f.any_text(row["op_type"]),
             _weight(cost, weight),
             _share(100 * weight / cost.total if cost.total else None),
-            f.plain(words.blocker_of(row)),
-            f.plain(row["source"]),
+            f.any_text(words.blocker_of(row)),
+            f.any_text(row["source"]),
         )
         for row, weight in zip(shown.rows(), cost.weight.tolist(), strict=False)
     ]
-    heads = (
-        Head("layer or op", least=36),
-        Head("type", rank=2),
-        Head("kernel time" if cost.measured else "FLOP/step", right=True),
-        Head("share", right=True),
-        Head("reason", wraps=True),
-        Head("source", rank=1, least=20, path=True),
+    headings = (
+        ColumnHead("layer or op", least=36),
+        ColumnHead("type", rank=2),
+        ColumnHead("kernel time" if cost.measured else "FLOP/step", right=True),
+        ColumnHead("share", right=True),
+        ColumnHead("reason", wraps=True),
+        ColumnHead("source", rank=1, least=20, path=True),
     )
     return Section(
         f"Costliest ops off the Tensor Cores{_over(over)}" if cost.measured else "Largest of these ops",
-        heads,
+        headings,
         tuple(rows),
         _more(len(cost.table) - len(rows)),
     )
 
 
-def bad_sizes(profile: Profile, top: int | None) -> Section | None:
+def bad_size_table(profile: Profile, top: int | None) -> Section | None:
     """Return the table of badly sized dimensions, costliest first; None if there is none."""
     rows = list(worst_first(profile.require("bad_sizes")).rows())[:top]
     if not rows:
         return None
     total = len(profile.require("bad_sizes"))
     marks, said = _marks(rows)
-    heads, cells = _bad_size_cells(rows, marks)
+    headings, cells = _bad_size_cells(rows, marks)
     legend = (*_rests_on(rows), *(f"{mark}: {text}" for mark, text in said.items()))
     over = summed(profile) if any(row["kernel_ns"] is not None for row in rows) else ""
     title = f"Badly sized ({total:,}{'; ' * bool(over)}{over})"
-    return Section(title, heads, cells, (*_more(total - len(rows)), *legend))
+    return Section(title, headings, cells, (*_more(total - len(rows)), *legend))
 
 
 def _marks(rows: list[Row]) -> tuple[dict[SizeAdvice | None, str], dict[str, str]]:
@@ -175,7 +175,7 @@ def saves(row: Row) -> str:
     saved = saving_of(row)
     if saved is None:
         return f.NA
-    return span(saved) if saved.high > 0 else "nothing"
+    return range_text(saved) if saved.high > 0 else "nothing"
 
 
 def _rests_on(rows: list[Row]) -> tuple[str, ...]:
@@ -189,19 +189,19 @@ def _rests_on(rows: list[Row]) -> tuple[str, ...]:
 
 def _bad_size_cells(
     rows: list[Row], marks: dict[SizeAdvice | None, str]
-) -> tuple[tuple[Head, ...], tuple[tuple[Cell | str, ...], ...]]:
-    columns: tuple[tuple[Head, Callable[[Row], Cell | str]], ...] = (
-        (Head("layer", least=24), lambda r: f.plain(r["layer"])),
-        (Head("dimension"), lambda r: f.plain(r["dimension"])),
-        (Head("size", right=True), lambda r: Cell(_size(r), r["size"])),
-        (Head("kernel time", right=True), lambda r: Cell(f.duration(r["kernel_ns"]), r["kernel_ns"], "ns")),
-        (Head("share", right=True), lambda r: _share(r["share_pct"])),
-        (Head("saves a step", right=True), lambda r: Cell(saves(r), r["saving_ns"], "ns")),
-        (Head("of GEMM FLOPs", right=True, rank=1), lambda r: _share(r["flops_pct"])),
-        (Head("passes", rank=4), lambda r: f.plain(r["passes"])),
-        (Head("dtype", rank=5), lambda r: f.plain(r["dtype"])),
-        (Head("advice"), lambda r: marks.get(SizeAdvice.of(r), f.NA)),
-        (Head("source", least=20, path=True), lambda r: f.plain(r["source"])),
+) -> tuple[tuple[ColumnHead, ...], tuple[tuple[Cell | str, ...], ...]]:
+    columns: tuple[tuple[ColumnHead, Callable[[Row], Cell | str]], ...] = (
+        (ColumnHead("layer", least=24), lambda r: f.any_text(r["layer"])),
+        (ColumnHead("dimension"), lambda r: f.any_text(r["dimension"])),
+        (ColumnHead("size", right=True), lambda r: Cell(_size(r), r["size"])),
+        (ColumnHead("kernel time", right=True), lambda r: Cell(f.duration(r["kernel_ns"]), r["kernel_ns"], "ns")),
+        (ColumnHead("share", right=True), lambda r: _share(r["share_pct"])),
+        (ColumnHead("saves a step", right=True), lambda r: Cell(saves(r), r["saving_ns"], "ns")),
+        (ColumnHead("of GEMM FLOPs", right=True, rank=1), lambda r: _share(r["flops_pct"])),
+        (ColumnHead("passes", rank=4), lambda r: f.any_text(r["passes"])),
+        (ColumnHead("dtype", rank=5), lambda r: f.any_text(r["dtype"])),
+        (ColumnHead("advice"), lambda r: marks.get(SizeAdvice.of(r), f.NA)),
+        (ColumnHead("source", least=20, path=True), lambda r: f.any_text(r["source"])),
     )
     used = [(head, show) for head, show in columns if any(str(show(r)) != f.NA for r in rows)]
     return tuple(h for h, _ in used), tuple(tuple(show(r) for _, show in used) for r in rows)

@@ -6,7 +6,7 @@ import re
 
 from tcprobe.hardware import DEFAULT_TARGET
 from tcprobe.report import formatting as f
-from tcprobe.report.blocks import Cell, Head, Section
+from tcprobe.report.blocks import Cell, ColumnHead, Section
 from tcprobe.report.run.findings import reach
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
@@ -208,9 +208,14 @@ def figures(profile: Profile, first: bool) -> Section | None:
         if said is None or _unmeasured_by(row) != said:
             by_reason.setdefault(f.visible(str(row["reason"] or "no reason given")), []).append(_label(row))
     notes = tuple(f"(not measured: {', '.join(names)}: {reason})" for reason, names in by_reason.items())
-    heads = (Head("figure"), Head("value", right=True), Head("rests on", rank=1), Head("remark", wraps=True))
+    headings = (
+        ColumnHead("figure"),
+        ColumnHead("value", right=True),
+        ColumnHead("rests on", rank=1),
+        ColumnHead("remark", wraps=True),
+    )
     title = "Figures" if first else "Further figures"
-    return Section(title, heads, tuple(_figure(row) for row in known), notes) if known or notes else None
+    return Section(title, headings, tuple(_figure(row) for row in known), notes) if known or notes else None
 
 
 def _unmeasured_by(row: Row) -> Value:
@@ -232,15 +237,15 @@ def _figure(row: Row) -> tuple[Cell | str, ...]:
 
 
 def _value(metric: str, row: Row) -> str:
-    low, high = f.figure(metric, row["low"]), f.figure(metric, row["high"])
+    low, high = f.metric_text(metric, row["low"]), f.metric_text(metric, row["high"])
     if low != high and f.NA not in (low, high):
         span = f.percents(row["low"], row["high"]) if metric.endswith("_pct") else f"{low} to {high}"
-        middle = f.figure(metric, row["value"])
+        middle = f.metric_text(metric, row["value"])
         said = metric in MEDIANS or middle not in (low, high)
         return f"{middle} ({span})" if said and middle != f.NA else span
     if row["value"] is None and row["text"]:
         return f.visible(str(row["text"]))
-    return "not measured" if row["value"] is None else f.figure(metric, row["value"])
+    return "not measured" if row["value"] is None else f.metric_text(metric, row["value"])
 
 
 def _label(row: Row) -> str:
@@ -252,7 +257,7 @@ def _label(row: Row) -> str:
     return LABELS.get(metric, spoken)
 
 
-def notes(profile: Profile) -> list[Note]:
+def sorted_notes(profile: Profile) -> list[Note]:
     """Return the notes without duplicates: those that cost a figure first, within a level in their given order."""
     order = {"error": 0, "warning": 1, "note": 2}
     return sorted(dict.fromkeys(profile.metadata.notes), key=lambda note: order[note.level])

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcprobe.report.blocks import Cell, Facts, Head, Lines, Remark, Remarks, Section, Steps, sentence
-from tcprobe.report.formatting import number, plain, visible
+from tcprobe.report.blocks import Cell, ColumnHead, Facts, Lines, NumberedList, Remark, Remarks, Section, wrapped_line
+from tcprobe.report.formatting import any_text, full_number, visible
 from tcprobe.report.run import advice, findings, headline, views
 from tcprobe.report.run.sections import section
 from tcprobe.report.run.spec import ReportSpec
@@ -36,7 +36,7 @@ class Screen:
 
     facts: Facts
     answer: Lines
-    steps: Steps
+    steps: NumberedList
     figures: tuple[Section, ...]
     warnings: Remarks
     why: tuple[Section, ...]
@@ -51,7 +51,7 @@ def screen(profile: Profile, spec: ReportSpec) -> Screen:
     return Screen(
         Facts(tuple(headline.facts(profile))),
         _answer(profile),
-        Steps("What to do first", tuple(advice.steps(profile))),
+        NumberedList("What to do first", tuple(advice.advice_sentences(profile))),
         () if spec.by else tuple(s for s in (headline.figures(profile, first=True),) if s),
         _notes(profile, ("error", "warning")),
         () if spec.by else tuple(_why(profile, spec)),
@@ -67,11 +67,11 @@ def screen(profile: Profile, spec: ReportSpec) -> Screen:
 
 def _answer(profile: Profile) -> Lines:
     first, *rest = headline.answer(profile)
-    return Lines((sentence(first, "strong"), *map(sentence, rest)))
+    return Lines((wrapped_line(first, "strong"), *map(wrapped_line, rest)))
 
 
 def _notes(profile: Profile, levels: tuple[str, ...]) -> Remarks:
-    chosen = [note for note in headline.notes(profile) if note.level in levels]
+    chosen = [note for note in headline.sorted_notes(profile) if note.level in levels]
     return Remarks(tuple(Remark(n.level, visible(n.message), n.remedy and visible(n.remedy)) for n in chosen))
 
 
@@ -80,8 +80,8 @@ def _views(profile: Profile, spec: ReportSpec) -> list[views.View]:
         return [views.BY[name] for name in spec.by]
     shown = [*views.BY.values()]
     if np.isnan(profile.require("ops").numbers("host_ns")).all():
-        shown.append(views.HOST_OPS)
-    return shown if len(profile.require("kernels")) else [*shown, views.GEMMS]
+        shown.append(views.HOST_OP_VIEW)
+    return shown if len(profile.require("kernels")) else [*shown, views.GEMM_VIEW]
 
 
 def _worth_saying(profile: Profile, view: views.View, spec: ReportSpec) -> bool:
@@ -100,7 +100,7 @@ def _why(profile: Profile, spec: ReportSpec) -> list[Section]:
     rows = None if top is None else min(FIRST_SCREEN_ROWS, top)
     cost, over = profile.off, summed(profile)
     sections = [findings.causes(cost, rows, over), findings.first(cost, rows, over)] if cost else []
-    return [s for s in (*sections, findings.bad_sizes(profile, top)) if s]
+    return [s for s in (*sections, findings.bad_size_table(profile, top)) if s]
 
 
 def _rest(profile: Profile, spec: ReportSpec) -> list[Section]:
@@ -110,36 +110,36 @@ def _rest(profile: Profile, spec: ReportSpec) -> list[Section]:
 def _metrics(profile: Profile) -> Section | None:
     """Return the last value of each figure that the workload logged."""
     last = {row["name"]: row for row in profile.require("metrics").rows()}
-    heads = (Head("figure"), Head("last value", right=True), Head("unit"))
-    cells = tuple((Cell(plain(name), name), _logged(row), plain(row["unit"])) for name, row in last.items())
-    return Section("Logged by the workload", heads, cells) if cells else None
+    headings = (ColumnHead("figure"), ColumnHead("last value", right=True), ColumnHead("unit"))
+    cells = tuple((Cell(any_text(name), name), _logged(row), any_text(row["unit"])) for name, row in last.items())
+    return Section("Logged by the workload", headings, cells) if cells else None
 
 
 def _logged(row: Row) -> Cell:
-    return Cell(number(float(row["value"] or 0), 10), row["value"])
+    return Cell(full_number(float(row["value"] or 0), 10), row["value"])
 
 
 def _reported(profile: Profile, spec: ReportSpec) -> Section | None:
     """Return the profiler's own figures, as it reported them."""
     rows = list(profile.require("reported").rows())
-    heads = (
-        Head("figure", least=24),
-        Head("value", right=True),
-        Head("unit"),
-        Head("source", rank=1, least=24),
+    headings = (
+        ColumnHead("figure", least=24),
+        ColumnHead("value", right=True),
+        ColumnHead("unit"),
+        ColumnHead("source", rank=1, least=24),
     )
     shown = rows[: spec.rows_for_people]
-    cells = tuple((plain(r["metric"]), *_as_given(r), plain(r["source"])) for r in shown)
+    cells = tuple((any_text(r["metric"]), *_as_given(r), any_text(r["source"])) for r in shown)
     left = len(rows) - len(shown)
     notes = (f"({left:,} more; --top 0 shows all)",) if left else ()
-    return Section("As the profiler itself reported", heads, cells, notes) if cells else None
+    return Section("As the profiler itself reported", headings, cells, notes) if cells else None
 
 
 def _as_given(row: Row) -> tuple[Cell, str]:
     """Return value and unit with the profiler's digits; long times are in seconds."""
-    value, unit = row["value"], plain(row["unit"])
+    value, unit = row["value"], any_text(row["unit"])
     if value is None:
-        return Cell(plain(row["text"]), row["text"]), unit
+        return Cell(any_text(row["text"]), row["text"]), unit
     if unit == "ns" and float(value) >= 1e9:
-        return Cell(number(float(value) / 1e9, 10), value, unit), "s"
-    return Cell(number(float(value), 10), value), unit
+        return Cell(full_number(float(value) / 1e9, 10), value, unit), "s"
+    return Cell(full_number(float(value), 10), value), unit

@@ -8,7 +8,7 @@ import numpy as np
 
 from tcprobe.report.blocks import Section
 from tcprobe.report.formatting import NA
-from tcprobe.report.run.views import ITERATIONS, KERNELS, View
+from tcprobe.report.run.views import ITERATION_VIEW, KERNEL_VIEW, View
 from tcprobe.report.run.window import summed
 from tcprobe.schema.columns import Table, Value
 from tcprobe.schema.profile import Profile
@@ -20,7 +20,7 @@ def section(profile: Profile, view: View, top: int | None) -> Section | None:
     total = len(table)
     if not total:
         return None
-    start = _start(table, top) if view is ITERATIONS else 0
+    start = _start(table, top) if view is ITERATION_VIEW else 0
     stop = total if top is None else min(start + top, total)
     rows = _rows(profile, view, table.take(np.arange(start, stop)), table)
     columns = [(field.head, [field.show(row) for row in rows]) for field in view.fields]
@@ -68,12 +68,12 @@ def _rows(profile: Profile, view: View, shown: Table, whole: Table) -> list[dict
     rows = list(shown.rows())
     if "sum_ns" in whole:
         _add_shares(rows, _total(profile, whole))
-    if view is KERNELS:
+    if view is KERNEL_VIEW:
         ops = profile.require("ops")
         capable = dict(zip(ops.values("op"), ops.values("tc_capable"), strict=True))
         for row in rows:
             row["op_capable"] = capable.get(row["op"])
-    if view is ITERATIONS:
+    if view is ITERATION_VIEW:
         _add_bars(rows)
     return rows
 

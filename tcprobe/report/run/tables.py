@@ -9,14 +9,14 @@ from typing import Final
 from tcprobe.errors import UsageError
 from tcprobe.report.document import DataTable
 from tcprobe.report.run.spec import ReportSpec
-from tcprobe.schema.columns import Kind, Table, Value
+from tcprobe.schema.columns import ColumnKind, Table, Value
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import DERIVED, HOST_OPS, KERNEL_COUNTERS, METRICS, REPORTED, STEPS, TABLES
 
 TABLE_OF: Final = {"kernel": "kernels", "op": "ops", "layer": "layers", "iteration": "iterations", "device": "devices"}
 ALWAYS: Final = ("summary", "kernels", "ops", "layers", "iterations", "devices", "bad_sizes")
 WRITTEN: Final = tuple(t.name for t in (*DERIVED, HOST_OPS, STEPS, METRICS, KERNEL_COUNTERS, REPORTED))
-PANDAS_DTYPES: Final[dict[Kind, str]] = {"str": "string", "int": "Int64", "float": "Float64", "bool": "boolean"}
+PANDAS_DTYPES: Final[dict[ColumnKind, str]] = {"str": "string", "int": "Int64", "float": "Float64", "bool": "boolean"}
 
 
 def single(profile: Profile, spec: ReportSpec) -> DataTable:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tcprobe.report import formatting as f
-from tcprobe.report.blocks import Cell, Head
+from tcprobe.report.blocks import Cell, ColumnHead
 from tcprobe.schema.columns import Row, Value
 
 
@@ -14,7 +14,7 @@ from tcprobe.schema.columns import Row, Value
 class Field:
     """One column of a view: its heading, and the function that makes a row's cell."""
 
-    head: Head
+    head: ColumnHead
     show: Callable[[Row], Cell]
 
 
@@ -37,28 +37,28 @@ class View:
     order: tuple[str, ...] = ("sum_ns",)
 
 
-def _field(head: Head, column: str, show: Callable[[Value], str] = f.plain, unit: str = "") -> Field:
+def _field(head: ColumnHead, column: str, show: Callable[[Value], str] = f.any_text, unit: str = "") -> Field:
     return Field(head, lambda row: Cell(show(row[column]), row[column], unit))
 
 
 def _name(text: str, column: str, rank: int = 0, least: int = 24) -> Field:
-    return _field(Head(text, rank=rank, least=least), column)
+    return _field(ColumnHead(text, rank=rank, least=least), column)
 
 
 def _source(rank: int) -> Field:
-    return _field(Head("source", rank=rank, least=20, path=True), "source")
+    return _field(ColumnHead("source", rank=rank, least=20, path=True), "source")
 
 
 def _sentence(text: str, column: str, rank: int = 0) -> Field:
-    return _field(Head(text, rank=rank, wraps=True), column)
+    return _field(ColumnHead(text, rank=rank, wraps=True), column)
 
 
 def _word(text: str, column: str, rank: int = 0) -> Field:
-    return _field(Head(text, rank=rank), column)
+    return _field(ColumnHead(text, rank=rank), column)
 
 
 def _number(text: str, column: str, unit: str, rank: int = 0) -> Field:
-    return _field(Head(text, right=True, rank=rank), column, f.UNITS[unit], unit)
+    return _field(ColumnHead(text, right=True, rank=rank), column, f.UNITS[unit], unit)
 
 
 def _time(text: str, column: str, rank: int = 0) -> Field:
@@ -70,7 +70,7 @@ def _share(text: str, column: str, rank: int = 0) -> Field:
 
 
 def _count(text: str, column: str, rank: int = 0) -> Field:
-    return _field(Head(text, right=True, rank=rank), column, f.count)
+    return _field(ColumnHead(text, right=True, rank=rank), column, f.count)
 
 
 def _tc_share(row: Row) -> Cell:
@@ -86,9 +86,9 @@ def _steps(row: Row) -> Cell:
     return Cell(f.NA if row["steps"] == 1 else f.count(row["steps"]), row["steps"])
 
 
-_TC_SHARE = Field(Head("TC share", right=True), _tc_share)
+_TC_SHARE = Field(ColumnHead("TC share", right=True), _tc_share)
 
-KERNELS = View(
+KERNEL_VIEW = View(
     "kernel",
     "kernels",
     "Kernels",
@@ -115,7 +115,7 @@ KERNELS = View(
         _count("GPU", "device", 3),
     ),
 )
-OPS = View(
+OP_VIEW = View(
     "op",
     "ops",
     "Ops",
@@ -135,13 +135,13 @@ OPS = View(
         _word("pass", "pass", 5),
         _name("layer", "layer", 6),
         _word("dtype", "dtype", 4),
-        _field(Head("shapes", rank=7, least=30), "shapes", f.shapes),
+        _field(ColumnHead("shapes", rank=7, least=30), "shapes", f.shapes),
         _number("FLOP/call", "flops", "flops", 5),
         _source(3),
     ),
     order=("sum_ns", "union_ns", "host_ns"),
 )
-LAYERS = View(
+LAYER_VIEW = View(
     "layer",
     "layers",
     "Layers",
@@ -164,14 +164,14 @@ LAYERS = View(
     ),
     order=("sum_ns", "flops", "host_ns"),
 )
-ITERATIONS = View(
+ITERATION_VIEW = View(
     "iteration",
     "iterations",
     "Iterations",
     (
         _count("iteration", "iteration"),
         _word("counted", "in_window"),
-        Field(Head("steps", right=True, rank=6), _steps),
+        Field(ColumnHead("steps", right=True, rank=6), _steps),
         _time("duration", "duration_ns"),
         _time("kernel time", "sum_ns", 1),
         _time("on TC", "tc_ns", 3),
@@ -184,7 +184,7 @@ ITERATIONS = View(
     ),
     order=(),
 )
-DEVICES = View(
+DEVICE_VIEW = View(
     "device",
     "devices",
     "GPUs",
@@ -207,7 +207,7 @@ DEVICES = View(
         _number("peak memory", "peak_memory_bytes", "bytes", 3),
     ),
 )
-HOST_OPS = View(
+HOST_OP_VIEW = View(
     "host op",
     "host_ops",
     "Ops by host time",
@@ -222,7 +222,7 @@ HOST_OPS = View(
         _time("max", "max_ns", 4),
     ),
 )
-GEMMS = View(
+GEMM_VIEW = View(
     "gemm",
     "gemms",
     "Matrix multiplications of a step",
@@ -243,4 +243,4 @@ GEMMS = View(
     ),
     order=("flops",),
 )
-BY = {view.by: view for view in (KERNELS, OPS, LAYERS, ITERATIONS, DEVICES)}
+BY = {view.by: view for view in (KERNEL_VIEW, OP_VIEW, LAYER_VIEW, ITERATION_VIEW, DEVICE_VIEW)}

@@ -87,7 +87,7 @@ BLOCKER_WORDS: Final[Mapping[BlockerKind, Callable[[Blocker], str]]] = {
 
 def where(layer: Value, op: Value, pass_: Value) -> str:
     """Return the layer with the pass, or the op if no layer is known."""
-    place = f.plain(layer or op)
+    place = f.any_text(layer or op)
     return f"{place} ({pass_})" if layer and pass_ else place
 
 

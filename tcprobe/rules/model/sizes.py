@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from tcprobe.gemm.conv import describe
+from tcprobe.gemm.conv import convolution_of
 from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.ops import family_of
 from tcprobe.rules.model.recurrent import told, units_of
@@ -139,7 +139,7 @@ class Sizes:
             return told
         for index in self.by_layer.get(layer, ()):
             record = self.model.products[index].record
-            shapes = describe(record, "forward") if family_of(record.op_type) == "conv" else None
+            shapes = convolution_of(record, "forward") if family_of(record.op_type) == "conv" else None
             if shapes is not None and shapes.groups:
                 return shapes.groups
         return 1

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from tcprobe.audit.fix.links import NotCertain
-from tcprobe.report.audit.phrases.statements import text
+from tcprobe.report.audit.phrases.statements import sentence_of
 
 
 @contextmanager
@@ -17,4 +17,4 @@ def refuses(match: str) -> Iterator[None]:
     """See that a fix is refused for a reason whose words match."""
     with pytest.raises(NotCertain) as raised:
         yield
-    assert re.search(match, text(raised.value.why))
+    assert re.search(match, sentence_of(raised.value.why))

@@ -9,7 +9,7 @@ import pytest
 
 from tcprobe.errors import TcprobeError, UsageError
 from tcprobe.flows.audit.fix import diff_of, fixes_of
-from tcprobe.flows.audit.flow import Outcome, audit
+from tcprobe.flows.audit.flow import AuditOutcome, audit
 from tcprobe.flows.audit.options import AuditOptions
 from tcprobe.schema.finding import SEVERITIES
 
@@ -24,7 +24,7 @@ MODEL = HEAD + (
 )
 
 
-def audited(folder: Path, text: str = MODEL, options: AuditOptions | None = None) -> Outcome:
+def audited(folder: Path, text: str = MODEL, options: AuditOptions | None = None) -> AuditOutcome:
     path = folder / "m.py"
     path.write_text(text, encoding="utf-8")
     asked = options or AuditOptions((), dtype="float16", batch_size=256, xla=False)

@@ -10,7 +10,7 @@ import pytest
 
 from tcprobe.audit.settings import Settings
 from tcprobe.errors import UsageError
-from tcprobe.flows.audit.options import AuditOptions, Choice, choose
+from tcprobe.flows.audit.options import AuditOptions, Choice, choose_options
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
@@ -20,7 +20,7 @@ NONE = Settings()
 
 
 def chosen(settings: Settings = NONE, **given: Any) -> Choice:
-    return choose(AuditOptions(("m.py",), **given), settings, CODES)
+    return choose_options(AuditOptions(("m.py",), **given), settings, CODES)
 
 
 def wanted(settings: Settings = NONE, file: str = "/p/src/m.py", **given: Any) -> list[str]:

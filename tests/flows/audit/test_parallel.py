@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def outcome(folder: Path, monkeypatch: pytest.MonkeyPatch, many: int) -> flow.Outcome:
+def outcome(folder: Path, monkeypatch: pytest.MonkeyPatch, many: int) -> flow.AuditOutcome:
     monkeypatch.setattr(flow, "MANY_FILES", many)
     return flow.audit(AuditOptions(files=(str(folder),), mode="source"), lambda _: None)
 

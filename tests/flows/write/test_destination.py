@@ -8,7 +8,7 @@ import pytest
 
 from tcprobe.errors import OutputError, UsageError
 from tcprobe.flows.write.destination import destination
-from tcprobe.report import FORMATS, Kind
+from tcprobe.report import FORMATS, DocumentKind
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_what_an_audit_cannot_be_is_refused_before_any_work(tmp_path: Path) -> N
         ),
     ],
 )
-def test_each_verb_names_its_own_endings(kind: Kind, output: str, message: str, hint: str) -> None:
+def test_each_verb_names_its_own_endings(kind: DocumentKind, output: str, message: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         destination(kind, None, output)
     assert (caught.value.message, caught.value.hint) == (f"-o {output}: {message}", hint)

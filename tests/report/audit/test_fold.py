@@ -174,7 +174,7 @@ def test_a_reason_does_not_name_its_file_again() -> None:
 
 def test_an_assumed_policy_is_not_told_of_where_dtype_overrides_it() -> None:
     assumed = replace(audited(), notes=(), policy_assumed=True)
-    assert words.notes(AuditReport((assumed,))) == [
+    assert words.limit_notes(AuditReport((assumed,))) == [
         "No precision policy is set in this file: Keras' default, float32, is assumed."
     ]
-    assert words.notes(AuditReport((replace(assumed, dtype="float16"),))) == []
+    assert words.limit_notes(AuditReport((replace(assumed, dtype="float16"),))) == []

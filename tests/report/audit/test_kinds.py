@@ -56,7 +56,7 @@ def told(report_: AuditReport, spec: AuditSpec) -> list[object]:
         [(g.file, g.lines, g.code, g.sizes, g.count) for g in groups],
         [unworded(f) for _, f in words.costliest([(f.audited, f.finding) for f in found], 5)],
         [sorted(part.partition(":")[0] for part in words.gains(report_, 5)), words.tally(report_)],
-        [words.fixable(report_), words.predicted_for(report_), words.notes(report_), next_step(report_, ())],
+        [words.fixable(report_), words.predicted_for(report_), words.limit_notes(report_), next_step(report_, ())],
         *(list(shown(report_, spec))),
     ]
 

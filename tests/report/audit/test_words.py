@@ -23,44 +23,44 @@ from tests.report.builders import rendered
     [(0, "0 %"), (0.04, "<0.1 %"), (0.99, "0.9 %"), (3.0, "3 %"), (4.99, "4.9 %"), (5.0, "5 %"), (41.7, "41 %")],
 )
 def test_a_share_never_prints_as_the_threshold_above_it(value: float, said: str) -> None:
-    assert words.percent(value) == said
+    assert words.floor_percent(value) == said
 
 
 @given(st.floats(0, 100))
 def test_a_share_that_prints_as_five_is_five(value: float) -> None:
-    assert not (words.percent(value) == "5 %" and value < 5 - 1e-9)
+    assert not (words.floor_percent(value) == "5 %" and value < 5 - 1e-9)
 
 
 def test_severity_and_share_stand_before_the_colon() -> None:
     whole = replace(audited(), costed=audited().products)
-    said = words.sentence(whole, COSTLY)
+    said = words.finding_line(whole, COSTLY)
     assert said.startswith("Conv2D 'conv2d_1' filters=63 is not a multiple of 8 (error, 5.6 % of the step): forward,")
     assert said.endswith("; 64 saves 0.4-0.6 ms a step")
 
 
 def test_a_share_of_a_step_that_is_known_in_part_says_so() -> None:
     part = replace(audited(), costed=audited().products - 1)
-    assert "(error, 5.6 % of the predicted part of the step)" in words.sentence(part, COSTLY)
+    assert "(error, 5.6 % of the predicted part of the step)" in words.finding_line(part, COSTLY)
 
 
 def test_what_would_cost_time_has_no_share() -> None:
     costs = replace(COSTLY, severity="note", saving_pct=Range(-0.2, -0.1, 0.0), saving_ns=Range(-2.0, -1.0, 0.0))
-    assert "(note):" in words.sentence(audited(), costs)
-    assert "saves" not in words.sentence(audited(), costs)
+    assert "(note):" in words.finding_line(audited(), costs)
+    assert "saves" not in words.finding_line(audited(), costs)
 
 
 def test_an_unknown_batch_is_said_in_the_saving() -> None:
-    assert words.sentence(audited(batch_known=False), MILD).endswith("4096 saves 0.09-0.12 ms per 1,024 samples")
+    assert words.finding_line(audited(batch_known=False), MILD).endswith("4096 saves 0.09-0.12 ms per 1,024 samples")
 
 
 def test_why_it_costs_nothing_is_said_once() -> None:
-    assert words.sentence(audited(), FREE).count("does not matter") == 1
+    assert words.finding_line(audited(), FREE).count("does not matter") == 1
     told = replace(FREE, says=say("past_a_tile", subject=None, batch=4090, gpu="A100", better=4096))
-    assert words.sentence(audited(), told).count("does not matter") == 1
+    assert words.finding_line(audited(), told).count("does not matter") == 1
 
 
 def test_a_name_cannot_steer_the_terminal() -> None:
-    assert "\x1b" not in words.sentence(audited(), replace(FREE, says=say("api_gone", name="\x1b[2J")))
+    assert "\x1b" not in words.finding_line(audited(), replace(FREE, says=say("api_gone", name="\x1b[2J")))
 
 
 def test_findings_come_in_the_order_of_lines_and_shared_ones_once() -> None:

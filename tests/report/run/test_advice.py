@@ -16,11 +16,11 @@ from tests.report.builders import MS, cpu_profile, gpu_profile, summary_only, ta
 
 
 def steps_of(profile: Profile, *tables: Table) -> list[str]:
-    return advice.steps(with_causes(profile.with_tables(*tables)))
+    return advice.advice_sentences(with_causes(profile.with_tables(*tables)))
 
 
 def test_the_costliest_comes_first_and_names_the_line() -> None:
-    steps = advice.steps(gpu_profile())
+    steps = advice.advice_sentences(gpu_profile())
     # 42 ms over the window's two steps
     assert steps[0] == (
         "Give generator/conv2d_3 8 filters, keep the first (slice) and measure (train_gan.py:61). Why: 1 output "
@@ -37,7 +37,7 @@ def test_the_costliest_comes_first_and_names_the_line() -> None:
 
 
 def test_without_a_gpu_flops_are_weighed() -> None:
-    first, second = advice.steps(cpu_profile())
+    first, second = advice.advice_sentences(cpu_profile())
     assert first.startswith("Change units of generator/dense from 3087 to 3088")
     assert "21.0 % of the FLOPs of a step" in second
 
@@ -93,7 +93,7 @@ def test_every_blocker_that_has_a_cure_gets_it(
     assert (cure.kind if cure else None) == kind
     if cure and said:
         item = Advice(cure.kind, 2.0, "kernel_time", convolution=cure.convolution, compiled=cure.compiled)
-        assert advice.step(item, None).startswith(said)
+        assert advice.advice_sentence(item, None).startswith(said)
 
 
 @pytest.mark.parametrize("framework", ["tensorflow 2.21.0", "pytorch 1.8", None])

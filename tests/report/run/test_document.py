@@ -17,7 +17,7 @@ def test_every_figure_keeps_its_raw_value(name: str) -> None:
         (section.title, head.text, cell)
         for section in sections([*document.screen(), *document.page()])
         for row in section.cells
-        for head, cell in zip(section.heads, row, strict=True)
+        for head, cell in zip(section.headings, row, strict=True)
         if head.right
     ]
     assert figures

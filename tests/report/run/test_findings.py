@@ -70,7 +70,7 @@ def test_without_kernel_time_flops_are_weighed() -> None:
 
 def test_nothing_known_is_nothing_said() -> None:
     assert off_tensor_cores(summary_only()) is None
-    assert findings.bad_sizes(summary_only(), 5) is None
+    assert findings.bad_size_table(summary_only(), 5) is None
     assert findings.reach(summary_only()) is None
 
 
@@ -81,9 +81,9 @@ def test_reach_is_unknown_where_flops_are(flops: int | None) -> None:
 
 
 def test_bad_sizes_show_the_next_size_and_stand_by_cost() -> None:
-    section = findings.bad_sizes(gpu_profile(), 1)
+    section = findings.bad_size_table(gpu_profile(), 1)
     assert section is not None
-    row = dict(zip((h.text for h in section.heads), texts(section)[0], strict=True))
+    row = dict(zip((h.text for h in section.headings), texts(section)[0], strict=True))
     assert (row["layer"], row["size"], row["advice"]) == ("generator/conv2d_3", "1 -> 8", "[1]")
     assert row["saves a step"] == "up to 20 ms"  # at the least it costs
     assert section.notes == (
@@ -106,9 +106,9 @@ def test_a_saving_is_a_range(ends: tuple[int | None, ...], said: str) -> None:
 
 def test_where_nothing_is_predicted_no_column_says_so() -> None:
     row = {"layer": "l", "dimension": "units", "size": 10, "next_size": 16, "multiple": 8, "basis": "graph"}
-    section = findings.bad_sizes(gpu_profile().with_tables(table("bad_sizes", row)), None)
+    section = findings.bad_size_table(gpu_profile().with_tables(table("bad_sizes", row)), None)
     assert section is not None
-    assert "saves a step" not in {head.text for head in section.heads}
+    assert "saves a step" not in {head.text for head in section.headings}
     assert section.notes == ()
 
 
@@ -119,18 +119,18 @@ def test_where_nothing_is_predicted_no_column_says_so() -> None:
 )  # fmt: skip
 def test_a_size_to_leave_alone_stands_alone(kind: SizeAdviceKind | None, size: str) -> None:
     row = {"layer": "conv", "dimension": "channels", "size": 1, "multiple": 8, "next_size": 8, "advice_kind": kind}
-    section = findings.bad_sizes(gpu_profile().with_tables(table("bad_sizes", row)), None)
+    section = findings.bad_size_table(gpu_profile().with_tables(table("bad_sizes", row)), None)
     assert section is not None
-    cells = dict(zip((head.text for head in section.heads), texts(section)[0], strict=True))
+    cells = dict(zip((head.text for head in section.headings), texts(section)[0], strict=True))
     assert cells["size"] == size
 
 
 def test_an_advice_that_many_sizes_share_is_said_once() -> None:
     row = {"layer": "l", "dimension": "units", "size": 10, "next_size": 16, "multiple": 8, "basis": "graph"}
     rows = [{**row, "advice_kind": kind} for kind in ("float64", "small_head", "float64", None)]
-    section = findings.bad_sizes(gpu_profile().with_tables(table("bad_sizes", *rows)), None)
+    section = findings.bad_size_table(gpu_profile().with_tables(table("bad_sizes", *rows)), None)
     assert section is not None
-    marks = [cells[[h.text for h in section.heads].index("advice")] for cells in texts(section)]
+    marks = [cells[[h.text for h in section.headings].index("advice")] for cells in texts(section)]
     assert marks == ["[1]", "[2]", "[1]", "-"]
     assert section.notes == (
         "[1]: no effect while this layer computes in float64",

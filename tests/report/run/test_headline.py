@@ -171,4 +171,4 @@ def test_notes_stand_with_the_worst_first_and_once() -> None:
     loss, hint, gap = Note("a", "a", level="warning"), Note("b", "b", level="note"), Note("c", "c", level="error")
     profile = gpu_profile()
     noted = replace(profile, metadata=replace(profile.metadata, notes=(hint, loss, gap, loss)))
-    assert [n.code for n in headline.notes(noted)] == ["c", "a", "b"]
+    assert [n.code for n in headline.sorted_notes(noted)] == ["c", "a", "b"]

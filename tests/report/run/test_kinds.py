@@ -189,11 +189,11 @@ def every_kind() -> Profile:
 def test_what_to_do_first_is_chosen_without_a_word(
     make: Callable[[], Profile], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen, steps = make().advice, advice.steps(make())
+    chosen, steps = make().advice, advice.advice_sentences(make())
     replace_words(monkeypatch, token)
     profile = with_causes(replace_texts(make(), token))
     assert profile.advice == chosen
-    told = advice.steps(profile)
+    told = advice.advice_sentences(profile)
     assert len(told) == len(steps) == len(chosen)
     assert not set(told) & set(steps)
 
@@ -226,7 +226,7 @@ def test_the_advice_of_a_report_is_in_its_json() -> None:
     assert (first["kernel_ns"], first["step_ns"], first["saving_ns"]) == (21 * MS, 55 * MS, 15 * MS)
     assert list(first["sizes"]) == [{"dimension": "filters", "size": 1, "next_size": 8}]
     assert first["blocker"]["kind"] == "library"
-    assert first["text"] == advice.steps(profile)[0]
+    assert first["text"] == advice.advice_sentences(profile)[0]
 
 
 def test_texts_of_a_source_stay() -> None:

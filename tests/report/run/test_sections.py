@@ -14,8 +14,8 @@ from tests.report.builders import MS, cpu_profile, gpu_profile, summary_only, ta
 def shown(by: str, top: int | None = 10) -> list[dict[str, str]]:
     found = sections.section(gpu_profile(), views.BY[by], top)
     assert found is not None
-    heads = [h.text for h in found.heads]
-    return [dict(zip(heads, map(str, row), strict=True)) for row in found.cells]
+    headings = [h.text for h in found.headings]
+    return [dict(zip(headings, map(str, row), strict=True)) for row in found.cells]
 
 
 def test_kernels_have_share_mean_and_whether_their_op_is_capable() -> None:
@@ -52,7 +52,7 @@ def test_bars_are_to_the_scale_of_the_longest_counted_step() -> None:
 def test_of_many_iterations_those_around_the_start_of_the_window_are_shown() -> None:
     steps = [{"iteration": i, "in_window": i >= 15, "steps": 1, "sum_ns": MS} for i in range(57)]
     profile = gpu_profile().with_tables(table("iterations", *steps))
-    found = sections.section(profile, views.ITERATIONS, 5)
+    found = sections.section(profile, views.ITERATION_VIEW, 5)
     assert found is not None
     assert [str(row[0]) for row in found.cells] == ["13", "14", "15", "16", "17"]
     assert found.title == "Iterations (5 of 57)"
@@ -60,13 +60,13 @@ def test_of_many_iterations_those_around_the_start_of_the_window_are_shown() -> 
 
 def test_rows_of_unknown_time_stand_last() -> None:
     rows = [{"kernel": k, "uses_tc": "no", "evidence": "", "sum_ns": ns} for k, ns in (("a", None), ("b", 1), ("c", 2))]
-    found = sections.section(gpu_profile().with_tables(table("kernels", *rows)), views.KERNELS, 10)
+    found = sections.section(gpu_profile().with_tables(table("kernels", *rows)), views.KERNEL_VIEW, 10)
     assert found is not None
     assert [str(row[0]) for row in found.cells] == ["c", "b", "a"]
 
 
 def test_pruned_ops_are_not_shown() -> None:
-    found = sections.section(cpu_profile(), views.GEMMS, 10)
+    found = sections.section(cpu_profile(), views.GEMM_VIEW, 10)
     assert found is not None
     assert "dead/MatMul" not in {str(cell) for row in found.cells for cell in row}
     assert found.title == "Matrix multiplications of a step (2)"
@@ -74,11 +74,11 @@ def test_pruned_ops_are_not_shown() -> None:
 
 def test_only_pruned_ops_are_no_section() -> None:
     dead = {"op": "dead", "executes": "no", "flops": 1}
-    assert sections.section(cpu_profile().with_tables(table("gemms", dead)), views.GEMMS, 10) is None
+    assert sections.section(cpu_profile().with_tables(table("gemms", dead)), views.GEMM_VIEW, 10) is None
 
 
 def test_what_is_left_out_is_counted() -> None:
-    found = sections.section(gpu_profile(), views.KERNELS, 1)
+    found = sections.section(gpu_profile(), views.KERNEL_VIEW, 1)
     assert found is not None
     assert found.title == "Kernels (top 1 of 4; kernel time: sum of 2 steps)"
     assert found.notes == ("(3 more; --top 0 shows all)",)
@@ -88,7 +88,7 @@ def test_what_is_left_out_is_counted() -> None:
 def test_titles_say_over_how_many_steps_times_are_sums(window: Window, said: str) -> None:
     steps = [{"iteration": n, "in_window": n == 2, "steps": 1} for n in (1, 2)]
     profile = gpu_profile(window=window).with_tables(table("iterations", *steps))
-    found = sections.section(profile, views.KERNELS, 10)
+    found = sections.section(profile, views.KERNEL_VIEW, 10)
     assert found is not None
     assert found.title == f"Kernels (4{said})"
 
@@ -112,6 +112,6 @@ def test_many_kernels_are_sorted_without_making_rows_of_them() -> None:
     many = Table(
         KERNELS, {"kernel": names, "uses_tc": ["no"] * 50_000, "evidence": ["x"] * 50_000, "sum_ns": times * MS}
     )
-    found = sections.section(gpu_profile().with_tables(many), views.KERNELS, 3)
+    found = sections.section(gpu_profile().with_tables(many), views.KERNEL_VIEW, 3)
     assert found is not None
     assert str(found.cells[0][0]) == f"k{int(np.argmax(times))}"

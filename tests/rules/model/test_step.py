@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.cost.predict import op_cost
-from tcprobe.report.audit.phrases.statements import text
+from tcprobe.report.audit.phrases.statements import sentence_of
 from tcprobe.rules.model.links import LinkedChange
 from tcprobe.schema.finding import Range
 from tcprobe.schema.model import Model
@@ -108,7 +108,7 @@ def test_units_that_become_an_image_stay() -> None:
         link = step.link("dense", "units", 784, new)
         assert link.changes == (LinkedChange("dense", "units", 784, new),)
         assert link.reason is not None
-        assert text(link.reason) == "'image' gives it the shape (28, 28, 1)"
+        assert sentence_of(link.reason) == "'image' gives it the shape (28, 28, 1)"
 
 
 def test_filters_that_are_flattened_change_what_follows_by_a_multiple() -> None:
@@ -157,7 +157,7 @@ def test_a_link_that_cannot_be_told_leaves_the_change_alone_and_says_why() -> No
     linked = step_of(network.model()).link("a", "filters", 60, 64)
     assert linked.changes == (LinkedChange("a", "filters", 60, 64),)
     assert linked.reason is not None
-    assert text(linked.reason) == "'grouped' is a grouped convolution"
+    assert sentence_of(linked.reason) == "'grouped' is a grouped convolution"
 
 
 def test_an_images_filters_change_alone() -> None:

@@ -52,7 +52,7 @@ class _Sentences(Formatter):
             case "q":
                 return listed(map(repr, value))
             case "c":
-                return ", ".join(map(text, value))
+                return ", ".join(map(sentence_of, value))
             case _:
                 return super().convert_field(value, conversion)
 
@@ -60,7 +60,7 @@ class _Sentences(Formatter):
 _SENTENCES: Final = _Sentences()
 
 
-def text(said: Statement[str]) -> str:
+def sentence_of(said: Statement[str]) -> str:
     """Return a statement as a sentence, or as the part of a sentence that its kind stands for."""
     what, rest = halves(said)
     return f"{what}: {rest}" if rest else what
@@ -83,11 +83,11 @@ def _plain(value: Any) -> Any:
     """Return the text of a field; numbers stay numbers, so that a template can format them."""
     match value:
         case Statement():
-            return text(value)
+            return sentence_of(value)
         case About():
             return _subject(value)
         case tuple():
-            return "".join(map(text, value))
+            return "".join(map(sentence_of, value))
         case _:
             return value
 
