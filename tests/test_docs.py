@@ -1,4 +1,4 @@
-"""The documentation names everything there is: verbs, options, environment variables, links."""
+"""The documentation names everything there is: verbs, options, environment variables, links, modules, rooms."""
 
 from __future__ import annotations
 
@@ -50,3 +50,18 @@ def imports() -> list[str]:
 @pytest.mark.parametrize("line", imports())
 def test_what_examples_import_is_there(line: str) -> None:
     exec(line, {})
+
+
+def architecture() -> list[str]:
+    """Return the files, folders and modules that the page on the architecture names."""
+    return sorted(set(re.findall(r"`((?:[\w.-]+/)+|(?:[\w.-]+/)*\w+\.(?:py|csv|md))`", DOCS["architecture.md"])))
+
+
+@pytest.mark.parametrize("name", architecture())
+def test_the_architecture_names_what_is_there(name: str) -> None:
+    assert (ROOT / "tcprobe" / name).exists() or (ROOT / name).exists()
+
+
+def test_the_architecture_names_every_room() -> None:
+    rooms = {p.name + "/" * p.is_dir() for p in (ROOT / "tcprobe").iterdir() if p.is_dir() or p.suffix == ".py"}
+    assert rooms - {"__init__.py", "__pycache__/"} <= set(architecture())
