@@ -1,4 +1,4 @@
-"""The whole error tree.
+"""All errors that a user can act on, as a tree of exceptions with codes.
 
 TcprobeError                 one line for the user, a hint, a code, an exit code
 ├─ UsageError        E1xx    a bad option or argument value
@@ -10,9 +10,9 @@ TcprobeError                 one line for the user, a hint, a code, an exit code
 │  └─ UnreadableInput E205   the system refused to read it
 ├─ OutputError       E3xx    a result that cannot be written (exists, no permission)
 ├─ ToolError         E4xx    a profiler or interpreter that is missing or failed
-└─ MeasurementFailed E5xx    the run happened and what it was to measure was not recorded
+└─ MeasurementFailed E5xx    the workload ran, but what it should measure was not recorded
 
-Anything else that escapes is a bug of ours: exit code 3.
+Any other exception that escapes is a bug in tcprobe: exit code 3.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from pathlib import Path
 
 
 class TcprobeError(Exception):
-    """A failure that the user can act on: one line, and a hint of what to do.
+    """A failure that the user can act on: one line, and a hint on what to do.
 
     Args:
         message: what was found and what was expected, without a trailing full stop.
-        hint: the next thing to try; None where there is none.
+        hint: the next thing to try; None if there is none.
     """
 
     code = "E000"

@@ -1,9 +1,9 @@
-"""GPUs: whether they have Tensor Cores, how fast they are, and which one a profile ran on.
+"""The GPUs of ``gpus.csv``: their Tensor Cores and peak rates, and which of them a profile ran on.
 
-The figures are in ``gpus.csv``, one GPU per row with its source; `evidence` says whether a figure was
-checked against a published table or follows from the formula SMs x FMA per clock and SM x 2 x clock.
-Peaks are dense and, for Tensor Cores, with accumulation in float32, which is what frameworks use
-(GeForce cards run at half the rate they advertise for accumulation in float16).
+Each row of the file is a GPU with its source; `evidence` says whether its figures were checked against a published
+table or follow from the formulas SMs x FMA per clock and SM x 2 x clock.
+Peaks are dense and, for Tensor Cores, accumulate in float32, as frameworks do (GeForce cards then run at half the
+rate that is advertised for accumulation in float16).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tcprobe.errors import UsageError
 Capability = tuple[int, int]
 HasTensorCores = Literal["yes", "no", "unknown"]
 
-DEFAULT_TARGET: Final = "a100-sxm-40"  # for which a run without a GPU is judged
+DEFAULT_TARGET: Final = "a100-sxm-40"  # a run without a GPU is judged for this one
 FIRST_WITH_TENSOR_CORES: Final = (7, 0)
 # Largest TU116 has 24 SMs (GTX 1660 Ti), smallest TU106 30 (RTX 2060): NVIDIA Turing architecture whitepaper.
 TURING_SMS_WITHOUT_TENSOR_CORES: Final = 24
@@ -31,14 +31,14 @@ TURING_WITHOUT_TENSOR_CORES: Final = re.compile(
 )
 # A driver reports the theoretical bandwidth from memory clock and bus width; datasheets round it (GB200: 0.9 %).
 BANDWIDTH_TOLERANCE: Final = 0.02
-# Firmware and ECC keep a part of the memory back: a T4 reports 92 % of its 16 GiB.
+# Firmware and ECC reserve a part of the memory: a T4 reports 92 % of its 16 GiB.
 MEMORY_SHARE: Final = (0.90, 1.01)
 # The highest clock a driver reports exceeds the boost clock of the datasheet by up to 8 % (H100: 1980 against 1830).
 CLOCK_TOLERANCE: Final = 0.12
 CLOCK_TIE_BREAK: Final = 0.04
 GIB: Final = 2**30
 
-# dtype as frameworks and kernel names spell it -> column of gpus.csv, in TFLOP/s (TOP/s for int8)
+# dtype, spelled as by frameworks and kernel names -> column of gpus.csv, in TFLOP/s (TOP/s for int8)
 _PEAK_COLUMNS: Final = {
     "fp32": "fp32_tflops",
     "float32": "fp32_tflops",
@@ -60,21 +60,21 @@ class Gpu:
     """One GPU model.
 
     Attributes:
-        id: short name, as `--target-gpu` takes it (``a100-sxm-40``).
+        id: short name, for `--target-gpu` (``a100-sxm-40``).
         name: marketing name.
-        aliases: other names under which drivers report it, without the brand.
+        aliases: other names that drivers report, without the brand.
         arch: generation in lower case (turing).
         compute_capability: major, minor.
         tensor_cores: whether it has any.
-        sm: streaming multiprocessors.
+        sm: number of streaming multiprocessors.
         boost_mhz: boost clock.
-        l2_bytes: second-level cache.
-        memory_bytes: device memory, nominal.
-        memory_variants: every nominal size this model was sold with, in bytes.
+        l2_bytes: size of the second-level cache.
+        memory_bytes: nominal device memory.
+        memory_variants: all nominal sizes that this model was sold with, in bytes.
         bandwidth_bytes_per_s: peak memory bandwidth.
-        peaks: dtype -> dense peak in FLOP/s (OP/s for int8), where known.
+        peaks: dtype -> dense peak in FLOP/s (OP/s for int8), if known.
         evidence: how the figures were checked.
-        source: where they come from.
+        source: where the figures come from.
     """
 
     id: str
@@ -94,7 +94,7 @@ class Gpu:
     source: str
 
     def peak_flop_per_s(self, dtype: str) -> float | None:
-        """Return the dense peak for operands of `dtype`, or None where the file has no figure.
+        """Return the dense peak for operands of `dtype`; None if the file has no figure.
 
         float32 is the CUDA cores' rate; tf32 is float32 data on Tensor Cores.
         """
@@ -106,11 +106,11 @@ class Identification:
     """Which GPU a profile ran on.
 
     Attributes:
-        gpu: its row, or None where none fits or several fit equally.
-        name: what to call it: as reported, else the row's name; None where neither is known.
+        gpu: its row; None if none fits or several fit equally well.
+        name: the reported name, else the row's; None if neither is known.
         basis: reported (by name), inferred (from its figures), or None.
         tensor_cores: whether it has Tensor Cores.
-        reason: what decided, or why it stays unknown.
+        reason: what decided, or why it is unknown.
     """
 
     gpu: Gpu | None
@@ -162,15 +162,15 @@ def _by_name() -> dict[str, Gpu]:
 
 
 def lookup_gpu(name: str) -> Gpu | None:
-    """Return the GPU of this id, marketing name or driver's name; None where the file lacks it."""
+    """Return the GPU with this id, marketing name or driver's name; None if the file lacks it."""
     return _by_name().get(_normal(name))
 
 
 def find_gpu(name: str) -> Gpu:
-    """Return the GPU of this id, marketing name or driver's name.
+    """Return the GPU with this id, marketing name or driver's name.
 
     Raises:
-        UsageError: no GPU is called so; the message offers the nearest ids.
+        UsageError: no GPU has this name; the message offers the nearest ids.
     """
     if found := lookup_gpu(name):
         return found
@@ -193,8 +193,8 @@ def has_tensor_cores(
 ) -> tuple[HasTensorCores, str]:
     """Say whether an NVIDIA GPU has Tensor Cores, and why.
 
-    From compute capability 7.0 on it has, except the TU116 and TU117 chips, which report 7.5 like every
-    Turing: they are told by name, or by their SM count.
+    GPUs have them from compute capability 7.0 on, except the TU116 and TU117 chips, which report 7.5 like every
+    Turing and are recognised by name or by SM count.
     Source: NVIDIA Turing architecture whitepaper; NVIDIA/TensorRT#892; tensorflow/tensorflow#44191.
     """
     if name and TURING_WITHOUT_TENSOR_CORES.search(name):
@@ -241,7 +241,7 @@ def _fits(
 
 
 def _only(candidates: list[Gpu], test: Callable[[Gpu], bool]) -> list[Gpu]:
-    """Keep the candidates that pass where exactly one does; else all of them."""
+    """Keep only the candidate that passes if there is exactly one; else keep all."""
     passing = [gpu for gpu in candidates if test(gpu)]
     return passing if len(passing) == 1 else candidates
 
@@ -256,18 +256,18 @@ def identify(
 ) -> Identification:
     """Say which NVIDIA GPU has these figures.
 
-    A name that gpus.csv knows decides, unless the SM count contradicts it (a cut-down variant of the same
-    name). Otherwise compute capability and SM count must be equal, and bandwidth, memory and clock within
-    the tolerances above where they are known; memory or bandwidth must be. Where several GPUs fit, the
-    clock may decide; where it does not, the GPU stays unknown.
+    A name in gpus.csv decides, unless the SM count contradicts it (a cut-down variant with the same name). Otherwise
+    compute capability and SM count must be equal, and bandwidth, memory and clock, if known, within the tolerances
+    above; memory or bandwidth must be known. If several GPUs fit, the clock may decide between them; if it does not,
+    the GPU is unknown.
 
     Args:
         compute_capability: major, minor.
-        sm_count: streaming multiprocessors.
+        sm_count: number of streaming multiprocessors.
         bandwidth_bytes_per_s: theoretical peak memory bandwidth.
-        memory_bytes: memory as the driver reports it, somewhat below the nominal size.
+        memory_bytes: memory as the driver reports it, a little less than the nominal size.
         clock_khz: highest clock.
-        name: as the profile reports it; None where it does not.
+        name: name that the profile reports; None if it reports none.
     """
     named = lookup_gpu(name) if name else None
     if named and sm_count in (None, named.sm):

@@ -70,7 +70,7 @@ def calibrations() -> list[Calibration]:
 
 
 def _read(path: Path) -> Calibration | None:
-    """Read a file; None if it is not named after a GPU, so that it is none of ours."""
+    """Read a file; None if it is not named after a GPU, so that tcprobe did not write it."""
     gpu = lookup_gpu(path.stem)
     constants = load_constants(gpu, path.parent) if gpu is not None and gpu.id == path.stem else None
     if constants is None:

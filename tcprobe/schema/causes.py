@@ -14,7 +14,7 @@ class OffTensorCores:
     Attributes:
         table: the rows of `ops` (else of `gemms`) that something keeps off the Tensor Cores, costliest first.
         weight: cost of each row, all in the same unit.
-        total: the whole of which `weight` is a share.
+        total: what shares are taken of, in the same unit.
         measured: True if weights are ns of kernel time, False if they are FLOPs.
     """
 

@@ -107,7 +107,7 @@ EffectKind = Literal[
     "leave_filters",
     "wgrad_on_cuda_cores",
 ]
-"""What a bad size does to the products it affects; if it costs nothing, a `WhyKind` stands here instead."""
+"""What a bad size does to the products it affects; if it costs nothing, a `WhyKind` is used instead."""
 
 AddedKind = Literal[
     "more_filters",

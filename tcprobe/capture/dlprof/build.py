@@ -29,7 +29,7 @@ class Build:
         version: as ``--version`` prints it (``1.8.0``); None if it prints none.
         flags: its long options.
         modes: values of ``--mode``; empty if it has none or does not list them.
-        formats: values of ``--formats``; likewise.
+        formats: values of ``--formats``; empty if it has none or does not list them.
     """
 
     version: str | None

@@ -1,4 +1,4 @@
-"""What the precision rules ask of a model and its files: the policy, where it is set, Keras' version, values."""
+"""Facts that the precision rules share about a model and its files: the policy, its setter, Keras' version, values."""
 
 from __future__ import annotations
 
