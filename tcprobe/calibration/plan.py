@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from tcprobe.calibration.shapes import (
     BATCHED,
     CONVS,
-    FEW_CHANNELS,
+    FEW_CHANNEL_CONVS,
     LARGE,
     SEED,
     SKINNY,
@@ -33,7 +33,7 @@ LONGEST_S: Final = 4e-3  # at the GPU's peak; a sample of one execution should n
 FULL_S: Final = 1.5e-4  # at the GPU's peak: arithmetic, not the launch, limits a product this long
 CACHES: Final = 2  # sets of operands take turns that together are this many times the second-level cache
 MOST_SETS: Final = 64
-MEMORY_SHARE: Final = 8  # operands and results of a case may fill one part in this many of the memory
+MEMORY_DIVISOR: Final = 8  # operands and results of a case may fill one part in this many of the memory
 CPU: Final = "cpu"  # GPU id in the rows of a dry run
 DRY_DTYPES: Final = ("float32", "float16", "bfloat16")
 
@@ -113,7 +113,7 @@ def _shapes(dtype: str, gpu: Gpu) -> Iterator[tuple[int, CaseShape]]:
     for number, conv in enumerate(UNALIGNED_CONVS):
         level = 4 if number < 2 and dtype != "bfloat16" else 5
         yield from ((level, shape) for shape in unaligned_convs(_grown(conv, dtype, gpu)))
-    yield from ((4, shape) for conv in FEW_CHANNELS for shape in conv.passes())
+    yield from ((4, shape) for conv in FEW_CHANNEL_CONVS for shape in conv.passes())
     yield from ((5, shape) for shape in gemms[first:])
 
 
@@ -133,7 +133,7 @@ def _case(level: int, shape: CaseShape, dtype: str, gpu: Gpu, library: Library, 
     if framework == "jax" and _padded_by_xla(task, dtype, units):
         return None
     moved = sum(work.moved_bytes for work, _ in task.works)
-    room = gpu.memory_bytes // MEMORY_SHARE // int(moved)
+    room = gpu.memory_bytes // MEMORY_DIVISOR // int(moved)
     if room < 1:
         return None
     sets = min(MOST_SETS, room, max(1, math.ceil(CACHES * gpu.l2_bytes / moved)))

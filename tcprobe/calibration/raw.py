@@ -11,7 +11,7 @@ from typing import Final
 
 from tcprobe.calibration.plan import CPU
 from tcprobe.cost.measured import LIBRARIES, MEASUREMENT_COLUMNS, Measurement, read_measurements
-from tcprobe.cost.works import PASSES
+from tcprobe.cost.works import CONV_PASSES
 from tcprobe.errors import EmptyInput, MissingInput, UnreadableInput, UsageError, WrongFormat
 from tcprobe.hardware import Gpu, find_gpu, lookup_gpu
 
@@ -80,7 +80,7 @@ def _fits(column: str, value: str) -> bool:
         "source": lambda _: True,
         "library": lambda text: text in LIBRARIES,
         "op": lambda text: text in ("gemm", "conv"),
-        "pass": lambda text: text in PASSES.values(),
+        "pass": lambda text: text in CONV_PASSES.values(),
         "time_ns": _is_time,
         "kernel": lambda text: _is_pair(text, 1),
         "stride": lambda text: _is_pair(text, 1),

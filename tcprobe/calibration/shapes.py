@@ -13,7 +13,7 @@ from tcprobe.schema.op import OpRecord
 ALIGNMENTS: Final = (1, 2, 4)  # of a contiguous dimension, in elements; 8 are whole 16 bytes of a 16-bit type
 ODD: Final = (3, 5)  # further remainders modulo 8 that are aligned to one element
 SEED: Final = 20
-LAYOUTS: Final = ((False, False), (False, True), (True, False))
+TRANSPOSES: Final = ((False, False), (False, True), (True, False))
 """Which operand is stored transposed: forward, input gradient, weight gradient of a dense layer."""
 
 
@@ -97,7 +97,7 @@ CONVS: Final = (
 )  # fmt: skip
 """From image classifiers, image-to-image networks and GANs; 12 per pass remain if a quarter is held out."""
 UNALIGNED_CONVS: Final = (Conv(64, 28, 128, 128, 3), Conv(64, 14, 256, 512, 1), Conv(32, 56, 64, 64, 3))
-FEW_CHANNELS: Final = (
+FEW_CHANNEL_CONVS: Final = (
     Conv(64, 224, 3, 64, 7, 2), Conv(256, 28, 1, 64, 5, 2), Conv(256, 28, 8, 1, 5), Conv(64, 32, 3, 32, 3),
     Conv(256, 28, 64, 4, 5), Conv(64, 128, 4, 64, 5, 2),
 )  # fmt: skip
@@ -110,7 +110,7 @@ def drawn(count: int) -> list[MatMul]:
     found = []
     for number in range(count):
         m, n, k = (8 * round(2 ** draw.uniform(low, 11)) for low in (1, 3, 3))
-        found.append(MatMul(m, n, k, 1, *LAYOUTS[number % 3]))
+        found.append(MatMul(m, n, k, 1, *TRANSPOSES[number % 3]))
     return found
 
 
@@ -121,7 +121,7 @@ def unaligned(size: tuple[int, int, int]) -> list[MatMul]:
     result. A result with odd rows alone, the slowest class, has just one such dimension, so it comes in three sizes.
     """
     found = []
-    for transposed, names in zip(LAYOUTS, ("kn", "kn", "mn"), strict=True):
+    for transposed, names in zip(TRANSPOSES, ("kn", "kn", "mn"), strict=True):
         for name in names:
             only_result = transposed == (False, True) and name == "n"
             for alignment in (*ALIGNMENTS, *ODD) if only_result else ALIGNMENTS:

@@ -19,7 +19,7 @@ from tcprobe.errors import ToolError
 COMMAND_BUFFERS_SINCE: Final = (2, 16)
 """First TensorFlow whose XLA knows ``--xla_gpu_enable_command_buffer``; older ones abort on an unknown flag."""
 
-RECORDED: Final = re.compile(
+RECORDED_VARIABLES: Final = re.compile(
     r"CUDA_(VISIBLE_DEVICES|DEVICE_ORDER|LAUNCH_BLOCKING|MODULE_LOADING|CACHE_DISABLE)|NVIDIA_(TF32_OVERRIDE|VISIBLE_DEVICES)"
     r"|XLA_(FLAGS|PYTHON_CLIENT_\w+)|TF_(XLA_FLAGS|CPP_\w+|GPU_\w+|CUDNN_\w+|CUBLAS\w+|DEBUG_CUDNN\w+|USE_\w+|MATMUL_\w+"
     r"|ENABLE_\w+|DISABLE_\w+|DETERMINISTIC_OPS|FORCE_GPU_ALLOW_GROWTH|AUTO_MIXED_PRECISION_\w+|AUTOTUNE_THRESHOLD"
@@ -165,7 +165,7 @@ def recorded(inherited: Mapping[str, str], chosen: Mapping[str, str]) -> dict[st
     return {
         name: seen[name]
         for name in sorted(seen)
-        if RECORDED.fullmatch(name) and not SECRET.search(name) and not URL_PASSWORD.search(seen[name])
+        if RECORDED_VARIABLES.fullmatch(name) and not SECRET.search(name) and not URL_PASSWORD.search(seen[name])
     }
 
 

@@ -36,7 +36,7 @@ _HOPPER: Final = {
 _A100_MEMORY: Final = Multiplier(1 / 1.3, 1 / 1.2, 1 / 1.1)
 _HOPPER_MEMORY: Final = Multiplier(1 / 1.9, 1 / 1.7, 1 / 1.1)
 WIDER: Final = 1.3  # widens each side of a multiplier measured on another generation; a judgement, not a measurement
-NONE: Final = Multiplier(1.0, 1.0, 1.0)
+NO_SLOWDOWN: Final = Multiplier(1.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class Penalty:
         why: where the figure comes from, if it was not measured on this GPU.
     """
 
-    compute: Multiplier = NONE
-    memory: Multiplier = NONE
+    compute: Multiplier = NO_SLOWDOWN
+    memory: Multiplier = NO_SLOWDOWN
     level: Misalignment | None = None
     why: str | None = None
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LONG_NS: Final = 100_000.0  # longer products count more, as training steps consist of them
 LONG_WEIGHT: Final = 0.5
-STEPS: Final = (1.3, 1.15, 1.08, 1.04, 1.02, 1.01)
+STEP_FACTORS: Final = (1.3, 1.15, 1.08, 1.04, 1.02, 1.01)
 FEWEST: Final = 12  # with fewer rows nothing is fitted
 FEWEST_FOR_TILES: Final = 300  # with fewer rows the tiles keep their efficiencies
 FEWEST_UNALIGNED: Final = 3
@@ -107,7 +107,7 @@ def _memory(sample: Sample, chip: Chip) -> Floats:
     return sample.moved * slower / (chip.bytes_per_ns * rate.bwf)
 
 
-def fit_rate(sample: Sample, chip: Chip, sweeps: int = len(STEPS)) -> Rate:
+def fit_rate(sample: Sample, chip: Chip, sweeps: int = len(STEP_FACTORS)) -> Rate:
     """Return the rate that predicts a sample best, searching from `chip.rate` along one constant at a time.
 
     Minimises the mean absolute error of all products plus half that of the products above 0.1 ms. With fewer than
@@ -119,7 +119,7 @@ def fit_rate(sample: Sample, chip: Chip, sweeps: int = len(STEPS)) -> Rate:
     if len(sample.time_ns) >= FEWEST_FOR_TILES:
         moves += [_tile(index) for index in range(len(chip.rate.tiles))]
     rate, least = chip.rate, _error(sample, chip)
-    for step in STEPS[:sweeps]:
+    for step in STEP_FACTORS[:sweeps]:
         for move in moves:
             rate, least = _along(move, step, rate, least, lambda r: _error(sample, replace(chip, rate=r)))
     rate = _normal(rate)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from tcprobe.cost.alignment import Library
-from tcprobe.cost.works import PASSES
+from tcprobe.cost.works import CONV_PASSES
 from tcprobe.errors import WrongFormat
 from tcprobe.schema.op import OpRecord
 
@@ -131,7 +131,7 @@ def _gemm(line: dict[str, str]) -> OpRecord:
 
 
 def _conv(line: dict[str, str]) -> OpRecord:
-    if line["pass"] not in PASSES.values():
+    if line["pass"] not in CONV_PASSES.values():
         raise ValueError(f"pass is {line['pass']!r}")
     images, height, width, channels, filters = (_size(line, name) for name in _CONV)
     padding = line["padding"]

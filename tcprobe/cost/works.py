@@ -14,7 +14,7 @@ from tcprobe.gemm.torch import torch_kind
 from tcprobe.schema.op import Contiguous, Gemm, OpRecord, Shape, Size, product
 
 Arithmetic = Literal["gemm", "conv", "rnn"]
-PASSES: Final[dict[str, ConvPass]] = {"conv": "forward", "conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
+CONV_PASSES: Final[dict[str, ConvPass]] = {"conv": "forward", "conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
 CHANNEL_STEP: Final = 32
 
 
@@ -57,8 +57,8 @@ def task_of(record: OpRecord, width: int) -> Task | None:
     if not gemms or any(not product((g.m, g.n, g.k, g.batch)) for g in gemms):
         return None
     family = family_of(record.op_type)
-    if family in PASSES:
-        kind = PASSES[family]
+    if family in CONV_PASSES:
+        kind = CONV_PASSES[family]
         conv = convolution_of(record, kind)
         deep = conv is not None and conv.group_channels == 1 and (conv.groups or 1) > 1
         return None if conv is None or deep else conv_task(conv, kind, width)
@@ -180,7 +180,7 @@ def _opaque_conv(gemm: Gemm, record: OpRecord, width: int) -> Task:
     shapes: tuple[Shape | None, ...] = (record.shape(0), record.shape(1), record.output_shape)
     elements: list[Size] = [product(shape) if shape is not None else 0 for shape in shapes]
     moved = float(width) * sum(size or 0 for size in elements)
-    kind: ConvPass | None = next((k for k in PASSES.values() if k == record.pass_), None)
+    kind: ConvPass | None = next((k for k in CONV_PASSES.values() if k == record.pass_), None)
     return Task(
         "conv", ((_work(gemm, moved), 1),), gemm.contiguous, kind, None, gemm.batch or 1, width, float(gemm.flops or 0)
     )

@@ -26,7 +26,7 @@ from tcprobe.schema.profile import Profile
 
 PRECISIONS: Final = ("float32", "tf32", "mixed_float16", "mixed_bfloat16")
 PROFILERS: Final = ("auto", *(c.NAME for c in CAPTURES))
-RECORDINGS: Final = ("launches", "kernels", "ops", "host_ops", "graph_ops", "steps", "metrics", "reported")
+RECORDED_TABLES: Final = ("launches", "kernels", "ops", "host_ops", "graph_ops", "steps", "metrics", "reported")
 TITLES: Final = {"tensorflow": "TensorFlow's profiler", "dlprof": "DLProf"}
 
 
@@ -103,7 +103,9 @@ class ProfileOutcome:
     def came_to_nothing(self) -> bool:
         """Return whether the workload failed before anything was recorded, so that a report would be empty."""
         report = self.report
-        return bool(self.workload_code) and report is not None and not any(len(report.require(t)) for t in RECORDINGS)
+        return (
+            bool(self.workload_code) and report is not None and not any(len(report.require(t)) for t in RECORDED_TABLES)
+        )
 
 
 def profile(

@@ -13,7 +13,7 @@ from itertools import product as combinations
 from typing import Any, Final, Literal
 
 from tcprobe.gemm.record import first_known
-from tcprobe.schema.op import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, product
+from tcprobe.schema.op import UNKNOWN_GEMM, Contiguous, Gemm, OpRecord, Shape, Size, product
 
 ConvPass = Literal["forward", "dgrad", "wgrad"]
 MOST_TAPS: Final = 65536  # no real filter is wider: the record is damaged
@@ -110,7 +110,7 @@ def conv_gemms(op: OpRecord, kind: ConvPass) -> list[Gemm]:
             ``dgrad``).
     """
     known = convolution_of(op, kind)
-    return [UNKNOWN] if known is None else known.gemms(kind)
+    return [UNKNOWN_GEMM] if known is None else known.gemms(kind)
 
 
 def convolution_of(op: OpRecord, kind: ConvPass) -> Convolution | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tcprobe.schema.op import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, product
+from tcprobe.schema.op import UNKNOWN_GEMM, Contiguous, Gemm, OpRecord, Shape, Size, product
 
 ELLIPSIS_LABELS = "αβγδεζηθ"  # labels for the dimensions that "..." covers, aligned to the right
 
@@ -20,7 +20,7 @@ def einsum_gemms(op: OpRecord) -> list[Gemm]:
     if isinstance(equation, str) and "->" in equation and equation.split("->", 1)[0].count(",") != 1:
         return []
     labels = labels_of(op)
-    return [UNKNOWN] if labels is None else _gemms(labels, (op.shape(0), op.shape(1)), op.output_shape)
+    return [UNKNOWN_GEMM] if labels is None else _gemms(labels, (op.shape(0), op.shape(1)), op.output_shape)
 
 
 def labels_of(op: OpRecord) -> tuple[str, str, str] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tcprobe.schema.op import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, product
+from tcprobe.schema.op import UNKNOWN_GEMM, Contiguous, Gemm, OpRecord, Shape, Size, product
 
 
 def hlo_dot(op: OpRecord) -> list[Gemm]:
@@ -17,10 +17,10 @@ def hlo_dot(op: OpRecord) -> list[Gemm]:
     numbers = _numbers(op.attributes, "dot_dimension_numbers")
     left, right = op.shape(0), op.shape(1)
     if left is None or right is None or "lhs_contracting_dimensions" not in numbers:
-        return [UNKNOWN]
+        return [UNKNOWN_GEMM]
     sides = [_Side.of(left, numbers, "lhs", "m"), _Side.of(right, numbers, "rhs", "n")]
     if not all(side.valid for side in sides):
-        return [UNKNOWN]
+        return [UNKNOWN_GEMM]
     m, n = sides[0].free, sides[1].free
     k, batch = sides[0].contracted, sides[0].batch
     found = [c for c in (sides[0].innermost, sides[1].innermost, Contiguous("n", n)) if c is not None]
@@ -61,11 +61,11 @@ def hlo_convolution(op: OpRecord) -> list[Gemm]:
     numbers = _numbers(op.attributes, "convolution_dimension_numbers")
     image, kernel, result = op.shape(0), op.shape(1), op.output_shape
     if image is None or kernel is None or result is None:
-        return [UNKNOWN]
+        return [UNKNOWN_GEMM]
     filters = _pick(result, numbers.get("output_feature_dimension"))
     channels = _pick(kernel, numbers.get("kernel_input_feature_dimension"))
     if filters is None or channels is None:
-        return [UNKNOWN]
+        return [UNKNOWN_GEMM]
     groups = numbers.get("feature_group_count", op.attributes.get("feature_group_count", 1))
     taps = product(_pick(kernel, d) for d in _dimensions(numbers.get("kernel_spatial_dimensions")))
     elements = product(result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product as combinations
 
 from tcprobe.gemm.record import first_known
-from tcprobe.schema.op import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, product
+from tcprobe.schema.op import UNKNOWN_GEMM, Contiguous, Gemm, OpRecord, Shape, Size, product
 
 
 def matmul_gemms(op: OpRecord) -> list[Gemm]:
@@ -16,9 +16,9 @@ def matmul_gemms(op: OpRecord) -> list[Gemm]:
     """
     a, b = op.shape(0), op.shape(1)
     if a is None or b is None or len(a) < 2 or len(b) < 2:
-        return [UNKNOWN]
+        return [UNKNOWN_GEMM]
     transposes = transposes_of(op, a, b)
-    return [UNKNOWN if transposes is None else _gemm(op, a, b, transposes)]
+    return [UNKNOWN_GEMM if transposes is None else _gemm(op, a, b, transposes)]
 
 
 def transposes_of(op: OpRecord, a: Shape, b: Shape) -> tuple[bool, bool] | None:

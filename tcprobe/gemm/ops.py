@@ -14,7 +14,7 @@ from tcprobe.gemm.einsum import einsum_gemms
 from tcprobe.gemm.hlo import hlo_convolution, hlo_dot
 from tcprobe.gemm.matmul import matmul_gemms
 from tcprobe.gemm.torch import torch_gemms
-from tcprobe.schema.op import UNKNOWN, Contiguous, Gemm, OpRecord, Size, product
+from tcprobe.schema.op import UNKNOWN_GEMM, Contiguous, Gemm, OpRecord, Size, product
 
 OpFamily = Literal["matmul", "einsum", "conv", "conv_dgrad", "conv_wgrad", "depthwise", "rnn", "hlo_dot", "hlo_conv"]
 
@@ -87,7 +87,7 @@ def _rnn(op: OpRecord) -> list[Gemm]:
     """
     sequence, state, mode = op.shape(0), op.shape(1), op.attributes.get("rnn_mode")
     if sequence is None or state is None or len(sequence) != 3 or len(state) != 3 or state[0] != 1:
-        return [UNKNOWN]
+        return [UNKNOWN_GEMM]
     gates = _RNN_GATES.get(str(mode))
     steps, batch, inputs = sequence
     units = state[-1]

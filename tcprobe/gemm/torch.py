@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
-from tcprobe.schema.op import UNKNOWN, Contiguous, Gemm, OpRecord, Shape, Size, product
+from tcprobe.schema.op import UNKNOWN_GEMM, Contiguous, Gemm, OpRecord, Shape, Size, product
 
 TorchKind = Literal["linear", "conv"]
 _KINDS: Final[dict[TorchKind, re.Pattern[str]]] = {"linear": re.compile("linear"), "conv": re.compile("conv[123]d")}
@@ -30,13 +30,13 @@ def torch_gemms(op: OpRecord) -> list[Gemm]:
     if kind is None:
         return []
     if op.pass_ != "forward" or x is None or weight is None:
-        return [UNKNOWN]
+        return [UNKNOWN_GEMM]
     return _linear(x, weight, op.output_shape) if kind == "linear" else _conv(x, weight, op.output_shape)
 
 
 def _linear(x: Shape, weight: Shape, out: Shape | None) -> list[Gemm]:
     if not x or len(weight) != 2 or x[-1] != weight[1] or (out and out[-1] != weight[0]):
-        return [UNKNOWN]
+        return [UNKNOWN_GEMM]
     units, inputs = weight
     contiguous = (Contiguous("k", inputs), Contiguous("k", inputs), Contiguous("n", units))
     return [Gemm(product(x[:-1]), units, inputs, 1, contiguous)]
@@ -44,11 +44,11 @@ def _linear(x: Shape, weight: Shape, out: Shape | None) -> list[Gemm]:
 
 def _conv(x: Shape, weight: Shape, out: Shape | None) -> list[Gemm]:
     if out is None or not len(x) == len(weight) == len(out) or len(x) < 3 or (out[0], out[1]) != (x[0], weight[0]):
-        return [UNKNOWN]
+        return [UNKNOWN_GEMM]
     groups, filters = _ratio(x[1], weight[1]), weight[0]
     group_filters = _ratio(filters, groups)
     if groups is None or group_filters is None:
-        return [UNKNOWN]
+        return [UNKNOWN_GEMM]
     if groups > 1 and weight[1] == 1:
         return []
     contiguous = (Contiguous("channels", weight[1]), Contiguous("filters", group_filters))

@@ -97,7 +97,7 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
-UNITS: dict[str, Callable[[Value], str]] = {
+FORMATTERS: dict[str, Callable[[Value], str]] = {
     "pct": percent,
     "ns": duration,
     "bytes": size,
@@ -110,8 +110,8 @@ def metric_text(metric: str, value: Value) -> str:
     unit = metric.rpartition("_")[2]
     if value is None:
         return NA
-    if unit in UNITS:
-        return UNITS[unit](value)
+    if unit in FORMATTERS:
+        return FORMATTERS[unit](value)
     if metric.startswith("flops_per"):
         return flops(value)
     return count(value) if float(value).is_integer() else full_number(float(value), 4)

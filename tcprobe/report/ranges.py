@@ -8,7 +8,7 @@ from typing import Final
 from tcprobe.schema.finding import Range
 
 # Size of a unit in ns, the shortest time printed in it, and its name: 0.4 ms reads better than 400 us.
-UNITS: Final = ((1e9, 1e9, "s"), (1e6, 1e5, "ms"), (1e3, 1e3, "us"), (1.0, 0.0, "ns"))
+TIME_UNITS: Final = ((1e9, 1e9, "s"), (1e6, 1e5, "ms"), (1e3, 1e3, "us"), (1.0, 0.0, "ns"))
 WIDE: Final = 2.5  # times the low end: from here on a range says little without its likely value
 
 
@@ -29,7 +29,7 @@ def range_text(ns: Range) -> str:
 
     A range whose start is negative or prints as 0 is ``up to`` its end.
     """
-    size, unit = next(((s, u) for s, least, u in UNITS if ns.high >= least), (1.0, "ns"))
+    size, unit = next(((s, u) for s, least, u in TIME_UNITS if ns.high >= least), (1.0, "ns"))
     low, high = _digits(ns.low / size), _digits(ns.high / size)
     if ns.high > 0 and (ns.low <= 0 or low == "0"):
         return f"up to {high} {unit}"

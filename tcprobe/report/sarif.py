@@ -22,7 +22,12 @@ from tcprobe.schema.place import Place
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 BASE: Final = "%SRCROOT%"  # the name that GitHub and Visual Studio give the root of the repository
-KINDS: Final = {"failed": "not audited: ", "unused": "unused suppression: ", "unseen": "not judged: ", "limit": ""}
+NOTICE_PREFIXES: Final = {
+    "failed": "not audited: ",
+    "unused": "unused suppression: ",
+    "unseen": "not judged: ",
+    "limit": "",
+}
 FINGERPRINT: Final = "tcprobe/v1"  # section 3.27.17: the name includes the version of how the fingerprint is made
 
 
@@ -85,7 +90,7 @@ def _invocation(scan: Scan) -> dict[str, Any]:
 
 def _notification(notice: Notice, root: str) -> dict[str, Any]:
     level = "error" if notice.kind == "failed" else "note"
-    said: dict[str, Any] = {"level": level, "message": {"text": f"{KINDS[notice.kind]}{notice.text}"}}
+    said: dict[str, Any] = {"level": level, "message": {"text": f"{NOTICE_PREFIXES[notice.kind]}{notice.text}"}}
     if notice.place or notice.file:
         said["locations"] = [_location(notice.place, notice.file or "", root)]
     return said

@@ -67,7 +67,7 @@ class Gemm:
         return None if count is None else 2 * count
 
 
-UNKNOWN = Gemm(None, None, None, None)
+UNKNOWN_GEMM = Gemm(None, None, None, None)
 
 
 def product(sizes: Iterable[Size]) -> Size:

@@ -10,7 +10,7 @@ import pytest
 from tcprobe.calibration.plan import (
     CACHES,
     LONGEST_S,
-    MEMORY_SHARE,
+    MEMORY_DIVISOR,
     MOST_SETS,
     Case,
     cases_for,
@@ -101,9 +101,9 @@ def test_every_case_fits_the_gpu(gpu: object) -> None:
         assert task is not None
         moved = sum(work.moved_bytes for work, _ in task.works)
         assert task.flops <= LONGEST_S * units.flop_per_s
-        assert moved * case.sets <= gpu.memory_bytes / MEMORY_SHARE  # type: ignore[attr-defined]
+        assert moved * case.sets <= gpu.memory_bytes / MEMORY_DIVISOR  # type: ignore[attr-defined]
         cached = moved * case.sets < CACHES * gpu.l2_bytes * 0.99  # type: ignore[attr-defined]
-        assert not cached or case.sets == MOST_SETS or moved * (case.sets + 1) > gpu.memory_bytes / MEMORY_SHARE  # type: ignore[attr-defined]
+        assert not cached or case.sets == MOST_SETS or moved * (case.sets + 1) > gpu.memory_bytes / MEMORY_DIVISOR  # type: ignore[attr-defined]
 
 
 def test_a_gpu_is_measured_in_what_it_can() -> None:

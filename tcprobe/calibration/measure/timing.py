@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .base import Case, Session
 
-SAMPLES = 5
+SAMPLE_COUNT = 5
 SAMPLE_NS = 10_000_000  # 10 ms: waiting for the device takes some 10 us, 0.1 % of that
 WARM_NS = 20_000_000
 SHORT_NS = 200_000  # one call queues several of the shorter products, so that Python does not slow them down
@@ -51,7 +51,7 @@ def time_case(session: Session, case: Case, sets: int, sample_ns: int = SAMPLE_N
         run = session.together(function, operands)
     once = _warm(session, run, warm_ns)
     calls = min(MOST_CALLS, max(1, math.ceil(sample_ns / max(once, 1))))
-    return median([timed(session, run, calls) for _ in range(SAMPLES)]) / (calls * sets)
+    return median([timed(session, run, calls) for _ in range(SAMPLE_COUNT)]) / (calls * sets)
 
 
 def timed(session: Session, run: Callable[[], Any], calls: int) -> int:

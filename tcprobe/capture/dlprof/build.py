@@ -14,7 +14,7 @@ from typing import Final
 
 from tcprobe.errors import ToolError
 
-PROGRAM: Final = "dlprof"
+DLPROF: Final = "dlprof"
 ANSWER_SECONDS: Final = 300  # a container image may have to be unpacked first
 MODES: Final = ("simple", "tensorflow1", "tensorflow2", "pytorch", "tensorrt")
 # NVIDIA's DLProf wraps Nsight Systems and writes reports; Biren's BRDLProf, also called dlprof, does neither.
@@ -48,9 +48,9 @@ class Build:
 
 def missing(launcher: tuple[str, ...]) -> str | None:
     """Return why no `dlprof` can be started, else None; behind a launcher only a start can tell."""
-    if launcher or shutil.which(PROGRAM):
+    if launcher or shutil.which(DLPROF):
         return None
-    return f"there is no {PROGRAM} on PATH"
+    return f"there is no {DLPROF} on PATH"
 
 
 def ask_build(launcher: tuple[str, ...]) -> Build:
@@ -63,7 +63,7 @@ def ask_build(launcher: tuple[str, ...]) -> Build:
         raise ToolError(reason, "DLProf is part of NVIDIA's TensorFlow and PyTorch containers up to 21.12")
     said = _say(launcher, "--help")
     if not all(flag in said for flag in _OURS):
-        where = " ".join([*launcher, PROGRAM]) if launcher else shutil.which(PROGRAM)
+        where = " ".join([*launcher, DLPROF]) if launcher else shutil.which(DLPROF)
         raise ToolError(
             f"{where}: is not NVIDIA's DLProf: its help lacks {', '.join(f for f in _OURS if f not in said)}",
             f"another vendor's tool of that name comes first on PATH; it printed: {_first_line(said)!r}",
@@ -101,7 +101,7 @@ def _first_line(text: str) -> str:
 
 def _say(launcher: tuple[str, ...], flag: str) -> str:
     """Return what `dlprof FLAG` prints; in some builds its exit code means nothing."""
-    command = [*launcher, PROGRAM, flag]
+    command = [*launcher, DLPROF, flag]
     shown = " ".join(command)
     try:
         done = subprocess.run(

@@ -15,7 +15,7 @@ from typing import Final
 from tcprobe.capture import environment
 from tcprobe.capture.base import CaptureRequest, Collected, Launch
 from tcprobe.capture.dlprof import left as dlprof_left
-from tcprobe.capture.dlprof.build import PROGRAM, Build, ask_build, missing
+from tcprobe.capture.dlprof.build import DLPROF, Build, ask_build, missing
 from tcprobe.errors import OutputError, ToolError
 
 NAME = "dlprof"
@@ -52,7 +52,7 @@ def prepare(request: CaptureRequest) -> Launch:
     chosen = {**environment.variables(request.precision, request.xla, request.device, None), NVTX: "1"}
     # A launcher may start with a clean environment (a container, ssh): `env` sets ours on its far side.
     inside = ("env", *(f"{name}={value}" for name, value in chosen.items())) if request.launcher else ()
-    command = (*request.launcher, *inside, PROGRAM, *flags(build, request), *_workload(request))
+    command = (*request.launcher, *inside, DLPROF, *flags(build, request), *_workload(request))
     return Launch(command, chosen, forward_interrupt=False, profiler_version=build.version)
 
 

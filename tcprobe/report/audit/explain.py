@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tcprobe.rules.base import RuleDoc
 
 WIDTH: Final = 100  # of prose, if the output is no terminal
-UNITS: Final = (
+GPU_LEGEND: Final = (
     "--target-gpu takes the id. CC: compute capability. float32 to float8: dense peak in TFLOP/s with accumulation in "
     "float32; int8: TOP/s; -: none known. float32 runs as TF32 where there is a figure, unless --dtype float32."
 )
@@ -79,7 +79,7 @@ def gpu_list(listed: Sequence[Gpu], markdown: bool, width: int | None = None) ->
         *(ColumnHead(dtype, right=True, rank=3) for dtype in PEAKS),
     )
     table = _table(Section("", headings, tuple(_gpu(gpu) for gpu in listed)), markdown, width)
-    said = UNITS if markdown or width is None else "\n".join(textwrap.wrap(UNITS, width))
+    said = GPU_LEGEND if markdown or width is None else "\n".join(textwrap.wrap(GPU_LEGEND, width))
     return f"{table}\n{said}\n"
 
 

@@ -16,7 +16,7 @@ from tcprobe.schema.finding import SEVERITIES, WARNING_PCT, Audited, AuditReport
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import parts
 
-LIBRARIES: Final = {"cublas10": "cuBLAS 10", "cublas11": "cuBLAS 11", "cublas12": "cuBLAS 12"}
+LIBRARY_NAMES: Final = {"cublas10": "cuBLAS 10", "cublas11": "cuBLAS 11", "cublas12": "cuBLAS 12"}
 ASSUMED: Final = "no precision policy is set in this file: Keras' default, float32, is assumed"
 UNMEASURED: Final = "Estimated: nobody has published what unaligned sizes cost a convolution."
 ModelFinding = tuple[Audited, Finding]
@@ -184,7 +184,7 @@ def _prediction(models: list[Audited]) -> str:
     given = [
         gpu.name if gpu else first.gpu,
         first.dtype or f"the model's own dtypes{_tf32(models)}",
-        LIBRARIES.get(first.library, first.library),
+        LIBRARY_NAMES.get(first.library, first.library),
         _either({a.xla for a in models}, "with XLA", "without XLA", "with XLA where a model is compiled"),
         _batches(models),
         _either({a.mode == "traced" for a in models}, "traced shapes", "shapes read from the source", "shapes by file"),

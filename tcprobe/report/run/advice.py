@@ -33,17 +33,17 @@ class PrecisionWords:
     tf32: str = "TF32 (unset NVIDIA_TF32_OVERRIDE)"
 
 
-PLAIN: Final = PrecisionWords()
+DEFAULT_WORDS: Final = PrecisionWords()
 KERAS: Final = "tf.keras.mixed_precision, or tcprobe profile --precision"
-WAYS: Final = {
+WORDS_BY_FRAMEWORK: Final = {
     "tensorflow": PrecisionWords(
         f"mixed_float16 ({KERAS})",
         f"mixed_bfloat16 or mixed_float16 ({KERAS})",
         "TF32 (unset NVIDIA_TF32_OVERRIDE, enable_tensor_float_32_execution(True))",
     ),
     "pytorch": PrecisionWords(
-        f"{PLAIN.half} (torch.autocast with dtype=torch.float16)",
-        f"{PLAIN.mixed} (torch.autocast)",
+        f"{DEFAULT_WORDS.half} (torch.autocast with dtype=torch.float16)",
+        f"{DEFAULT_WORDS.mixed} (torch.autocast)",
         "TF32 (unset NVIDIA_TF32_OVERRIDE, torch.set_float32_matmul_precision('high'))",
     ),
 }
@@ -57,7 +57,7 @@ def advice_sentences(profile: Profile) -> list[str]:
 def advice_sentence(item: Advice, framework: str | None) -> str:
     """Return one item as a sentence: what to do, in the framework's words, and why."""
     known = (framework or "").lower()
-    ways = next((how for name, how in WAYS.items() if known.startswith(name)), PLAIN)
+    ways = next((how for name, how in WORDS_BY_FRAMEWORK.items() if known.startswith(name)), DEFAULT_WORDS)
     return f"{ORDERS[item.kind](item, ways)}. Why: {WHYS[item.kind](item)}."
 
 

@@ -32,8 +32,8 @@ LABELS = {
     "gemm_layers": "layers with GEMM-like ops",
 }
 MEDIANS = ("step_time_ns", "throughput")  # a median is not printed as an end of its range, however it rounds
-REPORTS = {"dlprof_csv": "CSV reports", "dlprof_json": "JSON reports"}
-FRAMEWORKS = ("TensorFlow", "PyTorch", "JAX")
+DLPROF_REPORTS = {"dlprof_csv": "CSV reports", "dlprof_json": "JSON reports"}
+FRAMEWORK_NAMES = ("TensorFlow", "PyTorch", "JAX")
 BASIS_WORDS = {
     "counter": "hardware counters",
     "name": "kernel names",
@@ -73,13 +73,13 @@ def _place(meta: Metadata) -> str:
 
 
 def _profiler(meta: Metadata) -> str:
-    return ", ".join(word for word in (meta.profiler, REPORTS.get(meta.format)) if word)
+    return ", ".join(word for word in (meta.profiler, DLPROF_REPORTS.get(meta.format)) if word)
 
 
 def _about(meta: Metadata) -> str:
     """Return what recorded the profile, which framework ran, and where, without unknown facts."""
     framework = meta.framework or ""
-    for name in FRAMEWORKS:
+    for name in FRAMEWORK_NAMES:
         framework = re.sub(rf"^{name}\b", name, framework, flags=re.IGNORECASE)
     words = (_profiler(meta), framework, meta.host and f"on {meta.host}")
     return f.visible(", ".join(word for word in words if word))
@@ -232,7 +232,7 @@ def _figure(row: Row) -> tuple[Cell | str, ...]:
     logged = metric == "throughput" and row["basis"] == "reported"
     basis = "the workload's log" if logged else BASIS_WORDS.get(str(row["basis"]), "")
     raw = row["text"] if row["value"] is None else row["value"]
-    value = Cell(_value(metric, row), raw, next((unit for unit in f.UNITS if metric.endswith(f"_{unit}")), ""))
+    value = Cell(_value(metric, row), raw, next((unit for unit in f.FORMATTERS if metric.endswith(f"_{unit}")), ""))
     return (_label(row), value, basis, f.visible(str(row["reason"] or "")))
 
 
@@ -253,7 +253,7 @@ def _label(row: Row) -> str:
     if precision := re.fullmatch(r"precision_(\w+)_time_pct", metric):
         return f"kernel time in {precision[1]}" if precision[1] != "unknown" else "kernel time of unknown precision"
     stem, _, unit = metric.rpartition("_")
-    spoken = (stem if stem and unit in f.UNITS else metric).replace("_", " ").replace("tc ", "TC ")
+    spoken = (stem if stem and unit in f.FORMATTERS else metric).replace("_", " ").replace("tc ", "TC ")
     return LABELS.get(metric, spoken)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-FEW: Final = 10
+ROWS_FOR_PEOPLE: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class ReportSpec:
     @property
     def rows_for_people(self) -> int | None:
         """Rows per table on a screen or page; None for all."""
-        return FEW if self.top is None else self.top or None
+        return ROWS_FOR_PEOPLE if self.top is None else self.top or None
 
     @property
     def rows_for_programs(self) -> int | None:

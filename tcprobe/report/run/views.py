@@ -58,7 +58,7 @@ def _word(text: str, column: str, rank: int = 0) -> Field:
 
 
 def _number(text: str, column: str, unit: str, rank: int = 0) -> Field:
-    return _field(ColumnHead(text, right=True, rank=rank), column, f.UNITS[unit], unit)
+    return _field(ColumnHead(text, right=True, rank=rank), column, f.FORMATTERS[unit], unit)
 
 
 def _time(text: str, column: str, rank: int = 0) -> Field:
