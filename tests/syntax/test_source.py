@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tcprobe.errors import MissingInput, UnreadableInput, WrongFormat
+from tcprobe.keras.names import canonical, layer_class, positional
 from tcprobe.schema.place import Place
-from tcprobe.syntax.keras_names import canonical, layer_class, positional
 from tcprobe.syntax.source import Call, Source
 
 
