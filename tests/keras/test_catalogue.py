@@ -268,3 +268,51 @@ def test_the_record_of_keras_3_is_that_of_the_installed_one() -> None:
     if keras.__version__.split(".")[:2] != known["keras"].split(".")[:2]:
         pytest.skip(f"recorded of Keras {known['keras']}, installed is {keras.__version__}")
     assert document(keras)["classes"] == known["classes"]
+
+
+VALUES: dict[str, Any] = {
+    "units": 8, "filters": 8, "kernel_size": 2, "pool_size": 2, "output_size": 2, "rate": 0.1, "stddev": 0.1,
+    "activation": "relu", "equation": "abc,cd->abd", "output_shape": (None, 8), "input_dim": 9, "output_dim": 8,
+    "num_heads": 2, "key_dim": 4, "head_dim": 4, "num_query_heads": 2, "num_key_value_heads": 2, "target_shape": (-1,),
+    "dims": (2, 1), "n": 3, "axes": 2, "height": 4, "width": 4, "scale": 2.0, "factor": 1, "value_range": (0, 1),
+    "height_factor": 0.1, "width_factor": 0.1,
+}  # fmt: skip
+"""Values of arguments that must be given."""
+UNBUILT = {"Wrapper": "it is inherited from", "MaxNumBoundingBoxes": "it takes boxes"}
+BUILT = [
+    row
+    for row in LAYERS
+    if row.kind not in ("function", "encoding", "sound", "base", "input", "cell")
+    and recorded(KERAS_3, row)
+    and row.name not in UNBUILT
+]
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("row", BUILT, ids=lambda row: row.name)
+def test_a_built_layer_is_as_its_row_says(row: KerasClass) -> None:
+    pytest.importorskip("tensorflow")
+    keras = pytest.importorskip("keras", minversion="3.0")
+    layer, dimensions = built(keras, row), row.dimensions or (4 if row.kind == "image" else 3)
+    if row.kind == "embedding" or row.name == "RepeatVector":
+        dimensions = 2
+    data = keras.ops.zeros((2, *(6,) * (dimensions - 2), 3))
+    several = row.kind == "merging" or (row.kind == "attention" and not row.inner)
+    output = layer([data, data]) if several else layer(data, data) if row.inner else layer(data)
+    assert bool(layer.trainable_weights) == row.weights
+    if row.features in ("elementwise", "kept", "merged"):
+        assert output.shape[-1] == 3
+    if row.features == "elementwise":
+        assert tuple(output.shape) == tuple(data.shape)
+    if row.features == "own" and not row.inner:
+        assert output.shape[-1] in (8, 16)
+
+
+def built(keras: Any, row: KerasClass) -> Any:
+    """Return a layer of a class, given what it must be given."""
+    kind = next(k for name in (row.name, *row.aliases) if (k := getattr(keras.layers, name, None)))
+    inner = keras.layers.LSTM(8) if row.name == "Bidirectional" else keras.layers.Dense(8)
+    values = {**VALUES, "layer": inner, "cell": keras.layers.LSTMCell(8)}
+    needed = [p for p in recorded(KERAS_3, row) or [] if "=" not in p and not p.startswith("*")]
+    more = {"groups": 3} if row.name == "GroupNormalization" else {}
+    return kind(**{name: values[name] for name in needed}, **more)

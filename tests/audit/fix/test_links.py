@@ -190,3 +190,23 @@ def test_the_size_of_a_head_stands_alone() -> None:
     layer = model.layers[0]
     found = wanted_by(finding(layer, "key_dim", 25, 32), model, step_of(model))
     assert found == {Wanted("a", "key_dim", None, 25, 32)}
+
+
+@pytest.mark.parametrize("kind", ["RMSNormalization", "ThresholdedReLU", "GaussianDropout", "AdaptiveMaxPooling2D"])
+def test_what_keeps_its_features_changes_with_them(kind: str) -> None:
+    model = model_of(
+        ("a", "Conv2D", conv(63), ()),
+        ("kept", kind, {"output_size": 2} if kind.startswith("Adaptive") else {}, ("a",)),
+        ("b", "Conv2D", conv(64), ("kept",)),
+    )
+    assert wanted(model, "a", 63, 64) == {("a", "filters", 63, 64)}
+
+
+def test_groups_of_a_normalization_may_not_divide_another_size() -> None:
+    model = model_of(
+        ("a", "Conv2D", conv(63), ()),
+        ("norm", "GroupNormalization", {"groups": 9}, ("a",)),
+        ("b", "Conv2D", conv(64), ("norm",)),
+    )
+    with refuses("what GroupNormalization makes of another size is unknown"):
+        wanted(model, "a", 63, 64)
