@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
@@ -39,8 +39,3 @@ def canonical_kind(kind: str) -> str:
 def rank_of(kind: str) -> int | None:
     """Return the number of spatial dimensions of a layer class (``Conv2D``: 2); None where it has none, or any."""
     return class_of(kind).rank
-
-
-def arguments_of(rows: Callable[[KerasClass], tuple[str, ...]]) -> frozenset[str]:
-    """Return what a column holds of all layers together."""
-    return frozenset(name for row in LAYERS for name in rows(row))

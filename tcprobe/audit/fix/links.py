@@ -41,10 +41,12 @@ def output_of(layer: Layer) -> str | None:
 def _keeps(layer: Layer) -> bool:
     """Say whether a layer puts out as many features as it takes, whatever their number.
 
-    An attention layer puts out as many as its query has, unless it is told otherwise.
+    An attention layer puts out as many as its query has, unless it is told otherwise. One with groups, or with
+    statistics of its data, may not fit another number.
     """
     row = class_of(layer.kind)
-    return bool(row.inner) or (row.features in ("elementwise", "kept") and not row.counts)
+    whatever = not row.counts and row.kind != "statistics"
+    return bool(row.inner) or (whatever and row.features in ("elementwise", "kept"))
 
 
 def _adds(layer: Layer) -> bool:

@@ -202,11 +202,14 @@ def test_what_keeps_its_features_changes_with_them(kind: str) -> None:
     assert wanted(model, "a", 63, 64) == {("a", "filters", 63, 64)}
 
 
-def test_groups_of_a_normalization_may_not_divide_another_size() -> None:
+@pytest.mark.parametrize(
+    ("kind", "config"), [("GroupNormalization", {"groups": 9}), ("Normalization", {"mean": (1.0,) * 63})]
+)
+def test_what_fits_one_number_of_features_refuses_another(kind: str, config: dict[str, Any]) -> None:
     model = model_of(
         ("a", "Conv2D", conv(63), ()),
-        ("norm", "GroupNormalization", {"groups": 9}, ("a",)),
+        ("norm", kind, config, ("a",)),
         ("b", "Conv2D", conv(64), ("norm",)),
     )
-    with refuses("what GroupNormalization makes of another size is unknown"):
+    with refuses(f"what {kind} makes of another size is unknown"):
         wanted(model, "a", 63, 64)
