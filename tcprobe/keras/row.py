@@ -40,7 +40,7 @@ ProductRule: TypeAlias = Literal[
 """Names of the rules of `tcprobe.keras.products`; ``none`` where a layer multiplies no matrices."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class KerasClass:
     """One class of Keras.
 

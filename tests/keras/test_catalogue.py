@@ -14,7 +14,6 @@ import pytest
 
 from tcprobe.keras.catalogue import LAYERS, UNKNOWN, by_path, canonical_kind, class_of, rank_of
 from tcprobe.keras.classes import CLASSES
-from tcprobe.keras.names import positional
 from tcprobe.keras.products.layers import records_of
 from tcprobe.keras.row import KerasClass, ProductRule, ShapeRule
 from tcprobe.keras.shapes.layers import output_shape
@@ -190,12 +189,6 @@ def test_classes_are_found_by_any_of_their_names() -> None:
     assert class_of("Mine") is UNKNOWN and canonical_kind("Mine") == "Mine"
     assert [rank_of(kind) for kind in ("Conv3DTranspose", "ConvLSTM1D", "Dense", "Mine2D")] == [3, 1, None, None]
     assert class_of("Sequential") is UNKNOWN
-
-
-def test_an_import_of_keras_2_has_the_order_of_keras_2() -> None:
-    assert positional("keras.layers.Conv3DTranspose")[4:6] == ("data_format", "output_padding")
-    assert positional("tf_keras.layers.Conv3DTranspose")[4:6] == ("output_padding", "data_format")
-    assert positional("tf_keras.layers.Dense") == positional("keras.layers.Dense")
 
 
 # What may name several classes of Keras outside of the catalogue, and why.
