@@ -37,7 +37,7 @@ WITHIN = {
     "audit": ({"settings", "severity", "suppress"}, {"fix", "source", "trace"}),
     "capture": ({"base", "environment"}, {"folder", "probed", "process"}, {"dlprof", "tensorflow"}),
     "flows": ({"write"}, {"audit"}),
-    "keras": ({"settings"}, {"shapes"}, {"products"}),
+    "keras": ({"row"}, {"classes"}, {"catalogue"}, {"names", "settings"}, {"shapes"}, {"products"}),
     "probe": ({"config"}, {"core"}, {"script", "tensorflow"}, {"graph"}, {"audit"}, {"api"}, {"probe"}, {"way_in"}),
     "readers": (
         {"base", "one_run", "protobuf", "ranks"},
@@ -56,7 +56,7 @@ WITHIN = {
     "rules": ({"model"}, {"base"}, {"precision", "sizes"}),
 }
 """Rooms with rooms in them, or files beside those, likewise: each imports only what stands further down."""
-DATA = {"tcprobe/schema/tables.py", "tcprobe/analysis/kernels/names.py"}
+DATA = {"tcprobe/schema/tables.py", "tcprobe/keras/classes.py", "tcprobe/analysis/kernels/names.py"}
 GENERATED = re.compile(r"_pb2\.py$")
 
 

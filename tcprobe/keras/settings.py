@@ -1,4 +1,4 @@
-"""A layer's settings as its arguments gave them, with Keras' defaults, and its own name for a class of Keras'.
+"""Reads a layer's settings as its arguments gave them, with Keras' defaults.
 
 A setting that is absent has Keras' default. One of a type that Keras does not take (``...`` too) was given, but is
 not known.
@@ -9,43 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
+from tcprobe.keras.catalogue import canonical_kind
 from tcprobe.schema.op import Shape, Size
 
 Settings: TypeAlias = Mapping[str, Any]
 
 UNRESOLVED: Final = ...
 """What stands in `Layer.config` for an argument that was given and whose value is not known."""
-
-# keras.layers' second names of the same classes (keras/api/layers, 3.x), and the names of Keras 2.
-_ALIASES: Final = {
-    "AvgPool": "AveragePooling",
-    "MaxPool": "MaxPooling",
-    "GlobalAvgPool": "GlobalAveragePooling",
-    "GlobalMaxPool": "GlobalMaxPooling",
-    "Convolution": "Conv",
-    "SeparableConvolution": "SeparableConv",
-    "DepthwiseConvolution": "DepthwiseConv",
-}
-_WHOLE: Final = {"GroupQueryAttention": "GroupedQueryAttention", "CuDNNLSTM": "LSTM", "CuDNNGRU": "GRU"}
-
-
-def canonical_kind(kind: str) -> str:
-    """Return Keras' first name of a layer class: ``MaxPool2D`` -> ``MaxPooling2D``."""
-    head, tail = _split_rank(kind)
-    return _WHOLE.get(kind, _ALIASES.get(head, head) + tail)
-
-
-def rank_of(kind: str) -> int | None:
-    """Return the number of spatial dimensions that the class name tells (``Conv2D``: 2); None where it does not."""
-    tail = _split_rank(kind)[1]
-    return int(tail[0]) if tail else None
-
-
-def _split_rank(kind: str) -> tuple[str, str]:
-    for index in range(1, len(kind) - 1):
-        if kind[index] in "123" and kind[index + 1] == "D":
-            return kind[:index], kind[index:]
-    return kind, ""
 
 
 def size_of(settings: Settings, name: str, default: Size = None) -> Size:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from tcprobe.keras.names import positional
 from tcprobe.schema.place import Place
 from tcprobe.syntax.callsites import CallSites
 from tcprobe.syntax.constants import Constants
-from tcprobe.syntax.keras_names import positional
 from tcprobe.syntax.names import Names
 from tcprobe.syntax.scopes import Function, Scope
 from tcprobe.syntax.values import Known, same
@@ -105,9 +105,9 @@ class Calls:
         return lines
 
     def _make(self, node: ast.Call) -> Call:
-        name = self._names.canonical(node.func)
+        name, written = self._names.canonical(node.func), self._names.written(node.func)
         own = self._own(node) if name is None else None
-        parameters = positional(name) if name else _parameters(*own) if own else ()
+        parameters = positional(written) if written else _parameters(*own) if own else ()
         partial = self._names.partial_of(node.func)
         arguments = {
             keyword.arg: self._argument(keyword.arg, keyword.value)
@@ -130,7 +130,7 @@ class Calls:
             arguments,
             self._place(node),
             scope.path if scope else "",
-            self._names.written(node.func) or "",
+            written or "",
             spread,
         )
 

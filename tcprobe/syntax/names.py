@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Final, TypeGuard
 
-from tcprobe.syntax.keras_names import canonical, public
+from tcprobe.keras.names import canonical, public
 from tcprobe.syntax.scopes import Binding, owner, reaching
 from tcprobe.syntax.walk import Walk
 

@@ -10,7 +10,6 @@ import pytest
 
 from tcprobe.errors import MissingInput, UnreadableInput, WrongFormat
 from tcprobe.schema.place import Place
-from tcprobe.syntax.keras_names import canonical, layer_class, positional
 from tcprobe.syntax.source import Call, Source
 
 
@@ -200,27 +199,6 @@ def test_the_compiler_s_warnings_are_not_ours(recwarn: pytest.WarningsRecorder) 
 
 def test_an_empty_file_is_a_source() -> None:
     assert parse("").calls() == ()
-
-
-def test_classes_and_their_parameters() -> None:
-    assert layer_class(canonical("tensorflow.keras.layers.Convolution2D")) == "Conv2D"
-    assert layer_class("keras.Sequential") is None
-    assert positional("keras.layers.MultiHeadAttention")[:2] == ("num_heads", "key_dim")
-
-
-@pytest.mark.tensorflow
-def test_the_table_of_parameters_is_that_of_keras() -> None:
-    import inspect
-
-    keras = pytest.importorskip("keras")
-    for name in dir(keras.layers):
-        kind = getattr(keras.layers, name)
-        if not inspect.isclass(kind) or name == "Layer" or not issubclass(kind, keras.layers.Layer):
-            continue
-        assert canonical(f"keras.layers.{name}") == f"keras.layers.{kind.__name__}"
-        real = [p for p in inspect.signature(kind.__init__).parameters if p != "self"]
-        known = positional(f"keras.layers.{kind.__name__}")
-        assert tuple(real[: len(known)]) == known, name
 
 
 def big(functions: int) -> str:

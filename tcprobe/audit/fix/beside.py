@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from tcprobe.audit.fix.links import OUTPUT, NotCertain, follow
+from tcprobe.audit.fix.links import NotCertain, follow, output_of
 from tcprobe.audit.fix.slots import Slot, slots_of
 from tcprobe.audit.fix.source.files import Files
 from tcprobe.audit.fix.source.shapes import tails
@@ -72,7 +72,7 @@ def shared_slots(slots: Sequence[Slot], beside: Iterable[Step], files: Files) ->
             (layer.name, slot.old, slot.new)
             for slot in slots
             for layer in step.model.layers
-            if slot.argument.name == OUTPUT.get(layer.kind)
+            if slot.argument.name == output_of(layer)
             and layer.arguments.get(slot.argument.name) == slot.argument.place
             and layer.config.get(slot.argument.name) == slot.old
         ]

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 from tcprobe.audit.fix.links import NotCertain, Wanted
 from tcprobe.audit.fix.source.files import Files
 from tcprobe.audit.fix.source.text import line_starts, offsets
+from tcprobe.keras.catalogue import class_of
+from tcprobe.keras.row import Kind
 from tcprobe.rules.model.links import IMAGE_CHANNELS
 from tcprobe.schema.finding import Edit, Finding
 from tcprobe.schema.model import Layer, Model
@@ -23,7 +25,7 @@ from tcprobe.schema.statement import say
 if TYPE_CHECKING:
     from tcprobe.syntax.source import Call, Source
 
-_CONVOLUTIONS: Final = tuple(f"Conv{n}D{t}" for n in (1, 2, 3) for t in ("", "Transpose"))
+_CONVOLUTIONS: Final[tuple[Kind, ...]] = ("convolution", "transposed convolution")
 # Each filter by itself, so that those cut off leave the rest as it was; softmax is not.
 _ELEMENTWISE: Final = frozenset(
     (
@@ -33,14 +35,14 @@ _ELEMENTWISE: Final = frozenset(
     )
 )
 _REST: Final = re.compile(r"(?P<comma>,?)[ \t]*(?:#[^\r\n]*)?(?=[\r\n])")
-_SEQUENTIAL: Final = ("keras.Sequential", "keras.models.Sequential")
+_SEQUENTIAL: Final = "keras.Sequential"
 
 
 def is_head(finding: Finding, model: Model) -> bool:
     """Say whether a finding is about a convolution whose filters are an image, as the rules on sizes have it."""
     layer = model.layer(finding.layer)
     few = finding.dimension == "filters" and finding.size is not None and finding.size <= IMAGE_CHANNELS
-    return layer is not None and few and layer.kind in _CONVOLUTIONS
+    return layer is not None and few and class_of(layer.kind).kind in _CONVOLUTIONS
 
 
 def wanted_of(finding: Finding, layer: Layer) -> frozenset[Wanted]:
@@ -88,7 +90,7 @@ def _in_sequential(source: Source, node: ast.AST, parents: Mapping[ast.AST, ast.
     outer = parents.get(node)
     if isinstance(outer, ast.keyword):
         outer = parents.get(outer)
-    return isinstance(outer, ast.Call) and source.name_of(outer.func) in _SEQUENTIAL
+    return isinstance(outer, ast.Call) and source.name_of(outer.func) == _SEQUENTIAL
 
 
 def _beside(source: Source, call: Call) -> tuple[str, tuple[Edit, ...]]:

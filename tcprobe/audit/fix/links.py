@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from tcprobe.keras.catalogue import LAYERS, class_of
+from tcprobe.rules.model.sizes import OUTPUTS
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.finding_kinds import LinkReason, RefusalKind
 from tcprobe.schema.model import Layer, Model
@@ -21,33 +23,51 @@ from tcprobe.schema.statement import Statement, say
 if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
 
-# Keras' argument that sets how many features a layer puts out; its input adapts by itself when it is built.
-OUTPUT: Final[dict[str, str]] = {
-    "Dense": "units",
-    "Embedding": "output_dim",
-    **dict.fromkeys(("LSTM", "GRU", "SimpleRNN"), "units"),
-    **{f"Conv{n}D{t}": "filters" for n in (1, 2, 3) for t in ("", "Transpose")},
-    **dict.fromkeys(("SeparableConv1D", "SeparableConv2D"), "filters"),
-}
-_RECURRENT: Final = frozenset(("LSTM", "GRU", "SimpleRNN"))
-_ATTENTION: Final = "MultiHeadAttention"  # puts out as many features as its query has, unless told otherwise
-# Layers that put out as many features as they take, whatever their number.
-_KEEPS: Final = frozenset(
-    (
-        *("BatchNormalization", "LayerNormalization", "UnitNormalization", "Activation", "ReLU", "LeakyReLU", "PReLU"),
-        *("ELU", "ThresholdedReLU", "Softmax", "Dropout", "AlphaDropout", "GaussianNoise", "GaussianDropout"),
-        *("Identity", "Masking", "ActivityRegularization", "Rescaling", "Resizing", _ATTENTION),
-        *(f"{way}{n}D" for way in ("SpatialDropout", "UpSampling", "ZeroPadding", "Cropping") for n in (1, 2, 3)),
-        *(f"{all_}{way}Pooling{n}D" for all_ in ("", "Global") for way in ("Max", "Average") for n in (1, 2, 3)),
-    )
-)
-_SAME: Final = frozenset(("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum"))
-_DEPTHWISE: Final = frozenset(("DepthwiseConv1D", "DepthwiseConv2D"))
-_JOINS: Final = frozenset(("Flatten", "Concatenate"))
-INNER: Final = ("key_dim", "value_dim", "head_dim")  # sizes inside an attention layer: nothing outside depends on them
+INNER: Final = frozenset(name for row in LAYERS for name in row.inner if name in row.editable)
+"""Sizes inside an attention layer: nothing outside depends on them."""
 _INPUT_SHAPES: Final = ("input_shape", "input_dim", "batch_input_shape")
-_UNDERSTOOD: Final = _KEEPS | _SAME | _DEPTHWISE | _JOINS | OUTPUT.keys() | {"EinsumDense"}
 Refusal: TypeAlias = Statement[RefusalKind | LinkReason]
+
+
+def output_of(layer: Layer) -> str | None:
+    """Return the argument that sets how many features a layer puts out, where a fix may change it.
+
+    Its input adapts by itself when it is built.
+    """
+    row = class_of(layer.kind)
+    return row.output if row.output in row.editable else None
+
+
+def _keeps(layer: Layer) -> bool:
+    """Say whether a layer puts out as many features as it takes, whatever their number.
+
+    An attention layer puts out as many as its query has, unless it is told otherwise. One with groups, or with
+    statistics of its data, may not fit another number.
+    """
+    row = class_of(layer.kind)
+    whatever = not row.counts and row.kind != "statistics"
+    return bool(row.inner) or (whatever and row.features in ("elementwise", "kept"))
+
+
+def _adds(layer: Layer) -> bool:
+    """Say whether all that a layer takes, and what it puts out, has one number of features."""
+    return class_of(layer.kind).features == "merged"
+
+
+def _multiplies(layer: Layer) -> bool:
+    """Say whether a layer makes some features of each that it takes, as a depthwise convolution does."""
+    return class_of(layer.kind).features == "scaled"
+
+
+def _joins(layer: Layer) -> bool:
+    """Say whether a layer puts side by side what it takes: it has no size of its own."""
+    row = class_of(layer.kind)
+    return row.features == "joined" or (row.features == "reshaped" and not row.editable)
+
+
+def _understood(layer: Layer) -> bool:
+    known = class_of(layer.kind).kind == "einsum" or output_of(layer) is not None
+    return known or _keeps(layer) or _adds(layer) or _multiplies(layer) or _joins(layer)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -92,7 +112,7 @@ def wanted_by(finding: Finding, model: Model, step: Step) -> frozenset[Wanted]:
     linked = step.link(finding.layer, finding.dimension, finding.size, finding.suggested)
     if linked.reason is not None:
         raise NotCertain(linked.reason)
-    outputs = [c for c in linked.changes if model.layer(c.layer) and c.dimension in OUTPUT.values()]
+    outputs = [c for c in linked.changes if model.layer(c.layer) and c.dimension in OUTPUTS]
     if not outputs:
         raise NotCertain(say("set_by_no_layer"))
     return follow(((c.layer, c.old, c.new) for c in outputs), model, step)
@@ -162,19 +182,20 @@ class _Search:
 
     def _make(self, layer: Layer, old: int, new: int) -> None:
         """Ask for what makes a layer put out `new` features."""
-        if layer.kind in OUTPUT:
-            self._argument(layer, OUTPUT[layer.kind], old, new)
+        own = output_of(layer)
+        if own is not None:
+            self._argument(layer, own, old, new)
         elif layer.kind == "Reshape":
             self._reshape(layer, old, new)
-        elif layer.kind in _KEEPS or layer.kind in _SAME:
+        elif _keeps(layer) or _adds(layer):
             if layer.config.get("output_shape") is not None:
                 raise NotCertain(say("output_told", layer=layer.name))
             for source in self._sources(layer):
                 self._change(source, old, new)
-        elif layer.kind in _DEPTHWISE:
+        elif _multiplies(layer):
             times = layer.config.get("depth_multiplier", 1)
             self._change(self._only_source(layer), _part(old, times), _part(new, times))
-        elif layer.kind not in _JOINS:  # these follow their inputs; `_check_joins` looks at them in the end
+        elif not _joins(layer):  # these follow their inputs; `_check_joins` looks at them in the end
             raise NotCertain(say("class_unknown", class_name=layer.class_name))
 
     def _argument(self, layer: Layer, name: str, old: int, new: int) -> None:
@@ -210,7 +231,7 @@ class _Search:
 
     def _is_whole(self, taker: Layer) -> bool:
         """Say whether a layer of the user's only hands what it takes to its parts, which are asked themselves."""
-        known = taker.kind in _KEEPS or taker.kind in OUTPUT or taker.kind in _SAME
+        known = _keeps(taker) or output_of(taker) is not None or _adds(taker)
         made = any(taker.name in layer.inputs_from for layer in self._model.layers)
         parts = any(layer.name.startswith(f"{taker.name}/") for layer in self._takers[taker.inputs_from[0]])
         return not known and not made and parts and not taker.is_last
@@ -218,12 +239,12 @@ class _Search:
     def _is_part(self, taker: Layer) -> bool:
         """Say whether a layer belongs to an attention layer, which answers for it."""
         whole = self._layers.get(taker.name.rpartition("/")[0])
-        return whole is not None and whole.kind == _ATTENTION
+        return whole is not None and bool(class_of(whole.kind).inner)
 
     def _take(self, taker: Layer, layer: Layer, old: int, new: int) -> None:
-        if taker.kind in _KEEPS or taker.kind in _SAME:
+        if _keeps(taker) or _adds(taker):
             self._change(taker.name, old, new)
-        elif taker.kind in OUTPUT:
+        elif output_of(taker) is not None:
             self._fed(taker, layer)
             self._adapt(taker, old, new)
         elif taker.kind == "Reshape":
@@ -231,7 +252,7 @@ class _Search:
         elif taker.kind == "Flatten":
             whole = self._features(taker.name)
             self._change(taker.name, whole, _part(whole * new, old))
-        elif taker.kind in _DEPTHWISE:
+        elif _multiplies(taker):
             times = taker.config.get("depth_multiplier", 1)
             self._change(taker.name, old * times, new * times)
         elif taker.kind == "Concatenate" and _last_axis(taker):
@@ -251,7 +272,7 @@ class _Search:
         while todo:
             here = todo.pop()
             layer = self._layers.get(here)
-            if layer is None or layer.kind in OUTPUT or not layer.inputs_from:
+            if layer is None or output_of(layer) is not None or not layer.inputs_from:
                 found.add(here)
                 continue
             todo.extend(source for source in layer.inputs_from if source not in seen)
@@ -262,7 +283,7 @@ class _Search:
         """See that no product of the user's own works on what changes: its other operand would have to fit."""
         for product in self._model.products:
             layer = self._layers.get(product.layer or "")
-            own = layer is None or layer.kind not in _UNDERSTOOD
+            own = layer is None or not _understood(layer)
             if (
                 own
                 and product.record.pass_ in (None, "forward")
@@ -272,7 +293,7 @@ class _Search:
 
     def _adapt(self, taker: Layer, old: int, new: int) -> None:
         """Ask of a layer that builds itself from its input only what it was told of it by hand."""
-        if taker.kind in _RECURRENT and len(set(taker.inputs_from)) > 1:
+        if class_of(taker.kind).kind == "recurrent" and len(set(taker.inputs_from)) > 1:
             raise NotCertain(say("takes_state", layer=taker.name))
         groups = taker.config.get("groups", 1)
         if not isinstance(groups, int) or new % groups:
@@ -296,7 +317,7 @@ class _Search:
         """See that what follows its inputs changes as they do."""
         for name, (old, new) in self._changed.items():
             layer = self._layers[name]
-            if layer.kind in _JOINS:
+            if _joins(layer):
                 before = [self._features(source) for source in layer.inputs_from]
                 after = [
                     self._changed.get(source, (0, size))[1]
@@ -322,7 +343,7 @@ class _Search:
         shape = layer.output_shape if layer else None
         size = shape[-1] if shape else None
         if layer is not None and size is None:
-            size = layer.config.get(OUTPUT.get(layer.kind, ""))
+            size = layer.config.get(output_of(layer) or "")
         if not isinstance(size, int):
             raise NotCertain(say("output_unknown", layer=name))
         return size

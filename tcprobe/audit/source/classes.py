@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from typing import Final
 
 from tcprobe.audit.source.attributes import of_tensor
@@ -24,9 +25,11 @@ from tcprobe.audit.source.values.kinds import (
     tensors_of,
 )
 from tcprobe.audit.source.values.parts import find_member, result_of
-from tcprobe.syntax.keras_names import canonical, layer_class
+from tcprobe.keras.catalogue import by_path
+from tcprobe.keras.names import canonical, layer_class
+from tcprobe.keras.row import Kind
 
-_FOLLOWED: Final = {"keras.Model": "model", "keras.Sequential": "Sequential", "keras.layers.Layer": "layer"}
+_FOLLOWED: Final[Mapping[Kind, str]] = {"model": "model", "sequence": "Sequential", "base": "layer"}
 
 
 class Classes:
@@ -100,7 +103,8 @@ def extends(of: Value) -> str | None:
             found = extends(base)
         else:
             name = canonical(base.name) if isinstance(base, Named) else ""
-            found = _FOLLOWED.get(name, layer_class(name))
+            row = by_path().get(name)
+            found = _FOLLOWED.get(row.kind, layer_class(name)) if row is not None else None
         if found is not None:
             return found
     return None

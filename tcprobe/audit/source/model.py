@@ -11,23 +11,12 @@ from tcprobe.audit.source.outside.layers import multiplies
 from tcprobe.audit.source.outside.models import ENTRANCE
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.values.kinds import Draft, Tensor, tensors_of
+from tcprobe.keras.catalogue import class_of
+from tcprobe.keras.names import layer_class
 from tcprobe.keras.products.layers import records_of
-from tcprobe.keras.shapes.plain import SAME
 from tcprobe.schema.model import SAMPLES, Layer, Model, Product, Unseen
-from tcprobe.syntax.keras_names import layer_class
 from tcprobe.syntax.source import Source
 
-# Layers whose output features are those of their input, whole or reshaped.
-_KEEPS: Final = SAME | {"Flatten", "Reshape", "RepeatVector", "Add", "Subtract", "Multiply", "Average", "Maximum"}
-_KEEPS_STARTS: Final = (
-    "MaxPooling",
-    "AveragePooling",
-    "GlobalMax",
-    "GlobalAverage",
-    "UpSampling",
-    "ZeroPadding",
-    "Cropping",
-)
 UNKNOWN_POLICY: Final = "the precision policy is set to what the file does not tell; --dtype says it"
 _POLICIES: Final = ("set_global_policy", "set_dtype_policy", "set_policy", "set_floatx")
 
@@ -150,7 +139,7 @@ def _layer(draft: Draft, fed: dict[str, list[Tensor]]) -> Layer:
 
 def is_layer(draft: Draft) -> bool:
     """Return whether a draft is a layer of the model by itself: no cell, and not inside a wrapper."""
-    return not draft.wrapped and not draft.kind.endswith("Cell") and draft.kind != "StackedRNNCells"
+    return not draft.wrapped and class_of(draft.kind).kind != "cell"
 
 
 def _behind(names: list[str], fed: dict[str, list[Tensor]]) -> tuple[dict[str, None], list[Tensor]]:
@@ -190,10 +179,11 @@ def feeding(layer: Layer, by_name: dict[str, Layer]) -> tuple[str, ...]:
         if name in seen or source is None:
             continue
         seen.add(name)
-        alone = source.kind.startswith("DepthwiseConv") and source.config.get("depth_multiplier", 1) == 1
-        if alone or source.kind in _KEEPS or source.kind.startswith(_KEEPS_STARTS):
+        features = class_of(source.kind).features
+        more = features == "scaled" and source.config.get("depth_multiplier", 1) != 1
+        if class_of(source.kind).hands_on and features != "joined" and not more:
             pending.extend(reversed(source.inputs_from))
-        elif source.kind != "Concatenate":
+        elif features != "joined":
             found[name] = None
     return tuple(found)
 

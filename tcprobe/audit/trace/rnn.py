@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
+from tcprobe.keras.catalogue import class_of
 from tcprobe.keras.products.layers import records_of
 from tcprobe.schema.model import Layer, Product
 from tcprobe.schema.op import OpRecord
-
-LOOPS: Final = ("LSTM", "GRU", "SimpleRNN", "RNN")
 
 
 def on_a_gpu(
@@ -34,7 +32,7 @@ def on_a_gpu(
     """
     replaced: dict[int, list[Product]] = {}
     counted: dict[int, Product] = {}
-    for layer in (layer for layer in layers if layer.kind in LOOPS):
+    for layer in (layer for layer in layers if class_of(layer.kind).kind == "recurrent"):
         own = [i for i, product in enumerate(products) if _inside(product.layer, layer.name)]
         inside = [i for i in own if looped[i]]
         if not inside:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from tcprobe.keras.catalogue import rank_of
 from tcprobe.keras.products.passes import Passes, Records
-from tcprobe.keras.settings import Settings, channels_last, per_axis, rank_of, size_of, word_of
+from tcprobe.keras.settings import Settings, channels_last, per_axis, size_of, word_of
 from tcprobe.keras.shapes.spatial import convolved, join, split, transposed, window_axis
 from tcprobe.schema.op import Shape, Size, product
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from tcprobe.keras.catalogue import canonical_kind, class_of
 from tcprobe.keras.products.attention import attention, grouped_query, multi_head
 from tcprobe.keras.products.conv import conv, conv_recurrent, conv_transpose, separable
 from tcprobe.keras.products.passes import Passes, Records, activations, dense, einsum_dense, times
 from tcprobe.keras.products.rnn import recurrent
-from tcprobe.keras.settings import Settings, canonical_kind, rank_of, size_of, wrapped
+from tcprobe.keras.row import ProductRule
+from tcprobe.keras.settings import Settings, size_of, wrapped
 from tcprobe.keras.shapes.layers import einsum_sizes, reads_backwards
 from tcprobe.keras.shapes.plain import dot_axes
 from tcprobe.schema.model import Layer
@@ -47,14 +49,8 @@ def _filled(shape: Shape | None, batch: int) -> Shape | None:
 
 
 def _records(passes: Passes, kind: str, config: Settings, shapes: Shapes) -> Records:
-    reader = _READERS.get(kind) or _READERS.get(_family(kind))
+    reader = _READERS.get(class_of(kind).products)
     return [] if reader is None else reader(passes, kind, config, shapes)
-
-
-def _family(kind: str) -> str:
-    """Return a class name with an N for its rank: ``Conv2DTranspose`` -> ``ConvNDTranspose``."""
-    rank = rank_of(kind)
-    return kind if rank is None else kind.replace(f"{rank}D", "ND")
 
 
 def _dense(passes: Passes, _: str, config: Settings, shapes: Shapes) -> Records:
@@ -128,24 +124,20 @@ def _wrapper(passes: Passes, _: str, config: Settings, shapes: Shapes) -> Record
     return [] if inner is None else _records(passes, *inner, shapes)
 
 
-_READERS: Final[dict[str, Reader]] = {
-    "Dense": _dense,
-    "EinsumDense": _einsum_dense,
-    "ReversibleEmbedding": _reversible,
-    "Dot": _dot,
-    "MultiHeadAttention": lambda passes, _, config, shapes: multi_head(passes, config, shapes),
-    "GroupedQueryAttention": lambda passes, _, config, shapes: grouped_query(passes, config, shapes),
-    "Attention": attention,
-    "AdditiveAttention": attention,
-    "ConvND": lambda passes, kind, config, shapes: conv(passes, kind, config, shapes[0]),
-    "ConvNDTranspose": lambda passes, kind, config, shapes: conv_transpose(passes, kind, config, shapes[0]),
-    "SeparableConvND": lambda passes, kind, config, shapes: separable(passes, kind, config, shapes[0]),
-    "ConvLSTMND": _conv_recurrent,
-    **{
-        kind: lambda passes, kind, config, shapes: recurrent(passes, kind, config, shapes[0])
-        for kind in ("LSTM", "GRU", "SimpleRNN", "RNN")
-    },
-    "TimeDistributed": _time_distributed,
-    "Bidirectional": _bidirectional,
-    "SpectralNormalization": _wrapper,
+_READERS: Final[Mapping[ProductRule, Reader]] = {
+    "dense": _dense,
+    "einsum": _einsum_dense,
+    "reversible": _reversible,
+    "dot": _dot,
+    "multi head": lambda passes, _, config, shapes: multi_head(passes, config, shapes),
+    "grouped query": lambda passes, _, config, shapes: grouped_query(passes, config, shapes),
+    "attention": attention,
+    "convolution": lambda passes, kind, config, shapes: conv(passes, kind, config, shapes[0]),
+    "transposed convolution": lambda passes, kind, config, shapes: conv_transpose(passes, kind, config, shapes[0]),
+    "separable convolution": lambda passes, kind, config, shapes: separable(passes, kind, config, shapes[0]),
+    "recurrent convolution": _conv_recurrent,
+    "recurrent": lambda passes, kind, config, shapes: recurrent(passes, kind, config, shapes[0]),
+    "time distributed": _time_distributed,
+    "bidirectional": _bidirectional,
+    "wrapped": _wrapper,
 }

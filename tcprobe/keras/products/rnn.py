@@ -5,14 +5,12 @@ Source: keras/src/layers/rnn and keras/src/backend/tensorflow/rnn.py (cudnn_ok),
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
+from tcprobe.keras.catalogue import class_of
 from tcprobe.keras.products.passes import Passes, Records, dense, times, with_attributes
 from tcprobe.keras.settings import Settings, flag_of, rate_of, size_of, word_of, wrapped
 from tcprobe.schema.op import Shape, Size, product
-
-GATES: Final = {"LSTM": 4, "GRU": 3, "SimpleRNN": 1}
-_MODES: Final = {"LSTM": "lstm", "GRU": "gru"}
 
 
 def uses_cudnn(kind: str, config: Settings) -> bool | None:
@@ -21,19 +19,24 @@ def uses_cudnn(kind: str, config: Settings) -> bool | None:
     Source: keras/src/backend/tensorflow/rnn.py, _do_lstm_arguments_support_cudnn and _do_gru_...; a mask that is
     not padded at the right also keeps it off, which settings do not tell.
     """
-    if kind not in _MODES:
+    needs = class_of(kind).cudnn
+    if not needs:
         return False
-    answers: list[bool | None] = [
-        _is(word_of(config, "activation", "tanh"), "tanh"),
-        _is(word_of(config, "recurrent_activation", "sigmoid"), "sigmoid"),
-        _is(rate_of(config, "recurrent_dropout"), 0.0),
-        _is(flag_of(config, "unroll", False), False),
-        flag_of(config, "use_bias", True),
-        None if config.get("use_cudnn", "auto") not in ("auto", True, False) else config.get("use_cudnn") is not False,
-    ]
-    if kind == "GRU":
-        answers.append(flag_of(config, "reset_after", True))
+    answers = [_meets(config, name, need) for name, need in needs]
+    answers.append(
+        None if config.get("use_cudnn", "auto") not in ("auto", True, False) else config.get("use_cudnn") is not False
+    )
     return False if False in answers else None if None in answers else True
+
+
+def _meets(config: Settings, name: str, need: str | float | bool) -> bool | None:
+    """Say whether a setting is what cuDNN needs, which is Keras' default; None where it is not known."""
+    value: str | float | None
+    if isinstance(need, str):
+        value = word_of(config, name, need)
+    else:
+        value = flag_of(config, name, need) if isinstance(need, bool) else rate_of(config, name)
+    return None if value is None else value == need
 
 
 def recurrent(passes: Passes, kind: str, config: Settings, shape: Shape | None) -> Records:
@@ -50,15 +53,11 @@ def recurrent(passes: Passes, kind: str, config: Settings, shape: Shape | None) 
     return _loop(passes, kind, config, shape, flag_of(config, "unroll", False) is True)
 
 
-def _is(value: Any, wanted: Any) -> bool | None:
-    return None if value is None else bool(value == wanted)
-
-
 def _cudnn(passes: Passes, kind: str, units: Size, shape: Shape) -> Records:
     """The gradient op computes those of inputs, state and weights at once; its pass says the most it is needed for."""
     batch, steps, inputs = shape
     x, state, out = (steps, batch, inputs), (1, batch, units), (steps, batch, units)
-    attributes = {"rnn_mode": _MODES[kind], "direction": "unidirectional", "input_mode": "linear_input"}
+    attributes = {"rnn_mode": kind.lower(), "direction": "unidirectional", "input_mode": "linear_input"}
     found = [(passes.op("CudnnRNNV3", (x, state, state), out, "forward", **attributes), 1.0)]
     if passes.backward:
         pass_ = "wgrad" if passes.weights else "dgrad"
@@ -71,7 +70,7 @@ def _cells(passes: Passes, config: Settings, shape: Shape) -> Records:
     found: Records = []
     unroll = flag_of(config, "unroll", False) is True
     for kind, settings in _stack(config.get("cell")):
-        if kind not in GATES:
+        if not class_of(kind).gates:
             return []
         found += _loop(passes, kind, settings, shape, unroll)
         shape, passes = (*shape[:-1], size_of(settings, "units")), passes.inside
@@ -93,7 +92,7 @@ def _loop(passes: Passes, kind: str, config: Settings, shape: Shape, unroll: boo
     """Return the products of one time step, as often as there are steps; of unknown rows where that is not known."""
     batch, steps, inputs = shape
     rows = None if steps is None else batch
-    units, gates = size_of(config, "units"), GATES[kind]
+    units, gates = size_of(config, "units"), class_of(kind).gates
     of_input, of_state = _products(kind, config, gates)
     count = 1 if steps is None else steps
     found: Records = []

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from tcprobe.keras.settings import Settings, canonical_kind, flag_of, is_many, is_size, shape_of, size_of, wrapped
+from tcprobe.keras.catalogue import class_of
+from tcprobe.keras.row import ShapeRule
+from tcprobe.keras.settings import Settings, flag_of, is_many, is_size, shape_of, size_of, wrapped
 from tcprobe.keras.shapes.plain import (
-    SAME,
     attended,
     broadcast,
     concatenated,
@@ -36,9 +37,6 @@ from tcprobe.schema.op import Shape, product
 Rule: TypeAlias = Callable[[str, Settings, Shape], Shape | None]
 Merge: TypeAlias = Callable[[Settings, Sequence[Shape]], Shape | None]
 
-_BROADCAST: Final = frozenset(("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum"))
-RECURRENT: Final = frozenset(("LSTM", "GRU", "SimpleRNN", "RNN"))
-
 
 def output_shape(kind: str, config: Settings, input_shape: Any) -> Shape | None:
     """Return the shape of a layer's first output.
@@ -54,35 +52,23 @@ def output_shape(kind: str, config: Settings, input_shape: Any) -> Shape | None:
         None where the rank is not known: a class that is none of Keras', an input of unknown rank, settings that
         do not fit it. A dimension that is not known is None.
     """
-    kind = canonical_kind(kind)
+    kind, named = class_of(kind).name, class_of(kind).shape
     if is_many(input_shape):
-        return _of_many(kind, config, [shape_of(s) for s in input_shape])
+        return _of_many(kind, named, config, [shape_of(s) for s in input_shape])
     shape = shape_of(input_shape)
-    if shape is None or not shape:
-        return None
-    if kind in SAME:
-        return shape
-    rule = _rule(kind)
-    return None if rule is None else rule(kind, config, shape)
+    rule = _RULES.get(named)
+    return rule(kind, config, shape) if shape and rule is not None else None
 
 
-def _of_many(kind: str, config: Settings, shapes: list[Shape | None]) -> Shape | None:
+def _of_many(kind: str, named: ShapeRule, config: Settings, shapes: list[Shape | None]) -> Shape | None:
     known = [s for s in shapes if s]
-    if kind in ("MultiHeadAttention", "GroupedQueryAttention", "ReversibleEmbedding") and shapes[0]:
+    if named in _OF_FIRST and shapes[0]:
         return output_shape(kind, config, shapes[0])
     if len(known) < len(shapes):
         return None
-    if kind in _BROADCAST:
-        return broadcast(known)
-    if kind in _MERGES:
-        return _MERGES[kind](config, known)
-    return output_shape(kind, config, known[0]) if kind in (*RECURRENT, "Bidirectional") or len(known) == 1 else None
-
-
-def _rule(kind: str) -> Rule | None:
-    if kind in _RULES:
-        return _RULES[kind]
-    return next((rule for start, rule in _STARTS if kind.startswith(start) and kind[-2:-1] in "123"), None)
+    if named in _MERGES:
+        return _MERGES[named](config, known)
+    return output_shape(kind, config, known[0]) if named in _WITH_STATE or len(known) == 1 else None
 
 
 def _dense(_: str, config: Settings, shape: Shape) -> Shape:
@@ -207,44 +193,40 @@ def _wrapper(_: str, config: Settings, shape: Shape) -> Shape | None:
     return None if inner is None else output_shape(*inner, shape)
 
 
-_RULES: Final[dict[str, Rule]] = {
-    "Dense": _dense,
-    "EinsumDense": _einsum_dense,
-    "MultiHeadAttention": _attention_heads,
-    "GroupedQueryAttention": lambda _, __, shape: shape,
-    "Embedding": _embedding,
-    "ReversibleEmbedding": _reversible,
-    "Flatten": flattened,
-    "Reshape": reshaped,
-    "Permute": permuted,
-    "RepeatVector": repeated,
-    "Resizing": resized_image,
-    "CenterCrop": resized_image,
-    "RandomCrop": resized_image,
-    "TimeDistributed": _time_distributed,
-    "Bidirectional": _bidirectional,
-    "SpectralNormalization": _wrapper,
-    **dict.fromkeys(RECURRENT, _recurrent),
-    **{f"Conv{n}DTranspose": transposed for n in (1, 2, 3)},
+_RULES: Final[Mapping[ShapeRule, Rule]] = {
+    "same": lambda _, __, shape: shape,
+    "dense": _dense,
+    "einsum": _einsum_dense,
+    "heads": _attention_heads,
+    "query": lambda _, __, shape: shape,
+    "embedding": _embedding,
+    "reversible": _reversible,
+    "recurrent": _recurrent,
+    "recurrent convolution": _conv_recurrent,
+    "convolved": convolved,
+    "transposed": transposed,
+    "pooled": pooled,
+    "pooled globally": pooled_globally,
+    "pooled to size": pooled_to_size,
+    "upsampled": upsampled,
+    "padded": padded,
+    "cropped": cropped,
+    "flattened": flattened,
+    "reshaped": reshaped,
+    "permuted": permuted,
+    "repeated": repeated,
+    "resized image": resized_image,
+    "time distributed": _time_distributed,
+    "bidirectional": _bidirectional,
+    "wrapped": _wrapper,
 }
-_MERGES: Final[dict[str, Merge]] = {
-    "Concatenate": concatenated,
-    "Dot": dotted,
-    "Attention": attended,
-    "AdditiveAttention": attended,
+_MERGES: Final[Mapping[ShapeRule, Merge]] = {
+    "broadcast": lambda _, shapes: broadcast(shapes),
+    "concatenated": concatenated,
+    "dotted": dotted,
+    "attended": attended,
 }
-_STARTS: Final[tuple[tuple[str, Rule], ...]] = (
-    ("ConvLSTM", _conv_recurrent),
-    ("Conv", convolved),
-    ("SeparableConv", convolved),
-    ("DepthwiseConv", convolved),
-    ("GlobalMaxPooling", pooled_globally),
-    ("GlobalAveragePooling", pooled_globally),
-    ("AdaptiveMaxPooling", pooled_to_size),
-    ("AdaptiveAveragePooling", pooled_to_size),
-    ("MaxPooling", pooled),
-    ("AveragePooling", pooled),
-    ("UpSampling", upsampled),
-    ("ZeroPadding", padded),
-    ("Cropping", cropped),
-)
+_OF_FIRST: Final[frozenset[ShapeRule]] = frozenset({"heads", "query", "reversible"})
+"""Rules that need no more than the first of several inputs."""
+_WITH_STATE: Final[frozenset[ShapeRule]] = frozenset({"recurrent", "bidirectional"})
+"""Rules of layers that take states beside their input."""

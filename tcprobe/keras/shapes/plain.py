@@ -6,23 +6,10 @@ Source: `compute_output_shape` of each layer in keras/src/layers/{reshaping,merg
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from tcprobe.keras.settings import Settings, channels_last, is_size, size_of, total
 from tcprobe.keras.shapes.spatial import join, split
 from tcprobe.schema.op import Shape, product
-
-SAME: Final = frozenset((
-    "Activation", "ReLU", "LeakyReLU", "PReLU", "ELU", "ThresholdedReLU", "Softmax", "BatchNormalization",
-    "SyncBatchNormalization", "LayerNormalization", "GroupNormalization", "RMSNormalization", "UnitNormalization",
-    "Dropout", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "GaussianDropout", "GaussianNoise",
-    "AlphaDropout", "ActivityRegularization", "Identity", "Masking", "Rescaling", "Normalization", "InputLayer",
-    "RandomFlip", "RandomRotation", "RandomZoom", "RandomBrightness", "RandomContrast", "RandomTranslation",
-    "RandomHue", "RandomSaturation", "RandomSharpness", "RandomShear", "RandomColorJitter", "RandomGrayscale",
-    "RandomGaussianBlur", "RandomErasing", "RandomInvert", "RandomPerspective", "RandomPosterization", "Solarization",
-    "AutoContrast", "Equalization",
-))  # fmt: skip
-"""Layers whose output has the shape of their input."""
 
 
 def flattened(_: str, __: Settings, shape: Shape) -> Shape:

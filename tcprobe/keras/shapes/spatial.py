@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tcprobe.keras.settings import Settings, channels_last, is_size, per_axis, rank_of, size_of, word_of
+from tcprobe.keras.catalogue import class_of, rank_of
+from tcprobe.keras.settings import Settings, channels_last, is_size, per_axis, size_of, word_of
 from tcprobe.schema.op import Shape, Size, product
 
 
@@ -65,7 +66,7 @@ def convolved(kind: str, settings: Settings, shape: Shape) -> Shape | None:
     taps, steps = per_axis(settings, "kernel_size", axes, None), per_axis(settings, "strides", axes)
     dilations = per_axis(settings, "dilation_rate", axes)
     out = tuple(window_axis(*axis, padding) for axis in zip(spatial, taps, steps, dilations, strict=True))
-    if kind.startswith("Depthwise"):
+    if class_of(kind).features == "scaled":
         filters = product((channels, size_of(settings, "depth_multiplier", 1)))
     else:
         filters = size_of(settings, "filters")

@@ -11,14 +11,9 @@ from ..graph.records import Record
 from ..graph.shapes import Shape, shape_list
 from ..graph.walk import Visit
 from ..tensorflow.layers import Layer
+from .classes import MAKERS, SETTINGS
 
 KERAS = ("keras", "tf_keras", "tensorflow", "tensorflow_core")
-MAKERS = ("Embedding", "LSTM", "GRU", "SimpleRNN")  # their output features come from tables and loops, not one product
-# Asked of layers whose own get_config does not tell (subclasses without one).
-SETTINGS = (
-    "units filters kernel_size strides padding groups dilation_rate data_format depth_multiplier num_heads key_dim"
-    " value_dim input_dim output_dim use_bias activation recurrent_activation epsilon equation rate"
-).split()
 MOST_LISTED = 16  # entries of a list that a setting may have
 ARGUMENTS = ("inputs", "input", "x")
 

@@ -20,6 +20,7 @@ from typing import Final
 
 from tcprobe.gemm.alignment import bytes_of, multiple_for, next_size
 from tcprobe.gemm.ops import family_of
+from tcprobe.keras.catalogue import class_of
 from tcprobe.rules.model.heads import NAMES, attention_of, head_dimensions, is_head
 from tcprobe.rules.model.links import IMAGE_CHANNELS, Linked, is_image
 from tcprobe.rules.model.sizes import FEATURES, INPUTS, Dimension
@@ -176,7 +177,7 @@ def _is_vocabulary(step: Step, dimension: Dimension) -> bool:
     if dimension.size < VOCABULARY or dimension.name not in ("units", "features"):
         return False
     layer = step.sizes.layers.get(dimension.layer)
-    words = {known.config.get("input_dim") for known in step.model.layers if known.kind.endswith("Embedding")}
+    words = {known.config.get("input_dim") for known in step.model.layers if class_of(known.kind).kind == "embedding"}
     if layer is None or dimension.size in words:
         return dimension.size in words
     tail = step.sizes.tail(layer.name)

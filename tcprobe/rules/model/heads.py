@@ -6,21 +6,20 @@ from typing import Final
 
 from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.resize import resized
+from tcprobe.keras.catalogue import LAYERS, class_of
 from tcprobe.rules.model.links import LinkedChange
 from tcprobe.rules.model.sizes import Dimension, Sizes
 from tcprobe.schema.model import Layer, Product
 from tcprobe.schema.op import OpRecord
 
-ATTENTION: Final = ("MultiHeadAttention", "GroupedQueryAttention", "GroupQueryAttention")
-NAMES: Final = ("key_dim", "value_dim", "head_dim")
-_COUNTS: Final = ("num_heads", "num_query_heads", "num_key_value_heads")
+NAMES: Final = tuple(dict.fromkeys(name for row in LAYERS for name in row.inner))
 
 
 def attention_of(sizes: Sizes, name: str) -> Layer | None:
     """Return the attention layer that a layer is, or is a part of; None where it is neither."""
     while name:
         layer = sizes.layers.get(name)
-        if layer is not None and layer.kind in ATTENTION:
+        if layer is not None and class_of(layer.kind).inner:
             return layer
         name = name.rpartition("/")[0]
     return None
@@ -28,7 +27,7 @@ def attention_of(sizes: Sizes, name: str) -> Layer | None:
 
 def head_sizes(layer: Layer) -> dict[str, int]:
     """Return the sizes of one head by the name of its argument, equal ones once; nothing where they are unknown."""
-    found = {name: layer.config.get(name) for name in NAMES}
+    found = {name: layer.config.get(name) for name in class_of(layer.kind).inner}
     known = {name: size for name, size in found.items() if isinstance(size, int) and size > 0}
     return {name: size for i, (name, size) in enumerate(known.items()) if size not in list(known.values())[:i]}
 
@@ -42,7 +41,7 @@ def head_dimensions(sizes: Sizes) -> list[Dimension]:
     """Return the sizes of heads of every attention layer, with the products that have them."""
     found = []
     for layer in sizes.model.layers:
-        if layer.kind in ATTENTION:
+        if class_of(layer.kind).inner:
             for name, size in head_sizes(layer).items():
                 touched = tuple(i for i in family(sizes, layer.name) if _touches(sizes, layer, size, i))
                 found.append(Dimension(layer.name, name, size, touched))
@@ -81,5 +80,5 @@ def _widths(layer: Layer) -> list[tuple[int, list[int]]]:
 
 
 def _counts(layer: Layer) -> list[int]:
-    found = [layer.config.get(name) for name in _COUNTS]
+    found = [layer.config.get(name) for name in class_of(layer.kind).counts]
     return [count for count in found if isinstance(count, int) and count > 0]

@@ -6,12 +6,12 @@ from typing import Final
 
 from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.resize import resized
+from tcprobe.keras.catalogue import LAYERS, class_of
 from tcprobe.keras.settings import wrapped
 from tcprobe.schema.model import Layer
 from tcprobe.schema.op import OpRecord
 
-KINDS: Final = ("LSTM", "GRU", "SimpleRNN")
-MOST_GATES: Final = 4  # of an LSTM
+MOST_GATES: Final = max(row.gates for row in LAYERS)
 
 
 def units_of(layer: Layer | None) -> int | None:
@@ -21,7 +21,7 @@ def units_of(layer: Layer | None) -> int | None:
     kind, config = layer.kind, layer.config
     if kind == "Bidirectional" and (inner := wrapped(config)) is not None:
         kind, config = inner[0], inner[1]
-    units = config.get("units") if kind in KINDS else None
+    units = config.get("units") if _runs_gates(kind) else None
     return units if isinstance(units, int) and units > 0 else None
 
 
@@ -53,6 +53,12 @@ def with_units(record: OpRecord, layer: Layer, old: int, new: int) -> OpRecord:
         elif name == "inputs" and size == old and size != _inputs(layer):
             record = resized(record, name, size, new)
     return record
+
+
+def _runs_gates(kind: str) -> bool:
+    """Say whether a class is a recurrent layer of Keras' own gates, not one around the user's cell."""
+    row = class_of(kind)
+    return row.kind == "recurrent" and row.gates > 0
 
 
 def _gates(name: str, size: int, units: int) -> bool:

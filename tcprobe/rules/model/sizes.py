@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,21 +10,13 @@ from typing import Final
 from tcprobe.gemm.conv import convolution_of
 from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.ops import family_of
+from tcprobe.keras.catalogue import LAYERS, class_of
 from tcprobe.rules.model.recurrent import told, units_of
 from tcprobe.schema.model import Layer, Model, Product
 
-OUTPUTS: Final = ("units", "filters", "output_dim")
+OUTPUTS: Final = frozenset(row.output for row in LAYERS if row.output)
 INPUTS: Final = ("inputs", "channels")
 FEATURES: Final = "features"
-# Layers of Keras' whose output has the features of its input, whole, reshaped, or with those of others.
-_HANDS_ON: Final = re.compile(
-    r"(?:Batch|Layer|Group|Unit|RMS)Normalization|Activation|ReLU|LeakyReLU|PReLU|ELU|Softmax|(?:Spatial|Alpha|Gaussian)?"
-    r"Dropout(?:\dD)?|GaussianNoise|(?:Global)?(?:Max|Average)Pool(?:ing)?\dD|(?:UpSampling|ZeroPadding|Cropping)\dD|"
-    r"DepthwiseConv\dD|Reshape|Flatten|Add|Subtract|Multiply|Average|Maximum|Minimum|Concatenate|Identity|Rescaling|RepeatVector|Masking"
-)
-_ELEMENTWISE: Final = frozenset(
-    {"Activation", "Softmax", "ReLU", "LeakyReLU", "PReLU", "ELU", "Dropout", "Identity", "Rescaling"}
-)
 _TRANSPOSED: Final = (("conv_dgrad", "forward"), ("conv", "dgrad"))
 
 
@@ -187,7 +178,7 @@ class Sizes:
                 return None
             if source.name in self.by_layer or "output_dim" in source.config:
                 found.append(source.name)
-            elif _HANDS_ON.fullmatch(source.kind):
+            elif class_of(source.kind).hands_on:
                 queue += [name for name in source.inputs_from if name not in seen]
                 seen.update(source.inputs_from)
             else:
@@ -199,7 +190,7 @@ class Sizes:
         found = [layer for layer in (self.layers.get(name),) if layer is not None]
         for layer in found:
             after = (known for known in self.model.layers if layer.name in known.inputs_from)
-            found += [known for known in after if known.kind in _ELEMENTWISE and known not in found]
+            found += [known for known in after if class_of(known.kind).features == "elementwise" and known not in found]
         return found
 
     @cached_property

@@ -10,6 +10,7 @@ import ast
 import re
 from typing import TYPE_CHECKING, Final, Literal
 
+from tcprobe.keras.catalogue import class_of
 from tcprobe.rules.precision.policy import name_of
 from tcprobe.rules.precision.tree import Function, Parents, is_layer_class, keyword
 
@@ -33,7 +34,6 @@ _NOT_FLOAT: Final = re.compile(
     r"(?:^|_)(?:ids?|tokens?|ind(?:ex|ices)|labels?|targets?|masks?|lengths?|len|seq|steps?)(?:_|$|s$)"
 )
 _LAYER: Final = re.compile(r"keras\.(?:\w+\.)*layers\.(?:\w+\.)*([A-Z]\w*)")
-_NOT_HALF: Final = re.compile(r"Lookup|Vectorization|Hashing|Discretization|CategoryEncoding|Lambda")
 
 
 class Flow:
@@ -183,4 +183,4 @@ def _policy_layer(source: Source, node: ast.expr) -> bool:
         return False
     match = _LAYER.fullmatch(name_of(source, node.func))
     plain = keyword(node, "dtype") is None and all(k.arg is not None for k in node.keywords)
-    return match is not None and plain and not _NOT_HALF.search(match.group(1))
+    return match is not None and plain and class_of(match.group(1)).kind not in ("encoding", "function")

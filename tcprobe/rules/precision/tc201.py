@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from typing import Final
 
+from tcprobe.keras.catalogue import class_of
+from tcprobe.keras.row import PREPARES
 from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.policy import GUIDE, SIXTEEN_BITS, keras_major, name_of, touched
 from tcprobe.schema.finding import Edit, Finding, Fix, Severity
@@ -61,20 +62,12 @@ SAYS: Final[Says] = {
     "compute_in_float32": "compute {subject} in float32",
 }
 
-# These return their compute dtype; a custom layer or a Lambda may cast as it likes.
-_KNOWN: Final = re.compile(
-    r"Dense|EinsumDense|Activation|Softmax|ReLU|LeakyReLU|PReLU|ELU|(?:Separable|Depthwise)?Conv[123]D(?:Transpose)?|"
-    r"LSTM|GRU|SimpleRNN|Bidirectional|TimeDistributed|MultiHeadAttention|GroupedQueryAttention|(?:Additive)?Attention|"
-    r"Dropout|SpatialDropout[123]D|(?:Batch|Layer|Group|Unit)Normalization|Flatten|Reshape|Permute|RepeatVector|Add|"
-    r"Subtract|Multiply|Average|Maximum|Minimum|Concatenate|Dot|(?:UpSampling|ZeroPadding|Cropping)[123]D|"
-    r"(?:Global)?(?:Max|Average)Pooling[123]D"
-)
 _PROBABILITIES: Final = ("softmax", "sigmoid")
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Yield the layers whose output is an output of the model in 16 bits."""
-    last = [layer for layer in subject.model.layers if layer.is_last and _KNOWN.fullmatch(layer.kind)]
+    """Yield the layers that give an output of the model in 16 bits."""
+    last = [layer for layer in subject.model.layers if layer.is_last and _computes(layer.kind)]
     suspects = [layer for layer in last if layer.dtype in SIXTEEN_BITS]
     cast = bool(suspects) and _casts_outputs(subject)
     for layer in suspects:
@@ -91,6 +84,12 @@ def check(subject: Subject) -> Iterator[Finding]:
             dtype=layer.dtype,
             fix=_fix(layer, subject),
         )
+
+
+def _computes(kind: str) -> bool:
+    """Say whether what a class returns is of its compute dtype: a layer of the user's own may cast as it likes."""
+    row = class_of(kind)
+    return row.shape != "unknown" and row.kind not in PREPARES
 
 
 def _activation(layer: Layer) -> str | None:
@@ -110,7 +109,7 @@ def _says(layer: Layer, activation: str | None) -> Statement[FindingKind]:
     about = About(layer.class_name, layer.name)
     if activation not in _PROBABILITIES:
         return say("output_in_half", subject=about, dtype=layer.dtype)
-    alone = layer.kind in ("Softmax", "Activation")
+    alone = class_of(layer.kind).kind == "activation"
     kind: FindingKind = "last_activation_in_half" if alone else "probabilities_in_half"
     return say(kind, subject=about, activation=activation, dtype=layer.dtype)
 
@@ -130,7 +129,7 @@ def _casts_outputs(subject: Subject) -> bool:
 def _fix(layer: Layer, subject: Subject) -> Fix | None:
     """Return the edit that gives a last activation float32; None if more than that must change."""
     place = layer.place
-    if layer.kind not in ("Softmax", "Activation") or place is None or "dtype" in layer.arguments:
+    if class_of(layer.kind).kind != "activation" or place is None or "dtype" in layer.arguments:
         return None
     source = subject.sources.get(place.file)
     if source is None or place.end_line is None or place.end_column is None:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from tcprobe.keras.catalogue import class_of
+from tcprobe.keras.row import PREPARES, Kind
 from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.cost import basis_of, saved
 from tcprobe.rules.precision.policy import GUIDE, MIXED, Setter, half_of, has_cores_for, name_of, setters, tree_of
@@ -62,11 +64,8 @@ SAYS: Final[Says] = {
 }
 
 _LAYER: Final = re.compile(r"keras\.(?:\w+\.)*layers\.(?:\w+\.)*[A-Z]\w*|keras\.applications\.(?:\w+\.)*[A-Z]\w*")
-# These compute nothing that matters in 16 bits: they pass on data of any dtype.
-_LIGHT: Final = re.compile(
-    r"\.(?:Input|InputLayer|Normalization|Rescaling|Resizing|CenterCrop|\w+Vectorization|Hashing|"
-    r"\w+Lookup|CategoryEncoding|Discretization|Random\w+|InputSpec|Layer|Wrapper)$"
-)
+# These compute nothing in 16 bits that matters: data goes through them in any dtype.
+_LIGHT: Final[frozenset[Kind]] = PREPARES | {"input", "base"}
 _SHOWN: Final = 3
 
 
@@ -146,7 +145,7 @@ def _built(source: Source, statement: ast.stmt, builders: dict[str, list[ast.Cal
 
 def _is_layer(source: Source, node: ast.Call) -> bool:
     name = name_of(source, node.func)
-    if not _LAYER.fullmatch(name) or _LIGHT.search(name):
+    if not _LAYER.fullmatch(name) or class_of(name.rpartition(".")[2]).kind in _LIGHT:
         return False
     return keyword(node, "dtype") is None and all(k.arg is not None for k in node.keywords)
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from tcprobe.keras.catalogue import by_path
+from tcprobe.keras.names import known
 from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.policy import keras_major, name_of, tree_of
 from tcprobe.rules.precision.tree import Parents, keyword
@@ -77,15 +79,6 @@ _EXPERIMENTAL: Final = re.compile(r"keras\.mixed_precision\.experimental\.(\w+)"
 _SET_POLICY: Final = "keras.mixed_precision.set_policy"
 _REWRITE: Final = re.compile(r"tensorflow\.(?:\w+\.)*enable_mixed_precision_graph_rewrite(?:_v1)?")
 _LOSS_SCALE: Final = re.compile(r"tensorflow\.(?:mixed_precision|train)\.experimental\.(?:Dynamic|Fixed)?LossScale")
-_WITH_SCALE: Final = re.compile(
-    r"keras\.mixed_precision\.(?:Policy|LossScaleOptimizer)|keras\.optimizers\.LossScale\w+"
-)
-_NEW_NAMES: Final = {
-    "set_policy": "set_global_policy",
-    "global_policy": "global_policy",
-    "Policy": "Policy",
-    "LossScaleOptimizer": "LossScaleOptimizer",
-}
 _FIRST_WITHOUT: Final = 3
 _Gone: TypeAlias = tuple[Statement[FindingKind], Fix | None]
 
@@ -126,15 +119,21 @@ def _named(source: Source, node: ast.Call) -> _Gone | None:
         return say("policy_graph_rewrite"), None
     if _LOSS_SCALE.fullmatch(name):
         return say("loss_scale_gone", name=name), None
-    if _WITH_SCALE.fullmatch(name) and keyword(node, "loss_scale") is not None:
+    if _sets_precision(name) and keyword(node, "loss_scale") is not None:
         return say("no_loss_scale_argument", name=name.rpartition(".")[2]), None
     return None
 
 
+def _sets_precision(name: str) -> bool:
+    """Say whether a name is that of a policy or of an optimizer that scales the loss."""
+    row = by_path().get(name)
+    return row is not None and row.module == "mixed_precision"
+
+
 def _renamed(source: Source, node: ast.Call, name: str) -> _Gone:
     old = name.rpartition(".")[2]
-    new = _NEW_NAMES.get(old)
-    if new is None:
+    new = "set_global_policy" if old == "set_policy" else old
+    if not known(f"keras.mixed_precision.{new}"):
         return say("api_gone", name=name), None
     if keyword(node, "loss_scale") is not None or (old != "set_policy" and len(node.args) > 1):
         return say("api_renamed_without_scale", name=name, new=new), None

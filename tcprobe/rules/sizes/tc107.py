@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from tcprobe.keras.catalogue import class_of
 from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Layer
@@ -26,16 +27,6 @@ DOC = RuleDoc(
     good="layers.LSTM(256, dropout=0.2)",
     sources=("Keras 3, documentation of LSTM and GRU, and their backend for TensorFlow: conditions of the cuDNN path",),
 )
-# argument -> the value that cuDNN needs, as Keras writes it
-_NEEDS: Final[dict[str, Any]] = {
-    "activation": "tanh",
-    "recurrent_activation": "sigmoid",
-    "recurrent_dropout": 0,
-    "unroll": False,
-    "use_bias": True,
-}
-_GRU_NEEDS: Final[dict[str, Any]] = {**_NEEDS, "reset_after": True}
-_KINDS: Final = {"LSTM": _NEEDS, "GRU": _GRU_NEEDS}
 SAYS: Final[Says] = {
     "off_cudnn": ("{subject} cannot use cuDNN", "{settings!c}; it runs as a loop over time steps"),
     "setting": "{name}={value!r} (cuDNN needs {need!r})",
@@ -65,8 +56,8 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def _against(layer: Layer) -> dict[str, Any]:
-    needs = _KINDS.get(layer.kind, {})
-    return {name: need for name, need in needs.items() if name in layer.config and not _meets(layer, name, need)}
+    needs = class_of(layer.kind).cudnn
+    return {name: need for name, need in needs if name in layer.config and not _meets(layer, name, need)}
 
 
 def _meets(layer: Layer, name: str, need: Any) -> bool:

@@ -190,3 +190,26 @@ def test_the_size_of_a_head_stands_alone() -> None:
     layer = model.layers[0]
     found = wanted_by(finding(layer, "key_dim", 25, 32), model, step_of(model))
     assert found == {Wanted("a", "key_dim", None, 25, 32)}
+
+
+@pytest.mark.parametrize("kind", ["RMSNormalization", "ThresholdedReLU", "GaussianDropout", "AdaptiveMaxPooling2D"])
+def test_what_keeps_its_features_changes_with_them(kind: str) -> None:
+    model = model_of(
+        ("a", "Conv2D", conv(63), ()),
+        ("kept", kind, {"output_size": 2} if kind.startswith("Adaptive") else {}, ("a",)),
+        ("b", "Conv2D", conv(64), ("kept",)),
+    )
+    assert wanted(model, "a", 63, 64) == {("a", "filters", 63, 64)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "config"), [("GroupNormalization", {"groups": 9}), ("Normalization", {"mean": (1.0,) * 63})]
+)
+def test_what_fits_one_number_of_features_refuses_another(kind: str, config: dict[str, Any]) -> None:
+    model = model_of(
+        ("a", "Conv2D", conv(63), ()),
+        ("norm", kind, config, ("a",)),
+        ("b", "Conv2D", conv(64), ("norm",)),
+    )
+    with refuses(f"what {kind} makes of another size is unknown"):
+        wanted(model, "a", 63, 64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -32,6 +33,9 @@ def last(kind: str = "Dense", dtype: str = "float16", activation: str | None = N
         (last(activation="linear"), "3.15.1", "note"),
         (last(activation="linear"), "2.15.0", "warning"),
         (last("Reshape"), "2.15.0", "warning"),
+        (last("RMSNormalization"), None, "note"),
+        (last("ConvLSTM2D"), None, "note"),
+        (last("MaxPool2D"), None, "note"),
     ],
 )
 def test_severity_by_activation_dtype_and_keras(layer: Layer, keras: str | None, severity: str) -> None:
@@ -47,6 +51,8 @@ def test_severity_by_activation_dtype_and_keras(layer: Layer, keras: str | None,
         last(activation="softmax", is_last=None),
         last("Lambda"),
         last("Argmax"),
+        last("StringLookup"),
+        last("Rescaling"),
         last(dtype="float64"),
     ],
 )
@@ -78,15 +84,17 @@ def test_logits_that_the_loop_casts_are_silent() -> None:
     [
         ('layers.Activation("softmax")', 'layers.Activation("softmax", dtype="float32")'),
         ("layers.Softmax()", 'layers.Softmax(dtype="float32")'),
+        ("layers.ReLU()", 'layers.ReLU(dtype="float32")'),
         ('layers.Activation(\n    "softmax",\n)', 'layers.Activation(\n    "softmax",\ndtype="float32")'),
     ],
 )
 def test_a_last_activation_gets_its_dtype(written: str, after: str) -> None:
     text = f"{FLOAT16}x = {written}(x)\n"
-    call = Source.parse(text, FILE).call_at(5, "Softmax" if "Softmax" in written else "Activation")
+    call = Source.parse(text, FILE).call_at(5, re.findall(r"[A-Z]\w+", written)[0])
     assert call is not None
     kind = call.name.rpartition(".")[2]
-    (finding,) = found("TC201", subject(text, layers=(last(kind, activation="softmax", place=call.place),)))
+    activation = None if kind == "ReLU" else "softmax"
+    (finding,) = found("TC201", subject(text, layers=(last(kind, activation=activation, place=call.place),)))
     assert finding.fix is not None
     assert finding.fix.safe
     assert mended(text, finding.fix) == f"{FLOAT16}x = {after}(x)\n"

@@ -45,6 +45,7 @@ def test_certain_orders_are_found(text: str) -> None:
         "slow = keras.Sequential([layers.Dense(8)])\nslow.fit(x)\n" + SET + "fast = imported()\nfast.fit(x)\n",
         SET + MODEL + SET + "model.fit(x)\n",
         "augment = keras.Sequential([layers.RandomFlip(), layers.Rescaling(1 / 255)])\n" + SET + MODEL,
+        "prepare = keras.Sequential([layers.HashedCrossing(9), layers.MixUp()])\n" + SET + "fit(prepare)\n",
         'model = keras.Sequential([layers.Dense(512, dtype="mixed_float16")])\n' + SET + "model.fit(x)\n",
         "if slow:\n    " + MODEL + "else:\n    " + SET + "model.fit(x)\n",
         # A comparison of precisions: each model is built under its own policy.

@@ -13,13 +13,14 @@ from typing import Final
 
 from tcprobe.audit.fix.links import NotCertain
 from tcprobe.audit.fix.source.tree import FileTree
+from tcprobe.keras.classes import CLASSES
 from tcprobe.schema.model import Model
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
 from tcprobe.syntax.scopes import owner
 
 _DEFINITIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_BUILDS: Final = frozenset(("keras.Model", "keras.Sequential", "keras.models.Model", "keras.models.Sequential"))
+_BUILDS: Final = frozenset(row.path for row in CLASSES if row.kind in ("model", "sequence"))
 Unit = ast.AST | None  # a function or class at the top of a file; None is what stands outside of them
 
 

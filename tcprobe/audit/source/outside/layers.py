@@ -7,30 +7,22 @@ from collections import Counter
 from typing import Final
 
 from tcprobe.audit.source.values.kinds import Draft, Keywords, Named, Tensor, Unknown, Value, plain
-from tcprobe.keras.settings import rank_of
+from tcprobe.keras.catalogue import LAYERS, class_of
+from tcprobe.keras.row import KerasClass
 from tcprobe.keras.shapes.layers import output_shape
-from tcprobe.keras.shapes.plain import SAME
 from tcprobe.schema.op import Shape, Size
 from tcprobe.syntax.calls import Call
 from tcprobe.syntax.values import Known
 
-_WEIGHTS: Final = re.compile(
-    r"Dense|EinsumDense|(Separable|Depthwise)?Conv[123]D(Transpose)?|ConvLSTM[123]D|LSTM|GRU|SimpleRNN|RNN|"
-    r"(Reversible)?Embedding|MultiHeadAttention|GroupedQueryAttention|(Batch|Layer|Group|RMS|Spectral)Normalization|"
-    r"PReLU|Bidirectional|TimeDistributed"
+_JUDGED: Final = frozenset(
+    name for row in LAYERS for name in (row.output, *row.inner, *row.counts, *row.structure) if name
 )
-_OWN_SIZE: Final = {"Dense": "units", "Embedding": "output_dim"}
-_ANY_RANK: Final = ("Dense", "MultiHeadAttention", "GroupedQueryAttention")
-_RECURRENT: Final = ("LSTM", "GRU", "SimpleRNN")
-_JUDGED: Final = frozenset({
-    "units", "filters", "output_dim", "input_dim", "num_heads", "key_dim", "value_dim", "groups", "depth_multiplier",
-    "head_dim", "num_query_heads", "num_key_value_heads", "equation", "output_shape", "target_shape", "layer",
-})  # fmt: skip
+"""Arguments without which a layer's products are not known."""
 
 
 def multiplies(kind: str) -> bool:
-    """Return whether a layer of this class may multiply matrices."""
-    return _WEIGHTS.fullmatch(kind) is not None and "Normalization" not in kind and kind not in ("Embedding", "PReLU")
+    """Return whether a layer of this class multiplies matrices."""
+    return class_of(kind).products != "none"
 
 
 class Layers:
@@ -57,7 +49,7 @@ class Layers:
         config = {n: plain(v) for n, v in values.items() if n not in ("name", "dtype", "trainable")}
         dtype, variable_dtype = _dtypes(values.get("dtype"), policy)
         frozen = values.get("trainable")
-        trainable: bool | None = _WEIGHTS.fullmatch(kind) is not None
+        trainable: bool | None = class_of(kind).weights
         if trainable and frozen is not None:
             trainable = frozen.value is not False if isinstance(frozen, Known) else None
         draft = Draft(
@@ -79,10 +71,10 @@ class Layers:
         told = any(s is not None for s in shapes)
         shape = output_shape(draft.kind, draft.config, shapes[0] if len(shapes) == 1 else shapes) if told else None
         symbolic = any(t.symbolic for t in tensors)
-        weights = _WEIGHTS.fullmatch(draft.kind) is not None
+        row = class_of(draft.kind)
         ages = {t.fresh for t in tensors}
-        fresh = False if weights or False in ages else (True if ages == {True} else None)
-        if draft.kind in _ANY_RANK and tensors and tensors[0].shape is None:
+        fresh = False if row.weights or False in ages else (True if ages == {True} else None)
+        if _takes_any_rank(row) and tensors and tensors[0].shape is None:
             shape = None  # three dimensions stood for any number of them
         features = shape[-1] if shape else self._features(draft, known)
         output = Tensor(shape, features, (draft.name,), symbolic, fresh)
@@ -97,23 +89,21 @@ class Layers:
 
     def _features(self, draft: Draft, tensors: list[Tensor]) -> Size:
         """Return the output's last dimension where its rank is unknown."""
-        size = draft.config.get(_OWN_SIZE.get(draft.kind, ""))
-        if draft.kind in _OWN_SIZE:
+        row = class_of(draft.kind)
+        if row.kind in ("dense", "embedding") and row.output is not None:
+            size = draft.config.get(row.output)
             return size if type(size) is int else None
-        if draft.kind in _ANY_RANK and "output_shape" not in draft.config:
+        if _takes_any_rank(row) and "output_shape" not in draft.config:
             return tensors[0].last if tensors else None
-        return tensors[0].last if draft.kind in SAME and len(tensors) == 1 else None
+        return tensors[0].last if row.shape == "same" and len(tensors) == 1 else None
 
     def _fitted(self, kind: str, tensor: Tensor) -> Tensor:
         """Return a tensor of unknown rank as the layer's class demands it: a Conv2D takes four dimensions."""
         if tensor.shape is not None:
             return tensor
-        rank = rank_of(kind)
-        spatial = "Conv" in kind or "Pool" in kind or "UpSampling" in kind or "Padding" in kind
-        wanted = rank + 2 if rank and spatial else 3 if kind in _RECURRENT else None
-        if rank and kind.startswith("ConvLSTM"):
-            wanted = rank + 3
-        if wanted is None and kind in _ANY_RANK and tensor.features is not None:
+        row = class_of(kind)
+        wanted = row.dimensions
+        if wanted is None and _takes_any_rank(row) and tensor.features is not None:
             wanted = 3  # of unknown rank: as three dimensions, so that no number of rows comes of it
         if wanted is None:
             return tensor
@@ -132,6 +122,11 @@ class Layers:
             name = f"{given}_{again}"
         self._names.add(name)
         return name
+
+
+def _takes_any_rank(row: KerasClass) -> bool:
+    """Return whether the last dimension of a layer's input is all that its products need."""
+    return row.kind == "dense" or bool(row.inner)
 
 
 def _dtypes(given: Value | None, policy: str | None) -> tuple[str | None, str | None]:

@@ -25,8 +25,8 @@ from tcprobe.audit.source.values.kinds import (
 )
 from tcprobe.audit.source.values.operators import computed
 from tcprobe.audit.source.values.parts import result_of
+from tcprobe.keras.names import canonical, layer_class, positional
 from tcprobe.syntax.constants import FUNCTIONS
-from tcprobe.syntax.keras_names import canonical, layer_class, positional
 from tcprobe.syntax.values import Known
 
 _POLICY: Final = ("set_global_policy", "set_dtype_policy", "set_policy", "set_global_dtype_policy", "set_floatx")
@@ -46,17 +46,16 @@ class Modules:
         """Return the result of a function or class, by its name as imported."""
         if name.startswith("builtins."):
             return builtin(self._state, name.removeprefix("builtins."), given, node)
-        name = canonical(name)
+        imported, name = name, canonical(name)
         if name.startswith("keras."):
-            made = self._of_keras(name, given, node)
+            made = self._of_keras(name, _by_name(imported, given), given, node)
             if made is not None:
                 return made
         made = self._of_options(name, given) or _of_functions(name, given)
         return made or _of_any(self._state, name, given, node)
 
-    def _of_keras(self, name: str, given: Arguments, node: ast.Call) -> Value | None:
+    def _of_keras(self, name: str, values: Keywords, given: Arguments, node: ast.Call) -> Value | None:
         """Return what a name of Keras' constructs or sets; None where it does neither."""
-        values = _by_name(name, given)
         last = name.rpartition(".")[2]
         kind = layer_class(name)
         if name == "keras.Input" or kind == "InputLayer":

@@ -20,10 +20,12 @@ from tcprobe.audit.source.values.kinds import (
     tensors_of,
 )
 from tcprobe.audit.source.values.parts import unparsed
+from tcprobe.keras.catalogue import LAYERS
 from tcprobe.keras.shapes.layers import output_shape
 from tcprobe.syntax.values import Known
 
-_MERGES: Final = ("add", "subtract", "multiply", "average", "maximum", "minimum", "concatenate", "concat", "dot")
+_MERGES: Final = {row.name.lower(): row.name for row in LAYERS if row.kind == "merging"} | {"concat": "Concatenate"}
+"""Functions that merge tensors, and the class of Keras that does the same."""
 _SAME_SHAPE: Final = frozenset((
     "relu", "relu6", "gelu", "elu", "selu", "silu", "swish", "sigmoid", "tanh", "softmax", "log_softmax", "softplus",
     "leaky_relu", "cast", "identity", "stop_gradient", "dropout", "exp", "log", "sqrt", "square", "abs", "negative",
@@ -40,7 +42,7 @@ def of_tensors(state: State, name: str, given: Arguments, node: ast.Call) -> Val
         return data_set(name) or _filled(name, last, given, node)
     if last in _MERGES and name.startswith("keras.layers."):
         values = {k: v for k, v in given.keywords.items() if not tensors_of(v)}
-        made = state.layers.make(_kind(last), state.source.call_of(node), values, state.policy)
+        made = state.layers.make(_MERGES[last], state.source.call_of(node), values, state.policy)
         return state.layers.apply(made, tensors)
     if last in _MERGES:
         return _merged(name, last, tensors, given)
@@ -64,13 +66,8 @@ def reshaped(tensor: Tensor, target: Value) -> Value:
     return replace(tensor, shape=inner if None not in shape[1:] else (None, *shape[1:]), features=None)
 
 
-def _kind(function: str) -> str:
-    """Return the class of a merging function: ``concat``: Concatenate."""
-    return "Concatenate" if function.startswith("concat") else function.capitalize()
-
-
 def _merged(name: str, last: str, tensors: list[Tensor], given: Arguments) -> Value:
-    kind = _kind(last)
+    kind = _MERGES[last]
     default = number(0 if last == "concatenate" and name.startswith("numpy.") else -1)
     axis = given.keywords.get("axis") or (given.args[1] if len(given.args) > 1 and kind == "Concatenate" else default)
     config = {"axis": axis.value if isinstance(axis, Known) else ...} if kind == "Concatenate" else {}

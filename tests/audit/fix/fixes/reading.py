@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tcprobe.audit.fix.fixes import with_fixes
-from tcprobe.audit.fix.links import OUTPUT
+from tcprobe.audit.fix.links import output_of
 from tcprobe.cost.predict import Target
 from tcprobe.hardware import find_gpu
 from tcprobe.keras.products.layers import records_of
@@ -76,7 +76,7 @@ def findings_of(model: Model, step: Step) -> list[Finding]:
     """Return a warning on every size that a layer sets and that is no multiple of 8, the last layer's left out."""
     found = []
     for layer in model.layers:
-        name = OUTPUT.get(layer.kind, "")
+        name = output_of(layer) or ""
         size = layer.config.get(name)
         few = isinstance(size, int) and name == "filters" and size <= 4
         if isinstance(size, int) and size % 8 and (few or not layer.is_last):
