@@ -14,8 +14,8 @@ from tcprobe.audit.source.values.kinds import Draft, Tensor, tensors_of
 from tcprobe.keras.products.layers import records_of
 from tcprobe.keras.shapes.plain import SAME
 from tcprobe.schema.model import SAMPLES, Layer, Model, Product, Unseen
+from tcprobe.source.source import Source
 from tcprobe.syntax.keras_names import layer_class
-from tcprobe.syntax.source import Source
 
 # Layers whose output features are those of their input, whole or reshaped.
 _KEEPS: Final = SAME | {"Flatten", "Reshape", "RepeatVector", "Add", "Subtract", "Multiply", "Average", "Maximum"}

@@ -16,7 +16,7 @@ from tcprobe.audit.fix.source.tree import FileTree
 from tcprobe.schema.model import Model
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
-from tcprobe.syntax.scopes import owner
+from tcprobe.source.scopes import owner
 
 _DEFINITIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BUILDS: Final = frozenset(("keras.Model", "keras.Sequential", "keras.models.Model", "keras.models.Sequential"))

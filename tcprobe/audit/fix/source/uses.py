@@ -17,7 +17,7 @@ from tcprobe.audit.fix.source.text import inside
 from tcprobe.audit.fix.source.tree import FileTree
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
-from tcprobe.syntax.enclosing import all_parameters
+from tcprobe.source.enclosing import all_parameters
 
 _CONTAINERS: Final = frozenset(
     ["dict", "tuple", "list", "enumerate", "zip", "reversed", "types.SimpleNamespace", "types.MappingProxyType"]
@@ -131,7 +131,7 @@ class Uses:
         name = self._source.name_of(call.func) or ast.unparse(call.func)
         if name.startswith(_SPEAKS) or (name in _KEYS_ONLY and isinstance(node, ast.Name) and node.id in self._dicts):
             return
-        targets = self._source.constants.origins.sites.targets(call.func)
+        targets = self._source.targets(call)
         if targets and isinstance(node, ast.keyword) and node.arg is None:  # `**CONFIG`: any of them may take it
             takers = [
                 (a.arg, function) for function, skipped in targets for a in all_parameters(function.args)[skipped:]

@@ -11,8 +11,8 @@ from tcprobe.keras.settings import rank_of
 from tcprobe.keras.shapes.layers import output_shape
 from tcprobe.keras.shapes.plain import SAME
 from tcprobe.schema.op import Shape, Size
-from tcprobe.syntax.calls import Call
-from tcprobe.syntax.values import Known
+from tcprobe.source.calls import Call
+from tcprobe.source.values import Known
 
 _WEIGHTS: Final = re.compile(
     r"Dense|EinsumDense|(Separable|Depthwise)?Conv[123]D(Transpose)?|ConvLSTM[123]D|LSTM|GRU|SimpleRNN|RNN|"

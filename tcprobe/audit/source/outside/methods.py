@@ -28,7 +28,7 @@ from tcprobe.audit.source.values.kinds import (
     tensors_of,
 )
 from tcprobe.audit.source.values.parts import result_of
-from tcprobe.syntax.values import Known
+from tcprobe.source.values import Known, derived
 
 _SAME_ARRAY: Final = ("astype", "copy", "numpy", "clip", "round")
 _Model: TypeAlias = Stack | Graph | Instance | Draft
@@ -51,7 +51,7 @@ class Methods:
         if isinstance(of, _Model):
             return self._of_model(of, name, given, node)
         if isinstance(of, Known) and isinstance(of.value, str) and (text := of_text(of.value, name, args)) is not None:
-            return number(text, node)
+            return derived(text, [of, *(a for a in args if isinstance(a, Known))], node)
         if isinstance(of, Options):
             return method(of, name, args, given.keywords, not self._state.conditions)
         if isinstance(of, Tensor) and name in _SAME_ARRAY:

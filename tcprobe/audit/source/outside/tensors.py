@@ -21,7 +21,7 @@ from tcprobe.audit.source.values.kinds import (
 )
 from tcprobe.audit.source.values.parts import unparsed
 from tcprobe.keras.shapes.layers import output_shape
-from tcprobe.syntax.values import Known
+from tcprobe.source.values import Known
 
 _MERGES: Final = ("add", "subtract", "multiply", "average", "maximum", "minimum", "concatenate", "concat", "dot")
 _SAME_SHAPE: Final = frozenset((

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from typing import Final, TypeGuard
 
+from tcprobe.source.scopes import Binding, owner, reaching
+from tcprobe.source.walk import Walk
 from tcprobe.syntax.keras_names import canonical, public
-from tcprobe.syntax.scopes import Binding, owner, reaching
-from tcprobe.syntax.walk import Walk
 
 # People hand modules to functions under these names, as `build(tf)`; nothing else is ever called so.
 PASSED: Final = {"tf": "tensorflow", "tensorflow": "tensorflow", "keras": "keras", "layers": "keras.layers"}
