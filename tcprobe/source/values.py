@@ -6,10 +6,12 @@ import ast
 import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 from tcprobe.schema.place import Place
 
+Choices: TypeAlias = frozenset[tuple[int, int]]
+"""Which way was taken at each of several points, by their numbers."""
 Role = Literal["value", "factor", "element", "other"]
 
 LARGEST_NUMBER: Final = 2**63  # a size past it is no size, and arithmetic on such numbers may never end
@@ -66,6 +68,8 @@ class Known:
         expression: the expression that was asked for.
         elements: of a tuple, each with its own provenance; empty otherwise.
         doubts: why it may be another value.
+        options: all that it may be, itself among them, each under the choices that lead to it; empty where nobody
+            can tell, or it is this one.
     """
 
     value: Any
@@ -73,6 +77,7 @@ class Known:
     expression: ast.expr
     elements: tuple[Known, ...] = ()
     doubts: tuple[Doubt, ...] = ()
+    options: tuple[tuple[Known, Choices], ...] = ()
 
     def at(self, expression: ast.expr) -> Known:
         """Return the same value as that of another expression."""
@@ -83,7 +88,8 @@ class Known:
         if doubt in self.doubts:
             return self
         elements = tuple(item.doubted(doubt) for item in self.elements)
-        return replace(self, elements=elements, doubts=(*self.doubts, doubt))
+        options = tuple((option.doubted(doubt), choices) for option, choices in self.options)
+        return replace(self, elements=elements, doubts=(*self.doubts, doubt), options=options)
 
 
 def _doubts(parts: Iterable[Known]) -> tuple[Doubt, ...]:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.values.kinds import Named, Unknown, Value
-from tcprobe.audit.source.values.several import MOST, choices_of, differ, known_of
+from tcprobe.audit.source.values.several import MOST, differ, known_of, options_of, resolved
 from tcprobe.source.scopes import Function, owner
 from tcprobe.source.values import Doubt, Known
 
@@ -60,21 +60,33 @@ class Answers:
             reason = reason or why
         if len(found) > MOST or len(values) > MOST:
             return (), _TOO_MANY
-        if self._seen.cut is not None and not _stands_alone(node):
+        if self._seen.cut is not None and not self._stands_alone(node):
             reason = reason or self._seen.cut
         return tuple(found), reason
 
     def _told(self, value: Value, node: ast.expr) -> tuple[list[Known], str | None]:
         """Return the constants that one value may be, and why it may be another."""
-        whole = value.complete if isinstance(value, Unknown) else True
-        found, reason = [], None if whole or not isinstance(value, Unknown) else value.reason
-        for option, _ in choices_of(value):
+        value = resolved(value)
+        found, reason = [], value.reason if isinstance(value, Unknown) and not value.complete else None
+        for option, _ in options_of(value):
             known = known_of(option, node)
             doubts = [d for d in self._doubts(known, option, node) if self._holds(d)] if known is not None else []
             if known is not None and not any(doubt.hidden for doubt in doubts):
                 found.append(known)
             reason = reason or (doubts[0].reason if doubts else self._why_none(option, node) if known is None else None)
         return found, reason
+
+    def _stands_alone(self, node: ast.expr) -> bool:
+        """Return whether an expression is of literals and of the module's constants alone."""
+        parts = [part for part in ast.walk(node) if isinstance(part, ast.Name | ast.Call)]
+        return all(isinstance(part, ast.Name) and self._is_constant(part) for part in parts)
+
+    def _is_constant(self, name: ast.Name) -> bool:
+        walk = self.state.source.walk
+        use, module = walk.uses.get(name), walk.module
+        found = owner(use.scope, name.id) if use is not None else None
+        once = found is not None and found[0] is module and len(module.bindings[name.id]) == 1
+        return once and name.id not in module.changed | module.shared
 
     def _doubts(self, known: Known, value: Value, node: ast.expr) -> list[Doubt]:
         """Return the doubts about a constant; about a list as well what the syntax tells against the whole."""
@@ -117,8 +129,3 @@ class Answers:
         """The nodes of statements that never run."""
         bodies = [skipped.body for first, skipped in self._seen.skipped.items() if skipped.dead]
         return {node for body in bodies for statement in body for node in ast.walk(statement)}
-
-
-def _stands_alone(node: ast.expr) -> bool:
-    """Return whether an expression is of literals alone."""
-    return not any(isinstance(part, ast.Name | ast.Call) for part in ast.walk(node))

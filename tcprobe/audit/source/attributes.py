@@ -22,7 +22,7 @@ from tcprobe.audit.source.values.kinds import (
     Value,
 )
 from tcprobe.audit.source.values.parts import dimension, find_member, marked
-from tcprobe.audit.source.values.several import doubted, mapped
+from tcprobe.audit.source.values.several import doubted, mapped, through
 from tcprobe.source.values import Doubt, Known
 
 
@@ -34,7 +34,7 @@ def attribute(state: State, of: Value, node: ast.Attribute) -> Value:
     if isinstance(of, Options):
         return _option(state, of, name)
     if isinstance(of, Instance):
-        found = _of_instance(of, name)
+        found = through(_of_instance(of, name), [of], lambda row: attribute(state, row[0], node))
         return doubted(found, state.source.doubts.of_attribute(of.of.node, name))
     if isinstance(of, Class):
         return _of_class(of, name)

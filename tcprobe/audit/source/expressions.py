@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tcprobe.audit.source.attributes import attribute
@@ -24,7 +25,18 @@ from tcprobe.audit.source.values.kinds import (
 )
 from tcprobe.audit.source.values.operators import arithmetic, compared, signed
 from tcprobe.audit.source.values.parts import elements, entry, truth, unparsed
-from tcprobe.audit.source.values.several import doubted, each, fork, mapped, one_of, several
+from tcprobe.audit.source.values.several import (
+    doubted,
+    doubts_of,
+    each,
+    fork,
+    guessed,
+    is_open,
+    mapped,
+    one_of,
+    several,
+    through,
+)
 from tcprobe.source.values import Doubt, Known, item
 
 _TEXT: Final = Doubt("is a formatted text", hidden=True)
@@ -169,8 +181,9 @@ class Expressions:
             if known is stops:
                 for rest in node.values[index + 1 :]:
                     self._unless_seen(rest)
-                return values[-1]
-        return values[-1]
+                break
+        doubts = [doubt for value in values[:-1] for doubt in doubts_of(value)]
+        return guessed(values[-1], Unknown(""), doubts) if doubts else values[-1]
 
     def _unless_seen(self, node: ast.expr) -> None:
         """Look at an expression that is left out."""
@@ -178,39 +191,66 @@ class Expressions:
             self.look(node)
 
     def _either(self, node: ast.IfExp) -> Value:
-        known = truth(self.value(node.test))
+        test = self.value(node.test)
+        known = truth(test)
         if known is not None:
-            self._unless_seen(node.orelse if known else node.body)
-            return self.value(node.body if known else node.orelse)
+            taken, other = (node.body, node.orelse) if known else (node.orelse, node.body)
+            return self._weighed(test, taken, other)
         with self._state.condition():
             return one_of([self.value(node.body), self.value(node.orelse)])
 
+    def _weighed(self, test: Value, taken: ast.expr, other: ast.expr) -> Value:
+        """Return one of two expressions, with what the other would be where the test is taken for granted."""
+        value, doubts = self.value(taken), doubts_of(test)
+        if not is_open(test):
+            self._unless_seen(other)
+            return guessed(value, Unknown(""), doubts) if doubts else value
+        point = fork()
+        whole = several("", [(value, frozenset({(point, 0)})), (self.look(other), frozenset({(point, 1)}))])
+        return guessed(value, whole, doubts)
+
     def _comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp) -> Value:
-        generator = node.generators[0]
+        made = _Made(isinstance(node, ast.DictComp))
+        with self._state.within(Env(self._state.env)):
+            made.reason = self._each(node.generators, lambda: self._collect(node, made)) or made.reason
+            for part in [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]:
+                self._unless_seen(part)
+        return Entries(made.entries, made.reason, made.keys) if made.is_dict else Items(made.items, made.reason)
+
+    def _each(self, generators: list[ast.comprehension], collect: Callable[[], None]) -> str | None:
+        """Run through all that generators yield; return why there may be more or less of it."""
+        generator, *rest = generators
         of = self.value(generator.iter)
-        found = elements(of) if len(node.generators) == 1 else None
+        found = elements(of)
         reason: str | None = None
         if found is None:
             reason = of.reason if isinstance(of, Unknown) else f"{unparsed(generator.iter)} is not known"
-        made: list[Value] = []
-        entries: dict[Any, Value] = {}
-        with self._state.within(Env(self._state.env)):
-            doubt = self._state.source.doubts.of_part(generator.iter)
-            for element in found if found is not None else [each(of, reason or "")]:
-                self._bind(generator.target, doubted(element, doubt))
-                chosen = [truth(self.value(test)) for test in generator.ifs]
-                if False in chosen:
-                    continue
-                reason = reason or ("is chosen by a condition" if None in chosen else None)
-                if not isinstance(node, ast.DictComp):
-                    made.append(self.value(node.elt))
-                    continue
-                key, value = self.value(node.key), self.value(node.value)
-                if isinstance(key, Known):
-                    entries[key.value] = value
+        doubt = self._state.source.doubts.of_part(generator.iter)
+        for element in found if found is not None else [each(of, reason or "")]:
+            self._bind(generator.target, doubted(element, doubt))
+            tests = [self.value(test) for test in generator.ifs]
+            chosen = [truth(test) for test in tests]
+            if False in chosen:
+                continue
+            reason = reason or ("is chosen by a condition" if None in chosen else None)
+            with self._state.doubting(doubt for test in tests for doubt in doubts_of(test)):
+                if rest:
+                    self._state.step()
+                    reason = self._each(rest, collect) or reason
                 else:
-                    reason = reason or "has a key that is not known"
-        return Entries(entries, reason) if isinstance(node, ast.DictComp) else Items(made, reason)
+                    collect()
+        return reason
+
+    def _collect(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp, made: _Made) -> None:
+        """Add what a comprehension makes of the elements that are bound now."""
+        if not isinstance(node, ast.DictComp):
+            made.items.append(self._state.doubted(self.value(node.elt)))
+            return
+        key, value = self.value(node.key), self._state.doubted(self.value(node.value))
+        if isinstance(key, Known):
+            made.entries[key.value], made.keys[key.value] = value, key
+        else:
+            made.reason = made.reason or "has a key that is not known"
 
     def _named(self, node: ast.NamedExpr) -> Value:
         value = self.value(node.value)
@@ -236,17 +276,35 @@ class Expressions:
         return Known("".join(parts), (), node, (), (_TEXT,))
 
 
+@dataclass(slots=True)
+class _Made:
+    """What a comprehension has made so far, and why there may be more."""
+
+    is_dict: bool
+    items: list[Value] = field(default_factory=list)
+    entries: dict[Any, Value] = field(default_factory=dict)
+    keys: dict[Any, Known] = field(default_factory=dict)
+    reason: str | None = None
+
+
 def taken(of: Value, index: Value, node: ast.Subscript) -> Value:
     """Return an element of a list, tuple or dictionary; where it is not known which, every one that it may be."""
     if isinstance(of, Unknown):
         return mapped(of.reason, [of, index], lambda row: taken(row[0], row[1], node)) if of.options else of
     if isinstance(index, Known):
-        if isinstance(of, Items) and of.open and index.value == -1 and len(of.items) == 1:
-            return of.items[0]
-        return entry(of, index, node)
+        last = isinstance(of, Items) and of.open and index.value == -1 and len(of.items) == 1
+        made = of.items[0] if last and isinstance(of, Items) else entry(of, index, node)
+        if index.doubts and not index.options:
+            return guessed(made, every(of, "") if is_open(index) else Unknown(""), index.doubts)
+        return through(made, [of, index], lambda row: taken(row[0], row[1], node))
     reason = index.reason if isinstance(index, Unknown) else f"{unparsed(node.slice)} is not known"
     if isinstance(index, Unknown) and index.options:
         return mapped(reason, [index], lambda row: taken(of, row[0], node))
+    return every(of, reason)
+
+
+def every(of: Value, reason: str) -> Unknown:
+    """Return any of the elements of a list, tuple or dictionary."""
     whole = list(of.entries.values()) if isinstance(of, Entries) and not of.open else items_of(of)
     point = fork()
     return several(reason, ((v, frozenset({(point, i)})) for i, v in enumerate(whole or ())), bool(whole))

@@ -10,6 +10,7 @@ from tcprobe.audit.source.values.kinds import (
     Arguments,
     Entries,
     Env,
+    Guess,
     Items,
     Keywords,
     Named,
@@ -72,7 +73,8 @@ class Functions:
             about = Doubt(f"{name} comes from a function argument", None if bare else routine.node)
             values[name] = doubted(value, about)
         if arguments.vararg is not None:
-            values[arguments.vararg.arg] = Items(args[len(names) :])
+            about = Doubt(f"{arguments.vararg.arg} comes from a function argument")
+            values[arguments.vararg.arg] = Items(args[len(names) :], None, Guess((), (about,)))
         if arguments.kwarg is not None:
             values[arguments.kwarg.arg] = Entries({k: v for k, v in given.keywords.items() if k not in known})
         passed = [n for n, v in values.items() if n in PASSED and isinstance(v, Unknown)]

@@ -24,6 +24,7 @@ class Rest:
         """Look at all that was not reached; what that defines or leaves out comes next."""
         state = self._state
         state.frames, state.calling, state.returned, state.conditions = [], [], [[]], 0
+        state.doubts = []
         state.most_steps = state.steps + _MOST_STEPS
         while state.env.parent is not None:
             state.env = state.env.parent

@@ -47,7 +47,7 @@ class Seen:
     def note(self, node: ast.expr, value: Value) -> None:
         """Note that an expression had a value."""
         if type(value) is Items and len(value.items) <= _LONGEST:
-            value = Items(list(value.items), value.open)  # others may change it later on
+            value = Items(list(value.items), value.open, value.guess)  # others may change it later on
         values = self.values.setdefault(node, [])
         if len(values) <= MOST and not any(_same(value, other) for other in values):
             values.append(value)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
 
 from tcprobe.audit.source.outside.layers import Layers
 from tcprobe.audit.source.seen import Seen
-from tcprobe.audit.source.values.kinds import Env, Graph, Instance, Options, Routine, Stack, Tensor, Value
-from tcprobe.audit.source.values.several import fork, one_of
+from tcprobe.audit.source.values.kinds import Env, Graph, Instance, Options, Routine, Stack, Tensor, Unknown, Value
+from tcprobe.audit.source.values.several import fork, guessed, one_of
 from tcprobe.schema.place import Place
 from tcprobe.source.source import Source
+from tcprobe.source.values import Doubt
 
 MOST_STEPS: Final = 8_000
 Left: TypeAlias = Literal["return", "raise", "break", "continue"] | None
@@ -56,6 +57,7 @@ class State:
         routines: the functions and lambdas that were defined, by their nodes.
         seen: what was seen on the way.
         calling: the calls that are being followed, outermost first.
+        doubts: why the running statement may not run, or another in its place.
         aside: whether what runs only looks at expressions: nothing is entered, constructed or changed.
     """
 
@@ -79,6 +81,7 @@ class State:
     routines: dict[ast.AST, Routine] = field(default_factory=dict)
     seen: Seen = field(default_factory=Seen)
     calling: list[ast.Call] = field(default_factory=list)
+    doubts: list[Doubt] = field(default_factory=list)
     aside: bool = False
 
     def step(self) -> None:
@@ -86,6 +89,10 @@ class State:
         self.steps += 1
         if self.steps > self.most_steps:
             raise SpentError
+
+    def doubted(self, value: Value) -> Value:
+        """Return what a running statement assigns, with the doubts about the statement."""
+        return guessed(value, Unknown(""), self.doubts) if self.doubts else value
 
     def note(self, text: str) -> None:
         """Say once what limits the reading."""
@@ -129,6 +136,14 @@ class State:
         self.conditions += 1
         yield
         self.conditions -= 1
+
+    @contextmanager
+    def doubting(self, doubts: Iterable[Doubt]) -> Iterator[None]:
+        """Run statements that may not run, or others in their place."""
+        count = len(self.doubts)
+        self.doubts.extend(doubts)
+        yield
+        del self.doubts[count:]
 
     @contextmanager
     def looking(self, env: Env) -> Iterator[None]:

@@ -12,8 +12,9 @@ from tcprobe.audit.source.targets import Targets
 from tcprobe.audit.source.values.kinds import Class, Env, Items, Named, Routine, Tensor, Unknown, Value, number
 from tcprobe.audit.source.values.operators import arithmetic
 from tcprobe.audit.source.values.parts import elements, marked, truth
-from tcprobe.audit.source.values.several import doubted, each
+from tcprobe.audit.source.values.several import doubted, doubts_of, each, fork, guessed, is_open, several, shaken, sure
 from tcprobe.source.values import Doubt, Known
+from tcprobe.source.walk import CHANGING
 
 
 class Statements:
@@ -71,7 +72,7 @@ class Statements:
 
     def _return(self, node: ast.Return) -> Left:
         if node.value is not None:
-            self._state.returned[-1].append(self._value(node.value))
+            self._state.returned[-1].append(self._state.doubted(self._value(node.value)))
         return "return"
 
     def _import(self, node: ast.Import) -> Left:
@@ -99,6 +100,8 @@ class Statements:
     def _class(self, node: ast.ClassDef) -> Left:
         around, inside = self._state.env, Env(self._state.env)
         made = Class(node, around, [self._value(base) for base in node.bases])
+        for mark in (*node.decorator_list, *(keyword.value for keyword in node.keywords)):
+            self._expressions.look(mark)
         with self._state.within(inside):
             self.run(node.body)
         for name, value in inside.vars.items():
@@ -115,10 +118,33 @@ class Statements:
     def _if(self, node: ast.If) -> Left:
         test = self._value(node.test)
         known = truth(test)
-        if known is not None:
-            self._skip(node.orelse if known else node.body, isinstance(test, Known) and not test.doubts)
-            return self.run(node.body if known else node.orelse)
-        return self._state.branches([node.body, node.orelse], self.run)
+        if known is None:
+            return self._state.branches([node.body, node.orelse], self.run)
+        taken, other = (node.body, node.orelse) if known else (node.orelse, node.body)
+        doubts = doubts_of(test)
+        if not doubts:
+            self._skip(other, isinstance(test, Known))
+            return self.run(taken)
+        before = dict(self._state.env.vars)
+        with self._state.doubting(doubts):
+            left = self.run(taken)
+        if left is None and is_open(test):
+            self._weigh(other, before, doubts)
+        else:
+            self._skip(other)
+        return left
+
+    def _weigh(self, other: list[ast.stmt], before: dict[str, Value], doubts: tuple[Doubt, ...]) -> None:
+        """Look at the branch that is not taken for granted, and keep for each name what it would be then."""
+        env, aside = self._state.env, Env(self._state.env.parent, before)
+        with self._state.looking(aside):
+            left = self.run(other)
+        point = fork()
+        for name, value in list(env.vars.items()):
+            theirs = aside.vars.get(name)
+            if left is None and theirs is not None and theirs is not value:
+                whole = several("", [(sure(value, doubts), frozenset({(point, 0)})), (theirs, frozenset({(point, 1)}))])
+                env.vars[name] = guessed(value, whole, doubts)
 
     def _for(self, node: ast.For | ast.AsyncFor) -> Left:
         of = self._value(node.iter)
@@ -144,6 +170,8 @@ class Statements:
     def _once(self, target: ast.AST | None, of: Value, body: list[ast.stmt]) -> None:
         """Follow the body of a loop of unknown length once, numbers that it changes unknown."""
         variables, drafts = self._state.env.vars, self._state.layers.drafts
+        for name in _changed(body) & set(variables):
+            shaken(variables[name], "changes in a loop")
         for name in _stored(body) & set(variables):
             if isinstance(variables[name], Known):
                 variables[name] = Unknown(f"{name} changes in a loop")
@@ -207,6 +235,17 @@ def _stored(body: list[ast.stmt]) -> set[str]:
     """Return the names that statements assign."""
     nodes = (node for statement in body for node in ast.walk(statement))
     return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+def _changed(body: list[ast.stmt]) -> set[str]:
+    """Return the names of what statements change in place: ``sizes.append(64)``, ``sizes[0] = 64``."""
+    found: set[str] = set()
+    for node in (node for statement in body for node in ast.walk(statement)):
+        of = node.value if isinstance(node, ast.Subscript | ast.Attribute) else None
+        changes = isinstance(node, ast.Attribute) and node.attr in CHANGING
+        stores = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+        found.update([of.id] if isinstance(of, ast.Name) and (changes or stores) else [])
+    return found
 
 
 _STATEMENTS: Final[dict[type[ast.stmt], Callable[[Statements, Any], Left]]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 
 from tcprobe.audit.source.outside.graphs import freeze
 from tcprobe.audit.source.state import Interpreter, State
@@ -21,7 +22,7 @@ from tcprobe.audit.source.values.kinds import (
     Value,
     items_of,
 )
-from tcprobe.audit.source.values.several import one_of, several
+from tcprobe.audit.source.values.several import one_of, several, through
 from tcprobe.source.values import Known
 
 
@@ -34,6 +35,7 @@ class Targets:
 
     def bind(self, target: ast.AST, value: Value) -> None:
         """Give a target of an assignment its value."""
+        value = self._state.doubted(value)
         if isinstance(target, ast.Name):
             passed = target.id == "tf" and isinstance(value, Unknown)
             self._state.env.vars[target.id] = Named("tensorflow") if passed else value
@@ -53,6 +55,9 @@ class Targets:
         parts = _unpacked(value, len(targets), starred)
         if parts is None:
             parts = _each_unpacked(value, len(targets), starred)
+        elif not isinstance(value, Tensor):
+            nth = [partial(_nth, index, len(targets), starred) for index in range(len(parts))]
+            parts = [through(part, [value], make) for part, make in zip(parts, nth, strict=True)]
         for part, found in zip(targets, parts, strict=True):
             self.bind(part.value if isinstance(part, ast.Starred) else part, found)
 
@@ -95,6 +100,12 @@ def _unpacked(value: Value, count: int, starred: int | None) -> list[Value] | No
     after = count - starred - 1
     end = len(found) - after
     return [*found[:starred], Items(found[starred:end]), *found[end:]]
+
+
+def _nth(index: int, count: int, starred: int | None, row: list[Value]) -> Value:
+    """Return one part of an unpacked value."""
+    parts = _unpacked(row[0], count, starred)
+    return parts[index] if parts is not None else Unknown("is unpacked from something that is not known")
 
 
 def _each_unpacked(value: Value, count: int, starred: int | None) -> list[Value]:

@@ -28,7 +28,9 @@ from tcprobe.audit.source.values.kinds import (
     tensors_of,
 )
 from tcprobe.audit.source.values.parts import result_of
+from tcprobe.audit.source.values.several import shaken
 from tcprobe.source.values import Known, derived
+from tcprobe.source.walk import CHANGING
 
 _SAME_ARRAY: Final = ("astype", "copy", "numpy", "clip", "round")
 _Model: TypeAlias = Stack | Graph | Instance | Draft
@@ -44,6 +46,8 @@ class Methods:
     def call(self, bound: Bound, given: Arguments, node: ast.Call) -> Value:
         """Return the result of a method."""
         of, name, args = bound.target, bound.name, given.args
+        if name in CHANGING and (self._state.conditions or self._state.doubts):
+            shaken(of, "is changed under a condition")
         if isinstance(of, Items):
             return of_list(of, name, args)
         if isinstance(of, Entries):

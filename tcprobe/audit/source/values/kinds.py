@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from tcprobe.schema.op import Shape, Size
 from tcprobe.schema.place import Place
 from tcprobe.source.scopes import Function
-from tcprobe.source.values import Known, tuple_of
+from tcprobe.source.values import Choices, Doubt, Known, tuple_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,19 @@ class Unknown:
     reason: str
     options: tuple[Option, ...] = ()
     complete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """Where a value is taken for granted that may be another, as by an option of the command line.
+
+    Attributes:
+        options: all that it may be, itself among them; empty where nobody can tell.
+        doubts: why it may be another.
+    """
+
+    options: tuple[Option, ...]
+    doubts: tuple[Doubt, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +73,11 @@ class Tensor:
 
 @dataclass(slots=True, eq=False)
 class Items:
-    """A list or tuple of anything; `open` says why there may be more in it."""
+    """A list or tuple of anything; `open` says why there may be more in it, `guess` what it may be instead."""
 
     items: list[Value]
     open: str | None = None
+    guess: Guess | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -74,11 +88,13 @@ class Entries:
         entries: its values by their keys.
         open: why it may hold something else.
         keys: the keys that the file writes, with the literals that they rest on.
+        guess: what it may be instead; None where it is this one.
     """
 
     entries: dict[Any, Value]
     open: str | None = None
     keys: dict[Any, Known] = field(default_factory=dict)
+    guess: Guess | None = None
 
     def key(self, key: Any) -> Known:
         """Return a key as a value."""
@@ -192,6 +208,7 @@ class Instance:
 
     Attributes:
         keras: ``model``, ``layer`` or the name of Keras' class that it extends; None where it is none of Keras'.
+        guess: what it may be instead; None where it is this one.
     """
 
     of: Class
@@ -199,6 +216,7 @@ class Instance:
     keras: str | None = None
     uses: int = 0
     output: Value | None = None
+    guess: Guess | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -251,8 +269,6 @@ Value: TypeAlias = (
     | Bound
 )
 Keywords: TypeAlias = dict[str, Value]
-Choices: TypeAlias = frozenset[tuple[int, int]]
-"""Which way was taken at each of several points, by their numbers."""
 Option: TypeAlias = tuple[Value, Choices]
 NO_CHOICE: Final[Choices] = frozenset()
 NOTHING = Known(None, (), ast.Constant(None))

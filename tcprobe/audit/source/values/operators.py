@@ -18,16 +18,20 @@ from tcprobe.audit.source.values.kinds import (
     items_of,
     number,
 )
-from tcprobe.audit.source.values.parts import MOST_ELEMENTS, truth, unparsed
-from tcprobe.audit.source.values.several import known_of, mapped
+from tcprobe.audit.source.values.parts import truth, unparsed
+from tcprobe.audit.source.values.several import known_of, mapped, through
 from tcprobe.keras.shapes.layers import output_shape
-from tcprobe.source.values import Known, binary, compare, unary
+from tcprobe.source.values import LONGEST, Known, binary, compare, unary
 
 
 def arithmetic(op: ast.operator, left: Value, right: Value, node: ast.expr) -> Value:
     """Return the result of an operator between two values."""
     if _some_of_several(left, right):
         return mapped(_reason([left, right], node), [left, right], lambda row: arithmetic(op, row[0], row[1], node))
+    return through(_calculated(op, left, right, node), [left, right], lambda row: arithmetic(op, row[0], row[1], node))
+
+
+def _calculated(op: ast.operator, left: Value, right: Value, node: ast.expr) -> Value:
     if isinstance(left, Known) and isinstance(right, Known):
         return binary(op, left, right, node) or Unknown(f"{unparsed(node)} cannot be computed")
     if isinstance(left, Tensor) or isinstance(right, Tensor):
@@ -37,7 +41,8 @@ def arithmetic(op: ast.operator, left: Value, right: Value, node: ast.expr) -> V
     times = right if isinstance(right, Known) else left
     repeated = items_of(left) if times is right else items_of(right)
     if isinstance(op, ast.Mult) and repeated is not None and isinstance(times, Known) and type(times.value) is int:
-        return Items(repeated * min(times.value, MOST_ELEMENTS))
+        whole = repeated * times.value if len(repeated) * times.value <= LONGEST else None
+        return Items(whole) if whole is not None else Items(repeated, "is repeated too often")
     return Unknown(_reason([left, right], node))
 
 
@@ -69,7 +74,8 @@ def _of_tensors(op: ast.operator, left: Value, right: Value) -> Value:
 def signed(op: ast.unaryop, of: Value, node: ast.expr) -> Value:
     """Return the result of an operator on one value: ``-a``, ``not a``."""
     if isinstance(of, Known):
-        return unary(op, of, node) or Unknown(f"{unparsed(node)} cannot be computed")
+        made = unary(op, of, node) or Unknown(f"{unparsed(node)} cannot be computed")
+        return through(made, [of], lambda row: signed(op, row[0], node))
     if isinstance(op, ast.Not) and not isinstance(of, Unknown | Tensor | Bound | Named):
         return number(not truth(of), node)
     if isinstance(of, Unknown) and of.options:
@@ -83,7 +89,8 @@ def compared(op: ast.cmpop, left: Value, right: Value, node: ast.expr) -> Value:
         reason = f"{unparsed(node)} is not known"
         return mapped(reason, [left, right], lambda row: compared(op, row[0], row[1], node))
     if isinstance(left, Known) and isinstance(right, Known):
-        return compare(op, left, right, node) or Unknown(f"{unparsed(node)} cannot be computed")
+        made = compare(op, left, right, node) or Unknown(f"{unparsed(node)} cannot be computed")
+        return through(made, [left, right], lambda row: compared(op, row[0], row[1], node))
     looked_up = isinstance(op, ast.In | ast.NotIn) and isinstance(right, Entries) and not right.open
     if looked_up and isinstance(left, Known) and isinstance(right, Entries):
         return number((left.value in right.entries) is isinstance(op, ast.In), node)
@@ -97,7 +104,8 @@ def computed(name: str, args: list[Value], node: ast.Call) -> Value:
     """Return the result of a function of constants (``math.sqrt``, ``max``)."""
     known = [k for a in args if (k := known_of(a, node)) is not None]
     if len(known) == len(args):
-        return applied(name, tuple(known), node) or Unknown(f"{unparsed(node)} cannot be computed")
+        made = applied(name, tuple(known), node) or Unknown(f"{unparsed(node)} cannot be computed")
+        return through(made, known, lambda row: computed(name, row, node))
     if _some_of_several(*args):
         return mapped(_reason(args, node), args, lambda row: computed(name, row, node))
     return Unknown(_reason(args, node))

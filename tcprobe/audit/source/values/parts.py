@@ -32,7 +32,12 @@ def elements(value: Value) -> list[Value] | None:
         found = None if value.open else keys
     else:
         found = items_of(value)
-    return found if found is not None and len(found) <= MOST_ELEMENTS else None
+    if found is None or len(found) > MOST_ELEMENTS:
+        return None
+    guess = value.guess if isinstance(value, Items | Entries) else None
+    for doubt in guess.doubts if guess is not None else ():
+        found = [doubted(element, doubt) for element in found]
+    return found
 
 
 def truth(value: Value) -> bool | None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Final
 
 from tcprobe.audit.source.values.kinds import (
     NO_CHOICE,
-    Choices,
+    Entries,
+    Guess,
+    Instance,
     Items,
     Named,
     Option,
@@ -19,7 +22,7 @@ from tcprobe.audit.source.values.kinds import (
     either,
     items_of,
 )
-from tcprobe.source.values import Doubt, Known, identical, same, tuple_of
+from tcprobe.source.values import Choices, Doubt, Known, identical, same, tuple_of
 
 MOST: Final = 64  # values that one expression may have before it counts as unknown
 _FORKS = count()
@@ -32,7 +35,72 @@ def fork() -> int:
 
 def options_of(value: Value) -> tuple[Option, ...]:
     """Return what a value may be, each under its choices; nothing where that is not known."""
-    return value.options if isinstance(value, Unknown) else ((value, NO_CHOICE),)
+    if isinstance(value, Unknown):
+        return value.options
+    return _options(value) or ((value, NO_CHOICE),)
+
+
+def _options(value: Value) -> tuple[Option, ...]:
+    """Return what a value may be that is taken for granted; nothing where it is."""
+    if isinstance(value, Known):
+        return value.options
+    found = value.guess if isinstance(value, Items | Entries | Instance) else None
+    return found.options if found is not None else ()
+
+
+def guessed(guess: Value, whole: Unknown, doubts: Iterable[Doubt]) -> Value:
+    """Return a value that is taken for granted, with all that it may be and the doubts about it."""
+    options = whole.options if whole.complete else ()
+    for doubt in doubts:
+        guess = doubted(guess, doubt)
+    if isinstance(guess, Known):
+        known = tuple((k, choices) for option, choices in options if (k := known_of(option, guess.expression)))
+        return replace(guess, options=known if len(known) == len(options) else ())
+    if isinstance(guess, Items):
+        return Items(guess.items, guess.open, Guess(options, tuple(doubts)))
+    if isinstance(guess, Entries):
+        return Entries(guess.entries, guess.open, guess.keys, Guess(options, tuple(doubts)))
+    if isinstance(guess, Instance) and guess.keras is None:
+        return replace(guess, guess=Guess(options, tuple(doubts)))
+    return guess
+
+
+def is_open(test: Value) -> bool:
+    """Return whether a value may be another one, however its function is called."""
+    return any(doubt.function is None and not doubt.hidden for doubt in doubts_of(test))
+
+
+def sure(value: Value, doubts: Iterable[Doubt]) -> Value:
+    """Return a value without some doubts about it."""
+    gone = set(doubts)
+    if isinstance(value, Known) and gone.intersection(value.doubts):
+        return replace(
+            value,
+            doubts=tuple(doubt for doubt in value.doubts if doubt not in gone),
+            elements=tuple(e for item in value.elements if isinstance(e := sure(item, gone), Known)),
+        )
+    if isinstance(value, Items | Entries | Instance) and value.guess is not None and not value.guess.options:
+        return replace(value, guess=None)
+    return value
+
+
+def through(made: Value, values: Sequence[Value], make: Callable[[list[Value]], Value]) -> Value:
+    """Return what was made of values, with all that it may be where one of them may be another."""
+    if not any(_options(value) for value in values):
+        doubts = [doubt for value in values for doubt in _doubts(value)]
+        return guessed(made, Unknown(""), doubts) if doubts else made
+    doubts = [doubt for value in values for doubt in _doubts(value)]
+    return guessed(made, mapped("", values, make), doubts)
+
+
+def doubts_of(value: Value) -> tuple[Doubt, ...]:
+    """Return why a value may be another one."""
+    return value.doubts if isinstance(value, Known) else _doubts(value)
+
+
+def _doubts(value: Value) -> tuple[Doubt, ...]:
+    found = value.guess if isinstance(value, Items | Entries | Instance) else None
+    return found.doubts if found is not None else ()
 
 
 def is_whole(value: Value) -> bool:
@@ -149,11 +217,15 @@ def doubted(value: Value, doubt: Doubt | None) -> Value:
     return value
 
 
-def choices_of(value: Value) -> tuple[Option, ...]:
-    """Return what a value may be; a list of which elements may be several as several lists."""
-    if isinstance(value, Items) and not value.open and any(isinstance(v, Unknown) for v in value.items):
-        value = mapped("", value.items, lambda row: Items(row))
-    return options_of(value)
+def resolved(value: Value) -> Value:
+    """Return a value; a list or tuple of which elements may be several as several lists."""
+    parts: Sequence[Value] = value.items if isinstance(value, Items) and not value.open else ()
+    if isinstance(value, Known) and not value.options:
+        parts = value.elements
+    unknown = next((v for v in parts if isinstance(v, Unknown)), None)
+    if unknown is None and not any(map(_options, parts)):
+        return value
+    return mapped(unknown.reason if unknown is not None else "", parts, Items)
 
 
 def known_of(value: Value, node: ast.expr, depth: int = 8) -> Known | None:
@@ -168,9 +240,18 @@ def known_of(value: Value, node: ast.expr, depth: int = 8) -> Known | None:
         if known is None:
             return None
         parts.append(known)
-    return tuple_of(parts, node)
+    whole = tuple_of(parts, node)
+    for doubt in _doubts(value):
+        whole = whole.doubted(doubt)
+    return whole
+
+
+def shaken(value: Value, reason: str) -> None:
+    """Note of a list or dictionary that it may be changed otherwise than was seen."""
+    if isinstance(value, Items | Entries):
+        value.guess = Guess((), (Doubt(reason),))
 
 
 def differ(a: Known, b: Known) -> bool:
     """Return whether two constants are different, or rest on different literals."""
-    return not identical(a.value, b.value) or a.literals != b.literals or a.doubts != b.doubts
+    return not identical(a.value, b.value) or a.literals != b.literals or a.doubts != b.doubts or a.options != b.options
