@@ -60,7 +60,7 @@ class Answers:
             reason = reason or why
         if len(found) > MOST or len(values) > MOST:
             return (), _TOO_MANY
-        if self._seen.cut is not None and not self._stands_alone(node):
+        if self._seen.cut is not None and not self._stands_alone(node) and not self._is_finished(self._around(node)):
             reason = reason or self._seen.cut
         return tuple(found), reason
 
@@ -114,15 +114,38 @@ class Answers:
     def _is_open(self, function: ast.AST) -> bool:
         """Return whether a function may be called in ways that were not seen."""
         if function not in self._open:
+            self._open[function] = False  # a function that only calls itself is called in no other way
             sites = self._sites.of(function)  # type: ignore[arg-type]
             self._open[function] = sites.escapes or not all(self._is_sure(call) for call, _ in sites.calls)
         return self._open[function]
 
     def _is_sure(self, call: ast.Call) -> bool:
         """Return whether all is known of what a call enters."""
-        if self._seen.cut is not None:
+        seen = (call in self._seen.calls and call not in self._seen.unsure) or call in self._dead
+        return seen and (self._seen.cut is None or self._is_finished(self._around(call)))
+
+    def _is_finished(self, unit: ast.AST | None) -> bool:
+        """Return whether a function, or a statement of the module, ran in all the ways it does."""
+        if unit is None or unit in self._seen.unfinished:
             return False
-        return (call in self._seen.calls and call not in self._seen.unsure) or call in self._dead
+        if not isinstance(unit, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            return unit in self._seen.reached
+        return not self._is_open(unit)
+
+    def _around(self, node: ast.AST) -> ast.AST | None:
+        """Return the innermost function around a node, else the statement of the module."""
+        return self._units.get(node)
+
+    @cached_property
+    def _units(self) -> dict[ast.AST, ast.AST]:
+        found: dict[ast.AST, ast.AST] = {}
+        pending: list[tuple[ast.AST, ast.AST]] = [(part, part) for part in self.state.source.tree.body]
+        while pending:
+            node, unit = pending.pop()
+            found[node] = unit
+            inner = node if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) else unit
+            pending.extend((child, inner) for child in ast.iter_child_nodes(node))
+        return found
 
     @cached_property
     def _dead(self) -> set[ast.AST]:

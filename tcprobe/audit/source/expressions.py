@@ -210,7 +210,7 @@ class Expressions:
         return guessed(value, whole, doubts)
 
     def _comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp) -> Value:
-        made = _Made(isinstance(node, ast.DictComp))
+        made = _Made(isinstance(node, ast.DictComp), len(self._state.doubts))
         with self._state.within(Env(self._state.env)):
             made.reason = self._each(node.generators, lambda: self._collect(node, made)) or made.reason
             for part in [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]:
@@ -244,9 +244,9 @@ class Expressions:
     def _collect(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp, made: _Made) -> None:
         """Add what a comprehension makes of the elements that are bound now."""
         if not isinstance(node, ast.DictComp):
-            made.items.append(self._state.doubted(self.value(node.elt)))
+            made.items.append(self._state.doubted(self.value(node.elt), made.outer))
             return
-        key, value = self.value(node.key), self._state.doubted(self.value(node.value))
+        key, value = self.value(node.key), self._state.doubted(self.value(node.value), made.outer)
         if isinstance(key, Known):
             made.entries[key.value], made.keys[key.value] = value, key
         else:
@@ -278,9 +278,10 @@ class Expressions:
 
 @dataclass(slots=True)
 class _Made:
-    """What a comprehension has made so far, and why there may be more."""
+    """What a comprehension has made so far, and why there may be more; `outer` counts the doubts from outside of it."""
 
     is_dict: bool
+    outer: int
     items: list[Value] = field(default_factory=list)
     entries: dict[Any, Value] = field(default_factory=dict)
     keys: dict[Any, Known] = field(default_factory=dict)

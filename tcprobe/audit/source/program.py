@@ -57,7 +57,10 @@ class Program:
     def _cut(self, reason: str) -> None:
         """Note that the file is followed no further."""
         self.state.note(reason)
-        self.state.seen.cut = reason
+        seen, body = self.state.seen, self.state.source.tree.body
+        seen.cut = reason
+        seen.unfinished.update(frame.node for frame in self.state.frames)
+        seen.unfinished.update([s for s in body if s in seen.reached][-1:])
 
     def _enter_rest(self) -> None:
         """Enter functions and classes that nothing reached, outermost first."""

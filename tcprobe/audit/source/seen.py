@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import Final
 
-from tcprobe.audit.source.values.kinds import Env, Items, Value
+from tcprobe.audit.source.values.kinds import Env, Items, Unknown, Value
 from tcprobe.audit.source.values.several import MOST, differ
 from tcprobe.source.values import Known
 
@@ -34,6 +34,7 @@ class Seen:
         calls: every call that was evaluated.
         unsure: the calls that may enter other functions, or a function in another way.
         cut: why the file was not followed to its end.
+        unfinished: the functions and the statement of the module that ran then.
     """
 
     values: dict[ast.expr, list[Value]] = field(default_factory=dict)
@@ -43,6 +44,7 @@ class Seen:
     calls: set[ast.Call] = field(default_factory=set)
     unsure: set[ast.Call] = field(default_factory=set)
     cut: str | None = None
+    unfinished: set[ast.AST] = field(default_factory=set)
 
     def note(self, node: ast.expr, value: Value) -> None:
         """Note that an expression had a value."""
@@ -66,4 +68,7 @@ class Seen:
 
 
 def _same(a: Value, b: Value) -> bool:
+    if isinstance(a, Unknown) and isinstance(b, Unknown):
+        alike = a.reason == b.reason and a.complete == b.complete and len(a.options) == len(b.options)
+        return alike and all(_same(x, y) for (x, _), (y, _) in zip(a.options, b.options, strict=True))
     return a is b or (isinstance(a, Known) and isinstance(b, Known) and not differ(a, b))

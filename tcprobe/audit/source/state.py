@@ -58,6 +58,7 @@ class State:
         seen: what was seen on the way.
         calling: the calls that are being followed, outermost first.
         doubts: why the running statement may not run, or another in its place.
+        inner: how many of them are from outside the function that runs.
         aside: whether what runs only looks at expressions: nothing is entered, constructed or changed.
     """
 
@@ -82,6 +83,7 @@ class State:
     seen: Seen = field(default_factory=Seen)
     calling: list[ast.Call] = field(default_factory=list)
     doubts: list[Doubt] = field(default_factory=list)
+    inner: int = 0
     aside: bool = False
 
     def step(self) -> None:
@@ -90,9 +92,10 @@ class State:
         if self.steps > self.most_steps:
             raise SpentError
 
-    def doubted(self, value: Value) -> Value:
-        """Return what a running statement assigns, with the doubts about the statement."""
-        return guessed(value, Unknown(""), self.doubts) if self.doubts else value
+    def doubted(self, value: Value, outer: int = 0) -> Value:
+        """Return what a running statement yields, with the doubts about the statement but for the `outer` first."""
+        doubts = self.doubts[outer:]
+        return guessed(value, Unknown(""), doubts) if doubts else value
 
     def note(self, text: str) -> None:
         """Say once what limits the reading."""
@@ -125,8 +128,10 @@ class State:
         """Be inside a function; yield what it returns, to be filled."""
         self.frames.append(routine)
         self.returned.append([])
+        around, self.inner = self.inner, len(self.doubts)
         with self.within(env):
             yield self.returned[-1]
+        self.inner = around
         self.frames.pop()
         self.returned.pop()
 

@@ -12,7 +12,7 @@ from tcprobe.audit.source.targets import Targets
 from tcprobe.audit.source.values.kinds import Class, Env, Items, Named, Routine, Tensor, Unknown, Value, number
 from tcprobe.audit.source.values.operators import arithmetic
 from tcprobe.audit.source.values.parts import elements, marked, truth
-from tcprobe.audit.source.values.several import doubted, doubts_of, each, fork, guessed, is_open, several, shaken, sure
+from tcprobe.audit.source.values.several import doubted, doubts_of, each, fork, guessed, is_open, several, shaken
 from tcprobe.source.values import Doubt, Known
 from tcprobe.source.walk import CHANGING
 
@@ -72,7 +72,8 @@ class Statements:
 
     def _return(self, node: ast.Return) -> Left:
         if node.value is not None:
-            self._state.returned[-1].append(self._state.doubted(self._value(node.value)))
+            value = self._value(node.value)
+            self._state.returned[-1].append(self._state.doubted(value, self._state.inner))
         return "return"
 
     def _import(self, node: ast.Import) -> Left:
@@ -128,23 +129,30 @@ class Statements:
         before = dict(self._state.env.vars)
         with self._state.doubting(doubts):
             left = self.run(taken)
-        if left is None and is_open(test):
-            self._weigh(other, before, doubts)
+        if left is None:
+            self._weigh(other, before, doubts, is_open(test))
         else:
             self._skip(other)
         return left
 
-    def _weigh(self, other: list[ast.stmt], before: dict[str, Value], doubts: tuple[Doubt, ...]) -> None:
-        """Look at the branch that is not taken for granted, and keep for each name what it would be then."""
+    def _weigh(self, other: list[ast.stmt], before: dict[str, Value], doubts: tuple[Doubt, ...], looking: bool) -> None:
+        """Keep for each name what it would be if the other branch were taken, where that one is looked at."""
         env, aside = self._state.env, Env(self._state.env.parent, before)
-        with self._state.looking(aside):
-            left = self.run(other)
+        left: Left = None
+        if looking:
+            with self._state.looking(aside):
+                left = self.run(other)
+        else:
+            self._state.seen.skip(other, Env(env.parent, before), False)
         point = fork()
         for name, value in list(env.vars.items()):
             theirs = aside.vars.get(name)
-            if left is None and theirs is not None and theirs is not value:
-                whole = several("", [(sure(value, doubts), frozenset({(point, 0)})), (theirs, frozenset({(point, 1)}))])
-                env.vars[name] = guessed(value, whole, doubts)
+            if left is not None or theirs is value:
+                continue
+            whole = Unknown("")
+            if looking and theirs is not None:
+                whole = several("", [(value, frozenset({(point, 0)})), (theirs, frozenset({(point, 1)}))])
+            env.vars[name] = guessed(value, whole, doubts)
 
     def _for(self, node: ast.For | ast.AsyncFor) -> Left:
         of = self._value(node.iter)

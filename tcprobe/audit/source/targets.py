@@ -35,7 +35,6 @@ class Targets:
 
     def bind(self, target: ast.AST, value: Value) -> None:
         """Give a target of an assignment its value."""
-        value = self._state.doubted(value)
         if isinstance(target, ast.Name):
             passed = target.id == "tf" and isinstance(value, Unknown)
             self._state.env.vars[target.id] = Named("tensorflow") if passed else value
@@ -44,11 +43,11 @@ class Targets:
         elif isinstance(target, ast.Attribute):
             of = self._interpreter.value(target.value)
             if not self._state.aside:
-                self._set_attribute(of, target.attr, value)
+                self._set_attribute(of, target.attr, self._state.doubted(value))
         elif isinstance(target, ast.Subscript):
             of, key = self._interpreter.value(target.value), self._interpreter.value(target.slice)
             if not self._state.aside:
-                self._set_item(of, key, value)
+                self._set_item(of, key, self._state.doubted(value))
 
     def _unpack(self, targets: list[ast.expr], value: Value) -> None:
         starred = next((i for i, t in enumerate(targets) if isinstance(t, ast.Starred)), None)

@@ -70,20 +70,6 @@ def is_open(test: Value) -> bool:
     return any(doubt.function is None and not doubt.hidden for doubt in doubts_of(test))
 
 
-def sure(value: Value, doubts: Iterable[Doubt]) -> Value:
-    """Return a value without some doubts about it."""
-    gone = set(doubts)
-    if isinstance(value, Known) and gone.intersection(value.doubts):
-        return replace(
-            value,
-            doubts=tuple(doubt for doubt in value.doubts if doubt not in gone),
-            elements=tuple(e for item in value.elements if isinstance(e := sure(item, gone), Known)),
-        )
-    if isinstance(value, Items | Entries | Instance) and value.guess is not None and not value.guess.options:
-        return replace(value, guess=None)
-    return value
-
-
 def through(made: Value, values: Sequence[Value], make: Callable[[list[Value]], Value]) -> Value:
     """Return what was made of values, with all that it may be where one of them may be another."""
     if not any(_options(value) for value in values):
