@@ -115,27 +115,30 @@ class Expressions:
         if bounds[2] == 0:
             return Unknown(f"{unparsed(node)} is not known")
         if isinstance(of, Known):
-            return item(of, slice(*bounds), node) or Unknown(f"{unparsed(node)} is not known")
+            return through(_cut(of, slice(*bounds), node), [of], lambda row: _cut(row[0], slice(*bounds), node))
         if isinstance(of, Items) and not of.open:
-            return Items(of.items[slice(*bounds)])
+            return through(Items(of.items[slice(*bounds)]), [of], lambda row: _cut(row[0], slice(*bounds), node))
         if isinstance(of, Unknown) and of.options:
             return mapped(of.reason, [of], lambda row: _cut(row[0], slice(*bounds), node))
         return of
 
     def _sequence(self, node: ast.Tuple | ast.List | ast.Set) -> Value:
         values: list[Value] = []
+        spreads: list[Value] = []
         reason: str | None = None
         for part in node.elts:
             if isinstance(part, ast.Starred):
                 spread = self.value(part.value)
                 found = elements(spread)
+                spreads.append(spread)
                 reason = reason or (None if found is not None else "is spread from something that is not known")
                 values.extend(found or ())
             else:
                 values.append(self.value(part))
         if reason:
             return Items(values, reason)
-        return sequence(values, node) if isinstance(node, ast.Tuple) else Items(values)
+        made = sequence(values, node) if isinstance(node, ast.Tuple) else Items(values)
+        return through(made, spreads)
 
     def _dict(self, node: ast.Dict) -> Value:
         made = Entries({})
@@ -212,16 +215,18 @@ class Expressions:
     def _comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp) -> Value:
         made = _Made(isinstance(node, ast.DictComp), len(self._state.doubts))
         with self._state.within(Env(self._state.env)):
-            made.reason = self._each(node.generators, lambda: self._collect(node, made)) or made.reason
+            made.reason = self._each(node.generators, made, lambda: self._collect(node, made)) or made.reason
             for part in [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]:
                 self._unless_seen(part)
-        return Entries(made.entries, made.reason, made.keys) if made.is_dict else Items(made.items, made.reason)
+        whole = Entries(made.entries, made.reason, made.keys) if made.is_dict else Items(made.items, made.reason)
+        return through(whole, made.over)
 
-    def _each(self, generators: list[ast.comprehension], collect: Callable[[], None]) -> str | None:
+    def _each(self, generators: list[ast.comprehension], made: _Made, collect: Callable[[], None]) -> str | None:
         """Run through all that generators yield; return why there may be more or less of it."""
         generator, *rest = generators
         of = self.value(generator.iter)
         found = elements(of)
+        made.over.append(of)
         reason: str | None = None
         if found is None:
             reason = of.reason if isinstance(of, Unknown) else f"{unparsed(generator.iter)} is not known"
@@ -236,7 +241,7 @@ class Expressions:
             with self._state.doubting(doubt for test in tests for doubt in doubts_of(test)):
                 if rest:
                     self._state.step()
-                    reason = self._each(rest, collect) or reason
+                    reason = self._each(rest, made, collect) or reason
                 else:
                     collect()
         return reason
@@ -278,7 +283,15 @@ class Expressions:
 
 @dataclass(slots=True)
 class _Made:
-    """What a comprehension has made so far, and why there may be more; `outer` counts the doubts from outside of it."""
+    """What a comprehension has made so far.
+
+    Attributes:
+        is_dict: whether it makes a dictionary.
+        outer: how many doubts are from outside of it.
+        items, entries, keys: what it has made.
+        reason: why there may be more.
+        over: what it runs over.
+    """
 
     is_dict: bool
     outer: int
@@ -286,6 +299,7 @@ class _Made:
     entries: dict[Any, Value] = field(default_factory=dict)
     keys: dict[Any, Known] = field(default_factory=dict)
     reason: str | None = None
+    over: list[Value] = field(default_factory=list)
 
 
 def taken(of: Value, index: Value, node: ast.Subscript) -> Value:

@@ -23,6 +23,7 @@ from tcprobe.audit.source.values.kinds import (
 )
 from tcprobe.audit.source.values.operators import computed
 from tcprobe.audit.source.values.parts import elements, result_of, unparsed
+from tcprobe.audit.source.values.several import through
 from tcprobe.source.values import Known, derived, tuple_of
 
 
@@ -31,7 +32,7 @@ def builtin(state: State, name: str, given: Arguments, node: ast.Call) -> Value:
     follow = _BUILTINS.get(name)
     made = follow(state, given, node) if follow is not None else None
     if made is not None:
-        return made
+        return through(made, given.args)
     if name in FUNCTIONS and not given.keywords and given.args:
         return computed(name, given.args, node)
     return result_of(node, [t for a in given.args for t in tensors_of(a)])

@@ -28,7 +28,7 @@ from tcprobe.audit.source.values.kinds import (
     tensors_of,
 )
 from tcprobe.audit.source.values.parts import result_of
-from tcprobe.audit.source.values.several import shaken
+from tcprobe.audit.source.values.several import shaken, through
 from tcprobe.source.values import Known, derived
 from tcprobe.source.walk import CHANGING
 
@@ -49,9 +49,9 @@ class Methods:
         if name in CHANGING and (self._state.conditions or self._state.doubts):
             shaken(of, "is changed under a condition")
         if isinstance(of, Items):
-            return of_list(of, name, args)
+            return through(of_list(of, name, args), [of])
         if isinstance(of, Entries):
-            return of_dictionary(of, name, args, given.keywords)
+            return through(of_dictionary(of, name, args, given.keywords), [of])
         if isinstance(of, _Model):
             return self._of_model(of, name, given, node)
         if isinstance(of, Known) and isinstance(of.value, str) and (text := of_text(of.value, name, args)) is not None:

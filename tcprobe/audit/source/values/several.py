@@ -70,13 +70,12 @@ def is_open(test: Value) -> bool:
     return any(doubt.function is None and not doubt.hidden for doubt in doubts_of(test))
 
 
-def through(made: Value, values: Sequence[Value], make: Callable[[list[Value]], Value]) -> Value:
-    """Return what was made of values, with all that it may be where one of them may be another."""
-    if not any(_options(value) for value in values):
-        doubts = [doubt for value in values for doubt in _doubts(value)]
-        return guessed(made, Unknown(""), doubts) if doubts else made
+def through(made: Value, values: Sequence[Value], make: Callable[[list[Value]], Value] | None = None) -> Value:
+    """Return what was made of values, with the doubts about them and, where `make` tells, all that it may be."""
     doubts = [doubt for value in values for doubt in _doubts(value)]
-    return guessed(made, mapped("", values, make), doubts)
+    if make is not None and any(map(_options, values)):
+        return guessed(made, mapped("", values, make), doubts)
+    return guessed(made, Unknown(""), doubts) if doubts else made
 
 
 def doubts_of(value: Value) -> tuple[Doubt, ...]:
