@@ -28,6 +28,11 @@ from tcprobe.source.values import Doubt, Known
 
 def attribute(state: State, of: Value, node: ast.Attribute) -> Value:
     """Return the attribute of a value that `node` names."""
+    found = _attribute(state, of, node)
+    return doubted(found, Doubt(f"{node.attr} changes in a loop")) if node.attr in state.shaky else found
+
+
+def _attribute(state: State, of: Value, node: ast.Attribute) -> Value:
     name = node.attr
     if isinstance(of, Named):
         return _option(state, state.flags, name) if is_flags(of.name) else Named(f"{of.name}.{name}")

@@ -59,6 +59,7 @@ class State:
         calling: the calls that are being followed, outermost first.
         doubts: why the running statement may not run, or another in its place.
         inner: how many of them are from outside the function that runs.
+        shaky: the names of attributes that loops of unknown length assign.
         aside: whether what runs only looks at expressions: nothing is entered, constructed or changed.
     """
 
@@ -83,6 +84,7 @@ class State:
     seen: Seen = field(default_factory=Seen)
     calling: list[ast.Call] = field(default_factory=list)
     doubts: list[Doubt] = field(default_factory=list)
+    shaky: set[str] = field(default_factory=set)
     inner: int = 0
     aside: bool = False
 

@@ -178,6 +178,9 @@ class Statements:
     def _once(self, target: ast.AST | None, of: Value, body: list[ast.stmt]) -> None:
         """Follow the body of a loop of unknown length once, numbers that it changes unknown."""
         variables, drafts = self._state.env.vars, self._state.layers.drafts
+        before = dict(variables)
+        nodes = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Attribute)]
+        self._state.shaky.update(node.attr for node in nodes if isinstance(node.ctx, ast.Store))
         for name in _changed(body) & set(variables):
             shaken(variables[name], "changes in a loop")
         for name in _stored(body) & set(variables):
@@ -188,16 +191,21 @@ class Statements:
             self._bind(target, of.items[0] if isinstance(of, Items) and len(of.items) == 1 else each(of, reason))
         made = len(drafts)
         self.run(body)
-        self._doubt(body, "changes in a loop")
+        self._doubt(body, "changes in a loop", before)
         for draft in drafts[made:]:
             what = f"{draft.kind}: how many there are"
             self._state.miss(draft.node, what, "it is made in a loop whose length is not known")
 
-    def _doubt(self, body: list[ast.stmt], reason: str) -> None:
-        """Note that what statements assign may be something else behind them."""
-        variables = self._state.env.vars
+    def _doubt(self, body: list[ast.stmt], reason: str, before: dict[str, Value] | None = None) -> None:
+        """Note that what statements assign may be something else behind them: what it was `before`, if that is told."""
+        variables, point = self._state.env.vars, fork()
         for name in _stored(body) & variables.keys():
-            variables[name] = doubted(variables[name], Doubt(f"{name} {reason}"))
+            whole, value = Unknown(""), variables[name]
+            if before is not None and name not in before:
+                continue
+            if before is not None:
+                whole = several("", [(value, frozenset({(point, 0)})), (before[name], frozenset({(point, 1)}))])
+            variables[name] = guessed(value, whole, [Doubt(f"{name} {reason}")])
 
     def _look(self, node: ast.Assert | ast.Raise) -> Left:
         for child in ast.iter_child_nodes(node):

@@ -106,6 +106,7 @@ KNOWN: list[tuple[str, Any]] = [
     ("\ufeffn = 3\nf(n)".removeprefix("\ufeff"), 3),
     ("n\t=\t3\nif n:\n\tf(n)", 3),
     ("C = {'a': 1}\nC['a'] = 2\nf(C['a'])", 2),
+    ("while x:\n    n = 2\nf(n)", 2),
     ("S = [1]\nS.append(2)\nf(S[0])", 1),
     ("f(sorted([3, 1]))", (1, 3)),
     ("if 1 > 2:\n    def g(n=4):\n        f(n)", 4),
@@ -174,7 +175,7 @@ UNKNOWN = [
     ),
     ("def g(n):\n    return g(f(n + 1))\n", "n comes from a function argument"),
     ("n = 1\ntry:\n    n = 2\nexcept E:\n    n = 3\nf(n)", "n is set under a condition"),
-    ("while x:\n    n = 2\nf(n)", "n changes in a loop"),
+    ("n = 1\nwhile x:\n    n *= 2\nf(n)", "n changes in a loop"),
     ("for n in (1, 2):\n    if x:\n        break\nf(n)", "n is set in a loop that may end before"),
     ("def g(c):\n    f(c['n'])\ng({'n': 1})\nx.g(g)", "c comes from a function argument"),
     ("def g(c):\n    n = c['n']\n    f(n)\ng({'n': 1})\nx(g)", "c comes from a function argument"),
@@ -215,6 +216,18 @@ ALTERNATIVES: list[tuple[str, list[Any]]] = [
     ("C = {'a': (1, 2), 'b': (3, 4)}\nm, n = C[x]\nf(m * n)", [2, 12]),
     ("for n in (1, 2) if x else (3,):\n    f(n)", [1, 2, 3]),
     ("C = {'a': {'n': 1}, 'b': {'n': 2}}\nc = C[x]\nf(c['n'])", [1, 2]),
+    ("n = 1\nwhile x:\n    n = 2\nf(n)", [2, 1]),
+    ("C = {'n': 1}\nwhile x:\n    C = {'n': 2}\nf(C['n'])", [2, 1]),
+    (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--big', action='store_true')\n"
+        "if p.parse_args().big:\n    n = 1\nelse:\n    n = 2\nf(8 * n)",
+        [16, 8],
+    ),
+    (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--size', default='a')\n"
+        "C = {'a': (1, 2), 'b': (3, 4)}\nm, n = C[p.parse_args().size]\nf((n, m))",
+        [(2, 1), (4, 3)],
+    ),
     ("n = x\nf(n)", []),
 ]
 

@@ -153,9 +153,17 @@ class Uses:
             elif isinstance(target, ast.Subscript) and isinstance(target.ctx, ast.Store):
                 raise NotCertain(say("in_container"))
             elif isinstance(target, ast.Name) and isinstance(target.ctx, ast.Store):
-                self._names[target.id, scope] = None
+                self._names[target.id, self._owner(target.id, scope)] = None
                 if isinstance(scope, ast.ClassDef):
                     self._names[f".{target.id}", None] = None
+
+    def _owner(self, name: str, scope: ast.AST | None) -> ast.AST | None:
+        """Return the function or class whose name it is that one in `scope` assigns; None for the module's."""
+        found = self._source.walk.scopes.get(scope) if scope is not None else None
+        elsewhere = found.elsewhere.get(name) if found is not None else None
+        if elsewhere is None:
+            return scope
+        return None if isinstance(elsewhere.node, ast.Module) else elsewhere.node
 
     def _default(self, arguments: ast.arguments, node: ast.AST) -> None:
         function = self._parents.get(arguments)
