@@ -15,14 +15,13 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tcprobe.audit.source.read import read_model
+from tcprobe.audit.source.read import parse_source, read_model, read_source
 from tcprobe.audit.trace.traced import TraceRequest, trace
 from tcprobe.cost.predict import Target, op_cost
 from tcprobe.gemm.ops import gemms_of
 from tcprobe.hardware import find_gpu
 from tcprobe.rules.model.step import Step
 from tcprobe.schema.model import Model
-from tcprobe.syntax.source import Source
 from tests import warm
 from tests.support import ROOT
 
@@ -206,7 +205,7 @@ def _keras_model(path: Path, name: str) -> Any:
 def test_models_of_the_styles(script: str, name: str, traced: bool, products: int) -> None:
     pytest.importorskip("keras", minversion="3.0")
     path = STYLES / script
-    models = trace(TraceRequest(path, python=warm.python())) if traced else read_model(Source.read(path))
+    models = trace(TraceRequest(path, python=warm.python())) if traced else read_model(read_source(path))
     (model,) = models
     expected = of_keras(_keras_model(path, name), model.batch)
     assert of_audit(model, expected) == expected
@@ -249,7 +248,7 @@ def test_a_transformer() -> None:
 def guide(path: Path = STYLES / "sequential_guide.py", units: int = 4090) -> Model:
     """Return TensorFlow's guide model with other units."""
     text = path.read_text(encoding="utf-8").replace("4090", str(units))
-    (model,) = read_model(Source.parse(text, path.name))
+    (model,) = read_model(parse_source(text, path.name))
     return model
 
 

@@ -30,7 +30,7 @@ _OURS: Final = re.compile(r"TC[1-9][0-9]*")
 
 
 class Parsed(Protocol):
-    """What is needed of a parsed source file (`tcprobe.syntax.source.Source`)."""
+    """What is needed of a parsed source file (`tcprobe.source.source.Source`)."""
 
     @property
     def text(self) -> str:

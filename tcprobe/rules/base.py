@@ -15,7 +15,7 @@ from tcprobe.schema.model import Model
 
 if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
-    from tcprobe.syntax.source import Source
+    from tcprobe.source.source import Source
 
 Template: TypeAlias = str | tuple[str, str]
 """A sentence with fields, filled by `tcprobe.report.audit.phrases`; a finding has two: what it is and how bad it is.

@@ -100,10 +100,9 @@ def found(findings: Iterable[Finding]) -> list[tuple[str | None, str | None, int
 
 def golden(path: Path, rules: Sequence[Rule], update: bool) -> tuple[list[str], list[str]]:
     """Return the lines that the rules yield for a source file, and those that its golden file holds."""
-    from tcprobe.audit.source.read import read_model
-    from tcprobe.syntax.source import Source
+    from tcprobe.audit.source.read import read_model, read_source
 
-    source = Source.read(path)
+    source = read_source(path)
     lines = [
         line
         for model in read_model(source)

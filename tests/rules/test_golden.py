@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tcprobe.audit.source.read import read_source
 from tcprobe.rules import RULES
 from tcprobe.rules.base import Subject
 from tcprobe.schema.model import Model
-from tcprobe.syntax.source import Source
+from tcprobe.source.source import Source
 from tests import warm
 from tests.rules.builders import golden, step_of
 
@@ -39,7 +40,7 @@ def test_tracing_finds_the_same_as_reading(name: str) -> None:
     from tcprobe.audit.trace.traced import TraceRequest, trace
 
     path = FOLDER / f"{name}.py"
-    source = Source.read(path)
+    source = read_source(path)
     read = sizes_in(read_model(source), source)
     assert read
     assert sizes_in(trace(TraceRequest(path, python=warm.python())), source) == read

@@ -20,7 +20,7 @@ from tcprobe.schema.statement import say
 
 if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
-    from tcprobe.syntax.source import Call
+    from tcprobe.source.calls import Call
 
 
 def reshapes(changes: Sequence[LinkedChange], slots: Sequence[Slot], step: Step, files: Files) -> tuple[Slot, ...]:

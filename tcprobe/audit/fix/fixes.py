@@ -31,7 +31,7 @@ from tcprobe.schema.statement import Statement, say
 
 if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
-    from tcprobe.syntax.source import Source
+    from tcprobe.source.source import Source
 
 __all__ = ["apply", "diff", "with_fixes", "write"]
 

@@ -23,7 +23,8 @@ from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
 
 if TYPE_CHECKING:
-    from tcprobe.syntax.source import Call, Source
+    from tcprobe.source.calls import Call
+    from tcprobe.source.source import Source
 
 _CONVOLUTIONS: Final[tuple[Kind, ...]] = ("convolution", "transposed convolution")
 # Each filter by itself, so that those cut off leave the rest as it was; softmax is not.

@@ -14,8 +14,9 @@ from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
 
 if TYPE_CHECKING:
-    from tcprobe.syntax.source import Call, Source
-    from tcprobe.syntax.values import Literal_
+    from tcprobe.source.calls import Call
+    from tcprobe.source.source import Source
+    from tcprobe.source.values import Literal_
 
 
 def solve(slots: Sequence[Slot]) -> tuple[Edit, ...]:
@@ -76,7 +77,7 @@ def check(slots: Sequence[Slot], edits: Iterable[Edit], files: Files) -> None:
         text = edited(before.text, own, file)
         if not sound(before.text, text, own):
             raise NotCertain(say("unparsable"))
-        after = type(before).parse(text, before.path)
+        after = before.edited(text)
         added = [new for new, edit in zip(moved(before.text, own), _ordered(own), strict=True) if not edit.before]
         starts = line_starts(text)
         calls = [c for c in after.calls() if not _within(offsets(c.place, starts), added)]

@@ -14,8 +14,9 @@ from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
 
 if TYPE_CHECKING:
-    from tcprobe.syntax.source import Argument, Source
-    from tcprobe.syntax.values import Known, LiteralUse
+    from tcprobe.source.calls import Argument
+    from tcprobe.source.source import Source
+    from tcprobe.source.values import Known, LiteralUse
 
 
 _INSTALLED: Final = {"site-packages", "dist-packages"}  # folders of code that is not the user's to edit
@@ -72,7 +73,7 @@ def _slot(want: Wanted, layer: Layer | None, files: Files) -> Slot:
     if source is None or place is None or _INSTALLED & set(Path(place.file).parts):
         raise NotCertain(say("place_unknown", argument=want.argument, layer=want.layer))
     argument = files.tree(place.file).arguments.get((place, want.argument))
-    if argument is None or source.constants.of(argument.node).reason is not None:
+    if argument is None or source.why_open(argument.node) is not None:
         raise NotCertain(say("not_in_source", argument=want.argument, layer=want.layer))
     matches = [known for o in source.alternatives(argument.node) if (known := _element(o, want)) is not None]
     if not matches:

@@ -20,27 +20,33 @@ from tcprobe.audit.source.values.kinds import (
     Tensor,
     Unknown,
     Value,
-    number,
 )
 from tcprobe.audit.source.values.parts import dimension, find_member, marked
-from tcprobe.syntax.values import Known
+from tcprobe.audit.source.values.several import doubted, mapped, through
+from tcprobe.source.values import Doubt, Known
 
 
 def attribute(state: State, of: Value, node: ast.Attribute) -> Value:
     """Return the attribute of a value that `node` names."""
+    found = _attribute(state, of, node)
+    return doubted(found, Doubt(f"{node.attr} changes in a loop")) if node.attr in state.shaky else found
+
+
+def _attribute(state: State, of: Value, node: ast.Attribute) -> Value:
     name = node.attr
     if isinstance(of, Named):
         return _option(state, state.flags, name) if is_flags(of.name) else Named(f"{of.name}.{name}")
     if isinstance(of, Options):
         return _option(state, of, name)
     if isinstance(of, Instance):
-        return _of_instance(of, name)
+        found = through(_of_instance(of, name), [of], lambda row: attribute(state, row[0], node))
+        return doubted(found, state.source.doubts.of_attribute(of.of.node, name))
     if isinstance(of, Class):
         return _of_class(of, name)
     if isinstance(of, Tensor):
         return of_tensor(of, node)
     if isinstance(of, Unknown):
-        return of
+        return mapped(of.reason, [of], lambda row: attribute(state, row[0], node)) if of.options else of
     return _of_model(of, name) or Bound(of, name)
 
 
@@ -49,15 +55,17 @@ def of_tensor(of: Tensor, node: ast.Attribute) -> Value:
     if node.attr == "shape" and of.shape is not None:
         return Items([dimension(size, node) for size in of.shape])
     if node.attr == "shape" and of.features is not None:
-        return Items([number(of.features, node)], "its rank is not known")
+        return Items([dimension(of.features, node)], "its rank is not known")
     return Bound(of, node.attr)
 
 
 def _option(state: State, of: Options, name: str) -> Value:
     found = option(of, name)
+    if of.given:
+        return found
     if isinstance(found, Known):
         state.note(AT_DEFAULTS)
-    return found
+    return doubted(found, Doubt(f"{name} comes from the command line"))
 
 
 def _of_instance(of: Instance, name: str) -> Value:

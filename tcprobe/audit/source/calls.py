@@ -11,6 +11,8 @@ from tcprobe.audit.source.outside.methods import Methods
 from tcprobe.audit.source.outside.models import Models
 from tcprobe.audit.source.outside.modules import Modules
 from tcprobe.audit.source.state import Interpreter, State
+from tcprobe.audit.source.values.computed import FUNCTIONS
+from tcprobe.audit.source.values.containers import READS
 from tcprobe.audit.source.values.kinds import (
     Arguments,
     Bound,
@@ -55,7 +57,27 @@ class Calls:
         func = self._interpreter.value(node.func)
         args, lacks_args = self._positional(node)
         keywords, lacks_keywords = self._keywords(node)
-        return self._invoke(func, Arguments(args, keywords, lacks_args or lacks_keywords), node)
+        given = Arguments(args, keywords, lacks_args or lacks_keywords)
+        seen = self._state.seen
+        seen.calls.add(node)
+        if isinstance(func, Unknown) or (isinstance(func, Named) and _is_of_unknown(func.name)):
+            seen.unsure.add(node)
+        if self._state.aside:
+            return self._look(func, given, node)
+        self._state.calling.append(node)
+        made = self._invoke(func, given, node)
+        self._state.calling.pop()
+        return made
+
+    def _look(self, func: Value, given: Arguments, node: ast.Call) -> Value:
+        """Return the result of a call that does not run here: only of what computes with constants."""
+        if isinstance(func, Named) and (func.name.startswith("builtins.") or func.name in FUNCTIONS):
+            return self._modules.call(func.name, given, node)
+        if isinstance(func, Bound) and isinstance(func.target, Entries) and func.name in READS:
+            return self._methods.call(func, given, node)
+        if isinstance(func, Routine | Class | Instance) or (isinstance(func, Bound) and func.name == "partial"):
+            self._state.seen.unsure.add(node)
+        return result_of(node, [t for value in given.all for t in tensors_of(value)])
 
     def _positional(self, node: ast.Call) -> tuple[list[Value], bool]:
         """Return what is passed by position, and whether there may be more."""
@@ -118,3 +140,8 @@ class Calls:
         for arg in given.all:
             if isinstance(arg, Routine):
                 self._state.hand(arg.node)
+
+
+def _is_of_unknown(name: str) -> bool:
+    """Return whether a name is that of a method of something that the file does not define."""
+    return name.startswith("builtins.") and name.count(".") > 1

@@ -10,18 +10,19 @@ from tcprobe.audit.source.values.kinds import (
     Arguments,
     Entries,
     Env,
+    Guess,
     Items,
     Keywords,
     Named,
     Routine,
     Unknown,
     Value,
-    together,
 )
 from tcprobe.audit.source.values.parts import marked
-from tcprobe.syntax.enclosing import all_parameters
-from tcprobe.syntax.names import PASSED
-from tcprobe.syntax.values import Known
+from tcprobe.audit.source.values.several import doubted, one_of
+from tcprobe.source.enclosing import all_parameters
+from tcprobe.source.names import PASSED
+from tcprobe.source.values import Doubt, Known
 
 MOST_DEEP: Final = 24
 
@@ -41,10 +42,13 @@ class Functions:
     def enter(self, routine: Routine, given: Arguments) -> Value:
         """Follow a function; return what it returns."""
         self.entered.add(routine.node)
-        frames = self._state.frames
+        frames, calling = self._state.frames, self._state.calling
         deep = sum(frame.node is routine.node for frame in frames)
         if deep > 1 or len(frames) > MOST_DEEP:
+            self._state.seen.unsure.update(calling[-1:])
             return Unknown("calls itself")
+        if calling:
+            self._state.seen.enter(calling[-1], routine.node)
         self._state.step()
         handed = self._handed(routine, given)
         with self._state.frame(routine, Env(routine.env, handed)) as returned:
@@ -52,12 +56,7 @@ class Functions:
                 returned.append(self._interpreter.value(routine.node.body))
             else:
                 self._interpreter.run(routine.node.body)
-        if not returned:
-            return Known(None, (), ast.Constant(None))
-        result = returned[0]
-        for other in returned[1:]:
-            result = together(result, other)
-        return result
+        return one_of(returned) if returned else Known(None, (), ast.Constant(None))
 
     def _handed(self, routine: Routine, given: Arguments) -> dict[str, Value]:
         """Return a function's parameters by name, as a call binds them."""
@@ -68,23 +67,29 @@ class Functions:
         known = {a.arg for a in all_parameters(arguments)}
         values: dict[str, Value] = dict(zip(names, args, strict=False))
         values.update({k: v for k, v in given.keywords.items() if k in known})
-        values.update(self._defaults(routine, known - set(values)))
+        values.update(self._defaults(routine, known - set(values), given.lacking))
+        bare = isinstance(routine.node, ast.Lambda)
+        for name, value in values.items():
+            about = Doubt(f"{name} comes from a function argument", None if bare else routine.node)
+            values[name] = doubted(value, about)
         if arguments.vararg is not None:
-            values[arguments.vararg.arg] = Items(args[len(names) :])
+            about = Doubt(f"{arguments.vararg.arg} comes from a function argument")
+            values[arguments.vararg.arg] = Items(args[len(names) :], None, Guess((), (about,)))
         if arguments.kwarg is not None:
             values[arguments.kwarg.arg] = Entries({k: v for k, v in given.keywords.items() if k not in known})
         passed = [n for n, v in values.items() if n in PASSED and isinstance(v, Unknown)]
         return {**values, **{name: Named(PASSED[name]) for name in passed}}
 
-    def _defaults(self, routine: Routine, names: set[str]) -> Keywords:
+    def _defaults(self, routine: Routine, names: set[str], lacking: bool) -> Keywords:
         """Return what parameters are that a call does not pass."""
         defaults = _defaults(routine.node.args)
         found: Keywords = {}
         with self._state.within(routine.env):
             for name in names:
                 default = defaults.get(name)
-                unknown = Unknown(f"{name} comes from a function argument")
-                found[name] = self._interpreter.value(default) if default is not None else unknown
+                reason = f"{name} comes from a function argument"
+                value = self._interpreter.value(default) if default is not None else Unknown(reason)
+                found[name] = doubted(value, Doubt(reason)) if lacking else value
         return found
 
 

@@ -15,7 +15,7 @@ from tcprobe.keras.catalogue import class_of
 from tcprobe.keras.names import layer_class
 from tcprobe.keras.products.layers import records_of
 from tcprobe.schema.model import SAMPLES, Layer, Model, Product, Unseen
-from tcprobe.syntax.source import Source
+from tcprobe.source.source import Source
 
 UNKNOWN_POLICY: Final = "the precision policy is set to what the file does not tell; --dtype says it"
 _POLICIES: Final = ("set_global_policy", "set_dtype_policy", "set_policy", "set_floatx")

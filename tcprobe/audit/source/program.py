@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import ast
 
+from tcprobe.audit.source.answers import Answers
 from tcprobe.audit.source.calls import Calls
 from tcprobe.audit.source.classes import Classes, extends
 from tcprobe.audit.source.expressions import Expressions
 from tcprobe.audit.source.functions import Functions
 from tcprobe.audit.source.outside.models import Models
+from tcprobe.audit.source.rest import Rest
 from tcprobe.audit.source.state import SpentError, State
 from tcprobe.audit.source.statements import Statements
 from tcprobe.audit.source.targets import Targets
 from tcprobe.audit.source.values.kinds import Arguments, Class, Instance, Routine, Stack, Tensor, number
-from tcprobe.syntax.source import Source
+from tcprobe.source.source import Source
 
 
-def follow(source: Source) -> State:
-    """Return what following a file finds."""
+def follow(source: Source) -> Answers:
+    """Follow a file; return what that shows."""
     program = Program(source)
     program.follow()
-    return program.state
+    return Answers(program.state)
 
 
 class Program:
@@ -36,6 +38,7 @@ class Program:
         expressions = Expressions(self.state, calls.call, targets.bind)
         # Calls lead back to expressions and statements: as `Interpreter` they ask the whole for these.
         self.value = expressions.value
+        self._rest = Rest(self.state, self._functions, self)
         self.run = Statements(self.state, expressions, targets).run
 
     def follow(self) -> None:
@@ -46,9 +49,18 @@ class Program:
             self._enter_rest()
             self._finish()
         except SpentError:
-            self.state.note("the file is too long to be followed to its end; layers past that are not seen")
+            self._cut("the file is too long to be followed to its end; layers past that are not seen")
         except RecursionError:
-            self.state.note("the file is nested too deeply to be followed to its end")
+            self._cut("the file is nested too deeply to be followed to its end")
+        self._rest.look()
+
+    def _cut(self, reason: str) -> None:
+        """Note that the file is followed no further."""
+        self.state.note(reason)
+        seen, body = self.state.seen, self.state.source.tree.body
+        seen.cut = reason
+        seen.unfinished.update(frame.node for frame in self.state.frames)
+        seen.unfinished.update([s for s in body if s in seen.reached][-1:])
 
     def _enter_rest(self) -> None:
         """Enter functions and classes that nothing reached, outermost first."""

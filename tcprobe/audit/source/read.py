@@ -5,10 +5,32 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
+from tcprobe.audit.source.answers import Answers
+from tcprobe.audit.source.program import follow
 from tcprobe.schema.model import Layer, Model
 from tcprobe.schema.place import Place
-from tcprobe.syntax.source import Call, Source
+from tcprobe.source.calls import Call
+from tcprobe.source.source import Source
+
+
+def read_source(path: Path | str) -> Source:
+    """Read and parse a file, to be followed when its values are asked for.
+
+    Raises:
+        MissingInput, UnreadableInput, WrongFormat: as `Source.read` does.
+    """
+    return Source.read(path, follow)
+
+
+def parse_source(text: str, path: str) -> Source:
+    """Parse the text of a file, likewise.
+
+    Raises:
+        WrongFormat: it is no Python.
+    """
+    return Source.parse(text, path, follow)
 
 
 def read_model(source: Source, batch: int | None = None) -> list[Model]:
@@ -26,9 +48,10 @@ def read_model(source: Source, batch: int | None = None) -> list[Model]:
         One model for the file, with every layer that it constructs; nothing where it constructs none.
     """
     from tcprobe.audit.source.model import model_of
-    from tcprobe.audit.source.program import follow
 
-    model = model_of(follow(source), batch)
+    readings = source.readings
+    assert isinstance(readings, Answers), f"{source.path} was not read by read_source"
+    model = model_of(readings.state, batch)
     return [model] if model.layers or model.unseen else []
 
 

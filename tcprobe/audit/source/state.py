@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
 
 from tcprobe.audit.source.outside.layers import Layers
-from tcprobe.audit.source.values.kinds import Env, Graph, Instance, Options, Routine, Stack, Tensor, Value
+from tcprobe.audit.source.seen import Seen
+from tcprobe.audit.source.values.kinds import Env, Graph, Instance, Options, Routine, Stack, Tensor, Unknown, Value
+from tcprobe.audit.source.values.several import fork, guessed, one_of
 from tcprobe.schema.place import Place
-from tcprobe.syntax.source import Source
+from tcprobe.source.source import Source
+from tcprobe.source.values import Doubt
 
 MOST_STEPS: Final = 8_000
 Left: TypeAlias = Literal["return", "raise", "break", "continue"] | None
@@ -50,7 +53,14 @@ class State:
         frames: the functions that are being followed, outermost first.
         returned: what each frame has returned so far, the module's first.
         conditions: how many conditions that are not known the running statement stands under.
-        steps: statements and calls followed so far.
+        steps, most_steps: statements and calls followed so far, and at which number the reading ends.
+        routines: the functions and lambdas that were defined, by their nodes.
+        seen: what was seen on the way.
+        calling: the calls that are being followed, outermost first.
+        doubts: why the running statement may not run, or another in its place.
+        inner: how many of them are from outside the function that runs.
+        shaky: the names of attributes that loops of unknown length assign.
+        aside: whether what runs only looks at expressions: nothing is entered, constructed or changed.
     """
 
     source: Source
@@ -69,16 +79,29 @@ class State:
     returned: list[list[Value]] = field(default_factory=lambda: [[]])
     conditions: int = 0
     steps: int = 0
+    most_steps: int = MOST_STEPS
+    routines: dict[ast.AST, Routine] = field(default_factory=dict)
+    seen: Seen = field(default_factory=Seen)
+    calling: list[ast.Call] = field(default_factory=list)
+    doubts: list[Doubt] = field(default_factory=list)
+    shaky: set[str] = field(default_factory=set)
+    inner: int = 0
+    aside: bool = False
 
     def step(self) -> None:
         """Count a step; raise `SpentError` past the most."""
         self.steps += 1
-        if self.steps > MOST_STEPS:
+        if self.steps > self.most_steps:
             raise SpentError
+
+    def doubted(self, value: Value, outer: int = 0) -> Value:
+        """Return what a running statement yields, with the doubts about the statement but for the `outer` first."""
+        doubts = self.doubts[outer:]
+        return guessed(value, Unknown(""), doubts) if doubts else value
 
     def note(self, text: str) -> None:
         """Say once what limits the reading."""
-        if text not in self.notes:
+        if text not in self.notes and not self.aside:
             self.notes.append(text)
 
     def miss(self, node: ast.AST, what: str, reason: str) -> None:
@@ -107,8 +130,10 @@ class State:
         """Be inside a function; yield what it returns, to be filled."""
         self.frames.append(routine)
         self.returned.append([])
+        around, self.inner = self.inner, len(self.doubts)
         with self.within(env):
             yield self.returned[-1]
+        self.inner = around
         self.frames.pop()
         self.returned.pop()
 
@@ -118,6 +143,22 @@ class State:
         self.conditions += 1
         yield
         self.conditions -= 1
+
+    @contextmanager
+    def doubting(self, doubts: Iterable[Doubt]) -> Iterator[None]:
+        """Run statements that may not run, or others in their place."""
+        count = len(self.doubts)
+        self.doubts.extend(doubts)
+        yield
+        del self.doubts[count:]
+
+    @contextmanager
+    def looking(self, env: Env) -> Iterator[None]:
+        """Only look at what does not run here, with variables of its own."""
+        around, self.aside = self.aside, True
+        with self.condition(), self.within(env):
+            yield
+        self.aside = around
 
     @contextmanager
     def under(self, policy: str | None) -> Iterator[None]:
@@ -141,5 +182,7 @@ class State:
                     ends.append(env.vars)
         self.policy = policy if policies == {policy} else None
         env.vars = before
-        env.settle(ends)
+        point = fork()
+        for name in dict.fromkeys(n for end in ends for n in end):
+            env.vars[name] = one_of([end.get(name) for end in ends], point)
         return None if ends else lefts[0]

@@ -12,7 +12,9 @@ from tcprobe.audit.source.targets import Targets
 from tcprobe.audit.source.values.kinds import Class, Env, Items, Named, Routine, Tensor, Unknown, Value, number
 from tcprobe.audit.source.values.operators import arithmetic
 from tcprobe.audit.source.values.parts import elements, marked, truth
-from tcprobe.syntax.values import Known
+from tcprobe.audit.source.values.several import doubted, doubts_of, each, fork, guessed, is_open, several, shaken
+from tcprobe.source.values import Doubt, Known
+from tcprobe.source.walk import CHANGING
 
 
 class Statements:
@@ -20,18 +22,25 @@ class Statements:
 
     def __init__(self, state: State, expressions: Expressions, targets: Targets) -> None:
         self._state = state
+        self._expressions = expressions
         self._value = expressions.value
         self._bind = targets.bind
 
     def run(self, body: list[ast.stmt]) -> Left:
         """Follow statements; return how they are left, None where they run through."""
-        for statement in body:
+        for index, statement in enumerate(body):
             self._state.step()
+            self._state.seen.reached.add(statement)
             follow = _STATEMENTS.get(type(statement))
             left = follow(self, statement) if follow is not None else None
             if left is not None:
+                self._skip(body[index + 1 :])
                 return left
         return None
+
+    def _skip(self, body: list[ast.stmt], dead: bool = False) -> None:
+        """Note that statements are not followed here; `dead` where they never run."""
+        self._state.seen.skip(body, self._state.env, dead)
 
     def _assign(self, node: ast.Assign) -> Left:
         value = self._value(node.value)
@@ -47,6 +56,8 @@ class Statements:
     def _augmented(self, node: ast.AugAssign) -> Left:
         left, right = self._value(node.target), self._value(node.value)
         if isinstance(left, Items) and isinstance(node.op, ast.Add):
+            if self._state.aside:
+                return None
             found = elements(right)
             left.items.extend(found or [])
             left.open = left.open or (None if found is not None else "is changed in place")
@@ -61,7 +72,8 @@ class Statements:
 
     def _return(self, node: ast.Return) -> Left:
         if node.value is not None:
-            self._state.returned[-1].append(self._value(node.value))
+            value = self._value(node.value)
+            self._state.returned[-1].append(self._state.doubted(value, self._state.inner))
         return "return"
 
     def _import(self, node: ast.Import) -> Left:
@@ -83,12 +95,14 @@ class Statements:
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Left:
         for mark in node.decorator_list:
             self._value(mark)
-        self._state.env.vars[node.name] = Routine(node, self._state.env)
+        self._state.env.vars[node.name] = self._state.routines[node] = Routine(node, self._state.env)
         return None
 
     def _class(self, node: ast.ClassDef) -> Left:
         around, inside = self._state.env, Env(self._state.env)
         made = Class(node, around, [self._value(base) for base in node.bases])
+        for mark in (*node.decorator_list, *(keyword.value for keyword in node.keywords)):
+            self._expressions.look(mark)
         with self._state.within(inside):
             self.run(node.body)
         for name, value in inside.vars.items():
@@ -103,10 +117,42 @@ class Statements:
     # branches and loops
 
     def _if(self, node: ast.If) -> Left:
-        known = truth(self._value(node.test))
-        if known is not None:
-            return self.run(node.body if known else node.orelse)
-        return self._state.branches([node.body, node.orelse], self.run)
+        test = self._value(node.test)
+        known = truth(test)
+        if known is None:
+            return self._state.branches([node.body, node.orelse], self.run)
+        taken, other = (node.body, node.orelse) if known else (node.orelse, node.body)
+        doubts = doubts_of(test)
+        if not doubts:
+            self._skip(other, isinstance(test, Known))
+            return self.run(taken)
+        before = dict(self._state.env.vars)
+        with self._state.doubting(doubts):
+            left = self.run(taken)
+        if left is None:
+            self._weigh(other, before, doubts, is_open(test))
+        else:
+            self._skip(other)
+        return left
+
+    def _weigh(self, other: list[ast.stmt], before: dict[str, Value], doubts: tuple[Doubt, ...], looking: bool) -> None:
+        """Keep for each name what it would be if the other branch were taken, where that one is looked at."""
+        env, aside = self._state.env, Env(self._state.env.parent, before)
+        left: Left = None
+        if looking:
+            with self._state.looking(aside):
+                left = self.run(other)
+        else:
+            self._state.seen.skip(other, Env(env.parent, before), False)
+        point = fork()
+        for name, value in list(env.vars.items()):
+            theirs = aside.vars.get(name)
+            if left is not None or theirs is value:
+                continue
+            whole = Unknown("")
+            if looking and theirs is not None:
+                whole = several("", [(value, frozenset({(point, 0)})), (theirs, frozenset({(point, 1)}))])
+            env.vars[name] = guessed(value, whole, doubts)
 
     def _for(self, node: ast.For | ast.AsyncFor) -> Left:
         of = self._value(node.iter)
@@ -114,30 +160,58 @@ class Statements:
         if found is None:
             self._once(node.target, of, node.body)
             return self.run(node.orelse)
+        doubt = self._state.source.doubts.of_part(node.iter)
+        if not found:
+            self._skip(node.body)
         for element in found:
-            self._bind(node.target, element)
+            self._bind(node.target, doubted(element, doubt))
             left = self.run(node.body)
             if left == "break":
+                self._skip(node.orelse)
                 return None
             if left in ("return", "raise"):
                 return left
+        if any(isinstance(inner, ast.Break) for inner in ast.walk(node)):
+            self._doubt([node], "is set in a loop that may end before")
         return self.run(node.orelse)
 
     def _once(self, target: ast.AST | None, of: Value, body: list[ast.stmt]) -> None:
         """Follow the body of a loop of unknown length once, numbers that it changes unknown."""
-        changed = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         variables, drafts = self._state.env.vars, self._state.layers.drafts
-        for name in changed & set(variables):
+        before = dict(variables)
+        nodes = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Attribute)]
+        self._state.shaky.update(node.attr for node in nodes if isinstance(node.ctx, ast.Store))
+        for name in _changed(body) & set(variables):
+            shaken(variables[name], "changes in a loop")
+        for name in _stored(body) & set(variables):
             if isinstance(variables[name], Known):
                 variables[name] = Unknown(f"{name} changes in a loop")
         if target is not None:
             reason = of.reason if isinstance(of, Unknown) else "is the element of a loop that is not known"
-            self._bind(target, of.items[0] if isinstance(of, Items) and len(of.items) == 1 else Unknown(reason))
+            self._bind(target, of.items[0] if isinstance(of, Items) and len(of.items) == 1 else each(of, reason))
         made = len(drafts)
         self.run(body)
+        self._doubt(body, "changes in a loop", before)
         for draft in drafts[made:]:
             what = f"{draft.kind}: how many there are"
             self._state.miss(draft.node, what, "it is made in a loop whose length is not known")
+
+    def _doubt(self, body: list[ast.stmt], reason: str, before: dict[str, Value] | None = None) -> None:
+        """Note that what statements assign may be something else behind them: what it was `before`, if that is told."""
+        variables, point = self._state.env.vars, fork()
+        for name in _stored(body) & variables.keys():
+            whole, value = Unknown(""), variables[name]
+            if before is not None and name not in before:
+                continue
+            if before is not None:
+                whole = several("", [(value, frozenset({(point, 0)})), (before[name], frozenset({(point, 1)}))])
+            variables[name] = guessed(value, whole, [Doubt(f"{name} {reason}")])
+
+    def _look(self, node: ast.Assert | ast.Raise) -> Left:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr) and child not in self._state.seen.values:
+                self._expressions.look(child)
+        return "raise" if isinstance(node, ast.Raise) else None
 
     def _while(self, node: ast.While) -> Left:
         self._value(node.test)
@@ -155,6 +229,9 @@ class Statements:
         left = self.run(node.body)
         for handler in node.handlers:
             self._import_in(handler.body)
+            self._skip(handler.body)
+            if not isinstance(handler.body[-1], ast.Return | ast.Raise):
+                self._doubt(handler.body, "is set under a condition")
         return left or self.run(node.orelse) or self.run(node.finalbody)
 
     def _import_in(self, body: list[ast.stmt]) -> None:
@@ -168,6 +245,23 @@ class Statements:
     def _match(self, node: ast.Match) -> Left:
         self._value(node.subject)
         return self._state.branches([*(case.body for case in node.cases), []], self.run)
+
+
+def _stored(body: list[ast.stmt]) -> set[str]:
+    """Return the names that statements assign."""
+    nodes = (node for statement in body for node in ast.walk(statement))
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+def _changed(body: list[ast.stmt]) -> set[str]:
+    """Return the names of what statements change in place: ``sizes.append(64)``, ``sizes[0] = 64``."""
+    found: set[str] = set()
+    for node in (node for statement in body for node in ast.walk(statement)):
+        of = node.value if isinstance(node, ast.Subscript | ast.Attribute) else None
+        changes = isinstance(node, ast.Attribute) and node.attr in CHANGING
+        stores = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+        found.update([of.id] if isinstance(of, ast.Name) and (changes or stores) else [])
+    return found
 
 
 _STATEMENTS: Final[dict[type[ast.stmt], Callable[[Statements, Any], Left]]] = {
@@ -190,7 +284,8 @@ _STATEMENTS: Final[dict[type[ast.stmt], Callable[[Statements, Any], Left]]] = {
     ast.Try: Statements._try,
     ast.TryStar: Statements._try,
     ast.Match: Statements._match,
-    ast.Raise: lambda *_: "raise",
+    ast.Raise: Statements._look,
+    ast.Assert: Statements._look,
     ast.Break: lambda *_: "break",
     ast.Continue: lambda *_: "continue",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 
 from tcprobe.audit.source.outside.graphs import freeze
 from tcprobe.audit.source.state import Interpreter, State
@@ -20,9 +21,9 @@ from tcprobe.audit.source.values.kinds import (
     Unknown,
     Value,
     items_of,
-    together,
 )
-from tcprobe.syntax.values import Known
+from tcprobe.audit.source.values.several import one_of, several, through
+from tcprobe.source.values import Known
 
 
 class Targets:
@@ -40,26 +41,32 @@ class Targets:
         elif isinstance(target, ast.Tuple | ast.List):
             self._unpack(target.elts, value)
         elif isinstance(target, ast.Attribute):
-            self._set_attribute(self._interpreter.value(target.value), target.attr, value)
-        elif isinstance(target, ast.Subscript):
             of = self._interpreter.value(target.value)
-            self._set_item(of, self._interpreter.value(target.slice), value)
+            if not self._state.aside:
+                self._set_attribute(of, target.attr, self._state.doubted(value))
+        elif isinstance(target, ast.Subscript):
+            of, key = self._interpreter.value(target.value), self._interpreter.value(target.slice)
+            if not self._state.aside:
+                self._set_item(of, key, self._state.doubted(value))
 
     def _unpack(self, targets: list[ast.expr], value: Value) -> None:
         starred = next((i for i, t in enumerate(targets) if isinstance(t, ast.Starred)), None)
         parts = _unpacked(value, len(targets), starred)
-        reason = value if isinstance(value, Unknown) else Unknown("is unpacked from something that is not known")
-        for index, part in enumerate(targets):
-            inner = part.value if isinstance(part, ast.Starred) else part
-            self.bind(inner, parts[index] if parts is not None else reason)
+        if parts is None:
+            parts = _each_unpacked(value, len(targets), starred)
+        elif not isinstance(value, Tensor):
+            nth = [partial(_nth, index, len(targets), starred) for index in range(len(parts))]
+            parts = [through(part, [value], make) for part, make in zip(parts, nth, strict=True)]
+        for part, found in zip(targets, parts, strict=True):
+            self.bind(part.value if isinstance(part, ast.Starred) else part, found)
 
     def _set_attribute(self, of: Value, name: str, value: Value) -> None:
         sure = not self._state.conditions
         if isinstance(of, Instance):
             known = of.attrs.get(name)
-            of.attrs[name] = value if sure or known is None else together(known, value)
+            of.attrs[name] = value if sure or known is None else one_of([known, value])
         elif isinstance(of, Options):
-            of.entries[name] = value if sure else together(of.entries.get(name), value)
+            of.entries[name] = value if sure else one_of([of.entries.get(name), value])
         elif isinstance(of, Class):
             of.members[name] = value
         elif name == "trainable" and isinstance(of, Draft | Stack | Graph):
@@ -92,3 +99,19 @@ def _unpacked(value: Value, count: int, starred: int | None) -> list[Value] | No
     after = count - starred - 1
     end = len(found) - after
     return [*found[:starred], Items(found[starred:end]), *found[end:]]
+
+
+def _nth(index: int, count: int, starred: int | None, row: list[Value]) -> Value:
+    """Return one part of an unpacked value."""
+    parts = _unpacked(row[0], count, starred)
+    return parts[index] if parts is not None else Unknown("is unpacked from something that is not known")
+
+
+def _each_unpacked(value: Value, count: int, starred: int | None) -> list[Value]:
+    """Return the parts of a value that may be several, or is not known."""
+    if not isinstance(value, Unknown):
+        return [Unknown("is unpacked from something that is not known")] * count
+    rows = [(_unpacked(option, count, starred), choices) for option, choices in value.options]
+    told = [(row, choices) for row, choices in rows if row is not None]
+    whole = value.complete and len(told) == len(rows)
+    return [several(value.reason, [(row[i], choices) for row, choices in told], whole) for i in range(count)]

@@ -19,7 +19,7 @@ from tcprobe.hardware import Gpu, find_gpu
 from tcprobe.schema.finding import Audited, AuditReport
 
 if TYPE_CHECKING:
-    from tcprobe.syntax.source import Source
+    from tcprobe.source.source import Source
 
 Say = Callable[[str], None]
 MANY_FILES: Final = 32

@@ -18,7 +18,7 @@ from tcprobe.schema.place import Place
 
 if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
-    from tcprobe.syntax.source import Source
+    from tcprobe.source.source import Source
 
 Unused = tuple[Place, str]
 
@@ -62,11 +62,10 @@ class Auditor:
         Raises:
             TcprobeError: the file cannot be audited; then nothing of it is kept.
         """
-        from tcprobe.audit.source.read import with_arguments
-        from tcprobe.syntax.source import Source
+        from tcprobe.audit.source.read import read_source, with_arguments
 
         path = str(target.path)
-        sources = {path: self.sources.get(path) or Source.read(target.path)}
+        sources = {path: self.sources.get(path) or read_source(target.path)}
         models = self._models(target, sources[path])
         if self._traced:
             sources |= _others(models, {**self.sources, **sources})
@@ -90,10 +89,10 @@ class Auditor:
         Raises:
             TcprobeError: a file that fixes edit cannot be read any more.
         """
-        from tcprobe.syntax.source import Source
+        from tcprobe.audit.source.read import read_source
 
         self._add(part)
-        self.sources |= {file: Source.read(file) for file in part.edited if file not in self.sources}
+        self.sources |= {file: read_source(file) for file in part.edited if file not in self.sources}
 
     def _add(self, part: PartialAudit) -> None:
         self._found.audited += part.audited
@@ -258,14 +257,14 @@ def _compiled(model: Model, xla: bool | None) -> Model:
 
 def _others(models: Iterable[Model], known: Mapping[str, Source]) -> dict[str, Source]:
     """Return the other files whose code built layers or called ops; files that do not parse are left out."""
-    from tcprobe.syntax.source import Source
+    from tcprobe.audit.source.read import read_source
 
     found: dict[str, Source] = {}
     places = [layer.place for model in models for layer in model.layers]
     places += [product.place for model in models for product in model.products]
     for file in dict.fromkeys(place.file for place in places if place is not None):
         try:
-            found[file] = known.get(file) or Source.read(file)
+            found[file] = known.get(file) or read_source(file)
         except TcprobeError:
             continue
     return found

@@ -15,7 +15,7 @@ from tcprobe.rules.precision.policy import name_of
 from tcprobe.rules.precision.tree import Function, Parents, is_layer_class, keyword
 
 if TYPE_CHECKING:
-    from tcprobe.syntax.source import Source
+    from tcprobe.source.source import Source
 
 Kind = Literal["half", "other"]
 

@@ -15,7 +15,7 @@ from tcprobe.rules.precision.tree import Parents, keyword
 from tcprobe.schema.place import Place
 
 if TYPE_CHECKING:
-    from tcprobe.syntax.source import Source
+    from tcprobe.source.source import Source
 
 SIXTEEN_BITS: Final = ("float16", "bfloat16")
 MIXED: Final = ("mixed_float16", "mixed_bfloat16")

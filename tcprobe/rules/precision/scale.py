@@ -13,7 +13,7 @@ from tcprobe.rules.precision.policy import name_of, number
 from tcprobe.rules.precision.tree import Parents, keyword
 
 if TYPE_CHECKING:
-    from tcprobe.syntax.source import Source
+    from tcprobe.source.source import Source
 
 SCALED: Final = frozenset({"scale_loss", "get_scaled_loss", "get_unscaled_gradients"})
 SMALLEST: Final = 8.0  # a smaller factor weighs a loss against others and is not a loss scale

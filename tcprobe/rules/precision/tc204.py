@@ -16,7 +16,7 @@ from tcprobe.schema.place import Place
 from tcprobe.schema.statement import About, say
 
 if TYPE_CHECKING:
-    from tcprobe.syntax.source import Source
+    from tcprobe.source.source import Source
 
 DOC: Final = RuleDoc(
     code="TC204",

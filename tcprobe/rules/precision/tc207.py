@@ -17,7 +17,7 @@ from tcprobe.schema.finding_kinds import FindingKind
 from tcprobe.schema.statement import say
 
 if TYPE_CHECKING:
-    from tcprobe.syntax.source import Source
+    from tcprobe.source.source import Source
 
 DOC: Final = RuleDoc(
     code="TC207",

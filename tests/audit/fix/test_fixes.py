@@ -13,11 +13,11 @@ import pytest
 
 from tcprobe.audit.fix.fixes import apply, diff, with_fixes
 from tcprobe.audit.fix.source.text import edited
+from tcprobe.audit.source.read import parse_source
 from tcprobe.report.audit.words import fixing, why
 from tcprobe.schema.finding import Edit, Fix, Range
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
-from tcprobe.syntax.source import Source
 from tests.audit.fix.fixes.reading import chain, finding, findings_of, fixed, step_of
 
 FOLDER = Path(__file__).parent / "fixes"
@@ -31,7 +31,7 @@ def pair(name: str) -> tuple[str, str]:
 
 def mended(text: str, name: str = "") -> str:
     findings = fixed(text, last=name in PRESETS)
-    return apply(findings, {"/model.py": Source.parse(text, "/model.py")}).get("/model.py", text)
+    return apply(findings, {"/model.py": parse_source(text, "/model.py")}).get("/model.py", text)
 
 
 def tokens(text: str) -> Iterator[tuple[int, str]]:
@@ -83,7 +83,7 @@ def test_a_fix_holds_alone(name: str) -> None:
         fixes = [f for f in fixed(text, last=name in PRESETS) if f.fix is not None]
         if not fixes:
             break
-        text = apply(fixes[:1], {"/model.py": Source.parse(text, "/model.py")})["/model.py"]
+        text = apply(fixes[:1], {"/model.py": parse_source(text, "/model.py")})["/model.py"]
         ast.parse(text)
     assert text == after
 
@@ -155,7 +155,7 @@ def test_a_last_convolution_outside_a_list_stays() -> None:
 
 
 def test_one_literal_cannot_become_two_numbers() -> None:
-    source = Source.parse(f"{HEAD}N = 63\n{sequential('Dense(N)', 'Dense(N)')}", "/model.py")
+    source = parse_source(f"{HEAD}N = 63\n{sequential('Dense(N)', 'Dense(N)')}", "/model.py")
     model = chain(source)
     first, second = findings_of(model, step_of(model))
     other = finding(model.layers[1], "units", 63, 72)
@@ -168,7 +168,7 @@ def test_one_literal_cannot_become_two_numbers() -> None:
 
 
 def test_what_costs_nothing_is_left_alone() -> None:
-    source = Source.parse(HEAD + sequential("Dense(63)"), "/model.py")
+    source = parse_source(HEAD + sequential("Dense(63)"), "/model.py")
     model = chain(source)
     layer = model.layers[0]
     free = replace(finding(layer, "units", 63, 64), severity="note", saving_ns=Range(0.0, 0.0, 0.0))
@@ -179,7 +179,7 @@ def test_what_costs_nothing_is_left_alone() -> None:
 
 
 def test_a_fix_of_the_rule_stays() -> None:
-    source = Source.parse(HEAD + sequential("Dense(63)"), "/model.py")
+    source = parse_source(HEAD + sequential("Dense(63)"), "/model.py")
     model = chain(source)
     own = Fix(say("scale_as_keras_3"), (Edit(Place("/model.py", 1, 1, 1, 7), "import", "import"),), safe=True)
     given = [replace(finding(model.layers[0], "units", 63, 64), fix=own)]
@@ -189,7 +189,7 @@ def test_a_fix_of_the_rule_stays() -> None:
 def test_a_constant_that_another_file_imports_stays() -> None:
     text = f"{HEAD}N = 63\n{sequential('Dense(N)')}"
     assert fixed(text)[0].fix is not None
-    other = Source.parse("from model import N\nprint(N)\n", "/other.py")
+    other = parse_source("from model import N\nprint(N)\n", "/other.py")
     assert fixed(text, others=[other])[0].fix is None
 
 
@@ -221,7 +221,7 @@ def test_diff_of_several_files() -> None:
     for name in ("b", "a"):
         path = f"/project/{name}.py"
         text = HEAD + sequential("Dense(63)").rstrip("\n")
-        sources[path] = Source.parse(text, path)
+        sources[path] = parse_source(text, path)
         findings += fixed(text, path)
     lines = diff(findings, sources, "/project").splitlines()
     assert [x for x in lines if x.startswith(("---", "+++"))] == [
@@ -246,7 +246,7 @@ def test_edits_of_a_text_that_changed_are_refused() -> None:
 
 
 def test_fixes_that_clash_are_made_one_at_a_time() -> None:
-    source = Source.parse("N = 63\nM = 1\n", "/m.py")
+    source = parse_source("N = 63\nM = 1\n", "/m.py")
     one = Fix(say("scale_as_keras_3"), (Edit(Place("/m.py", 1, 5, 1, 7), "63", "64"),))
     two = Fix(
         say("scale_as_keras_3"),

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tcprobe.syntax.source import Source
+from tcprobe.audit.source.read import parse_source, read_source
 from tests import warm
 
 BAD = Path(__file__).parent / "fixes" / "gan_bad.py"
@@ -89,7 +89,7 @@ def test_source_mode_mends_the_same_sizes(tmp_path: Path) -> None:
 
 
 def test_the_file_mended_by_hand_is_the_same_but_for_its_sizes() -> None:
-    before, after = Source.read(BAD), Source.parse(by_hand(), str(BAD))
+    before, after = read_source(BAD), parse_source(by_hand(), str(BAD))
     assert len(after.calls()) == len(before.calls()) + 1
     numbers = [[n.value for n in ast.walk(s.tree) if isinstance(n, ast.Constant)] for s in (before, after)]
     assert len(numbers[1]) == len(numbers[0]) + 2  # of the slice: Ellipsis and 1

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tcprobe.audit.fix.fixes import apply, with_fixes
-from tcprobe.audit.source.read import read_model
-from tcprobe.syntax.source import Source
+from tcprobe.audit.source.read import parse_source, read_model
 from tests.audit.fix.fixes.reading import chain, findings_of, fixed, step_of
 from tests.audit.fix.test_fixes import GOLDEN, PRESETS, pair
 from tests.support import examples
@@ -38,16 +37,16 @@ def models(draw: st.DrawFn) -> tuple[str, list[int]]:
 def test_fixes_are_certain_and_final(made: tuple[str, list[int]]) -> None:
     text, _ = made
     findings = fixed(text)
-    source = Source.parse(text, "/model.py")
+    source = parse_source(text, "/model.py")
     after = apply(findings, {"/model.py": source}).get("/model.py", text)
     assert re.sub(r"\d+", "0", after) == re.sub(r"\d+", "0", text)
     expected = {f.layer: f.suggested for f in findings if f.fix is not None}
-    before, model = chain(source), chain(Source.parse(after, "/model.py"))
+    before, model = chain(source), chain(parse_source(after, "/model.py"))
     for old, new in zip(before.layers, model.layers, strict=True):
         assert new.config["units"] == expected.get(old.name, old.config["units"])
     assert [f for f in fixed(after) if f.fix is not None] == []
     for f in findings:
-        plain = re.search(r"[+]|argv", Source.parse(text, "/m.py").segment(f.place)) if f.place else None
+        plain = re.search(r"[+]|argv", parse_source(text, "/m.py").segment(f.place)) if f.place else None
         assert (f.fix is None) == (plain is not None)
 
 
@@ -55,7 +54,7 @@ def test_golden_pairs_as_source_mode_reads_them() -> None:
     """The model that source mode makes of a file gives the same fixes as the one of these tests."""
     for name in GOLDEN:
         before, after = pair(name)
-        source = Source.parse(before, "/model.py")
+        source = parse_source(before, "/model.py")
         found = []
         for model in read_model(source, 4096):
             step = step_of(model)

@@ -10,11 +10,13 @@ import pytest
 from tcprobe.audit.fix.fixes import apply, with_fixes
 from tcprobe.audit.fix.source.files import Files
 from tcprobe.audit.fix.source.units import seen_lines
+from tcprobe.audit.source.read import parse_source
 from tcprobe.keras.products.layers import records_of
 from tcprobe.report.audit.words import why
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Layer, Model, Product
-from tcprobe.syntax.source import Call, Source
+from tcprobe.source.calls import Call
+from tcprobe.source.source import Source
 from tests.audit.fix.fixes.reading import a_layer, finding, step_of
 from tests.audit.fix.refusing import refuses
 
@@ -26,7 +28,7 @@ OTHER = BUILDER.format(name="other", last="Reshape((17, 30))")
 
 def models(text: str, *builders: str) -> tuple[Source, list[Model]]:
     """Return a source and one model per builder: the helper's layer, and the builder's own behind it."""
-    source = Source.parse(text, "/model.py")
+    source = parse_source(text, "/model.py")
     calls = [c for c in source.calls() if c.name.startswith("keras.layers.")]
     return source, [_model(source, [c for c in calls if c.scope in ("block", name)]) for name in builders]
 
@@ -112,7 +114,7 @@ CASES = {
 def test_what_a_literal_reaches(case: str) -> None:
     """The first function or class, and the helper, were audited."""
     text, refused = CASES[case]
-    source = Source.parse(HEAD + text, "/model.py")
+    source = parse_source(HEAD + text, "/model.py")
     own = [c for c in source.calls() if c.name.startswith("keras.layers.")]
     seen = frozenset(("/model.py", c.place.line) for c in own if c.scope.partition(".")[0] in ("", "a", "h", "A"))
     (literal,) = [p for p in Files({"/model.py": source}).tree("/model.py").resting if source.segment(p) == "510"]

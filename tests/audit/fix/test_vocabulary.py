@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from tcprobe.audit.fix.fixes import apply, with_fixes
+from tcprobe.audit.source.read import parse_source
 from tcprobe.report.audit import words
 from tcprobe.schema.finding import Finding
-from tcprobe.syntax.source import Source
 from tests.audit.fix.fixes.reading import chain, finding, step_of
 
 HEAD = "import keras\nfrom keras import layers\n"
@@ -20,7 +20,7 @@ LOGITS = "y = layers.Dense({v}{more})(x)\n"
 
 def judged(text: str) -> tuple[Finding, str]:
     """Return the finding on the last layer's vocabulary, and the text with its fix."""
-    source = Source.parse(text, "/model.py")
+    source = parse_source(text, "/model.py")
     model = chain(source)
     step = step_of(model)
     dense = [x for x in model.layers if x.kind == "Dense"][-1]
@@ -70,7 +70,7 @@ def test_classes_behind_a_softmax_and_a_sparse_loss() -> None:
 )
 def test_no_fix_where_something_else_must_fit(more: str, after: str, why: str) -> None:
     text = HEAD + "V = 50257\n" + TOKENS.format(v="V") + LOGITS.format(v="V", more=more) + after
-    source = Source.parse(text, "/model.py")
+    source = parse_source(text, "/model.py")
     model = chain(source)
     dense = next(x for x in model.layers if x.kind == "Dense")
     given = replace(finding(dense, "units", 50257, 50304), code="TC105")
@@ -81,7 +81,7 @@ def test_no_fix_where_something_else_must_fit(more: str, after: str, why: str) -
 
 def test_the_size_of_a_head_is_mended_alone() -> None:
     text = HEAD + "inputs = keras.Input((16, 64))\nx = layers.MultiHeadAttention(4, key_dim=25)(inputs, inputs)\n"
-    source = Source.parse(text, "/model.py")
+    source = parse_source(text, "/model.py")
     model = chain(source)
     layer = model.layers[0]
     given = replace(finding(layer, "key_dim", 25, 32), code="TC106")

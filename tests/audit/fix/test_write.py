@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from tcprobe.audit.fix.fixes import write
+from tcprobe.audit.source.read import read_source
 from tcprobe.errors import InputError, MissingInput, OutputError, UnreadableInput
 from tcprobe.schema.finding import Edit, Fix
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
-from tcprobe.syntax.source import Source
+from tcprobe.source.source import Source
 
 
 def change(path: Path, before: str = "63", after: str = "64") -> tuple[Fix, Source]:
-    source = Source.read(path)
+    source = read_source(path)
     line = next(i for i, text in enumerate(source.lines, 1) if before in text)
     column = source.lines[line - 1].index(before) + 1
     place = Place(source.path, line, column, line, column + len(before))

@@ -6,16 +6,15 @@ import ast
 
 import pytest
 
-from tcprobe.audit.source.read import read_model
+from tcprobe.audit.source.read import parse_source, read_model
 from tcprobe.schema.model import Model
-from tcprobe.syntax.source import Source
 
 HEAD = "import keras\nfrom keras import layers\nx = keras.Input((8, 8, 64))\n"
 END = "\nmodel = keras.Model(x, y)\n"
 
 
 def read(text: str) -> Model:
-    (model,) = read_model(Source.parse(text, "/model.py"))
+    (model,) = read_model(parse_source(text, "/model.py"))
     return model
 
 
@@ -62,12 +61,12 @@ def test_features_arrive_through_every_merge(merge: str) -> None:
 @pytest.mark.parametrize(("keras", "filled"), [("keras", "output_padding"), ("tf_keras", "data_format")])
 def test_positional_arguments_are_those_of_the_keras_that_is_imported(keras: str, filled: str) -> None:
     text = f"from {keras} import layers\nlayers.Conv3DTranspose(8, 3, 2, 'same', None, None)\n"
-    (call,) = Source.parse(text, "/model.py").calls()
+    (call,) = parse_source(text, "/model.py").calls()
     assert list(call.arguments)[-1] == filled
 
 
 def test_a_layer_of_a_star_import_can_be_inherited_from() -> None:
-    source = Source.parse("from keras.layers import *\nclass Block(Layer):\n    pass\n", "/model.py")
+    source = parse_source("from keras.layers import *\nclass Block(Layer):\n    pass\n", "/model.py")
     (block,) = [node for node in source.tree.body if isinstance(node, ast.ClassDef)]
     assert source.name_of(block.bases[0]) == "keras.layers.Layer"
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from tcprobe.audit.source.read import read_model
+from tcprobe.audit.source.read import read_model, read_source
 from tcprobe.schema.model import Layer
-from tcprobe.syntax.source import Source
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.py"))
 
@@ -38,7 +37,7 @@ def keras_layers(path: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda p: p.stem)
 def test_source_mode_derives_what_keras_builds(path: Path) -> None:
     built = keras_layers(path)
-    (model,) = read_model(Source.read(path))
+    (model,) = read_model(read_source(path))
     read = {layer.name: layer for layer in model.layers}
     assert set(read) == set(built)
     for name, layer in built.items():

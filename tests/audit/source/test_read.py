@@ -11,10 +11,9 @@ import pytest
 
 from tcprobe.audit.source.outside.layers import snake
 from tcprobe.audit.source.outside.options import AT_DEFAULTS
-from tcprobe.audit.source.read import read_model, with_arguments
+from tcprobe.audit.source.read import parse_source, read_model, read_source, with_arguments
 from tcprobe.schema.model import Layer, Model, Product
 from tcprobe.schema.place import Place
-from tcprobe.syntax.source import Source
 from tests.support import ROOT
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -22,7 +21,7 @@ HEAD = "import tensorflow as tf\nfrom tensorflow import keras\nfrom tensorflow.k
 
 
 def read(text: str, batch: int | None = None) -> Model:
-    (model,) = read_model(Source.parse(HEAD + text, "/model.py"), batch)
+    (model,) = read_model(parse_source(HEAD + text, "/model.py"), batch)
     return model
 
 
@@ -37,7 +36,7 @@ def unseen(model: Model) -> list[tuple[str, str]]:
 
 def test_the_gan_at_the_defaults_of_its_command_line() -> None:
     """--sizes is good and --precision tf32 where nothing is said, and the notes say that this is so."""
-    (model,) = read_model(Source.read(ROOT / "workloads/train_gan.py"))
+    (model,) = read_model(read_source(ROOT / "workloads/train_gan.py"))
     assert model.label == "train_gan.py" and model.mode == "source"
     shapes = {name: (given, out) for name, given, out in rows(model)}
     assert shapes["dense"] == ((None, 100), (None, 3136))
@@ -158,7 +157,7 @@ def test_a_ready_made_model_is_not_guessed() -> None:
 
 
 def test_layers_of_a_shared_model_count_each_call() -> None:
-    (model,) = read_model(Source.read(SCRIPTS / "shared.py"))
+    (model,) = read_model(read_source(SCRIPTS / "shared.py"))
     assert [layer.calls for layer in model.layers] == [2, 2, 1, 1, 1, 1]
     decoder = model.layers[-1]
     assert decoder.inputs_from == ("dense_3",) and decoder.is_first is False and decoder.is_last is True
@@ -225,18 +224,18 @@ def test_xla_is_known_only_where_it_is_asked_for() -> None:
 
 
 def test_products_know_whose_features_they_take() -> None:
-    (model,) = read_model(Source.read(SCRIPTS / "residual.py"))
+    (model,) = read_model(read_source(SCRIPTS / "residual.py"))
     fed = {p.layer: p.inputs_from for p in model.products if p.record.pass_ == "forward"}
     assert fed["conv2d_1"] == ("conv2d",)  # through BatchNormalization and ReLU
     assert fed["conv2d_3"] == ("conv2d_2", "conv2d_1")  # through the sum
     assert fed["dense"] == ("conv2d_8", "conv2d_7")  # through the pooling
     assert all(p.compiled is True for p in model.products)
-    (model,) = read_model(Source.read(SCRIPTS / "unet.py"))
+    (model,) = read_model(read_source(SCRIPTS / "unet.py"))
     assert {p.layer: p.inputs_from for p in model.products}["conv2d_8"] == ()  # of a concatenation
 
 
 def test_places_of_arguments_are_exact() -> None:
-    source = Source.read(SCRIPTS / "sequential.py")
+    source = read_source(SCRIPTS / "sequential.py")
     (model,) = read_model(source)
     dense = model.layer("dense")
     assert dense is not None and source.segment(dense.arguments["units"]) == "HIDDEN"
@@ -245,7 +244,7 @@ def test_places_of_arguments_are_exact() -> None:
 
 
 def test_arguments_of_a_wrapped_layer_belong_to_the_wrapper() -> None:
-    source = Source.read(SCRIPTS / "recurrent.py")
+    source = read_source(SCRIPTS / "recurrent.py")
     (model,) = read_model(source)
     wrapper = model.layer("bidirectional")
     assert wrapper is not None and source.segment(wrapper.arguments["units"]) == "sizes.units"
@@ -255,7 +254,7 @@ def test_arguments_of_a_wrapped_layer_belong_to_the_wrapper() -> None:
 
 @pytest.mark.parametrize("text", ["", "x = 1\n", "print('hello')\n"])
 def test_a_file_without_layers_has_no_model(text: str) -> None:
-    assert read_model(Source.parse(text, "/model.py")) == []
+    assert read_model(parse_source(text, "/model.py")) == []
 
 
 def test_a_program_too_long_to_follow_says_so() -> None:
@@ -276,15 +275,15 @@ def test_nothing_is_executed_or_imported(tmp_path: Path) -> None:
     )
     (tmp_path / "keras.py").write_text(f"import os\nos.remove({str(sentinel)!r})\n")
     before = set(sys.modules)
-    (model,) = read_model(Source.read(path))
+    (model,) = read_model(read_source(path))
     assert sentinel.exists() and set(sys.modules) == before
     assert [layer.config["units"] for layer in model.layers] == [..., 63]
 
 
 def test_the_path_loads_nothing_heavy() -> None:
     code = (
-        "import sys\nfrom tcprobe.audit.source.read import read_model\nfrom tcprobe.syntax.source import Source\n"
-        f"read_model(Source.read({str(SCRIPTS / 'residual.py')!r}))\n"
+        "import sys\nfrom tcprobe.audit.source.read import read_model, read_source\n"
+        f"read_model(read_source({str(SCRIPTS / 'residual.py')!r}))\n"
         "heavy = {'numpy', 'pandas', 'tensorflow', 'keras', 'libcst', 'tcprobe.schema.tables'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
@@ -306,7 +305,7 @@ def traced(path: Path, *layers: Layer) -> Model:
 
 
 def test_a_traced_model_gets_the_places_of_its_arguments() -> None:
-    source = Source.read(SCRIPTS / "residual.py")
+    source = read_source(SCRIPTS / "residual.py")
     file = source.path
     layers = (
         Layer("conv2d", "Conv2D", "Conv2D", Place(file, 13)),  # through functools.partial
@@ -324,7 +323,7 @@ def test_a_traced_model_gets_the_places_of_its_arguments() -> None:
 
 
 def test_layers_made_in_a_loop_share_their_call() -> None:
-    source = Source.read(SCRIPTS / "unet.py")
+    source = read_source(SCRIPTS / "unet.py")
     layers = tuple(Layer(f"conv2d_{n}", "Conv2D", "Conv2D", Place(source.path, 12)) for n in range(3))
     model = with_arguments(traced(Path(source.path), *layers), {source.path: source})
     assert len({layer.place for layer in model.layers}) == 1

@@ -5,16 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tcprobe.audit.source.outside.options import AT_DEFAULTS
-from tcprobe.audit.source.read import read_model
+from tcprobe.audit.source.read import parse_source, read_model
 from tcprobe.schema.model import Model
-from tcprobe.syntax.source import Source
 
 HEAD = "import argparse\nimport numpy as np\nimport tensorflow as tf\nimport keras\nfrom keras import layers\n"
 PARSER = HEAD + "parser = argparse.ArgumentParser()\n"
 
 
 def read(text: str) -> Model:
-    (model,) = read_model(Source.parse(text, "/model.py"))
+    (model,) = read_model(parse_source(text, "/model.py"))
     return model
 
 

@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tcprobe.audit.source.read import read_model
-from tcprobe.syntax.source import Source
+from tcprobe.audit.source.read import parse_source, read_model
 
 
 def layers(n: int) -> str:
@@ -35,7 +34,7 @@ def work(text: str) -> int:
 
     sys.setprofile(note)
     try:
-        source = Source.parse(text, "/model.py")
+        source = parse_source(text, "/model.py")
         source.calls()
         read_model(source)
     finally:

@@ -10,7 +10,7 @@ import pytest
 
 from tcprobe.flows.audit.flow import audit
 from tcprobe.flows.audit.options import AuditOptions
-from tcprobe.syntax.source import Source
+from tcprobe.source.source import Source
 
 TEXT = """
 import keras

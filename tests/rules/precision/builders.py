@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from tcprobe.audit.severity import decide
-from tcprobe.audit.source.read import read_model
+from tcprobe.audit.source.read import parse_source, read_model
 from tcprobe.cost.predict import Target
 from tcprobe.hardware import find_gpu
 from tcprobe.report.audit.words import message
@@ -19,7 +19,6 @@ from tcprobe.rules.model.step import Step
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Layer, Mode, Model, Product
 from tcprobe.schema.op import OpRecord
-from tcprobe.syntax.source import Source
 
 PLAIN = {"transpose_a": False, "transpose_b": False}
 CODES = tuple(f"tc2{number:02}" for number in range(1, 11))
@@ -44,14 +43,14 @@ def subject(
     **model: Any,
 ) -> Subject:
     """Return a subject of one file; further arguments are the model's."""
-    source = Source.parse(text, FILE)
+    source = parse_source(text, FILE)
     made = Model(mode, "model.py", FILE, **model)
     return Subject(made, Step(made, Target(find_gpu(gpu), tf32=tf32), dtype), {FILE: source})
 
 
 def read(text: str, path: str = FILE, gpu: str = "a100-sxm-40", **changes: Any) -> Subject:
     """Return a subject whose model is read from its source, with samples of 256; an empty one where it has none."""
-    source = Source.parse(text, path)
+    source = parse_source(text, path)
     model = replace(next(iter(read_model(source, 256)), Model("source", "model.py", path)), **changes)
     return Subject(model, Step(model, Target(find_gpu(gpu))), {path: source})
 

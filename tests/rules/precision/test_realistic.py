@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tcprobe.audit.source.read import parse_source
 from tcprobe.rules.base import Subject
 from tcprobe.rules.model.step import Step
 from tcprobe.schema.model import Model
-from tcprobe.syntax.source import Source
 from tests.rules.precision.builders import CODES, Target, everything, find_gpu, rule, subject
 from tests.support import ROOT
 
@@ -192,8 +192,8 @@ def test_rules_document_themselves() -> None:
         assert doc.code == code.upper()
         assert doc.sources
         assert doc.summary.endswith(".")
-        Source.parse(doc.bad, "bad.py")
-        Source.parse(doc.good, "good.py")
+        parse_source(doc.bad, "bad.py")
+        parse_source(doc.good, "good.py")
 
 
 def test_no_rule_needs_a_model_or_a_file() -> None:

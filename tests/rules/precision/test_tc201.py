@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from tcprobe.audit.source.read import parse_source
 from tcprobe.report.audit.words import message
 from tcprobe.schema.model import Layer
 from tcprobe.schema.place import Place
-from tests.rules.precision.builders import FILE, FLOAT16, Source, found, said, subject
+from tests.rules.precision.builders import FILE, FLOAT16, found, said, subject
 from tests.rules.precision.test_tc208 import mended
 
 
@@ -90,7 +91,7 @@ def test_logits_that_the_loop_casts_are_silent() -> None:
 )
 def test_a_last_activation_gets_its_dtype(written: str, after: str) -> None:
     text = f"{FLOAT16}x = {written}(x)\n"
-    call = Source.parse(text, FILE).call_at(5, re.findall(r"[A-Z]\w+", written)[0])
+    call = parse_source(text, FILE).call_at(5, re.findall(r"[A-Z]\w+", written)[0])
     assert call is not None
     kind = call.name.rpartition(".")[2]
     activation = None if kind == "ReLU" else "softmax"
@@ -103,7 +104,7 @@ def test_a_last_activation_gets_its_dtype(written: str, after: str) -> None:
 def test_no_edit_where_a_dtype_is_given_or_arguments_are_hidden() -> None:
     for written in ('layers.Activation("softmax", dtype="float16")', 'layers.Activation("softmax", **options)'):
         text = f"{FLOAT16}x = {written}(x)\n"
-        call = Source.parse(text, FILE).call_at(5, "Activation")
+        call = parse_source(text, FILE).call_at(5, "Activation")
         assert call is not None
         layer = last("Activation", activation="softmax", place=call.place)
         (finding,) = found("TC201", subject(text, layers=(layer,)))

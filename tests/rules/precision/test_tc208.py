@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from tcprobe.audit.source.read import parse_source
 from tcprobe.schema.finding import Fix
-from tests.rules.precision.builders import FILE, HEAD, Source, found, said, subject
+from tests.rules.precision.builders import FILE, HEAD, found, said, subject
 from tests.rules.precision.test_tc202 import GUIDE_LOOP, KERAS_3_LOOP
 
 
 def mended(text: str, fix: Fix | None) -> str:
     """Return the text with a fix applied."""
     assert fix is not None
-    source = Source.parse(text, FILE)
+    source = parse_source(text, FILE)
     offsets = [0]
     for line in source.lines:
         offsets.append(offsets[-1] + len(line))

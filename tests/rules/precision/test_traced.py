@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.audit.source.read import with_arguments
+from tcprobe.audit.source.read import read_source, with_arguments
 from tcprobe.audit.trace.traced import TraceRequest, trace
 from tcprobe.rules.base import Subject
 from tcprobe.rules.model.step import Step
 from tests import warm
-from tests.rules.precision.builders import Source, Target, everything, find_gpu
+from tests.rules.precision.builders import Target, everything, find_gpu
 
 pytestmark = pytest.mark.tensorflow
 pytest.importorskip("tensorflow")
@@ -65,7 +65,7 @@ def found(tmp_path: Path, text: str, run: bool) -> list[tuple[str, int]]:
     """Return code and line of what the rules find in the traced model of a script."""
     path = tmp_path / "script.py"
     path.write_text(text, encoding="utf-8")
-    sources = {str(path): Source.read(path)}
+    sources = {str(path): read_source(path)}
     (traced,) = trace(TraceRequest(path, run=run, python=warm.python()))
     model = with_arguments(traced, sources)
     findings = everything(Subject(model, Step(model, Target(find_gpu("a100-sxm-40"))), sources))

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from tcprobe.audit.source.read import parse_source
 from tcprobe.report.audit.words import message, why
 from tcprobe.rules.base import Subject
 from tcprobe.rules.sizes import tc101, tc102, tc103, tc104, tc105
 from tcprobe.schema.finding import Finding
-from tcprobe.syntax.source import Source
 from tests.rules.builders import FILE, Network, check, dense, found, step_of
 
 
@@ -41,7 +41,7 @@ def test_old_libraries_do_ask_for_the_batch() -> None:
 def test_the_batch_stands_where_the_source_gives_it() -> None:
     text = "import keras\nmodel = keras.Sequential()\nkeras.utils.fit(x, y, batch_size=4090)\n"
     model = dense(64, 64, batch=4090)
-    finding = one(list(tc102.check(Subject(model, step_of(model), {FILE: Source.parse(text, FILE)}))))
+    finding = one(list(tc102.check(Subject(model, step_of(model), {FILE: parse_source(text, FILE)}))))
     assert finding.place is not None
     assert finding.place.line == 3
 

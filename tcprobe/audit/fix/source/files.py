@@ -11,7 +11,7 @@ from tcprobe.audit.fix.source.units import Units
 from tcprobe.audit.fix.source.uses import Uses
 
 if TYPE_CHECKING:
-    from tcprobe.syntax.source import Source
+    from tcprobe.source.source import Source
 
 
 class Files:

@@ -18,7 +18,7 @@ from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
 
 if TYPE_CHECKING:
-    from tcprobe.syntax.source import Source
+    from tcprobe.source.source import Source
 
 # Functions and methods that are told a shape or sizes of parts, by the last part of their name.
 _TOLD: Final = frozenset(

@@ -19,7 +19,7 @@ from tcprobe.schema.finding import Edit, Finding, Fix
 from tcprobe.schema.place import Place
 
 if TYPE_CHECKING:
-    from tcprobe.syntax.source import Source
+    from tcprobe.source.source import Source
 
 _NUMBER: Final = re.compile(r"\d[\da-fA-FxXoO_]*", re.ASCII)
 _WORD: Final = re.compile(r"[\w.]")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from tcprobe.schema.place import Place
 
 if TYPE_CHECKING:
-    from tcprobe.syntax.source import Argument, Source
+    from tcprobe.source.calls import Argument
+    from tcprobe.source.source import Source
 
 
 class FileTree:

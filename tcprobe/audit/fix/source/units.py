@@ -17,7 +17,7 @@ from tcprobe.keras.classes import CLASSES
 from tcprobe.schema.model import Model
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
-from tcprobe.syntax.scopes import owner
+from tcprobe.source.scopes import owner
 
 _DEFINITIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BUILDS: Final = frozenset(row.path for row in CLASSES if row.kind in ("model", "sequence"))

@@ -17,7 +17,7 @@ from tcprobe.audit.fix.source.text import inside
 from tcprobe.audit.fix.source.tree import FileTree
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
-from tcprobe.syntax.enclosing import all_parameters
+from tcprobe.source.enclosing import all_parameters
 
 _CONTAINERS: Final = frozenset(
     ["dict", "tuple", "list", "enumerate", "zip", "reversed", "types.SimpleNamespace", "types.MappingProxyType"]
@@ -47,6 +47,7 @@ class Uses:
         self._others = others
         self._names: dict[tuple[str, ast.AST | None], None] = {}
         self._found: dict[Place, None] = {}
+        self._resting: dict[ast.expr, None] = {}
 
     def changed(self, literals: Iterable[Place], asked: Iterable[Place]) -> list[Place]:
         """Return the arguments that change with the literals, without those asked for.
@@ -56,7 +57,8 @@ class Uses:
         """
         wanted = list(asked)
         self._names, self._found = {}, {}
-        for node in dict.fromkeys(node for place in literals for node in self._tree.resting.get(place, ())):
+        self._resting = dict.fromkeys(node for place in literals for node in self._tree.resting.get(place, ()))
+        for node in self._resting:
             if self._is_taken_apart(node):
                 continue  # SIZES[1] need not rest on all of SIZES; it is here itself if it does
             if not any(inside(self._source.place(node), place) for place in wanted):
@@ -66,7 +68,7 @@ class Uses:
             checked.update(todo)
             for name, scope in todo:
                 self._check_name(name, scope)
-        return list(self._found)
+        return [place for place in self._found if not any(inside(place, other) for other in wanted)]
 
     def _is_taken_apart(self, node: ast.expr) -> bool:
         above = self._parents.get(node)
@@ -131,7 +133,7 @@ class Uses:
         name = self._source.name_of(call.func) or ast.unparse(call.func)
         if name.startswith(_SPEAKS) or (name in _KEYS_ONLY and isinstance(node, ast.Name) and node.id in self._dicts):
             return
-        targets = self._source.constants.origins.sites.targets(call.func)
+        targets = self._source.targets(call)
         if targets and isinstance(node, ast.keyword) and node.arg is None:  # `**CONFIG`: any of them may take it
             takers = [
                 (a.arg, function) for function, skipped in targets for a in all_parameters(function.args)[skipped:]
@@ -151,9 +153,17 @@ class Uses:
             elif isinstance(target, ast.Subscript) and isinstance(target.ctx, ast.Store):
                 raise NotCertain(say("in_container"))
             elif isinstance(target, ast.Name) and isinstance(target.ctx, ast.Store):
-                self._names[target.id, scope] = None
+                self._names[target.id, self._owner(target.id, scope)] = None
                 if isinstance(scope, ast.ClassDef):
                     self._names[f".{target.id}", None] = None
+
+    def _owner(self, name: str, scope: ast.AST | None) -> ast.AST | None:
+        """Return the function or class whose name it is that one in `scope` assigns; None for the module's."""
+        found = self._source.walk.scopes.get(scope) if scope is not None else None
+        elsewhere = found.elsewhere.get(name) if found is not None else None
+        if elsewhere is None:
+            return scope
+        return None if isinstance(elsewhere.node, ast.Module) else elsewhere.node
 
     def _default(self, arguments: ast.arguments, node: ast.AST) -> None:
         function = self._parents.get(arguments)
@@ -167,7 +177,7 @@ class Uses:
                 self._names[argument.arg, function] = None
 
     def _check_name(self, name: str, scope: ast.AST | None) -> None:
-        """Follow every use of a name that has no known value; those that have one have been looked at by then."""
+        """Follow every use of a name that may have another value than was seen; the rest has been looked at by then."""
         uses: Iterable[ast.expr] = (
             self._tree.attributes.get(name[1:], ()) if name.startswith(".") else self._loads(name, scope)
         )
@@ -190,9 +200,10 @@ class Uses:
                 yield use
 
     def _resolved(self, node: ast.AST | None) -> bool:
+        """Say whether the values that a use of a name leads to were all seen."""
         while isinstance(node, ast.expr):
             if self._source.alternatives(node):
-                return True
+                return node in self._resting or self._source.why_open(node) is None
             parent = self._parents.get(node)
             of = parent.func if isinstance(parent, ast.Call) else getattr(parent, "value", None)
             if not isinstance(parent, ast.Attribute | ast.Subscript | ast.Call) or of is not node:

@@ -14,7 +14,7 @@ from tcprobe.errors import InputError, MissingInput, OutputError, UnreadableInpu
 from tcprobe.schema.finding import Edit, Finding, Fix
 
 if TYPE_CHECKING:
-    from tcprobe.syntax.source import Source
+    from tcprobe.source.source import Source
 
 
 def write(fixes: Iterable[Fix | Finding | None], sources: Mapping[str, Source]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Final
 from tcprobe.audit.source.attributes import attribute
 from tcprobe.audit.source.outside.options import entries
 from tcprobe.audit.source.state import State
+from tcprobe.audit.source.values.computed import FUNCTIONS
 from tcprobe.audit.source.values.kinds import (
     Arguments,
     Entries,
@@ -22,8 +23,8 @@ from tcprobe.audit.source.values.kinds import (
 )
 from tcprobe.audit.source.values.operators import computed
 from tcprobe.audit.source.values.parts import elements, result_of, unparsed
-from tcprobe.syntax.constants import FUNCTIONS
-from tcprobe.syntax.values import Known, tuple_of
+from tcprobe.audit.source.values.several import through
+from tcprobe.source.values import Known, derived, tuple_of
 
 
 def builtin(state: State, name: str, given: Arguments, node: ast.Call) -> Value:
@@ -31,7 +32,7 @@ def builtin(state: State, name: str, given: Arguments, node: ast.Call) -> Value:
     follow = _BUILTINS.get(name)
     made = follow(state, given, node) if follow is not None else None
     if made is not None:
-        return made
+        return through(made, given.args)
     if name in FUNCTIONS and not given.keywords and given.args:
         return computed(name, given.args, node)
     return result_of(node, [t for a in given.args for t in tensors_of(a)])
@@ -89,7 +90,7 @@ def _vars(_: State, given: Arguments, __: ast.Call) -> Value | None:
 
 def _len(_: State, given: Arguments, node: ast.Call) -> Value | None:
     found = elements(given.first) if given.first is not None else None
-    return number(len(found), node) if found is not None else None
+    return derived(len(found), [e for e in found if isinstance(e, Known)], node) if found is not None else None
 
 
 _BUILTINS: Final[dict[str, Callable[[State, Arguments, ast.Call], Value | None]]] = {

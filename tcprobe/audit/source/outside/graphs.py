@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcprobe.audit.source.values.kinds import Draft, Graph, Stack, Value, tensors_of
-from tcprobe.syntax.values import Known
+from tcprobe.source.values import Known
 
 
 def members(graph: Graph, drafts: list[Draft]) -> list[Value]:

@@ -11,8 +11,8 @@ from tcprobe.keras.catalogue import LAYERS, class_of
 from tcprobe.keras.row import KerasClass
 from tcprobe.keras.shapes.layers import output_shape
 from tcprobe.schema.op import Shape, Size
-from tcprobe.syntax.calls import Call
-from tcprobe.syntax.values import Known
+from tcprobe.source.calls import Call
+from tcprobe.source.values import Known
 
 _JUDGED: Final = frozenset(
     name for row in LAYERS for name in (row.output, *row.inner, *row.counts, *row.structure) if name

@@ -28,7 +28,9 @@ from tcprobe.audit.source.values.kinds import (
     tensors_of,
 )
 from tcprobe.audit.source.values.parts import result_of
-from tcprobe.syntax.values import Known
+from tcprobe.audit.source.values.several import shaken, through
+from tcprobe.source.values import Known, derived
+from tcprobe.source.walk import CHANGING
 
 _SAME_ARRAY: Final = ("astype", "copy", "numpy", "clip", "round")
 _Model: TypeAlias = Stack | Graph | Instance | Draft
@@ -44,14 +46,16 @@ class Methods:
     def call(self, bound: Bound, given: Arguments, node: ast.Call) -> Value:
         """Return the result of a method."""
         of, name, args = bound.target, bound.name, given.args
+        if name in CHANGING and (self._state.conditions or self._state.doubts):
+            shaken(of, "is changed under a condition")
         if isinstance(of, Items):
-            return of_list(of, name, args)
+            return through(of_list(of, name, args), [of])
         if isinstance(of, Entries):
-            return of_dictionary(of, name, args, given.keywords)
+            return through(of_dictionary(of, name, args, given.keywords), [of])
         if isinstance(of, _Model):
             return self._of_model(of, name, given, node)
         if isinstance(of, Known) and isinstance(of.value, str) and (text := of_text(of.value, name, args)) is not None:
-            return number(text, node)
+            return derived(text, [of, *(a for a in args if isinstance(a, Known))], node)
         if isinstance(of, Options):
             return method(of, name, args, given.keywords, not self._state.conditions)
         if isinstance(of, Tensor) and name in _SAME_ARRAY:

@@ -27,7 +27,7 @@ from tcprobe.audit.source.values.kinds import (
     tensors_of,
 )
 from tcprobe.schema.op import Shape
-from tcprobe.syntax.values import Known
+from tcprobe.source.values import Known
 
 ENTRANCE: Final = "@"  # starts the names of models' inputs among those of layers
 

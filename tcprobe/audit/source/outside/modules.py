@@ -7,9 +7,11 @@ from typing import Final
 
 from tcprobe.audit.source.outside.builtins import builtin
 from tcprobe.audit.source.outside.models import Models
-from tcprobe.audit.source.outside.options import define, is_definition, is_parser, parser
+from tcprobe.audit.source.outside.options import define, is_definition, is_parser
+from tcprobe.audit.source.outside.records import record
 from tcprobe.audit.source.outside.tensors import of_tensors
 from tcprobe.audit.source.state import State
+from tcprobe.audit.source.values.computed import FUNCTIONS
 from tcprobe.audit.source.values.kinds import (
     Arguments,
     Bound,
@@ -17,6 +19,7 @@ from tcprobe.audit.source.values.kinds import (
     Instance,
     Keywords,
     Named,
+    Options,
     Routine,
     Unknown,
     Value,
@@ -26,8 +29,7 @@ from tcprobe.audit.source.values.kinds import (
 from tcprobe.audit.source.values.operators import computed
 from tcprobe.audit.source.values.parts import result_of
 from tcprobe.keras.names import canonical, layer_class, positional
-from tcprobe.syntax.constants import FUNCTIONS
-from tcprobe.syntax.values import Known
+from tcprobe.source.values import Known
 
 _POLICY: Final = ("set_global_policy", "set_dtype_policy", "set_policy", "set_global_dtype_policy", "set_floatx")
 _SAME_FUNCTION: Final = ("tensorflow.function", "jax.jit")
@@ -51,7 +53,7 @@ class Modules:
             made = self._of_keras(name, _by_name(imported, given), given, node)
             if made is not None:
                 return made
-        made = self._of_options(name, given) or _of_functions(name, given)
+        made = self._of_options(name, given) or record(name, given, node) or _of_functions(name, given)
         return made or _of_any(self._state, name, given, node)
 
     def _of_keras(self, name: str, values: Keywords, given: Arguments, node: ast.Call) -> Value | None:
@@ -89,7 +91,7 @@ class Modules:
     def _of_options(self, name: str, given: Arguments) -> Value | None:
         """Return what a name of argparse or absl makes; None for any other."""
         if is_parser(name):
-            return parser(name, given.keywords)
+            return Options({})
         if is_definition(name):
             return define(self._state.flags, given.args, given.keywords, not self._state.conditions)
         return None

@@ -16,9 +16,9 @@ from tcprobe.audit.source.values.kinds import (
     Unknown,
     Value,
     number,
-    together,
 )
-from tcprobe.syntax.values import Known
+from tcprobe.audit.source.values.several import one_of
+from tcprobe.source.values import Known, derived
 
 AT_DEFAULTS: Final = "options of the command line count at their defaults; traced mode with --run takes others"
 _DEFINED: Final = re.compile(r"(absl|tensorflow(\.app)?)\.flags\.DEFINE_(integer|float|bool|boolean|string|enum)")
@@ -32,13 +32,8 @@ _METHODS: Final = (
 
 
 def is_parser(name: str) -> bool:
-    """Return whether a name imported is argparse's parser or the object that it fills."""
-    return name in ("argparse.ArgumentParser", "argparse.Namespace")
-
-
-def parser(name: str, keywords: Keywords) -> Options:
-    """Return a new parser, or a filled ``Namespace``."""
-    return Options(dict(keywords) if name == "argparse.Namespace" else {})
+    """Return whether a name imported is argparse's parser."""
+    return name == "argparse.ArgumentParser"
 
 
 def is_flags(name: str) -> bool:
@@ -126,10 +121,14 @@ def _default(name: str, keywords: Keywords) -> Value:
         return default
     make = _TYPES.get(kind.name) if isinstance(kind, Named) else None
     try:  # argparse hands a default that is a text to `type`
-        return number(make(default.value), default.expression) if make else Unknown(f"{name} is made from a text")
+        return (
+            derived(make(default.value), [default], default.expression)
+            if make
+            else Unknown(f"{name} is made from a text")
+        )
     except ValueError:
         return Unknown(f"{name} is made from a text")
 
 
 def _set(of: Options, name: str, value: Value, sure: bool) -> None:
-    of.entries[name] = value if sure else together(of.entries.get(name), value)
+    of.entries[name] = value if sure else one_of([of.entries.get(name), value])

@@ -22,7 +22,7 @@ from tcprobe.audit.source.values.kinds import (
 from tcprobe.audit.source.values.parts import unparsed
 from tcprobe.keras.catalogue import LAYERS
 from tcprobe.keras.shapes.layers import output_shape
-from tcprobe.syntax.values import Known
+from tcprobe.source.values import Known
 
 _MERGES: Final = {row.name.lower(): row.name for row in LAYERS if row.kind == "merging"} | {"concat": "Concatenate"}
 """Functions that merge tensors, and the class of Keras that does the same."""

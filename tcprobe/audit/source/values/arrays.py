@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from tcprobe.audit.source.values.kinds import Items, Named, Tensor, Value
 from tcprobe.schema.op import Shape
-from tcprobe.syntax.values import Known
+from tcprobe.source.values import Known
 
 Index = Literal["all", "some", "one", "new", "rest"] | slice | None
 """One index: ``:``, a slice whose ends are not known, a number, ``None``, ``...``, a slice; None where unknown."""

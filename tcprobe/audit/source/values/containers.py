@@ -7,8 +7,10 @@ from typing import Final
 
 from tcprobe.audit.source.values.kinds import Entries, Items, Unknown, Value, number
 from tcprobe.audit.source.values.parts import elements
-from tcprobe.syntax.values import Known
+from tcprobe.source.values import Known
 
+READS: Final = ("get", "items", "keys", "values", "copy")
+"""Methods of a dictionary that change nothing."""
 _TEXT: Final[dict[str, Callable[..., str | bool]]] = {
     "startswith": str.startswith,
     "endswith": str.endswith,
@@ -53,10 +55,10 @@ def of_dictionary(of: Entries, name: str, args: list[Value], keywords: dict[str,
         return found
     if name in ("items", "keys", "values", "copy") and not of.open:
         rows: dict[str, Callable[[], Value]] = {
-            "items": lambda: Items([Items([number(k), v]) for k, v in of.entries.items()]),
-            "keys": lambda: Items([number(k) for k in of.entries]),
+            "items": lambda: Items([Items([of.key(k), v]) for k, v in of.entries.items()]),
+            "keys": lambda: Items([of.key(k) for k in of.entries]),
             "values": lambda: Items(list(of.entries.values())),
-            "copy": lambda: Entries(dict(of.entries)),
+            "copy": lambda: Entries(dict(of.entries), None, of.keys),
         }
         return rows[name]()
     if name == "update":

@@ -4,19 +4,40 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from tcprobe.schema.op import Shape, Size
 from tcprobe.schema.place import Place
-from tcprobe.syntax.scopes import Function
-from tcprobe.syntax.values import Known, identical, tuple_of
+from tcprobe.source.scopes import Function
+from tcprobe.source.values import Choices, Doubt, Known, tuple_of
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A value that cannot be told, with the reason."""
+    """A value that cannot be told.
+
+    Attributes:
+        reason: why not.
+        options: what it may be, each under the choices that lead to it.
+        complete: whether it can be nothing else.
+    """
 
     reason: str
+    options: tuple[Option, ...] = ()
+    complete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """Where a value is taken for granted that may be another, as by an option of the command line.
+
+    Attributes:
+        options: all that it may be, itself among them; empty where nobody can tell.
+        doubts: why it may be another.
+    """
+
+    options: tuple[Option, ...]
+    doubts: tuple[Doubt, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +73,47 @@ class Tensor:
 
 @dataclass(slots=True, eq=False)
 class Items:
-    """A list or tuple of anything; `open` says why there may be more in it."""
+    """A list or tuple of anything; `open` says why there may be more in it, `guess` what it may be instead."""
 
     items: list[Value]
     open: str | None = None
+    guess: Guess | None = None
 
 
 @dataclass(slots=True, eq=False)
 class Entries:
-    """A dictionary; `open` says why it may hold something else."""
+    """A dictionary.
+
+    Attributes:
+        entries: its values by their keys.
+        open: why it may hold something else.
+        keys: the keys that the file writes, with the literals that they rest on.
+        guess: what it may be instead; None where it is this one.
+    """
 
     entries: dict[Any, Value]
     open: str | None = None
+    keys: dict[Any, Known] = field(default_factory=dict)
+    guess: Guess | None = None
+
+    def key(self, key: Any) -> Known:
+        """Return a key as a value."""
+        return self.keys.get(key) or number(key)
 
 
 @dataclass(slots=True, eq=False)
 class Options:
-    """A parser of a command line and what it fills, by the options' names; `open` says why there may be others."""
+    """A parser of a command line and what it fills.
+
+    Attributes:
+        entries: values by the options' names.
+        open: why there may be others.
+        given: whether the file itself gives the values, not the command line.
+    """
 
     entries: dict[str, Value]
     open: str | None = None
+    given: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -139,16 +181,6 @@ class Env:
             here = here.parent
         return None
 
-    def settle(self, ends: list[dict[str, Value]]) -> None:
-        """Take what holds at every one of several ends, of which one will be reached."""
-        for name in {n for end in ends for n in end}:
-            values = [end.get(name) for end in ends]
-            result = values[0]
-            for other in values[1:]:
-                result = together(result, other)
-            if result is not None:
-                self.vars[name] = result
-
 
 @dataclass(slots=True, eq=False)
 class Routine:
@@ -176,6 +208,7 @@ class Instance:
 
     Attributes:
         keras: ``model``, ``layer`` or the name of Keras' class that it extends; None where it is none of Keras'.
+        guess: what it may be instead; None where it is this one.
     """
 
     of: Class
@@ -183,6 +216,7 @@ class Instance:
     keras: str | None = None
     uses: int = 0
     output: Value | None = None
+    guess: Guess | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -235,6 +269,8 @@ Value: TypeAlias = (
     | Bound
 )
 Keywords: TypeAlias = dict[str, Value]
+Option: TypeAlias = tuple[Value, Choices]
+NO_CHOICE: Final[Choices] = frozenset()
 NOTHING = Known(None, (), ast.Constant(None))
 
 
@@ -284,21 +320,6 @@ def size_from(value: Value) -> Size:
     return value.value if isinstance(value, Known) and type(value.value) is int and value.value > 0 else None
 
 
-def together(a: Value | None, b: Value | None) -> Value:
-    """Return what holds of both of two values that a name may have."""
-    if a is b and a is not None:
-        return a
-    if a is None or b is None:
-        return Unknown("is set under a condition")
-    if isinstance(a, Known) and isinstance(b, Known) and identical(a.value, b.value):
-        return a
-    if isinstance(a, Tensor) and isinstance(b, Tensor):
-        return either(a, b)
-    if isinstance(a, Items) and isinstance(b, Items) and len(a.items) == len(b.items):
-        return Items([together(x, y) for x, y in zip(a.items, b.items, strict=True)], a.open or b.open)
-    return a if _same_kind(a, b) else Unknown("is set under a condition")
-
-
 def either(a: Tensor, b: Tensor) -> Tensor:
     """Return what two tensors have in common."""
     shape = None
@@ -308,10 +329,6 @@ def either(a: Tensor, b: Tensor) -> Tensor:
     sources = tuple(dict.fromkeys((*a.sources, *b.sources)))
     features = a.last if a.last == b.last else None
     return Tensor(shape, features, sources, a.symbolic or b.symbolic, fresh)
-
-
-def _same_kind(a: Value, b: Value) -> bool:
-    return isinstance(a, Named) and a == b
 
 
 def plain(value: Value) -> Any:

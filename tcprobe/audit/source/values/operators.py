@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from tcprobe.audit.source.values.computed import applied
 from tcprobe.audit.source.values.kinds import (
     Bound,
     Entries,
@@ -17,14 +18,20 @@ from tcprobe.audit.source.values.kinds import (
     items_of,
     number,
 )
-from tcprobe.audit.source.values.parts import MOST_ELEMENTS, truth, unparsed
+from tcprobe.audit.source.values.parts import truth, unparsed
+from tcprobe.audit.source.values.several import known_of, mapped, through
 from tcprobe.keras.shapes.layers import output_shape
-from tcprobe.syntax.constants import applied
-from tcprobe.syntax.values import Known, binary, compare, unary
+from tcprobe.source.values import LONGEST, Known, binary, compare, unary
 
 
 def arithmetic(op: ast.operator, left: Value, right: Value, node: ast.expr) -> Value:
     """Return the result of an operator between two values."""
+    if _some_of_several(left, right):
+        return mapped(_reason([left, right], node), [left, right], lambda row: arithmetic(op, row[0], row[1], node))
+    return through(_calculated(op, left, right, node), [left, right], lambda row: arithmetic(op, row[0], row[1], node))
+
+
+def _calculated(op: ast.operator, left: Value, right: Value, node: ast.expr) -> Value:
     if isinstance(left, Known) and isinstance(right, Known):
         return binary(op, left, right, node) or Unknown(f"{unparsed(node)} cannot be computed")
     if isinstance(left, Tensor) or isinstance(right, Tensor):
@@ -34,8 +41,19 @@ def arithmetic(op: ast.operator, left: Value, right: Value, node: ast.expr) -> V
     times = right if isinstance(right, Known) else left
     repeated = items_of(left) if times is right else items_of(right)
     if isinstance(op, ast.Mult) and repeated is not None and isinstance(times, Known) and type(times.value) is int:
-        return Items(repeated * min(times.value, MOST_ELEMENTS))
-    return next((v for v in (left, right) if isinstance(v, Unknown)), Unknown(f"{unparsed(node)} is not known"))
+        whole = repeated * times.value if len(repeated) * times.value <= LONGEST else None
+        return Items(whole) if whole is not None else Items(repeated, "is repeated too often")
+    return Unknown(_reason([left, right], node))
+
+
+def _some_of_several(*values: Value) -> bool:
+    """Return whether one of several values may be several, and none is a tensor."""
+    options = any(isinstance(v, Unknown) and v.options for v in values)
+    return options and not any(isinstance(v, Tensor) for v in values)
+
+
+def _reason(values: list[Value], node: ast.expr) -> str:
+    return next((v.reason for v in values if isinstance(v, Unknown)), f"{unparsed(node)} is not known")
 
 
 def _of_tensors(op: ast.operator, left: Value, right: Value) -> Value:
@@ -56,16 +74,23 @@ def _of_tensors(op: ast.operator, left: Value, right: Value) -> Value:
 def signed(op: ast.unaryop, of: Value, node: ast.expr) -> Value:
     """Return the result of an operator on one value: ``-a``, ``not a``."""
     if isinstance(of, Known):
-        return unary(op, of, node) or Unknown(f"{unparsed(node)} cannot be computed")
+        made = unary(op, of, node) or Unknown(f"{unparsed(node)} cannot be computed")
+        return through(made, [of], lambda row: signed(op, row[0], node))
     if isinstance(op, ast.Not) and not isinstance(of, Unknown | Tensor | Bound | Named):
         return number(not truth(of), node)
+    if isinstance(of, Unknown) and of.options:
+        return mapped(of.reason, [of], lambda row: signed(op, row[0], node))
     return of
 
 
 def compared(op: ast.cmpop, left: Value, right: Value, node: ast.expr) -> Value:
     """Return the result of one comparison."""
+    if _some_of_several(left, right):
+        reason = f"{unparsed(node)} is not known"
+        return mapped(reason, [left, right], lambda row: compared(op, row[0], row[1], node))
     if isinstance(left, Known) and isinstance(right, Known):
-        return compare(op, left, right, node) or Unknown(f"{unparsed(node)} cannot be computed")
+        made = compare(op, left, right, node) or Unknown(f"{unparsed(node)} cannot be computed")
+        return through(made, [left, right], lambda row: compared(op, row[0], row[1], node))
     looked_up = isinstance(op, ast.In | ast.NotIn) and isinstance(right, Entries) and not right.open
     if looked_up and isinstance(left, Known) and isinstance(right, Entries):
         return number((left.value in right.entries) is isinstance(op, ast.In), node)
@@ -77,7 +102,10 @@ def compared(op: ast.cmpop, left: Value, right: Value, node: ast.expr) -> Value:
 
 def computed(name: str, args: list[Value], node: ast.Call) -> Value:
     """Return the result of a function of constants (``math.sqrt``, ``max``)."""
-    known = [a for a in args if isinstance(a, Known)]
+    known = [k for a in args if (k := known_of(a, node)) is not None]
     if len(known) == len(args):
-        return applied(name, tuple(known), node) or Unknown(f"{unparsed(node)} cannot be computed")
-    return next((a for a in args if isinstance(a, Unknown)), Unknown(f"{unparsed(node)} is not known"))
+        made = applied(name, tuple(known), node) or Unknown(f"{unparsed(node)} cannot be computed")
+        return through(made, known, lambda row: computed(name, row, node))
+    if _some_of_several(*args):
+        return mapped(_reason(args, node), args, lambda row: computed(name, row, node))
+    return Unknown(_reason(args, node))

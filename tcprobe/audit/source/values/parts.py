@@ -19,7 +19,8 @@ from tcprobe.audit.source.values.kinds import (
     items_of,
     number,
 )
-from tcprobe.syntax.values import Known, identical, item
+from tcprobe.audit.source.values.several import doubted
+from tcprobe.source.values import Doubt, Known, identical, item
 
 MOST_ELEMENTS: Final = 64  # iterations of a loop that are followed one by one
 
@@ -27,11 +28,16 @@ MOST_ELEMENTS: Final = 64  # iterations of a loop that are followed one by one
 def elements(value: Value) -> list[Value] | None:
     """Return what a loop over a value meets, one by one; None where that is not known, or too much."""
     if isinstance(value, Entries):
-        keys: list[Value] = [number(key) for key in value.entries]
+        keys: list[Value] = [value.key(key) for key in value.entries]
         found = None if value.open else keys
     else:
         found = items_of(value)
-    return found if found is not None and len(found) <= MOST_ELEMENTS else None
+    if found is None or len(found) > MOST_ELEMENTS:
+        return None
+    guess = value.guess if isinstance(value, Items | Entries) else None
+    for doubt in guess.doubts if guess is not None else ():
+        found = [doubted(element, doubt) for element in found]
+    return found
 
 
 def truth(value: Value) -> bool | None:
@@ -51,7 +57,7 @@ def entry(of: Value, index: Known, node: ast.expr) -> Value:
     if isinstance(of, Entries):
         for known, value in of.entries.items():
             if identical(known, key):
-                return value
+                return doubted(value, Doubt(of.open)) if of.open else value
         return Unknown(f"{unparsed(node)} is not set")
     if isinstance(of, Known):
         return item(of, index, node) or Unknown(f"{unparsed(node)} is not known")
@@ -82,7 +88,9 @@ def marked(routine: Routine, name: str) -> bool:
 
 def dimension(size: int | None, node: ast.expr) -> Value:
     """Return a dimension of a shape."""
-    return number(size, node) if size is not None else Unknown("is a dimension that is not known")
+    if size is None:
+        return Unknown("is a dimension that is not known")
+    return number(size, node).doubted(Doubt("is a dimension of a tensor", hidden=True))
 
 
 def result_of(node: ast.Call, tensors: list[Tensor]) -> Value:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tcprobe.audit.fix.fixes import with_fixes
 from tcprobe.audit.fix.links import output_of
+from tcprobe.audit.source.read import parse_source
 from tcprobe.cost.predict import Target
 from tcprobe.hardware import find_gpu
 from tcprobe.keras.products.layers import records_of
@@ -16,7 +17,8 @@ from tcprobe.rules.model.step import Step
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Layer, Model, Product
 from tcprobe.schema.statement import say
-from tcprobe.syntax.source import Call, Source
+from tcprobe.source.calls import Call
+from tcprobe.source.source import Source
 
 
 def chain(source: Source, batch: int = 64, last: bool = False) -> Model:
@@ -108,7 +110,7 @@ def step_of(model: Model) -> Step:
 
 def fixed(text: str, path: str = "/model.py", last: bool = False, others: Sequence[Source] = ()) -> list[Finding]:
     """Return the findings on a file's sizes, with their fixes."""
-    source = Source.parse(text, path)
+    source = parse_source(text, path)
     model = chain(source, last=last)
     step = step_of(model)
     return with_fixes(findings_of(model, step), model, step, {s.path: s for s in (source, *others)})

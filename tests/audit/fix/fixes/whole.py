@@ -7,7 +7,7 @@ from typing import Any
 
 from tcprobe.audit.fix.fixes import apply, with_fixes
 from tcprobe.audit.severity import decide
-from tcprobe.audit.source.read import read_model
+from tcprobe.audit.source.read import parse_source, read_model
 from tcprobe.cost.predict import Target
 from tcprobe.hardware import find_gpu
 from tcprobe.rules import RULES
@@ -15,7 +15,6 @@ from tcprobe.rules.base import Subject
 from tcprobe.rules.model.step import Step
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Model
-from tcprobe.syntax.source import Source
 
 TARGET = Target(find_gpu("a100-sxm-40"))
 
@@ -40,7 +39,7 @@ class Whole:
 
 def whole(text: str, dtype: str = "float16", batch: int = 4096) -> Whole:
     """Audit a text."""
-    source = Source.parse(text, "/model.py")
+    source = parse_source(text, "/model.py")
     sources = {source.path: source}
     models, findings = tuple(read_model(source, batch)), []
     for model in models:

@@ -1,4 +1,4 @@
-"""A file of the user's, parsed: names, constants, calls and their places. Nothing of it is executed or imported."""
+"""A file of the user's, parsed: names, literals, calls and their places; and what was seen of its values."""
 
 from __future__ import annotations
 
@@ -6,20 +6,37 @@ import ast
 import io
 import tokenize
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol, TypeAlias
 
 from tcprobe.errors import MissingInput, UnreadableInput, WrongFormat
 from tcprobe.schema.place import Place
-from tcprobe.syntax.calls import Argument, Call, Calls
-from tcprobe.syntax.constants import Constants
-from tcprobe.syntax.names import Names
-from tcprobe.syntax.values import Known, Literal_, LiteralUse, Role, same
-from tcprobe.syntax.walk import Walk
+from tcprobe.source.calls import Call, Calls
+from tcprobe.source.callsites import CallSites
+from tcprobe.source.doubts import Doubts
+from tcprobe.source.names import Names
+from tcprobe.source.scopes import Function
+from tcprobe.source.values import Known, Literal_, LiteralUse, same
+from tcprobe.source.walk import Walk
 
-__all__ = ["Argument", "Call", "Known", "LiteralUse", "Literal_", "Role", "Source"]
+
+class Readings(Protocol):
+    """What following a file from top to bottom has shown of its expressions and calls."""
+
+    def alternatives(self, node: ast.expr) -> tuple[Known, ...]:
+        """Return every value that an expression was seen to have; at most 64, none beyond."""
+
+    def why_open(self, node: ast.expr) -> str | None:
+        """Return why an expression may have another value than these; None where it may not."""
+
+    def targets(self, call: ast.Call) -> list[tuple[Function, int]]:
+        """Return the functions of the file that a call may enter, and how many parameters it leaves to Python."""
+
+
+Follow: TypeAlias = Callable[["Source"], Readings]
 
 
 @dataclass(eq=False)
@@ -31,17 +48,23 @@ class Source:
         text: the whole text, line ends as they stand in the file.
         tree: its syntax tree.
         lines: its lines, with their ends.
+        walk: scopes, bindings and functions of the file.
     """
 
     path: str
     text: str
     tree: ast.Module
     lines: list[str]
-    _walk: Walk = field(repr=False)
+    walk: Walk = field(repr=False)
+    _follow: Follow = field(repr=False)
 
     @classmethod
-    def read(cls, path: Path | str) -> Source:
+    def read(cls, path: Path | str, follow: Follow) -> Source:
         """Read and parse a file, in the encoding that it declares (PEP 263).
+
+        Args:
+            path: the file.
+            follow: finds what its expressions are, when that is asked for first.
 
         Raises:
             MissingInput: there is no such file.
@@ -61,11 +84,11 @@ class Source:
             text = data.decode(encoding)
         except (SyntaxError, UnicodeDecodeError, LookupError) as error:
             raise UnreadableInput(path, f"is not text in its encoding ({error})") from None
-        return cls.parse(text.removeprefix("\ufeff"), str(Path(path).absolute()))
+        return cls.parse(text.removeprefix("\ufeff"), str(Path(path).absolute()), follow)
 
     @classmethod
-    def parse(cls, text: str, path: str) -> Source:
-        """Parse the text of a file.
+    def parse(cls, text: str, path: str, follow: Follow) -> Source:
+        """Parse the text of a file; `follow` as for `read`.
 
         Raises:
             WrongFormat: it is no Python, with the line; or nested too deeply to be read.
@@ -82,7 +105,7 @@ class Source:
             raise WrongFormat(path, "nested too deeply to be read") from None
         except ValueError as error:
             raise WrongFormat(path, str(error)) from None
-        return cls(path, text, tree, _lines(text), walk)
+        return cls(path, text, tree, _lines(text), walk, follow)
 
     def name_of(self, node: ast.expr) -> str | None:
         """Return the canonical dotted name behind imports and simple aliases; None where it is not known."""
@@ -92,30 +115,52 @@ class Source:
         """Return the dotted name as imported, moved and old names kept (``tensorflow.keras.layers.MaxPool2D``)."""
         return self._names.written(node)
 
+    def edited(self, text: str) -> Source:
+        """Return the same file with another text, followed in the same way.
+
+        Raises:
+            WrongFormat: it is no Python any more.
+        """
+        return Source.parse(text, self.path, self._follow)
+
+    @cached_property
+    def readings(self) -> Readings:
+        """What following the file has shown; it is followed once."""
+        return self._follow(self)
+
     def known(self, node: ast.expr) -> Known | None:
         """Return the value of an expression where the file alone decides it; None otherwise (`reason` says why).
 
         In a loop over constants, and in a function that is called with several, an expression has several values:
         then it is None, and `alternatives` has them.
         """
-        outcome = self._constants.of(node)
-        found = same([known for known, _ in outcome.options], node) if outcome.reason is None else None
+        found = same(list(self.alternatives(node)), node) if self.why_open(node) is None else None
         return found.at(node) if found else None
 
     def alternatives(self, node: ast.expr) -> tuple[Known, ...]:
         """Return every value that the file shows an expression to have, each with the literals that it rests on.
 
         One per iteration of a loop over constants, per call of the function around it, per branch, per entry of a
-        dictionary whose key is not known. There may be others where `reason` is not None. At most 64; none beyond.
+        dictionary whose key is not known. There may be others where `why_open` says so. At most 64; none beyond.
         """
-        return tuple(known.at(node) for known, _ in self._constants.of(node).options)
+        return self.readings.alternatives(node)
+
+    def why_open(self, node: ast.expr) -> str | None:
+        """Return why an expression may have another value than `alternatives`; None where it may not."""
+        return self.readings.why_open(node)
 
     def reason(self, node: ast.expr) -> str | None:
         """Return why a value is not known (``units comes from a function argument``); None where it is."""
-        outcome = self._constants.of(node)
-        if outcome.reason is not None:
-            return outcome.reason
-        return None if self.known(node) else "has several values"
+        return self.why_open(node) or (None if self.known(node) else "has several values")
+
+    def targets(self, call: ast.Call) -> list[tuple[Function, int]]:
+        """Return the functions of the file that a call may enter, and how many parameters it leaves to Python."""
+        return self.readings.targets(call)
+
+    def literal(self, node: ast.Constant) -> Known:
+        """Return a number, a text or None that stands in the file."""
+        place = self.place(node)
+        return Known(node.value, (LiteralUse(Literal_(place, self.segment(place), node.value), "value"),), node)
 
     def calls(self) -> tuple[Call, ...]:
         """Return every call with a canonical name, in the order of their places."""
@@ -132,13 +177,6 @@ class Source:
         is none, or several that start there.
         """
         return self._calls.at(line, class_name)
-
-    def uses(self, literal: Literal_) -> tuple[Known, ...]:
-        """Return the expressions whose value may rest on a literal, once per expression, in the order of places.
-
-        Arguments of calls, subscripts and whatever else is read; not the assignments that only name it.
-        """
-        return self._uses.get(literal.place, ())
 
     def place(self, node: ast.AST) -> Place:
         """Return where a node stands, in characters."""
@@ -164,37 +202,23 @@ class Source:
         text = "".join(rows)
         return text if place.end_column is not None else text.rstrip("\r\n")
 
-    @property
-    def walk(self) -> Walk:
-        """Scopes, bindings and functions of the file."""
-        return self._walk
+    @cached_property
+    def sites(self) -> CallSites:
+        """Which functions of the file its calls may reach, as the syntax alone tells."""
+        return CallSites(self.walk, self._names)
 
     @cached_property
-    def constants(self) -> Constants:
-        """The constants of the file."""
-        return self._constants
+    def doubts(self) -> Doubts:
+        """What the syntax tells against values that were seen."""
+        return Doubts(self.walk, self._names)
 
     @cached_property
     def _names(self) -> Names:
-        return Names(self._walk)
-
-    @cached_property
-    def _constants(self) -> Constants:
-        return Constants(self._walk, self._names, self._literal)
+        return Names(self.walk)
 
     @cached_property
     def _calls(self) -> Calls:
-        return Calls(self._walk, self._names, self._constants, self.place)
-
-    @cached_property
-    def _uses(self) -> Mapping[Place, tuple[Known, ...]]:
-        from tcprobe.syntax.uses import index
-
-        return index(self.tree, self._constants)
-
-    def _literal(self, node: ast.Constant) -> Literal_:
-        place = self.place(node)
-        return Literal_(place, self.segment(place), node.value)
+        return Calls(self.walk, self._names, self.sites, self, self.place)
 
     def _column(self, line: int, offset: int) -> int:
         """Return the column in characters, from 1, of an offset in bytes of UTF-8, as syntax trees have it."""

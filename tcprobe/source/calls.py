@@ -6,15 +6,25 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 from tcprobe.keras.names import positional
 from tcprobe.schema.place import Place
-from tcprobe.syntax.callsites import CallSites
-from tcprobe.syntax.constants import Constants
-from tcprobe.syntax.names import Names
-from tcprobe.syntax.scopes import Function, Scope
-from tcprobe.syntax.values import Known, same
-from tcprobe.syntax.walk import Walk
+from tcprobe.source.callsites import CallSites
+from tcprobe.source.names import Names
+from tcprobe.source.scopes import Function, Scope
+from tcprobe.source.values import Known
+from tcprobe.source.walk import Walk
+
+
+class Values(Protocol):
+    """What tells the values of expressions."""
+
+    def known(self, node: ast.expr) -> Known | None:
+        """Return the value of an expression; None where the file alone does not decide it."""
+
+    def reason(self, node: ast.expr) -> str | None:
+        """Return why it does not; None where it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +42,15 @@ class Argument:
     name: str
     node: ast.expr
     place: Place
-    known: Known | None
-    reason: str | None
+    _values: Values
+
+    @property
+    def known(self) -> Known | None:
+        return self._values.known(self.node)
+
+    @property
+    def reason(self) -> str | None:
+        return self._values.reason(self.node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +80,13 @@ class Call:
 class Calls:
     """The calls of one file."""
 
-    def __init__(self, walk: Walk, names: Names, constants: Constants, place: Callable[[ast.AST], Place]) -> None:
+    def __init__(
+        self, walk: Walk, names: Names, sites: CallSites, values: Values, place: Callable[[ast.AST], Place]
+    ) -> None:
         self._walk = walk
         self._names = names
-        self._constants = constants
+        self._sites = sites
+        self._values = values
         self._place = place
         self._made: dict[ast.Call, Call] = {}
 
@@ -135,15 +155,11 @@ class Calls:
         )
 
     def _argument(self, name: str, node: ast.expr) -> Argument:
-        outcome = self._constants.of(node)
-        known = same([k for k, _ in outcome.options], node) if outcome.reason is None else None
-        reason = None if known else outcome.reason or "has several values"
-        return Argument(name, node, self._place(node), known.at(node) if known else None, reason)
+        return Argument(name, node, self._place(node), self._values)
 
     def _own(self, node: ast.Call) -> tuple[Function, int] | None:
         """Return the one function of the file that a call of a name reaches."""
-        sites: CallSites = self._constants.origins.sites
-        found = sites.targets(node.func) if isinstance(node.func, ast.Name) else []
+        found = self._sites.targets(node.func) if isinstance(node.func, ast.Name) else []
         return found[0] if len(found) == 1 else None
 
 

@@ -1,13 +1,13 @@
-"""Which calls of a file reach which of its functions, and what they hand to a parameter."""
+"""Which functions of a file its calls may reach, as the syntax alone tells."""
 
 from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
 
-from tcprobe.syntax.names import Names
-from tcprobe.syntax.scopes import Function
-from tcprobe.syntax.walk import Walk
+from tcprobe.source.names import Names
+from tcprobe.source.scopes import Function
+from tcprobe.source.walk import Walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,45 +94,6 @@ class CallSites:
         for node in self._walk.uses:
             if isinstance(node, ast.Name) and node.id in self._owned and node not in self._walk.called:
                 self._escaped.update(f for f, _ in self.targets(node))
-
-
-def parameter(function: Function | ast.Lambda, name: str) -> tuple[int | None, ast.expr | None, bool] | None:
-    """Return position (None: by keyword only), default, and whether it gathers several; None where there is none."""
-    arguments = function.args
-    positional = [*arguments.posonlyargs, *arguments.args]
-    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
-    for index, (arg, default) in enumerate(zip(positional, defaults, strict=True)):
-        if arg.arg == name:
-            return index, default, False
-    for arg, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        if arg.arg == name:
-            return None, default, False
-    gathers = [a for a in (arguments.vararg, arguments.kwarg) if a is not None and a.arg == name]
-    return (None, None, True) if gathers else None
-
-
-def passed(call: ast.Call, skipped: int, function: Function | ast.Lambda, name: str) -> ast.expr | str | None:
-    """Return what a call hands to a parameter: the expression, None for the default, or why it is not known."""
-    found = parameter(function, name)
-    if found is None or found[2]:
-        return "is one of several arguments"
-    for keyword in call.keywords:
-        if keyword.arg == name:
-            return keyword.value
-    position = found[0]
-    if position is not None:
-        at = position - skipped
-        if any(isinstance(a, ast.Starred) for a in call.args[: at + 1]):
-            return "is passed in a list of arguments"
-        if 0 <= at < len(call.args):
-            return call.args[at]
-    return "is passed in a dictionary of arguments" if any(k.arg is None for k in call.keywords) else None
-
-
-def spread(call: ast.Call) -> ast.expr | None:
-    """Return the dictionary that a call passes as its keyword arguments; None where it passes none, or several."""
-    found = [k.value for k in call.keywords if k.arg is None]
-    return found[0] if len(found) == 1 and not any(isinstance(a, ast.Starred) for a in call.args) else None
 
 
 def _is_super(node: ast.expr) -> bool:

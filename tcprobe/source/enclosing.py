@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tcprobe.syntax.scopes import Function, Scope
+from tcprobe.source.scopes import Function, Scope
 
 
 def all_parameters(arguments: ast.arguments) -> list[ast.arg]:

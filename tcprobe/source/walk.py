@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from tcprobe.syntax.enclosing import all_parameters, enclosing, is_main_guard, self_class
-from tcprobe.syntax.scopes import Binding, BindingKind, Block, Function, Scope, Step, Use, owner
+from tcprobe.source.enclosing import all_parameters, enclosing, is_main_guard, self_class
+from tcprobe.source.scopes import Binding, BindingKind, Block, Function, Scope, Step, Use, owner
 
 CHANGING: Final = frozenset(("update", "append", "extend", "insert", "pop", "popitem", "setdefault")).union(
     ("clear", "remove", "sort", "reverse", "add", "discard")

@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tcprobe.syntax.source import Source
+from tcprobe.audit.fix.source.tree import FileTree
+from tcprobe.audit.source.read import parse_source
+from tcprobe.source.source import Source
 
 
 def asked(text: str) -> tuple[Source, ast.expr]:
     """Return a source, and the argument of its last call of `f`."""
-    source = Source.parse(text, "/model.py")
+    source = parse_source(text, "/model.py")
     calls = [n for n in ast.walk(source.tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "f"]
     last = max(calls, key=lambda n: (n.lineno, n.col_offset))
     return source, last.args[0]
@@ -103,6 +105,17 @@ KNOWN: list[tuple[str, Any]] = [
     ("lists = [1]\nf(lists[0])", 1),
     ("\ufeffn = 3\nf(n)".removeprefix("\ufeff"), 3),
     ("n\t=\t3\nif n:\n\tf(n)", 3),
+    ("C = {'a': 1}\nC['a'] = 2\nf(C['a'])", 2),
+    ("while x:\n    n = 2\nf(n)", 2),
+    ("S = [1]\nS.append(2)\nf(S[0])", 1),
+    ("f(sorted([3, 1]))", (1, 3)),
+    ("if 1 > 2:\n    def g(n=4):\n        f(n)", 4),
+    ("def g():\n    def inner(x, n=4):\n        f(n)", 4),
+    ("def g():\n    return\n    f(3)", 3),
+    ("try:\n    pass\nexcept E:\n    f(3)", 3),
+    ("x = lambda: f(3)", 3),
+    ("def double(n):\n    return 2 * n\nf(double(4))", 8),
+    ("from argparse import Namespace\nf(Namespace(n=3).n)", 3),
 ]
 
 
@@ -127,37 +140,55 @@ UNKNOWN = [
     ("def g(units=3):\n    f(units)\ng()\ng(4)", "has several values"),
     ("from config import units\nf(units)", "units comes from another module"),
     ("n = 1\nif x:\n    n = 2\nf(n)", "has several values"),
-    ("if x:\n    n = 2\nf(n)", "n is assigned under a condition"),
+    ("if x:\n    n = 2\nf(n)", "is set under a condition"),
     ("f(n)\nn = 2", "n is not assigned before it is used"),
     ("n = 32\nfor i in x:\n    f(n)\n    n *= 2", "n changes in a loop"),
     ("while x:\n    n = 3\n    f(n)\n    n = y\n    f(n)", "y is not defined in this file"),
     ("for n in (1, 2):\n    f(n)", "has several values"),
     ("f(f'{x}')", "is a formatted text"),
-    ("f(lambda: 1)", "is a function"),
+    ("f(lambda: 1)", "is no number or text"),
     ("f(build())", "is the result of build()"),
-    ("f(1 / 0)", "cannot be computed"),
-    ("f('a' + 1)", "cannot be computed"),
+    ("f(1 / 0)", "1 / 0 cannot be computed"),
+    ("f('a' + 1)", "'a' + 1 cannot be computed"),
     ("f(b'x')", "is no number or text"),
-    ("f({'a': 1})", "is a dictionary"),
-    ("C = {'a': 1}\nf(C['b'])", "'b' is not in it"),
-    ("C = {'a': 1}\nC['a'] = 2\nf(C['a'])", "C is changed in place"),
-    ("C = {'a': 1}\nC.update(x)\nf(C['a'])", "C is changed in place"),
-    ("S = [1]\nS.append(2)\nf(S[0])", "S is changed in place"),
+    ("f({'a': 1})", "is no number or text"),
+    ("C = {'a': 1}\nf(C['b'])", "C['b'] is not set"),
+    ("C = {'a': 1}\nC[x] = 2\nf(C['a'])", "is changed in place"),
+    ("C = {'a': 1}\nif x:\n    C['a'] = 2\nf(C['a'])", "is changed in place"),
+    ("C = {'a': 1}\nC.update(x)\nf(C['a'])", "is changed by update()"),
     ("C = {'a': 1, 'b': 2}\nf(C[x])", "has several values"),
     ("n = n\nf(n)", "n is not assigned before it is used"),
     ("a = b\nb = a\ndef g():\n    f(a)", "b is not assigned before it is used"),
-    ("n = 1\ndef g():\n    global n\n    n = x\nf(n)", "x is not defined in this file"),
-    ("with a as n:\n    f(n)", "n comes from a statement that is not followed"),
+    ("n = 1\ndef g():\n    global n\n    n = x\nf(n)", "n is set in a function"),
+    ("with a as n:\n    f(n)", "is opened by with"),
     ("try:\n    pass\nexcept E as n:\n    f(n)", "n comes from a statement that is not followed"),
     ("match x:\n    case [n]:\n        f(n)", "n comes from a statement that is not followed"),
-    ("class C:\n    def g(self):\n        f(self.n)", "n of C is not set in this file"),
+    ("class C:\n    def g(self):\n        f(self.n)", "n of C is not known"),
     ("class C:\n    def __init__(self, n):\n        self.n = n\n        f(self.n)", "n comes from a function argument"),
     (
         "class C:\n    def a(self):\n        self.n = 1\n    def g(self):\n        self.n = x()\n        f(self.n)",
         "is the result of x()",
     ),
-    ("class B:\n    N = 3\n    def g(self):\n        f(self.N)\nclass C(B):\n    N = 4", "has several values"),
-    ("def g(n):\n    return g(f(n + 1))\n", "is the result of f()"),
+    (
+        "class B:\n    N = 3\n    def g(self):\n        f(self.N)\nclass C(B):\n    N = 4",
+        "N is set in a class that extends B",
+    ),
+    ("def g(n):\n    return g(f(n + 1))\n", "n comes from a function argument"),
+    ("n = 1\ntry:\n    n = 2\nexcept E:\n    n = 3\nf(n)", "n is set under a condition"),
+    ("n = 1\nwhile x:\n    n *= 2\nf(n)", "n changes in a loop"),
+    ("for n in (1, 2):\n    if x:\n        break\nf(n)", "n is set in a loop that may end before"),
+    ("def g(c):\n    f(c['n'])\ng({'n': 1})\nx.g(g)", "c comes from a function argument"),
+    ("def g(c):\n    n = c['n']\n    f(n)\ng({'n': 1})\nx(g)", "c comes from a function argument"),
+    ("class C:\n    def g(self, n):\n        f(n)\nC().g(1)\nx.g(2)", "n comes from a function argument"),
+    (
+        "class C:\n    def a(self):\n        self.n = 1\n    def b(self):\n        self.n = 2\n"
+        "    def g(self):\n        f(self.n)",
+        "n is set by several methods of C",
+    ),
+    (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--n', default=3)\nf(p.parse_args().n)",
+        "n comes from the command line",
+    ),
 ]
 
 
@@ -178,10 +209,25 @@ ALTERNATIVES: list[tuple[str, list[Any]]] = [
     ("[f(n) for n in (1, 2)]", [1, 2]),
     ("def g(n):\n    f(n)\ng(63)\ng(64)", [63, 64]),
     ("def g(n, m):\n    f(n * m)\ng(1, 2)\ng(3, 4)", [2, 12]),
-    ("if x:\n    n = 1\nelse:\n    n = 2\nf(n)", [2, 1]),
+    ("if x:\n    n = 1\nelse:\n    n = 2\nf(n)", [1, 2]),
     ("f(1 if x else 2)", [1, 2]),
     ("C = {'good': 64, 'bad': 63}\nf(7 * C[x])", [448, 441]),
-    ("if x:\n    a, b = 1, 2\nelse:\n    a, b = 3, 4\nf((a, b))", [(3, 4), (1, 2)]),
+    ("if x:\n    a, b = 1, 2\nelse:\n    a, b = 3, 4\nf((a, b))", [(1, 2), (3, 4)]),
+    ("C = {'a': (1, 2), 'b': (3, 4)}\nm, n = C[x]\nf(m * n)", [2, 12]),
+    ("for n in (1, 2) if x else (3,):\n    f(n)", [1, 2, 3]),
+    ("C = {'a': {'n': 1}, 'b': {'n': 2}}\nc = C[x]\nf(c['n'])", [1, 2]),
+    ("n = 1\nwhile x:\n    n = 2\nf(n)", [2, 1]),
+    ("C = {'n': 1}\nwhile x:\n    C = {'n': 2}\nf(C['n'])", [2, 1]),
+    (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--big', action='store_true')\n"
+        "if p.parse_args().big:\n    n = 1\nelse:\n    n = 2\nf(8 * n)",
+        [16, 8],
+    ),
+    (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--size', default='a')\n"
+        "C = {'a': (1, 2), 'b': (3, 4)}\nm, n = C[p.parse_args().size]\nf((n, m))",
+        [(2, 1), (4, 3)],
+    ),
     ("n = x\nf(n)", []),
 ]
 
@@ -223,14 +269,14 @@ def test_each_alternative_has_its_own_literals() -> None:
     assert found == {3136: ["49", "64"], 3087: ["49", "63"]}
 
 
-def test_every_use_of_a_literal() -> None:
-    text = "N = 63\ndef g(n=N):\n    f(n)\nf(2 * N)\nx[N]\nf(5)\nm = N\nif y == m: pass\n"
-    source, node = asked(text.replace("f(5)", "pass"))
-    known = source.known(node)
-    assert known is not None
-    literal = known.literals[-1].literal
-    assert literal.text == "63"
-    assert [source.segment(source.place(k.expression)) for k in source.uses(literal)] == ["n", "2 * N", "N", "m"]
+def test_every_expression_that_rests_on_a_literal() -> None:
+    text = "N = 63\ndef g(n=N):\n    f(n)\nf(2 * N)\nx[N]\nm = N\nif y == m: pass\n"
+    source = parse_source(text, "/model.py")
+    (literal,) = [p for p in FileTree(source).resting if source.segment(p) == "63"]
+    resting = sorted(
+        (source.place(node), source.segment(source.place(node))) for node in FileTree(source).resting[literal]
+    )
+    assert [text for _, text in resting] == ["63", "N", "n", "2 * N", "N", "N", "N", "m"]
 
 
 numbers = st.one_of(st.integers(-100, 100), st.floats(-100, 100, allow_nan=False).map(lambda x: round(x, 3)))

@@ -6,10 +6,12 @@ import ast
 import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 from tcprobe.schema.place import Place
 
+Choices: TypeAlias = frozenset[tuple[int, int]]
+"""Which way was taken at each of several points, by their numbers."""
 Role = Literal["value", "factor", "element", "other"]
 
 LARGEST_NUMBER: Final = 2**63  # a size past it is no size, and arithmetic on such numbers may never end
@@ -41,6 +43,22 @@ class LiteralUse:
 
 
 @dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why a value may be another one when the program runs.
+
+    Attributes:
+        reason: the reason, as it follows the name of what has the value.
+        function: the function that was handed the value: there is a doubt only if it may be called in ways that
+            were not seen. None where there is one anyway.
+        hidden: whether the value stands for nothing that the source tells (a formatted text, a dimension of a tensor).
+    """
+
+    reason: str
+    function: ast.AST | None = None
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
     """A value that the source tells.
 
@@ -49,16 +67,34 @@ class Known:
         literals: the literals that it rests on, each with its role; empty where it rests on none (``len`` of a list).
         expression: the expression that was asked for.
         elements: of a tuple, each with its own provenance; empty otherwise.
+        doubts: why it may be another value.
+        options: all that it may be, itself among them, each under the choices that lead to it; empty where nobody
+            can tell, or it is this one.
     """
 
     value: Any
     literals: tuple[LiteralUse, ...]
     expression: ast.expr
     elements: tuple[Known, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
+    options: tuple[tuple[Known, Choices], ...] = ()
 
     def at(self, expression: ast.expr) -> Known:
         """Return the same value as that of another expression."""
         return replace(self, expression=expression)
+
+    def doubted(self, doubt: Doubt) -> Known:
+        """Return the same value, with one more doubt about it and its elements."""
+        if doubt in self.doubts:
+            return self
+        elements = tuple(item.doubted(doubt) for item in self.elements)
+        options = tuple((option.doubted(doubt), choices) for option, choices in self.options)
+        return replace(self, elements=elements, doubts=(*self.doubts, doubt), options=options)
+
+
+def _doubts(parts: Iterable[Known]) -> tuple[Doubt, ...]:
+    """Return the doubts about any of several values."""
+    return tuple(dict.fromkeys(doubt for part in parts for doubt in part.doubts))
 
 
 def as_role(uses: Iterable[LiteralUse], role: Role) -> tuple[LiteralUse, ...]:
@@ -70,12 +106,14 @@ def tuple_of(items: Iterable[Known], expression: ast.expr) -> Known:
     """Return the tuple of known values."""
     elements = tuple(items)
     uses = as_role((use for item in elements for use in item.literals), "element")
-    return Known(tuple(item.value for item in elements), uses, expression, elements)
+    return Known(tuple(item.value for item in elements), uses, expression, elements, _doubts(elements))
 
 
 def derived(value: Any, parts: Iterable[Known], expression: ast.expr) -> Known:
     """Return a value that some arithmetic made of others."""
-    return Known(value, as_role((use for part in parts for use in part.literals), "other"), expression)
+    whole = tuple(parts)
+    uses = as_role((use for part in whole for use in part.literals), "other")
+    return Known(value, uses, expression, (), _doubts(whole))
 
 
 _BINARY: Final[dict[type[ast.operator], Callable[[Any, Any], Any]]] = {
@@ -125,7 +163,7 @@ def binary(op: ast.operator, left: Known, right: Known, expression: ast.expr) ->
     if isinstance(value, tuple):
         return _joined(op, left, right, expression)
     if isinstance(op, ast.Mult) and not isinstance(value, str):
-        return Known(value, (*_factors(left), *_factors(right)), expression)
+        return Known(value, (*_factors(left), *_factors(right)), expression, (), _doubts((left, right)))
     return derived(value, (left, right), expression)
 
 
@@ -161,7 +199,9 @@ def same(values: list[Known], expression: ast.expr) -> Known | None:
     if len(values) == 1:
         return values[0]
     uses = tuple(dict.fromkeys(use for v in values for use in v.literals))
-    return Known(values[0].value, uses, expression, values[0].elements)
+    rows = zip(*(v.elements for v in values), strict=False)
+    elements = tuple(e for row in rows if (e := same(list(row), expression)) is not None)
+    return Known(values[0].value, uses, expression, elements, _doubts(values))
 
 
 def identical(a: Any, b: Any) -> bool:

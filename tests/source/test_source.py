@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from tcprobe.audit.source.read import parse_source, read_source
 from tcprobe.errors import MissingInput, UnreadableInput, WrongFormat
 from tcprobe.schema.place import Place
-from tcprobe.syntax.source import Call, Source
+from tcprobe.source.calls import Call
+from tcprobe.source.source import Source
 
 
 def parse(text: str) -> Source:
-    return Source.parse(text, "/model.py")
+    return parse_source(text, "/model.py")
 
 
 def names(text: str) -> list[str]:
@@ -159,7 +161,7 @@ def test_places_count_characters() -> None:
 def test_encodings_and_line_ends(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "model.py"
     path.write_bytes(data)
-    source = Source.read(path)
+    source = read_source(path)
     (node,) = [n for n in ast.walk(source.tree) if isinstance(n, ast.Constant) and n.value == 64]
     assert source.segment(source.place(node)) == "64"
     assert source.path == str(path)
@@ -181,15 +183,15 @@ def test_files_that_cannot_be_read(tmp_path: Path, data: bytes, error: type[Exce
     path = tmp_path / "model.py"
     path.write_bytes(data)
     with pytest.raises(error) as raised:
-        Source.read(path)
+        read_source(path)
     assert words in str(raised.value) and str(raised.value).count("\n") == 0
 
 
 def test_a_file_or_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(MissingInput):
-        Source.read(tmp_path / "none.py")
+        read_source(tmp_path / "none.py")
     with pytest.raises(UnreadableInput):
-        Source.read(tmp_path)
+        read_source(tmp_path)
 
 
 def test_the_compiler_s_warnings_are_not_ours(recwarn: pytest.WarningsRecorder) -> None:

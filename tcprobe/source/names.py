@@ -6,8 +6,8 @@ import ast
 from typing import Final, TypeGuard
 
 from tcprobe.keras.names import canonical, public
-from tcprobe.syntax.scopes import Binding, owner, reaching
-from tcprobe.syntax.walk import Walk
+from tcprobe.source.scopes import Binding, owner, reaching
+from tcprobe.source.walk import Walk
 
 # People hand modules to functions under these names, as `build(tf)`; nothing else is ever called so.
 PASSED: Final = {"tf": "tensorflow", "tensorflow": "tensorflow", "keras": "keras", "layers": "keras.layers"}

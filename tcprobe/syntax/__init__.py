@@ -1,1 +1,0 @@
-"""The user's source as syntax: names behind imports, constants, calls and their places. Nothing is executed."""
