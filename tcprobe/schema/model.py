@@ -72,6 +72,7 @@ class Product:
             input.
         compiled: whether XLA compiles the function around it; None where unknown.
         place: where the user's code constructs the layer, or calls the op; None where unknown.
+        sure: whether it is known to execute; what one that may not saves may be nothing.
     """
 
     record: OpRecord
@@ -81,6 +82,7 @@ class Product:
     inputs_from: tuple[str, ...] = ()
     compiled: bool | None = None
     place: Place | None = None
+    sure: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from tcprobe.gemm.conv import describe
+from tcprobe.gemm.conv import Kind, describe
 from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.ops import family_of
 from tcprobe.rules.model.recurrent import told, units_of
 from tcprobe.schema.model import Layer, Model, Product
+from tcprobe.schema.op import OpRecord
 
 OUTPUTS: Final = ("units", "filters", "output_dim")
 INPUTS: Final = ("inputs", "channels")
@@ -26,6 +27,7 @@ _HANDS_ON: Final = re.compile(
 _ELEMENTWISE: Final = frozenset(
     {"Activation", "Softmax", "ReLU", "LeakyReLU", "PReLU", "ELU", "Dropout", "Identity", "Rescaling"}
 )
+_CONVOLUTIONS: Final[dict[str, Kind]] = {"conv": "forward", "conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
 _TRANSPOSED: Final = (("conv_dgrad", "forward"), ("conv", "dgrad"))
 
 
@@ -114,9 +116,9 @@ class Sizes:
                     known[size] = tuple(dict.fromkeys((*known.get(size, ()), dimension)))
         return found
 
-    def spelled(self, product: Product, dimension: str, size: int) -> str | None:
-        """Return a dimension's name as the product's record has it; None where the record has no such size."""
-        own = named_sizes(product.record, (product.layer or product.op) in self.transposed)
+    def spelled(self, record: OpRecord, layer: str, dimension: str, size: int) -> str | None:
+        """Return a dimension's name as a record of a layer has it; None where the record has no such size."""
+        own = named_sizes(record, layer in self.transposed)
         return next((name for name in (dimension, FEATURES) if (name, size) in own), None)
 
     def of(self, layer: str, names: Iterable[str]) -> list[Dimension]:
@@ -139,7 +141,8 @@ class Sizes:
             return told
         for index in self.by_layer.get(layer, ()):
             record = self.model.products[index].record
-            shapes = describe(record, "forward") if family_of(record.op_type) == "conv" else None
+            kind = _CONVOLUTIONS.get(family_of(record.op_type) or "")
+            shapes = describe(record, kind) if kind else None
             if shapes is not None and shapes.groups:
                 return shapes.groups
         return 1
@@ -197,10 +200,21 @@ class Sizes:
     def tail(self, name: str) -> list[Layer]:
         """Return a layer and those behind it that change its output element by element, in order."""
         found = [layer for layer in (self.layers.get(name),) if layer is not None]
+        seen = {name}
         for layer in found:
-            after = (known for known in self.model.layers if layer.name in known.inputs_from)
-            found += [known for known in after if known.kind in _ELEMENTWISE and known not in found]
+            after = [t for t in self.takers.get(layer.name, ()) if t.kind in _ELEMENTWISE and t.name not in seen]
+            seen.update(taker.name for taker in after)
+            found += after
         return found
+
+    @cached_property
+    def takers(self) -> dict[str, tuple[Layer, ...]]:
+        """Layers that take the output of each layer, whatever they do with it, by its name."""
+        found: dict[str, list[Layer]] = {}
+        for layer in self.model.layers:
+            for name in dict.fromkeys(layer.inputs_from):
+                found.setdefault(name, []).append(layer)
+        return {name: tuple(layers) for name, layers in found.items()}
 
     @cached_property
     def consumers(self) -> dict[str, tuple[str, ...]]:

@@ -12,10 +12,12 @@ from tcprobe.cost.xla import XLA_PADS_FROM
 from tcprobe.hardware import Gpu
 from tcprobe.rules.base import Says
 from tcprobe.rules.model.bad import Bad, convolves
+from tcprobe.rules.model.device import idle
 from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, Dimension
 from tcprobe.rules.model.step import Step
 from tcprobe.schema.finding import Finding, Severity
 from tcprobe.schema.finding_kinds import EffectKind, FindingKind, RelatedKind, WhyKind
+from tcprobe.schema.kinds import Limit
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import About, Statement, say
 
@@ -28,7 +30,7 @@ UNHURT: Final[Mapping[WhyKind, str]] = {
     "bound_by_memory": "its products are bound by memory, not by arithmetic",
     "as_fast_as_aligned": "predicted as fast as aligned",
 }
-BOUND: Final[Mapping[str, WhyKind]] = {
+BOUND: Final[Mapping[Limit, WhyKind]] = {
     "launch": "bound_by_launch",
     "memory": "bound_by_memory",
     "compute": "as_fast_as_aligned",
@@ -130,24 +132,9 @@ def _op_place(step: Step, dimension: Dimension) -> Place | None:
     return next((p for i in dimension.products if (p := step.model.products[i].place) is not None), None)
 
 
-def idle(step: Step, dtype: str | None) -> Statement[WhyKind] | None:
-    """Return why no size matters to a dtype on this GPU; None where sizes matter."""
-    target = step.target
-    if not target.gpu.tensor_cores:
-        return say("no_tensor_cores", gpu=target.gpu.name)
-    if dtype in ("bfloat16", "float8") and target.gpu.peak_flop_per_s(dtype) is None:
-        return say("no_tensor_cores_for", gpu=target.gpu.name, dtype=dtype)
-    ready = target.tf32 and target.gpu.compute_capability >= (8, 0)
-    if dtype in ("float32", "float") and not ready:
-        return say("plain_float32")
-    if dtype in ("float64", "double"):
-        return say("float64")
-    return None
-
-
 def effect(step: Step, bad: Bad) -> Effect:
     """Return what a bad size does, pass by pass as predicted."""
-    if (why := idle(step, bad.dtype)) is not None:
+    if (why := idle(step.device, bad.dtype)) is not None:
         return Effect(why, why, free=True)
     if bad.dtype in ("float32", "float", "tf32") and bad.dimension.size % 4 == 0:
         fits: Statement[WhyKind] = say("fits_tf32")
@@ -232,7 +219,6 @@ def finding_of(
     dimension = bad.dimension
     layer = step.sizes.layers.get(dimension.layer)
     saved = bad.saved
-    basis = next((cost.basis for i in dimension.products if (cost := step.costs[i]) is not None), None)
     return Finding(
         code=bad.code,
         says=says,
@@ -248,6 +234,6 @@ def finding_of(
         saving_ns=saved,
         saving_pct=step.share_pct(saved) if saved is not None else None,
         why=why,
-        basis=basis if saved is not None else None,
+        basis=step.basis_of(dimension.products) if saved is not None else None,
         related=related_of(step, bad),
     )
