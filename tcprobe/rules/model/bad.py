@@ -92,11 +92,16 @@ def _image_in_vain(bad: Bad) -> bool:
 
 def _with_parts(step: Step, found: list[Bad]) -> list[Bad]:
     parts = _parts(step, found)
-    saved = [parts.get(bad.linked) if bad.linked else None for bad in found]
+    saved = [parts.get(bad.linked) if bad.linked and _is_costed(step, bad) else None for bad in found]
     return [
         replace(bad, saved=part.ns if part else None, recorded_ns=part.recorded_ns if part else None)
         for bad, part in zip(found, saved, strict=True)
     ]
+
+
+def _is_costed(step: Step, bad: Bad) -> bool:
+    """Return whether every product of a size can be predicted: without one of them the saving would be too small."""
+    return all(step.cost(index) is not None for index in bad.dimension.products)
 
 
 def narrowest(step: Step, dimension: Dimension) -> str | None:
@@ -191,9 +196,9 @@ def _is_vocabulary(step: Step, dimension: Dimension) -> bool:
     if dimension.size < VOCABULARY or dimension.name not in ("units", "features"):
         return False
     layer = step.sizes.layers.get(dimension.layer)
-    words = {known.config.get("input_dim") for known in step.model.layers if known.kind.endswith("Embedding")}
-    if layer is None or dimension.size in words:
-        return dimension.size in words
+    words = dimension.size in step.sizes.vocabularies
+    if layer is None or words:
+        return words
     tail = step.sizes.tail(layer.name)
     return any(
         known.is_last or known.config.get("activation") == "softmax" or known.kind == "Softmax" for known in tail
@@ -246,21 +251,18 @@ class _Share:
     def of(self, gain: Gain) -> Range | None:
         """Return the mean of a gain by the change alone and by it as the last one; None where it is unknown."""
         alone = gain(self.index, (self.change,), ())
-        if alone is None or not self.beside:
-            return alone if alone is None else alone.scaled(self.part)
-        last = gain(self.index, (self.change,), self.beside)
-        return None if last is None else _mean(alone, last).scaled(self.part)
+        last = gain(self.index, (self.change,), self.beside) if self.beside else alone
+        return None if alone is None or last is None else added((alone, last)).scaled(self.part / 2)
 
 
 def _saved(step: Step, shares: list[_Share]) -> _Saved | None:
     """Return what a finding saves: as predicted, or in shares of measured times where it has all of these."""
-    told = {share: gain for share in shares if (gain := share.of(step.gain)) is not None}
+    told = [(share, gain) for share in shares if (gain := share.of(step.gain)) is not None]
     if not told:
         return None
-    if not all(share.index in step.measured for share in told):
-        parts = [_unsure(gain, step.model.products[share.index]) for share, gain in told.items()]
-        return _Saved(added(parts))
-    times = [(step.measured[share.index], part) for share in told if (part := share.of(step.share)) is not None]
+    if not all(share.index in step.measured for share, _ in told):
+        return _Saved(added(_unsure(gain, step.model.products[share.index]) for share, gain in told))
+    times = [(step.measured[share.index], part) for share, _ in told if (part := share.of(step.share)) is not None]
     recorded = sum(part.mid * time.recorded_ns for time, part in times)
     return _Saved(added(part.scaled(time.ns) for time, part in times), recorded)
 
@@ -268,7 +270,3 @@ def _saved(step: Step, shares: list[_Share]) -> _Saved | None:
 def _unsure(saved: Range, product: Product) -> Range:
     """Let a product that may not execute save nothing."""
     return saved if product.sure else Range(min(0.0, saved.low), saved.mid, max(0.0, saved.high))
-
-
-def _mean(one: Range, other: Range) -> Range:
-    return Range((one.low + other.low) / 2, (one.mid + other.mid) / 2, (one.high + other.high) / 2)

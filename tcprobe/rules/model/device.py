@@ -45,8 +45,10 @@ def idle(device: Device, dtype: str | None) -> Statement[WhyKind] | None:
     """Return why no size matters to a dtype on this GPU; None where sizes matter."""
     if not device.tensor_cores:
         return say("no_tensor_cores", gpu=device.name)
-    if dtype in ("bfloat16", "float8") and device.target and device.target().gpu.peak_flop_per_s(dtype) is None:
-        return say("no_tensor_cores_for", gpu=device.name, dtype=dtype)
+    if dtype in ("bfloat16", "float8") and device.target:
+        gpu = device.target().gpu
+        if gpu.peak_flop_per_s(dtype) is None:
+            return say("no_tensor_cores_for", gpu=gpu.name, dtype=dtype)
     if dtype in ("float32", "float") and not device.runs_tf32:
         return say("plain_float32")
     if dtype in ("float64", "double"):

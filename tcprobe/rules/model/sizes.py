@@ -166,6 +166,12 @@ class Sizes:
         return found[0] if len(found) == 1 else None
 
     @cached_property
+    def vocabularies(self) -> frozenset[int]:
+        """Sizes of the vocabularies that embeddings look words up in."""
+        found = {layer.config.get("input_dim") for layer in self.model.layers if layer.kind.endswith("Embedding")}
+        return frozenset(size for size in found if isinstance(size, int))
+
+    @cached_property
     def feeds(self) -> dict[str, tuple[str, ...]]:
         """Names of the layers whose features each layer multiplies, by its name; only where there are any.
 

@@ -79,7 +79,11 @@ class Step:
     @cached_property
     def costs(self) -> tuple[Cost | None, ...]:
         """Predicted cost of one execution of each product, in their order; None where it cannot be predicted."""
-        return tuple(self._cost(index, own) for index, own in enumerate(self._own))
+        return tuple(self.cost(index) for index in range(len(self.model.products)))
+
+    def cost(self, index: int) -> Cost | None:
+        """Return the same of one product, and predict no other."""
+        return self._cost(index, self._own[index])
 
     @cached_property
     def _own(self) -> tuple[int, ...]:
@@ -112,7 +116,7 @@ class Step:
 
     def basis_of(self, indexes: Iterable[int]) -> str | None:
         """Return ``calibrated`` where all predicted costs of products are, else ``predicted``; None without any."""
-        found = {cost.basis for index in indexes if (cost := self.costs[index]) is not None}
+        found = {cost.basis for index in indexes if (cost := self.cost(index)) is not None}
         return None if not found else "calibrated" if found == {"calibrated"} else "predicted"
 
     def share_pct(self, saved: Range) -> Range | None:
@@ -176,7 +180,7 @@ class Step:
 
         Least over least, likely over likely, largest over largest, since the model's errors go together.
         """
-        ends, whole = self._saved(index, changes, made), self.costs[index]
+        ends, whole = self._saved(index, changes, made), self.cost(index)
         if ends is None or whole is None:
             return None
         low, mid, high = (saved / now for saved, now in zip(ends, _ends(whole), strict=True))

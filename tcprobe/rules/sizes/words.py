@@ -139,7 +139,7 @@ def effect(step: Step, bad: Bad) -> Effect:
     if bad.dtype in ("float32", "float", "tf32") and bad.dimension.size % 4 == 0:
         fits: Statement[WhyKind] = say("fits_tf32")
         return Effect(fits, fits, free=True)
-    known = {i: cost for i in bad.dimension.products if (cost := step.costs[i]) is not None}
+    known = {i: cost for i in bad.dimension.products if (cost := step.cost(i)) is not None}
     if not known:
         unknown: Statement[WhyKind] = say("product_sizes_unknown")
         return Effect(say("slower_by_unknown", why=unknown), unknown)
