@@ -9,7 +9,6 @@ from tcprobe.cost.alignment import penalty_of
 from tcprobe.cost.constants import RateFamily
 from tcprobe.hardware import find_gpu
 from tcprobe.rules.model.bad import Bad, convolves
-from tcprobe.rules.model.links import is_image
 from tcprobe.rules.model.sizes import INPUTS
 from tcprobe.rules.model.step import Step
 from tcprobe.rules.sizes.tc103 import is_depthwise
@@ -44,7 +43,7 @@ def advice_on(step: Step, bad: Bad, measured: bool) -> SizeAdvice:
         return SizeAdvice(_IDLE[does.says.kind], gpu=gpu)
     if bad.code == "TC103":
         return SizeAdvice("small_dimension") if is_depthwise(bad) else _rated(step, bad, does, measured)
-    if is_image(bad.dimension.name, bad.dimension.size):
+    if bad.is_image:
         return SizeAdvice("slice" if bad.linked else "slice_in_vain")
     return _published(step, bad) if bad.saved is None else _rated(step, bad, does, measured)
 

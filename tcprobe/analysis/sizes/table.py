@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from math import isqrt
 
 from tcprobe.analysis.ops.gemms import Gemms
@@ -111,7 +112,7 @@ class _Rows:
         whole = self._whole.ns
         return 100.0 * bad.saved.mid / whole.mid if bad.saved and whole and whole.mid else None
 
-    @property
+    @cached_property
     def _whole(self) -> Step:
         """The step with all products, those included whose dimensions have no names."""
         if len(self._run.whole) == len(self._run.timed):

@@ -22,11 +22,11 @@ from tcprobe.gemm.alignment import bytes_of, multiple_for, next_size
 from tcprobe.gemm.ops import OpFamily, family_of
 from tcprobe.gemm.torch import torch_kind
 from tcprobe.rules.model.heads import NAMES, attention_of, head_dimensions, head_sizes, is_head
-from tcprobe.rules.model.links import IMAGE_CHANNELS, Linked, LinkedChange, is_image
+from tcprobe.rules.model.links import IMAGE_CHANNELS, Linked, is_image
+from tcprobe.rules.model.shares import shared_out
 from tcprobe.rules.model.sizes import FEATURES, INPUTS, Dimension
-from tcprobe.rules.model.step import Gain, Step, added
+from tcprobe.rules.model.step import Step
 from tcprobe.schema.finding import Range
-from tcprobe.schema.model import Product
 
 TINY: Final = 16
 """So few columns read their operands once and are bound by memory."""
@@ -65,6 +65,11 @@ class Bad:
         """The size that is suggested; None where it is best left alone."""
         return self.linked.changes[0].new if self.linked else None
 
+    @property
+    def is_image(self) -> bool:
+        """Whether these filters are an image, of which more may be computed and the first kept."""
+        return is_image(self.dimension.name, self.dimension.size)
+
 
 def convolves(step: Step, dimension: Dimension) -> bool:
     """Return whether a dimension is a convolution's."""
@@ -86,12 +91,11 @@ def _image_in_vain(bad: Bad) -> bool:
 
     A measured kernel may be one that no prediction expects.
     """
-    image = bad.linked is not None and is_image(bad.dimension.name, bad.dimension.size)
-    return image and bad.saved is not None and bad.recorded_ns is None and bad.saved.mid <= 0
+    return bad.is_image and bad.saved is not None and bad.recorded_ns is None and bad.saved.mid <= 0
 
 
 def _with_parts(step: Step, found: list[Bad]) -> list[Bad]:
-    parts = _parts(step, found)
+    parts = shared_out(step, [bad.linked for bad in found if bad.linked])
     saved = [parts.get(bad.linked) if bad.linked and _is_costed(step, bad) else None for bad in found]
     return [
         replace(bad, saved=part.ns if part else None, recorded_ns=part.recorded_ns if part else None)
@@ -203,70 +207,3 @@ def _is_vocabulary(step: Step, dimension: Dimension) -> bool:
     return any(
         known.is_last or known.config.get("activation") == "softmax" or known.kind == "Softmax" for known in tail
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Saved:
-    """A finding's part of what all changes save: in ns a step, and of the recorded time where that is measured."""
-
-    ns: Range
-    recorded_ns: float | None = None
-
-
-def _parts(step: Step, found: list[Bad]) -> dict[Linked, _Saved]:
-    """Share out what all changes together save among the findings that ask for them.
-
-    Two bad sizes of one product hide one another: mending one alone saves little. Each gets the mean of what it saves
-    alone and of what it saves as the last one, which for two is their Shapley value and sums up to the whole.
-    """
-    links = list(dict.fromkeys(bad.linked for bad in found if bad.linked))
-    changes = step.links.settled(tuple(change for linked in links for change in linked.changes))
-    owners: dict[tuple[str, str, int], list[Linked]] = {}
-    for linked in links:
-        for change in linked.changes:
-            owners.setdefault((change.layer, change.dimension, change.old), []).append(linked)
-    touching: dict[int, list[LinkedChange]] = {}
-    for change in changes:
-        for index in step.touched(change):
-            touching.setdefault(index, []).append(change)
-    shares: dict[Linked, list[_Share]] = {}
-    for change in changes:
-        holders = owners[change.layer, change.dimension, change.old]
-        for index in step.touched(change):
-            beside = tuple(other for other in touching[index] if other != change)
-            for holder in holders:
-                shares.setdefault(holder, []).append(_Share(index, change, beside, 1 / len(holders)))
-    return {linked: saved for linked, parts in shares.items() if (saved := _saved(step, parts)) is not None}
-
-
-@dataclass(frozen=True, slots=True)
-class _Share:
-    """A change at one product, with the other changes there; `part` of it, as several findings may ask for it."""
-
-    index: int
-    change: LinkedChange
-    beside: tuple[LinkedChange, ...]
-    part: float
-
-    def of(self, gain: Gain) -> Range | None:
-        """Return the mean of a gain by the change alone and by it as the last one; None where it is unknown."""
-        alone = gain(self.index, (self.change,), ())
-        last = gain(self.index, (self.change,), self.beside) if self.beside else alone
-        return None if alone is None or last is None else added((alone, last)).scaled(self.part / 2)
-
-
-def _saved(step: Step, shares: list[_Share]) -> _Saved | None:
-    """Return what a finding saves: as predicted, or in shares of measured times where it has all of these."""
-    told = [(share, gain) for share in shares if (gain := share.of(step.gain)) is not None]
-    if not told:
-        return None
-    if not all(share.index in step.measured for share, _ in told):
-        return _Saved(added(_unsure(gain, step.model.products[share.index]) for share, gain in told))
-    times = [(step.measured[share.index], part) for share, _ in told if (part := share.of(step.share)) is not None]
-    recorded = sum(part.mid * time.recorded_ns for time, part in times)
-    return _Saved(added(part.scaled(time.ns) for time, part in times), recorded)
-
-
-def _unsure(saved: Range, product: Product) -> Range:
-    """Let a product that may not execute save nothing."""
-    return saved if product.sure else Range(min(0.0, saved.low), saved.mid, max(0.0, saved.high))

@@ -18,10 +18,10 @@ from tcprobe.rules.model.step import Step
 from tcprobe.schema.finding import Finding, Severity
 from tcprobe.schema.finding_kinds import EffectKind, FindingKind, RelatedKind, WhyKind
 from tcprobe.schema.kinds import Limit
+from tcprobe.schema.op import PASSES
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import About, Statement, say
 
-PASSES: Final = ("forward", "dgrad", "wgrad", "other")
 ESTIMATED: Final = "estimated"  # of convolutions: what unaligned ones lose was never measured in public
 HARDLY: Final = 97.0  # percent of an aligned product's rate; what is missing to 100 is within any error
 _FORM: Final = re.compile(r"\s*(?:\(.*|\bSXM.*|\bPCIe.*|\bNVL.*|\bFE\b.*|\b\d+\s*GB.*)")
