@@ -153,7 +153,8 @@ def _rated(step: Step, bad: Bad, known: dict[int, Cost]) -> Effect:
         old = step.target.library == "cublas10"
         return Effect(say("off_tensor_cores", passes=passes_of(step, off), cublas10=old, gpu=on))
     slow = {i: cost.rate_pct for i, cost in known.items() if cost.rate_pct is not None}
-    if all(rate.mid >= HARDLY for rate in slow.values()):
+    pays = bool(slow) and bad.is_image and bad.linked is not None  # whatever the likely rate is, another kernel may run
+    if all(rate.mid >= HARDLY for rate in slow.values()) and not pays:
         why: Statement[WhyKind] = say(bound(known.values()))
         return Effect(why, why, free=True)
     low, high = min(r.low for r in slow.values()), max(r.high for r in slow.values())
