@@ -72,6 +72,7 @@ class Product:
             reshaped or joined on the way, but never mixed. Empty if they come from the model's input.
         compiled: whether XLA compiles the function that contains it; None if unknown.
         place: where the user's code constructs the layer or calls the op; None if unknown.
+        sure: whether it is known to execute; if not, a change of it may save nothing.
     """
 
     record: OpRecord
@@ -81,6 +82,7 @@ class Product:
     inputs_from: tuple[str, ...] = ()
     compiled: bool | None = None
     place: Place | None = None
+    sure: bool = True
 
 
 @dataclass(frozen=True, slots=True)

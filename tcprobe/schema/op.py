@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 Size: TypeAlias = int | None
 Shape: TypeAlias = tuple[Size, ...]
+PASSES: Final = ("forward", "dgrad", "wgrad", "other")
+"""Passes of training in their order: forward, the gradient of the input, that of the weight, any other."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ from typing import Final
 from tcprobe.schema.columns import Column as C
 from tcprobe.schema.columns import TableSpec as T
 from tcprobe.schema.kinds import BLOCKERS, RATE_BASES, REASONS, SIZE_ADVICE
+from tcprobe.schema.op import PASSES
 
 USES_TC: Final = ("yes", "no", "unknown")
 BASES: Final = ("counter", "name", "shape", "reported", "predicted", "measured", "graph", "inferred")
 RANGE_KINDS: Final = ("step", "phase", "layer", "op")
-PASSES: Final = ("forward", "dgrad", "wgrad", "other")
 SAVINGS: Final = ("predicted", "calibrated", "measured x predicted", "measured x calibrated")
 LIMITS: Final = ("compute", "memory", "launch")
 _BLOCKER: Final = (

@@ -1,76 +1,27 @@
-"""The bad_sizes table: dimensions of layers that no Tensor Core tile divides evenly."""
+"""The bad_sizes table: dimensions of layers that are not aligned, as the rules on sizes find them in a run."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import isqrt
-from typing import Final
 
-from tcprobe.analysis.ops.attribution import graph_record, profile_record
-from tcprobe.analysis.ops.gemms import Gemms, executions
+from tcprobe.analysis.ops.gemms import Gemms
 from tcprobe.analysis.ops.table import Ops
-from tcprobe.analysis.sizes.advice import Size, judged, left_alone
-from tcprobe.analysis.sizes.savings import Change, Op, Predictor, Saving, Times
-from tcprobe.cost.predict import Cost
-from tcprobe.gemm.alignment import bytes_of, multiple_for, next_size
-from tcprobe.gemm.conv import ConvPass, convolution_of
-from tcprobe.gemm.dimensions import named_sizes, tells_features
-from tcprobe.gemm.ops import OpFamily, family_of, gemms_of
-from tcprobe.gemm.record import flops_of
-from tcprobe.gemm.torch import torch_kind
-from tcprobe.schema.columns import Row, Table, Value
-from tcprobe.schema.kinds import GAINLESS, HARMLESS, SizeAdvice
+from tcprobe.analysis.sizes.advice import advice_on
+from tcprobe.analysis.sizes.run import Run, model_of, run_of
+from tcprobe.gemm.alignment import next_size
+from tcprobe.rules.model.bad import Bad, bad_sizes
+from tcprobe.rules.model.device import Device
+from tcprobe.rules.model.step import Step
+from tcprobe.rules.sizes.words import passes_of
+from tcprobe.schema.columns import Row, Table
+from tcprobe.schema.kinds import GAINLESS, HARMLESS
 from tcprobe.schema.profile import Profile
-from tcprobe.schema.tables import BAD_SIZES, PASSES
-
-_CONVOLUTIONS: Final[tuple[OpFamily, ...]] = ("conv", "conv_dgrad", "conv_wgrad", "hlo_conv")
-_KINDS: Final[dict[str, ConvPass]] = {"conv": "forward", "conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
-
-
-@dataclass(slots=True)
-class _Layer:
-    """The ops of one layer that execute."""
-
-    name: str
-    first: Row
-    ops: list[Op] = field(default_factory=list)
-
-    @property
-    def transposed(self) -> bool:
-        """Whether its forward pass is a convolution's input gradient, its input gradient a convolution."""
-        kinds = {(family_of(op.record.op_type), op.record.pass_) for op in self.ops}
-        return bool(kinds & {("conv_dgrad", "forward"), ("conv", "dgrad")})
-
-
-@dataclass(slots=True)
-class _Bad:
-    """One unaligned dimension of a layer.
-
-    Attributes:
-        layer: whose it is.
-        size: what is known of it.
-        ops: that have it.
-        multiple: what it should be one of.
-        advice: what to do about it; None until it is known.
-        saving: by its next size; None where unknown, or where it is best left alone.
-    """
-
-    layer: _Layer
-    size: Size
-    ops: list[Op]
-    multiple: int
-    advice: SizeAdvice | None = None
-    saving: Saving | None = None
-
-    @property
-    def change(self) -> Change:
-        """The next size."""
-        new = next_size(self.size.size, self.multiple)
-        return Change(self.size.dimension, self.size.size, new, self.layer.transposed)
+from tcprobe.schema.tables import BAD_SIZES
 
 
 def build_bad_sizes(
-    profile: Profile, gemms: Gemms, ops: Ops | None, kernel_ns: float | None, predictor: Predictor
+    profile: Profile, gemms: Gemms, ops: Ops | None, kernel_ns: float | None, device: Device
 ) -> Table | None:
     """Return one row per layer, dimension and size that is not aligned, costliest first.
 
@@ -85,196 +36,88 @@ def build_bad_sizes(
         gemms: tells which of its rows count.
         ops: kernel time per graph record, where measured.
         kernel_ns: all kernel time, None where nothing was measured.
-        predictor: of what the next sizes save, on the GPU to judge against.
+        device: the GPU to judge against.
     """
-    graph = profile.require("graph_ops")
-    times = _times(profile, gemms, ops, kernel_ns)
-    products = _products(graph, gemms, times) if len(graph) else _profile_products(profile, gemms, ops)
-    layers = _layers(products, whole=bool(len(graph)))
-    if not layers and not len(graph):
+    run = run_of(profile, gemms, ops, kernel_ns)
+    if run is None:
         return None
-    basis = "graph" if len(graph) else "shape"
-    flops = sum(op.flops or 0 for layer in layers for op in layer.ops)
-    found = [bad for layer in layers for bad in _judged(layer, times, predictor)]
-    predicted = any(bad.saving and bad.saving.pct is None for bad in found)
-    step_ns = predictor.step_ns(op for _, op in products) if predicted else None
-    rows = [{**_row(bad), "basis": basis, **_shares(bad, times, flops), **_saved(bad, step_ns)} for bad in found]
+    step = Step(model_of(run.timed), device, measured=run.measured)
+    rows = _Rows(run, step).made()
     _name_images(rows)
     rows.sort(key=_weight)
     return Table.from_rows(BAD_SIZES, rows)
 
 
-def _times(profile: Profile, gemms: Gemms, ops: Ops | None, kernel_ns: float | None) -> Times:
-    if ops is None:
-        return Times(kernel_ns=kernel_ns)
-    if len(profile.require("graph_ops")):
-        return Times.of(profile, ops.graph_ns, ops.graph_gpus, kernel_ns)
-    known = zip(gemms.records, gemms.table.values("kernel_ns"), strict=True)
-    spent = {index: int(time) for index, time in known if time is not None}
-    return Times.of(profile, spent, ops.detail_gpus, kernel_ns)
+class _Rows:
+    """Makes the rows of the bad sizes of a run."""
 
+    def __init__(self, run: Run, step: Step) -> None:
+        self._run, self._step = run, step
+        listed = [t for t in run.timed if t.product.layer or t.product.record.pass_ in ("forward", "other")]
+        self._flops = sum(timed.flops or 0 for timed in listed)
+        self._first: dict[str, Row] = {}
+        for timed in listed:
+            self._first.setdefault(timed.product.layer or timed.product.op, timed.row)
 
-def _products(graph: Table, gemms: Gemms, times: Times) -> list[tuple[Row, Op]]:
-    """Return the products of the graph that execute, or may, each with its row."""
-    records = list(graph.rows())
-    found: list[tuple[Row, Op]] = []
-    for row in gemms.graph_rows:
-        source = records[row]
-        if source["executes"] == "no" or family_of(_text(source["op_type"])) is None:
-            continue
-        record, calls = graph_record(graph, row), executions(source["calls_per_step"])
-        flops = flops_of(gemms_of(record))
-        sure = source["executes"] == "yes" or row in times.spent
-        found.append((source, Op(row, record, calls, sure, None if flops is None else round(flops * calls))))
-    return found
+    def made(self) -> list[Row]:
+        """Return them in the order of the step."""
+        return [self._row(bad) for bad in bad_sizes(self._step)]
 
+    def _row(self, bad: Bad) -> Row:
+        known = bad.dimension
+        times = [time for index in known.products if (time := self._run.timed[index].spent) is not None]
+        advice = advice_on(self._step, bad, measured=bool(times))
+        row: Row = {
+            "layer": known.layer,
+            "layer_class": self._first[known.layer]["layer_class"],
+            "dimension": known.name,
+            "size": known.size,
+            "next_size": bad.suggested or next_size(known.size, bad.multiple),
+            "multiple": bad.multiple,
+            "passes": ", ".join(passes_of(self._step, known.products)) or None,
+            "dtype": bad.dtype,
+            "source": self._first[known.layer]["source"],
+            "basis": self._run.basis,
+            **advice.columns(),
+            **self._shares(bad, times),
+        }
+        return row if advice.kind in GAINLESS else {**row, **self._saved(bad)}
 
-def _profile_products(profile: Profile, gemms: Gemms, ops: Ops | None) -> list[tuple[Row, Op]]:
-    """Return the products of the profile whose shapes it has."""
-    details = profile.require("op_details")
-    known = {(row["op"], row["op_type"]): row for row in ops.table.rows()} if ops else {}
-    found: list[tuple[Row, Op]] = []
-    for index in dict.fromkeys(gemms.records):
-        source = known[details.names("op")[index], details.names("op_type")[index]]
-        record = profile_record(details, index, _text(source["pass"]))
-        found.append(({**source, "layer_class": None}, Op(index, record, flops=flops_of(gemms_of(record)))))
-    return found
+    def _shares(self, bad: Bad, times: list[int]) -> Row:
+        whole = self._run.kernel_ns
+        counts = [self._run.timed[index].flops for index in bad.dimension.products]
+        touched = 100.0 * sum(count or 0 for count in counts)
+        return {
+            "kernel_ns": sum(times) if times else None,
+            "share_pct": 100.0 * sum(times) / whole if times and whole else None,
+            "flops_pct": touched / self._flops if self._flops and None not in counts else None,
+        }
 
+    def _saved(self, bad: Bad) -> Row:
+        if bad.saved is None:
+            return {}
+        basis = self._step.basis_of(bad.dimension.products)
+        return {
+            "saving_low_ns": round(bad.saved.low),
+            "saving_ns": round(bad.saved.mid),
+            "saving_high_ns": round(bad.saved.high),
+            "saving_pct": self._saved_pct(bad),
+            "saving_basis": basis if bad.recorded_ns is None else f"measured x {basis}",
+        }
 
-def _layers(products: list[tuple[Row, Op]], whole: bool) -> list[_Layer]:
-    """Return the products by layer; where there is no whole graph, those that tell which dimensions are features."""
-    found: dict[str, _Layer] = {}
-    for source, op in products:
-        if not whole and not tells_features(op.record):
-            continue
-        if not whole:
-            op = replace(op, record=replace(op.record, pass_=op.record.pass_ or "forward"))
-        elif source["layer"] is None and op.record.pass_ not in ("forward", "other"):
-            continue
-        name = str(source["layer"] or source["op"])
-        found.setdefault(name, _Layer(name, source)).ops.append(op)
-    return list(found.values())
+    def _saved_pct(self, bad: Bad) -> float | None:
+        """Return the likely saving over all kernel time where it is measured, else over the predicted products."""
+        if bad.recorded_ns is not None and self._run.kernel_ns:
+            return 100.0 * (bad.recorded_ns / self._run.kernel_ns)
+        whole = self._whole.ns
+        return 100.0 * bad.saved.mid / whole.mid if bad.saved and whole and whole.mid else None
 
-
-def _judged(layer: _Layer, times: Times, predictor: Predictor) -> list[_Bad]:
-    """Return the unaligned dimensions of a layer with what to do about each and what its next size saves."""
-    found = _bad(layer)
-    for bad in found:
-        bad.advice = left_alone(bad.size, predictor.context)
-    _save(found, times, predictor)
-    vain = [b for b in found if b.size.few_filters and _in_vain(b.saving)]
-    for bad in vain:
-        bad.advice = SizeAdvice("slice_in_vain")
-    if vain:
-        _save(found, times, predictor)
-    for bad in found:
-        bad.advice = bad.advice or _advised(bad, times, predictor)
-        if bad.advice.kind in GAINLESS:
-            bad.saving = None
-    return found
-
-
-def _save(found: list[_Bad], times: Times, predictor: Predictor) -> None:
-    """Predict every size that is to be changed, the others of the layer with it; a group's next size is another layer.
-
-    More channels of a group are more work in every group, so that a saving would not be one of alignment.
-    """
-    wanted = {bad.change: bad for bad in found if bad.advice is None and bad.size.groups == 1}
-    for bad in found:
-        bad.saving = None
-    for change, bad in wanted.items():
-        beside = [other for other in wanted if other != change]
-        bad.saving = predictor.saving(times, bad.ops, change, beside)
-
-
-def _in_vain(saving: Saving | None) -> bool:
-    """Whether a prediction says that more would not pay; a measured kernel may be one that no prediction expects."""
-    return saving is not None and saving.pct is None and saving.ns.mid <= 0
-
-
-def _advised(bad: _Bad, times: Times, predictor: Predictor) -> SizeAdvice:
-    """Give the rates that are predicted, where the next size is too: of XLA's instructions it is not."""
-    told = bad.saving is not None or bad.size.groups > 1
-    costs = [cost for op in bad.ops if told and (cost := predictor.cost(op.record)) is not None]
-    known: list[Cost] = costs if len(costs) == len(bad.ops) else []
-    measured = any(op.row in times.spent for op in bad.ops)
-    return judged(bad.size, predictor.context, known, predictor.compiled, measured)
-
-
-def _bad(layer: _Layer) -> list[_Bad]:
-    """Return the unaligned dimensions of the layer, each with the ops that it touches."""
-    touched: dict[tuple[str, int], list[Op]] = {}
-    for op in layer.ops:
-        for dimension, size in named_sizes(op.record, layer.transposed):
-            if size % multiple_for(op.record.dtype):
-                touched.setdefault((dimension, size), []).append(op)
-    return [_one(layer, *key, ops) for key, ops in touched.items()]
-
-
-def _one(layer: _Layer, dimension: str, count: int, ops: list[Op]) -> _Bad:
-    widest = min((op.record.dtype for op in ops), key=lambda d: (bytes_of(d) or 99, d or ""))
-    passes = {op.record.pass_ for op in ops}
-    size = Size(
-        dimension=dimension,
-        size=count,
-        convolution=any(_convolves(op) for op in ops),
-        dtype=widest,
-        passes=tuple(p for p in PASSES if p in passes),
-        groups=max(_groups(op) for op in ops),
-    )
-    return _Bad(layer, size, ops, multiple_for(widest))
-
-
-def _convolves(op: Op) -> bool:
-    kind = op.record.op_type
-    return family_of(kind) in _CONVOLUTIONS or torch_kind(kind) == "conv"
-
-
-def _groups(op: Op) -> int:
-    """Return the groups of a convolution, 1 of anything else and where they are not known."""
-    kind: ConvPass | None = _KINDS.get(family_of(op.record.op_type) or "")
-    known = convolution_of(op.record, kind) if kind else None
-    return (known.groups if known else None) or 1
-
-
-def _row(bad: _Bad) -> Row:
-    return {
-        "layer": bad.layer.name,
-        "layer_class": bad.layer.first["layer_class"],
-        "dimension": bad.size.dimension,
-        "size": bad.size.size,
-        "next_size": bad.change.new,
-        "multiple": bad.multiple,
-        "passes": ", ".join(bad.size.passes) or None,
-        "dtype": bad.size.dtype,
-        "source": bad.layer.first["source"],
-        **(bad.advice.columns() if bad.advice else {}),
-    }
-
-
-def _shares(bad: _Bad, times: Times, flops: int) -> Row:
-    known = [time for op in bad.ops if (time := times.spent.get(op.row)) is not None]
-    counts = [op.flops for op in bad.ops]
-    return {
-        "kernel_ns": sum(known) if known else None,
-        "share_pct": 100.0 * sum(known) / times.kernel_ns if known and times.kernel_ns else None,
-        "flops_pct": 100.0 * sum(f or 0 for f in counts) / flops if flops and None not in counts else None,
-    }
-
-
-def _saved(bad: _Bad, step_ns: float | None) -> Row:
-    saving = bad.saving
-    if saving is None:
-        return {}
-    low, likely, high = (round(ns) for ns in (saving.ns.low, saving.ns.mid, saving.ns.high))
-    pct = 100.0 * saving.ns.mid / step_ns if saving.pct is None and step_ns else saving.pct
-    return {
-        "saving_low_ns": low,
-        "saving_ns": likely,
-        "saving_high_ns": high,
-        "saving_pct": pct,
-        "saving_basis": saving.basis,
-    }
+    @cached_property
+    def _whole(self) -> Step:
+        """The step with all products, those included whose dimensions have no names."""
+        if len(self._run.whole) == len(self._run.timed):
+            return self._step
+        return Step(model_of(self._run.whole), self._step.device)
 
 
 def _weight(row: Row) -> tuple[bool, float, float, float, int, str, str, int]:
@@ -295,10 +138,6 @@ def _published_rate(row: Row) -> int:
     """Return the rate of large products of such a size, 100 where it was predicted or is not known."""
     published = row["rate_basis"] in ("published", "published products")
     return int(row["rate_low_pct"] or 0) if published else 100
-
-
-def _text(value: Value) -> str | None:
-    return None if value is None else str(value)
 
 
 def _square(pixels: int) -> bool:

@@ -9,10 +9,9 @@ from tcprobe.audit.trace.rnn import on_a_gpu
 from tcprobe.gemm.ops import family_of, gemms_of
 from tcprobe.gemm.record import MOST_DIMENSIONS
 from tcprobe.schema.model import SAMPLES, Layer, Model, Product, Unseen
-from tcprobe.schema.op import OpRecord, Shape
+from tcprobe.schema.op import PASSES, OpRecord, Shape
 from tcprobe.schema.place import Place
 
-PASSES: Final = ("forward", "dgrad", "wgrad", "other")
 OPEN: Final = "its model leaves %s open, so that its products cannot be predicted; a fixed input shape tells them"
 SINGLE: Final = "groups of one channel run in a depthwise kernel, whose time is not predicted"
 AXES: Final = {3: ("length",), 4: ("height", "width"), 5: ("depth", "height", "width")}

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from tcprobe.schema.columns import Table
+from tcprobe.schema.op import PASSES
 from tcprobe.schema.profile import Note
-from tcprobe.schema.tables import GRAPH_OPS, METRICS, PASSES, STEPS, USES_TC
+from tcprobe.schema.tables import GRAPH_OPS, METRICS, STEPS, USES_TC
 
 KINDS: Final = STEPS.column("kind").values
 Read = tuple[Table | None, tuple[Note, ...]]

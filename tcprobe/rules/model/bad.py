@@ -19,18 +19,19 @@ from functools import lru_cache
 from typing import Final
 
 from tcprobe.gemm.alignment import bytes_of, multiple_for, next_size
-from tcprobe.gemm.ops import family_of
-from tcprobe.keras.catalogue import class_of
-from tcprobe.rules.model.heads import NAMES, attention_of, head_dimensions, is_head
+from tcprobe.gemm.ops import OpFamily, family_of
+from tcprobe.gemm.torch import torch_kind
+from tcprobe.rules.model.heads import NAMES, attention_of, head_dimensions, head_sizes, is_head
 from tcprobe.rules.model.links import IMAGE_CHANNELS, Linked, is_image
+from tcprobe.rules.model.shares import shared_out
 from tcprobe.rules.model.sizes import FEATURES, INPUTS, Dimension
-from tcprobe.rules.model.step import Step, total
+from tcprobe.rules.model.step import Step
 from tcprobe.schema.finding import Range
 
 TINY: Final = 16
-"""So few columns read their operands once and are bound by memory, as the advice on measured runs has it."""
+"""So few columns read their operands once and are bound by memory."""
 VOCABULARY: Final = 1000
-_CONVOLUTIONS: Final = ("conv", "conv_dgrad", "conv_wgrad", "hlo_conv")
+_CONVOLUTIONS: Final[tuple[OpFamily, ...]] = ("conv", "conv_dgrad", "conv_wgrad", "hlo_conv")
 _VOCABULARY_MULTIPLE: Final = 64  # EleutherAI, "The Case for Co-Designing Model Architectures with Hardware"
 _LITTLE: Final = 0.01  # share that a vocabulary may grow by for it
 
@@ -47,6 +48,8 @@ class Bad:
         linked: the change to the suggested size with all that comes with it; None where nothing is suggested.
         saved: its part, in ns a step, of what all suggestions for the products that it touches save together; None
             where unknown or nothing is suggested.
+        recorded_ns: the likely part of the time recorded on all GPUs, where every product was measured; else None,
+            and `saved` is predicted.
     """
 
     dimension: Dimension
@@ -55,16 +58,23 @@ class Bad:
     multiple: int
     linked: Linked | None = None
     saved: Range | None = None
+    recorded_ns: float | None = None
 
     @property
     def suggested(self) -> int | None:
         """The size that is suggested; None where it is best left alone."""
         return self.linked.changes[0].new if self.linked else None
 
+    @property
+    def is_image(self) -> bool:
+        """Whether these filters are an image, of which more may be computed and the first kept."""
+        return is_image(self.dimension.name, self.dimension.size)
+
 
 def convolves(step: Step, dimension: Dimension) -> bool:
     """Return whether a dimension is a convolution's."""
-    return any(family_of(step.model.products[i].record.op_type) in _CONVOLUTIONS for i in dimension.products)
+    types = [step.model.products[index].record.op_type for index in dimension.products]
+    return any(family_of(op_type) in _CONVOLUTIONS or torch_kind(op_type) == "conv" for op_type in types)
 
 
 @lru_cache(maxsize=4)
@@ -77,14 +87,25 @@ def bad_sizes(step: Step) -> tuple[Bad, ...]:
 
 
 def _image_in_vain(bad: Bad) -> bool:
-    """Return whether computing more filters than an image has would not pay: then none are suggested."""
-    image = bad.linked is not None and is_image(bad.dimension.name, bad.dimension.size)
-    return image and (bad.saved is None or bad.saved.mid <= 0)
+    """Return whether computing more filters than an image has is predicted not to pay: then none are suggested.
+
+    A measured kernel may be one that no prediction expects.
+    """
+    return bad.is_image and bad.saved is not None and bad.recorded_ns is None and bad.saved.mid <= 0
 
 
 def _with_parts(step: Step, found: list[Bad]) -> list[Bad]:
-    parts = _parts(step, [bad.linked for bad in found if bad.linked])
-    return [replace(bad, saved=parts.get(bad.linked) if bad.linked else None) for bad in found]
+    parts = shared_out(step, [bad.linked for bad in found if bad.linked])
+    saved = [parts.get(bad.linked) if bad.linked and _is_costed(step, bad) else None for bad in found]
+    return [
+        replace(bad, saved=part.ns if part else None, recorded_ns=part.recorded_ns if part else None)
+        for bad, part in zip(found, saved, strict=True)
+    ]
+
+
+def _is_costed(step: Step, bad: Bad) -> bool:
+    """Return whether every product of a size can be predicted: without one of them the saving would be too small."""
+    return all(step.cost(index) is not None for index in bad.dimension.products)
 
 
 def narrowest(step: Step, dimension: Dimension) -> str | None:
@@ -114,13 +135,15 @@ def _own(step: Step) -> Iterator[Dimension]:
 
 
 def _in_attention(step: Step, dimension: Dimension) -> bool:
-    """Return whether a size of an attention layer is a head's, or follows from what the layer takes."""
+    """Return whether a size of an attention layer of known heads is one's, or follows from what the layer takes."""
     attention = attention_of(step.sizes, dimension.layer)
-    return attention is not None and (is_head(attention, dimension.size) or dimension.name not in INPUTS)
+    if attention is None or not head_sizes(attention):
+        return False
+    return is_head(attention, dimension.size) or dimension.name not in INPUTS
 
 
 def _is_batch(step: Step, dimension: Dimension) -> bool:
-    """Return whether a dimension of an op of the user's own is the batch, or is a gradient's and told of before.
+    """Return whether a dimension of an op of the user's own is the batch, or its forward op tells of it.
 
     Where samples are multiplied by samples (a contrastive loss), the batch is no feature that anyone chose.
     """
@@ -128,7 +151,7 @@ def _is_batch(step: Step, dimension: Dimension) -> bool:
     if dimension.size == step.model.batch and (own_op or dimension.name == FEATURES):
         return True
     passes = {step.model.products[index].record.pass_ for index in dimension.products}
-    return own_op and passes <= {"dgrad", "wgrad"}
+    return own_op and passes.isdisjoint(("forward", "other"))
 
 
 def _unaligned_sources(step: Step, dimension: Dimension) -> list[Dimension]:
@@ -177,45 +200,10 @@ def _is_vocabulary(step: Step, dimension: Dimension) -> bool:
     if dimension.size < VOCABULARY or dimension.name not in ("units", "features"):
         return False
     layer = step.sizes.layers.get(dimension.layer)
-    words = {known.config.get("input_dim") for known in step.model.layers if class_of(known.kind).kind == "embedding"}
-    if layer is None or dimension.size in words:
-        return dimension.size in words
+    words = dimension.size in step.sizes.vocabularies
+    if layer is None or words:
+        return words
     tail = step.sizes.tail(layer.name)
     return any(
         known.is_last or known.config.get("activation") == "softmax" or known.kind == "Softmax" for known in tail
     )
-
-
-def _parts(step: Step, links: list[Linked]) -> dict[Linked, Range]:
-    """Share out what all changes together save among the findings that ask for them.
-
-    Two bad sizes of one product hide one another: mending one alone saves little. Each gets the mean of what it saves
-    alone and of what it saves as the last one, which for two is their Shapley value and sums up to the whole.
-    """
-    all_changes = step.links.settled(tuple(change for linked in links for change in linked.changes))
-    owners: dict[tuple[str, str, int], list[Linked]] = {}
-    for linked in dict.fromkeys(links):
-        for change in linked.changes:
-            owners.setdefault((change.layer, change.dimension, change.old), []).append(linked)
-    found: dict[Linked, list[Range]] = {}
-    for change in all_changes:
-        beside = tuple(c for c in all_changes if c != change and _kin(c.layer, change.layer))
-        holders = owners[change.layer, change.dimension, change.old]
-        for index in step.touched(change):
-            alone = step.gain(index, (change,))
-            saved = _fair(alone, step.gain(index, (change,), beside)) if beside else alone
-            if saved is not None:
-                for holder in holders:
-                    found.setdefault(holder, []).append(saved.scaled(1 / len(holders)))
-    return {linked: summed for linked, parts in found.items() if (summed := total(parts)) is not None}
-
-
-def _kin(one: str, other: str) -> bool:
-    """Return whether a layer is the other or a part of it, so that they may share products."""
-    return one == other or one.startswith(f"{other}/") or other.startswith(f"{one}/")
-
-
-def _fair(alone: Range | None, last: Range | None) -> Range | None:
-    if alone is None or last is None:
-        return None
-    return Range((alone.low + last.low) / 2, (alone.mid + last.mid) / 2, (alone.high + last.high) / 2)

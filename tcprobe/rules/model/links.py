@@ -152,10 +152,10 @@ class Links:
 
     def _refuse_reshape(self, change: LinkedChange) -> None:
         """Refuse a size that a reshape behind the layer cannot take: 784 become (28, 28, 1), and 768 do not."""
-        tail = {layer.name for layer in self._sizes.tail(change.layer)}
-        for layer in self._sizes.layers.values():
+        takers = (taker for layer in self._sizes.tail(change.layer) for taker in self._sizes.takers.get(layer.name, ()))
+        for layer in takers:
             target = layer.config.get("target_shape") if layer.kind == "Reshape" else None
-            if not tail.intersection(layer.inputs_from) or not isinstance(target, tuple | list) or not target:
+            if not isinstance(target, tuple | list) or not target:
                 continue
             if not all(isinstance(size, int) and size > 0 for size in target):
                 continue

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from tcprobe.gemm.conv import convolution_of
+from tcprobe.gemm.conv import ConvPass, convolution_of
 from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.ops import family_of
 from tcprobe.keras.catalogue import LAYERS, class_of
 from tcprobe.rules.model.recurrent import told, units_of
 from tcprobe.schema.model import Layer, Model, Product
+from tcprobe.schema.op import OpRecord
 
 OUTPUTS: Final = frozenset(row.output for row in LAYERS if row.output)
 INPUTS: Final = ("inputs", "channels")
 FEATURES: Final = "features"
+_CONVOLUTIONS: Final[dict[str, ConvPass]] = {"conv": "forward", "conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
 _TRANSPOSED: Final = (("conv_dgrad", "forward"), ("conv", "dgrad"))
 
 
@@ -105,9 +107,9 @@ class Sizes:
                     known[size] = tuple(dict.fromkeys((*known.get(size, ()), dimension)))
         return found
 
-    def spelled(self, product: Product, dimension: str, size: int) -> str | None:
-        """Return a dimension's name as the product's record has it; None where the record has no such size."""
-        own = named_sizes(product.record, (product.layer or product.op) in self.transposed)
+    def spelled(self, record: OpRecord, layer: str, dimension: str, size: int) -> str | None:
+        """Return a dimension's name as a record of a layer has it; None where the record has no such size."""
+        own = named_sizes(record, layer in self.transposed)
         return next((name for name in (dimension, FEATURES) if (name, size) in own), None)
 
     def of(self, layer: str, names: Iterable[str]) -> list[Dimension]:
@@ -130,7 +132,8 @@ class Sizes:
             return told
         for index in self.by_layer.get(layer, ()):
             record = self.model.products[index].record
-            shapes = convolution_of(record, "forward") if family_of(record.op_type) == "conv" else None
+            kind = _CONVOLUTIONS.get(family_of(record.op_type) or "")
+            shapes = convolution_of(record, kind) if kind else None
             if shapes is not None and shapes.groups:
                 return shapes.groups
         return 1
@@ -152,6 +155,13 @@ class Sizes:
         """Return the dimension of the features that a layer takes; None where it has none or several."""
         found = self.of(layer, INPUTS)
         return found[0] if len(found) == 1 else None
+
+    @cached_property
+    def vocabularies(self) -> frozenset[int]:
+        """Sizes of the vocabularies that embeddings look words up in."""
+        embeddings = (layer for layer in self.model.layers if class_of(layer.kind).kind == "embedding")
+        found = {layer.config.get("input_dim") for layer in embeddings}
+        return frozenset(size for size in found if isinstance(size, int))
 
     @cached_property
     def feeds(self) -> dict[str, tuple[str, ...]]:
@@ -188,10 +198,22 @@ class Sizes:
     def tail(self, name: str) -> list[Layer]:
         """Return a layer and those behind it that change its output element by element, in order."""
         found = [layer for layer in (self.layers.get(name),) if layer is not None]
+        seen = {name}
         for layer in found:
-            after = (known for known in self.model.layers if layer.name in known.inputs_from)
-            found += [known for known in after if class_of(known.kind).features == "elementwise" and known not in found]
+            takers = self.takers.get(layer.name, ())
+            after = [t for t in takers if class_of(t.kind).features == "elementwise" and t.name not in seen]
+            seen.update(taker.name for taker in after)
+            found += after
         return found
+
+    @cached_property
+    def takers(self) -> dict[str, tuple[Layer, ...]]:
+        """Layers that take the output of each layer, whatever they do with it, by its name."""
+        found: dict[str, list[Layer]] = {}
+        for layer in self.model.layers:
+            for name in dict.fromkeys(layer.inputs_from):
+                found.setdefault(name, []).append(layer)
+        return {name: tuple(layers) for name, layers in found.items()}
 
     @cached_property
     def consumers(self) -> dict[str, tuple[str, ...]]:

@@ -1,48 +1,110 @@
-"""What one step of a model costs, and what a change of sizes saves."""
+"""What one step of a model costs, measured or predicted, and what a change of sizes saves."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final, TypeAlias
 
-from tcprobe.cost.predict import Cost, Target, op_cost, saving
+from tcprobe.cost.predict import Cost, Target, op_cost
 from tcprobe.gemm.resize import resized
+from tcprobe.rules.model.device import Device
 from tcprobe.rules.model.heads import NAMES, family, with_heads
 from tcprobe.rules.model.links import Linked, LinkedChange, Links
 from tcprobe.rules.model.recurrent import units_of, with_units
 from tcprobe.rules.model.sizes import Sizes
 from tcprobe.schema.finding import Range
-from tcprobe.schema.model import Model, Product
+from tcprobe.schema.model import Model
 from tcprobe.schema.op import OpRecord
 
-__all__ = ["Linked", "LinkedChange", "Step"]
+__all__ = ["Linked", "LinkedChange", "Measured", "Step"]
+
+Ends: TypeAlias = tuple[float, float, float]
+Changes: TypeAlias = tuple[LinkedChange, ...]
+Gain: TypeAlias = Callable[[int, Changes, Changes], Range | None]
+"""What changes save at one product, by its index, where others are made already; None where that is unknown."""
+_ALIASES: Final = "aliases"  # an op's other names, which change no cost
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The measured time of one product.
+
+    Attributes:
+        ns: of a step, on each GPU.
+        recorded_ns: of all recorded steps, on all GPUs.
+    """
+
+    ns: float
+    recorded_ns: float
 
 
 class Step:
-    """Predicted costs of one step of a model on a GPU.
+    """The costs of one step of a model on a GPU.
 
     Attributes:
-        model, target, dtype: what is predicted; `dtype` replaces the model's own, None keeps it.
-        sizes: the dimensions of its layers.
+        model: what the step multiplies.
+        device: the GPU.
+        dtype: takes the place of the model's own; None keeps it.
+        measured: times of products by their index; empty where nothing ran.
+        sizes: the dimensions of the model's layers.
     """
 
-    def __init__(self, model: Model, target: Target, dtype: str | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        target: Target | Device,
+        dtype: str | None = None,
+        measured: Mapping[int, Measured] | None = None,
+    ) -> None:
         self.model = model
-        self.target = target
+        self.device = Device.of(target) if isinstance(target, Target) else target
         self.dtype = dtype
+        self.measured = measured or {}
         self.sizes = Sizes(model)
-        self._gains: dict[tuple[int, tuple[LinkedChange, ...], tuple[LinkedChange, ...]], Range | None] = {}
+        self._alike = _Alike()
+
+    @cached_property
+    def target(self) -> Target:
+        """What predictions are for.
+
+        Raises:
+            LookupError: it is not known which GPU the step ran on.
+        """
+        if self.device.target is None:
+            raise LookupError("it is not known which GPU to predict for")
+        return self.device.target()
 
     @cached_property
     def costs(self) -> tuple[Cost | None, ...]:
-        """Cost of one execution of each product, in their order; None where it cannot be predicted."""
-        return tuple(op_cost(p.record, self.target, self.dtype, p.compiled) for p in self.model.products)
+        """Predicted cost of one execution of each product, in their order; None where it cannot be predicted."""
+        return tuple(self.cost(index) for index in range(len(self.model.products)))
+
+    def cost(self, index: int) -> Cost | None:
+        """Return the same of one product, and predict no other."""
+        return self._cost(index, self._own[index])
+
+    @cached_property
+    def _own(self) -> tuple[int, ...]:
+        """Number of the record of each product."""
+        return tuple(self._alike.number(product.record) for product in self.model.products)
+
+    def _cost(self, index: int, number: int) -> Cost | None:
+        """Return what a product costs with the shapes of another record; equal ones are predicted once."""
+        if self.device.target is None:
+            return None
+        compiled = self.model.products[index].compiled
+        key = number, compiled
+        if key not in self._alike.costs:
+            self._alike.costs[key] = op_cost(self._alike.records[number], self.target, self.dtype, compiled)
+        return self._alike.costs[key]
 
     @cached_property
     def ns(self) -> Range | None:
-        """Time of one step's products, in ns; None where none of them could be predicted."""
+        """Predicted time of one step's products, in ns; None where none of them could be predicted."""
         times = [
-            Range(cost.low_ns, cost.ns, cost.high_ns).scaled(product.calls)
+            Range(*_ends(cost)).scaled(product.calls)
             for cost, product in zip(self.costs, self.model.products, strict=True)
             if cost is not None
         ]
@@ -52,8 +114,13 @@ class Step:
         """Return the dtype in which a product computes; None where unknown."""
         return self.dtype or self.model.products[index].record.dtype
 
+    def basis_of(self, indexes: Iterable[int]) -> str | None:
+        """Return ``calibrated`` where all predicted costs of products are, else ``predicted``; None without any."""
+        found = {cost.basis for index in indexes if (cost := self.cost(index)) is not None}
+        return None if not found else "calibrated" if found == {"calibrated"} else "predicted"
+
     def share_pct(self, saved: Range) -> Range | None:
-        """Return a saving over the step's time, in percent up to 100; None where the step's time is unknown.
+        """Return a saving over the step's predicted time, in percent up to 100; None where that is unknown.
 
         Low over low, likely over likely and high over high, since the model's errors go together; below 0 where the
         change may cost.
@@ -86,7 +153,7 @@ class Step:
         return self.links.follow(LinkedChange(layer, dimension, size, suggested))
 
     def saving(self, changes: Iterable[LinkedChange]) -> Range | None:
-        """Return what changes together save a step, in ns; negative where they cost.
+        """Return what changes together are predicted to save a step, in ns; negative where they cost.
 
         Every product is predicted once, with all its changes made. None where no product that they touch could be
         predicted.
@@ -100,51 +167,106 @@ class Step:
         """Return the indexes of the products that a change may touch."""
         return family(self.sizes, change.layer) if change.dimension in NAMES else self.products_of(change.layer)
 
-    def gain(self, index: int, changes: tuple[LinkedChange, ...], made: tuple[LinkedChange, ...] = ()) -> Range | None:
-        """Return what changes save a step at one product, in ns, where others are made already.
+    def gain(self, index: int, changes: Changes, made: Changes = ()) -> Range | None:
+        """Return what changes are predicted to save a step at one product, in ns, where others are made already.
 
         None where the product cannot be predicted or none of the changes touches it.
         """
-        key = (index, changes, made)
-        if key not in self._gains:
-            self._gains[key] = self._gain(*key)
-        return self._gains[key]
+        ends = self._saved(index, changes, made)
+        return None if ends is None else _ordered(ends).scaled(self.model.products[index].calls)
 
-    def _gain(self, index: int, changes: tuple[LinkedChange, ...], made: tuple[LinkedChange, ...]) -> Range | None:
-        product = self.model.products[index]
-        before = self.changed(index, made)
-        after = self.changed(index, changes, before)
+    def share(self, index: int, changes: Changes, made: Changes = ()) -> Range | None:
+        """Return the same in shares of the product's predicted time as it is, at most 1; None where `gain` is.
+
+        Least over least, likely over likely, largest over largest, since the model's errors go together.
+        """
+        ends, whole = self._saved(index, changes, made), self.cost(index)
+        if ends is None or whole is None:
+            return None
+        low, mid, high = (saved / now for saved, now in zip(ends, _ends(whole), strict=True))
+        return _ordered((low, mid, high))
+
+    def _saved(self, index: int, changes: Changes, made: Changes) -> Ends | None:
+        """Return what one execution saves at the least, the likely and the largest time of both."""
+        before = self._changed(index, made, self._own[index])
+        after = self._changed(index, changes, before)
         if after == before:
             return None
-        saved = saving(before, after, self.target, self.dtype, product.compiled)
-        return None if saved is None else saved.scaled(product.calls)
+        now, then = self._cost(index, before), self._cost(index, after)
+        if now is None or then is None:
+            return None
+        return now.low_ns - then.low_ns, now.ns - then.ns, now.high_ns - then.high_ns
 
-    def changed(self, index: int, changes: Iterable[LinkedChange], record: OpRecord | None = None) -> OpRecord:
-        """Return the record of a product, or `record` in its place, after those of the changes that touch it."""
+    def changed(self, index: int, changes: Iterable[LinkedChange]) -> OpRecord:
+        """Return the record of a product after those of the changes that touch it."""
+        return self._alike.records[self._changed(index, changes, self._own[index])]
+
+    def _changed(self, index: int, changes: Iterable[LinkedChange], number: int) -> int:
         product = self.model.products[index]
-        record = product.record if record is None else record
+        name = product.layer or product.op
         for change in changes:
-            if index in self.touched(change):
-                record = self._with(product, record, change)
-        return record
+            if name == change.layer or (change.dimension in NAMES and name.startswith(f"{change.layer}/")):
+                number = self._after(number, change)
+        return number
 
-    def _with(self, product: Product, record: OpRecord, change: LinkedChange) -> OpRecord:
-        """Return the record after one change; as it is where it has no such size or its form is not understood."""
+    def _after(self, number: int, change: LinkedChange) -> int:
+        """Return the number of a record after a change; its own where it has no such size or is not understood."""
         layer = self.sizes.layers.get(change.layer)
+        own = layer is not None and (change.dimension in NAMES or units_of(layer) is not None)
         transposed = change.layer in self.sizes.transposed
+        key = number, change.dimension, change.old, change.new, transposed, change.layer if own else None
+        if key not in self._alike.after:
+            made = self._with(self._alike.records[number], change, transposed)
+            self._alike.after[key] = self._alike.number(made)
+        return self._alike.after[key]
+
+    def _with(self, record: OpRecord, change: LinkedChange, transposed: bool) -> OpRecord:
+        layer = self.sizes.layers.get(change.layer)
         try:
             if layer is not None and change.dimension in NAMES:
                 return with_heads(record, change, layer)
             if layer is not None and change.dimension == "units" and change.old == units_of(layer):
                 return with_units(record, layer, change.old, change.new)
-            name = self.sizes.spelled(product, change.dimension, change.old)
+            name = self.sizes.spelled(record, change.layer, change.dimension, change.old)
             return record if name is None else resized(record, name, change.old, change.new, transposed)
         except ValueError:  # what `resized` does not know how to change
             return record
 
 
+@dataclass(slots=True)
+class _Alike:
+    """Records by number, equal ones once, with what was found of each."""
+
+    records: list[OpRecord] = field(default_factory=list)
+    costs: dict[tuple[int, bool | None], Cost | None] = field(default_factory=dict)
+    after: dict[tuple[int, str, int, int, bool, str | None], int] = field(default_factory=dict)
+    _numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
+
+    def number(self, record: OpRecord) -> int:
+        """Return the number of a record; names that change no cost tell none apart."""
+        attributes = repr({name: value for name, value in record.attributes.items() if name != _ALIASES})
+        shapes = record.input_shapes, record.output_shape
+        key = (record.op_type, *shapes, attributes, record.dtype, record.pass_)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.records)
+            self.records.append(record)
+        return self._numbers[key]
+
+
 def total(parts: list[Range]) -> Range | None:
-    """Return the sum of ranges, bound by bound, since their errors are the model's and go together; None of none."""
-    if not parts:
-        return None
-    return Range(sum(p.low for p in parts), sum(p.mid for p in parts), sum(p.high for p in parts))
+    """Return the sum of ranges; None where there is none of them."""
+    return added(parts) if parts else None
+
+
+def added(parts: Iterable[Range]) -> Range:
+    """Return the sum of ranges, bound by bound, since their errors are the model's and go together; 0 for none."""
+    found = list(parts)
+    return Range(sum(p.low for p in found), sum(p.mid for p in found), sum(p.high for p in found))
+
+
+def _ends(cost: Cost) -> Ends:
+    return cost.low_ns, cost.ns, cost.high_ns
+
+
+def _ordered(ends: Ends) -> Range:
+    return Range(min(ends), ends[1], max(ends))

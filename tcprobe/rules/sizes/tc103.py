@@ -59,6 +59,11 @@ def check(subject: Subject) -> Iterator[Finding]:
         yield _finding(step, min(found, key=lambda bad: bad.dimension.name))
 
 
+def is_depthwise(bad: Bad) -> bool:
+    """Return whether a group has one channel, so that memory bounds it whatever is changed."""
+    return bad.dimension.size == 1
+
+
 def _finding(step: Step, bad: Bad) -> Finding:
     size, layer = bad.dimension.size, bad.dimension.layer
     groups = step.sizes.groups(layer)
@@ -73,7 +78,7 @@ def _finding(step: Step, bad: Bad) -> Finding:
             "group_not_a_multiple", subject=about, groups=groups, multiple=bad.multiple, effect=effect, added=added
         )
 
-    if size == 1 and not does.free:
+    if is_depthwise(bad) and not does.free:
         return finding_of(step, replace(told, saved=None), says(DEPTHWISE), DEPTHWISE, "note")
     said = says(does.says) if does.free else says(does.says, UNPADDED)
     why: Statement[WhyKind] = does.why or say("against_aligned_groups")

@@ -8,7 +8,7 @@ from typing import Final
 from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.model.bad import Bad, bad_sizes, convolves
 from tcprobe.rules.model.step import Step
-from tcprobe.rules.sizes.words import finding_of, idle
+from tcprobe.rules.sizes.words import finding_of
 from tcprobe.rules.sizes.words import subject as named
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.finding_kinds import WhyKind
@@ -49,7 +49,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     step = subject.step
     for bad in bad_sizes(step):
         if bad.code == DOC.code:
-            why = idle(step, bad.dtype) or _why(step, bad)
+            why = _why(step, bad)
             about = named(step, bad.dimension)
             yield finding_of(step, bad, say("best_left", subject=about, multiple=bad.multiple, why=why), why, "note")
 

@@ -10,11 +10,12 @@ from tcprobe.cost.predict import saving
 from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.model.bad import bad_sizes
 from tcprobe.rules.model.batch import with_batch
+from tcprobe.rules.model.device import idle
 from tcprobe.rules.model.links import LinkedChange
 from tcprobe.rules.model.sizes import Dimension
 from tcprobe.rules.model.step import Step, total
 from tcprobe.rules.sizes.tc102 import batch_place
-from tcprobe.rules.sizes.words import idle, passes_of, place_of
+from tcprobe.rules.sizes.words import passes_of, place_of
 from tcprobe.rules.sizes.words import subject as named
 from tcprobe.schema.finding import Finding, Range
 from tcprobe.schema.statement import say
@@ -82,7 +83,11 @@ def _candidates(step: Step) -> Iterator[Dimension]:
         if layer is None or layer.is_last or dimension.name not in ("units", "filters"):
             continue
         own = step.sizes.output(dimension.layer) == dimension and dimension.size % 8 == 0
-        if own and idle(step, step.dtype_of(dimension.products[0])) is None and _weight(step, dimension) >= LEAST_PCT:
+        if (
+            own
+            and idle(step.device, step.dtype_of(dimension.products[0])) is None
+            and _weight(step, dimension) >= LEAST_PCT
+        ):
             yield dimension
 
 

@@ -8,15 +8,14 @@ from typing import Final
 from tcprobe.rules.base import Says
 from tcprobe.rules.model.bad import Bad
 from tcprobe.rules.model.heads import NAMES
-from tcprobe.rules.model.links import is_image
 from tcprobe.rules.model.sizes import INPUTS
 from tcprobe.rules.model.step import Step
 from tcprobe.rules.sizes.words import Effect, effect, finding_of, subject
 from tcprobe.schema.finding import Finding, Range
 from tcprobe.schema.finding_kinds import AddedKind, EffectKind, WhyKind
+from tcprobe.schema.kinds import SIXTEEN_BIT
 from tcprobe.schema.statement import Statement, say
 
-HALVES: Final = ("float16", "half", "bfloat16")
 DIRECT: Final = "its weight gradient may fall to a kernel on CUDA cores (42 % of a GAN's step in float16 on an A100)"
 NO_GAIN: Final[Statement[WhyKind]] = say("no_gain")
 Added = Statement[AddedKind]
@@ -63,7 +62,7 @@ def finding_on(step: Step, bad: Bad, *more: Added) -> Finding:
 
 def _image(bad: Bad) -> tuple[Added, ...]:
     """Return what to do with a convolution whose filters are an image."""
-    if bad.linked is None or not is_image(bad.dimension.name, bad.dimension.size):
+    if bad.linked is None or not bad.is_image:
         return ()
     return (say("more_filters", filters=bad.suggested, keep=bad.dimension.size),)
 
@@ -75,7 +74,7 @@ def _few(step: Step, bad: Bad) -> Statement[EffectKind] | None:
 
 def _left(bad: Bad) -> Statement[EffectKind]:
     """Return why a convolution whose filters are an image is best left as it is, and until when."""
-    return say("leave_filters", why=NO_GAIN, until_half=bad.dtype not in HALVES)
+    return say("leave_filters", why=NO_GAIN, until_half=bad.dtype not in SIXTEEN_BIT)
 
 
 def _direct(step: Step, bad: Bad) -> Statement[EffectKind] | None:
@@ -83,10 +82,8 @@ def _direct(step: Step, bad: Bad) -> Statement[EffectKind] | None:
 
     Source: NVIDIA Deep Learning Examples, a GAN profiled on an A100 (`wgrad2d_grouped_direct_kernel`).
     """
-    image = bad.linked is not None and is_image(bad.dimension.name, bad.dimension.size)
-    if not image or bad.dtype not in HALVES or "wgrad" not in _passes(step, bad) or not step.target.gpu.tensor_cores:
-        return None
-    return say("wgrad_on_cuda_cores")
+    threatened = bad.linked is not None and bad.is_image and bad.dtype in SIXTEEN_BIT and "wgrad" in _passes(step, bad)
+    return say("wgrad_on_cuda_cores") if threatened and step.device.tensor_cores else None
 
 
 def _passes(step: Step, bad: Bad) -> set[str | None]:
@@ -108,7 +105,7 @@ def _fits(step: Step, bad: Bad) -> tuple[Added, ...]:
     if bad.linked is not None and bad.linked.reason:
         return (say("must_fit", reason=bad.linked.reason),)
     name = bad.dimension.name
-    if bad.code == "TC105" or name in (*INPUTS, *NAMES) or is_image(name, bad.dimension.size):
+    if bad.code == "TC105" or name in (*INPUTS, *NAMES) or bad.is_image:
         return ()
     if any(layer.is_last for layer in step.sizes.tail(bad.dimension.layer)):
         return (say("keep_first", size=bad.dimension.size),)

@@ -12,14 +12,16 @@ from tcprobe.cost.xla import XLA_PADS_FROM
 from tcprobe.hardware import Gpu
 from tcprobe.rules.base import Says
 from tcprobe.rules.model.bad import Bad, convolves
+from tcprobe.rules.model.device import idle
 from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, Dimension
 from tcprobe.rules.model.step import Step
 from tcprobe.schema.finding import Finding, Severity
 from tcprobe.schema.finding_kinds import EffectKind, FindingKind, RelatedKind, WhyKind
+from tcprobe.schema.kinds import Limit
+from tcprobe.schema.op import PASSES
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import About, Statement, say
 
-PASSES: Final = ("forward", "dgrad", "wgrad", "other")
 ESTIMATED: Final = "estimated"  # for convolutions: nobody has published what unaligned sizes cost them
 HARDLY: Final = 97.0  # percent of an aligned product's rate; the rest to 100 is within the error of any measurement
 _FORM: Final = re.compile(r"\s*(?:\(.*|\bSXM.*|\bPCIe.*|\bNVL.*|\bFE\b.*|\b\d+\s*GB.*)")
@@ -28,7 +30,7 @@ UNHURT: Final[Mapping[WhyKind, str]] = {
     "bound_by_memory": "its products are bound by memory, not by arithmetic",
     "as_fast_as_aligned": "predicted as fast as aligned",
 }
-BOUND: Final[Mapping[str, WhyKind]] = {
+BOUND: Final[Mapping[Limit, WhyKind]] = {
     "launch": "bound_by_launch",
     "memory": "bound_by_memory",
     "compute": "as_fast_as_aligned",
@@ -130,29 +132,14 @@ def _op_place(step: Step, dimension: Dimension) -> Place | None:
     return next((p for i in dimension.products if (p := step.model.products[i].place) is not None), None)
 
 
-def idle(step: Step, dtype: str | None) -> Statement[WhyKind] | None:
-    """Return why sizes do not matter for a dtype on this GPU; None if they matter."""
-    target = step.target
-    if not target.gpu.tensor_cores:
-        return say("no_tensor_cores", gpu=target.gpu.name)
-    if dtype in ("bfloat16", "float8") and target.gpu.peak_flop_per_s(dtype) is None:
-        return say("no_tensor_cores_for", gpu=target.gpu.name, dtype=dtype)
-    ready = target.tf32 and target.gpu.compute_capability >= (8, 0)
-    if dtype in ("float32", "float") and not ready:
-        return say("plain_float32")
-    if dtype in ("float64", "double"):
-        return say("float64")
-    return None
-
-
 def effect(step: Step, bad: Bad) -> Effect:
     """Return the predicted effect of a bad size, pass by pass."""
-    if (why := idle(step, bad.dtype)) is not None:
+    if (why := idle(step.device, bad.dtype)) is not None:
         return Effect(why, why, free=True)
     if bad.dtype in ("float32", "float", "tf32") and bad.dimension.size % 4 == 0:
         fits: Statement[WhyKind] = say("fits_tf32")
         return Effect(fits, fits, free=True)
-    known = {i: cost for i in bad.dimension.products if (cost := step.costs[i]) is not None}
+    known = {i: cost for i in bad.dimension.products if (cost := step.cost(i)) is not None}
     if not known:
         unknown: Statement[WhyKind] = say("product_sizes_unknown")
         return Effect(say("slower_by_unknown", why=unknown), unknown)
@@ -166,7 +153,8 @@ def _rated(step: Step, bad: Bad, known: dict[int, Cost]) -> Effect:
         old = step.target.library == "cublas10"
         return Effect(say("off_tensor_cores", passes=passes_of(step, off), cublas10=old, gpu=on))
     slow = {i: cost.rate_pct for i, cost in known.items() if cost.rate_pct is not None}
-    if all(rate.mid >= HARDLY for rate in slow.values()):
+    pays = bool(slow) and bad.is_image and bad.linked is not None  # whatever the likely rate is, another kernel may run
+    if all(rate.mid >= HARDLY for rate in slow.values()) and not pays:
         why: Statement[WhyKind] = say(bound(known.values()))
         return Effect(why, why, free=True)
     low, high = min(r.low for r in slow.values()), max(r.high for r in slow.values())
@@ -232,7 +220,6 @@ def finding_of(
     dimension = bad.dimension
     layer = step.sizes.layers.get(dimension.layer)
     saved = bad.saved
-    basis = next((cost.basis for i in dimension.products if (cost := step.costs[i]) is not None), None)
     return Finding(
         code=bad.code,
         says=says,
@@ -248,6 +235,6 @@ def finding_of(
         saving_ns=saved,
         saving_pct=step.share_pct(saved) if saved is not None else None,
         why=why,
-        basis=basis if saved is not None else None,
+        basis=step.basis_of(dimension.products) if saved is not None else None,
         related=related_of(step, bad),
     )

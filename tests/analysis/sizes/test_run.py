@@ -9,12 +9,12 @@ import pytest
 
 from tcprobe.analysis import Options, analyse
 from tcprobe.analysis.ops.attribution import graph_record
-from tcprobe.analysis.sizes import savings
 from tcprobe.cost.constants import Multiplier, Rate
 from tcprobe.cost.predict import Constants, Target, op_cost
 from tcprobe.hardware import Gpu, find_gpu
 from tcprobe.report.audit.words import message
 from tcprobe.rules.base import Subject
+from tcprobe.rules.model import step
 from tcprobe.rules.model.step import Step
 from tcprobe.rules.sizes import tc101
 from tcprobe.schema.model import Layer, Model, Product
@@ -165,11 +165,11 @@ def test_the_largest_saving_comes_first_where_nothing_was_measured() -> None:
 def test_equal_ops_are_predicted_once_and_only_where_a_size_is_bad(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[OpRecord] = []
 
-    def counted(record: OpRecord, target: Target) -> Any:
+    def counted(record: OpRecord, target: Target, *how: Any) -> Any:
         asked.append(record)
-        return op_cost(record, target)
+        return op_cost(record, target, *how)
 
-    monkeypatch.setattr(savings, "op_cost", counted)
+    monkeypatch.setattr(step, "op_cost", counted)
     found(*(b.dense(f"good{i}", 4096, 4096 + 8 * i) for i in range(50)))
     assert not asked
     found(*(b.dense(f"bad{i}", 1001, 1003) for i in range(50)))

@@ -1,0 +1,169 @@
+"""The step that a run recorded, as a model with measured times: what the rules on sizes judge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from tcprobe.analysis.context import Context
+from tcprobe.analysis.ops.attribution import graph_record, profile_record
+from tcprobe.analysis.ops.gemms import Gemms, executions
+from tcprobe.analysis.ops.table import Ops
+from tcprobe.analysis.options import Options
+from tcprobe.analysis.summary.rates import counted_steps, not_of_steps
+from tcprobe.cost.predict import Target
+from tcprobe.gemm.dimensions import tells_features
+from tcprobe.gemm.ops import family_of, gemms_of
+from tcprobe.gemm.record import flops_of
+from tcprobe.rules.model.device import Device
+from tcprobe.rules.model.step import Measured
+from tcprobe.schema.columns import Row
+from tcprobe.schema.model import Layer, Model, Product
+from tcprobe.schema.profile import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """One product of a run.
+
+    Attributes:
+        product: what it multiplies.
+        row: of `graph_ops`, or of `ops` where there is no graph: class and source of its layer.
+        flops: of a step, None where unknown.
+        spent: kernel time within the window, ns, summed over GPUs; None where it was not measured.
+        gpus: number of GPUs that each ran it.
+    """
+
+    product: Product
+    row: Row
+    flops: int | None
+    spent: int | None = None
+    gpus: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The products of one step of a run.
+
+    Attributes:
+        timed: those whose dimensions have names.
+        whole: all of them, whatever their dimensions are.
+        kernel_ns: all kernel time of the window; None where nothing was measured.
+        steps: that the window holds; None where that is not known, or the time is not that of whole steps.
+        basis: graph or shape.
+    """
+
+    timed: Sequence[Timed]
+    whole: Sequence[Timed]
+    kernel_ns: float | None
+    steps: float | None
+    basis: str
+
+    @property
+    def measured(self) -> dict[int, Measured]:
+        """Time of one step of each product by its index, of those of which it is known."""
+        if not self.kernel_ns or not self.steps:
+            return {}
+        return {
+            index: Measured(timed.spent / timed.gpus / self.steps, timed.spent)
+            for index, timed in enumerate(self.timed)
+            if timed.spent is not None
+        }
+
+
+def run_of(profile: Profile, gemms: Gemms, ops: Ops | None, kernel_ns: float | None) -> Run | None:
+    """Return the products of a run; None where there is no graph and no shape tells which dimensions are features.
+
+    Args:
+        profile: holds the graph and the iterations, which are made.
+        gemms: tells which rows of the graph count.
+        ops: kernel time of each row, where measured.
+        kernel_ns: all kernel time, None where nothing was measured.
+    """
+    steps = counted_steps(profile) if not_of_steps(profile) is None else None
+    if len(profile.require("graph_ops")):
+        found = _of_graph(profile, gemms, ops)
+        return Run(found, found, kernel_ns, steps, "graph")
+    whole = _of_shapes(profile, gemms, ops)
+    named = [_forward(timed) for timed in whole if tells_features(timed.product.record)]
+    return Run(named, whole, kernel_ns, steps, "shape") if named else None
+
+
+def model_of(found: Sequence[Timed]) -> Model:
+    """Return products and their layers as a model, without links and settings, which no profile has."""
+    layers: dict[str, Layer] = {}
+    for timed in found:
+        if (name := timed.product.layer) is not None:
+            kind = str(timed.row["layer_class"] or "")
+            layers.setdefault(name, Layer(name, kind, kind))
+    products = tuple(timed.product for timed in found)
+    return Model("traced", "", "", layers=tuple(layers.values()), products=products, batch=0)
+
+
+def device_of(context: Context, options: Options, compiled: bool) -> Device:
+    """Return the GPU that sizes are judged for; its calibration is read when something is predicted.
+
+    Args:
+        context: what is known of it.
+        options: give the calibration.
+        compiled: whether XLA compiles the step.
+    """
+    gpu, tf32 = context.judged, context.tf32_allowed is not False
+    cores = context.nvidia and context.tensor_cores != "no"
+    if gpu is None:
+        return Device(context.name, cores, context.compute_capability, tf32)
+    target = cache(lambda: Target(gpu, xla=compiled, tf32=tf32, constants=options.constants(gpu)))
+    return Device(context.name, cores, context.compute_capability, tf32, target)
+
+
+def _of_graph(profile: Profile, gemms: Gemms, ops: Ops | None) -> list[Timed]:
+    """Return the products of the graph that execute, or may."""
+    graph = profile.require("graph_ops")
+    spent, gpus = (ops.graph_ns, ops.graph_gpus) if ops else ({}, {})
+    records = list(graph.rows())
+    found: list[Timed] = []
+    for number in gemms.graph_rows:
+        row, time = records[number], spent.get(number)
+        if row["executes"] == "no" or family_of(_text(row["op_type"])) is None:
+            continue
+        sure = row["executes"] == "yes" or time is not None
+        product = _product(row, graph_record(graph, number), executions(row["calls_per_step"]), sure)
+        found.append(_timed(product, row, time, gpus.get(number, 1)))
+    return found
+
+
+def _of_shapes(profile: Profile, gemms: Gemms, ops: Ops | None) -> list[Timed]:
+    """Return the products of the profile whose shapes it has."""
+    if ops is None:
+        return []
+    details = profile.require("op_details")
+    known = {(row["op"], row["op_type"]): row for row in ops.table.rows()}
+    times: dict[int, Any] = dict(zip(gemms.records, gemms.table.values("kernel_ns"), strict=True))
+    names, types = details.names("op"), details.names("op_type")
+    found: list[Timed] = []
+    for number, time in times.items():
+        row = {**known[names[number], types[number]], "layer_class": None}
+        product = _product(row, profile_record(details, number, _text(row["pass"])))
+        found.append(_timed(product, row, time, ops.detail_gpus.get(number, 1)))
+    return found
+
+
+def _product(row: Row, record: Any, calls: float = 1.0, sure: bool = True) -> Product:
+    return Product(record, _text(row["layer"]), calls, str(row["op"]), sure=sure)
+
+
+def _timed(product: Product, row: Row, spent: int | None, gpus: int) -> Timed:
+    flops = flops_of(gemms_of(product.record))
+    return Timed(product, row, None if flops is None else round(flops * product.calls), spent, gpus)
+
+
+def _forward(timed: Timed) -> Timed:
+    """Return a product that tells its features as one of the forward pass, where the profile names none."""
+    record = timed.product.record
+    return replace(timed, product=replace(timed.product, record=replace(record, pass_=record.pass_ or "forward")))
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
