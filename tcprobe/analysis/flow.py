@@ -12,9 +12,10 @@ from tcprobe.analysis.causes.off import off_tensor_cores
 from tcprobe.analysis.context import Context, context_of, with_identity
 from tcprobe.analysis.host import without_containers
 from tcprobe.analysis.iterations import Iterations, choose_window, collect_iterations, counted, whole_capture
+from tcprobe.analysis.kernels.classes import classify_launches
 from tcprobe.analysis.kernels.contradictions import counter_notes
-from tcprobe.analysis.kernels.launches import Launched, derive
-from tcprobe.analysis.kernels.table import derive_kernels, reclassify
+from tcprobe.analysis.kernels.launches import Launched
+from tcprobe.analysis.kernels.table import reclassify
 from tcprobe.analysis.ops.attribution import with_layers, with_proof
 from tcprobe.analysis.ops.gemms import Gemms, build_gemms
 from tcprobe.analysis.ops.layers import build_layers
@@ -50,15 +51,13 @@ class _Kernels:
 
     Attributes:
         table: of the window; empty where the source has none.
-        launched: launches that count; None where the source has sums only.
-        everything: all launches; None likewise.
+        launched: launches with their class; None where the source has sums only.
         whole: no launch was left out.
         notes: what classification has to say.
     """
 
     table: Table
     launched: Launched | None
-    everything: Launched | None
     whole: bool
     notes: tuple[Note, ...] = ()
 
@@ -120,15 +119,15 @@ def _kernels(profile: Profile) -> _Kernels:
     launches = profile.require("launches")
     if len(launches):
         inside = counted(profile.metadata.window, launches.numbers("iteration"))
-        table, launched, everything = derive(profile, inside, derive_kernels)
+        table, launched = classify_launches(profile, inside)
         notes = tuple(outside_notes(launches, *_bounds(profile))) if not inside.all() else ()
         notes += tuple(counter_notes(table, profile))
-        return _Kernels(table, launched, everything, bool(inside.all()), notes)
+        return _Kernels(table, launched, bool(inside.all()), notes)
     read = profile.table("kernels")
     if read is None:
-        return _Kernels(profile.require("kernels"), None, None, True)
+        return _Kernels(profile.require("kernels"), None, True)
     table, notes = reclassify(read, profile)
-    return _Kernels(table, None, None, True, (*notes, *counter_notes(table, profile)))
+    return _Kernels(table, None, True, (*notes, *counter_notes(table, profile)))
 
 
 def _with_kernels(profile: Profile, window: Window, notes: tuple[Note, ...]) -> tuple[Window, tuple[Note, ...]]:
@@ -173,12 +172,11 @@ def _timed(profile: Profile, found: Iterations, kernels: _Kernels) -> Profile:
     elif "kernels" not in profile.absent:
         profile = profile.with_absent(kernels=NO_LAUNCHES)
     if len(profile.require("devices")):
-        launches = profile.require("launches")
-        profile = profile.with_tables(device_table(profile, window, kernels.launched, launches, kernels.table))
+        profile = profile.with_tables(device_table(profile, window, kernels.launched, kernels.table))
     elif "devices" not in profile.absent:
         profile = profile.with_absent(devices="the source describes no GPU")
     if len(found.numbers):
-        return profile.with_tables(iteration_table(profile, found, window, kernels.everything))
+        return profile.with_tables(iteration_table(profile, found, window, kernels.launched))
     if profile.table("iterations") is None and "iterations" not in profile.absent:
         profile = profile.with_absent(iterations="the source marks no steps")
     return profile

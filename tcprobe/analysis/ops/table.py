@@ -11,8 +11,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from tcprobe.analysis.context import Context
-from tcprobe.analysis.grouping import count_by, distinct, sum_by, union_by
-from tcprobe.analysis.kernels.launches import UNKNOWN, YES, Launched, op_ids
+from tcprobe.analysis.grouping import distinct_rows, sum_by, union_by
+from tcprobe.analysis.kernels.launches import UNKNOWN, YES, Launched
 from tcprobe.analysis.ops.attribution import Attribution, OpName, attribute, graph_record, profile_record
 from tcprobe.analysis.ops.blockers import is_capable, why_not
 from tcprobe.gemm.alignment import all_aligned
@@ -63,7 +63,7 @@ def build_ops(profile: Profile, launched: Launched | None, kernels: Table, conte
 
     Args:
         profile: recorded tables, and `ops` where the source has a table of its own.
-        launched: launches that count; None where the source has sums only.
+        launched: launches with their class; None where the source has sums only.
         kernels: of the window.
         context: GPU that blockers are judged against.
         whole: no launch was left out, so that sums over the whole capture may stand beside.
@@ -103,13 +103,11 @@ def _instructions(profile: Profile, launched: Launched) -> tuple[list[OpName], l
     details = profile.require("op_details")
     columns = (details.names(c).tolist() for c in ("op", "op_type", "hlo_module", "hlo_op"))
     names = [OpName(str(op), *rest) for op, *rest in zip(*columns, strict=True)]
-    ids = op_ids(launched.launches, details)
-    known = ids >= 0
-    times = sum_by(ids[known], launched.duration_ns[known], len(details)).tolist()
-    devices, device = np.unique(launched.launches.numbers("device")[known], return_inverse=True)
-    each = max(len(devices), 1)
-    pairs, _ = distinct(ids[known] * each + device.ravel(), len(details) * each)
-    return names, times, [(pair // each, int(devices[pair % each])) for pair in pairs.tolist()]
+    groups = launched.groups
+    known = groups.counted & (groups.op >= 0)
+    times = sum_by(groups.op[known], groups.sum_ns[known], len(details)).tolist()
+    (ops, devices), _ = distinct_rows(groups.op[known], groups.device[known])
+    return names, times, list(zip(ops.tolist(), devices.tolist(), strict=True))
 
 
 def _by_op(rows: list[Row], attributed: list[Attribution]) -> dict[int, int]:
@@ -185,25 +183,28 @@ def _text(value: Value) -> str | None:
 
 
 def _from_launches(profile: Profile, launched: Launched) -> dict[Key, _Found]:
-    details, launches = profile.require("op_details"), launched.launches
+    details, groups = profile.require("op_details"), launched.groups
     keys, of_detail = _op_keys(details)
-    position = of_detail[op_ids(launches, details)]  # the last entry stands for op_id -1
-    groups, group = distinct(position, len(keys))
-    start, size = launches.numbers("start_ns"), len(groups)
-    devices, device = np.unique(launches.numbers("device"), return_inverse=True)
-    each = max(len(devices), 1)
-    spans = union_by(group * each + device.ravel(), start, start + launched.duration_ns, size * each)
-    columns: dict[str, IntArray] = {
-        "launches": count_by(group, size),
-        "sum_ns": sum_by(group, launched.duration_ns, size),
-        "union_ns": spans.reshape(size, each).sum(axis=1),
-        "tc_ns": sum_by(group, launched.of(YES), size),
-        "unknown_ns": sum_by(group, launched.of(UNKNOWN), size),
+    mine = np.flatnonzero(groups.counted)
+    (found,), row = distinct_rows(of_detail[groups.op[mine]])  # the last entry stands for no op
+    (devices,), device = distinct_rows(groups.device[mine])
+    size, each = len(found), len(devices)
+    part = np.full(len(groups), -1, np.int32)
+    part[mine] = row * np.int32(each) + device
+    start, spent = (groups.launches.numbers(c) for c in ("start_ns", "duration_ns"))
+    spans = union_by(part[groups.of_launch], start, spent, size * each)
+    sums = {
+        "launches": groups.calls,
+        "sum_ns": groups.sum_ns,
+        "tc_ns": launched.time_of(YES),
+        "unknown_ns": launched.time_of(UNKNOWN),
     }
+    columns = {name: sum_by(row, values[mine], size).tolist() for name, values in sums.items()}
+    columns["union_ns"] = spans.reshape(size, each).sum(axis=1).tolist()
     described = _described(details, of_detail)
     return {
-        keys[g]: _found(details, keys[g], described.get(g, []), {c: int(v[i]) for c, v in columns.items()})
-        for i, g in enumerate(groups.tolist())
+        keys[g]: _found(details, keys[g], described.get(g, []), {c: v[i] for c, v in columns.items()})
+        for i, g in enumerate(found.tolist())
     }
 
 
