@@ -160,8 +160,7 @@ def _bounds(profile: Profile) -> tuple[int | None, int | None]:
 
 def _used(profile: Profile) -> frozenset[int]:
     devices = profile.require("devices")
-    active = np.array(devices.values("state"), dtype=object) == "active"
-    return frozenset(int(d) for d in devices.numbers("device")[active].tolist())
+    return frozenset(devices.numbers("device")[devices.names("state").among("active")].tolist())
 
 
 def _timed(profile: Profile, found: Iterations, kernels: _Kernels) -> Profile:
@@ -204,7 +203,7 @@ def _without_shares(profile: Profile, context: Context) -> Profile:
     """A GPU without Tensor Cores has no share of them, not one of 0 %."""
     devices = profile.table("devices")
     if devices is not None:
-        lacking = np.array(devices.values("tensor_cores"), dtype=object) == "no"
+        lacking = devices.names("tensor_cores").among("no")
         share = np.where(lacking, np.nan, devices.numbers("tc_kernel_time_pct"))
         profile = profile.with_tables(devices.with_columns(tc_kernel_time_pct=share))
     if not_applicable(context) is None:

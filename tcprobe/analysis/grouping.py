@@ -6,6 +6,7 @@ and memory in proportion to the rows (or that of sorting them), however many the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -34,6 +35,13 @@ def sum_by(groups: Numbers, values: Numbers | int, count: int) -> IntArray:
 def count_by(groups: Numbers, count: int) -> IntArray:
     """Return the number of rows in each of `count` groups."""
     return sum_by(groups, 1, count)
+
+
+def members(groups: Numbers, count: int) -> list[IntArray]:
+    """Return the rows of each of `count` groups, in ascending order."""
+    order, sizes = np.argsort(groups, kind="stable"), count_by(groups, count)
+    ends = len(groups) - sizes.sum() + np.cumsum(sizes)  # rows of no group come first
+    return [order[end - size : end] for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)]
 
 
 def union_by(
@@ -167,6 +175,12 @@ def place_of(values: Numbers, numbers: IntArray) -> Codes:
         return position[np.clip(values - low, -1, size)]
     place = np.searchsorted(numbers, values).clip(max=len(numbers) - 1)
     return np.where(numbers[place] == values, place, -1).astype(np.int32)
+
+
+def ranks(values: Sequence[Any]) -> IntArray:
+    """Return the place of each value in ascending order; equal ones have one place."""
+    index = {value: place for place, value in enumerate(sorted(set(values)))}
+    return np.array([index[value] for value in values], dtype=np.int64)
 
 
 def ratio_pct(part: NDArray[Any] | float, whole: NDArray[Any] | float) -> FloatArray:

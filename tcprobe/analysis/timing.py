@@ -137,12 +137,12 @@ def _summed_figures(devices: Table, kernels: Table) -> dict[str, FloatArray]:
     known = devices.numbers("device")[0] if len(devices) else 0
     row = _rows(devices, np.where(np.isnan(device), known, device))
     spent = kernels.numbers("sum_ns")
-    verdict = np.array(kernels.values("uses_tc"))
+    verdict = kernels.names("uses_tc")
     sums: dict[str, FloatArray] = {
         "launches": kernels.numbers("calls"),
         "sum_ns": spent,
-        "tc_ns": np.where(verdict == "yes", spent, 0),
-        "unknown_ns": np.where(verdict == "unknown", spent, 0),
+        "tc_ns": np.where(verdict.among("yes"), spent, 0),
+        "unknown_ns": np.where(verdict.among("unknown"), spent, 0),
     }
     figures = {name: _summed(row, values, len(devices)) for name, values in sums.items()}
     return {**figures, "tc_kernel_time_pct": ratio_pct(figures["tc_ns"], figures["sum_ns"])}

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from tcprobe.analysis.context import identified, parse_capability, tf32_asked
-from tcprobe.analysis.grouping import Numbers, count_by, distinct_rows, sum_by
+from tcprobe.analysis.grouping import Numbers, count_by, distinct_rows, ranks, sum_by
 from tcprobe.analysis.kernels.contradictions import reported_notes
 from tcprobe.analysis.kernels.counters import Config, Counters
 from tcprobe.analysis.kernels.launches import LaunchGroups, group_launches
@@ -110,7 +110,7 @@ def kernels_table(profile: Profile, groups: LaunchGroups, chosen: IntArray) -> t
         **_configs(rows.costliest(groups.config), profile.require("launch_configs")),
         **_verdicts(profile, rows),
     }
-    order = np.lexsort((rows.label_rank, _ranks(groups.names)[rows.kernel], -sums))
+    order = np.lexsort((rows.label_rank, ranks(groups.names)[rows.kernel], -sums))
     place = np.empty(count, np.int64)
     place[order] = np.arange(count)
     return Table(KERNELS, columns).take(order), place[row]
@@ -136,7 +136,7 @@ class _Rows:
         self.first = np.empty(len(self), np.int64)
         self.first[self.row] = chosen
         self.op, self.op_type = (Names.of(column).take(label) for column in zip(*labels, strict=True))
-        self.label_rank = _ranks([(op or "", op_type or "") for op, op_type in labels])[label]
+        self.label_rank = ranks([(op or "", op_type or "") for op, op_type in labels])[label]
 
     def __len__(self) -> int:
         return len(self.device)
@@ -173,12 +173,6 @@ def label_ids(details: Table) -> tuple[list[tuple[str | None, str | None]], IntA
     ids = [index.setdefault(pair, len(index)) for pair in pairs]
     ids.append(index.setdefault((None, None), len(index)))
     return list(index), np.array(ids, dtype=np.int64)
-
-
-def _ranks(values: Sequence[Any]) -> IntArray:
-    """Return the place of each value in ascending order; equal ones have one place."""
-    index = {value: place for place, value in enumerate(sorted(set(values)))}
-    return np.array([index[value] for value in values], dtype=np.int64)
 
 
 def _configs(chosen: IntArray, configs: Table) -> dict[str, Any]:

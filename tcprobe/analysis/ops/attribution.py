@@ -65,13 +65,12 @@ class Attribution:
     basis: str | None = None
 
 
-def attribute(names: Sequence[OpName], graph: Table) -> list[Attribution]:
+def attribute(names: Sequence[OpName], index: GraphIndex) -> list[Attribution]:
     """Join ops to graph records: by HLO instruction, executed name and type, traced name, then aliases.
 
     Branch and body counters, call prefixes and rewriters' prefixes do not count. Where several records fit, only
     what they agree on is said. Without a record, the path tells as much as it safely can.
     """
-    index = _Index(graph)
     models = model_scopes((n.op, n.op_type) for n in names)
     known = Known.of((n.op, n.op_type) for n in names)
     found = [(name, index.find(name)) for name in names]
@@ -110,7 +109,7 @@ def with_proof(graph: Table, ran: frozenset[int], clustered: bool) -> Table:
     return graph if changed == executes else Table(graph.spec, {**graph.columns, "executes": changed})
 
 
-def _without_graph(name: OpName, models: frozenset[str], known: Known, index: _Index) -> Attribution:
+def _without_graph(name: OpName, models: frozenset[str], known: Known, index: GraphIndex) -> Attribution:
     """Take the source's own word, where it says the layer or the pass; else what the path tells."""
     if name.layer is not None:
         return Attribution(layer=name.layer, pass_=name.pass_, basis="reported")
@@ -118,7 +117,7 @@ def _without_graph(name: OpName, models: frozenset[str], known: Known, index: _I
     return found if name.pass_ is None else replace(found, pass_=name.pass_)
 
 
-def _from_path(name: OpName, models: frozenset[str], known: Known, index: _Index) -> Attribution:
+def _from_path(name: OpName, models: frozenset[str], known: Known, index: GraphIndex) -> Attribution:
     """Tell the layer by the scope: the one that the graph's ops in this scope belong to, else the scope itself."""
     path = parse_path(name.op)
     scopes = scope_of(path, known)
@@ -135,13 +134,13 @@ def _from_path(name: OpName, models: frozenset[str], known: Known, index: _Index
     return Attribution(layer=layer, pass_=pass_, basis="name" if layer or pass_ else None)
 
 
-def _from_graph(index: _Index, rows: list[int]) -> Attribution:
+def _from_graph(index: GraphIndex, rows: list[int]) -> Attribution:
     agreed = {column: index.agreed(column, rows) for column in _AGREED}
     agreed["pass_"] = agreed.pop("pass")
     return Attribution(**agreed, rows=tuple(rows), basis="graph")
 
 
-class _Index:
+class GraphIndex:
     """Graph records by every name under which a profile may show them, in the order in which names are trusted."""
 
     def __init__(self, graph: Table) -> None:

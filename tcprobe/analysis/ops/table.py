@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from tcprobe.analysis.context import Context
-from tcprobe.analysis.grouping import distinct_rows, sum_by, union_by
+from tcprobe.analysis.grouping import distinct_rows, ranks, sum_by, union_by
 from tcprobe.analysis.kernels.launches import UNKNOWN, YES, Launched
-from tcprobe.analysis.ops.attribution import Attribution, OpName, attribute, graph_record, profile_record
+from tcprobe.analysis.ops.attribution import Attribution, GraphIndex, OpName, attribute, graph_record, profile_record
 from tcprobe.analysis.ops.blockers import is_capable, why_not
 from tcprobe.gemm.alignment import all_aligned
 from tcprobe.gemm.ops import contiguous_sizes, gemms_of
@@ -71,10 +71,11 @@ def build_ops(profile: Profile, launched: Launched | None, kernels: Table, conte
     graph = profile.require("graph_ops")
     found = _measured(profile, launched, kernels)
     _add_read(found, profile, whole)
-    attributed = attribute([f.name for f in found.values()], graph)
+    index = GraphIndex(graph)
+    attributed = attribute([f.name for f in found.values()], index)
     ran = frozenset(row for a in attributed for row in a.rows)
     if launched is None and not len(kernels):
-        attributed += _add_graph(found, graph, attributed)
+        attributed += _add_graph(found, graph, index, attributed)
     if not found or set(found) == {(NO_OP, None)}:
         return None
     told = _Kernels.of(kernels)
@@ -85,14 +86,14 @@ def build_ops(profile: Profile, launched: Launched | None, kernels: Table, conte
     if launched is None:
         return Ops(table, by_op, ran)
     instructions, times, devices = _instructions(profile, launched)
-    where = attribute(instructions, graph) if len(graph) else []
+    where = [index.find(name) for name in instructions]
     ran_on: dict[int, set[int]] = {}
     for entry, device in devices:
-        if where and len(where[entry].rows) == 1:
-            ran_on.setdefault(where[entry].rows[0], set()).add(device)
+        if len(where[entry]) == 1:
+            ran_on.setdefault(where[entry][0], set()).add(device)
     graph_gpus = {row: len(found) for row, found in ran_on.items()}
     detail_gpus = dict(Counter(entry for entry, _ in devices))
-    return Ops(table, _certain(zip(where, times, strict=False)), ran, graph_gpus, detail_gpus)
+    return Ops(table, _certain(zip(where, times, strict=True)), ran, graph_gpus, detail_gpus)
 
 
 def _instructions(profile: Profile, launched: Launched) -> tuple[list[OpName], list[int], list[tuple[int, int]]]:
@@ -111,14 +112,15 @@ def _instructions(profile: Profile, launched: Launched) -> tuple[list[OpName], l
 
 
 def _by_op(rows: list[Row], attributed: list[Attribution]) -> dict[int, int]:
-    return _certain((a, int(row["sum_ns"] or 0)) for row, a in zip(rows, attributed, strict=True) if row.get("sum_ns"))
+    return _certain((a.rows, int(row.get("sum_ns") or 0)) for row, a in zip(rows, attributed, strict=True))
 
 
-def _certain(pairs: Iterable[tuple[Attribution, int]]) -> dict[int, int]:
+def _certain(pairs: Iterable[tuple[Sequence[int], int]]) -> dict[int, int]:
+    """Add up the time of each row of the graph, of what is surely an execution of it: of that row and no other."""
     spent: Counter[int] = Counter()
-    for where, time in pairs:
-        if len(where.rows) == 1 and time:
-            spent[where.rows[0]] += time
+    for rows, time in pairs:
+        if len(rows) == 1 and time:
+            spent[rows[0]] += time
     return dict(spent)
 
 
@@ -143,18 +145,23 @@ class _Kernels:
     @classmethod
     def of(cls, kernels: Table) -> _Kernels:
         """Collect from the kernels of the window, costliest first."""
+        op, op_type, precision, kernel = (kernels.names(c) for c in ("op", "op_type", "precision", "kernel"))
+        (ops, types, precisions), _ = distinct_rows(op.ids, op_type.ids, precision.ids)
         said: dict[Key, set[Value]] = {}
-        idle: dict[Key, tuple[float, str]] = {}
-        columns = (kernels.values(c) for c in ("op", "op_type", "precision", "uses_tc", "kernel", "sum_ns"))
-        for op, op_type, precision, uses, kernel, spent in zip(*columns, strict=True):
-            key = (str(op), _text(op_type))
-            if op is not None and precision is not None:
-                said.setdefault(key, set()).add(_PRECISION_DTYPES.get(str(precision)))
-            if op is not None and uses == "no":
-                idle[key] = min(idle.get(key, (0.0, "")), (-float(spent or 0), str(kernel)))
+        for o, t, p in zip(ops.tolist(), types.tolist(), precisions.tolist(), strict=True):
+            if o >= 0 and p >= 0:
+                key = (op.names[o], op_type.names[t] if t >= 0 else None)
+                said.setdefault(key, set()).add(_PRECISION_DTYPES.get(precision.names[p]))
         agreed = {key: found.pop() for key, found in said.items() if len(found) == 1}
         dtypes = {key: str(dtype) for key, dtype in agreed.items() if dtype is not None}
-        return cls(dtypes, {key: kernel for key, (_, kernel) in idle.items() if kernel})
+        spent = kernels.numbers("sum_ns")
+        mine = np.flatnonzero((op.ids >= 0) & kernels.names("uses_tc").among("no") & (spent > 0))
+        order = mine[np.lexsort((ranks(kernel.names)[kernel.ids[mine]], -spent[mine]))]
+        (ops, types), place = distinct_rows(op.ids[order], op_type.ids[order])
+        first = np.full(len(ops), len(order))
+        np.minimum.at(first, place, np.arange(len(order)))
+        costliest = [(op[row], op_type[row], kernel[row]) for row in order[first].tolist()]
+        return cls(dtypes, {(str(o), t): str(k) for o, t, k in costliest})
 
 
 def _measured(profile: Profile, launched: Launched | None, kernels: Table) -> dict[Key, _Found]:
@@ -262,7 +269,9 @@ def _host_record(key: Key, shapes: str) -> OpRecord:
     return OpRecord(key[1] or "", parse_shapes(shapes))
 
 
-def _add_graph(found: dict[Key, _Found], graph: Table, attributed: list[Attribution]) -> list[Attribution]:
+def _add_graph(
+    found: dict[Key, _Found], graph: Table, index: GraphIndex, attributed: list[Attribution]
+) -> list[Attribution]:
     """Add the ops of the graph that execute and that no op of the profile is."""
     joined = {row for a in attributed for row in a.rows}
     added: list[OpName] = []
@@ -271,7 +280,7 @@ def _add_graph(found: dict[Key, _Found], graph: Table, attributed: list[Attribut
         if row not in joined and record["executes"] == "yes" and key not in found:
             found[key] = _Found({"op": key[0], "op_type": key[1]}, OpName(*key), [])
             added.append(found[key].name)
-    return attribute(added, graph)
+    return attribute(added, index)
 
 
 def _row(found: _Found, where: Attribution, graph: Table, context: Context, kernels: _Kernels) -> Row:

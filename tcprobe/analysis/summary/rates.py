@@ -49,11 +49,14 @@ def _iterations(measured: Measured, reported: Reported) -> Row:
 def _step_time(measured: Measured, reported: Reported) -> Row:
     """The median of steps that no profiler slowed; else of what there is; the reason says which, and how many."""
     steps = measured.profile.require("steps")
-    kinds, lengths = np.array(steps.values("kind"), dtype=object), steps.numbers("duration_ns")
+    kinds, lengths = steps.names("kind"), steps.numbers("duration_ns")
     table = measured.profile.require("iterations")
     each = table.numbers("duration_ns") / table.numbers("steps")
     marked = each[table.numbers("in_window")] if len(table) else np.zeros(0)
-    for found, which in (*((lengths[kinds == kind], which) for kind, which in KINDS.items()), (marked, UNDER_PROFILER)):
+    for found, which in (
+        *((lengths[kinds.among(kind)], which) for kind, which in KINDS.items()),
+        (marked, UNDER_PROFILER),
+    ):
         if count := len(known := found[~np.isnan(found)]):
             why = f"median of {count} {which}" if count > 1 else f"1 of the {which}"
             return figure("step_time_ns", float(np.median(known)), "measured", why, _spread(known))
@@ -76,7 +79,7 @@ def _throughput(measured: Measured) -> Row:
     if not named.any():
         return figure(THROUGHPUT, None, None, "the script logged none under that name")
     values, units = metrics.numbers("value")[named], metrics.names("unit").take(named).tolist()
-    quiet = steps.numbers("step")[np.isin(np.array(steps.values("kind"), dtype=str), ("measured", "after"))]
+    quiet = steps.numbers("step")[steps.names("kind").among("measured", "after")]
     inside = np.isin(metrics.numbers("step")[named], quiet) & np.isfinite(values)
     why = None if inside.any() else "of all steps, warm-up and profiled ones included"
     chosen = values[inside] if inside.any() else values[np.isfinite(values)]

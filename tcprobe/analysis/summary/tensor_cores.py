@@ -17,6 +17,7 @@ from tcprobe.analysis.summary.figures import (
     Totals,
     figure,
     not_applicable,
+    time_by_name,
 )
 from tcprobe.analysis.summary.rates import rate_rows
 from tcprobe.analysis.summary.reported import Reported
@@ -103,7 +104,7 @@ def capable_times(measured: Measured) -> tuple[float | None, float | None, float
     if measured.ops is None:
         return None, None, None
     table = measured.ops.table
-    mine = np.array(table.values("tc_capable")) == "yes"
+    mine = table.names("tc_capable").among("yes")
     figures = [table.numbers(c)[mine] for c in ("sum_ns", "tc_ns", "unknown_ns")]
     if not np.isfinite(table.numbers("sum_ns")).any() or any(np.isnan(f).any() for f in figures):
         return None, None, None
@@ -139,7 +140,7 @@ def _time_rows(measured: Measured, totals: Totals | None, reported: Reported) ->
 def _busy(measured: Measured, reported: Reported) -> Row:
     devices = measured.profile.require("devices")
     share = devices.numbers("gpu_busy_pct")
-    active = (np.array(devices.values("state")) == "active") & ~np.isnan(share)
+    active = devices.names("state").among("active") & ~np.isnan(share)
     if active.any():
         count = int(active.sum())
         why = None if count == 1 else f"mean of {count} active devices"
@@ -172,10 +173,8 @@ def _precision_rows(measured: Measured, totals: Totals | None) -> Iterator[Row]:
     kernels = measured.kernels
     if totals is None or not len(kernels) or totals.kernel_ns <= 0:
         return
-    spent: dict[str, float] = {}
-    for precision, time in zip(kernels.values("precision"), kernels.numbers("sum_ns").tolist(), strict=True):
-        name = str(precision or "unknown")
-        spent[name] = spent.get(name, 0.0) + time
+    told = time_by_name(kernels.names("precision"), kernels.numbers("sum_ns"))
+    spent = {name or "unknown": time for name, time in told.items()}
     for name in sorted(spent, key=lambda n: (-spent[n], n)):
         share = 100.0 * spent[name] / totals.kernel_ns
         yield figure(f"precision_{name}_time_pct", share, "name" if name != "unknown" else "measured")
@@ -183,13 +182,12 @@ def _precision_rows(measured: Measured, totals: Totals | None) -> Iterator[Row]:
 
 def precision_shares(kernels: Table, capable: frozenset[str]) -> dict[str, float]:
     """Return precision -> share in percent of the kernel time of capable op types; empty where none is known."""
-    spent: dict[str, float] = {}
-    columns = (kernels.values(c) for c in ("precision", "op_type", "uses_tc", "sum_ns"))
-    for precision, op_type, uses, time in zip(*columns, strict=True):
-        if precision is not None and time is not None and (uses == "yes" or op_type in capable):
-            spent[str(precision)] = spent.get(str(precision), 0.0) + float(time)
+    could = kernels.names("uses_tc").among("yes") | kernels.names("op_type").among(*capable)
+    mine = could & ~np.isnan(kernels.numbers("sum_ns"))
+    spent = time_by_name(kernels.names("precision").take(mine), kernels.numbers("sum_ns")[mine])
+    spent.pop(None, None)
     whole = sum(spent.values())
-    return {name: 100.0 * time / whole for name, time in spent.items()} if whole else {}
+    return {str(name): 100.0 * time / whole for name, time in spent.items()} if whole else {}
 
 
 def _size_rows(measured: Measured) -> Iterator[Row]:

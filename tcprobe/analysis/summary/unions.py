@@ -30,9 +30,9 @@ def union_rows(measured: Measured) -> Iterator[Row]:
     whole = float(spent.sum())
     if whole <= 0:
         return
-    capable = np.array(table.values("tc_capable"), dtype=object) == "yes"
+    capable = table.names("tc_capable").among("yes")
     untold = capable & np.isnan(table.numbers("tc_ns"))
-    using = untold & (np.array(table.values("tc_blocker_kind"), dtype=object) == "none")
+    using = untold & table.names("tc_blocker_kind").among("none")
     on, unclear, off = (
         100.0 * float(spent[rows].sum()) / whole for rows in (using, untold & ~using, capable & ~untold)
     )
