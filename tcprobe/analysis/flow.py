@@ -1,4 +1,4 @@
-"""The analysis from end to end: recorded tables in, derived tables and notes added."""
+"""Run the whole analysis: add every derived table, and notes on their limits, to a profile as read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tcprobe.analysis.options import DEFAULT_TARGET, Options
 from tcprobe.analysis.ranges import with_ranges
 from tcprobe.analysis.sizes.savings import Predictor
 from tcprobe.analysis.sizes.table import build_bad_sizes
-from tcprobe.analysis.summary.figures import Measured, Totals, not_applicable
+from tcprobe.analysis.summary.figures import SummaryInputs, Totals, not_applicable
 from tcprobe.analysis.summary.reported import Reported, compare
 from tcprobe.analysis.summary.tensor_cores import build_summary, capable_times, precision_shares
 from tcprobe.analysis.timing import device_table, iteration_table
@@ -47,13 +47,13 @@ XLA_RUNS: Final = frozenset({"_XlaRun", "XlaRun", "XlaLaunch"})
 
 @dataclass(frozen=True, slots=True)
 class _Kernels:
-    """What the kernels of a profile come to.
+    """The kernels of a profile, classified.
 
     Attributes:
         table: of the window; empty where the source has none.
         launched: launches with their class; None where the source has sums only.
-        whole: no launch was left out.
-        notes: what classification has to say.
+        whole: whether every launch counts.
+        notes: of classification.
     """
 
     table: Table
@@ -95,9 +95,9 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     gemms = build_gemms(profile, ops, context)
     predictor = Predictor(context, options, _compiled(profile, ops))
     profile = _without_shares(_per_layer(profile, ops, gemms, kernels, predictor), context)
-    measured = Measured(profile, context, kernels.table, ops, gemms)
+    inputs = SummaryInputs(profile, context, kernels.table, ops, gemms)
     recorded = () if graph is None else (graph,)
-    profile = profile.with_tables(build_summary(measured), *recorded).with_notes(*_limits(measured, kernels))
+    profile = profile.with_tables(build_summary(inputs), *recorded).with_notes(*_limits(inputs, kernels))
     return with_causes(profile)
 
 
@@ -108,7 +108,7 @@ def with_causes(profile: Profile) -> Profile:
 
 
 def _cleared(profile: Profile) -> Profile:
-    """Leave out what would count twice, or would count as 0 and was never measured."""
+    """Remove host ops that would count twice, and empty tables that would count as 0."""
     host_ops = profile.table("host_ops")
     if host_ops is not None:
         profile = profile.with_tables(without_containers(host_ops))
@@ -131,7 +131,7 @@ def _kernels(profile: Profile) -> _Kernels:
 
 
 def _with_kernels(profile: Profile, window: Window, notes: tuple[Note, ...]) -> tuple[Window, tuple[Note, ...]]:
-    """Fall back to the whole capture where no step of the window launched a kernel that was recorded."""
+    """Return the window, or the whole capture where no kernel of the window was recorded."""
     stored = profile.require("launches").numbers("iteration")
     if window.basis == "given" or not len(stored) or counted(window, stored).any():
         return window, notes
@@ -141,7 +141,7 @@ def _with_kernels(profile: Profile, window: Window, notes: tuple[Note, ...]) -> 
 
 
 def _proven(profile: Profile, ops: Ops | None) -> Profile:
-    """Let the profile say which ops of the graph execute."""
+    """Mark the ops of the graph that the profile shows to execute."""
     graph = profile.table("graph_ops")
     if graph is None or ops is None:
         return profile
@@ -200,7 +200,7 @@ def _per_layer(profile: Profile, ops: Ops | None, gemms: Gemms, kernels: _Kernel
 
 
 def _without_shares(profile: Profile, context: Context) -> Profile:
-    """A GPU without Tensor Cores has no share of them, not one of 0 %."""
+    """Clear the Tensor Core shares of GPUs that have none: their share is NA, not 0 %."""
     devices = profile.table("devices")
     if devices is not None:
         lacking = devices.names("tensor_cores").among("no")
@@ -218,19 +218,19 @@ def _without(profile: Profile, name: str, why: str) -> Profile:
     return profile if name in profile.absent else profile.with_absent(**{name: why})
 
 
-def _limits(measured: Measured, kernels: _Kernels) -> tuple[Note, ...]:
+def _limits(inputs: SummaryInputs, kernels: _Kernels) -> tuple[Note, ...]:
     """Return the notes that follow from the figures."""
-    reported = Reported(measured.profile)
+    reported = Reported(inputs.profile)
     totals = Totals.of(kernels.table, reported.kernel_times)
-    notes: list[Note] = [*idle_notes(measured.profile.require("devices"))]
-    notes += execution_notes(measured.gemms.table.values("executes"))
+    notes: list[Note] = [*idle_notes(inputs.profile.require("devices"))]
+    notes += execution_notes(inputs.gemms.table.values("executes"))
     if totals is None or totals.kernel_ns <= 0:
         return tuple(notes)
-    if not_applicable(measured.context) is None:
+    if not_applicable(inputs.context) is None:
         notes += coverage_notes(100.0 * (1.0 - totals.unknown_ns / totals.kernel_ns))
-        capable = _capable_types(measured.ops)
-        notes += precision_notes(measured.profile.metadata.precision, precision_shares(kernels.table, capable))
-    spent, on_tc, _ = capable_times(measured)
+        capable = _capable_types(inputs.ops)
+        notes += precision_notes(inputs.profile.metadata.precision, precision_shares(kernels.table, capable))
+    spent, on_tc, _ = capable_times(inputs)
     ours = {
         "tc_kernel_time_pct": 100.0 * totals.tc_ns / totals.kernel_ns,
         "tc_capable_time_pct": 100.0 * on_tc / spent if spent and on_tc is not None else None,

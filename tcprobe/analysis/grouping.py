@@ -1,4 +1,4 @@
-"""Distinct values, and sums and unions by group, without a loop over the rows.
+"""Number distinct rows, and sum, count and unite intervals by group, without a loop over the rows.
 
 Groups are numbered from 0; -1 stands for rows of no group and for values that are not there. Each function takes time
 and memory in proportion to the rows (or that of sorting them), however many the groups are.

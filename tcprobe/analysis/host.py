@@ -1,4 +1,4 @@
-"""The ops of the host that are work of their own, and those that only hold others."""
+"""Leave out host ops that only hold other ops: their time would count twice."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ _CONTAINERS: Final = frozenset(
 
 
 def without_containers(host_ops: Table) -> Table:
-    """Return `host_ops` without those that span other ops, whose time would count twice."""
+    """Return `host_ops` without calls of whole functions and control flow, which span other ops."""
     own = ~host_ops.names("op_type").among(*_CONTAINERS)
     return host_ops if own.all() else host_ops.take(own)

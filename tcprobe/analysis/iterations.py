@@ -1,4 +1,4 @@
-"""The iterations of a profile, and the window of those that the figures count."""
+"""Collect the iterations of a profile, and choose the window: those that the figures count."""
 
 from __future__ import annotations
 
@@ -136,13 +136,16 @@ def choose_window(profile: Profile, found: Iterations, options: Options) -> tupl
         basis = "given"
         stop = int(found.numbers[last]) if options.iter_stop is None else options.iter_stop
         start = min(int(found.numbers[first]), stop) if options.iter_start is None else options.iter_start
-        inside = np.flatnonzero((found.numbers >= start) & (found.numbers <= max(start, stop)))
+        stop = max(start, stop)
+        inside = np.flatnonzero((found.numbers >= start) & (found.numbers <= stop))
+        if not len(inside):
+            raise UsageError(f"no iteration was recorded from {start} to {stop}", f"recorded: {_listed(found)}")
         first, last = int(inside[0]), int(inside[-1])
     return _window(profile, found, first, last, basis), (*notes, *_few(found, last - first + 1, given))
 
 
 def _complete(found: Iterations, first: int, last: int) -> int:
-    """Return the last of the iterations that has about as many kernels as those before it; two are left to compare."""
+    """Return the last iteration that has about as many kernels as those before it; at least two stay."""
     while last - first >= 2:
         usual = float(np.median(found.launches[first:last]))
         if not found.launches[last] < (1.0 - LAUNCHES_OFF) * usual:
@@ -172,11 +175,8 @@ def _check(found: Iterations, options: Options) -> None:
                 f"give a number from {low} to {high}",
             )
     start, stop = options.iter_start, options.iter_stop
-    if start is not None and stop is not None:
-        if start > stop:
-            raise UsageError(f"--iter-start {start} comes after --iter-stop {stop}", "swap the two")
-        if not np.any((found.numbers >= start) & (found.numbers <= stop)):
-            raise UsageError(f"no iteration was recorded from {start} to {stop}", f"recorded: {_listed(found)}")
+    if start is not None and stop is not None and start > stop:
+        raise UsageError(f"--iter-start {start} comes after --iter-stop {stop}", "swap the two")
 
 
 def _listed(found: Iterations) -> str:
@@ -260,7 +260,7 @@ def _activity(profile: Profile) -> tuple[IntArray, IntArray]:
 
 
 def _window(profile: Profile, found: Iterations, first: int, last: int, basis: WindowBasis) -> Window:
-    """Start of the first to start of the iteration after the last; else to the end of what the last launched."""
+    """Return the window: from the first iteration to the one after the last, or to the end of the last kernel."""
     start, numbers = found.start_ns[first], found.numbers
     if last + 1 < len(numbers):
         end = found.start_ns[last + 1]
@@ -275,7 +275,7 @@ def _window(profile: Profile, found: Iterations, first: int, last: int, basis: W
 
 
 def counted(window: Window, iterations: FloatArray) -> NDArray[np.bool_]:
-    """Return which launches or copies count: all of a whole capture, else those of the window's iterations."""
+    """Return which launches or copies count, by their iterations: those of the window, all of a whole capture."""
     if window.basis == "whole capture" or window.first is None or window.last is None:
         return np.ones(len(iterations), np.bool_)
     with np.errstate(invalid="ignore"):

@@ -1,4 +1,4 @@
-"""What the ranges of a source mark: steps, and the op and layer of each launch, where it has none of its own."""
+"""Tell steps, ops and layers of launches by the ranges (NVTX, annotations) around them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _with_steps(profile: Profile, ranges: Table) -> Profile:
 
 
 def _in_a_row(ranges: Table) -> Table:
-    """Return the steps of the thread that marks most, one after the other; one within another is part of it."""
+    """Return the steps of the thread that marks most, in order, without steps that begin within another."""
     threads = np.nan_to_num(ranges.numbers("thread"), nan=-1.0)
     thread = min(Counter(threads.tolist()).items(), key=lambda item: (-item[1], item[0]))[0]
     mine = ranges.take(threads == thread)
@@ -99,7 +99,7 @@ def _with_ops(profile: Profile, ranges: Table) -> Profile:
 
 @dataclass(frozen=True, slots=True)
 class _Timeline:
-    """Of one thread: from each of `times` on, the range `inner` is the innermost; -1 is none."""
+    """The innermost range of one thread, from each of `times` to the next; -1 is none."""
 
     times: FloatArray
     inner: IntArray
@@ -182,7 +182,7 @@ class _Nested:
         return count, path
 
     def op(self, row: int) -> Row | None:
-        """Return the row of `op_details` of what is launched in a range; None where it is neither op nor layer."""
+        """Return the row of `op_details` for launches in a range; None where no op or layer is around them."""
         op, phase = -1, None
         layers: list[str] = []
         while row >= 0:
@@ -208,5 +208,5 @@ class _Nested:
 
 
 def _below(outer: str, name: str) -> str:
-    """Return the path of a part: its name may be the whole path already."""
+    """Join a name to the path around it, unless it starts with that path already."""
     return name if not outer or name == outer or name.startswith(f"{outer}/") else f"{outer}/{name}"

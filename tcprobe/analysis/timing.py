@@ -1,4 +1,4 @@
-"""Figures per iteration and per device."""
+"""Build the `iterations` and `devices` tables: kernel time of each step and of each GPU."""
 
 from __future__ import annotations
 

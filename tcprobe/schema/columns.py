@@ -1,4 +1,4 @@
-"""Columns of numbers with a contract: the small table type that every part of tcprobe passes on.
+"""The table that all parts of tcprobe pass on: columns of numbers that keep to a contract.
 
 A table stays numpy arrays from reader to report: strings are integer ids into a list of names, so a
 million launches cost a few arrays, and pandas is imported only when somebody asks for a DataFrame.

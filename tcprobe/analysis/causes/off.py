@@ -1,4 +1,4 @@
-"""The ops that something keeps off the Tensor Cores, by what they cost."""
+"""List the ops that could use Tensor Cores and do not, by what they cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The class of every launch, in the window and outside it, and the kernels table of the window."""
+"""Classify every launch, in the window and outside it, and build the kernels table of the window."""
 
 from __future__ import annotations
 

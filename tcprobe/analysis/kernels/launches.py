@@ -1,4 +1,4 @@
-"""The launches of a profile in groups: all of one group have kernel, op, configuration, GPU and class in common."""
+"""Group the launches of a profile: those of a group share kernel, op, configuration, GPU and class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `kernels` table: derived from launches by one pass over arrays, or read and classified anew."""
+"""Build the `kernels` table from groups of launches, or classify one that a profiler wrote."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CONFIG_COLUMNS: Final = ("registers", "static_shared_bytes", "dynamic_shared_byt
 
 @dataclass(frozen=True, slots=True)
 class _Device:
-    """What of a GPU bears on its kernels."""
+    """What is known of a GPU, as far as its kernels' class depends on it."""
 
     gpu: Gpu | None = None
     name: str | None = None
@@ -38,7 +38,7 @@ class _Device:
     vendor: str | None = None
     tensor_cores: str = "unknown"
 
-    def counted(self, kernel: str, counters: Counters, configs: list[Config], device: Value) -> Verdict | None:
+    def by_counters(self, kernel: str, counters: Counters, configs: list[Config], device: Value) -> Verdict | None:
         """Return what hardware counters prove of the kernel; None where they prove nothing."""
         found = counters.verdict(kernel, configs, device, self.capability)
         if found is None:
@@ -195,7 +195,7 @@ def _verdicts(profile: Profile, rows: _Rows) -> dict[str, Names]:
     where = [devices.get(ordinal, _Device()) for ordinal in ordinals.tolist()]
     named = [device.classify(names[k]) for device, k in zip(where, kernels.tolist(), strict=True)]
     found = [named[i] for i in which.tolist()]
-    for row, verdict in _counted(profile, rows, devices):
+    for row, verdict in _by_counters(profile, rows, devices):
         found[row] = verdict
     unknown = [row for row, verdict in enumerate(found) if verdict.uses_tc == "unknown"]
     dtypes = profile.require("op_details").names("dtype")
@@ -233,7 +233,7 @@ def _columns(found: list[Verdict], dtype: Names) -> dict[str, Names]:
     return {name: Names.of(values).take(pair) for name, values in columns.items()}
 
 
-def _counted(profile: Profile, rows: _Rows, devices: dict[int, _Device]) -> Iterator[tuple[int, Verdict]]:
+def _by_counters(profile: Profile, rows: _Rows, devices: dict[int, _Device]) -> Iterator[tuple[int, Verdict]]:
     """Yield what hardware counters prove of rows, in the configurations in which their kernels were launched."""
     counters = Counters.of(profile)
     if not counters:
@@ -243,7 +243,7 @@ def _counted(profile: Profile, rows: _Rows, devices: dict[int, _Device]) -> Iter
     columns = zip(rows.device.tolist(), rows.kernel.tolist(), rows.configs(), strict=True)
     for row, (ordinal, kernel, ids) in enumerate(columns):
         asked = [shapes[c] for c in ids if 0 <= c < len(shapes)]
-        verdict = devices.get(ordinal, _Device()).counted(rows.all.names[kernel], counters, asked, ordinal)
+        verdict = devices.get(ordinal, _Device()).by_counters(rows.all.names[kernel], counters, asked, ordinal)
         if verdict is not None:
             yield row, verdict
 
@@ -302,7 +302,7 @@ def reclassify(table: Table, profile: Profile) -> tuple[Table, tuple[Note, ...]]
     for ordinal, kernel, *config in zip(*columns, strict=True):
         device = only if ordinal is None else devices.get(int(ordinal), only)
         named.append(device.classify(str(kernel)))
-        counted = device.counted(str(kernel), counters, [(config[0], config[1])], ordinal)
+        counted = device.by_counters(str(kernel), counters, [(config[0], config[1])], ordinal)
         found.append(counted or named[-1])
     said, basis, evidence = (table.values(name) for name in ("uses_tc", "basis", "evidence"))
     kept = [v.uses_tc == "unknown" and s != "unknown" for v, s in zip(found, said, strict=True)]

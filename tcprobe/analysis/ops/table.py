@@ -1,4 +1,4 @@
-"""The ops table: what each op cost, what it is, and what keeps it off the Tensor Cores."""
+"""Build the `ops` table: the time of each op, its layer and shapes, and what keeps it off the Tensor Cores."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_OP: Final = "(no op)"
 _PRECISION_DTYPES: Final = {
     "fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64",
 }  # fmt: skip
-Key: TypeAlias = tuple[str, str | None]
+OpKey: TypeAlias = tuple[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class Ops:
 
 
 @dataclass(slots=True)
-class _Found:
-    """What the profile says of one op: its figures, its other names, its shapes."""
+class _OpEntry:
+    """One op of the profile: its row so far, its names, its shapes."""
 
     row: Row
     name: OpName
@@ -69,7 +69,7 @@ def build_ops(profile: Profile, launched: Launched | None, kernels: Table, conte
         whole: no launch was left out, so that sums over the whole capture may stand beside.
     """
     graph = profile.require("graph_ops")
-    found = _measured(profile, launched, kernels)
+    found = _timed(profile, launched, kernels)
     _add_read(found, profile, whole)
     index = GraphIndex(graph)
     attributed = attribute([f.name for f in found.values()], index)
@@ -78,7 +78,7 @@ def build_ops(profile: Profile, launched: Launched | None, kernels: Table, conte
         attributed += _add_graph(found, graph, index, attributed)
     if not found or set(found) == {(NO_OP, None)}:
         return None
-    told = _Kernels.of(kernels)
+    told = _KernelFacts.of(kernels)
     rows = [_row(f, a, graph, context, told) for f, a in zip(found.values(), attributed, strict=True)]
     by_op = _by_op(rows, attributed)
     rows.sort(key=_order)
@@ -125,29 +125,29 @@ def _certain(pairs: Iterable[tuple[Sequence[int], int]]) -> dict[int, int]:
 
 
 def _order(row: Row) -> tuple[float, float, str, str]:
-    """Costliest first; the name decides between equals, so that no order of the input shows."""
+    """Sort the costliest first, equals by name, so that the order of the input does not show."""
     spent = row.get("sum_ns") if row.get("sum_ns") is not None else row.get("union_ns")
     return -float(spent or 0), -float(row.get("host_ns") or 0), str(row["op"]), str(row.get("op_type"))
 
 
 @dataclass(frozen=True, slots=True)
-class _Kernels:
-    """What the kernels of an op say of it.
+class _KernelFacts:
+    """What kernels say of the ops that launched them.
 
     Attributes:
         dtypes: on which the names of all its kernels agree, for profiles that have none of their own.
         idle: the costliest of its kernels that does not use Tensor Cores.
     """
 
-    dtypes: dict[Key, str]
-    idle: dict[Key, str]
+    dtypes: dict[OpKey, str]
+    idle: dict[OpKey, str]
 
     @classmethod
-    def of(cls, kernels: Table) -> _Kernels:
+    def of(cls, kernels: Table) -> _KernelFacts:
         """Collect from the kernels of the window, costliest first."""
         op, op_type, precision, kernel = (kernels.names(c) for c in ("op", "op_type", "precision", "kernel"))
         (ops, types, precisions), _ = distinct_rows(op.ids, op_type.ids, precision.ids)
-        said: dict[Key, set[Value]] = {}
+        said: dict[OpKey, set[Value]] = {}
         for o, t, p in zip(ops.tolist(), types.tolist(), precisions.tolist(), strict=True):
             if o >= 0 and p >= 0:
                 key = (op.names[o], op_type.names[t] if t >= 0 else None)
@@ -164,13 +164,13 @@ class _Kernels:
         return cls(dtypes, {(str(o), t): str(k) for o, t, k in costliest})
 
 
-def _measured(profile: Profile, launched: Launched | None, kernels: Table) -> dict[Key, _Found]:
+def _timed(profile: Profile, launched: Launched | None, kernels: Table) -> dict[OpKey, _OpEntry]:
     if launched is not None:
         return _from_launches(profile, launched)
-    found: dict[Key, _Found] = {}
+    found: dict[OpKey, _OpEntry] = {}
     for kernel in kernels.rows():
         key = (NO_OP if kernel["op"] is None else str(kernel["op"]), _text(kernel["op_type"]))
-        row = found.setdefault(key, _Found({"op": key[0], "op_type": key[1]}, OpName(*key), [])).row
+        row = found.setdefault(key, _OpEntry({"op": key[0], "op_type": key[1]}, OpName(*key), [])).row
         spent = kernel["sum_ns"]
         _accumulate(row, "launches", kernel["calls"])
         _accumulate(row, "sum_ns", spent)
@@ -180,7 +180,7 @@ def _measured(profile: Profile, launched: Launched | None, kernels: Table) -> di
 
 
 def _accumulate(row: Row, column: str, value: Value) -> None:
-    """Add to a sum; one unknown part makes the sum unknown."""
+    """Add `value` to a sum of the row; None makes the sum None."""
     before = row.get(column, 0)
     row[column] = None if value is None or before is None else int(before) + int(value)
 
@@ -189,7 +189,7 @@ def _text(value: Value) -> str | None:
     return None if value is None else str(value)
 
 
-def _from_launches(profile: Profile, launched: Launched) -> dict[Key, _Found]:
+def _from_launches(profile: Profile, launched: Launched) -> dict[OpKey, _OpEntry]:
     details, groups = profile.require("op_details"), launched.groups
     keys, of_detail = _op_keys(details)
     mine = np.flatnonzero(groups.counted)
@@ -210,14 +210,14 @@ def _from_launches(profile: Profile, launched: Launched) -> dict[Key, _Found]:
     columns["union_ns"] = spans.reshape(size, each).sum(axis=1).tolist()
     described = _described(details, of_detail)
     return {
-        keys[g]: _found(details, keys[g], described.get(g, []), {c: v[i] for c, v in columns.items()})
+        keys[g]: _entry(details, keys[g], described.get(g, []), {c: v[i] for c, v in columns.items()})
         for i, g in enumerate(found.tolist())
     }
 
 
-def _op_keys(details: Table) -> tuple[list[Key], IntArray]:
+def _op_keys(details: Table) -> tuple[list[OpKey], IntArray]:
     """Return the distinct (op, type), and for each row of `op_details`, then for no op, its position among them."""
-    index: dict[Key, int] = {}
+    index: dict[OpKey, int] = {}
     pairs = zip(details.names("op").tolist(), details.names("op_type").tolist(), strict=True)
     positions = [index.setdefault((str(op), op_type), len(index)) for op, op_type in pairs]
     positions.append(index.setdefault((NO_OP, None), len(index)))
@@ -231,11 +231,11 @@ def _described(details: Table, of_detail: IntArray) -> dict[int, list[int]]:
     return rows
 
 
-def _found(details: Table, key: Key, rows: list[int], figures: dict[str, int]) -> _Found:
+def _entry(details: Table, key: OpKey, rows: list[int], figures: dict[str, int]) -> _OpEntry:
     told = ("hlo_module", "hlo_op", "layer", "pass")
     others = (_same(details.names(c)[r] for r in rows) for c in told)
     records = [profile_record(details, r) for r in rows]
-    return _Found({"op": key[0], "op_type": key[1], **figures}, OpName(*key, *others), records)
+    return _OpEntry({"op": key[0], "op_type": key[1], **figures}, OpName(*key, *others), records)
 
 
 def _same(values: Iterator[Any]) -> Any:
@@ -244,8 +244,8 @@ def _same(values: Iterator[Any]) -> Any:
     return found.pop() if len(found) == 1 else None
 
 
-def _add_read(found: dict[Key, _Found], profile: Profile, whole: bool) -> None:
-    """Add what the source says of its ops by itself; figures that were derived stay."""
+def _add_read(found: dict[OpKey, _OpEntry], profile: Profile, whole: bool) -> None:
+    """Add ops and figures that the source has in tables of its own; derived figures stay."""
     if not whole:
         return
     for read in profile.require("ops").rows():
@@ -255,9 +255,9 @@ def _add_read(found: dict[Key, _Found], profile: Profile, whole: bool) -> None:
         _merge(found, row, str(host["input_shapes"] or ""))
 
 
-def _merge(found: dict[Key, _Found], row: Row, shapes: str = "") -> None:
+def _merge(found: dict[OpKey, _OpEntry], row: Row, shapes: str = "") -> None:
     key = (str(row["op"]), _text(row.get("op_type")))
-    entry = found.setdefault(key, _Found({"op": key[0], "op_type": key[1]}, OpName(*key), []))
+    entry = found.setdefault(key, _OpEntry({"op": key[0], "op_type": key[1]}, OpName(*key), []))
     for column, value in row.items():
         if entry.row.get(column) is None:
             entry.row[column] = value
@@ -265,12 +265,12 @@ def _merge(found: dict[Key, _Found], row: Row, shapes: str = "") -> None:
         entry.records.append(_host_record(key, shapes))
 
 
-def _host_record(key: Key, shapes: str) -> OpRecord:
+def _host_record(key: OpKey, shapes: str) -> OpRecord:
     return OpRecord(key[1] or "", parse_shapes(shapes))
 
 
 def _add_graph(
-    found: dict[Key, _Found], graph: Table, index: GraphIndex, attributed: list[Attribution]
+    found: dict[OpKey, _OpEntry], graph: Table, index: GraphIndex, attributed: list[Attribution]
 ) -> list[Attribution]:
     """Add the ops of the graph that execute and that no op of the profile is."""
     joined = {row for a in attributed for row in a.rows}
@@ -278,12 +278,12 @@ def _add_graph(
     for row, record in enumerate(graph.rows()):
         key = (str(record["executed_op"] or record["op"]), _text(record["executed_type"] or record["op_type"]))
         if row not in joined and record["executes"] == "yes" and key not in found:
-            found[key] = _Found({"op": key[0], "op_type": key[1]}, OpName(*key), [])
+            found[key] = _OpEntry({"op": key[0], "op_type": key[1]}, OpName(*key), [])
             added.append(found[key].name)
     return attribute(added, index)
 
 
-def _row(found: _Found, where: Attribution, graph: Table, context: Context, kernels: _Kernels) -> Row:
+def _row(found: _OpEntry, where: Attribution, graph: Table, context: Context, kernels: _KernelFacts) -> Row:
     direction = where.pass_ or _text(found.row.get("pass"))
     records = [graph_record(graph, r) for r in where.rows] or [replace(r, pass_=direction) for r in found.records]
     row: Row = {

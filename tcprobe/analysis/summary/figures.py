@@ -1,4 +1,4 @@
-"""What a headline figure is, and what all of them are drawn from."""
+"""Make the rows of the summary, and hold what they are computed from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tcprobe.schema.profile import Profile
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a figure is missing, for people, and its kind where it holds for all Tensor Core figures."""
+    """Why a figure is missing: in words, and as a kind where it holds for all Tensor Core figures."""
 
     text: str
     kind: ReasonKind | None = None
@@ -36,8 +36,8 @@ NOT_NVIDIA: Final = Reason("not an NVIDIA GPU", "not_nvidia")
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """Everything that the summary is drawn from; see `tcprobe.analysis.analyse` for how it is made.
+class SummaryInputs:
+    """What the summary is computed from.
 
     Attributes:
         profile: with devices, iterations and bad_sizes built.
@@ -79,7 +79,7 @@ class Totals:
 
 
 def _basis(kernels: Table) -> str:
-    """Return what the verdicts rest on: of the one basis that decides the most time."""
+    """Return the basis on which the verdicts of most kernel time rest."""
     told = time_by_name(kernels.names("basis"), kernels.numbers("sum_ns"))
     spent = {basis: time for basis, time in told.items() if basis is not None}
     return min(spent, key=lambda b: (-spent[b], b)) if spent else "name"
