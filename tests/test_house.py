@@ -33,8 +33,8 @@ LEAVES = {"probe": set[str](), "": set[str]()}
 WITHIN = {
     "analysis": (
         *(
-            {"capability", "grouping", "host", "options", "ranges"},
-            {"context", "iterations"},
+            {"capability", "grouping", "host", "options"},
+            {"context", "iterations", "ranges"},
             {"kernels"},
             {"ops", "timing"},
         ),

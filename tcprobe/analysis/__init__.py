@@ -1,4 +1,4 @@
-"""Tables in, tables out: what a recorded profile says of Tensor Core use. No reading, no printing."""
+"""Derive what a recorded profile says of Tensor Core use: tables in, tables out; nothing is read or printed here."""
 
 from tcprobe.analysis.flow import analyse
 from tcprobe.analysis.options import Options

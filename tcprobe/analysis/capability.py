@@ -1,4 +1,4 @@
-"""Which ops could use Tensor Cores, and what keeps one that could off them.
+"""Say which ops could use Tensor Cores, and what keeps one that could from using them.
 
 Capable is a matter of the op's *type*: a type with a Tensor Core kernel in cuBLAS, cuDNN or XLA. Op names say
 nothing reliable (a fused convolution is named after its last op). Whether this op on this GPU could is the
@@ -8,6 +8,7 @@ blocker's business: dtype, GPU, TF32, shape, or the library's choice.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, Literal
 
 from tcprobe.hardware import FIRST_WITH_TENSOR_CORES, Capability, Gpu
@@ -95,8 +96,9 @@ def tc_capable(op_type: str | None) -> Capable:
     return "unknown" if _MULTIPLIES.search(op_type) else "no"
 
 
+@lru_cache(maxsize=4096)
 def operand_dtypes(dtype: str | None) -> tuple[str, ...]:
-    """Split the dtype of an op into those of its operands, as TensorFlow spells them; index inputs left out."""
+    """Return the dtypes of an op's operands as TensorFlow spells them, without those of indices."""
     parts = [_SHORT.get(p.strip().lower(), p.strip().lower()) for p in (dtype or "").split("+") if p.strip()]
     return tuple(dict.fromkeys(p for p in parts if p not in _INDEX_TYPES))
 
@@ -172,7 +174,7 @@ def tc_blocker(
 
 
 def _chosen(dtypes: tuple[str, ...], aligned: bool | None, uses_tc: str | None, kernel: str | None) -> Blocker:
-    """Say what is left where GPU and dtype allow Tensor Cores: shape, the library's choice, or nothing."""
+    """Return the blocker where GPU and dtype allow Tensor Cores: the shape, the library's choice, or none."""
     if aligned is False and any(d.startswith(("float8", "float4")) for d in dtypes):
         return Blocker("shape_required", dtype=dtypes[0])
     if uses_tc is None:

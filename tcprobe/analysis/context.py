@@ -1,4 +1,4 @@
-"""The GPU that figures and blockers are judged against, and what of it is known."""
+"""Identify the GPU that figures and blockers are judged against: the one that ran, else the target."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tcprobe.schema.tables import DEVICES
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the run ran on, or would run on.
+    """The GPU that the run used, or would use.
 
     Attributes:
         measured: whether a GPU ran; False judges against the target GPU.

@@ -1,4 +1,4 @@
-"""The analysis from end to end: recorded tables in, derived tables and notes added."""
+"""Run the whole analysis: add every derived table, and notes on their limits, to a profile as read."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from tcprobe.analysis.causes.off import off_tensor_cores
 from tcprobe.analysis.context import Context, context_of, with_identity
 from tcprobe.analysis.host import without_containers
 from tcprobe.analysis.iterations import Iterations, choose_window, collect_iterations, counted, whole_capture
+from tcprobe.analysis.kernels.classes import classify_launches
 from tcprobe.analysis.kernels.contradictions import counter_notes
-from tcprobe.analysis.kernels.launches import Launched, derive
-from tcprobe.analysis.kernels.table import derive_kernels, reclassify
+from tcprobe.analysis.kernels.launches import Launched
+from tcprobe.analysis.kernels.table import reclassify
 from tcprobe.analysis.ops.attribution import with_layers, with_proof
 from tcprobe.analysis.ops.gemms import Gemms, build_gemms
 from tcprobe.analysis.ops.layers import build_layers
@@ -23,7 +24,7 @@ from tcprobe.analysis.options import DEFAULT_TARGET, Options
 from tcprobe.analysis.ranges import with_ranges
 from tcprobe.analysis.sizes.run import device_of
 from tcprobe.analysis.sizes.table import build_bad_sizes
-from tcprobe.analysis.summary.figures import Measured, Totals, not_applicable
+from tcprobe.analysis.summary.figures import SummaryInputs, Totals, not_applicable
 from tcprobe.analysis.summary.reported import Reported, compare
 from tcprobe.analysis.summary.tensor_cores import build_summary, capable_times, precision_shares
 from tcprobe.analysis.timing import device_table, iteration_table
@@ -47,19 +48,17 @@ XLA_RUNS: Final = frozenset({"_XlaRun", "XlaRun", "XlaLaunch"})
 
 @dataclass(frozen=True, slots=True)
 class _Kernels:
-    """What the kernels of a profile come to.
+    """The kernels of a profile, classified.
 
     Attributes:
         table: of the window; empty where the source has none.
-        launched: launches that count; None where the source has sums only.
-        everything: all launches; None likewise.
-        whole: no launch was left out.
-        notes: what classification has to say.
+        launched: launches with their class; None where the source has sums only.
+        whole: whether every launch counts.
+        notes: of classification.
     """
 
     table: Table
     launched: Launched | None
-    everything: Launched | None
     whole: bool
     notes: tuple[Note, ...] = ()
 
@@ -97,9 +96,9 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     gemms = build_gemms(profile, ops, context)
     device = device_of(context, options, _compiled(profile, ops))
     profile = _without_shares(_per_layer(profile, ops, gemms, kernels, device), context)
-    measured = Measured(profile, context, kernels.table, ops, gemms)
+    inputs = SummaryInputs(profile, context, kernels.table, ops, gemms)
     recorded = () if graph is None else (graph,)
-    profile = profile.with_tables(build_summary(measured), *recorded).with_notes(*_limits(measured, kernels))
+    profile = profile.with_tables(build_summary(inputs), *recorded).with_notes(*_limits(inputs, kernels))
     return with_causes(profile)
 
 
@@ -110,7 +109,7 @@ def with_causes(profile: Profile) -> Profile:
 
 
 def _cleared(profile: Profile) -> Profile:
-    """Leave out what would count twice, or would count as 0 and was never measured."""
+    """Remove host ops that would count twice, and empty tables that would count as 0."""
     host_ops = profile.table("host_ops")
     if host_ops is not None:
         profile = profile.with_tables(without_containers(host_ops))
@@ -121,19 +120,19 @@ def _kernels(profile: Profile) -> _Kernels:
     launches = profile.require("launches")
     if len(launches):
         inside = counted(profile.metadata.window, launches.numbers("iteration"))
-        table, launched, everything = derive(profile, inside, derive_kernels)
+        table, launched = classify_launches(profile, inside)
         notes = tuple(outside_notes(launches, *_bounds(profile))) if not inside.all() else ()
         notes += tuple(counter_notes(table, profile))
-        return _Kernels(table, launched, everything, bool(inside.all()), notes)
+        return _Kernels(table, launched, bool(inside.all()), notes)
     read = profile.table("kernels")
     if read is None:
-        return _Kernels(profile.require("kernels"), None, None, True)
+        return _Kernels(profile.require("kernels"), None, True)
     table, notes = reclassify(read, profile)
-    return _Kernels(table, None, None, True, (*notes, *counter_notes(table, profile)))
+    return _Kernels(table, None, True, (*notes, *counter_notes(table, profile)))
 
 
 def _with_kernels(profile: Profile, window: Window, notes: tuple[Note, ...]) -> tuple[Window, tuple[Note, ...]]:
-    """Fall back to the whole capture where no step of the window launched a kernel that was recorded."""
+    """Return the window, or the whole capture where no kernel of the window was recorded."""
     stored = profile.require("launches").numbers("iteration")
     if window.basis == "given" or not len(stored) or counted(window, stored).any():
         return window, notes
@@ -143,7 +142,7 @@ def _with_kernels(profile: Profile, window: Window, notes: tuple[Note, ...]) -> 
 
 
 def _proven(profile: Profile, ops: Ops | None) -> Profile:
-    """Let the profile say which ops of the graph execute."""
+    """Mark the ops of the graph that the profile shows to execute."""
     graph = profile.table("graph_ops")
     if graph is None or ops is None:
         return profile
@@ -162,8 +161,7 @@ def _bounds(profile: Profile) -> tuple[int | None, int | None]:
 
 def _used(profile: Profile) -> frozenset[int]:
     devices = profile.require("devices")
-    active = np.array(devices.values("state"), dtype=object) == "active"
-    return frozenset(int(d) for d in devices.numbers("device")[active].tolist())
+    return frozenset(devices.numbers("device")[devices.names("state").among("active")].tolist())
 
 
 def _timed(profile: Profile, found: Iterations, kernels: _Kernels) -> Profile:
@@ -174,12 +172,11 @@ def _timed(profile: Profile, found: Iterations, kernels: _Kernels) -> Profile:
     elif "kernels" not in profile.absent:
         profile = profile.with_absent(kernels=NO_LAUNCHES)
     if len(profile.require("devices")):
-        launches = profile.require("launches")
-        profile = profile.with_tables(device_table(profile, window, kernels.launched, launches, kernels.table))
+        profile = profile.with_tables(device_table(profile, window, kernels.launched, kernels.table))
     elif "devices" not in profile.absent:
         profile = profile.with_absent(devices="the source describes no GPU")
     if len(found.numbers):
-        return profile.with_tables(iteration_table(profile, found, window, kernels.everything))
+        return profile.with_tables(iteration_table(profile, found, window, kernels.launched))
     if profile.table("iterations") is None and "iterations" not in profile.absent:
         profile = profile.with_absent(iterations="the source marks no steps")
     return profile
@@ -204,10 +201,10 @@ def _per_layer(profile: Profile, ops: Ops | None, gemms: Gemms, kernels: _Kernel
 
 
 def _without_shares(profile: Profile, context: Context) -> Profile:
-    """A GPU without Tensor Cores has no share of them, not one of 0 %."""
+    """Clear the Tensor Core shares of GPUs that have none: their share is NA, not 0 %."""
     devices = profile.table("devices")
     if devices is not None:
-        lacking = np.array(devices.values("tensor_cores"), dtype=object) == "no"
+        lacking = devices.names("tensor_cores").among("no")
         share = np.where(lacking, np.nan, devices.numbers("tc_kernel_time_pct"))
         profile = profile.with_tables(devices.with_columns(tc_kernel_time_pct=share))
     if not_applicable(context) is None:
@@ -222,19 +219,19 @@ def _without(profile: Profile, name: str, why: str) -> Profile:
     return profile if name in profile.absent else profile.with_absent(**{name: why})
 
 
-def _limits(measured: Measured, kernels: _Kernels) -> tuple[Note, ...]:
+def _limits(inputs: SummaryInputs, kernels: _Kernels) -> tuple[Note, ...]:
     """Return the notes that follow from the figures."""
-    reported = Reported(measured.profile)
+    reported = Reported(inputs.profile)
     totals = Totals.of(kernels.table, reported.kernel_times)
-    notes: list[Note] = [*idle_notes(measured.profile.require("devices"))]
-    notes += execution_notes(measured.gemms.table.values("executes"))
+    notes: list[Note] = [*idle_notes(inputs.profile.require("devices"))]
+    notes += execution_notes(inputs.gemms.table.values("executes"))
     if totals is None or totals.kernel_ns <= 0:
         return tuple(notes)
-    if not_applicable(measured.context) is None:
+    if not_applicable(inputs.context) is None:
         notes += coverage_notes(100.0 * (1.0 - totals.unknown_ns / totals.kernel_ns))
-        capable = _capable_types(measured.ops)
-        notes += precision_notes(measured.profile.metadata.precision, precision_shares(kernels.table, capable))
-    spent, on_tc, _ = capable_times(measured)
+        capable = _capable_types(inputs.ops)
+        notes += precision_notes(inputs.profile.metadata.precision, precision_shares(kernels.table, capable))
+    spent, on_tc, _ = capable_times(inputs)
     ours = {
         "tc_kernel_time_pct": 100.0 * totals.tc_ns / totals.kernel_ns,
         "tc_capable_time_pct": 100.0 * on_tc / spent if spent and on_tc is not None else None,

@@ -1,10 +1,8 @@
-"""The ops of the host that are work of their own, and those that only hold others."""
+"""Leave out host ops that only hold other ops: their time would count twice."""
 
 from __future__ import annotations
 
 from typing import Final
-
-import numpy as np
 
 from tcprobe.schema.columns import Table
 
@@ -18,7 +16,6 @@ _CONTAINERS: Final = frozenset(
 
 
 def without_containers(host_ops: Table) -> Table:
-    """Return `host_ops` without those that span other ops, whose time would count twice."""
-    names = host_ops.names("op_type")
-    own = np.array([name not in _CONTAINERS for name in names.names] + [True], dtype=np.bool_)[names.ids]
+    """Return `host_ops` without calls of whole functions and control flow, which span other ops."""
+    own = ~host_ops.names("op_type").among(*_CONTAINERS)
     return host_ops if own.all() else host_ops.take(own)

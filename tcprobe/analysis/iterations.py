@@ -1,14 +1,14 @@
-"""The iterations of a profile, and the window of those that the figures count."""
+"""Collect the iterations of a profile, and choose the window: those that the figures count."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.analysis.grouping import count_by, distinct_numbers, sum_by
+from tcprobe.analysis.grouping import Codes, count_by, distinct_numbers, place_of, sum_by
 from tcprobe.analysis.options import Options
 from tcprobe.errors import UsageError
 from tcprobe.schema.columns import FloatArray, IntArray, Table
@@ -30,6 +30,7 @@ class Iterations:
         start_ns, end_ns: on the host; NaN where unknown.
         launches, sum_ns: kernels and their time; NaN where the profile has no launches.
         steps: training steps that each holds, several where one call makes them (steps_per_execution).
+        of_launch: row of each launch of the profile here; -1 where no step is known to have launched it.
     """
 
     numbers: IntArray
@@ -38,6 +39,7 @@ class Iterations:
     launches: FloatArray
     sum_ns: FloatArray
     steps: IntArray
+    of_launch: Codes
 
     @property
     def duration_ns(self) -> FloatArray:
@@ -48,32 +50,30 @@ class Iterations:
         lengths[: len(gap)] = np.where(following & (gap >= 0), gap, np.nan)
         return lengths
 
-    def of(self, values: NDArray[Any]) -> IntArray:
+    def of(self, values: FloatArray) -> Codes:
         """Return the row of each iteration number; -1 for NaN and for numbers that are not here."""
-        if not len(self.numbers):
-            return np.full(len(values), -1, np.int64)
-        known = np.nan_to_num(np.asarray(values, np.float64), nan=-1.0).astype(np.int64)
-        row = np.searchsorted(self.numbers, known).clip(max=len(self.numbers) - 1)
-        return np.where((self.numbers[row] == known) & ~np.isnan(values), row, -1).astype(np.int64)
+        return _rows(self.numbers, values)
+
+
+def _rows(numbers: IntArray, values: FloatArray) -> Codes:
+    missing = numbers[0] - 1 if len(numbers) else 0
+    return place_of(np.where(np.isnan(values), missing, values).astype(np.int64), numbers)
 
 
 def collect_iterations(profile: Profile) -> Iterations:
     """Return the iterations that step marks or launches name; none where neither does."""
     marks, launches = profile.require("step_marks"), profile.require("launches")
     stored = launches.numbers("iteration")
-    named = [marks.numbers("iteration"), stored[~np.isnan(stored)]]
-    numbers = distinct_numbers(np.concatenate(named).astype(np.int64))
-    empty = np.full(len(numbers), np.nan)
-    steps = _steps_held(profile, numbers)
-    found = Iterations(numbers, empty, empty, empty, empty, steps)
-    start, end = _bounds(found, marks, launches)
-    if profile.table("launches") is None:
-        return Iterations(numbers, start, end, empty, empty, steps)
-    row = found.of(stored)
-    inside = row >= 0
-    counts = count_by(row[inside], len(numbers)).astype(np.float64)
-    sums = sum_by(row[inside], launches.numbers("duration_ns")[inside], len(numbers)).astype(np.float64)
-    return Iterations(numbers, start, end, counts, sums, steps)
+    marked = marks.numbers("iteration")
+    named = distinct_numbers(stored[~np.isnan(stored)].astype(np.int64))
+    numbers = distinct_numbers(np.concatenate([marked, named]))
+    row, count = _rows(numbers, stored), len(numbers)
+    start, end = _bounds(count, row, launches, _rows(numbers, marked), marks)
+    counts = sums = np.full(count, np.nan)
+    if profile.table("launches") is not None:
+        counts = count_by(row, count).astype(np.float64)
+        sums = sum_by(row, launches.numbers("duration_ns"), count).astype(np.float64)
+    return Iterations(numbers, start, end, counts, sums, _steps_held(profile, numbers), row)
 
 
 def _steps_held(profile: Profile, numbers: IntArray) -> IntArray:
@@ -95,19 +95,22 @@ def _is_probed(profile: Profile) -> bool:
     return PROBE_MARK in profile.require("step_marks").values("name")
 
 
-def _bounds(found: Iterations, marks: Table, launches: Table) -> tuple[FloatArray, FloatArray]:
-    """Return start and end of each iteration: its mark's, else its first launch and last kernel."""
-    start, end = np.full(len(found.numbers), np.inf), np.full(len(found.numbers), -np.inf)
-    called = launches.numbers("launch_ns")
-    begun = np.where(np.isnan(called), launches.numbers("start_ns"), called)
-    row = found.of(launches.numbers("iteration"))
-    np.minimum.at(start, row[row >= 0], begun[row >= 0])
-    np.maximum.at(end, row[row >= 0], (launches.numbers("start_ns") + launches.numbers("duration_ns"))[row >= 0])
-    marked = found.of(marks.numbers("iteration").astype(np.float64))
+def _bounds(count: int, row: Codes, launches: Table, marked: Codes, marks: Table) -> tuple[FloatArray, FloatArray]:
+    """Return start and end of each iteration: its mark's, else its first launch and last kernel.
+
+    Args:
+        count: number of iterations.
+        row, marked: iteration of each launch, and of each mark.
+    """
+    start, end = np.full(count + 1, np.inf), np.full(count + 1, -np.inf)  # the last is that of no iteration
+    if not count_by(marked, count).all():
+        begun, called = launches.numbers("start_ns"), launches.numbers("launch_ns")
+        np.minimum.at(start, row, np.where(np.isnan(called), begun, called))
+        np.maximum.at(end, row, (begun + launches.numbers("duration_ns")).astype(np.float64))
     start[marked], end[marked] = np.inf, -np.inf
-    np.minimum.at(start, marked, marks.numbers("start_ns"))
-    np.maximum.at(end, marked, marks.numbers("end_ns"))
-    return np.where(np.isfinite(start), start, np.nan), np.where(np.isfinite(end), end, np.nan)
+    np.minimum.at(start, marked, marks.numbers("start_ns").astype(np.float64))
+    np.maximum.at(end, marked, marks.numbers("end_ns").astype(np.float64))
+    return np.where(np.isfinite(start), start, np.nan)[:count], np.where(np.isfinite(end), end, np.nan)[:count]
 
 
 def choose_window(profile: Profile, found: Iterations, options: Options) -> tuple[Window, tuple[Note, ...]]:
@@ -133,13 +136,16 @@ def choose_window(profile: Profile, found: Iterations, options: Options) -> tupl
         basis = "given"
         stop = int(found.numbers[last]) if options.iter_stop is None else options.iter_stop
         start = min(int(found.numbers[first]), stop) if options.iter_start is None else options.iter_start
-        inside = np.flatnonzero((found.numbers >= start) & (found.numbers <= max(start, stop)))
+        stop = max(start, stop)
+        inside = np.flatnonzero((found.numbers >= start) & (found.numbers <= stop))
+        if not len(inside):
+            raise UsageError(f"no iteration was recorded from {start} to {stop}", f"recorded: {_listed(found)}")
         first, last = int(inside[0]), int(inside[-1])
     return _window(profile, found, first, last, basis), (*notes, *_few(found, last - first + 1, given))
 
 
 def _complete(found: Iterations, first: int, last: int) -> int:
-    """Return the last of the iterations that has about as many kernels as those before it; two are left to compare."""
+    """Return the last iteration that has about as many kernels as those before it; at least two stay."""
     while last - first >= 2:
         usual = float(np.median(found.launches[first:last]))
         if not found.launches[last] < (1.0 - LAUNCHES_OFF) * usual:
@@ -169,11 +175,8 @@ def _check(found: Iterations, options: Options) -> None:
                 f"give a number from {low} to {high}",
             )
     start, stop = options.iter_start, options.iter_stop
-    if start is not None and stop is not None:
-        if start > stop:
-            raise UsageError(f"--iter-start {start} comes after --iter-stop {stop}", "swap the two")
-        if not np.any((found.numbers >= start) & (found.numbers <= stop)):
-            raise UsageError(f"no iteration was recorded from {start} to {stop}", f"recorded: {_listed(found)}")
+    if start is not None and stop is not None and start > stop:
+        raise UsageError(f"--iter-start {start} comes after --iter-stop {stop}", "swap the two")
 
 
 def _listed(found: Iterations) -> str:
@@ -257,14 +260,14 @@ def _activity(profile: Profile) -> tuple[IntArray, IntArray]:
 
 
 def _window(profile: Profile, found: Iterations, first: int, last: int, basis: WindowBasis) -> Window:
-    """Start of the first to start of the iteration after the last; else to the end of what the last launched."""
+    """Return the window: from the first iteration to the one after the last, or to the end of the last kernel."""
     start, numbers = found.start_ns[first], found.numbers
     if last + 1 < len(numbers):
         end = found.start_ns[last + 1]
     else:
         launches = profile.require("launches")
-        mine = launches.numbers("iteration") == numbers[last]
-        ends = (launches.numbers("start_ns") + launches.numbers("duration_ns"))[mine]
+        mine = found.of_launch == last
+        ends = launches.numbers("start_ns")[mine] + launches.numbers("duration_ns")[mine]
         end = np.fmax(found.end_ns[last], ends.max() if len(ends) else np.nan)
     known = start == start and end == end and end > start
     low, high = (int(start), int(end)) if known else (None, None)
@@ -272,7 +275,7 @@ def _window(profile: Profile, found: Iterations, first: int, last: int, basis: W
 
 
 def counted(window: Window, iterations: FloatArray) -> NDArray[np.bool_]:
-    """Return which launches or copies count: all of a whole capture, else those of the window's iterations."""
+    """Return which launches or copies count, by their iterations: those of the window, all of a whole capture."""
     if window.basis == "whole capture" or window.first is None or window.last is None:
         return np.ones(len(iterations), np.bool_)
     with np.errstate(invalid="ignore"):

@@ -1,4 +1,4 @@
-"""What a person may ask of the analysis."""
+"""The options of the analysis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ranges of a source mark: steps, and the op and layer of each launch, where it has none of its own."""
+"""Tell steps, ops and layers of launches by the ranges (NVTX, annotations) around them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from tcprobe.analysis.grouping import Codes, distinct_numbers, distinct_rows, members, place_of
 from tcprobe.schema.columns import FloatArray, IntArray, Row, Table, Value
 from tcprobe.schema.profile import Note, Profile
 from tcprobe.schema.tables import OP_DETAILS, STEP_MARKS
@@ -57,7 +58,7 @@ def _with_steps(profile: Profile, ranges: Table) -> Profile:
 
 
 def _in_a_row(ranges: Table) -> Table:
-    """Return the steps of the thread that marks most, one after the other; one within another is part of it."""
+    """Return the steps of the thread that marks most, in order, without steps that begin within another."""
     threads = np.nan_to_num(ranges.numbers("thread"), nan=-1.0)
     thread = min(Counter(threads.tolist()).items(), key=lambda item: (-item[1], item[0]))[0]
     mine = ranges.take(threads == thread)
@@ -81,22 +82,24 @@ def _with_ops(profile: Profile, ranges: Table) -> Profile:
         return profile
     nested = _Nested(ranges, one_thread=bool(np.isnan(launches.numbers("thread")).all()))
     inner = nested.around(launches.numbers("launch_ns"), launches.numbers("thread"))
+    paths, path = nested.paths()
+    used = distinct_numbers(inner[inner >= 0])
+    first = np.full(paths + 1, len(ranges))  # range of each path, in which something was launched
+    np.minimum.at(first, path[used], used)
     index: dict[tuple[tuple[str, Value], ...], int] = {}
-    rows: list[Row] = []
-    ids = np.full(len(ranges) + 1, -1, np.int64)
-    for number in np.flatnonzero(np.bincount(inner + 1, minlength=len(ids))[1:]).tolist():
-        row = nested.op(number)
-        if row is not None:
-            ids[number] = index.setdefault(tuple(row.items()), len(index))
-            rows += [row] if ids[number] == len(rows) else []
-    if not rows:
+    ids = np.full(paths + 1, -1, np.int64)  # the last is that of no path
+    for number in np.sort(first[first < len(ranges)]).tolist():
+        if (row := nested.op(number)) is not None:
+            ids[path[number]] = index.setdefault(tuple(row.items()), len(index))
+    if not index:
         return profile
-    return profile.with_tables(Table.from_rows(OP_DETAILS, rows), launches.with_columns(op_id=ids[inner]))
+    details = Table.from_rows(OP_DETAILS, [dict(row) for row in index])
+    return profile.with_tables(details, launches.with_columns(op_id=ids[path[inner]]))
 
 
 @dataclass(frozen=True, slots=True)
 class _Timeline:
-    """Of one thread: from each of `times` on, the range `inner` is the innermost; -1 is none."""
+    """The innermost range of one thread, from each of `times` to the next; -1 is none."""
 
     times: FloatArray
     inner: IntArray
@@ -114,49 +117,72 @@ class _Nested:
 
     def __init__(self, ranges: Table, one_thread: bool) -> None:
         names = ("kind", "name", "op_type", "dtype", "input_shapes")
-        self._kind, self._name, self._op_type, self._dtype, self._shapes = (ranges.values(name) for name in names)
-        self._parent = [-1] * len(ranges)
-        threads = np.nan_to_num(ranges.numbers("thread"), nan=-1.0)
-        self._alone = one_thread or bool((threads == -1.0).all())
-        threads = np.zeros(len(ranges)) if self._alone else threads
+        self._told = [ranges.names(name) for name in names]
+        self._kind, self._name, self._op_type, self._dtype, self._shapes = self._told
+        self._parent = np.full(len(ranges), -1)
+        self._depth = np.zeros(len(ranges), np.int64)
+        self._alone = one_thread or bool(np.isnan(ranges.numbers("thread")).all())
+        threads = self._numbered(ranges.numbers("thread"))
+        self._threads = distinct_numbers(threads)
         starts = ranges.numbers("start_ns")
         ends = starts + ranges.numbers("duration_ns")
-        self._timelines = {t: self._timeline(np.flatnonzero(threads == t), starts, ends) for t in set(threads.tolist())}
+        rows_of = members(place_of(threads, self._threads), len(self._threads))
+        self._timelines = [self._timeline(rows, starts, ends) for rows in rows_of]
+
+    def _numbered(self, threads: FloatArray) -> IntArray:
+        """Return the number of each thread, -1 where it is not known; all are one where they cannot be told apart."""
+        if self._alone:
+            return np.zeros(len(threads), np.int64)
+        return np.where(np.isnan(threads), -1, threads).astype(np.int64)
 
     def _timeline(self, rows: IntArray, starts: IntArray, ends: IntArray) -> _Timeline:
-        order = rows[np.lexsort((-ends[rows], starts[rows]))].tolist()
-        times: list[int] = []
+        order = rows[np.lexsort((-ends[rows], starts[rows]))]
+        times: list[float] = []
         inner: list[int] = []
-        open_: list[tuple[int, int]] = []  # (end, row), the innermost last
-
-        def close(until: float) -> None:
-            while open_ and open_[-1][0] <= until:
-                times.append(open_.pop()[0])
-                inner.append(open_[-1][1] if open_ else -1)
-
-        for row in order:
-            start, end = int(starts[row]), int(ends[row])
-            close(start)
-            if open_:
-                self._parent[row] = open_[-1][1]
-                end = min(end, open_[-1][0])
-            open_.append((end, row))
+        parents: list[int] = []
+        depths: list[int] = []
+        until: list[float] = [np.inf]  # end of each open range, the innermost last; the first is no range
+        open_: list[int] = [-1]
+        ordered = zip(order.tolist(), starts[order].tolist(), ends[order].tolist(), strict=True)
+        for row, start, end in (*ordered, (-1, np.inf, np.inf)):
+            while until[-1] <= start and len(open_) > 1:
+                times.append(until.pop())
+                open_.pop()
+                inner.append(open_[-1])
+            parents.append(open_[-1])
+            depths.append(len(open_) - 1)
+            open_.append(row)
+            until.append(min(end, until[-1]))
             times.append(start)
             inner.append(row)
-        close(np.inf)
+        self._parent[order], self._depth[order] = parents[:-1], depths[:-1]
         return _Timeline(np.array(times, np.float64), np.array(inner, np.int64))
 
     def around(self, called: FloatArray, threads: FloatArray) -> IntArray:
         """Return the innermost range around each call; -1 where there is none, or the time is not known."""
         found = np.full(len(called), -1, np.int64)
-        for thread, line in self._timelines.items():
-            mine = ~np.isnan(called) & (self._alone | (np.nan_to_num(threads, nan=-1.0) == thread))
-            place = np.searchsorted(line.times, called[mine], side="right") - 1
-            found[mine] = np.where(place >= 0, line.inner[place], -1)
+        thread = place_of(self._numbered(threads), self._threads)
+        thread[np.isnan(called)] = -1
+        for rows, line in zip(members(thread, len(self._threads)), self._timelines, strict=True):
+            place = np.searchsorted(line.times, called[rows], side="right") - 1
+            found[rows] = np.where(place >= 0, line.inner[place], -1)
         return found
 
+    def paths(self) -> tuple[int, Codes]:
+        """Return the number of paths, and that of each range: ranges of one path are alike, and those around them.
+
+        The last path is that of no range.
+        """
+        _, alike = distinct_rows(*(names.ids for names in self._told))
+        path, count = np.full(len(alike) + 1, -1, np.int32), 0
+        for rows in members(self._depth, int(self._depth.max()) + 1):  # the outermost first
+            (found, _), place = distinct_rows(path[self._parent[rows]], alike[rows])
+            path[rows] = place + count
+            count += len(found)
+        return count, path
+
     def op(self, row: int) -> Row | None:
-        """Return the row of `op_details` of what is launched in a range; None where it is neither op nor layer."""
+        """Return the row of `op_details` for launches in a range; None where no op or layer is around them."""
         op, phase = -1, None
         layers: list[str] = []
         while row >= 0:
@@ -166,7 +192,7 @@ class _Nested:
                 op = row
             elif self._kind[row] == "phase" and phase is None:
                 phase = str(self._name[row]).lower()
-            row = self._parent[row]
+            row = int(self._parent[row])
         layer = ""
         for name in reversed(layers):
             layer = _below(layer, name)
@@ -182,5 +208,5 @@ class _Nested:
 
 
 def _below(outer: str, name: str) -> str:
-    """Return the path of a part: its name may be the whole path already."""
+    """Join a name to the path around it, unless it starts with that path already."""
     return name if not outer or name == outer or name.startswith(f"{outer}/") else f"{outer}/{name}"

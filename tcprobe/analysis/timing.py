@@ -1,4 +1,4 @@
-"""Figures per iteration and per device."""
+"""Build the `iterations` and `devices` tables: kernel time of each step and of each GPU."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.analysis.grouping import count_by, ratio_pct, sum_by, union_by
+from tcprobe.analysis.grouping import distinct_rows, ratio_pct, sum_by, union_by
 from tcprobe.analysis.iterations import Iterations, counted
-from tcprobe.analysis.kernels.launches import UNKNOWN, YES, Launched
+from tcprobe.analysis.kernels.launches import CLASSES, UNKNOWN, YES, Launched
 from tcprobe.schema.columns import FloatArray, IntArray, Table
 from tcprobe.schema.profile import Profile, Window
 from tcprobe.schema.tables import DEVICES, ITERATIONS
@@ -22,8 +22,9 @@ def iteration_table(profile: Profile, found: Iterations, window: Window, launche
         profile: for copies and sets.
         found: the iterations.
         window: which count.
-        launched: all launches of the capture with their class; None where there are none.
+        launched: launches with their class; None where there are none.
     """
+    count = len(found.numbers)
     columns: dict[str, Any] = {
         "iteration": found.numbers,
         "in_window": counted(window, found.numbers.astype(np.float64)),
@@ -37,53 +38,54 @@ def iteration_table(profile: Profile, found: Iterations, window: Window, launche
     if memory is not None:
         row = found.of(memory.numbers("iteration"))
         placed = bool((row >= 0).any()) or not len(memory)
-        spent = sum_by(row[row >= 0], memory.numbers("duration_ns")[row >= 0], len(found.numbers))
-        columns["memory_ns"] = spent.astype(np.float64) if placed else np.full(len(found.numbers), np.nan)
+        spent = sum_by(row, memory.numbers("duration_ns"), count)
+        columns["memory_ns"] = spent.astype(np.float64) if placed else np.full(count, np.nan)
     return Table(ITERATIONS, columns)
 
 
-def _kernel_figures(found: Iterations, launched: Launched) -> dict[str, FloatArray]:
-    launches, count = launched.launches, len(found.numbers)
-    row = found.of(launches.numbers("iteration"))
-    mine = row >= 0
-    row, start, spent = row[mine], launches.numbers("start_ns")[mine], launched.duration_ns[mine]
-    devices, device = np.unique(launches.numbers("device")[mine], return_inverse=True)
-    each = max(len(devices), 1)
-    spans = union_by(row * each + device.ravel(), start, start + spent, count * each).reshape(count, each)
-    on_tc = sum_by(row, launched.of(YES)[mine], count)
+def _kernel_figures(found: Iterations, launched: Launched) -> dict[str, NDArray[Any]]:
+    groups, count = launched.groups, len(found.numbers)
+    start, spent = groups.launches.numbers("start_ns"), groups.launches.numbers("duration_ns")
+    (devices,), device = distinct_rows(groups.device)
+    each = len(devices)
+    part = found.of_launch * np.int32(each)
+    part += device[groups.of_launch]
+    part[found.of_launch < 0] = -1
+    spans = union_by(part, start, spent, count * each).reshape(count, each)
+    np.multiply(found.of_launch, CLASSES, out=part)
+    part += launched.verdicts[groups.of_launch]
+    part[found.of_launch < 0] = -1
+    sums = sum_by(part, spent, count * CLASSES).reshape(count, CLASSES)
     return {
         "launches": found.launches,
         "sum_ns": found.sum_ns,
-        "union_ns": spans.sum(axis=1).astype(np.float64),
-        "tc_ns": on_tc.astype(np.float64),
-        "unknown_ns": sum_by(row, launched.of(UNKNOWN)[mine], count).astype(np.float64),
-        "tc_kernel_time_pct": ratio_pct(on_tc, found.sum_ns),
+        "union_ns": spans.sum(axis=1),
+        "tc_ns": sums[:, YES],
+        "unknown_ns": sums[:, UNKNOWN],
+        "tc_kernel_time_pct": ratio_pct(sums[:, YES], found.sum_ns),
     }
 
 
-def device_table(
-    profile: Profile, window: Window, launched: Launched | None, everything: Table, kernels: Table
-) -> Table:
+def device_table(profile: Profile, window: Window, launched: Launched | None, kernels: Table) -> Table:
     """Return the devices with their figures in the window; an idle one has zeros, one without a record NA.
 
     Args:
         profile: identified devices, copies and sets.
         window: its bounds are the time that `gpu_busy_pct` is a share of.
-        launched: launches that count; None where the source has sums only.
-        everything: all launches, for what ran within the bounds.
+        launched: launches with their class; None where the source has sums only.
         kernels: of the window, for sources that have sums only.
     """
     devices = profile.require("devices")
     if launched is not None:
-        figures = _launched_figures(devices, window, launched, everything)
+        figures = _launched_figures(devices, window, launched)
     else:
         figures = _summed_figures(devices, kernels)
     memory = profile.table("memory_ops")
     if memory is not None:
         inside = counted(window, memory.numbers("iteration"))
-        row = _rows(devices, memory.take(inside).numbers("device"))
-        figures["memory_ns"] = sum_by(row, memory.take(inside).numbers("duration_ns"), len(devices)).astype(np.float64)
-    state = _state(devices, everything, figures)
+        row = _rows(devices, memory.numbers("device")[inside])
+        figures["memory_ns"] = sum_by(row, memory.numbers("duration_ns")[inside], len(devices)).astype(np.float64)
+    state = _state(devices, launched, figures)
     peak = profile.metadata.run.get("peak_gpu_memory_bytes")
     if isinstance(peak, int) and state.count("active") == 1:
         figures["peak_memory_bytes"] = np.array([peak if s == "active" else np.nan for s in state])
@@ -97,38 +99,34 @@ def _rows(devices: Table, ordinals: NDArray[Any]) -> IntArray:
     return position
 
 
-def _state(devices: Table, everything: Table, figures: dict[str, FloatArray]) -> list[str]:
-    ran = set(everything.numbers("device").tolist())
-    if not len(everything) and "sum_ns" not in figures:
+def _state(devices: Table, launched: Launched | None, figures: dict[str, FloatArray]) -> list[str]:
+    ran = set(launched.groups.device.tolist()) if launched else set[int]()
+    if "sum_ns" not in figures:
         return [str(s) for s in devices.values("state")]
     spent = figures["sum_ns"]
     numbers = devices.numbers("device").tolist()
     return ["active" if n in ran or s > 0 else "idle" for n, s in zip(numbers, spent, strict=True)]
 
 
-def _launched_figures(devices: Table, window: Window, launched: Launched, everything: Table) -> dict[str, FloatArray]:
-    count, launches = len(devices), launched.launches
-    row = _rows(devices, launches.numbers("device"))
-    spent, on_tc = sum_by(row, launched.duration_ns, count), sum_by(row, launched.of(YES), count)
+def _launched_figures(devices: Table, window: Window, launched: Launched) -> dict[str, FloatArray]:
+    groups, count = launched.groups, len(devices)
+    device = _rows(devices, groups.device)
+    row = np.where(groups.counted, device, -1)
+    spent, on_tc = sum_by(row, groups.sum_ns, count), sum_by(row, launched.time_of(YES), count)
     figures: dict[str, NDArray[Any]] = {
-        "launches": count_by(row, count),
+        "launches": sum_by(row, groups.calls, count),
         "sum_ns": spent,
         "tc_ns": on_tc,
-        "unknown_ns": sum_by(row, launched.of(UNKNOWN), count),
+        "unknown_ns": sum_by(row, launched.time_of(UNKNOWN), count),
         "tc_kernel_time_pct": ratio_pct(on_tc, spent),
     }
     if window.start_ns is not None and window.end_ns is not None:
-        busy = _busy(devices, everything, window.start_ns, window.end_ns)
+        start, length = (groups.launches.numbers(c) for c in ("start_ns", "duration_ns"))
+        bounds = window.start_ns, window.end_ns
+        busy = union_by(device.astype(np.int32)[groups.of_launch], start, length, count, bounds)
         figures |= {"union_ns": busy, "window_ns": np.full(count, window.end_ns - window.start_ns)}
         figures["gpu_busy_pct"] = ratio_pct(busy, figures["window_ns"])
     return {name: values.astype(np.float64) for name, values in figures.items()}
-
-
-def _busy(devices: Table, everything: Table, low: int, high: int) -> IntArray:
-    """Return the time within the bounds during which a kernel ran, whichever step launched it."""
-    start = np.clip(everything.numbers("start_ns"), low, high)
-    end = np.clip(everything.numbers("start_ns") + everything.numbers("duration_ns"), low, high)
-    return union_by(_rows(devices, everything.numbers("device")), start, end, len(devices))
 
 
 def _summed_figures(devices: Table, kernels: Table) -> dict[str, FloatArray]:
@@ -139,12 +137,12 @@ def _summed_figures(devices: Table, kernels: Table) -> dict[str, FloatArray]:
     known = devices.numbers("device")[0] if len(devices) else 0
     row = _rows(devices, np.where(np.isnan(device), known, device))
     spent = kernels.numbers("sum_ns")
-    verdict = np.array(kernels.values("uses_tc"))
+    verdict = kernels.names("uses_tc")
     sums: dict[str, FloatArray] = {
         "launches": kernels.numbers("calls"),
         "sum_ns": spent,
-        "tc_ns": np.where(verdict == "yes", spent, 0),
-        "unknown_ns": np.where(verdict == "unknown", spent, 0),
+        "tc_ns": np.where(verdict.among("yes"), spent, 0),
+        "unknown_ns": np.where(verdict.among("unknown"), spent, 0),
     }
     figures = {name: _summed(row, values, len(devices)) for name, values in sums.items()}
     return {**figures, "tc_kernel_time_pct": ratio_pct(figures["tc_ns"], figures["sum_ns"])}

@@ -1,4 +1,4 @@
-"""Gates: what makes a measurement fail, and what makes its figures weaker."""
+"""Check a profile: refuse it where the kernels were not recorded, note what weakens its figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GPU_FORMATS: Final = ("dlprof", "nsys")
 
 
 def check_recorded(profile: Profile) -> None:
-    """Refuse a run that used a GPU and left no kernel record: that is no 0 %.
+    """Refuse a run that used a GPU and left no record of a kernel: its Tensor Core share is not known to be 0 %.
 
     Raises:
         MeasurementFailed: says what is missing and what to do.
@@ -48,7 +48,7 @@ def has_gpu_record(profile: Profile) -> bool:
 
 
 def without_gpu(profile: Profile) -> Profile:
-    """Return a run without a GPU with its empty tables of one absent: an empty table reads as a count of 0."""
+    """Mark the empty tables of a GPU as absent, of a run without one: an empty table would read as a count of 0."""
     unused = profile.metadata.gpu_used is False
     empty = [name for name in _OF_A_GPU if (table := profile.table(name)) is not None and not len(table)]
     kept = {name: table for name, table in profile.tables.items() if name not in empty}
@@ -74,7 +74,7 @@ def coverage_notes(coverage_pct: float | None) -> Iterator[Note]:
 
 
 def outside_notes(launches: Table, low: int | None, high: int | None) -> Iterator[Note]:
-    """Yield a note where kernels ran within the window that no step launched, so that no figure counts them."""
+    """Yield a note where kernels ran in the window that belong to no step: no figure counts them."""
     if low is None or high is None or not len(launches):
         return
     start, spent = launches.numbers("start_ns"), launches.numbers("duration_ns")
@@ -112,7 +112,7 @@ def precision_notes(asked: str | None, shares: dict[str, float]) -> Iterator[Not
 
 
 def execution_notes(executes: Sequence[Value]) -> Iterator[Note]:
-    """Yield a note where it is not known which multiplications of the graph execute: sums of FLOPs are then bounds.
+    """Yield a note where some multiplications may not execute: sums of FLOPs are then bounds.
 
     Args:
         executes: yes, no or unknown, of each row of `gemms`.

@@ -98,9 +98,16 @@ class Names:
         """Return the rows at `index` (positions or a boolean mask), sharing the names."""
         return Names(self.ids[index], self.names)
 
+    def among(self, *wanted: str | None) -> NDArray[np.bool_]:
+        """Return which rows hold one of these; None is NA."""
+        known = set(wanted)
+        chosen = np.array([name in known for name in (*self.names, None)], dtype=np.bool_)
+        return chosen[self.ids]
+
     def tolist(self) -> list[str | None]:
         """Return one Python string or None per row."""
-        return [None if i < 0 else self.names[i] for i in self.ids.tolist()]
+        names = [*self.names, None]  # -1 is the last
+        return [names[i] for i in self.ids.tolist()]
 
 
 Data: TypeAlias = NDArray[Any] | Names

@@ -9,6 +9,7 @@ import pytest
 
 from tcprobe.analysis.iterations import choose_window, collect_iterations
 from tcprobe.analysis.options import Options
+from tcprobe.errors import UsageError
 from tcprobe.schema.profile import Profile, Window
 from tests.analysis import builders as b
 
@@ -76,3 +77,12 @@ def test_few_steps_are_warned_about() -> None:
     profile = run([100, 100])
     notes = choose_window(profile, collect_iterations(profile), Options())[1]
     assert [n.code for n in notes] == ["few-steps"]
+
+
+def test_a_bound_in_a_gap_of_the_numbers_is_refused() -> None:
+    rows = [(b.TC, -1, i, 100 * i, 10) for i in (0, 1, 4, 5)]
+    with pytest.raises(UsageError, match="no iteration was recorded"):
+        window(b.profile(b.launches(*rows)), Options(iter_start=2, iter_stop=3))
+    first_is_longer = [(b.TC, -1, i, 100 * i, 1000 if i == 0 else 10) for i in (0, 3, 4, 5, 6, 7)]
+    with pytest.raises(UsageError, match="no iteration was recorded"):
+        window(b.profile(b.launches(*first_is_longer)), Options(iter_stop=2))

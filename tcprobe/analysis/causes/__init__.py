@@ -1,1 +1,1 @@
-"""Why not more, and what to do first: chosen, ranked and cut by kinds and figures."""
+"""Why Tensor Cores are not used more, and what to do first."""

@@ -1,4 +1,4 @@
-"""What to do first: one item for each remedy and for each layer whose sizes cost most, chosen by kinds and figures."""
+"""Choose what to do first: an item for each remedy, and for each layer whose sizes cost most."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ SHAPES: Final[tuple[BlockerKind, ...]] = ("shape", "shape_required")
 CHOSEN: Final[tuple[BlockerKind, ...]] = (*SHAPES, "library")
 VECTOR: Final = re.compile(r"gemv", re.IGNORECASE)  # a matrix times a vector is bound by memory: no size changes that
 HLO_TYPES: Final = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot", "__cublas", "__cudnn"})
-Size: TypeAlias = Row
+SizeRow: TypeAlias = Row
 """A row of `bad_sizes`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What helps against a blocker; of the library's choice, for which op and compiler."""
+    """What helps against a blocker; where the library chose the kernel, it depends on op and compiler."""
 
     kind: AdviceKind
     convolution: bool | None = None
@@ -68,7 +68,7 @@ class _Off:
 
 
 def advise(profile: Profile) -> tuple[Advice, ...]:
-    """Return at most three things to do, the costliest first; nothing that stands for less than a hundredth.
+    """Return at most three things to do, the costliest first; none that concerns less than 1 %.
 
     Of sizes the one whose change saves most comes first, where that is predicted.
 
@@ -83,13 +83,13 @@ def advise(profile: Profile) -> tuple[Advice, ...]:
 
 
 def _by_saving(ranked: list[Advice]) -> list[Advice]:
-    """Let those of known saving change places among themselves, so that the largest stands where the first did."""
+    """Sort the items of known saving, the largest first; the others keep their places."""
     largest = iter(sorted((i for i in ranked if i.saving_ns is not None), key=lambda i: -(i.saving_ns or 0.0)))
     return [item if item.saving_ns is None else next(largest) for item in ranked]
 
 
 def _in_a_step(item: Advice, profile: Profile) -> Advice:
-    """Bring a kernel time from the whole window to one step."""
+    """Divide the kernel time of an item by the steps of the window, and add the time of a step."""
     steps = None if profile.metadata.window.first is None else counted_steps(profile)
     step = next((r["value"] for r in profile.require("summary").rows() if r["metric"] == "step_time_ns"), None)
     each = None if item.kernel_ns is None or steps is None else item.kernel_ns / steps
@@ -119,12 +119,12 @@ def _off(cost: OffTensorCores | None) -> Iterator[_Off]:
             yield _Off(row, blocker, weight)
 
 
-def _few_filters(sizes: list[Size]) -> Iterator[Size]:
-    """Yield the rows of a convolution's few filters, which a slice of more may stand in for."""
+def _few_filters(sizes: list[SizeRow]) -> Iterator[SizeRow]:
+    """Yield the rows of convolutions of few filters: computing more and slicing them off may be faster."""
     yield from (row for row in sizes if row["advice_kind"] == "slice")
 
 
-def _few_measured(sizes: list[Size], cost: OffTensorCores | None, ops: list[_Off]) -> Iterator[Advice]:
+def _few_measured(sizes: list[SizeRow], cost: OffTensorCores | None, ops: list[_Off]) -> Iterator[Advice]:
     """Yield what to do about convolutions of few filters that a library ran without Tensor Cores."""
     if cost is None or not cost.measured or not cost.total:
         return
@@ -138,15 +138,15 @@ def _few_measured(sizes: list[Size], cost: OffTensorCores | None, ops: list[_Off
             yield _of_sizes("slice_filters", share, "kernel_time", [size], **more)
 
 
-def _few(sizes: list[Size]) -> Iterator[Advice]:
-    """Yield likewise what is predicted to save, where no kernel of the layer was measured."""
+def _few(sizes: list[SizeRow]) -> Iterator[Advice]:
+    """Yield what to do about convolutions of few filters of which no kernel was measured, by prediction."""
     for size in _few_filters(sizes):
         if size["kernel_ns"] is None and size["saving_ns"] is not None and _pays([size]):
             yield _of_sizes("slice_filters", float(size["saving_pct"] or 0), _saving_of([size]), [size])
 
 
-def _blockers(profile: Profile, sizes: list[Size], cost: OffTensorCores | None, ops: list[_Off]) -> Iterator[Advice]:
-    """Yield one item per remedy, for the ops that no item on their layer's sizes speaks of."""
+def _blockers(profile: Profile, sizes: list[SizeRow], cost: OffTensorCores | None, ops: list[_Off]) -> Iterator[Advice]:
+    """Yield one item per remedy, for the ops that no item on sizes covers."""
     compiled = _compiled(profile)
     heads = {row["layer"] for row in _few_filters(sizes)}
     settled = {row["layer"] for row in sizes if _to_change(row)} | _left_alone(sizes)
@@ -185,19 +185,19 @@ def _compiled(profile: Profile) -> bool:
     return profile.metadata.xla is True or bool(types & HLO_TYPES)
 
 
-def _left_alone(sizes: list[Size]) -> set[Value]:
+def _left_alone(sizes: list[SizeRow]) -> set[Value]:
     """Return the layers of which every listed size is best left as it is."""
     return {row["layer"] for row in sizes} - {row["layer"] for row in sizes if row["advice_kind"] not in LEAVE}
 
 
-def _to_change(row: Size) -> bool:
-    """Return whether to change the size here: it costs something, and no other layer's size decides it."""
+def _to_change(row: SizeRow) -> bool:
+    """Return whether to change this size: it costs something, and is not set by another layer."""
     return row["advice_kind"] in (None, "change")
 
 
-def _sizes(sizes: list[Size]) -> Iterator[Advice]:
+def _sizes(sizes: list[SizeRow]) -> Iterator[Advice]:
     """Yield one item per layer: the sizes worth changing, with what the costliest of them costs."""
-    layers: dict[Value, list[Size]] = {}
+    layers: dict[Value, list[SizeRow]] = {}
     for row in sizes:
         if _to_change(row) and not (row["share_pct"] is None and row["flops_pct"] is None):
             layers.setdefault(row["layer"], []).append(row)
@@ -210,7 +210,7 @@ def _sizes(sizes: list[Size]) -> Iterator[Advice]:
             yield _of_sizes("change_size", share, "kernel_time" if measured else "flops", rows, kernel_ns=spent)
 
 
-def _of_sizes(kind: AdviceKind, share: float, share_of: ShareOf, rows: list[Size], **more: Any) -> Advice:
+def _of_sizes(kind: AdviceKind, share: float, share_of: ShareOf, rows: list[SizeRow], **more: Any) -> Advice:
     """Return the item on sizes of one layer, the costliest first."""
     changes = tuple(SizeChange(str(r["dimension"]), int(r["size"] or 0), int(r["next_size"] or 0)) for r in rows)
     place: dict[str, Any] = {"layer": rows[0]["layer"], "source": rows[0]["source"]}
@@ -219,8 +219,8 @@ def _of_sizes(kind: AdviceKind, share: float, share_of: ShareOf, rows: list[Size
     )  # fmt: skip
 
 
-def _pays(rows: list[Size]) -> bool:
-    """Return whether changing sizes of a layer likely saves, and may save a hundredth; True where it is unknown."""
+def _pays(rows: list[SizeRow]) -> bool:
+    """Return whether changing these sizes likely saves, and may save 1 %; True where that is unknown."""
     saved = _together(rows)
     if saved is None:
         return True
@@ -229,7 +229,7 @@ def _pays(rows: list[Size]) -> bool:
     return _saving_pct(rows) * saved.high / saved.mid >= SMALLEST_PCT
 
 
-def _together(rows: list[Size]) -> Range | None:
+def _together(rows: list[SizeRow]) -> Range | None:
     """Return what rows of `bad_sizes` save together, in ns a step; None where one of them is unknown."""
     found = [saving_of(row) for row in rows]
     known = [saved for saved in found if saved is not None]
@@ -238,16 +238,16 @@ def _together(rows: list[Size]) -> Range | None:
     return Range(sum(k.low for k in known), sum(k.mid for k in known), sum(k.high for k in known))
 
 
-def _saving_pct(rows: Iterable[Size]) -> float:
+def _saving_pct(rows: Iterable[SizeRow]) -> float:
     return sum(float(row["saving_pct"] or 0) for row in rows)
 
 
-def _saving_of(rows: list[Size]) -> ShareOf:
+def _saving_of(rows: list[SizeRow]) -> ShareOf:
     measured = {"measured x predicted", "measured x calibrated"}
     return "kernel_time" if any(row["saving_basis"] in measured for row in rows) else "products"
 
 
-def _saved(rows: list[Size]) -> dict[str, Any]:
+def _saved(rows: list[SizeRow]) -> dict[str, Any]:
     """Return what changing sizes of a layer saves, as fields of an advice; none where it is unknown."""
     saved = _together(rows)
     if saved is None:

@@ -1,8 +1,6 @@
-"""The ops that something keeps off the Tensor Cores, by what they cost."""
+"""List the ops that could use Tensor Cores and do not, by what they cost."""
 
 from __future__ import annotations
-
-from collections.abc import Collection
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,28 +17,22 @@ def off_tensor_cores(profile: Profile) -> OffTensorCores | None:
     total = _sum(profile.require("kernels").numbers("sum_ns")) or _sum(ops.numbers("sum_ns"))
     if total > 0:
         off = ops.numbers("sum_ns") - np.nan_to_num(ops.numbers("tc_ns")) - np.nan_to_num(ops.numbers("unknown_ns"))
-        capable = _is(ops, "tc_capable", {"yes"})
+        capable = ops.names("tc_capable").among("yes")
         return _weighed(ops, off, total, capable & (np.nan_to_num(off) > 0), measured=True)
     gemms = profile.require("gemms")
-    runs = ~_is(gemms, "executes", {"no"})
+    runs = ~gemms.names("executes").among("no")
     return _weighed(gemms, gemms.numbers("flops"), _sum(gemms.numbers("flops")[runs]), runs, measured=False)
 
 
 def _weighed(
     table: Table, weight: FloatArray, total: float, mask: NDArray[np.bool_], measured: bool
 ) -> OffTensorCores | None:
-    mask = mask & ~_is(table, "tc_blocker_kind", NOT_BLOCKED)
+    mask = mask & ~table.names("tc_blocker_kind").among(*NOT_BLOCKED)
     if not mask.any():
         return None
     weight, kept = np.nan_to_num(weight[mask]), table.take(mask)
     order = np.argsort(-weight, kind="stable")
     return OffTensorCores(kept.take(order), weight[order], total, measured)
-
-
-def _is(table: Table, column: str, wanted: Collection[str | None]) -> NDArray[np.bool_]:
-    names = table.names(column)
-    chosen = np.array([name in wanted for name in names.names] + [None in wanted], dtype=np.bool_)
-    return chosen[names.ids]
 
 
 def _sum(values: FloatArray) -> float:

@@ -1,1 +1,1 @@
-"""The kernels of a run: which use Tensor Cores, why, in what precision."""
+"""The kernels of a run: which use Tensor Cores, in what precision, and how that is known."""

@@ -1,4 +1,4 @@
-"""Notes where what tells the class of a kernel is contradicted: a name by counters, a profiler by names."""
+"""Note kernels of which name, hardware counters and profiler disagree whether they use Tensor Cores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BOTH: Final = {"yes", "no"}
 
 
 def counter_notes(kernels: Table, profile: Profile) -> Iterator[Note]:
-    """Yield where hardware counters and the kernels' names contradict each other: the counters count."""
+    """Yield notes where hardware counters contradict the names of kernels; the verdict is the counters'."""
     if not (counters := Counters.of(profile)):
         return
     names, bases, uses, evidence = (kernels.values(c) for c in ("kernel", "basis", "uses_tc", "evidence"))
@@ -42,7 +42,7 @@ def _costliest(kernels: Table, rows: list[int]) -> tuple[float, list[int]]:
 
 
 def reported_notes(table: Table, found: list[Verdict], said: list[Value]) -> tuple[Note, ...]:
-    """Return where the profiler's own verdicts contradict those of the names.
+    """Return a note where the profiler's own verdicts contradict those of the names.
 
     Args:
         table: `kernels` as read.

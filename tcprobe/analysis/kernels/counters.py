@@ -1,4 +1,4 @@
-"""What hardware counters say of a kernel: whether it executed Tensor Core instructions.
+"""Read hardware counters: whether a kernel executed Tensor Core instructions.
 
 Names are those of Nsight Compute (``sm__inst_executed_pipe_tensor.sum``). Three things keep a counter from being proof:
 GA100 and GH100 execute HFMA2, an instruction of the CUDA cores, on the tensor pipe, so that its activity alone proves
@@ -35,8 +35,8 @@ _SOURCE: Final = re.compile(r"(?:^|_)src_([a-z]+\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """What the counters of a kernel prove, and the one that does."""
+class CounterVerdict:
+    """What the counters of a kernel prove, with the counter that proves it."""
 
     uses_tc: Literal["yes", "no"]
     evidence: str
@@ -78,7 +78,7 @@ class _Reading:
         return self.value >= least if self.percent else self.value > 0
 
 
-def decide(readings: Readings, capability: Capability | None) -> Counted | None:
+def decide(readings: Readings, capability: Capability | None) -> CounterVerdict | None:
     """Return what the counters of one configuration prove on a GPU; None where they prove nothing.
 
     Args:
@@ -89,12 +89,12 @@ def decide(readings: Readings, capability: Capability | None) -> Counted | None:
     apart = capability in WITHOUT_HFMA2
     sure = next((r for r in found if r.proves_use(apart)), None) or _beyond_hfma2(found)
     if sure is not None:
-        return Counted("yes", str(sure))
+        return CounterVerdict("yes", str(sure))
     idle = [r for r in found if r.value == 0]
     if capability is None or not _covers(idle, capability):
         return None
     more = f" and {len(idle) - 1} more of 0" if len(idle) > 1 else ""
-    return Counted("no", f"{idle[0]}{more}")
+    return CounterVerdict("no", f"{idle[0]}{more}")
 
 
 def _about_tensor_cores(readings: Readings) -> Iterator[_Reading]:
@@ -157,7 +157,7 @@ class Counters:
 
     def verdict(
         self, kernel: str, configs: Sequence[Config], device: Value, capability: Capability | None
-    ) -> Counted | None:
+    ) -> CounterVerdict | None:
         """Return what all configurations of a kernel agree on; None where they do not, or nothing is proved.
 
         A configuration that was not measured is taken to do what all measured ones of this kernel do.

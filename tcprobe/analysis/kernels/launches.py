@@ -1,128 +1,101 @@
-"""The class of every launch, and the kernels table of the window, from one classification."""
+"""Group the launches of a profile: those of a group share kernel, op, configuration, GPU and class."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.analysis.grouping import distinct
-from tcprobe.schema.columns import IntArray, Table, Value
+from tcprobe.analysis.grouping import Codes, Numbers, count_by, distinct_rows, sum_by
+from tcprobe.schema.columns import IntArray, Names, Table
 from tcprobe.schema.profile import Profile
 
 NO: Final = 0
 YES: Final = 1
 UNKNOWN: Final = 2
-_CODES: Final = {"no": NO, "yes": YES, "unknown": UNKNOWN}
+CLASSES: Final = 3
 
-Derive: TypeAlias = Callable[[Profile], Table]
-Key: TypeAlias = tuple[Value, ...]
+
+@dataclass(frozen=True, slots=True)
+class LaunchGroups:
+    """Launches by GPU, kernel, op, configuration, and whether they count.
+
+    Attributes:
+        launches: of the whole capture.
+        of_launch: group of each launch.
+        names: of the kernels, each once.
+        device: ordinal of each group's GPU.
+        kernel: of each group, its place in `names`.
+        op: of each group, its row of `op_details`; -1 where it has none, or one that is not there.
+        config: of each group, its row of `launch_configs` as stored.
+        counted: whether the figures count its launches.
+        calls, sum_ns, min_ns, max_ns: number and time of its launches.
+    """
+
+    launches: Table
+    of_launch: Codes
+    names: list[str]
+    device: IntArray
+    kernel: IntArray
+    op: IntArray
+    config: IntArray
+    counted: NDArray[np.bool_]
+    calls: IntArray
+    sum_ns: IntArray
+    min_ns: IntArray
+    max_ns: IntArray
+
+    def __len__(self) -> int:
+        return len(self.device)
 
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """The launches that count, with what follows from their kernels.
+    """Groups of launches, each with its class: NO, YES or UNKNOWN."""
 
-    Attributes:
-        launches: those of the window.
-        verdicts: per launch: NO, YES or UNKNOWN.
-    """
-
-    launches: Table
+    groups: LaunchGroups
     verdicts: NDArray[np.int8]
 
-    def __len__(self) -> int:
-        return len(self.launches)
-
-    @property
-    def duration_ns(self) -> IntArray:
-        """Per launch."""
-        duration: IntArray = self.launches.numbers("duration_ns")
-        return duration
-
-    def of(self, verdict: int) -> IntArray:
-        """Return the duration of each launch of this class, 0 for the others."""
-        return np.where(self.verdicts == verdict, self.duration_ns, 0)
+    def time_of(self, verdict: int) -> IntArray:
+        """Return the time of each group of this class, 0 for the others."""
+        return np.where(self.verdicts == verdict, self.groups.sum_ns, 0)
 
 
-def derive(profile: Profile, inside: NDArray[np.bool_], derive_kernels: Derive) -> tuple[Table, Launched, Launched]:
-    """Return the kernels table of the window, its launches and all launches, every one with its class.
-
-    A launch outside the window takes the class that its kernel and op have inside it; where they do not occur
-    there, they are classified over the whole capture.
+def group_launches(profile: Profile, counted: NDArray[np.bool_] | None = None) -> LaunchGroups:
+    """Group the launches of a profile.
 
     Args:
         profile: holds `launches` and `op_details`.
-        inside: which launches count.
-        derive_kernels: classifies the launches of a profile.
+        counted: which launches the figures count; None: all.
     """
-    launches = profile.require("launches")
-    reported = _reported(profile)
-    if inside.all():
-        kernels = _settle(derive_kernels(profile), reported)
-        everything = Launched(launches, _verdicts(profile, launches, [kernels]))
-        return kernels, everything, everything
-    counted = launches.take(inside)
-    kernels = _settle(derive_kernels(profile.with_tables(counted)), reported)
-    rest = _settle(derive_kernels(profile.with_tables(launches.take(~inside))), reported)
-    verdicts = _verdicts(profile, launches, [rest, kernels])
-    return kernels, Launched(counted, verdicts[inside]), Launched(launches, verdicts)
+    launches, details = profile.require("launches"), profile.require("op_details")
+    duration = launches.numbers("duration_ns")
+    names, kernel = _merged(launches.names("kernel"))
+    op = _op_ids(launches, details)
+    inside = np.ones(len(launches), np.int8) if counted is None else counted.view(np.int8)
+    # kernel and op first: they occur in few pairs, so that the tables of possible groups stay small
+    columns = (kernel, op, launches.numbers("config_id"), launches.numbers("device"), inside)
+    (kernels, ops, configs, devices, counts), group = distinct_rows(*columns)
+    count = len(kernels)
+    shortest, longest = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
+    np.minimum.at(shortest, group, duration)
+    np.maximum.at(longest, group, duration)
+    figures = count_by(group, count), sum_by(group, duration, count), shortest, longest
+    return LaunchGroups(launches, group, names, devices, kernels, ops, configs, counts > 0, *figures)
 
 
-def _reported(profile: Profile) -> Mapping[str, Value]:
-    """Return what the profiler itself says of each kernel name; unknown where it contradicts itself."""
-    said: dict[str, Value] = {}
-    table = profile.require("kernels")
-    for name, verdict in zip(table.values("kernel"), table.values("uses_tc"), strict=True):
-        said[str(name)] = verdict if said.get(str(name), verdict) == verdict else "unknown"
-    return said
+def _merged(names: Names) -> tuple[list[str], Numbers]:
+    """Give equal names one id; NA cannot occur in a kernel column."""
+    index: dict[str, int] = {}
+    lookup = np.array([index.setdefault(n, len(index)) for n in names.names], dtype=np.int32)
+    return list(index), names.ids if len(index) == len(lookup) else lookup[names.ids]
 
 
-def _settle(kernels: Table, reported: Mapping[str, Value]) -> Table:
-    """Take the profiler's own verdict where ours is unknown."""
-    columns = {name: kernels.values(name) for name in ("kernel", "uses_tc", "basis", "evidence")}
-    rows = range(len(kernels)) if any(v != "unknown" for v in reported.values()) else range(0)
-    for row in rows:
-        said = reported.get(str(columns["kernel"][row]), "unknown")
-        if columns["uses_tc"][row] == "unknown" and said != "unknown":
-            columns["uses_tc"][row], columns["basis"][row] = said, "reported"
-            columns["evidence"][row] = "the profiler says so"
-    changed = {name: columns[name] for name in ("uses_tc", "basis", "evidence")}
-    return Table(kernels.spec, {**kernels.columns, **changed}) if rows else kernels
-
-
-def _verdicts(profile: Profile, launches: Table, tables: list[Table]) -> NDArray[np.int8]:
-    """Return the class of each launch: looked up once for each kernel, op and device that occur together."""
-    kernel = launches.names("kernel")
-    details = profile.require("op_details")
-    devices, device = np.unique(launches.numbers("device"), return_inverse=True)
-    names, ops = max(len(kernel.names), 1), len(details) + 1
-    keys = (device.ravel().astype(np.int64) * names + kernel.ids) * ops + op_ids(launches, details) + 1
-    found, inverse = distinct(keys, max(len(devices), 1) * names * ops)
-    classes = _by_key(tables)
-    op_names, op_types = details.values("op"), details.values("op_type")
-    codes = np.empty(len(found), np.int8)
-    for i, key in enumerate(found.tolist()):
-        rest, op = divmod(key, ops)
-        where, name = divmod(rest, names)
-        label = (op_names[op - 1], op_types[op - 1]) if op else (None, None)
-        codes[i] = classes.get((int(devices[where]), kernel.names[name], *label), UNKNOWN)
-    return codes[inverse]
-
-
-def op_ids(launches: Table, details: Table) -> IntArray:
+def _op_ids(launches: Table, details: Table) -> IntArray:
     """Return the row of `op_details` of each launch; -1 where it has none, or one that is not there."""
-    ids = launches.numbers("op_id")
-    return np.where((ids >= 0) & (ids < len(details)), ids, -1).astype(np.int64)
-
-
-def _by_key(tables: list[Table]) -> dict[Key, int]:
-    classes: dict[Key, int] = {}
-    for table in tables:
-        columns = [table.values(name) for name in ("device", "kernel", "op", "op_type", "uses_tc")]
-        for *key, verdict in zip(*columns, strict=True):
-            classes[tuple(key)] = _CODES[str(verdict)]
-    return classes
+    ids: IntArray = launches.numbers("op_id")
+    if not len(ids) or (ids.min() >= -1 and ids.max() < len(details)):
+        return ids
+    return np.where((ids >= 0) & (ids < len(details)), ids, -1)

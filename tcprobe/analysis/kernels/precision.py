@@ -1,4 +1,4 @@
-"""The precision that the name of a kernel tells: that of its operands, not of what it accumulates in."""
+"""Tell the precision of a kernel's operands (not of its accumulator) by its name."""
 
 from __future__ import annotations
 

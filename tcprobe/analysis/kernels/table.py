@@ -1,23 +1,24 @@
-"""The `kernels` table: derived from launches by one pass over arrays, or read and classified anew."""
+"""Build the `kernels` table from groups of launches, or classify one that a profiler wrote."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tcprobe.analysis.context import identified, parse_capability, tf32_asked
-from tcprobe.analysis.grouping import count_by, distinct, sum_by
+from tcprobe.analysis.grouping import Numbers, count_by, distinct_rows, ranks, sum_by
 from tcprobe.analysis.kernels.contradictions import reported_notes
 from tcprobe.analysis.kernels.counters import Config, Counters
+from tcprobe.analysis.kernels.launches import LaunchGroups, group_launches
 from tcprobe.analysis.kernels.precision import precision_of_dtype, precision_of_name
 from tcprobe.analysis.kernels.verdict import Verdict, classify, refine
 from tcprobe.gemm.ops import gemms_of
 from tcprobe.gemm.record import flops_of, parse_shape, parse_shapes
 from tcprobe.hardware import Capability, Gpu
-from tcprobe.schema.columns import FloatArray, IntArray, Names, Table, Value
+from tcprobe.schema.columns import IntArray, Names, Table, Value
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.profile import Note, Profile
 from tcprobe.schema.tables import KERNELS
@@ -29,7 +30,7 @@ CONFIG_COLUMNS: Final = ("registers", "static_shared_bytes", "dynamic_shared_byt
 
 @dataclass(frozen=True, slots=True)
 class _Device:
-    """What of a GPU bears on its kernels."""
+    """What is known of a GPU, as far as its kernels' class depends on it."""
 
     gpu: Gpu | None = None
     name: str | None = None
@@ -37,7 +38,7 @@ class _Device:
     vendor: str | None = None
     tensor_cores: str = "unknown"
 
-    def counted(self, kernel: str, counters: Counters, configs: list[Config], device: Value) -> Verdict | None:
+    def by_counters(self, kernel: str, counters: Counters, configs: list[Config], device: Value) -> Verdict | None:
         """Return what hardware counters prove of the kernel; None where they prove nothing."""
         found = counters.verdict(kernel, configs, device, self.capability)
         if found is None:
@@ -71,121 +72,107 @@ def _devices(profile: Profile) -> dict[int, _Device]:
     return {int(row["device"] or 0): _device(row) for row in profile.require("devices").rows()}
 
 
-class _Groups:
-    """Launches grouped by device, kernel and op label; ids of the groups run from 0.
+def derive_kernels(profile: Profile) -> Table:
+    """Return the kernels table of all launches of a profile, costliest first, every kernel with its verdict.
+
+    Args:
+        profile: holds `launches`; `op_details`, `launch_configs` and `devices` add what they have.
+    """
+    groups = group_launches(profile)
+    return kernels_table(profile, groups, np.arange(len(groups)))[0]
+
+
+def kernels_table(profile: Profile, groups: LaunchGroups, chosen: IntArray) -> tuple[Table, IntArray]:
+    """Return the kernels table of some groups of launches, costliest first, and the row of each of these groups.
+
+    Args:
+        profile: that of the groups.
+        groups: of its launches.
+        chosen: all groups of these rows that count, or all of them that do not.
+    """
+    if not len(chosen):
+        return Table(KERNELS, {c.name: [] for c in KERNELS.columns}), np.zeros(0, np.int64)
+    rows = _Rows(groups, chosen, profile.require("op_details"))
+    mine, row, count = rows.groups, rows.row, len(rows)
+    sums = sum_by(row, groups.sum_ns[mine], count)
+    shortest, longest = groups.min_ns[rows.first].copy(), groups.max_ns[rows.first].copy()
+    np.minimum.at(shortest, row, groups.min_ns[mine])
+    np.maximum.at(longest, row, groups.max_ns[mine])
+    columns: dict[str, Any] = {
+        "device": rows.device,
+        "kernel": Names(rows.kernel, groups.names),
+        "op": rows.op,
+        "op_type": rows.op_type,
+        "calls": sum_by(row, groups.calls[mine], count),
+        "sum_ns": sums,
+        "min_ns": shortest,
+        "max_ns": longest,
+        **_configs(rows.costliest(groups.config), profile.require("launch_configs")),
+        **_verdicts(profile, rows),
+    }
+    order = np.lexsort((rows.label_rank, ranks(groups.names)[rows.kernel], -sums))
+    place = np.empty(count, np.int64)
+    place[order] = np.arange(count)
+    return Table(KERNELS, columns).take(order), place[row]
+
+
+class _Rows:
+    """Rows of the kernels table: groups of launches of one GPU, kernel, op and type of op.
 
     Attributes:
-        group: of each launch.
-        op: row of `op_details` of each launch, -1 for none.
-        device: position of each launch's device among `devices`.
+        all: groups of launches.
+        groups: those that have a row.
+        row: of each of these.
+        first: a group of each row.
+        device, kernel, op, op_type: of each row; the kernel by its place among the names.
+        label_rank: place of each row's op and type in alphabetical order.
     """
 
-    def __init__(self, launches: Table, details: Table) -> None:
-        self.duration: IntArray = launches.numbers("duration_ns")
-        self.kernels, kernel = _merged(launches.names("kernel"))
-        self.labels, label_of = _labels(details)
-        ops = launches.numbers("op_id")
-        self.op: IntArray = np.where((ops >= 0) & (ops < len(details)), ops, -1).astype(np.int64)
-        self.devices, self.device = _codes(launches.numbers("device"))
-        keys = (self.device * len(self.kernels) + kernel) * len(self.labels) + label_of[self.op]
-        found, self.group = distinct(keys, len(self.devices) * len(self.kernels) * len(self.labels))
-        rest, self.label_id = np.divmod(found, len(self.labels))
-        self.device_id, self.kernel_id = np.divmod(rest, len(self.kernels))
-        pairs, _ = distinct(self.group * (len(details) + 1) + self.op + 1, len(found) * (len(details) + 1))
-        self._pair_group, pair_op = np.divmod(pairs, len(details) + 1)
-        self._pair_op = pair_op - 1
+    def __init__(self, groups: LaunchGroups, chosen: IntArray, details: Table) -> None:
+        self.all, self.groups = groups, chosen
+        labels, label_of = label_ids(details)
+        keys = groups.device[chosen], groups.kernel[chosen], label_of[groups.op[chosen]]
+        (self.device, self.kernel, label), self.row = distinct_rows(*keys)
+        self.first = np.empty(len(self), np.int64)
+        self.first[self.row] = chosen
+        self.op, self.op_type = (Names.of(column).take(label) for column in zip(*labels, strict=True))
+        self.label_rank = ranks([(op or "", op_type or "") for op, op_type in labels])[label]
 
     def __len__(self) -> int:
-        return len(self.kernel_id)
+        return len(self.device)
 
-    def extreme(self, function: np.ufunc) -> FloatArray:
-        """Return the shortest (np.minimum) or longest (np.maximum) launch of each group."""
-        found = np.full(len(self), np.inf if function is np.minimum else -np.inf)
-        function.at(found, self.group, self.duration.astype(np.float64))
-        return found
-
-    def shared(self, of_op: NDArray[Any]) -> NDArray[Any]:
-        """Return the value that all ops of a group share; -1 where they differ.
+    def shared(self, of_op: Numbers) -> IntArray:
+        """Return the value that all ops of a row share; -1 where they differ.
 
         Args:
             of_op: value of each op; the last is that of no op.
         """
-        values, starts = of_op[self._pair_op], np.flatnonzero(np.r_[True, np.diff(self._pair_group) != 0])
-        low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
-        return np.where(low == high, low, -1)
+        shared = of_op[self.all.op[self.first]].astype(np.int64)
+        shared[self.row[of_op[self.all.op[self.groups]] != shared[self.row]]] = -1
+        return shared
 
-    def values_of(self, values: IntArray) -> list[list[int]]:
-        """Return the distinct values of each group, in ascending order."""
-        bound = int(values.max()) + 2
-        found, _ = distinct(self.group * bound + values + 1, len(self) * bound)
+    def configs(self) -> list[list[int]]:
+        """Return the distinct configurations of each row, in ascending order."""
+        (row, config), _ = distinct_rows(self.row, self.all.config[self.groups])
         lists: list[list[int]] = [[] for _ in range(len(self))]
-        for key in found.tolist():
-            lists[key // bound].append(key % bound - 1)
+        for at, value in zip(row.tolist(), config.tolist(), strict=True):
+            lists[at].append(value)
         return lists
 
     def costliest(self, values: IntArray) -> IntArray:
-        """Return for each group the value that takes most of its time; the lowest of equals."""
-        bound = int(values.max()) + 2
-        found, inverse = distinct(self.group * bound + values + 1, len(self) * bound)
-        cost = np.bincount(inverse, weights=self.duration)
-        group, value = np.divmod(found, bound)
-        best = np.lexsort((value, -cost, group))
-        chosen: IntArray = value[best][np.r_[True, np.diff(group[best]) != 0]] - 1
-        return chosen
+        """Return for each row the value of its groups that takes most of its time; the lowest of equals."""
+        (row, value), pair = distinct_rows(self.row, values[self.groups])
+        best = np.lexsort((value, -sum_by(pair, self.all.sum_ns[self.groups], len(row)), row))
+        return value[best][np.flatnonzero(np.diff(row[best], prepend=-1))]
 
 
-def _codes(values: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the distinct values in ascending order, and the position of each row's among them."""
-    low = int(values.min())
-    found, positions = distinct(values - low, int(values.max()) - low + 1)
-    return found + low, positions
-
-
-def _merged(names: Names) -> tuple[list[str], IntArray]:
-    """Give equal names one id; NA cannot occur in a kernel column."""
-    index: dict[str, int] = {}
-    lookup = np.array([index.setdefault(n, len(index)) for n in names.names], dtype=np.int64)
-    return list(index), lookup[names.ids]
-
-
-def _labels(details: Table) -> tuple[list[tuple[str | None, str | None]], IntArray]:
+def label_ids(details: Table) -> tuple[list[tuple[str | None, str | None]], IntArray]:
     """Return the distinct (op, type) and the id of each op's; the last id is that of no op."""
     index: dict[tuple[str | None, str | None], int] = {}
     pairs = zip(details.names("op").tolist(), details.names("op_type").tolist(), strict=True)
     ids = [index.setdefault(pair, len(index)) for pair in pairs]
     ids.append(index.setdefault((None, None), len(index)))
     return list(index), np.array(ids, dtype=np.int64)
-
-
-def derive_kernels(profile: Profile) -> Table:
-    """Return the kernels table of a profile's launches, costliest first, every kernel with its verdict.
-
-    Args:
-        profile: holds `launches`; `op_details`, `launch_configs` and `devices` add what they have.
-    """
-    launches, details = profile.require("launches"), profile.require("op_details")
-    if not len(launches):
-        return Table(KERNELS, {c.name: [] for c in KERNELS.columns})
-    groups = _Groups(launches, details)
-    sums = sum_by(groups.group, groups.duration, len(groups))
-    kernels = [groups.kernels[k] for k in groups.kernel_id.tolist()]
-    labels = [groups.labels[i] for i in groups.label_id.tolist()]
-    columns: dict[str, Any] = {
-        "device": groups.devices[groups.device_id].astype(np.float64),
-        "kernel": kernels,
-        "op": [op for op, _ in labels],
-        "op_type": [kind for _, kind in labels],
-        "calls": count_by(groups.group, len(groups)).astype(np.float64),
-        "sum_ns": sums.astype(np.float64),
-        "min_ns": groups.extreme(np.minimum),
-        "max_ns": groups.extreme(np.maximum),
-        **_configs(groups.costliest(launches.numbers("config_id")), profile.require("launch_configs")),
-        **_verdicts(groups, kernels, [kind for _, kind in labels], launches, profile),
-    }
-    rank = sorted(
-        range(len(groups)), key=lambda i: (-int(sums[i]), kernels[i], labels[i][0] or "", labels[i][1] or "", i)
-    )
-    return Table(KERNELS, columns).take(np.array(rank, dtype=np.int64))
 
 
 def _configs(chosen: IntArray, configs: Table) -> dict[str, Any]:
@@ -201,89 +188,95 @@ def _configs(chosen: IntArray, configs: Table) -> dict[str, Any]:
     return columns
 
 
-def _verdicts(
-    groups: _Groups, kernels: list[str], op_types: list[str | None], launches: Table, profile: Profile
-) -> dict[str, Any]:
+def _verdicts(profile: Profile, rows: _Rows) -> dict[str, Names]:
     """Return the columns that classification fills: counters, then names, then op, dtype and rate of what is left."""
-    details, devices, tf32 = profile.require("op_details"), _devices(profile), tf32_asked(profile)
-    where = [devices.get(int(groups.devices[d]), _Device()) for d in groups.device_id.tolist()]
-    counted = _counted(groups, kernels, where, launches, profile)
-    found = [c or device.classify(kernel) for c, device, kernel in zip(counted, where, kernels, strict=True)]
-    dtypes = details.names("dtype")
-    dtype_of = groups.shared(np.r_[dtypes.ids, -1]).tolist()
-    dtype = [dtypes.names[i] if i >= 0 else None for i in dtype_of]
-    rates = _Rates(groups, launches, details) if any(v.uses_tc == "unknown" for v in found) else None
-    for i, verdict in enumerate(found):
-        if verdict.uses_tc == "unknown" and rates:
-            flops, spent = rates.of(i)
-            found[i] = refine(
-                verdict,
-                op_type=op_types[i],
-                dtype=dtype[i],
-                flops=flops,
-                duration_ns=spent,
-                gpu=where[i].gpu,
-                tf32=tf32,
-            )
+    devices, names = _devices(profile), rows.all.names
+    (ordinals, kernels), which = distinct_rows(rows.device, rows.kernel)
+    where = [devices.get(ordinal, _Device()) for ordinal in ordinals.tolist()]
+    named = [device.classify(names[k]) for device, k in zip(where, kernels.tolist(), strict=True)]
+    found = [named[i] for i in which.tolist()]
+    for row, verdict in _by_counters(profile, rows, devices):
+        found[row] = verdict
+    unknown = [row for row, verdict in enumerate(found) if verdict.uses_tc == "unknown"]
+    dtypes = profile.require("op_details").names("dtype")
+    dtype = Names(rows.shared(np.append(dtypes.ids, -1)), dtypes.names)
+    tf32, rates = tf32_asked(profile), _rates(profile, rows, unknown)
+    for row in unknown:
+        flops, spent = rates.get(row, (None, None))
+        found[row] = refine(
+            found[row],
+            op_type=rows.op_type[row],
+            dtype=dtype[row],
+            flops=flops,
+            duration_ns=spent,
+            gpu=where[which[row]].gpu,
+            tf32=tf32,
+        )
     return _columns(found, dtype)
 
 
-def _counted(
-    groups: _Groups, kernels: list[str], where: list[_Device], launches: Table, profile: Profile
-) -> list[Verdict | None]:
-    """Return what hardware counters prove of each group, in the configurations in which it was launched."""
+def _columns(found: list[Verdict], dtype: Names) -> dict[str, Names]:
+    """Return verdict, basis, evidence and precision; the op's dtype tells the precision where the name does not."""
+    index: dict[Verdict, int] = {}
+    ids = np.array([index.setdefault(verdict, len(index)) for verdict in found])
+    (which, dtypes), pair = distinct_rows(ids, dtype.ids)
+    distinct = list(index)
+    told = [
+        (distinct[i], None if d < 0 else dtype.names[d]) for i, d in zip(which.tolist(), dtypes.tolist(), strict=True)
+    ]
+    columns = {
+        "uses_tc": [v.uses_tc for v, _ in told],
+        "basis": [v.basis for v, _ in told],
+        "evidence": [v.evidence for v, _ in told],
+        "precision": [v.precision or precision_of_dtype(d, v.uses_tc) for v, d in told],
+    }
+    return {name: Names.of(values).take(pair) for name, values in columns.items()}
+
+
+def _by_counters(profile: Profile, rows: _Rows, devices: dict[int, _Device]) -> Iterator[tuple[int, Verdict]]:
+    """Yield what hardware counters prove of rows, in the configurations in which their kernels were launched."""
     counters = Counters.of(profile)
     if not counters:
-        return [None] * len(groups)
+        return
     configs = profile.require("launch_configs")
     shapes = list(zip(configs.values("grid"), configs.values("block"), strict=True))
-    launched = groups.values_of(launches.numbers("config_id"))
-    devices = [int(groups.devices[d]) for d in groups.device_id.tolist()]
-    return [
-        device.counted(kernel, counters, [shapes[c] for c in ids if 0 <= c < len(shapes)], ordinal)
-        for device, kernel, ids, ordinal in zip(where, kernels, launched, devices, strict=True)
-    ]
+    columns = zip(rows.device.tolist(), rows.kernel.tolist(), rows.configs(), strict=True)
+    for row, (ordinal, kernel, ids) in enumerate(columns):
+        asked = [shapes[c] for c in ids if 0 <= c < len(shapes)]
+        verdict = devices.get(ordinal, _Device()).by_counters(rows.all.names[kernel], counters, asked, ordinal)
+        if verdict is not None:
+            yield row, verdict
 
 
-def _columns(found: list[Verdict], dtype: list[str | None]) -> dict[str, Any]:
-    return {
-        "uses_tc": [v.uses_tc for v in found],
-        "basis": [v.basis for v in found],
-        "evidence": [v.evidence for v in found],
-        "precision": [v.precision or precision_of_dtype(d, v.uses_tc) for v, d in zip(found, dtype, strict=True)],
-    }
-
-
-class _Rates:
-    """FLOPs of an op that surely ran, and the time of all its kernels: a lower bound of its rate.
+def _rates(profile: Profile, rows: _Rows, asked: Sequence[int]) -> dict[int, tuple[float, float]]:
+    """Return FLOPs that the op of a row surely executed, and ns of all its kernels on that GPU: least rate of the op.
 
     An op executes at least once in every iteration in which it launched kernels; how often it launched them does
     not tell, for one execution may launch several.
+
+    Args:
+        profile: for the shapes of its ops.
+        rows: of the kernels table.
+        asked: the rows in question; those of several ops, or of unknown shapes, are left out.
     """
-
-    def __init__(self, groups: _Groups, launches: Table, details: Table) -> None:
-        ops = len(details) + 1
-        key = groups.device * ops + groups.op + 1
-        bound = len(groups.devices) * ops
-        self.spent = np.bincount(key, weights=groups.duration, minlength=bound)
-        step = np.nan_to_num(launches.numbers("iteration"), nan=-1.0).astype(np.int64)
-        steps, step = _codes(step)
-        ran, _ = distinct(key * len(steps) + step, bound * len(steps))
-        self.least = np.bincount(ran // len(steps), minlength=bound)
-        self.op = groups.shared(np.r_[np.arange(ops - 1), -1])
-        self.key = groups.device_id * ops + self.op + 1
-        self.details = details
-        self.flops: dict[int, int | None] = {}
-
-    def of(self, group: int) -> tuple[float | None, float | None]:
-        """Return FLOPs and ns of the group's op; None where it has none, or several."""
-        op, key = int(self.op[group]), int(self.key[group])
-        if op < 0:
-            return None, None
-        if op not in self.flops:
-            self.flops[op] = _flops(self.details, op)
-        flops = self.flops[op]
-        return (None if flops is None else float(flops * self.least[key])), float(self.spent[key])
+    details, groups = profile.require("op_details"), rows.all
+    ops = rows.shared(np.append(np.arange(len(details)), -1)).tolist()
+    known = {op: flops for op in {ops[row] for row in asked} if op >= 0 and (flops := _flops(details, op)) is not None}
+    if not known:
+        return {}
+    of_known = np.zeros(len(details) + 1, np.bool_)
+    of_known[list(known)] = True
+    mine = np.flatnonzero(of_known[groups.op] & (groups.counted == groups.counted[rows.first[0]]))
+    (device, op), pair = distinct_rows(groups.device[mine], groups.op[mine])
+    of_group = np.full(len(groups), -1, np.int32)
+    of_group[mine] = pair
+    of_launch = of_group[groups.of_launch]
+    steps = groups.launches.numbers("iteration")[of_launch >= 0]
+    ran, _ = distinct_rows(of_launch[of_launch >= 0], np.where(np.isnan(steps), -1, steps).astype(np.int64))
+    least, spent = count_by(ran[0], len(op)).tolist(), sum_by(pair, groups.sum_ns[mine], len(op)).tolist()
+    at = {key: place for place, key in enumerate(zip(device.tolist(), op.tolist(), strict=True))}
+    places = {row: at[int(rows.device[row]), ops[row]] for row in asked if ops[row] in known}
+    return {row: (float(known[ops[row]] * least[p]), float(spent[p])) for row, p in places.items()}
 
 
 def _flops(details: Table, op: int) -> int | None:
@@ -309,7 +302,7 @@ def reclassify(table: Table, profile: Profile) -> tuple[Table, tuple[Note, ...]]
     for ordinal, kernel, *config in zip(*columns, strict=True):
         device = only if ordinal is None else devices.get(int(ordinal), only)
         named.append(device.classify(str(kernel)))
-        counted = device.counted(str(kernel), counters, [(config[0], config[1])], ordinal)
+        counted = device.by_counters(str(kernel), counters, [(config[0], config[1])], ordinal)
         found.append(counted or named[-1])
     said, basis, evidence = (table.values(name) for name in ("uses_tc", "basis", "evidence"))
     kept = [v.uses_tc == "unknown" and s != "unknown" for v, s in zip(found, said, strict=True)]

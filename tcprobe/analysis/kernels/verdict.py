@@ -1,4 +1,4 @@
-"""Whether a kernel uses Tensor Cores, why, and in what precision.
+"""Decide whether a kernel uses Tensor Cores, and in what precision, with the evidence.
 
 A verdict rests, in this order, on hardware counters (`counters`), on the instruction tokens and families in
 the full kernel name, on the dtype and shape of the op that launched it with the rate it reached, else it is

@@ -1,1 +1,1 @@
-"""The ops of a run: what each cost, whose it is, what keeps it off the Tensor Cores."""
+"""The ops and layers of a run: their time, their place in the model, what keeps them off the Tensor Cores."""

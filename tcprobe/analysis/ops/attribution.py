@@ -1,4 +1,4 @@
-"""From the ops of a profile to the layers and source lines that the probe recorded."""
+"""Find the layer, pass and source line of each op of a profile, by the graph that the probe recorded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from tcprobe.analysis.ops.paths import (
     NOTHING_KNOWN,
-    Known,
+    KnownScopes,
     Scopes,
     layer_of,
     model_scopes,
@@ -22,7 +22,7 @@ from tcprobe.gemm.record import parse_dtype, parse_object, parse_shape, parse_sh
 from tcprobe.schema.columns import Table
 from tcprobe.schema.op import OpRecord
 
-Key: TypeAlias = tuple[str, ...]
+JoinKey: TypeAlias = tuple[str, ...]
 _XLA_TYPES: Final = ("fusion", "custom-call")
 _AGREED: Final = ("layer", "layer_class", "pass", "source", "called_from")
 
@@ -65,28 +65,27 @@ class Attribution:
     basis: str | None = None
 
 
-def attribute(names: Sequence[OpName], graph: Table) -> list[Attribution]:
+def attribute(names: Sequence[OpName], index: GraphIndex) -> list[Attribution]:
     """Join ops to graph records: by HLO instruction, executed name and type, traced name, then aliases.
 
     Branch and body counters, call prefixes and rewriters' prefixes do not count. Where several records fit, only
     what they agree on is said. Without a record, the path tells as much as it safely can.
     """
-    index = _Index(graph)
     models = model_scopes((n.op, n.op_type) for n in names)
-    known = Known.of((n.op, n.op_type) for n in names)
+    known = KnownScopes.of((n.op, n.op_type) for n in names)
     found = [(name, index.find(name)) for name in names]
     return [_from_graph(index, rows) if rows else _without_graph(name, models, known, index) for name, rows in found]
 
 
 def with_layers(graph: Table) -> Table:
-    """Fill in layer and pass of XLA's instructions from the path of the op that they stand for."""
+    """Return the graph with layer and pass of XLA's instructions, by the path of the op that they stand for."""
     kinds = [family_of(op_type) or "" for op_type in graph.names("op_type").tolist()]
     if not any(kind.startswith("hlo") for kind in kinds):
         return graph
     pairs = list(zip(graph.names("op").tolist(), graph.names("op_type").tolist(), strict=True))
     names = [OpName(str(op), op_type) for op, op_type in pairs]
     ops = [(n.op, n.op_type) for n in names]
-    models, known = model_scopes(ops), Known.of(ops)
+    models, known = model_scopes(ops), KnownScopes.of(ops)
     layers, passes = graph.values("layer"), graph.values("pass")
     for row, name in enumerate(names):
         path = parse_path(name.op)
@@ -97,7 +96,7 @@ def with_layers(graph: Table) -> Table:
 
 
 def with_proof(graph: Table, ran: frozenset[int], clustered: bool) -> Table:
-    """Correct which records execute by what the profile shows.
+    """Return the graph with `executes` corrected by what the profile shows.
 
     Args:
         graph: `graph_ops`; says ``no`` of ops that the optimised graph no longer holds.
@@ -110,16 +109,16 @@ def with_proof(graph: Table, ran: frozenset[int], clustered: bool) -> Table:
     return graph if changed == executes else Table(graph.spec, {**graph.columns, "executes": changed})
 
 
-def _without_graph(name: OpName, models: frozenset[str], known: Known, index: _Index) -> Attribution:
-    """Take the source's own word, where it says the layer or the pass; else what the path tells."""
+def _without_graph(name: OpName, models: frozenset[str], known: KnownScopes, index: GraphIndex) -> Attribution:
+    """Return layer and pass as the source reports them, else as the path tells."""
     if name.layer is not None:
         return Attribution(layer=name.layer, pass_=name.pass_, basis="reported")
     found = _from_path(name, models, known, index)
     return found if name.pass_ is None else replace(found, pass_=name.pass_)
 
 
-def _from_path(name: OpName, models: frozenset[str], known: Known, index: _Index) -> Attribution:
-    """Tell the layer by the scope: the one that the graph's ops in this scope belong to, else the scope itself."""
+def _from_path(name: OpName, models: frozenset[str], known: KnownScopes, index: GraphIndex) -> Attribution:
+    """Return the layer of the graph's ops in the same scope, else the scope itself as the layer."""
     path = parse_path(name.op)
     scopes = scope_of(path, known)
     layer = layer_of(scopes, models)
@@ -135,20 +134,20 @@ def _from_path(name: OpName, models: frozenset[str], known: Known, index: _Index
     return Attribution(layer=layer, pass_=pass_, basis="name" if layer or pass_ else None)
 
 
-def _from_graph(index: _Index, rows: list[int]) -> Attribution:
+def _from_graph(index: GraphIndex, rows: list[int]) -> Attribution:
     agreed = {column: index.agreed(column, rows) for column in _AGREED}
     agreed["pass_"] = agreed.pop("pass")
     return Attribution(**agreed, rows=tuple(rows), basis="graph")
 
 
-class _Index:
-    """Graph records by every name under which a profile may show them, in the order in which names are trusted."""
+class GraphIndex:
+    """Records of the graph by the names under which a profile may show them, the most trusted kind of name first."""
 
     def __init__(self, graph: Table) -> None:
         self._columns = {c: graph.values(c) for c in (*_AGREED, "executes")}
         self._scopes: dict[Scopes, list[int]] = {}
         self._models: dict[Scopes, set[str]] = {}
-        self._by_key: list[dict[Key, list[int]]] = [{} for _ in range(6)]
+        self._by_key: list[dict[JoinKey, list[int]]] = [{} for _ in range(6)]
         wanted = ("function", "op", "op_type", "executed_op", "executed_type", "attributes")
         columns: list[list[Any]] = [graph.values(c) for c in wanted]
         for row, (function, op, op_type, executed, executed_type, attributes) in enumerate(zip(*columns, strict=True)):
@@ -174,12 +173,12 @@ class _Index:
             self._by_key[level].setdefault(tuple(str(k) for k in key), []).append(row)
 
     def find(self, name: OpName) -> list[int]:
-        """Return the rows that the op may be: of the most trusted kind of name, those that execute before others.
+        """Return the rows of the graph that the op may be, by its most trusted name; those that execute go first.
 
         An instruction of an HLO module knows no layer; the traced op that it stands for does, and goes before it.
         """
         simple, kind = plain(name.op), canonical_type(name.op_type or "")
-        keys: list[Key] = [
+        keys: list[JoinKey] = [
             (name.hlo_module or "", name.hlo_op or ""), (name.op, name.op_type or ""), (simple, kind), (simple, kind),
             (simple,),
         ]  # fmt: skip
@@ -189,7 +188,7 @@ class _Index:
         return self._executing(next(in_layer, found[0]))
 
     def _without_type(self, name: OpName, simple: str) -> list[int]:
-        """XLA shows the op's name on an instruction of another type."""
+        """Return the rows of that name, whatever their type: XLA shows an op's name on instructions of other types."""
         kind = family_of(name.op_type) or ""
         if name.hlo_op is None and not kind.startswith("hlo") and name.op_type not in _XLA_TYPES:
             return []
@@ -223,7 +222,7 @@ def _aliases(attributes: str | None) -> list[str]:
 
 
 def graph_record(graph: Table, row: int) -> OpRecord:
-    """Return one row of `graph_ops` as the arithmetic takes it."""
+    """Return one row of `graph_ops` as a record, of which `tcprobe.gemm` counts the FLOPs."""
 
     def at(column: str) -> str | None:
         return graph.names(column)[row]
@@ -239,7 +238,7 @@ def graph_record(graph: Table, row: int) -> OpRecord:
 
 
 def profile_record(details: Table, row: int, pass_: str | None = None) -> OpRecord:
-    """Return one row of `op_details` as the arithmetic takes it; the pass stands in `ops`."""
+    """Return one row of `op_details` as such a record; the pass is that of its row in `ops`."""
     names = {c: details.names(c)[row] for c in ("op_type", "input_shapes", "output_shape", "dtype")}
     shapes, output = parse_shapes(names["input_shapes"]), parse_shape(names["output_shape"])
     return OpRecord(names["op_type"] or "", shapes, output, {}, names["dtype"], pass_)

@@ -1,4 +1,4 @@
-"""Whether an op could use Tensor Cores and what keeps it off them, on the GPU at hand."""
+"""Say whether an op could use Tensor Cores, and what keeps it off them on the GPU of the run."""
 
 from __future__ import annotations
 

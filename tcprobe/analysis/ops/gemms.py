@@ -1,4 +1,4 @@
-"""The gemms table: every matrix multiplication of the graph, or of the profile where it has shapes of its own."""
+"""Build the `gemms` table: the matrix multiplications of the graph, or those whose shapes the profile has."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def one_trace_each(graph: Table) -> list[int]:
 
 
 def _from_profile(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
-    """One op of the profile may have run with several shapes: each is a row, its time known where there is one."""
+    """Return a row for each shape of an op of the profile; its time is known where there is only one."""
     details = profile.require("op_details")
     known = {(row["op"], row["op_type"]): row for row in ops.table.rows()} if ops else {}
     rows: list[Row] = []

@@ -1,4 +1,4 @@
-"""The layers table: the ops of each layer, summed."""
+"""Build the `layers` table: sums over the ops of each layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an op's path alone tells: forward or gradient, and the scope it stands in.
+"""Read an op's path: whether it is a gradient, its scope, layer and pass.
 
 Scopes are never shortened: TensorFlow makes them unique with ``_N``, and the user's own names end in it too.
 """
@@ -27,8 +27,8 @@ Scopes: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
-    """An op's path without what frameworks put around it.
+class OpPath:
+    """The scopes of an op, without what frameworks put around them.
 
     Attributes:
         scopes: in which the op stands; of a gradient, the scope or path of the forward op that it is kept under.
@@ -40,11 +40,11 @@ class Path:
 
 
 def plain(op: str) -> str:
-    """Return the path without call prefixes and rewriters' prefixes, branch counters made equal."""
+    """Return the path without prefixes of calls and graph rewriters, and with all branch counters alike."""
     return _BRANCH.sub(r"\1\2/_", _REWRITER.sub("", _CALLS.sub("", op)))
 
 
-def parse_path(op: str) -> Path:
+def parse_path(op: str) -> OpPath:
     """Return the scopes of an op and whether it is a gradient's.
 
     Knows TensorFlow's ``gradient_tape/<forward>/<op>`` and ``<forward>_grad/<op>``, and JAX's
@@ -56,8 +56,8 @@ def parse_path(op: str) -> Path:
     scopes = parts[:-1]
     grad = next((i for i, part in enumerate(scopes) if part.endswith("_grad")), None)
     if tape or grad is None:
-        return Path(tuple(scopes), tape or transposed)
-    return Path((*scopes[:grad], scopes[grad].removesuffix("_grad")), True)
+        return OpPath(tuple(scopes), tape or transposed)
+    return OpPath((*scopes[:grad], scopes[grad].removesuffix("_grad")), True)
 
 
 def _unwrapped(parts: list[str]) -> tuple[list[str], bool]:
@@ -73,8 +73,8 @@ def _unwrapped(parts: list[str]) -> tuple[list[str], bool]:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What the ops of a profile say of its scopes.
+class KnownScopes:
+    """The scopes of all ops of a profile.
 
     Attributes:
         ops: path of every op that is no gradient, the op itself included.
@@ -87,7 +87,7 @@ class Known:
     models: frozenset[Scopes]
 
     @classmethod
-    def of(cls, ops: Iterable[tuple[str, str | None]]) -> Known:
+    def of(cls, ops: Iterable[tuple[str, str | None]]) -> KnownScopes:
         """Collect from path and type of every op."""
         forward = [(parse_path(op), op.rpartition("/")[2], op_type) for op, op_type in ops]
         forward = [entry for entry in forward if not entry[0].gradient]
@@ -97,10 +97,10 @@ class Known:
         return cls(paths, holders, frozenset(scope[:depth] for scope in holders for depth in range(1, len(scope))))
 
 
-NOTHING_KNOWN: Final = Known(frozenset(), frozenset(), frozenset())
+NOTHING_KNOWN: Final = KnownScopes(frozenset(), frozenset(), frozenset())
 
 
-def scope_of(path: Path, known: Known) -> Scopes:
+def scope_of(path: OpPath, known: KnownScopes) -> Scopes:
     """Return the scope in which the forward op stands, without the scopes that ops open for themselves.
 
     TensorFlow keeps a gradient under its forward op's scope or path, and an op's own reads and reshapes under its
@@ -132,7 +132,7 @@ def layer_of(scopes: Scopes, models: frozenset[str]) -> str | None:
     return "/".join(scopes) if scopes and scopes[0] in models else None
 
 
-def pass_of(path: Path, op_type: str | None, in_model: bool) -> str | None:
+def pass_of(path: OpPath, op_type: str | None, in_model: bool) -> str | None:
     """Return the pass as far as path and type prove it; None for an op outside the models.
 
     A gradient MatMul is ``other``: that ``MatMul_1`` is the weight's is a habit, not a rule.

@@ -1,19 +1,19 @@
-"""The ops table: what each op cost, what it is, and what keeps it off the Tensor Cores."""
+"""Build the `ops` table: the time of each op, its layer and shapes, and what keeps it off the Tensor Cores."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from tcprobe.analysis.context import Context
-from tcprobe.analysis.grouping import count_by, distinct, sum_by, union_by
-from tcprobe.analysis.kernels.launches import UNKNOWN, YES, Launched, op_ids
-from tcprobe.analysis.ops.attribution import Attribution, OpName, attribute, graph_record, profile_record
+from tcprobe.analysis.grouping import distinct_rows, ranks, sum_by, union_by
+from tcprobe.analysis.kernels.launches import UNKNOWN, YES, Launched
+from tcprobe.analysis.ops.attribution import Attribution, GraphIndex, OpName, attribute, graph_record, profile_record
 from tcprobe.analysis.ops.blockers import is_capable, why_not
 from tcprobe.gemm.alignment import all_aligned
 from tcprobe.gemm.ops import contiguous_sizes, gemms_of
@@ -27,7 +27,7 @@ NO_OP: Final = "(no op)"
 _PRECISION_DTYPES: Final = {
     "fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64",
 }  # fmt: skip
-Key: TypeAlias = tuple[str, str | None]
+OpKey: TypeAlias = tuple[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class Ops:
 
 
 @dataclass(slots=True)
-class _Found:
-    """What the profile says of one op: its figures, its other names, its shapes."""
+class _OpEntry:
+    """One op of the profile: its row so far, its names, its shapes."""
 
     row: Row
     name: OpName
@@ -63,21 +63,22 @@ def build_ops(profile: Profile, launched: Launched | None, kernels: Table, conte
 
     Args:
         profile: recorded tables, and `ops` where the source has a table of its own.
-        launched: launches that count; None where the source has sums only.
+        launched: launches with their class; None where the source has sums only.
         kernels: of the window.
         context: GPU that blockers are judged against.
         whole: no launch was left out, so that sums over the whole capture may stand beside.
     """
     graph = profile.require("graph_ops")
-    found = _measured(profile, launched, kernels)
+    found = _timed(profile, launched, kernels)
     _add_read(found, profile, whole)
-    attributed = attribute([f.name for f in found.values()], graph)
+    index = GraphIndex(graph)
+    attributed = attribute([f.name for f in found.values()], index)
     ran = frozenset(row for a in attributed for row in a.rows)
     if launched is None and not len(kernels):
-        attributed += _add_graph(found, graph, attributed)
+        attributed += _add_graph(found, graph, index, attributed)
     if not found or set(found) == {(NO_OP, None)}:
         return None
-    told = _Kernels.of(kernels)
+    told = _KernelFacts.of(kernels)
     rows = [_row(f, a, graph, context, told) for f, a in zip(found.values(), attributed, strict=True)]
     by_op = _by_op(rows, attributed)
     rows.sort(key=_order)
@@ -85,14 +86,14 @@ def build_ops(profile: Profile, launched: Launched | None, kernels: Table, conte
     if launched is None:
         return Ops(table, by_op, ran)
     instructions, times, devices = _instructions(profile, launched)
-    where = attribute(instructions, graph) if len(graph) else []
+    where = [index.find(name) for name in instructions]
     ran_on: dict[int, set[int]] = {}
     for entry, device in devices:
-        if where and len(where[entry].rows) == 1:
-            ran_on.setdefault(where[entry].rows[0], set()).add(device)
+        if len(where[entry]) == 1:
+            ran_on.setdefault(where[entry][0], set()).add(device)
     graph_gpus = {row: len(found) for row, found in ran_on.items()}
     detail_gpus = dict(Counter(entry for entry, _ in devices))
-    return Ops(table, _certain(zip(where, times, strict=False)), ran, graph_gpus, detail_gpus)
+    return Ops(table, _certain(zip(where, times, strict=True)), ran, graph_gpus, detail_gpus)
 
 
 def _instructions(profile: Profile, launched: Launched) -> tuple[list[OpName], list[int], list[tuple[int, int]]]:
@@ -103,69 +104,73 @@ def _instructions(profile: Profile, launched: Launched) -> tuple[list[OpName], l
     details = profile.require("op_details")
     columns = (details.names(c).tolist() for c in ("op", "op_type", "hlo_module", "hlo_op"))
     names = [OpName(str(op), *rest) for op, *rest in zip(*columns, strict=True)]
-    ids = op_ids(launched.launches, details)
-    known = ids >= 0
-    times = sum_by(ids[known], launched.duration_ns[known], len(details)).tolist()
-    devices, device = np.unique(launched.launches.numbers("device")[known], return_inverse=True)
-    each = max(len(devices), 1)
-    pairs, _ = distinct(ids[known] * each + device.ravel(), len(details) * each)
-    return names, times, [(pair // each, int(devices[pair % each])) for pair in pairs.tolist()]
+    groups = launched.groups
+    known = groups.counted & (groups.op >= 0)
+    times = sum_by(groups.op[known], groups.sum_ns[known], len(details)).tolist()
+    (ops, devices), _ = distinct_rows(groups.op[known], groups.device[known])
+    return names, times, list(zip(ops.tolist(), devices.tolist(), strict=True))
 
 
 def _by_op(rows: list[Row], attributed: list[Attribution]) -> dict[int, int]:
-    return _certain((a, int(row["sum_ns"] or 0)) for row, a in zip(rows, attributed, strict=True) if row.get("sum_ns"))
+    return _certain((a.rows, int(row.get("sum_ns") or 0)) for row, a in zip(rows, attributed, strict=True))
 
 
-def _certain(pairs: Iterable[tuple[Attribution, int]]) -> dict[int, int]:
+def _certain(pairs: Iterable[tuple[Sequence[int], int]]) -> dict[int, int]:
+    """Add up the time of each row of the graph, of what is surely an execution of it: of that row and no other."""
     spent: Counter[int] = Counter()
-    for where, time in pairs:
-        if len(where.rows) == 1 and time:
-            spent[where.rows[0]] += time
+    for rows, time in pairs:
+        if len(rows) == 1 and time:
+            spent[rows[0]] += time
     return dict(spent)
 
 
 def _order(row: Row) -> tuple[float, float, str, str]:
-    """Costliest first; the name decides between equals, so that no order of the input shows."""
+    """Sort the costliest first, equals by name, so that the order of the input does not show."""
     spent = row.get("sum_ns") if row.get("sum_ns") is not None else row.get("union_ns")
     return -float(spent or 0), -float(row.get("host_ns") or 0), str(row["op"]), str(row.get("op_type"))
 
 
 @dataclass(frozen=True, slots=True)
-class _Kernels:
-    """What the kernels of an op say of it.
+class _KernelFacts:
+    """What kernels say of the ops that launched them.
 
     Attributes:
         dtypes: on which the names of all its kernels agree, for profiles that have none of their own.
         idle: the costliest of its kernels that does not use Tensor Cores.
     """
 
-    dtypes: dict[Key, str]
-    idle: dict[Key, str]
+    dtypes: dict[OpKey, str]
+    idle: dict[OpKey, str]
 
     @classmethod
-    def of(cls, kernels: Table) -> _Kernels:
+    def of(cls, kernels: Table) -> _KernelFacts:
         """Collect from the kernels of the window, costliest first."""
-        said: dict[Key, set[Value]] = {}
-        idle: dict[Key, tuple[float, str]] = {}
-        columns = (kernels.values(c) for c in ("op", "op_type", "precision", "uses_tc", "kernel", "sum_ns"))
-        for op, op_type, precision, uses, kernel, spent in zip(*columns, strict=True):
-            key = (str(op), _text(op_type))
-            if op is not None and precision is not None:
-                said.setdefault(key, set()).add(_PRECISION_DTYPES.get(str(precision)))
-            if op is not None and uses == "no":
-                idle[key] = min(idle.get(key, (0.0, "")), (-float(spent or 0), str(kernel)))
+        op, op_type, precision, kernel = (kernels.names(c) for c in ("op", "op_type", "precision", "kernel"))
+        (ops, types, precisions), _ = distinct_rows(op.ids, op_type.ids, precision.ids)
+        said: dict[OpKey, set[Value]] = {}
+        for o, t, p in zip(ops.tolist(), types.tolist(), precisions.tolist(), strict=True):
+            if o >= 0 and p >= 0:
+                key = (op.names[o], op_type.names[t] if t >= 0 else None)
+                said.setdefault(key, set()).add(_PRECISION_DTYPES.get(precision.names[p]))
         agreed = {key: found.pop() for key, found in said.items() if len(found) == 1}
         dtypes = {key: str(dtype) for key, dtype in agreed.items() if dtype is not None}
-        return cls(dtypes, {key: kernel for key, (_, kernel) in idle.items() if kernel})
+        spent = kernels.numbers("sum_ns")
+        mine = np.flatnonzero((op.ids >= 0) & kernels.names("uses_tc").among("no") & (spent > 0))
+        order = mine[np.lexsort((ranks(kernel.names)[kernel.ids[mine]], -spent[mine]))]
+        (ops, types), place = distinct_rows(op.ids[order], op_type.ids[order])
+        first = np.full(len(ops), len(order))
+        np.minimum.at(first, place, np.arange(len(order)))
+        costliest = [(op[row], op_type[row], kernel[row]) for row in order[first].tolist()]
+        return cls(dtypes, {(str(o), t): str(k) for o, t, k in costliest})
 
 
-def _measured(profile: Profile, launched: Launched | None, kernels: Table) -> dict[Key, _Found]:
+def _timed(profile: Profile, launched: Launched | None, kernels: Table) -> dict[OpKey, _OpEntry]:
     if launched is not None:
         return _from_launches(profile, launched)
-    found: dict[Key, _Found] = {}
+    found: dict[OpKey, _OpEntry] = {}
     for kernel in kernels.rows():
         key = (NO_OP if kernel["op"] is None else str(kernel["op"]), _text(kernel["op_type"]))
-        row = found.setdefault(key, _Found({"op": key[0], "op_type": key[1]}, OpName(*key), [])).row
+        row = found.setdefault(key, _OpEntry({"op": key[0], "op_type": key[1]}, OpName(*key), [])).row
         spent = kernel["sum_ns"]
         _accumulate(row, "launches", kernel["calls"])
         _accumulate(row, "sum_ns", spent)
@@ -175,7 +180,7 @@ def _measured(profile: Profile, launched: Launched | None, kernels: Table) -> di
 
 
 def _accumulate(row: Row, column: str, value: Value) -> None:
-    """Add to a sum; one unknown part makes the sum unknown."""
+    """Add `value` to a sum of the row; None makes the sum None."""
     before = row.get(column, 0)
     row[column] = None if value is None or before is None else int(before) + int(value)
 
@@ -184,32 +189,35 @@ def _text(value: Value) -> str | None:
     return None if value is None else str(value)
 
 
-def _from_launches(profile: Profile, launched: Launched) -> dict[Key, _Found]:
-    details, launches = profile.require("op_details"), launched.launches
+def _from_launches(profile: Profile, launched: Launched) -> dict[OpKey, _OpEntry]:
+    details, groups = profile.require("op_details"), launched.groups
     keys, of_detail = _op_keys(details)
-    position = of_detail[op_ids(launches, details)]  # the last entry stands for op_id -1
-    groups, group = distinct(position, len(keys))
-    start, size = launches.numbers("start_ns"), len(groups)
-    devices, device = np.unique(launches.numbers("device"), return_inverse=True)
-    each = max(len(devices), 1)
-    spans = union_by(group * each + device.ravel(), start, start + launched.duration_ns, size * each)
-    columns: dict[str, IntArray] = {
-        "launches": count_by(group, size),
-        "sum_ns": sum_by(group, launched.duration_ns, size),
-        "union_ns": spans.reshape(size, each).sum(axis=1),
-        "tc_ns": sum_by(group, launched.of(YES), size),
-        "unknown_ns": sum_by(group, launched.of(UNKNOWN), size),
+    mine = np.flatnonzero(groups.counted)
+    (found,), row = distinct_rows(of_detail[groups.op[mine]])  # the last entry stands for no op
+    (devices,), device = distinct_rows(groups.device[mine])
+    size, each = len(found), len(devices)
+    part = np.full(len(groups), -1, np.int32)
+    part[mine] = row * np.int32(each) + device
+    start, spent = (groups.launches.numbers(c) for c in ("start_ns", "duration_ns"))
+    spans = union_by(part[groups.of_launch], start, spent, size * each)
+    sums = {
+        "launches": groups.calls,
+        "sum_ns": groups.sum_ns,
+        "tc_ns": launched.time_of(YES),
+        "unknown_ns": launched.time_of(UNKNOWN),
     }
+    columns = {name: sum_by(row, values[mine], size).tolist() for name, values in sums.items()}
+    columns["union_ns"] = spans.reshape(size, each).sum(axis=1).tolist()
     described = _described(details, of_detail)
     return {
-        keys[g]: _found(details, keys[g], described.get(g, []), {c: int(v[i]) for c, v in columns.items()})
-        for i, g in enumerate(groups.tolist())
+        keys[g]: _entry(details, keys[g], described.get(g, []), {c: v[i] for c, v in columns.items()})
+        for i, g in enumerate(found.tolist())
     }
 
 
-def _op_keys(details: Table) -> tuple[list[Key], IntArray]:
+def _op_keys(details: Table) -> tuple[list[OpKey], IntArray]:
     """Return the distinct (op, type), and for each row of `op_details`, then for no op, its position among them."""
-    index: dict[Key, int] = {}
+    index: dict[OpKey, int] = {}
     pairs = zip(details.names("op").tolist(), details.names("op_type").tolist(), strict=True)
     positions = [index.setdefault((str(op), op_type), len(index)) for op, op_type in pairs]
     positions.append(index.setdefault((NO_OP, None), len(index)))
@@ -223,11 +231,11 @@ def _described(details: Table, of_detail: IntArray) -> dict[int, list[int]]:
     return rows
 
 
-def _found(details: Table, key: Key, rows: list[int], figures: dict[str, int]) -> _Found:
+def _entry(details: Table, key: OpKey, rows: list[int], figures: dict[str, int]) -> _OpEntry:
     told = ("hlo_module", "hlo_op", "layer", "pass")
     others = (_same(details.names(c)[r] for r in rows) for c in told)
     records = [profile_record(details, r) for r in rows]
-    return _Found({"op": key[0], "op_type": key[1], **figures}, OpName(*key, *others), records)
+    return _OpEntry({"op": key[0], "op_type": key[1], **figures}, OpName(*key, *others), records)
 
 
 def _same(values: Iterator[Any]) -> Any:
@@ -236,8 +244,8 @@ def _same(values: Iterator[Any]) -> Any:
     return found.pop() if len(found) == 1 else None
 
 
-def _add_read(found: dict[Key, _Found], profile: Profile, whole: bool) -> None:
-    """Add what the source says of its ops by itself; figures that were derived stay."""
+def _add_read(found: dict[OpKey, _OpEntry], profile: Profile, whole: bool) -> None:
+    """Add ops and figures that the source has in tables of its own; derived figures stay."""
     if not whole:
         return
     for read in profile.require("ops").rows():
@@ -247,9 +255,9 @@ def _add_read(found: dict[Key, _Found], profile: Profile, whole: bool) -> None:
         _merge(found, row, str(host["input_shapes"] or ""))
 
 
-def _merge(found: dict[Key, _Found], row: Row, shapes: str = "") -> None:
+def _merge(found: dict[OpKey, _OpEntry], row: Row, shapes: str = "") -> None:
     key = (str(row["op"]), _text(row.get("op_type")))
-    entry = found.setdefault(key, _Found({"op": key[0], "op_type": key[1]}, OpName(*key), []))
+    entry = found.setdefault(key, _OpEntry({"op": key[0], "op_type": key[1]}, OpName(*key), []))
     for column, value in row.items():
         if entry.row.get(column) is None:
             entry.row[column] = value
@@ -257,23 +265,25 @@ def _merge(found: dict[Key, _Found], row: Row, shapes: str = "") -> None:
         entry.records.append(_host_record(key, shapes))
 
 
-def _host_record(key: Key, shapes: str) -> OpRecord:
+def _host_record(key: OpKey, shapes: str) -> OpRecord:
     return OpRecord(key[1] or "", parse_shapes(shapes))
 
 
-def _add_graph(found: dict[Key, _Found], graph: Table, attributed: list[Attribution]) -> list[Attribution]:
+def _add_graph(
+    found: dict[OpKey, _OpEntry], graph: Table, index: GraphIndex, attributed: list[Attribution]
+) -> list[Attribution]:
     """Add the ops of the graph that execute and that no op of the profile is."""
     joined = {row for a in attributed for row in a.rows}
     added: list[OpName] = []
     for row, record in enumerate(graph.rows()):
         key = (str(record["executed_op"] or record["op"]), _text(record["executed_type"] or record["op_type"]))
         if row not in joined and record["executes"] == "yes" and key not in found:
-            found[key] = _Found({"op": key[0], "op_type": key[1]}, OpName(*key), [])
+            found[key] = _OpEntry({"op": key[0], "op_type": key[1]}, OpName(*key), [])
             added.append(found[key].name)
-    return attribute(added, graph)
+    return attribute(added, index)
 
 
-def _row(found: _Found, where: Attribution, graph: Table, context: Context, kernels: _Kernels) -> Row:
+def _row(found: _OpEntry, where: Attribution, graph: Table, context: Context, kernels: _KernelFacts) -> Row:
     direction = where.pass_ or _text(found.row.get("pass"))
     records = [graph_record(graph, r) for r in where.rows] or [replace(r, pass_=direction) for r in found.records]
     row: Row = {

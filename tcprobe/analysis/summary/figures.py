@@ -1,4 +1,4 @@
-"""What a headline figure is, and what all of them are drawn from."""
+"""Make the rows of the summary, and hold what they are computed from."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tcprobe.analysis.grouping import total
 from tcprobe.analysis.ops.gemms import Gemms
 from tcprobe.analysis.ops.table import Ops
 from tcprobe.analysis.summary.reported import KernelTimes
-from tcprobe.schema.columns import Row, Table
+from tcprobe.schema.columns import FloatArray, Names, Row, Table
 from tcprobe.schema.kinds import ReasonKind
 from tcprobe.schema.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a figure is missing, for people, and its kind where it holds for all Tensor Core figures."""
+    """Why a figure is missing: in words, and as a kind where it holds for all Tensor Core figures."""
 
     text: str
     kind: ReasonKind | None = None
@@ -36,8 +36,8 @@ NOT_NVIDIA: Final = Reason("not an NVIDIA GPU", "not_nvidia")
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """Everything that the summary is drawn from; see `tcprobe.analysis.analyse` for how it is made.
+class SummaryInputs:
+    """What the summary is computed from.
 
     Attributes:
         profile: with devices, iterations and bad_sizes built.
@@ -69,8 +69,8 @@ class Totals:
         """Sum the kernels table; without one take the profiler's own sums; None where neither has any."""
         spent = kernels.numbers("sum_ns")
         if len(kernels) and not np.isnan(spent).any():
-            verdict = np.array(kernels.values("uses_tc"))
-            on_tc, unclear = (float(spent[verdict == v].sum()) for v in ("yes", "unknown"))
+            verdict = kernels.names("uses_tc")
+            on_tc, unclear = (float(spent[verdict.among(v)].sum()) for v in ("yes", "unknown"))
             calls = kernels.numbers("calls")
             return cls(
                 float(spent.sum()), on_tc, unclear, None if np.isnan(calls).any() else total(calls), _basis(kernels)
@@ -79,12 +79,20 @@ class Totals:
 
 
 def _basis(kernels: Table) -> str:
-    """Return what the verdicts rest on: of the one basis that decides the most time."""
-    spent: dict[str, float] = {}
-    for basis, time in zip(kernels.values("basis"), kernels.numbers("sum_ns").tolist(), strict=True):
-        if basis is not None:
-            spent[str(basis)] = spent.get(str(basis), 0.0) + time
+    """Return the basis on which the verdicts of most kernel time rest."""
+    told = time_by_name(kernels.names("basis"), kernels.numbers("sum_ns"))
+    spent = {basis: time for basis, time in told.items() if basis is not None}
     return min(spent, key=lambda b: (-spent[b], b)) if spent else "name"
+
+
+def time_by_name(names: Names, spent: FloatArray) -> dict[str | None, float]:
+    """Return the time of the rows of each name that occurs; None is that of NA."""
+    count, time = (np.bincount(names.ids + 1, weights=w, minlength=len(names.names) + 1) for w in (None, spent))
+    found: dict[str | None, float] = {}
+    for name, rows, ns in zip((None, *names.names), count.tolist(), time.tolist(), strict=True):
+        if rows:
+            found[name] = found.get(name, 0.0) + ns
+    return found
 
 
 def figure(

@@ -1,4 +1,4 @@
-"""The summary: step time, throughput, FLOPs and what share of the GPU's peak they reach."""
+"""Summarise step time, throughput, FLOPs, and the share of the GPU's peak that they reach."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from tcprobe.analysis.summary.figures import Measured, figure, without_kernels
+from tcprobe.analysis.summary.figures import SummaryInputs, figure, without_kernels
 from tcprobe.analysis.summary.reported import Reported
 from tcprobe.schema.columns import FloatArray, Row, Value
 from tcprobe.schema.profile import Profile
@@ -26,34 +26,37 @@ ONCE: Final = "each op counts once a step"
 THROUGHPUT: Final = "throughput"
 
 
-def rate_rows(measured: Measured, reported: Reported) -> Iterator[Row]:
+def rate_rows(inputs: SummaryInputs, reported: Reported) -> Iterator[Row]:
     """Yield the figures per step and per second."""
-    yield _iterations(measured, reported)
-    yield _step_time(measured, reported)
-    if len(measured.profile.require("metrics")):
-        yield _throughput(measured)
-    yield _flops_per_step(measured)
-    yield from _achieved(measured)
+    yield _iterations(inputs, reported)
+    yield _step_time(inputs, reported)
+    if len(inputs.profile.require("metrics")):
+        yield _throughput(inputs)
+    yield _flops_per_step(inputs)
+    yield from _achieved(inputs)
 
 
-def _iterations(measured: Measured, reported: Reported) -> Row:
-    table = measured.profile.require("iterations")
+def _iterations(inputs: SummaryInputs, reported: Reported) -> Row:
+    table = inputs.profile.require("iterations")
     if len(table):
-        return figure("iterations_in_window", counted_steps(measured.profile) or 0.0, "measured")
+        return figure("iterations_in_window", counted_steps(inputs.profile) or 0.0, "measured")
     told = reported.get("iterations / aggregated iterations")
     if told:
         return figure("iterations_in_window", told, "reported")
     return figure("iterations_in_window", None, None, "the source marks no steps")
 
 
-def _step_time(measured: Measured, reported: Reported) -> Row:
-    """The median of steps that no profiler slowed; else of what there is; the reason says which, and how many."""
-    steps = measured.profile.require("steps")
-    kinds, lengths = np.array(steps.values("kind"), dtype=object), steps.numbers("duration_ns")
-    table = measured.profile.require("iterations")
+def _step_time(inputs: SummaryInputs, reported: Reported) -> Row:
+    """Return the median of steps that no profiler slowed, else of those there are; the reason says which, how many."""
+    steps = inputs.profile.require("steps")
+    kinds, lengths = steps.names("kind"), steps.numbers("duration_ns")
+    table = inputs.profile.require("iterations")
     each = table.numbers("duration_ns") / table.numbers("steps")
     marked = each[table.numbers("in_window")] if len(table) else np.zeros(0)
-    for found, which in (*((lengths[kinds == kind], which) for kind, which in KINDS.items()), (marked, UNDER_PROFILER)):
+    for found, which in (
+        *((lengths[kinds.among(kind)], which) for kind, which in KINDS.items()),
+        (marked, UNDER_PROFILER),
+    ):
         if count := len(known := found[~np.isnan(found)]):
             why = f"median of {count} {which}" if count > 1 else f"1 of the {which}"
             return figure("step_time_ns", float(np.median(known)), "measured", why, _spread(known))
@@ -69,14 +72,14 @@ def _spread(values: FloatArray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _throughput(measured: Measured) -> Row:
-    """The median of what the script logged during measured steps."""
-    metrics, steps = measured.profile.require("metrics"), measured.profile.require("steps")
+def _throughput(inputs: SummaryInputs) -> Row:
+    """Return the median of what the script logged during measured steps."""
+    metrics, steps = inputs.profile.require("metrics"), inputs.profile.require("steps")
     named = np.array([str(n).lower() == THROUGHPUT for n in metrics.values("name")], dtype=np.bool_)
     if not named.any():
         return figure(THROUGHPUT, None, None, "the script logged none under that name")
     values, units = metrics.numbers("value")[named], metrics.names("unit").take(named).tolist()
-    quiet = steps.numbers("step")[np.isin(np.array(steps.values("kind"), dtype=str), ("measured", "after"))]
+    quiet = steps.numbers("step")[steps.names("kind").among("measured", "after")]
     inside = np.isin(metrics.numbers("step")[named], quiet) & np.isfinite(values)
     why = None if inside.any() else "of all steps, warm-up and profiled ones included"
     chosen = values[inside] if inside.any() else values[np.isfinite(values)]
@@ -86,43 +89,41 @@ def _throughput(measured: Measured) -> Row:
     return figure(THROUGHPUT, float(np.median(chosen)), "reported", why, _spread(chosen), unit)
 
 
-def _flops_per_step(measured: Measured) -> Row:
-    runs = measured.gemms.table.values("executes")
-    steps = [f for f, e in zip(measured.gemms.step_flops, runs, strict=True) if e != "no"]
+def _flops_per_step(inputs: SummaryInputs) -> Row:
+    runs = inputs.gemms.table.values("executes")
+    steps = [f for f, e in zip(inputs.gemms.step_flops, runs, strict=True) if e != "no"]
     if not steps:
         return figure("flops_per_step", None, None, "no matrix multiplication with shapes was recorded")
-    if not measured.gemms.traced and counted_steps(measured.profile) is None:
+    if not inputs.gemms.traced and counted_steps(inputs.profile) is None:
         return figure("flops_per_step", None, None, NO_STEP)
     known = [f for f in steps if f is not None]
-    unseen, basis = measured.gemms.unseen, "graph" if measured.gemms.graph_rows else "shape"
+    unseen, basis = inputs.gemms.unseen, "graph" if inputs.gemms.graph_rows else "shape"
     if len(known) < len(steps) or unseen:
         lacking, whole = len(steps) - len(known) + unseen, len(steps) + unseen
         why = f"{lacking} of {whole} matrix multiplications have unknown shapes: a lower bound"
         return figure("flops_per_step", None, basis, why, (float(sum(known)), None))
-    sure = sum(f or 0 for f, e in zip(measured.gemms.step_flops, runs, strict=True) if e == "yes")
+    sure = sum(f or 0 for f, e in zip(inputs.gemms.step_flops, runs, strict=True) if e == "yes")
     if sure < sum(known):
         unsure = sum(e == "unknown" for e in runs)
-        why = (
-            f"whether {unsure} of {len(steps)} matrix multiplications execute is not known{_why_not(measured)}: a range"
-        )
+        why = f"whether {unsure} of {len(steps)} matrix multiplications execute is not known{_why_not(inputs)}: a range"
         return figure("flops_per_step", None, basis, why, (float(sure), float(sum(known))))
     return figure("flops_per_step", float(sum(known)), basis)
 
 
-def _why_not(measured: Measured) -> str:
-    return " (XLA compiled the step)" if measured.profile.metadata.xla else ""
+def _why_not(inputs: SummaryInputs) -> str:
+    return " (XLA compiled the step)" if inputs.profile.metadata.xla else ""
 
 
-def _achieved(measured: Measured) -> Iterator[Row]:
-    """FLOPs of the ops whose kernels were timed, over that time; and the time that the peak would need, over it."""
+def _achieved(inputs: SummaryInputs) -> Iterator[Row]:
+    """Yield FLOP/s of the ops whose kernels were timed, and the share of the peak that they reach."""
     rate, peak = "achieved_tflop_per_s", "peak_pct"
-    if not measured.context.measured:
-        yield figure(rate, None, None, without_kernels(measured.context))
-        yield figure(peak, None, None, without_kernels(measured.context))
+    if not inputs.context.measured:
+        yield figure(rate, None, None, without_kernels(inputs.context))
+        yield figure(peak, None, None, without_kernels(inputs.context))
         return
-    timed = _timed(measured)
-    steps = counted_steps(measured.profile)
-    why = not_of_steps(measured.profile)
+    timed = _timed(inputs)
+    steps = counted_steps(inputs.profile)
+    why = not_of_steps(inputs.profile)
     if why or not timed or steps is None:
         why = why or (NO_STEP if steps is None else "no op has both shapes and kernel time")
         yield figure(rate, None, None, why)
@@ -130,12 +131,12 @@ def _achieved(measured: Measured) -> Iterator[Row]:
         return
     spent = sum(time for _, _, time in timed)
     yield figure(rate, steps * sum(f for f, _, _ in timed) / spent / 1e3, "shape", ONCE)
-    ideal = [_ideal_ns(flops, dtype, measured) for flops, dtype, _ in timed]
+    ideal = [_ideal_ns(flops, dtype, inputs) for flops, dtype, _ in timed]
     if None in ideal:
         yield figure(peak, None, None, MIXED)
     else:
         share = 100.0 * steps * sum(i for i in ideal if i is not None) / spent
-        why = f"{ONCE}; against {measured.context.name}'s dense peak for the dtype of each op"
+        why = f"{ONCE}; against {inputs.context.name}'s dense peak for the dtype of each op"
         yield figure(peak, share, "shape", why)
 
 
@@ -147,9 +148,9 @@ def not_of_steps(profile: Profile) -> str | None:
     return UNPLACED if "steps-without-kernels" in codes else None
 
 
-def _timed(measured: Measured) -> list[tuple[float, Value, float]]:
+def _timed(inputs: SummaryInputs) -> list[tuple[float, Value, float]]:
     """Return (FLOPs of a step on all GPUs, dtype, kernel ns of the window) of each op that has both."""
-    gemms = measured.gemms
+    gemms = inputs.gemms
     found: dict[int, list[tuple[int | None, Value, Value]]] = {}
     columns = (
         gemms.step_flops,
@@ -175,11 +176,11 @@ def counted_steps(profile: Profile) -> float | None:
     return counted or None
 
 
-def _ideal_ns(flops: float, dtype: Value, measured: Measured) -> float | None:
+def _ideal_ns(flops: float, dtype: Value, inputs: SummaryInputs) -> float | None:
     """Return the time at the GPU's peak; float32 is TF32 where the run allows it and the GPU has it."""
-    gpu = measured.context.gpu
+    gpu = inputs.context.gpu
     if gpu is None or dtype is None:
         return None
-    names = ["tf32", "float32"] if dtype == "float32" and measured.context.tf32_allowed is not False else [str(dtype)]
+    names = ["tf32", "float32"] if dtype == "float32" and inputs.context.tf32_allowed is not False else [str(dtype)]
     peak = next((p for name in names if (p := gpu.peak_flop_per_s(name))), None)
     return None if not peak else 1e9 * flops / peak

@@ -1,4 +1,4 @@
-"""The profiler's own figures: looked up by name, recomputed where they follow from others, compared with ours."""
+"""Look up the profiler's own figures, and compare them with ours."""
 
 from __future__ import annotations
 

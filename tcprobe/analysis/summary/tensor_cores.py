@@ -1,4 +1,4 @@
-"""The summary: how much of the kernel time runs on Tensor Cores, and how much could."""
+"""Summarise how much of the kernel time runs on Tensor Cores, and how much could."""
 
 from __future__ import annotations
 
@@ -12,55 +12,56 @@ from tcprobe.analysis.summary.figures import (
     NO_KERNELS,
     NO_OP_KERNELS,
     NO_OPS,
-    Measured,
     Reason,
+    SummaryInputs,
     Totals,
     figure,
     not_applicable,
+    time_by_name,
 )
+from tcprobe.analysis.summary.ops_only import op_time_rows
 from tcprobe.analysis.summary.rates import rate_rows
 from tcprobe.analysis.summary.reported import Reported
-from tcprobe.analysis.summary.unions import union_rows
 from tcprobe.schema.columns import Row, Table
 from tcprobe.schema.tables import SUMMARY
 
 NO_GPU_TIME: Final = Reason("no GPU: its time was not measured", "no_gpu")
 
 
-def build_summary(measured: Measured) -> Table:
+def build_summary(inputs: SummaryInputs) -> Table:
     """Return the summary; a metric that was not measured is there as NA, with the reason."""
-    reported = Reported(measured.profile)
-    totals = Totals.of(measured.kernels, reported.kernel_times)
+    reported = Reported(inputs.profile)
+    totals = Totals.of(inputs.kernels, reported.kernel_times)
     rows = [
-        *_tensor_core_rows(measured, totals, reported),
-        *union_rows(measured),
-        *_time_rows(measured, totals, reported),
-        *_precision_rows(measured, totals),
-        *rate_rows(measured, reported),
-        *_size_rows(measured),
+        *_tensor_core_rows(inputs, totals, reported),
+        *op_time_rows(inputs),
+        *_time_rows(inputs, totals, reported),
+        *_precision_rows(inputs, totals),
+        *rate_rows(inputs, reported),
+        *_size_rows(inputs),
     ]
     return Table.from_rows(SUMMARY, rows)
 
 
-def _tensor_core_rows(measured: Measured, totals: Totals | None, reported: Reported) -> Iterator[Row]:
-    blocked = not_applicable(measured.context)
+def _tensor_core_rows(inputs: SummaryInputs, totals: Totals | None, reported: Reported) -> Iterator[Row]:
+    blocked = not_applicable(inputs.context)
     if blocked or totals is None or totals.kernel_ns <= 0:
-        why = blocked or _without_kernels(measured)
+        why = blocked or _without_kernels(inputs)
         yield figure("tc_kernel_time_pct", None, None, why)
         yield figure("coverage_pct", None, None, why)
-        yield _efficiency(measured, reported) if not blocked else figure("tc_capable_time_pct", None, None, why)
+        yield _efficiency(inputs, reported) if not blocked else figure("tc_capable_time_pct", None, None, why)
         yield figure("capable_time_pct", None, None, why)
         return
     low, high = (100.0 * part / totals.kernel_ns for part in (totals.tc_ns, totals.tc_ns + totals.unknown_ns))
     yield _bounded("tc_kernel_time_pct", low, high, totals.basis)
     yield figure("coverage_pct", 100.0 - (high - low), totals.basis)
-    yield _efficiency(measured, reported)
-    yield _capable(measured, totals)
+    yield _efficiency(inputs, reported)
+    yield _capable(inputs, totals)
 
 
-def _without_kernels(measured: Measured) -> Reason:
+def _without_kernels(inputs: SummaryInputs) -> Reason:
     """Return why there is no share of kernel time, with what bounds it where ops have times."""
-    using = next((row for row in union_rows(measured) if row["value"] is not None), None)
+    using = next((row for row in op_time_rows(inputs) if row["value"] is not None), None)
     if using is None:
         return NO_KERNELS
     share = float(using["value"] or 0)
@@ -68,24 +69,24 @@ def _without_kernels(measured: Measured) -> Reason:
     return Reason(f"{NO_KERNELS.text}; {bound}", NO_KERNELS.kind)
 
 
-def _efficiency(measured: Measured, reported: Reported) -> Row:
-    """Tensor Core time within capable ops over their kernel time; as reported where no op has kernel times."""
+def _efficiency(inputs: SummaryInputs, reported: Reported) -> Row:
+    """Return the share of Tensor Core time in the kernel time of capable ops; as reported where no op has any."""
     name = "tc_capable_time_pct"
-    spent, on_tc, unclear = capable_times(measured)
+    spent, on_tc, unclear = capable_times(inputs)
     if spent is None or on_tc is None or unclear is None:
-        if reported.has_ops and reported.efficiency_pct is not None and measured.ops is None:
+        if reported.has_ops and reported.efficiency_pct is not None and inputs.ops is None:
             return figure(name, reported.efficiency_pct, "reported", "as the profiler reports it: it names no ops")
-        if measured.ops is None:
+        if inputs.ops is None:
             return figure(name, None, None, NO_OPS)
         return figure(name, None, None, NO_OP_KERNELS)
     if spent == 0:
         return figure(name, None, None, "no op that could use Tensor Cores ran a kernel")
     low, high = 100.0 * on_tc / spent, 100.0 * (on_tc + unclear) / spent
-    return _bounded(name, low, high, _basis(measured))
+    return _bounded(name, low, high, _basis(inputs))
 
 
-def _basis(measured: Measured) -> str:
-    totals = Totals.of(measured.kernels, None)
+def _basis(inputs: SummaryInputs) -> str:
+    totals = Totals.of(inputs.kernels, None)
     return totals.basis if totals else "reported"
 
 
@@ -98,12 +99,12 @@ def _bounded(name: str, low: float, high: float, basis: str) -> Row:
     )
 
 
-def capable_times(measured: Measured) -> tuple[float | None, float | None, float | None]:
+def capable_times(inputs: SummaryInputs) -> tuple[float | None, float | None, float | None]:
     """Return kernel time, Tensor Core time and time of unknown class of the capable ops, in ns; None where unknown."""
-    if measured.ops is None:
+    if inputs.ops is None:
         return None, None, None
-    table = measured.ops.table
-    mine = np.array(table.values("tc_capable")) == "yes"
+    table = inputs.ops.table
+    mine = table.names("tc_capable").among("yes")
     figures = [table.numbers(c)[mine] for c in ("sum_ns", "tc_ns", "unknown_ns")]
     if not np.isfinite(table.numbers("sum_ns")).any() or any(np.isnan(f).any() for f in figures):
         return None, None, None
@@ -111,71 +112,69 @@ def capable_times(measured: Measured) -> tuple[float | None, float | None, float
     return spent, on_tc, unclear
 
 
-def _capable(measured: Measured, totals: Totals) -> Row:
+def _capable(inputs: SummaryInputs, totals: Totals) -> Row:
     name = "capable_time_pct"
-    spent, _, _ = capable_times(measured)
+    spent, _, _ = capable_times(inputs)
     if spent is None:
-        return figure(name, None, None, NO_OPS if measured.ops is None else NO_OP_KERNELS)
+        return figure(name, None, None, NO_OPS if inputs.ops is None else NO_OP_KERNELS)
     share = 100.0 * min(spent, totals.kernel_ns) / totals.kernel_ns
     return figure(name, share, totals.basis)
 
 
-def _time_rows(measured: Measured, totals: Totals | None, reported: Reported) -> Iterator[Row]:
-    yield _busy(measured, reported)
-    blocked = not_applicable(measured.context)
-    why = None if totals else (blocked if not measured.context.measured else NO_KERNELS)
+def _time_rows(inputs: SummaryInputs, totals: Totals | None, reported: Reported) -> Iterator[Row]:
+    yield _busy(inputs, reported)
+    blocked = not_applicable(inputs.context)
+    why = None if totals else (blocked if not inputs.context.measured else NO_KERNELS)
     basis = ("reported" if totals.basis == "reported" else "measured") if totals else None
     yield figure("kernel_time_ns", totals.kernel_ns if totals else None, basis, why)
     if totals is None or blocked:
         yield figure("tc_time_ns", None, None, blocked or why)
     else:
         yield figure("tc_time_ns", totals.tc_ns, totals.basis, None, (totals.tc_ns, totals.tc_ns + totals.unknown_ns))
-    yield _memory(measured, reported)
+    yield _memory(inputs, reported)
     counted = totals.launches if totals else None
     missing = None if counted is not None else (why or "the source does not count launches")
     yield figure("kernels", counted, "measured", missing)
 
 
-def _busy(measured: Measured, reported: Reported) -> Row:
-    devices = measured.profile.require("devices")
+def _busy(inputs: SummaryInputs, reported: Reported) -> Row:
+    devices = inputs.profile.require("devices")
     share = devices.numbers("gpu_busy_pct")
-    active = (np.array(devices.values("state")) == "active") & ~np.isnan(share)
+    active = devices.names("state").among("active") & ~np.isnan(share)
     if active.any():
         count = int(active.sum())
         why = None if count == 1 else f"mean of {count} active devices"
-        if measured.profile.metadata.window.basis == "whole capture":
+        if inputs.profile.metadata.window.basis == "whole capture":
             why = "; ".join(filter(None, (why, "from the first to the last GPU activity")))
         return figure("gpu_busy_pct", float(share[active].mean()), "measured", why)
     if reported.gpu_busy_pct is not None:
         return figure("gpu_busy_pct", reported.gpu_busy_pct, "reported")
-    return figure("gpu_busy_pct", None, None, _untimed(measured, "no start times of kernels"))
+    return figure("gpu_busy_pct", None, None, _untimed(inputs, "no start times of kernels"))
 
 
-def _memory(measured: Measured, reported: Reported) -> Row:
-    spent = total(measured.profile.require("devices").numbers("memory_ns"))
+def _memory(inputs: SummaryInputs, reported: Reported) -> Row:
+    spent = total(inputs.profile.require("devices").numbers("memory_ns"))
     if spent is not None:
         return figure("memory_time_ns", spent, "measured")
     if reported.memory_ns is not None:
         return figure("memory_time_ns", reported.memory_ns, "reported")
-    return figure("memory_time_ns", None, None, _untimed(measured, "the source has no copies and sets"))
+    return figure("memory_time_ns", None, None, _untimed(inputs, "the source has no copies and sets"))
 
 
-def _untimed(measured: Measured, why: str) -> str | Reason:
+def _untimed(inputs: SummaryInputs, why: str) -> str | Reason:
     """Return why a time of a GPU is missing: `why` where one ran."""
-    if measured.context.measured:
+    if inputs.context.measured:
         return why
-    return NO_GPU_TIME if measured.context.gpu_used is False else NO_KERNELS
+    return NO_GPU_TIME if inputs.context.gpu_used is False else NO_KERNELS
 
 
-def _precision_rows(measured: Measured, totals: Totals | None) -> Iterator[Row]:
-    """Kernel time by precision, largest first; only what occurs."""
-    kernels = measured.kernels
+def _precision_rows(inputs: SummaryInputs, totals: Totals | None) -> Iterator[Row]:
+    """Yield the share of kernel time of each precision that occurs, the largest first."""
+    kernels = inputs.kernels
     if totals is None or not len(kernels) or totals.kernel_ns <= 0:
         return
-    spent: dict[str, float] = {}
-    for precision, time in zip(kernels.values("precision"), kernels.numbers("sum_ns").tolist(), strict=True):
-        name = str(precision or "unknown")
-        spent[name] = spent.get(name, 0.0) + time
+    told = time_by_name(kernels.names("precision"), kernels.numbers("sum_ns"))
+    spent = {name or "unknown": time for name, time in told.items()}
     for name in sorted(spent, key=lambda n: (-spent[n], n)):
         share = 100.0 * spent[name] / totals.kernel_ns
         yield figure(f"precision_{name}_time_pct", share, "name" if name != "unknown" else "measured")
@@ -183,19 +182,18 @@ def _precision_rows(measured: Measured, totals: Totals | None) -> Iterator[Row]:
 
 def precision_shares(kernels: Table, capable: frozenset[str]) -> dict[str, float]:
     """Return precision -> share in percent of the kernel time of capable op types; empty where none is known."""
-    spent: dict[str, float] = {}
-    columns = (kernels.values(c) for c in ("precision", "op_type", "uses_tc", "sum_ns"))
-    for precision, op_type, uses, time in zip(*columns, strict=True):
-        if precision is not None and time is not None and (uses == "yes" or op_type in capable):
-            spent[str(precision)] = spent.get(str(precision), 0.0) + float(time)
+    could = kernels.names("uses_tc").among("yes") | kernels.names("op_type").among(*capable)
+    mine = could & ~np.isnan(kernels.numbers("sum_ns"))
+    spent = time_by_name(kernels.names("precision").take(mine), kernels.numbers("sum_ns")[mine])
+    spent.pop(None, None)
     whole = sum(spent.values())
-    return {name: 100.0 * time / whole for name, time in spent.items()} if whole else {}
+    return {str(name): 100.0 * time / whole for name, time in spent.items()} if whole else {}
 
 
-def _size_rows(measured: Measured) -> Iterator[Row]:
-    bad, graph = measured.profile.table("bad_sizes"), measured.gemms.table
+def _size_rows(inputs: SummaryInputs) -> Iterator[Row]:
+    bad, graph = inputs.profile.table("bad_sizes"), inputs.gemms.table
     why = None if bad is not None else "no shapes of the graph were recorded"
-    basis = "graph" if len(measured.profile.require("graph_ops")) else "shape"
+    basis = "graph" if len(inputs.profile.require("graph_ops")) else "shape"
     yield figure("bad_size_count", None if bad is None else float(len(bad)), basis, why)
     layers = {name for name, runs in zip(graph.values("layer"), graph.values("executes"), strict=True) if runs != "no"}
     known = len(layers - {None})

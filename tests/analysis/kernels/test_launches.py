@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tcprobe.analysis import Options, analyse
-from tcprobe.analysis.kernels.launches import NO, UNKNOWN, YES, derive
-from tcprobe.analysis.kernels.table import derive_kernels
+from tcprobe.analysis.kernels.classes import classify_launches
+from tcprobe.analysis.kernels.launches import NO, UNKNOWN, YES, Launched
 from tcprobe.schema.columns import Table
 from tcprobe.schema.tables import KERNELS
 from tests.analysis import builders as b
@@ -24,27 +24,36 @@ def read(*rows: tuple[str, str]) -> Table:
     return Table.from_rows(KERNELS, made)
 
 
+def classes(launched: Launched) -> list[int]:
+    """The class of each launch."""
+    found: list[int] = launched.verdicts[launched.groups.of_launch].tolist()
+    return found
+
+
 def test_every_launch_gets_its_class_in_and_out_of_the_window() -> None:
     run = b.profile(EVENTS, b.details(("m/fc/MatMul", "MatMul")), b.devices({}))
-    kernels, inside, everything = derive(run, np.array([False, True, True, True]), derive_kernels)
-    assert everything.verdicts.tolist() == [YES, NO, UNKNOWN, YES]
-    assert inside.verdicts.tolist() == [NO, UNKNOWN, YES]
+    inside = np.array([False, True, True, True])
+    kernels, launched = classify_launches(run, inside)
+    assert classes(launched) == [YES, NO, UNKNOWN, YES]
+    counted = launched.groups.counted
+    assert counted[launched.groups.of_launch].tolist() == inside.tolist()
     assert sum(int(v or 0) for v in kernels.values("sum_ns")) == 65
-    assert (inside.of(YES).sum(), inside.of(UNKNOWN).sum()) == (5, 40)
+    assert (launched.time_of(YES)[counted].sum(), launched.time_of(UNKNOWN)[counted].sum()) == (5, 40)
+    assert launched.time_of(YES).sum() == 15
 
 
 def test_the_profilers_verdict_fills_in_where_ours_is_unknown() -> None:
     run = b.profile(EVENTS, b.devices({}), read((b.UNKNOWN, "yes"), (b.FP32, "yes")))
-    kernels, launched, _ = derive(run, np.ones(4, np.bool_), derive_kernels)
+    kernels, launched = classify_launches(run, np.ones(4, np.bool_))
     found = {row["kernel"]: (row["uses_tc"], row["basis"]) for row in kernels.rows()}
     assert found[b.UNKNOWN] == ("yes", "reported")
     assert found[b.FP32] == ("no", "name")
-    assert launched.verdicts.tolist() == [YES, NO, YES, YES]
+    assert classes(launched) == [YES, NO, YES, YES]
 
 
 def test_a_profiler_that_contradicts_itself_is_not_believed() -> None:
     run = b.profile(EVENTS, b.devices({}), read((b.UNKNOWN, "yes"), (b.UNKNOWN, "no")))
-    assert derive(run, np.ones(4, np.bool_), derive_kernels)[1].verdicts.tolist()[2] == UNKNOWN
+    assert classes(classify_launches(run, np.ones(4, np.bool_))[1])[2] == UNKNOWN
 
 
 def test_kernels_that_were_read_stand_without_launches() -> None:

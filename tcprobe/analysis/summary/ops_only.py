@@ -1,4 +1,4 @@
-"""The summary of a source that times ops but no kernels: DLProf's detail report alone."""
+"""Summarise a source that times ops but no kernels: DLProf's detail report alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from tcprobe.analysis.summary.figures import Measured, figure, not_applicable
+from tcprobe.analysis.summary.figures import SummaryInputs, figure, not_applicable
 from tcprobe.schema.columns import Row
 
 USING: Final = "ops_using_tc_time_pct"
@@ -18,21 +18,21 @@ UPPER: Final = (
 NOT_SAID: Final = "whether some eligible ops use Tensor Cores is not said: a range"
 
 
-def union_rows(measured: Measured) -> Iterator[Row]:
-    """Yield what share of the ops' GPU time the profiler's own verdicts put on Tensor Cores and off them.
+def op_time_rows(inputs: SummaryInputs) -> Iterator[Row]:
+    """Yield the shares of the ops' GPU time with and without Tensor Cores, by the profiler's own verdicts.
 
     Nothing where any op has kernel times, which say it exactly, and where Tensor Cores do not apply.
     """
-    table = measured.ops.table if measured.ops else None
-    if table is None or not_applicable(measured.context) or np.nansum(table.numbers("sum_ns")) > 0:
+    table = inputs.ops.table if inputs.ops else None
+    if table is None or not_applicable(inputs.context) or np.nansum(table.numbers("sum_ns")) > 0:
         return
     spent = np.nan_to_num(table.numbers("union_ns"))
     whole = float(spent.sum())
     if whole <= 0:
         return
-    capable = np.array(table.values("tc_capable"), dtype=object) == "yes"
+    capable = table.names("tc_capable").among("yes")
     untold = capable & np.isnan(table.numbers("tc_ns"))
-    using = untold & (np.array(table.values("tc_blocker_kind"), dtype=object) == "none")
+    using = untold & table.names("tc_blocker_kind").among("none")
     on, unclear, off = (
         100.0 * float(spent[rows].sum()) / whole for rows in (using, untold & ~using, capable & ~untold)
     )
