@@ -38,7 +38,7 @@ WITHIN = {
     "capture": ({"base", "environment"}, {"folder", "probed", "process"}, {"dlprof", "tensorflow"}),
     "flows": ({"write"}, {"audit"}),
     "keras": ({"settings"}, {"shapes"}, {"products"}),
-    "probe": ({"config"}, {"core"}, {"script", "tensorflow"}, {"graph"}, {"audit"}, {"api"}, {"probe"}, {"way_in"}),
+    "probe": ({"constants"}, {"config"}, {"core"}, {"script", "tensorflow"}, {"audit"}, {"api"}, {"probe"}, {"way_in"}),
     "readers": (
         {"base", "one_run", "protobuf", "ranks"},
         {"merge"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
 
-from ..graph.records import Record
+from ..tensorflow.graph.records import Record
 
 SCHEMA = 1
 

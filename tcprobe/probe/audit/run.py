@@ -12,8 +12,8 @@ import sys
 from typing import Any, Dict, Set
 
 from ..config import Config
-from ..graph.records import write_json
 from ..script import script
+from ..tensorflow.graph.records import write_json
 from .calls import Stopped
 from .document import Document
 from .find import Wanted

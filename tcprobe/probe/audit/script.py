@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, List, Optional
 
-from ..graph.records import Record
+from ..tensorflow.graph.records import Record
 from .calls import EAGER
 from .document import Document
 from .layers import merged

@@ -6,9 +6,8 @@ import inspect
 import weakref
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from ..constants import SAMPLES
 from .layers import is_model, spec_of
-
-SAMPLES = 1024  # tcprobe.schema.model.SAMPLES, which the probe cannot import
 
 
 class Given(NamedTuple):

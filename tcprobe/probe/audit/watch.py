@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional
 
 from ..core.gaps import Gaps
-from ..graph.recorder import GraphRecorder
 from ..script.imports import AfterImport
+from ..tensorflow.graph.recorder import GraphRecorder
 from ..tensorflow.precision import version
 from .calls import AuditCalls
 from .layers import LayerLog

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from typing import Any, Dict, Hashable, List, Optional, Tuple
+from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Tuple
 
 from .records import SCHEMA, Record
 from .shapes import Sizes
@@ -12,6 +12,13 @@ from .shapes import Sizes
 KEPT = 4  # traces of one function that are kept, the first among them: Keras 3.3's train_on_batch traces at every call
 KEPT_IN_ALL = 64
 RETRACING = 8  # traces of one function from which the report speaks of it
+
+
+class TraceName(NamedTuple):
+    """What a trace is kept under: the runtime's key of its function, and its own name."""
+
+    function: Hashable
+    name: str
 
 
 class Function:
@@ -49,14 +56,14 @@ class Store:
         self.models: List[Record] = []
         self.changed = False
         self._gaps = gaps
-        self._records: "OrderedDict[Tuple[Hashable, str], Record]" = OrderedDict()
+        self._records: "OrderedDict[TraceName, Record]" = OrderedDict()
         self._eager: Optional[Record] = None
 
     def keep(self, key: Hashable, record: Record) -> None:
         """Keep the first and the last traces of each function; one like an earlier one takes its place."""
-        same = [k for k in self._records if k[0] == key and stem(k[1]) == stem(record["name"])]
+        same = [k for k in self._records if k.function == key and stem(k.name) == stem(record["name"])]
         alike = [k for k in same if _alike(self._records[k], record)]
-        self._records[alike[0] if alike else (key, record["name"])] = record
+        self._records[alike[0] if alike else TraceName(key, record["name"])] = record
         for old in [*same[1 : 2 - KEPT], *list(self._records)[:-KEPT_IN_ALL]] if not alike else ():
             self._records.pop(old, None)
         self.changed = True
@@ -70,7 +77,7 @@ class Store:
 
     def records(self, key: Hashable) -> List[Record]:
         """Return the kept records of one function's traces."""
-        return [record for (owner, _), record in self._records.items() if owner == key]
+        return [record for kept, record in self._records.items() if kept.function == key]
 
     def sampled(self, ops: List[Record]) -> None:
         """Keep the ops of an eager step; a second sample replaces the first."""
@@ -91,11 +98,11 @@ class Store:
         """Return graph.json; `version` is TensorFlow's."""
         functions = [] if self._eager is None else [self._eager]
         variants: List[Record] = []
-        main: Dict[Tuple[Hashable, str], str] = {}
-        for (key, _), record in self._records.items():
-            function, name = self.functions[key], record["name"]
+        main: Dict[TraceName, str] = {}
+        for kept, record in self._records.items():
+            function, name = self.functions[kept.function], record["name"]
             calls = function.calls_per_step
-            first = main.setdefault((key, stem(name)), name)
+            first = main.setdefault(TraceName(kept.function, stem(name)), name)
             (functions if first == name else variants).append(
                 dict(
                     record,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tcprobe.probe.core.gaps import Gaps
-from tcprobe.probe.graph.store import KEPT, KEPT_IN_ALL, RETRACING, Function, Store
+from tcprobe.probe.tensorflow.graph.store import KEPT, KEPT_IN_ALL, RETRACING, Function, Store
 
 
 def called() -> None:

@@ -83,6 +83,15 @@ def _script_collects() -> bool:
     return getattr(summary_ops_v2, "_current_trace_context", None) is not None
 
 
+class Pair(NamedTuple):
+    """A root and a collected graph that may be one another's: their indices, the nodes that they share, the graph."""
+
+    root: int
+    place: int
+    shared: int
+    graphs: Any
+
+
 def assign(collected: Iterable[Any], roots: Sequence[Any]) -> Dict[int, Any]:
     """Return the collected graph of each root by its index: the one whose nodes it traced.
 
@@ -90,19 +99,19 @@ def assign(collected: Iterable[Any], roots: Sequence[Any]) -> Dict[int, Any]:
     names that any function has. Of like roots the last is meant: Keras 2 traces twice and runs the second.
     """
     names = [{op.name for op in root.get_operations() if op.type != "Placeholder"} for root in roots]
-    pairs = []
+    pairs: List[Pair] = []
     for place, graphs in enumerate(collected):
         nodes = {n.name for n in graphs.pre_optimization_graph.node if n.op not in ENDS}
         shared = [len(nodes & known) for known in names]
         pairs += [
-            (-n, -i, place, graphs) for i, n in enumerate(shared) if n >= ALIKE * max(len(nodes), len(names[i]), 1)
+            Pair(i, place, n, graphs) for i, n in enumerate(shared) if n >= ALIKE * max(len(nodes), len(names[i]), 1)
         ]
     found: Dict[int, Any] = {}
     taken: Set[int] = set()
-    for _, before, place, graphs in sorted(pairs, key=lambda pair: pair[:3]):
-        if -before not in found and place not in taken:
-            found[-before] = graphs
-            taken.add(place)
+    for pair in sorted(pairs, key=lambda pair: (-pair.shared, -pair.root, pair.place)):
+        if pair.root not in found and pair.place not in taken:
+            found[pair.root] = pair.graphs
+            taken.add(pair.place)
     return found
 
 
@@ -197,9 +206,10 @@ def _matched(visit: Visit, executed: Optional[Executed], graph: Optimised) -> Ma
         return compiled(visit)
     if executed is not None and executed.final:
         return Match("yes", executed.name, executed.op_type, visit.names)
-    for path, function in visit.calls:
-        if graph.calls.get(path, "").startswith(function):  # TensorFlow appends what it specialised the function for
-            return unoptimised(visit, path + "/")
+    for call in visit.calls:
+        # TensorFlow appends what it specialised the function for.
+        if graph.calls.get(call.path, "").startswith(call.function):
+            return unoptimised(visit, call.path + "/")
     if executed is not None or (visit.live and not visit.inlined):
         return unoptimised(visit)
     return compiled(visit) if graph.clustered else Match("no", None, None, ())

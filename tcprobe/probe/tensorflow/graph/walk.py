@@ -13,6 +13,13 @@ MOST_ALIASES = 24
 Env = Tuple[Dict[str, Any], ...]  # per graph on the way in: placeholder name -> tensor of the graph outside
 
 
+class Called(NamedTuple):
+    """A call on the way to an op: its path, and the name of the function that it calls."""
+
+    path: str
+    function: str
+
+
 class Visit(NamedTuple):
     """One product of a traced function.
 
@@ -25,7 +32,7 @@ class Visit(NamedTuple):
         repeats: None where it runs an unknown number of times a call (loops, branches, datasets), else 1.
         inlined: False in functions that a dataset runs for itself.
         compiled: True where XLA compiles the function around it.
-        calls: path and function name of every call around it, from the outside in.
+        calls: every call around it, from the outside in.
     """
 
     op: Any
@@ -36,10 +43,18 @@ class Visit(NamedTuple):
     repeats: Optional[float]
     inlined: bool
     compiled: bool
-    calls: Tuple[Tuple[str, str], ...]
+    calls: Tuple[Called, ...]
 
 
 class _Place(NamedTuple):
+    """A graph that the walk has come to; the fields are those of `Visit`, but for the graph's own.
+
+    Attributes:
+        graph: a FuncGraph.
+        prefixes: what stands before the names of its ops, from the outermost function in.
+        outputs: indices of its outputs that are used outside; None is all.
+    """
+
     graph: Any
     prefixes: Tuple[str, ...]
     env: Env
@@ -48,7 +63,7 @@ class _Place(NamedTuple):
     repeats: Optional[float]
     inlined: bool
     compiled: bool
-    calls: Tuple[Tuple[str, str], ...]
+    calls: Tuple[Called, ...]
 
 
 def walk(root: Any, compiled: bool = False) -> List[Visit]:
@@ -59,14 +74,38 @@ def walk(root: Any, compiled: bool = False) -> List[Visit]:
         compiled: whether XLA compiles it as a whole.
     """
     found: List[Visit] = []
-    todo = [_Place(root, ("",), ({},), None, True, 1.0, True, compiled, ())]
+    todo = [
+        _Place(
+            graph=root,
+            prefixes=("",),
+            env=({},),
+            outputs=None,
+            live=True,
+            repeats=1.0,
+            inlined=True,
+            compiled=compiled,
+            calls=(),
+        )
+    ]
     while todo:
         place = todo.pop()
         live, used = living(place.graph, place.outputs) if place.live else (set(), {})
         for op in place.graph.get_operations():
             if op.type in GEMM_TYPES:
                 path, *names = [prefix + op.name for prefix in place.prefixes]
-                found.append(Visit(op, path, tuple(names), place.env, op.name in live, *place[5:]))
+                found.append(
+                    Visit(
+                        op=op,
+                        path=path,
+                        names=tuple(names),
+                        env=place.env,
+                        live=op.name in live,
+                        repeats=place.repeats,
+                        inlined=place.inlined,
+                        compiled=place.compiled,
+                        calls=place.calls,
+                    )
+                )
             if len(place.env) < DEEPEST:
                 todo.extend(_inside(place, op, op.name in live, used.get(op.name, set())))
     return found
@@ -80,7 +119,7 @@ def alternatives(graphs: Iterable[Any], visits: Sequence[Visit]) -> List[Visit]:
     """
     seen = {id(visit.op.graph) for visit in visits}
     return [
-        Visit(op, op.name, (), ({},), True, None, False, False, ())
+        Visit(op, op.name, (), ({},), live=True, repeats=None, inlined=False, compiled=False, calls=())
         for graph in graphs
         if id(graph) not in seen
         for op in graph.get_operations()
@@ -106,15 +145,15 @@ def _inside(place: _Place, op: Any, live: bool, used: Set[int]) -> Iterator[_Pla
             prefixes = tuple(prefix + step for prefix in place.prefixes) + ("",)
             every = kind in ("body", "cond") or dataset
             yield _Place(
-                graph,
-                tuple(dict.fromkeys(prefixes)),
-                place.env + (env,),
-                None if every else used,
-                live,
-                None if kind or dataset else place.repeats,
-                place.inlined and not dataset,
-                place.compiled or is_compiled(op),
-                (*place.calls, (place.prefixes[0] + op.name, name)),
+                graph=graph,
+                prefixes=tuple(dict.fromkeys(prefixes)),
+                env=place.env + (env,),
+                outputs=None if every else used,
+                live=live,
+                repeats=None if kind or dataset else place.repeats,
+                inlined=place.inlined and not dataset,
+                compiled=place.compiled or is_compiled(op),
+                calls=(*place.calls, Called(place.prefixes[0] + op.name, name)),
             )
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
-from ..core.gaps import Guard
-from ..tensorflow.layers import THIS_FILE as LAYERS_FILE
-from ..tensorflow.layers import LayerHooks
-from ..tensorflow.patch import Patches
+from ...core.gaps import Guard
+from ..layers import LayerHooks
+from ..patch import Patches
 from .eager import EagerGradient, EagerSampler
-from .notes import Gradient, GraphNotes, OpNote
+from .notes import Gradient, GraphNotes, Inputs, OpNote
 from .types import GEMM_TYPES
 
 
@@ -49,6 +47,8 @@ class Tracer:
             self._patches.method(func_graph_class(tf), "__init__", self._beginning)
         with Guard(self._gaps, "gradient registry"):
             self._wrap_gradients()
+        with Guard(self._gaps, "taking of gradients"):
+            self._hook_taking()
 
     def remove(self) -> None:
         """Put the original methods and gradient functions back."""
@@ -97,12 +97,35 @@ class Tracer:
             note.in_gradient, note.forward, note.layer = True, gradient.forward, gradient.layer or note.layer
             gradient.made[op.name] = note
         else:
-            note.in_gradient, note.recomputed = taking_gradient()
+            outside: Optional[int] = getattr(self._local, "taking", None)
+            note.in_gradient = outside is not None
+            note.recomputed = outside is not None and self._layers.depth() > outside
         notes = self._notes.get(graph)
         if notes is None:
             notes = self._notes[graph] = GraphNotes()
         notes.ops[op.name] = note
-        notes.by_inputs[(op.type,) + tuple(t.name for t in op.inputs)] = op.name
+        notes.by_inputs[Inputs(op.type, tuple(t.name for t in op.inputs))] = op.name
+
+    def _hook_taking(self) -> None:
+        from tensorflow.python.eager import imperative_grad
+        from tensorflow.python.ops import gradients_util
+
+        self._patches.method(imperative_grad, "imperative_grad", self._taking)
+        self._patches.method(gradients_util, "_GradientsHelper", self._taking)
+
+    def _taking(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Remember, while a gradient is taken, how many layers were being called around that."""
+        local, layers = self._local, self._layers
+
+        def take(*args: Any, **kwds: Any) -> Any:
+            before = getattr(local, "taking", None)
+            local.taking = layers.depth()
+            try:
+                return original(*args, **kwds)
+            finally:
+                local.taking = before
+
+        return take
 
     def _wrap_gradients(self) -> None:
         table = gradient_table()
@@ -151,7 +174,9 @@ class Tracer:
         for graph in {id(t.graph): t.graph for t in inputs}.values():
             notes = self._notes.get(graph)
             names = [t.name for t in op.inputs if getattr(t, "graph", None) is graph]
-            found = notes and (notes.by_inputs.get((op_type, *names)) or self._most_alike(notes, op_type, names))
+            found = notes and (
+                notes.by_inputs.get(Inputs(op_type, tuple(names))) or self._most_alike(notes, op_type, names)
+            )
             if found:
                 return graph, found
         return None, None
@@ -159,9 +184,9 @@ class Tracer:
     def _most_alike(self, notes: GraphNotes, op_type: str, names: Sequence[str]) -> Optional[str]:
         """Return the op that shares most inputs: a tape drops the ones that its gradient does not need."""
         wanted, scored = set(names), []
-        for key, name in notes.by_inputs.items():
-            if key[0] == op_type and wanted & set(key[1:]):
-                scored.append((len(wanted & set(key[1:])), name))
+        for inputs, name in notes.by_inputs.items():
+            if inputs.op_type == op_type and wanted & set(inputs.names):
+                scored.append((len(wanted & set(inputs.names)), name))
         top = max(scored)[0] if scored else 0
         best = [name for score, name in scored if score == top]
         if len(best) == 1:
@@ -193,16 +218,3 @@ def gradient_table() -> Dict[str, Dict[str, Any]]:
     registry = getattr(ops, "gradient_registry", None) or ops._gradient_registry
     table: Dict[str, Dict[str, Any]] = registry._registry
     return table
-
-
-def taking_gradient() -> Tuple[bool, bool]:
-    """Return whether a gradient is being taken, and whether a layer is called within that (recomputation)."""
-    frame: Any = sys._getframe(2)
-    called = False
-    while frame is not None:
-        code = frame.f_code
-        if code.co_name in ("imperative_grad", "_GradientsHelper"):
-            return True, called
-        called = called or (code.co_name == "__call__" and code.co_filename == LAYERS_FILE)
-        frame = frame.f_back
-    return False, False

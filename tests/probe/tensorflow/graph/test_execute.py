@@ -7,9 +7,17 @@ from typing import Any
 
 import pytest
 
-from tcprobe.probe.graph.execute import Executed, Optimised, assign, match, normalised, swapped_in, unoptimised
-from tcprobe.probe.graph.types import family, is_gemm
-from tcprobe.probe.graph.walk import Visit, fused_names
+from tcprobe.probe.tensorflow.graph.execute import (
+    Executed,
+    Optimised,
+    assign,
+    match,
+    normalised,
+    swapped_in,
+    unoptimised,
+)
+from tcprobe.probe.tensorflow.graph.types import family, is_gemm
+from tcprobe.probe.tensorflow.graph.walk import Called, Visit, fused_names
 
 
 class FakeOp(SimpleNamespace):
@@ -75,7 +83,7 @@ def test_inside_a_cluster_only_dead_ops_are_known() -> None:
 
 def test_a_call_left_in_the_graph_runs_its_function_unless_another_was_put_in() -> None:
     inner = visit(
-        FakeOp("MatMul", "MatMul"), "lstm/Call/MatMul", names=("MatMul",), calls=(("lstm/Call", "standard_1"),)
+        FakeOp("MatMul", "MatMul"), "lstm/Call/MatMul", names=("MatMul",), calls=(Called("lstm/Call", "standard_1"),)
     )
     (kept,), _ = match([inner], graph(calls={"lstm/Call": "standard_1_specialized_for_x"}))
     (swapped,), _ = match([inner], graph(calls={"lstm/Call": "gpu_lstm_2"}))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from ..core.journal import write_atomically
-from ..core.lines import traced_line
+from ...core.journal import write_atomically
+from ..places import traced_line
 from .execute import Executed, Match
 from .notes import OpNote
 from .shapes import Shape, Shapes, merged, shape_list

@@ -15,7 +15,7 @@ import traceback
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 HERE = os.path.dirname(os.path.abspath(__file__))
-PROBE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(HERE))), "tcprobe", "probe")
+PROBE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(HERE)))), "tcprobe", "probe")
 FIRST, LAST = 4, 6  # training calls that are profiled, both included
 
 
@@ -27,7 +27,7 @@ def load_probe():
     sys.modules["tcprobe_probe"] = module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     from tcprobe_probe.core.gaps import Gaps
-    from tcprobe_probe.graph.recorder import GraphRecorder
+    from tcprobe_probe.tensorflow.graph.recorder import GraphRecorder
 
     return Gaps, GraphRecorder
 
@@ -73,7 +73,8 @@ class Driver:
             if key in self.training:
                 self.window()
                 self.calls += 1
-            self.depth, self.recorder.current = 1, key
+            self.depth = 1
+            self.recorder.begin(key, args, kwds)
             try:
                 if key in self.known:
                     return original(function, *args, **kwds)
@@ -82,7 +83,8 @@ class Driver:
                 with self.recorder.first_call(function, key, "%s.%s" % (python.__module__, python.__qualname__)):
                     return original(function, *args, **kwds)
             finally:
-                self.depth, self.recorder.current = 0, None
+                self.depth = 0
+                self.recorder.end()
 
         return __call__
 
@@ -124,7 +126,7 @@ def run(command, out, tf, gaps_class, recorder_class):
         error = traceback.format_exc()
     driver.remove()
     recorder.write()
-    recorder.stop_tracing_hooks()
+    recorder.stop()
     with open(os.path.join(out, "gaps.json"), "w") as file:
         json.dump({"gaps": gaps.gaps, "notes": gaps.notes, "error": error}, file)
 

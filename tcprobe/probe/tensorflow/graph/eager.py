@@ -6,9 +6,9 @@ from collections import Counter
 from types import TracebackType
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Type
 
-from ..core.gaps import Guard
-from ..core.lines import running_line
-from ..tensorflow.layers import Layer, LayerHooks
+from ...core.gaps import Guard
+from ...core.lines import running_line
+from ..layers import Layer, LayerHooks
 from .records import Record, attributes
 from .shapes import shape_list
 from .types import GEMM_TYPES

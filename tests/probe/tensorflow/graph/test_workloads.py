@@ -13,7 +13,7 @@ from bench.probe_join import COMMANDS, Join, join, run
 from tests.support import ROOT, needs_tensorflow
 
 pytestmark = [pytest.mark.tensorflow, needs_tensorflow]
-WORKLOADS = ROOT / "tests/probe/graph/workloads"
+WORKLOADS = ROOT / "tests/probe/tensorflow/graph/workloads"
 
 
 @pytest.fixture(scope="module")

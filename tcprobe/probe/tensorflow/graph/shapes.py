@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..fits import Fit
 
 Shape = Optional[List[Optional[int]]]
 ARGUMENTS = frozenset(("_Arg", "_DeviceArg"))
@@ -38,38 +39,10 @@ def shape_list(tensor: Any) -> Shape:
     return None if shape.rank is None else [None if d is None else int(d) for d in shape.as_list()]
 
 
-class Call(NamedTuple):
-    """The outermost call of a tf.function in progress, read off the stack.
-
-    Attributes:
-        arguments: its positional and keyword arguments.
-        fit: the local variables of Keras' `fit` around it, None outside any.
-    """
-
-    arguments: Tuple[Any, ...]
-    fit: Optional[Dict[str, Any]]
-
-
-def called_with(function_class: Any) -> Optional[Call]:
-    """Return the outermost call of a `function_class` object in progress in this thread, None where there is none."""
-    arguments: Optional[Tuple[Any, ...]] = None
-    fit = None
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_code.co_name
-        if name == "__call__" and isinstance(frame.f_locals.get("self"), function_class):
-            local = frame.f_locals
-            arguments = (local.get("args", ()), local.get("kwds", local.get("kwargs", {})))
-        elif name == "fit" and arguments is not None:
-            fit = frame.f_locals
-        frame = frame.f_back
-    return None if arguments is None else Call(arguments, fit)
-
-
-def sizes_of_call(tf: Any, call: Call) -> Sizes:
-    """Return the sizes that a call has: of its arguments, and of the batches that Keras' fit or a dataset makes."""
-    batch = batch_of_fit(call.fit) if call.fit else None
-    flat = tf.nest.flatten(call.arguments)
+def sizes_of_call(tf: Any, arguments: Any, fit: Optional[Fit]) -> Sizes:
+    """Return the sizes of a call's `arguments`, and of the batches that the `fit` around it or a dataset makes."""
+    batch = None if fit is None else batch_of_fit(fit)
+    flat = tf.nest.flatten(arguments)
     for item in [] if batch else flat:
         batch = batch or batch_of_dataset(getattr(item, "_dataset", item))
     tensors = tuple(_value_shape(v) for v in flat if hasattr(v, "shape") and hasattr(v, "dtype"))
@@ -85,9 +58,9 @@ def _per_replica(tf: Any, batch: Optional[int]) -> Optional[int]:
     return None if not batch or batch % replicas else batch // replicas
 
 
-def batch_of_fit(local: Dict[str, Any]) -> Optional[int]:
-    """Return the batch size that a running `fit` of Keras 2 or 3 uses, from its local variables."""
-    holder = local.get("epoch_iterator") or local.get("data_handler")
+def batch_of_fit(fit: Fit) -> Optional[int]:
+    """Return the batch size that a running `fit` of Keras 2 or 3 uses."""
+    holder = fit.batches
     adapter = getattr(holder, "data_adapter", None) or getattr(holder, "_adapter", None)
     size = getattr(adapter, "batch_size", None)
     size = size() if callable(size) else size

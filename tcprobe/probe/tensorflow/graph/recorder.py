@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import threading
 from types import TracebackType
-from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Sequence, Tuple, Type
+from typing import Any, Callable, Dict, Hashable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type
 
-from ..core.gaps import Guard
-from ..tensorflow.layers import LayerHooks
+from ...core.gaps import Guard
+from ..fits import Fit, Fits
+from ..layers import LayerHooks
 from .eager import EagerSampler
 from .execute import Collector, assign, match, optimised, swapped_in, unoptimised
 from .passes import Passes
 from .records import Record, executed_record, op_record, write_json
-from .shapes import Shapes, Sizes, called_with, first_arguments, has_unknown, infer, shape_list, sizes_of_call
+from .shapes import Shapes, Sizes, first_arguments, has_unknown, infer, shape_list, sizes_of_call
 from .store import Function, Store, stem
 from .trace import Tracer
 from .types import is_gemm
@@ -27,11 +28,27 @@ class Trace(NamedTuple):
     key: Hashable
 
 
+class Call(NamedTuple):
+    """A call of a tf.function from outside any other.
+
+    Attributes:
+        key: the runtime's, of the function.
+        thread: that calls.
+        arguments: positional and keyword arguments.
+        fit: the `fit` of Keras around it, None outside any.
+    """
+
+    key: Hashable
+    thread: int
+    arguments: Tuple[Any, Any]
+    fit: Optional[Fit]
+
+
 class GraphRecorder:
     """Hooks tracing, collects the optimised graphs, and writes graph.json.
 
-    The runtime sets `current` to the key of the outermost tf.function in progress and back to None, calls
-    `first_call` around the first call of each, and `write` as often as it likes.
+    The runtime calls `begin` and `end` around every call of a tf.function from outside any other, `first_call` around
+    the first of each function besides, and `write` as often as it likes.
 
     Attributes:
         on_training: called with the key of the current function when a gradient function runs inside it.
@@ -44,47 +61,74 @@ class GraphRecorder:
         self.on_training: Optional[Callable[[Hashable], None]] = None
         self.on_trace: Optional[Callable[[Trace, Sequence[Visit], List[Record]], None]] = None
         self.layers = LayerHooks(gaps)
+        self.fits = Fits(gaps)
         self.tracer = Tracer(self.layers, gaps)
         self._path = os.path.join(out_dir, "graph.json")
         self._gaps = gaps
         self._collector = Collector(gaps)
         self._tf: Any = None
-        self._current: Optional[Hashable] = None
+        self._keras: List[Any] = []
+        self._call: Optional[Call] = None
         self.store = Store(gaps)
         self._pending: List[Trace] = []
         self._owner = 0
-        self._function_class: Any = None
+        self._stopped = False
         self._lock = threading.RLock()
 
     @property
     def current(self) -> Optional[Hashable]:
-        """Key of the outermost tf.function call in progress, None between calls."""
-        return self._current
+        """Key of the function whose call is in progress, None between calls."""
+        return None if self._call is None else self._call.key
 
-    @current.setter
-    def current(self, key: Optional[Hashable]) -> None:
+    def begin(self, key: Hashable, args: Any, kwds: Any) -> None:
+        """Begin a call of the function `key` from outside any other; what is traced until `end` is recorded as its."""
+        if self._stopped:
+            return
         if self._pending:
             # A tape outside the function runs its gradient after the call: that graph is collected a little later.
-            self._settle(final=key is not None)
-        self._current = key
+            self._settle(final=True)
+        self._call = Call(key, threading.get_ident(), (args, kwds), self.fits.current())
+
+    def end(self) -> None:
+        """End the call that `begin` began."""
+        self._call = None
+        if self._pending:
+            self._settle(final=False)
 
     def on_tensorflow(self, tf: Any) -> None:
         """Install the hooks of tracing."""
         self._tf = tf
-        self._function_class = type(tf.function(lambda: None))
         self.layers.eager = tf.executing_eagerly
         self.tracer.on_graph = self._began
         self.tracer.on_gradient = self._differentiated
         self.tracer.install(tf)
 
     def on_keras(self, keras: Any) -> None:
-        """Install the hooks on the layers of one Keras."""
-        self.layers.install(keras)
+        """Install the hooks on the layers and the `fit` of one Keras."""
+        self._keras.append(keras)
+        if not self._stopped:
+            self.layers.install(keras)
+            self.fits.install(keras)
 
-    def stop_tracing_hooks(self) -> None:
-        """Take every hook out again; what is traced from now on is not recorded."""
+    def stop(self) -> None:
+        """Take every hook out again; what is traced from now on is not recorded. Called between two calls."""
+        if self._stopped:
+            return
+        self._stopped = True
+        if self._pending:
+            self._settle(final=True)
         self.tracer.remove()
         self.layers.remove()
+        self.fits.remove()
+
+    def resume(self) -> None:
+        """Put the hooks back after a `stop`; nothing happens without one."""
+        if self._stopped:
+            self._stopped = False
+            self.tracer.install(self._tf)
+            for keras in self._keras:
+                self.layers.install(keras)
+                self.fits.install(keras)
 
     def first_call(self, function: Any, key: Hashable, name: str) -> "FirstCall":
         """Return a context manager for the first outermost call of `function`."""
@@ -100,7 +144,7 @@ class GraphRecorder:
         if function is not None and not function.training:
             function.training = self.store.changed = True
 
-    def calls_per_step(self, calls: Dict[Hashable, float]) -> None:
+    def calls_per_step(self, calls: Mapping[Any, float]) -> None:
         """Note how often each function is called in one step."""
         for key, count in calls.items():
             if key in self.store.functions:
@@ -120,17 +164,16 @@ class GraphRecorder:
 
     def _began(self, graph: Any) -> None:
         """Take note of a new trace; what it runs as is collected when TensorFlow starts to execute it."""
-        key = self._current
-        call = None if key is None else called_with(self._function_class)
-        if key is None or call is None:
+        call = self._call
+        if call is None or call.thread != threading.get_ident():
             return  # a dataset's function, a model under construction
-        function = self.store.functions.get(key)
+        function = self.store.functions.get(call.key)
         if function is not None and function.sizes is None:
             function.sizes = Sizes(None, ())
             with Guard(self._gaps, "sizes of the first call"):
-                function.sizes = sizes_of_call(self._tf, call)
-        self._owner = threading.get_ident()
-        self._pending.append(Trace(graph, key))
+                function.sizes = sizes_of_call(self._tf, call.arguments, call.fit)
+        self._owner = call.thread
+        self._pending.append(Trace(graph, call.key))
         self._collect()
 
     def _collect(self) -> None:
@@ -138,12 +181,12 @@ class GraphRecorder:
             self._collector.start()
 
     def _differentiated(self) -> None:
-        key = self._current
-        if key is None or not self._pending:
+        call = self._call
+        if call is None or not self._pending:
             return
-        self.training(key)
+        self.training(call.key)
         if self.on_training is not None:
-            self.on_training(key)
+            self.on_training(call.key)
 
     def _settle(self, final: bool) -> None:
         """Resolve the traces that have run; `final` also those that have not."""
@@ -210,8 +253,9 @@ class GraphRecorder:
         return records + [executed_record(op, inferred.get(op.name)) for op in extra]
 
     def _enter(self, function: Any, key: Hashable, name: str) -> None:
-        self.store.functions[key] = Function(function, name)
-        self._collect()
+        if not self._stopped:
+            self.store.functions[key] = Function(function, name)
+            self._collect()
 
     def _leave(self) -> None:
         if self._pending:
@@ -227,11 +271,13 @@ class FirstCall:
 
     def __init__(self, recorder: GraphRecorder, function: Any, key: Hashable, name: str) -> None:
         self._recorder = recorder
-        self._begin = (function, key, name)
+        self._function = function
+        self._key = key
+        self._name = name
 
     def __enter__(self) -> None:
         with Guard(self._recorder._gaps, "first call"):
-            self._recorder._enter(*self._begin)
+            self._recorder._enter(self._function, self._key, self._name)
 
     def __exit__(
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]

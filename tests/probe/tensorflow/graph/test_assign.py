@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.probe.graph.execute import assign
+from tcprobe.probe.tensorflow.graph.execute import assign
 
 
 def collected(*nodes: str, ends: tuple[str, ...] = ()) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tcprobe.probe.graph.records import attributes, groups, plain, write_json
+from tcprobe.probe.tensorflow.graph.records import attributes, groups, plain, write_json
 
 
 @pytest.mark.parametrize(

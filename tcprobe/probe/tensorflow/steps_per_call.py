@@ -8,7 +8,7 @@ from typing import Any, Dict, Optional, Set
 from ..core.gaps import Gaps
 
 
-class Weights:
+class StepsPerCall:
     """Learns the steps of a call from Keras, or from how often its optimizers ran in the first call.
 
     Attributes:

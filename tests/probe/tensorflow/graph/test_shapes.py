@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.probe.graph.shapes import batch_of_dataset, batch_of_fit, has_unknown, merged
+from tcprobe.probe.tensorflow.fits import Fit
+from tcprobe.probe.tensorflow.graph.shapes import batch_of_dataset, batch_of_fit, has_unknown, merged
 
 SIZES = st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=4)
 
@@ -62,10 +63,15 @@ def test_a_pipeline_without_end_gives_no_batch_size() -> None:
     assert batch_of_dataset(endless) is None
 
 
+def fit(**batches: Any) -> Fit:
+    """Return a running fit whose batches come from an object with these attributes."""
+    running = Fit(marks_steps=False)
+    running.batches = SimpleNamespace(**batches) if batches else None
+    return running
+
+
 def test_fit_tells_its_batch_size_in_keras_3_and_keras_2() -> None:
-    keras_3 = {"epoch_iterator": SimpleNamespace(data_adapter=SimpleNamespace(batch_size=24))}
-    keras_2 = {"data_handler": SimpleNamespace(_adapter=SimpleNamespace(batch_size=lambda: 48))}
-    by_dataset = {
-        "data_handler": SimpleNamespace(_adapter=SimpleNamespace(batch_size=lambda: None), _dataset=dataset(8))
-    }
-    assert [batch_of_fit(local) for local in (keras_3, keras_2, by_dataset, {})] == [24, 48, 8, None]
+    keras_3 = fit(data_adapter=SimpleNamespace(batch_size=24))
+    keras_2 = fit(_adapter=SimpleNamespace(batch_size=lambda: 48))
+    by_dataset = fit(_adapter=SimpleNamespace(batch_size=lambda: None), _dataset=dataset(8))
+    assert [batch_of_fit(running) for running in (keras_3, keras_2, by_dataset, fit())] == [24, 48, 8, None]

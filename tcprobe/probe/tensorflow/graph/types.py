@@ -7,13 +7,13 @@ import os
 import re
 from typing import Any, Dict
 
-_FOLDER = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_PROBE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def _table() -> Dict[str, Any]:
     """Return the table that lies beside the probe; an empty one where it does not, and no product is recorded."""
     try:
-        with open(os.path.join(_FOLDER, "op_types.json"), encoding="utf-8") as file:
+        with open(os.path.join(os.path.dirname(_PROBE), "op_types.json"), encoding="utf-8") as file:
             table: Dict[str, Any] = json.load(file)
     except (OSError, ValueError):
         return {"counted": {}, "uncounted": [], "replaced": ""}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
-from ..tensorflow.layers import Layer
+from ..layers import Layer
 
 SEARCH_DEPTH = 8  # ops between a gradient's result and the product that makes it: reductions, reshapes, transposes
 
@@ -35,12 +35,19 @@ class OpNote:
         return None if graph is None or self.forward is None else graph.get_operation_by_name(self.forward[1])
 
 
+class Inputs(NamedTuple):
+    """What tells an op of a graph from most others: its type and the names of its input tensors."""
+
+    op_type: str
+    names: Tuple[str, ...]
+
+
 class GraphNotes:
-    """Notes on the ops of one FuncGraph."""
+    """Notes on the ops of one FuncGraph, by name, and their names by inputs."""
 
     def __init__(self) -> None:
         self.ops: Dict[str, OpNote] = {}
-        self.by_inputs: Dict[Tuple[str, ...], str] = {}
+        self.by_inputs: Dict[Inputs, str] = {}
 
 
 class Gradient:
