@@ -1,4 +1,4 @@
-"""The probe's orders, as `config.json` in the run folder gives them."""
+"""Reads the probe's orders: `config.json` in the run folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The probe: puts the parts together and listens to the steps."""
+"""Puts the parts of the probe together, and acts as steps begin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a training loop is still to come to another training function, read off its source."""
+"""Tells from its source whether a training loop is still to call another training function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A training step of tcprobe's own for a model that comes without one: traced, never run."""
+"""Makes a training step for a model that comes without one; it is traced and never run."""
 
 from __future__ import annotations
 

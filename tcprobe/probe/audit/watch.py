@@ -1,4 +1,4 @@
-"""What watches TensorFlow and Keras while a file is imported or run: the hooks that an audit needs."""
+"""Hooks TensorFlow and Keras for an audit, while a file is imported or run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guards around every hook: one that fails becomes a named gap, and the workload runs on."""
+"""Guards every hook: one that fails becomes a named gap, and the workload runs on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which line of the user's code stands behind a frame: not the frameworks', not the probe's own."""
+"""Finds the line of the user's code behind a frame: neither a framework's nor the probe's own."""
 
 from __future__ import annotations
 

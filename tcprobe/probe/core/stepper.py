@@ -1,11 +1,11 @@
-"""Training calls in, rows of steps.csv out: numbers and times the steps that the period finder tells."""
+"""Counts steps: turns training calls into rows of steps.csv, as the period finder tells."""
 
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional
 
 from .journal import Journal
-from .steps import BEGIN, REVISED, UNKNOWN, PeriodFinder
+from .period import BEGIN, REVISED, UNKNOWN, PeriodFinder
 
 
 class Stepper:

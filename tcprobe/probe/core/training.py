@@ -1,4 +1,4 @@
-"""Training calls as a framework sees them: which functions train, whose call runs now, and which calls are steps."""
+"""Counts training calls: knows which functions train, whose call runs now, and which thread trains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which steps are profiled: a state machine over steps and times.
+"""Decides which steps are profiled: a state machine over steps and times.
 
 Nobody can tell how long a run will be. The session therefore opens at the second step, and the window that is
 reported begins where step times have settled; a run that ends before has its profile from the second step on.

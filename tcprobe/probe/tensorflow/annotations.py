@@ -1,4 +1,4 @@
-"""Annotations of TensorFlow's profiler."""
+"""Marks steps and phases in the profile of TensorFlow's profiler."""
 
 from __future__ import annotations
 

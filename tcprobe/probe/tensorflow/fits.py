@@ -1,4 +1,4 @@
-"""Which `fit` of Keras is running, and what hands it its batches."""
+"""Tells which `fit` of Keras is running, and what hands it its batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorFlow and Keras, as the probe's core asks a framework."""
+"""Answers for TensorFlow and Keras what the probe's core asks of a framework."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks of Keras: train functions, optimizers and, in eager steps, layers."""
+"""Hooks Keras: train functions, optimizers and, for the ranges of eager steps, layers."""
 
 from __future__ import annotations
 

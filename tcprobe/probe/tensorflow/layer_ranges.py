@@ -1,4 +1,4 @@
-"""Ranges for the layers of an eager model, while the window is open."""
+"""Marks the layers of an eager model as ranges, while the window is open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Keras layer is being called, and where each layer was constructed."""
+"""Tells which Keras layer is being called, and where each layer was constructed."""
 
 from __future__ import annotations
 

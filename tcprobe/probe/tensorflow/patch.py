@@ -1,4 +1,4 @@
-"""Replacing methods of TensorFlow and Keras, and putting the originals back."""
+"""Replaces methods of TensorFlow and Keras, and puts the originals back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where code stands, as far as TensorFlow has a say in it: frames that are nobody's, lines of ops, function names."""
+"""Knows which frames are TensorFlow's, the user's line behind an op, and the name of a function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many steps one call makes: `steps_per_execution`, and loops over a dataset inside a tf.function."""
+"""Learns how many steps one call makes: `steps_per_execution`, and loops over a dataset inside a tf.function."""
 
 from __future__ import annotations
 

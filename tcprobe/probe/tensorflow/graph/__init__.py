@@ -1,1 +1,1 @@
-"""What a training function of TensorFlow multiplies: traced, resolved to passes and layers, and what of it executes."""
+"""Records what a training function multiplies: traced, resolved to passes and layers, and what of it executes."""

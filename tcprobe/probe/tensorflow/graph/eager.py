@@ -1,4 +1,4 @@
-"""The products of one eager step, seen as they execute, with the shapes that they have."""
+"""Records the products of one eager step as they execute, with the shapes that they have."""
 
 from __future__ import annotations
 

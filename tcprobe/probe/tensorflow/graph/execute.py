@@ -1,4 +1,4 @@
-"""What executes of what was traced: TensorFlow prunes, merges, fuses and renames ops before it runs a function."""
+"""Tells what executes of what was traced: TensorFlow prunes, merges, fuses and renames ops before it runs them."""
 
 from __future__ import annotations
 

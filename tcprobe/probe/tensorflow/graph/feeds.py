@@ -1,4 +1,4 @@
-"""Whose features an op works on: from its operand back to the products and tables that made them."""
+"""Finds whose output features an op works on: back from its operand to the products and tables that made them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nobody can tell afterwards about an op, noted as it is traced: its layer, and what it is the gradient of."""
+"""Keeps what is known of an op only as it is traced: its layer, and what it is the gradient of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forward, dgrad or wgrad: resolved when a function is traced to its end, across the calls between its graphs."""
+"""Tells forward, dgrad and wgrad apart once a function is traced, across the calls between its graphs."""
 
 from __future__ import annotations
 

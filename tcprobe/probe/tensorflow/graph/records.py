@@ -1,4 +1,4 @@
-"""Records of graph.json: one per product, one per function; docs/run-folder.md says what each key means."""
+"""Makes the records of graph.json: one per product; docs/run-folder.md says what each key means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes that a partial last batch made unknown, inferred again from the optimised graph and the usual batch size."""
+"""Infers the shapes that a partial last batch left unknown, from the optimised graph and the usual batch size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The traces that graph.json holds: the last of each function, none twice, and the eager step."""
+"""Keeps the traces that graph.json holds: the first and last of each function, none twice, and the eager step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks on tracing, which note on every op what nobody can tell afterwards."""
+"""Hooks tracing, to note on every product what nobody can tell afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The op types that could use Tensor Cores, and how types of traced and executed ops correspond."""
+"""Lists the op types that could use Tensor Cores, and tells which types of executed ops they become."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a traced function to its products, through every function that it calls."""
+"""Walks from a traced function to its products, through every function that it calls."""
 
 from __future__ import annotations
 

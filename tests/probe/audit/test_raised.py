@@ -1,10 +1,10 @@
-"""What is told of an error that a file raised."""
+"""What is in_one_line of an error that a file raised."""
 
 from __future__ import annotations
 
 import pytest
 
-from tcprobe.probe.audit.told import said
+from tcprobe.probe.audit.raised import telling_line
 
 
 @pytest.mark.parametrize(
@@ -37,4 +37,4 @@ from tcprobe.probe.audit.told import said
     ],
 )
 def test_of_an_error_the_line_is_told_that_says_what_is_wrong(text: str, line: str) -> None:
-    assert said(text.splitlines()) == line
+    assert telling_line(text.splitlines()) == line

@@ -1,4 +1,4 @@
-"""What was raised, told in one line: what is wrong, and where in the user's code."""
+"""Says in one line what was raised: what is wrong, and where in the user's code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def status(code: Any) -> str:
     return str(code).splitlines()[0] if isinstance(code, str) and code else str(code)
 
 
-def told(error: Optional[BaseException], path: str) -> str:
+def in_one_line(error: Optional[BaseException], path: str) -> str:
     """Return what was raised and at which line of the user's, in one line."""
     text = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()
     line = next((t for t in reversed(text) if t.strip()), type(error).__name__) if text else type(error).__name__
@@ -27,10 +27,10 @@ def told(error: Optional[BaseException], path: str) -> str:
         return "%s (%s:%s)" % (line, error.filename or path, error.lineno)
     frames = traceback.extract_tb(error.__traceback__ if error is not None else None)
     place = next((f for f in reversed(frames) if rank(f.filename) == USER), None)
-    return (said(text) or line)[:300] + (" (%s:%s)" % (place.filename, place.lineno) if place else "")
+    return (telling_line(text) or line)[:300] + (" (%s:%s)" % (place.filename, place.lineno) if place else "")
 
 
-def said(text: List[str]) -> str:
+def telling_line(text: List[str]) -> str:
     """Return the line of an error's text that says what is wrong: AutoGraph and Keras put others before it."""
     lines = [t for t in (FORMATS.sub("", line).strip() for line in text) if t]
     name = lines[0].partition(":")[0] if lines else ""

@@ -1,4 +1,4 @@
-"""The training step: the smallest repeating period of training calls, found while the run goes on.
+"""Finds the training step: the smallest repeating period of training calls, while the run goes on.
 
 `PeriodFinder` sees the key of every training call in order and says of each whether it begins a step. The first
 guess is optimistic (a step ends where the first key returns), so that a run of three steps has three steps;

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.probe.core.steps import BEGIN, MAX_PERIOD, PATIENCE, REVISED, UNKNOWN, PeriodFinder
+from tcprobe.probe.core.period import BEGIN, MAX_PERIOD, PATIENCE, REVISED, UNKNOWN, PeriodFinder
 
 
 def boundaries(word: str) -> tuple[list[int], PeriodFinder]:
