@@ -9,6 +9,8 @@ from typing import Any, Callable, Optional
 from ..core.gaps import Gaps, Guard
 from .patch import Patches, defining_class
 
+DATA_HANDLER = "DataHandler"  # Keras 2's; Keras 3 calls it TFEpochIterator
+
 
 class Fit:
     """A call of `fit`.
@@ -35,9 +37,10 @@ class Fits:
         """Hook one Keras; a second may be hooked beside it."""
         with Guard(self._gaps, "keras Model.fit"):
             owner = defining_class(keras.Model, "fit")
-            of_keras_2 = int(keras.__version__.split(".")[0]) < 3
+            batches = batches_class(owner)
+            of_keras_2 = batches.__name__ == DATA_HANDLER
             self._patches.method(owner, "fit", lambda fit: self._fitting(fit, of_keras_2))
-            self._patches.method(batches_class(owner), "__init__", self._making)
+            self._patches.method(batches, "__init__", self._making)
 
     def remove(self) -> None:
         """Put the original methods back."""
@@ -81,4 +84,4 @@ def batches_class(trainer: Any) -> Any:
     """
     module: Any = sys.modules[trainer.__module__]
     adapter = getattr(module, "data_adapter", None)
-    return module.TFEpochIterator if adapter is None else adapter.DataHandler
+    return module.TFEpochIterator if adapter is None else getattr(adapter, DATA_HANDLER)
