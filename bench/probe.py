@@ -30,10 +30,10 @@ def started_probe(folder: str) -> Any:
     """Return a probe running in this process, with a window of two steps."""
     from tcprobe.probe.config import Config
     from tcprobe.probe.probe import Probe
+    from tcprobe.probe.tensorflow.framework import TensorFlow
 
-    probe = Probe(
-        Config(out=folder + "/probe", raw=folder + "/raw", kind="script", name="bench", argv=[], window_steps=2)
-    )
+    config = Config(out=folder + "/probe", raw=folder + "/raw", kind="script", name="bench", argv=[], window_steps=2)
+    probe = Probe(config, TensorFlow)
     probe.start()
     return probe
 
@@ -45,7 +45,7 @@ def switch(kind: Any, calls: Any) -> Callable[[bool], None]:
 
     def turn(on: bool) -> None:
         kind.__call__ = hooked if on else original
-        calls.set_quick(on)
+        calls.set_deferred(on)
 
     return turn
 
@@ -116,7 +116,7 @@ def main() -> int:
     probe = started_probe(folder)
     import tensorflow as tf
 
-    turn = switch(type(tf.function(lambda: None)), probe.calls)
+    turn = switch(type(tf.function(lambda: None)), probe.framework.calls)
     good = show("training call", *measure(training_call(tf), turn), CALL_LIMIT_NS)
     good &= show("step of fit", *measure(fit_step(tf), turn), FIT_LIMIT_NS)
     print(f"TensorFlow {tf.__version__}, window {probe.window.state}, gaps {probe.gaps.gaps}")

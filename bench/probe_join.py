@@ -1,9 +1,9 @@
 """Check that every GEMM op of a profile joins to a record of graph.json, for all graph workloads and interpreters.
 
-`python bench/probe_join.py [--python PATH ...] [--verbose]` runs the scripts of tests/probe/graph/workloads under the
-graph recorder in each interpreter (default: this one) and prints one row per script: the number of distinct GEMM ops
-in TensorFlow's CPU profile; how many join to a record by their own name, as a fused form or relative to a function;
-how many join to none; how many records execute. This interpreter's TensorFlow reads the profiles.
+`python bench/probe_join.py [--python PATH ...] [--verbose]` runs the scripts of tests/probe/tensorflow/graph/workloads
+under the graph recorder in each interpreter (default: this one) and prints one row per script: the number of distinct
+GEMM ops in TensorFlow's CPU profile; how many join to a record by their own name, as a fused form or relative to a
+function; how many join to none; how many records execute. This interpreter's TensorFlow reads the profiles.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-DRIVER = ROOT / "tests/probe/graph/driver.py"
+DRIVER = ROOT / "tests/probe/tensorflow/graph/driver.py"
 COMMANDS = (
     "gan.py plain", "gan.py nested", "gan.py jit",
     *(f"fit.py {mode}" for mode in (
         "functional", "sequential", "subclassed", "own_step", "ragged", "mixed", "train_on_batch", "jit")),
     "loss_scale.py", "attention.py", "recurrent.py", "convolutions.py", "control_flow.py", "control_flow.py dataset",
     "recompute.py", "saved_model.py", "mirrored.py", "mirrored.py loop", "tape_outside.py", "tape_outside.py ragged",
-    "partial_batches.py", "eager.py", "../../../../workloads/train_gan.py --steps 8 --batch-size 8",
+    "partial_batches.py", "eager.py", "../../../../../workloads/train_gan.py --steps 8 --batch-size 8",
 )  # fmt: skip
 XPLANE = ("tensorflow.tsl.profiler.protobuf.xplane_pb2", "tsl.profiler.protobuf.xplane_pb2")
 GEMM = re.compile(r"MatMul|Conv[23]?[Dd]|Einsum|CudnnRNN|XlaDot")

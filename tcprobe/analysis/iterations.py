@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tcprobe.analysis.grouping import Codes, count_by, distinct_numbers, place_of, sum_by
 from tcprobe.analysis.options import Options
 from tcprobe.errors import UsageError
+from tcprobe.probe.constants import STEP_MARK
 from tcprobe.schema.columns import FloatArray, IntArray, Table
 from tcprobe.schema.kinds import WindowBasis
 from tcprobe.schema.profile import Note, Profile, Window
@@ -18,7 +19,6 @@ from tcprobe.schema.profile import Note, Profile, Window
 FEWEST_TO_DETECT: Final = 4  # below, no half of the run is left to compare the first steps with
 LAUNCHES_OFF: Final = 0.10  # autotuning and half-recorded steps change the number of kernels by far more
 TIME_OFF: Final = 0.50  # DLProf's own warning of uneven iterations fires on a tail of 2.5 times the rest
-PROBE_MARK: Final = "tcprobe_step"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def _steps_held(profile: Profile, numbers: IntArray) -> IntArray:
 
 
 def _is_probed(profile: Profile) -> bool:
-    return PROBE_MARK in profile.require("step_marks").values("name")
+    return STEP_MARK in profile.require("step_marks").values("name")
 
 
 def _bounds(count: int, row: Codes, launches: Table, marked: Codes, marks: Table) -> tuple[FloatArray, FloatArray]:

@@ -8,12 +8,9 @@ from typing import Final
 from tcprobe.bypath import PROBE, read_answer
 from tcprobe.capture.base import CaptureRequest
 from tcprobe.errors import OutputError
+from tcprobe.probe.constants import SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS, WINDOW_STEPS
 
 CONFIG: Final = "config.json"
-WINDOW_STEPS: Final = 20
-WINDOW_SECONDS: Final = 60
-WINDOW_BYTES: Final = 200_000_000
-SKIPPED_STEPS: Final = 2
 
 
 def install_probe(request: CaptureRequest, profile: bool) -> tuple[str, ...]:

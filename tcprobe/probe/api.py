@@ -1,4 +1,4 @@
-"""`tcprobe.step()` inside the workload: the running probe's side of it, and a stub where the package is missing."""
+"""`tcprobe.step()` inside the workload: begins steps of the running probe, with tcprobe installed there or not."""
 
 from __future__ import annotations
 

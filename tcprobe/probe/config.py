@@ -1,10 +1,12 @@
-"""The probe's orders, as `config.json` in the run folder gives them."""
+"""Reads the probe's orders: `config.json` in the run folder."""
 
 from __future__ import annotations
 
 import json
 import os
 from typing import Any, Dict, List, NamedTuple, Optional
+
+from .constants import SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS, WINDOW_STEPS
 
 
 class Config(NamedTuple):
@@ -18,14 +20,14 @@ class Config(NamedTuple):
     profile: bool = True
     iter_start: Optional[int] = None
     iter_stop: Optional[int] = None
-    window_steps: int = 20
-    window_seconds: float = 60.0
-    window_bytes: int = 200_000_000
+    window_steps: int = WINDOW_STEPS
+    window_seconds: float = WINDOW_SECONDS
+    window_bytes: int = WINDOW_BYTES
     precision: Optional[str] = None
     xla: Optional[bool] = None
     step_function: Optional[str] = None
     metric_patterns: List[str] = []
-    steps_min_skip: int = 2
+    steps_min_skip: int = SKIPPED_STEPS
     audit: Dict[str, Any] = {}
 
 

@@ -1,4 +1,4 @@
-"""The probe: puts the parts together and listens to the steps."""
+"""Puts the parts of the probe together, and acts as steps begin."""
 
 from __future__ import annotations
 
@@ -6,74 +6,65 @@ import os
 import signal
 import sys
 import time
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional
 
 from .api import Marker
 from .config import Config
 from .core import tracebacks
+from .core.framework import Core, Devices, Framework
 from .core.gaps import Gaps
 from .core.journal import Journal
 from .core.memory import resident_bytes
 from .core.metrics import Patterns
 from .core.ranges import Ranges
 from .core.stepper import Stepper
+from .core.training import TrainingCalls
 from .core.window import CLOSE, DISCARD, OPEN, WindowState
 from .script.imports import AfterImport
 from .script.tee import Tee
-from .tensorflow import memory, precision
-from .tensorflow.annotations import Annotations
-from .tensorflow.calls import Calls
-from .tensorflow.keras_hooks import KerasHooks
-from .tensorflow.layer_ranges import LayerRanges
-from .tensorflow.profiler import Profiler
 
 SCHEMA = 1
 
 
 class Probe:
-    """One probe in one process."""
+    """One probe in one process.
 
-    def __init__(self, config: Config) -> None:
+    Args:
+        config: its orders.
+        framework: makes the framework that the workload trains with.
+    """
+
+    def __init__(self, config: Config, framework: Callable[[Core], Framework]) -> None:
         os.makedirs(config.out, exist_ok=True)
         self.config = config
         self.gaps = Gaps()
         self.journal = Journal(config.out, self.gaps)
         self.window = WindowState(config, self.journal.numbers, self.journal.starts)
         self.ranges = Ranges(self.gaps)
-        self.profiler = Profiler(config.raw, self.gaps)
         self.stepper = Stepper(self.journal, self.clock, self)
-        self.calls = Calls(config, self.stepper, self.ranges, self.clock, self.gaps)
-        self.layers = LayerRanges(self.ranges, self.gaps)
-        self.keras = KerasHooks(config, self.calls, self.layers, self.gaps)
+        self.training = TrainingCalls(self.stepper, self.ranges, self._at, self.gaps, config.step_function)
+        self.framework = framework(Core(config, self.gaps, self.ranges, self.training))
         self.marker = Marker(self.stepper, self.ranges, self.gaps)
         self.tee = Tee(self._patterns(), self.clock, self.journal.step_at, self.journal.metric, self.gaps)
-        self.recorder: Any = self.calls.recorder
         self._pid = os.getpid()
         self._began = time.perf_counter_ns()
         self._paused = 0
-        self._tf: Any = None
         self._resident = 0
-        self._times: Tuple[Optional[int], Optional[int]] = (None, None)
-        self._facts: Dict[str, Any] = {"tensorflow": None, "keras": None, "gpus": [], "gpu_used": None, "peak": None}
+        self._opened: Optional[int] = None
+        self._closed: Optional[int] = None
+        self._devices: Optional[Devices] = None
         self._finished = False
 
     # --- the run -----------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Set the environment and watch for TensorFlow and Keras."""
-        self.gaps.run("precision", lambda: precision.set_environment(self.config))
-        self.gaps.run("graph record", self._make_recorder)
+        """Let the framework get ready, and watch for its import."""
+        hooks = self.framework.install()
         self.journal.kind = self.window.kind
         self.journal.summary = self.summary
         self.journal.before_flush = self._catch_up
-        self.profiler.preempted = self._preempted
-        hooks = {
-            "tensorflow": self._on_tensorflow,
-            "keras": self._on_keras,
-            "tf_keras": self._on_keras,
-            "logging": self.tee.listen_to_files,
-            "traceback": tracebacks.clean_printed,
-        }
+        self.framework.profiler.preempted = self._preempted
+        hooks.update(logging=self.tee.listen_to_files, traceback=tracebacks.clean_printed)
         self._set_pace()
         self.gaps.run("imports", AfterImport(hooks, self.gaps).install)
         self.gaps.run("tcprobe.step", self.marker.install)
@@ -88,11 +79,11 @@ class Probe:
         if self._finished or os.getpid() != self._pid:
             return
         self._finished = True
-        self.gaps.run("eager sample", self.calls.end_sample)
-        self.gaps.run("steps", self.calls.backlog.drain)
+        self.framework.finish()
+        self.gaps.run("steps", self.training.drain)
         self.gaps.run("profiler stop", self._finish_window)
-        self.calls.disable()
-        self.gaps.run("graph record", self._write_graph)
+        self._count_no_more()
+        self.gaps.run("graph record", lambda: self.framework.layers.write(self.stepper.calls_per_step()))
         self.gaps.run("GPUs", self._look_at_gpus)
         self.gaps.run("notes", self._conclude)
         self.tee.stop()
@@ -100,55 +91,64 @@ class Probe:
 
     def clock(self) -> int:
         """Return nanoseconds since the workload began, the profiler's own start and stop left out."""
-        return time.perf_counter_ns() - self._began - self._paused
+        return self._at(time.perf_counter_ns())
+
+    def _at(self, reading: int) -> int:
+        return reading - self._began - self._paused
 
     def summary(self) -> Dict[str, Any]:
         """Return the content of probe.json."""
-        facts, finder = self._facts, self.stepper.finder
-        basis = "keras fit" if self.calls.weights.fit and self.stepper.basis == "period" else self.stepper.basis
-        if self.config.step_function and self.stepper.explicit is None:
-            basis = "step function"
+        devices = self._devices
         return {
             "schema": SCHEMA,
             "pid": self._pid,
             "python": sys.version.split()[0],
-            "tensorflow": facts["tensorflow"],
-            "keras": facts["keras"],
+            **self.framework.versions(),
             "nvtx": self.ranges.nvtx,
-            "gpus": facts["gpus"],
-            "gpu_used": facts["gpu_used"],
+            "gpus": [] if devices is None else devices.gpus,
+            "gpu_used": None if devices is None else bool(devices.gpus),
             "steps": {
                 "count": self.stepper.count,
-                "period": len(finder.pattern) or None,
-                "functions": self.calls.names(),
-                "basis": basis if self.stepper.count else None,
+                "period": len(self.stepper.finder.pattern) or None,
+                "functions": self.training.names(),
+                "basis": self._basis() if self.stepper.count else None,
             },
-            "window": self.window.describe(self.stepper.count, *self._times),
-            "peak_gpu_memory_bytes": facts["peak"],
+            "window": self.window.describe(self.stepper.count, self._opened, self._closed),
+            "peak_gpu_memory_bytes": None if devices is None else devices.peak_bytes,
             "gaps": self.gaps.gaps,
             "notes": self.gaps.notes,
             "finished": self._finished,
         }
 
+    def _basis(self) -> str:
+        if self.config.step_function and self.stepper.explicit is None:
+            return "step function"
+        return self.framework.basis() or "period" if self.stepper.basis == "period" else self.stepper.basis
+
     # --- steps -------------------------------------------------------------------------------------------
 
     def before_step(self, row: int, number: int) -> None:
-        """Let the window act, then forget the time that it took."""
-        grown = resident_bytes() - self._resident if self.profiler.is_open else 0
+        """Let the window act, then forget the time that it took. Between two steps, in the thread that trains."""
+        grown = resident_bytes() - self._resident if self.framework.profiler.is_open else 0
         actions = self.window.before_step(row, number, self.clock(), grown)
-        if not actions:
-            return
         began = time.perf_counter_ns()
         for action in actions:
             self.gaps.run("profiler window", {OPEN: self._open, CLOSE: self._close, DISCARD: self._discard}[action])
-        self._paused += time.perf_counter_ns() - began
+        if self.config.profile and self.window.is_over():
+            self.framework.layers.stop()
         self._set_pace()
+        if actions:
+            self._paused += time.perf_counter_ns() - began
 
     def _set_pace(self) -> None:
         """Only note the calls from now on where nothing more is decided as they come."""
-        quick = self.window.is_over() and not self.ranges.active
-        if quick != self.calls.quick:
-            self.calls.set_quick(quick)
+        deferred = self.window.is_over() and not self.ranges.active
+        if deferred != self.training.deferred:
+            self.framework.training_calls(deferred)
+
+    def _count_no_more(self) -> None:
+        self.framework.training_calls(deferred=False)
+        self.training.disable()
 
     def begun(self, number: int) -> None:
         """Mark the step that has begun."""
@@ -169,34 +169,33 @@ class Probe:
         self.gaps.run("ranges", self.ranges.end_step)
 
     def _catch_up(self) -> None:
-        self.calls.backlog.drain()
+        self.training.drain()
         self.tee.drain()
 
     # --- the window --------------------------------------------------------------------------------------
 
     def _open(self) -> None:
-        if not self.profiler.start():
+        if not self.framework.profiler.start():
             self.window.failed()
             return
         self._resident = resident_bytes()
-        self._times = (self.clock(), None)
+        self._opened, self._closed = self.clock(), None
         self.ranges.open()
-        if self.calls.is_eager():
-            self.gaps.run("ranges of layers", self.layers.open)
+        self.framework.layers.open()
         if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
             self.gaps.run("SIGTERM", lambda: signal.signal(signal.SIGTERM, self._terminated))
 
     def _close(self) -> None:
-        self._times = (self._times[0], self.clock())
-        self.layers.close()
+        self._closed = self.clock()
+        self.framework.layers.close()
         self.ranges.close()
-        self.profiler.stop()
+        self.framework.profiler.stop()
         self._release_sigterm()
 
     def _discard(self) -> None:
-        self.layers.close()
+        self.framework.layers.close()
         self.ranges.close()
-        self.profiler.discard()
+        self.framework.profiler.discard()
         self._release_sigterm()
 
     def _preempted(self) -> None:
@@ -205,7 +204,7 @@ class Probe:
 
     def _finish_window(self) -> None:
         # A call that raised has not finished its step.
-        if self.window.finish(len(self.journal.numbers) - 1 - self.calls.failed):
+        if self.window.finish(len(self.journal.numbers) - 1 - self.training.failed):
             self._close()
         self.ranges.close()
 
@@ -225,40 +224,6 @@ class Probe:
         own = self.gaps.run("metric patterns", lambda: Patterns(self.config.metric_patterns))
         return own or Patterns([])
 
-    def _make_recorder(self) -> None:
-        from .graph.recorder import GraphRecorder
-
-        self.recorder = self.calls.recorder = GraphRecorder(self.config.out, self.gaps)
-        self.recorder.on_training = self.calls.trains
-
-    def _write_graph(self) -> None:
-        self.recorder.calls_per_step(self.stepper.calls_per_step())
-        self.recorder.write()
-
-    def _on_tensorflow(self, tf: Any) -> None:
-        self._tf = tf
-        self._facts["tensorflow"] = tf.__version__
-        run = self.gaps.run
-        run("precision", lambda: precision.on_tensorflow(tf, self.config))
-        run("TensorFlow's profiler", lambda: self.profiler.on_tensorflow(tf))
-        run("trace annotations", lambda: self._annotate(tf))
-        self.ranges.find_nvtx()
-        self.layers.eager = tf.executing_eagerly
-        self.calls.on_tensorflow(tf)
-        run("graph record", lambda: self.recorder.on_tensorflow(tf))
-        if precision.version(tf) < (2, 6):
-            # Keras is a part of TensorFlow here and is never imported under its own name.
-            self._on_keras(tf.keras)
-
-    def _annotate(self, tf: Any) -> None:
-        self.ranges.annotations = Annotations(tf)
-
-    def _on_keras(self, keras: Any) -> None:
-        self._facts["keras"] = getattr(keras, "__version__", None)
-        self.gaps.run("precision", lambda: precision.on_keras(keras, self.config))
-        self.keras.install(keras)
-        self.gaps.run("graph record", lambda: self.recorder.on_keras(keras))
-
     def _hook_exit(self) -> None:
         leave = os._exit
 
@@ -270,7 +235,7 @@ class Probe:
 
     def _in_child(self) -> None:
         """Be silent in a forked child: it is no run of its own."""
-        self.calls.disable()
+        self._count_no_more()
         self.journal.disable()
         self.tee.stop()
         self.ranges.active = False
@@ -279,19 +244,14 @@ class Probe:
     # --- the end -----------------------------------------------------------------------------------------
 
     def _look_at_gpus(self) -> None:
-        if self._tf is None:
-            return
-        self._facts["gpus"] = memory.gpus(self._tf)
-        self._facts["gpu_used"] = bool(self._facts["gpus"])
-        if self._facts["gpus"]:
-            self._facts["peak"] = memory.peak_gpu_memory_bytes(self._tf)
+        if self.framework.imported:
+            self._devices = self.framework.devices()
 
     def _conclude(self) -> None:
-        count = self.stepper.count
-        if self._tf is None:
-            self.gaps.note(
-                "no-tensorflow", "the workload never imported TensorFlow", "profile it with another profiler"
-            )
+        count, name = self.stepper.count, self.framework.name
+        if not self.framework.imported:
+            message = "the workload never imported %s" % name
+            self.gaps.note("no-" + name.lower(), message, "profile it with another profiler")
         elif not count:
             self.gaps.note("no-steps", "no training step was found", "mark the step: with tcprobe.step(): ...")
         elif self.config.profile and self.window.first_row is None:

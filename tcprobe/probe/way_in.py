@@ -5,11 +5,15 @@ from __future__ import annotations
 import atexit
 import sys
 import threading
-from typing import Any, List, Set
+from typing import Any, Callable, List, Set
 
 from .config import Config, load
+from .core.framework import Core, Framework
 from .probe import Probe
 from .script import script
+from .tensorflow.framework import TensorFlow
+
+FRAMEWORK: Callable[[Core], Framework] = TensorFlow  # what the probe trains with: the one place that says so
 
 
 def run(arguments: List[str], before: Set[str]) -> None:
@@ -48,7 +52,7 @@ def _daemons() -> int:
 def _start(config: Config) -> Any:
     """Return the probe, started; None where it failed, and the workload runs without."""
     try:
-        probe = Probe(config)
+        probe = Probe(config, FRAMEWORK)
         probe.start()
         atexit.register(probe.finish)
     except Exception as error:

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from tcprobe.probe import constants
 from tcprobe.schema.op import OpRecord, Shape
 from tcprobe.schema.place import Place
 
 Mode = Literal["traced", "source"]
-SAMPLES: Final = 1024
+SAMPLES: Final = constants.SAMPLES
 """Samples per step assumed where the model does not give its batch size."""
 
 

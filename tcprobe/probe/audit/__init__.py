@@ -1,1 +1,1 @@
-"""What an audit does in the process of a model: finds models, traces one step, stops the script; trains nothing."""
+"""Audits models in the process that makes them: finds them, traces one training step of each, trains nothing."""

@@ -8,11 +8,12 @@ import sys
 import time
 from typing import Any, Callable, Dict, Hashable, List, Optional, Set
 
+from ..constants import SAMPLES
 from ..core.gaps import Gaps
-from ..core.lines import OTHER, rank
-from ..graph.recorder import GraphRecorder
-from ..graph.shapes import batch_of_dataset, batch_of_fit
-from ..tensorflow.places import function_name, user_place
+from ..core.lines import running_line
+from ..tensorflow.graph.recorder import GraphRecorder
+from ..tensorflow.graph.shapes import batch_of_dataset, batch_of_fit
+from ..tensorflow.places import function_name
 from .loops import waits
 
 MOST_CALLS = 64  # of one training function before another that its loop also calls: a critic is trained 5 times or so
@@ -70,17 +71,16 @@ class AuditCalls:
         """Hook calls and tapes."""
         self.tf = tf
         kind = type(tf.function(lambda: None))
-        original, audit = kind.__call__, self
+        original = kind.__call__
         self._function_class = kind
 
-        # The recorder looks for a frame of this name, with these locals.
         @functools.wraps(original)
-        def __call__(self: Any, *args: Any, **kwds: Any) -> Any:  # noqa: N807
-            if audit._recorder.current is not None or not tf.executing_eagerly():
-                return original(self, *args, **kwds)
-            return audit._called(original, self, args, kwds)
+        def call(function: Any, *args: Any, **kwds: Any) -> Any:
+            if self._recorder.current is not None or not tf.executing_eagerly():
+                return original(function, *args, **kwds)
+            return self._called(original, function, args, kwds)
 
-        kind.__call__ = __call__
+        kind.__call__ = call
         self._hook_tapes(tf)
 
     def calls_per_step(self) -> Dict[Hashable, float]:
@@ -136,15 +136,16 @@ class AuditCalls:
         closed = function if call is not None else self._closed(function)
         self._functions[key] = (function, closed)  # alive, so that no other gets its id
         self.names[key] = name = function_name(function)
-        args, kwds = self.tf.nest.map_structure(self._sized, (args, kwds)) if _has_iterator(args) else (args, kwds)
-        self._recorder.current = key
+        given = args, kwds
+        args, kwds = self.tf.nest.map_structure(self._sized, given) if _has_iterator(args) else given
+        self._recorder.begin(key, *given)
         try:
             with self._recorder.first_call(closed, key, name):
                 if call is not None:
                     return call()
                 self._traced[key] = closed.get_concrete_function(*args, **kwds)
         finally:
-            self._recorder.current = None
+            self._recorder.end()
 
     def _closed(self, function: Any) -> Any:
         """Return a function that is traced for the sizes of its arguments, though its signature leave them open."""
@@ -159,12 +160,12 @@ class AuditCalls:
         known = self.order
         if not known:
             self._began = time.monotonic()
-            self._in_fit = _inside_fit()
+            self._in_fit = self._recorder.fits.current() is not None
         elif key in known and (self._in_fit or (key == known[0] and len(set(known)) > 1)):
             self.stop()
         elif key in known and (known.count(key) >= MOST_CALLS or time.monotonic() - self._began > MOST_SECONDS):
             self.stop()
-        elif key in known and not waits(sys._getframe(1), self._uncalled):
+        elif key in known and not waits(sys._getframe(1), self._uncalled):  # what calls next, only the stack tells
             self.stop()
         self.order.append(key)
 
@@ -190,13 +191,17 @@ class AuditCalls:
             return item
         size = (
             batch_of_dataset(dataset)
-            or _batch_of_fit()
+            or self._batch_of_fit()
             or self._gaps.run("batch of a dataset", lambda: _drawn(self.tf, dataset))
         )
         size = size or self._batch
         if size is None:
-            size = self.invented_batch = 1024
+            size = self.invented_batch = SAMPLES
         return self._gaps.run("whole batches", lambda: _whole(self.tf, dataset, size), item)
+
+    def _batch_of_fit(self) -> Optional[int]:
+        fit = self._recorder.fits.current()
+        return None if fit is None else batch_of_fit(fit)
 
     # --- eager tapes -------------------------------------------------------------------------------------
 
@@ -225,7 +230,7 @@ class AuditCalls:
         kind.__enter__, kind.__exit__, kind.gradient = entered, left, taken
 
     def _tape_entered(self, tape: Any) -> None:
-        place = user_place()
+        place = running_line()
         if place in self._places and self.eager:
             self.stop()
         self._places[place] = True
@@ -293,21 +298,3 @@ def _whole(tf: Any, dataset: Any, batch: int) -> Any:
         return tf.ensure_shape(tensor, [batch, *shape.as_list()[1:]])
 
     return iter(dataset.map(lambda *element: tf.nest.map_structure(sized, element if len(element) > 1 else element[0])))
-
-
-def _frame_of_fit() -> Any:
-    frame: Any = sys._getframe(2)
-    while frame is not None:
-        if frame.f_code.co_name in ("fit", "fit_generator") and rank(frame.f_code.co_filename) == OTHER:
-            return frame
-        frame = frame.f_back
-    return None
-
-
-def _inside_fit() -> bool:
-    return _frame_of_fit() is not None
-
-
-def _batch_of_fit() -> Optional[int]:
-    frame = _frame_of_fit()
-    return None if frame is None else batch_of_fit(frame.f_locals)

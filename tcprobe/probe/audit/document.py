@@ -1,10 +1,10 @@
-"""What an audit found out: units, what was not seen, notes, and the error that ended it."""
+"""Holds what an audit found: steps, what was not audited, notes, and the error that ended it."""
 
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
 
-from ..graph.records import Record
+from ..tensorflow.graph.records import Record
 
 SCHEMA = 1
 
@@ -33,7 +33,7 @@ class Document:
         self.unseen.append({"what": what, "reason": reason, "place": place})
 
     def fail(self, kind: str, message: str, hint: Optional[str] = None, output: bool = False) -> None:
-        """Say why there is nothing: `kind` as of `Wanted`; `output`: what the script printed says more."""
+        """Say why there is nothing: `kind` as of `NothingToAudit`; `output`: what the script printed says more."""
         self.error = {"kind": kind, "message": message, "hint": hint, "output": output}
 
     def content(self, facts: Dict[str, Any], gaps: List[Dict[str, str]]) -> Record:

@@ -15,7 +15,7 @@ SAYS_KERAS = frozenset(("keras", "Sequential", "Model", "Input", "layers", "tf",
 WAYS = "name a function (model.py:build), let a module-level variable hold the model, or run the script (--run)"
 
 
-class Wanted(Exception):
+class NothingToAudit(Exception):
     """Nothing to audit was found, or what was named cannot be had.
 
     Attributes:
@@ -50,24 +50,24 @@ def named(module: Any, name: str, arguments: Dict[str, str]) -> List[Found]:
     """Return the models that `name` of a module is or makes.
 
     Raises:
-        Wanted: there is no such name, it needs other arguments, or it gives no model.
+        NothingToAudit: there is no such name, it needs other arguments, or it gives no model.
     """
     value: Any = module
     for part in name.split("."):
         if not hasattr(value, part):
-            raise Wanted("usage", "it has no %r" % name, _choices(module))
+            raise NothingToAudit("usage", "it has no %r" % name, _choices(module))
         value = getattr(value, part)
     if not is_model(value):
         value = _call(value, name, arguments)
     found = [Found(label, model) for label, model in models_in(value, name)]
     if not found:
-        raise Wanted("usage", "%s gives %s, no Keras model" % (name, _article(value)))
+        raise NothingToAudit("usage", "%s gives %s, no Keras model" % (name, _article(value)))
     return _distinct(found)
 
 
 def _call(function: Any, name: str, arguments: Dict[str, str]) -> Any:
     if not callable(function):
-        raise Wanted("usage", "%s is %s, neither a model nor a function" % (name, _article(function)))
+        raise NothingToAudit("usage", "%s is %s, neither a model nor a function" % (name, _article(function)))
     given = {key: parse(text) for key, text in arguments.items()}
     try:
         parameters = inspect.signature(function).parameters
@@ -76,10 +76,12 @@ def _call(function: Any, name: str, arguments: Dict[str, str]) -> Any:
     open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     unknown = [key for key in given if key not in parameters and not open_ended]
     if unknown:
-        raise Wanted("usage", "%s takes no argument %s" % (name, ", ".join(unknown)), "it takes " + _listed(parameters))
+        raise NothingToAudit(
+            "usage", "%s takes no argument %s" % (name, ", ".join(unknown)), "it takes " + _listed(parameters)
+        )
     missing = [p for p in required(function) if p not in given]
     if missing:
-        raise Wanted("usage", "%s needs %s" % (name, ", ".join(missing)), "give " + _example(missing))
+        raise NothingToAudit("usage", "%s needs %s" % (name, ", ".join(missing)), "give " + _example(missing))
     return function(**given)
 
 

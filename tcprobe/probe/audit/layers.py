@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..core.gaps import Gaps
-from ..graph.feeds import Feeds, Key, key_of
-from ..graph.recorder import GraphRecorder, Trace
-from ..graph.records import Record
-from ..graph.shapes import Shape, shape_list
-from ..graph.walk import Visit
+from ..tensorflow.graph.feeds import Feeds, Key, key_of
+from ..tensorflow.graph.recorder import GraphRecorder, Trace
+from ..tensorflow.graph.records import Record
+from ..tensorflow.graph.shapes import Shape, shape_list
+from ..tensorflow.graph.walk import Visit
 from ..tensorflow.layers import Layer
 from .classes import MAKERS, SETTINGS
 

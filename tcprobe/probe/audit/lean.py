@@ -1,4 +1,4 @@
-"""What a step of tcprobe's own leaves out while it is traced: work that makes no product and takes most of the time."""
+"""Leaves out of tcprobe's own step what makes no product and takes most of the time to trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a training loop is still to come to another training function, read off its source."""
+"""Tells from its source whether a training loop is still to call another training function."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 import linecache
 from typing import Any, Callable, Iterator, List
 
-from ..core.lines import USER, rank
+from ..core.lines import USER, outwards, rank
 
 LOOPS = (ast.For, ast.While, ast.AsyncFor)
 
@@ -18,12 +18,11 @@ def waits(frame: Any, unseen: Callable[[Any], bool]) -> bool:
         frame: the innermost frame; the user's frames among it and those around it are looked at.
         unseen: whether a value is a training function that has not been called.
     """
-    while frame is not None:
-        if rank(frame.f_code.co_filename) == USER:
-            for loop in loops(frame.f_code.co_filename, frame.f_lineno):
-                if any(_leads(frame, name, unseen) for name in ast.walk(loop) if isinstance(name, ast.expr)):
+    for around in outwards(frame):
+        if rank(around.f_code.co_filename) == USER:
+            for loop in loops(around.f_code.co_filename, around.f_lineno):
+                if any(_leads(around, name, unseen) for name in ast.walk(loop) if isinstance(name, ast.expr)):
                     return True
-        frame = frame.f_back
     return False
 
 
@@ -47,6 +46,7 @@ def _leads(frame: Any, node: ast.expr, unseen: Callable[[Any], bool]) -> bool:
 
 def _value(frame: Any, node: ast.expr) -> Any:
     """Return what a name or an attribute of one stands for, without running any code of the user's."""
+    # The names of a function that runs are in its frame and nowhere else.
     if isinstance(node, ast.Name):
         return frame.f_locals.get(node.id, frame.f_globals.get(node.id))
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):

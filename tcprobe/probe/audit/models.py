@@ -1,4 +1,4 @@
-"""The models of an imported file: a step of tcprobe's own is traced for each."""
+"""Traces a training step of tcprobe's own for each model of an imported file."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any, Dict, List
 
 from . import find
 from .document import Document
-from .find import Failed, Found, Wanted
+from .find import Failed, Found, NothingToAudit
 from .lean import Lean
+from .raised import in_one_line
 from .step import trace_step
-from .told import told
 from .watch import Watch
 
 
@@ -32,7 +32,7 @@ class Models:
         """Audit an imported file.
 
         Raises:
-            Wanted: the file never imports TensorFlow, or what was named cannot be had.
+            NothingToAudit: the file never imports TensorFlow, or what was named cannot be had.
         """
         document = self._document
         failed: List[Failed] = []
@@ -44,7 +44,7 @@ class Models:
             if not found:
                 found, failed = find.from_functions(module, document.path, lambda f: f())
         if self._watch.tf is None:
-            raise Wanted("input", "it never imports TensorFlow", "tcprobe audits Keras and TensorFlow models")
+            raise NothingToAudit("input", "it never imports TensorFlow", "tcprobe audits Keras and TensorFlow models")
         traced = [self._trace(item) for item in found]
         for item in failed:
             document.not_seen(item.what, item.reason, item.line)
@@ -60,7 +60,7 @@ class Models:
         document = self._document
         raised = [item for item in failed if item.error is not None]
         if raised and not found:
-            document.fail("input", "%s raised %s" % (raised[0].what, told(raised[0].error, document.path)))
+            document.fail("input", "%s raised %s" % (raised[0].what, in_one_line(raised[0].error, document.path)))
         elif failed and not found and not raised:
             needs = failed[0]
             example = "%s:%s %s" % (os.path.basename(document.path), needs.what[:-2], needs.example)
@@ -83,7 +83,7 @@ class Models:
             with Lean(watch.keras, watch.gaps):
                 step = trace_step(watch.tf, found.model, given, self._orders.get("batch"), watch.calls.own)
         except Exception as error:
-            document.not_seen(found.label, "raised " + told(error, document.path))
+            document.not_seen(found.label, "raised " + in_one_line(error, document.path))
             return False
         watch.recorder.training(step.key)
         function = watch.recorder.store.functions.get(step.key)

@@ -12,11 +12,11 @@ import sys
 from typing import Any, Dict, Set
 
 from ..config import Config
-from ..graph.records import write_json
 from ..script import script
+from ..tensorflow.graph.records import write_json
 from .calls import Stopped
 from .document import Document
-from .find import Wanted
+from .find import NothingToAudit
 from .models import Models
 from .script import ended, step
 from .watch import Watch
@@ -55,7 +55,7 @@ class Audit:
             step(self._watch, document)
         except SystemExit as error:
             ended(error, self._ran, self._watch, document)
-        except Wanted as error:
+        except NothingToAudit as error:
             document.fail(error.kind, str(error), error.hint)
         except BaseException as error:  # the user's own, KeyboardInterrupt included
             ended(error, self._ran, self._watch, document)
@@ -69,7 +69,7 @@ class Audit:
     def _import(self) -> None:
         module = script.load(self._document.path)
         if module is None:
-            raise Wanted("input", "not a Python file")
+            raise NothingToAudit("input", "not a Python file")
         Models(self._watch, self._document, self._orders).audit(module)
 
     def _swallowed(self) -> None:

@@ -1,15 +1,15 @@
-"""The step of a script: described from the training functions that it called before it was stopped or ended."""
+"""Describes the training step of a script, from the functions that it called before it was stopped or ended."""
 
 from __future__ import annotations
 
 import os
 from typing import Any, List, Optional
 
-from ..graph.records import Record
+from ..tensorflow.graph.records import Record
 from .calls import EAGER
 from .document import Document
 from .layers import merged
-from .told import status, told
+from .raised import in_one_line, status
 from .watch import Watch
 
 
@@ -17,7 +17,9 @@ def ended(error: Optional[BaseException], ran: bool, watch: Watch, document: Doc
     """Describe what a script trained before it ended, however it ended; `ran`: it was run, not imported."""
     if watch.calls.trained:
         if isinstance(error, Exception):
-            document.notes.append("after its first training step the script raised %s" % told(error, document.path))
+            document.notes.append(
+                "after its first training step the script raised %s" % in_one_line(error, document.path)
+            )
         step(watch, document)
     elif error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
         if ran:
@@ -27,7 +29,7 @@ def ended(error: Optional[BaseException], ran: bool, watch: Watch, document: Doc
     elif isinstance(error, SystemExit):
         document.fail("input", "it exited with status %s before a training step" % status(error.code), output=True)
     else:
-        document.fail("input", told(error, document.path))
+        document.fail("input", in_one_line(error, document.path))
 
 
 def step(watch: Watch, document: Document) -> None:

@@ -1,4 +1,4 @@
-"""A training step of tcprobe's own for a model that comes without one: traced, never run."""
+"""Makes a training step for a model that comes without one; it is traced and never run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import inspect
 import weakref
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from ..constants import SAMPLES
 from .layers import is_model, spec_of
-
-SAMPLES = 1024  # tcprobe.schema.model.SAMPLES, which the probe cannot import
 
 
 class Given(NamedTuple):

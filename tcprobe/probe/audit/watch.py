@@ -1,12 +1,12 @@
-"""What watches TensorFlow and Keras while a file is imported or run: the hooks that an audit needs."""
+"""Hooks TensorFlow and Keras for an audit, while a file is imported or run."""
 
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
 
 from ..core.gaps import Gaps
-from ..graph.recorder import GraphRecorder
 from ..script.imports import AfterImport
+from ..tensorflow.graph.recorder import GraphRecorder
 from ..tensorflow.precision import version
 from .calls import AuditCalls
 from .layers import LayerLog

@@ -1,4 +1,4 @@
-"""What Keras 3 does about XLA on a GPU, known on a machine without one."""
+"""Tells what Keras 3 would compile with XLA on a GPU, on a machine without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the probe needs whatever the framework: steps, window, journal, ranges, logs, the script and its lines.
+"""What the probe does whatever the framework: steps, window, journal, ranges, logged figures, lines of the user's.
 
-Nothing here knows TensorFlow; what marks a step or counts one is handed in.
+`framework.py` says what it asks of one.
 """

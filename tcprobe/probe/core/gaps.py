@@ -1,4 +1,4 @@
-"""Guards around every hook: one that fails becomes a named gap, and the workload runs on."""
+"""Guards every hook: one that fails becomes a named gap, and the workload runs on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Result = TypeVar("Result")
 
 
 class Gaps:
-    """What this TensorFlow lacks or the probe could not do, and what the report should say.
+    """What this version of the framework lacks, what the probe could not do, and what the report should say.
 
     Attributes:
         gaps: ``{"hook", "reason"}``, one per hook at most.

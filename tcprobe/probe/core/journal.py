@@ -1,4 +1,4 @@
-"""What the probe writes: steps.csv and metrics.csv as they come, probe.json as things become known.
+"""Writes what the probe sees: steps.csv and metrics.csv as they come, probe.json as things become known.
 
 A daemon thread flushes twice a second, so that a killed process loses less than the last second.
 """

@@ -1,23 +1,35 @@
-"""Which line of the user's code stands behind a frame: not the frameworks', not the probe's own."""
+"""Finds the line of the user's code behind a frame: neither a framework's nor the probe's own."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
-from types import FrameType
-from typing import Any, Dict, Iterable, Optional, Tuple
+from types import CodeType, FrameType
+from typing import Any, Dict, Iterable, Iterator, Optional, Pattern, Set, Tuple
 
 from .tracebacks import is_ours
 
 STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 PACKAGES = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\.]+)")
-FRAMEWORKS = frozenset(("tensorflow", "tensorflow_core", "keras", "tf_keras", "wrapt", "absl", "numpy", "nvtx", "six"))
-# AutoGraph writes the code that it converted into the folder for temporary files, under these names.
-GENERATED = re.compile(r"^(?:__autograph_generated_file\w*|tmp\w{8})\.py$")
 USER, PACKAGE, OTHER = 0, 1, 2
+_frameworks: Set[str] = {"nvtx"}
+_generated: Pattern[str] = re.compile("(?!)")
 _ranks: Dict[str, int] = {}
 _paths: Dict[str, str] = {}
+
+
+def know_framework(packages: Iterable[str], generated: str) -> None:
+    """Take the code of a framework for nobody's: lines are asked for before and after, and each file is ranked once.
+
+    Args:
+        packages: the top-level packages that it consists of.
+        generated: pattern of the names of files that it writes, converting the user's code.
+    """
+    global _generated
+    _frameworks.update(packages)
+    _generated = re.compile(generated)
+    _ranks.clear()
 
 
 def rank(filename: str) -> int:
@@ -31,11 +43,11 @@ def rank(filename: str) -> int:
 def _rank(filename: str) -> int:
     # Python 3.8 gives the script's own path as it was typed, so only absolute paths compare.
     path = os.path.abspath(filename)
-    if filename.startswith("<") or is_ours(path) or GENERATED.match(os.path.basename(path)):
+    if filename.startswith("<") or is_ours(path) or _generated.match(os.path.basename(path)):
         return OTHER
     package = PACKAGES.search(path)
     if package:
-        return OTHER if package.group(1) in FRAMEWORKS else PACKAGE
+        return OTHER if package.group(1) in _frameworks else PACKAGE
     return OTHER if path.startswith(STDLIB) else USER
 
 
@@ -59,49 +71,45 @@ def best(frames: Iterable[Tuple[str, Optional[int]]]) -> Optional[str]:
     return library
 
 
-def traced_line(op: Any) -> Optional[str]:
-    """Return the user's line that made a graph op; None where the op has no traceback (imported functions)."""
-    traceback = getattr(op, "traceback", None)
-    if not traceback:
-        return None
-    return best((frame.filename, frame.lineno) for frame in reversed(list(traceback)))
-
-
 def running_line(depth: int = 1) -> Optional[str]:
     """Return the user's line that is running, `depth` frames up or further out."""
-    frame: Optional[FrameType] = sys._getframe(depth)
-
-    def outwards(frame: Optional[FrameType]) -> Iterable[Tuple[str, Optional[int]]]:
-        while frame is not None:
-            yield frame.f_code.co_filename, frame.f_lineno
-            frame = frame.f_back
-
-    return best(outwards(frame))
+    # Which line runs stands on the interpreter's stack and nowhere else.
+    return best((f.f_code.co_filename, f.f_lineno) for f in outwards(sys._getframe(depth)))
 
 
-def constructed_line(layer: Any, frame: Optional[FrameType], within: str) -> Tuple[Optional[str], bool]:
-    """Return the line that constructs `layer`, and whether a layer being called does it rather than the user.
+def outwards(frame: Optional[FrameType]) -> Iterator[FrameType]:
+    """Yield a frame and those that called it."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def constructed_line(made: Any, frame: Optional[FrameType], call: Optional[CodeType]) -> Tuple[Optional[str], bool]:
+    """Return the line that constructs a layer, and whether another layer constructs it while it is called.
 
     Args:
-        layer: the object under construction; the ``__init__`` frames of its own classes are passed over.
+        made: the layer under construction; the ``__init__`` frames of its own classes are passed over.
         frame: the innermost frame of its construction.
-        within: file whose ``__call__`` frame stands for a layer being called.
+        call: code of the hook around every call of a layer; None where there is none.
     """
     library = None
-    while frame is not None:
-        code = frame.f_code
-        if code.co_filename == within and code.co_name == "__call__":
+    for around in outwards(frame):
+        if around.f_code is call:
             return library, True
-        if not (code.co_name == "__init__" and _is_own(frame, layer)):
-            kind = rank(code.co_filename)
+        if not _constructs(around, made):
+            filename = around.f_code.co_filename
+            kind = rank(filename)
             if kind == USER:
-                return located(code.co_filename, frame.f_lineno), False
+                return located(filename, around.f_lineno), False
             if kind == PACKAGE and library is None:
-                library = located(code.co_filename, frame.f_lineno)
-        frame = frame.f_back
+                library = located(filename, around.f_lineno)
     return library, False
 
 
-def _is_own(frame: FrameType, layer: Any) -> bool:
+def _constructs(frame: FrameType, made: Any) -> bool:
+    """Return whether a frame is the ``__init__`` of one of the classes of `made`."""
+    if frame.f_code.co_name != "__init__":
+        return False
+    # Whose `__init__` a frame is, only its first argument tells: the classes of the user's are not hooked.
     names = frame.f_code.co_varnames
-    return bool(names) and frame.f_locals.get(names[0]) is layer
+    return bool(names) and frame.f_locals.get(names[0]) is made

@@ -1,4 +1,4 @@
-"""The memory of this process."""
+"""Reads how much memory this process holds."""
 
 from __future__ import annotations
 

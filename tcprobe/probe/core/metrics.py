@@ -1,4 +1,4 @@
-"""Figures in what a script logs: losses, step time, throughput, and what the user's own patterns find."""
+"""Finds figures in what a script logs: losses, step time, throughput, and what the user's own patterns name."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Training calls in, rows of steps.csv out: numbers and times the steps that the period finder tells."""
+"""Counts steps: turns training calls into rows of steps.csv, as the period finder tells."""
 
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional
 
 from .journal import Journal
-from .steps import BEGIN, REVISED, UNKNOWN, PeriodFinder
+from .period import BEGIN, REVISED, UNKNOWN, PeriodFinder
 
 
 class Stepper:
@@ -30,7 +30,7 @@ class Stepper:
         self._clock = clock
         self._listener = listener
         self._starts: List[int] = []  # of the calls since finder.base
-        self._weights: List[int] = []
+        self._steps: List[int] = []
         self._base_row = 0  # rows that no revision reaches
         self._next = 0  # number of the next step
         self._marked: Dict[int, int] = {}  # calls by key since the script marks its steps
@@ -50,12 +50,12 @@ class Stepper:
         """Say whether calls of the current step are still to come."""
         return self.explicit is not None or self.finder.is_inside()
 
-    def call(self, key: int, weight: int = 1, start: Optional[int] = None) -> None:
+    def call(self, key: int, steps: int = 1, start: Optional[int] = None) -> None:
         """Take a training call that begins now, or that began at `start`.
 
         Args:
             key: number of the function.
-            weight: steps that one call makes (steps_per_execution).
+            steps: steps that one call makes.
             start: for a call known to train only after the event; no step range is opened for it.
         """
         if self.explicit is not None:
@@ -64,18 +64,18 @@ class Stepper:
         base = self.finder.base
         verdict = self.finder.add(key)
         if verdict == REVISED:
-            self._revise(weight, start)
+            self._revise(steps, start)
         elif verdict == BEGIN:
-            self._starts.append(self._begin(weight, start))
+            self._starts.append(self._begin(steps, start))
         else:
             if verdict == UNKNOWN:
                 self._listener.lost()
             self._starts.append(self._clock() if start is None else start)
-        self._weights.append(weight)
+        self._steps.append(steps)
         if self.finder.base != base:
             self._trim(self.finder.base - base)
 
-    def step(self, basis: str, weight: int = 1) -> None:
+    def step(self, basis: str, steps: int = 1) -> None:
         """Begin a step that the script marks itself; calls count no more."""
         if self.explicit is None:
             self.explicit = basis
@@ -83,7 +83,7 @@ class Stepper:
             self._next = 0
             self._listener.revised(0)
         self._whole = dict(self._marked)
-        self._begin(weight, None)
+        self._begin(steps, None)
 
     def calls_per_step(self) -> Dict[int, float]:
         """Return how often each function is called in one step, by key; empty where that is not known yet.
@@ -97,9 +97,9 @@ class Stepper:
         if not ends:
             return {}
         if finder.pattern and finder.basis == "period":
-            keys, steps = list(finder.pattern), self._weights[ends[-1]]
+            keys, steps = list(finder.pattern), self._steps[ends[-1]]
         else:
-            keys, steps = finder.keys[ends[0] : ends[-1]], sum(self._weights[end] for end in ends[:-1])
+            keys, steps = finder.keys[ends[0] : ends[-1]], sum(self._steps[end] for end in ends[:-1])
         return {key: keys.count(key) / steps for key in set(keys)} if steps else {}
 
     def retract(self) -> None:
@@ -107,14 +107,14 @@ class Stepper:
         if self.explicit or self.finder.searching or not self._starts:
             return
         began = self.finder.undo()
-        del self._starts[-1:], self._weights[-1:]
+        del self._starts[-1:], self._steps[-1:]
         if began:
             row = len(self._journal.numbers) - 1
             self._next = self._journal.numbers[row]
             self._journal.truncate(row)
             self._listener.retracted(row)
 
-    def _begin(self, weight: int, start: Optional[int]) -> int:
+    def _begin(self, steps: int, start: Optional[int]) -> int:
         number = self._next
         if start is None:
             self._listener.before_step(len(self._journal.numbers), number)
@@ -123,10 +123,10 @@ class Stepper:
             self._listener.begun(number)
         else:
             self._journal.row(number, start)
-        self._next = number + weight
+        self._next = number + steps
         return start
 
-    def _revise(self, weight: int, start: Optional[int]) -> None:
+    def _revise(self, steps: int, start: Optional[int]) -> None:
         boundaries = self.finder.boundaries
         current = bool(boundaries) and boundaries[-1] == len(self.finder.keys) - 1
         earlier = boundaries[:-1] if current else boundaries
@@ -135,10 +135,10 @@ class Stepper:
         wanted = []
         for index in earlier:
             wanted.append((self._next, self._starts[index]))
-            self._next += self._weights[index]
+            self._next += self._steps[index]
         self._rewrite(wanted)
         if current:
-            self._starts.append(self._begin(weight, start))
+            self._starts.append(self._begin(steps, start))
         else:
             self._starts.append(self._clock() if start is None else start)
 
@@ -154,5 +154,5 @@ class Stepper:
             self._journal.row(number, began)
 
     def _trim(self, calls: int) -> None:
-        del self._starts[:calls], self._weights[:calls]
+        del self._starts[:calls], self._steps[:calls]
         self._base_row = len(self._journal.numbers) - len(self.finder.boundaries)

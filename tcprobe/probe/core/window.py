@@ -1,4 +1,4 @@
-"""Which steps are profiled: a state machine over steps and times, with no TensorFlow in it.
+"""Decides which steps are profiled: a state machine over steps and times.
 
 Nobody can tell how long a run will be. The session therefore opens at the second step, and the window that is
 reported begins where step times have settled; a run that ends before has its profile from the second step on.
@@ -7,7 +7,7 @@ One session serves both, so that a short run loses nothing and a long one pays f
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from ..config import Config
 
@@ -21,9 +21,17 @@ SETTLED = 0.25
 PATIENCE = 12
 # A pattern that is found wrong after the profile was taken is profiled again, but not for ever.
 MAX_RESTARTS = 2
-# Host memory that a trace takes while it is recorded, per byte that it takes on disk: 24-42 bytes an event in a
-# file of TensorFlow 2.4 to 2.21, about 100 in memory.
+# Host memory that a trace takes while it is recorded, per byte that it takes on disk: an event takes about 100 bytes
+# in memory and 24 to 42 in an XSpace file.
 MEMORY_PER_BYTE = 3
+
+
+class Taken(NamedTuple):
+    """A window that was profiled, should no better one follow."""
+
+    first_row: Optional[int]
+    last_row: Optional[int]
+    reason: str
 
 
 class WindowState:
@@ -51,7 +59,7 @@ class WindowState:
         self._opened_ns = 0
         self._restart = False
         self._restarts = 0
-        self._earlier: Optional[Tuple[Optional[int], Optional[int], str]] = None
+        self._earlier: Optional[Taken] = None
 
     def before_step(self, row: int, number: int, now: int, grown: int = 0) -> Tuple[str, ...]:
         """Say what the profiler has to do before step `number` begins.
@@ -92,7 +100,7 @@ class WindowState:
         self.reason = "cut short by the script's own profiler"
         if self._config.iter_stop is not None or self._length() >= self._config.window_steps // 2:
             return False
-        self._earlier = (self.first_row, self.last_row, self.reason)
+        self._earlier = Taken(self.first_row, self.last_row, self.reason)
         self.state, self.first_row, self.last_row = "waiting", None, None
         return True
 
@@ -107,7 +115,8 @@ class WindowState:
         """Close the window at the end of the run, after `last_row`; return whether a session is open."""
         if self.state == "waiting" and self._earlier is not None:
             self.state = "done"
-            self.first_row, self.last_row, self.reason = self._earlier
+            earlier = self._earlier
+            self.first_row, self.last_row, self.reason = earlier.first_row, earlier.last_row, earlier.reason
         if self.state != "open":
             return False
         if self.first_row is None:

@@ -1,1 +1,1 @@
-"""The workload's own process as Python itself would run it: its module, imports and output."""
+"""Runs the workload in this process as Python itself would: its module, imports and output."""

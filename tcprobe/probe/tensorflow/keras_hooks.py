@@ -1,12 +1,11 @@
-"""Hooks of Keras: train functions, optimizers and, in eager steps, layers."""
+"""Hooks Keras: train functions, optimizers and, for the ranges of eager steps, layers."""
 
 from __future__ import annotations
 
 import functools
 from typing import Any, List
 
-from ..config import Config
-from ..core.gaps import Gaps
+from ..core.framework import Core
 from .calls import Calls
 from .layer_ranges import LayerRanges
 from .patch import defining_class
@@ -16,11 +15,12 @@ from .precision import on_model
 class KerasHooks:
     """Hooks keras, tf_keras, or the tf.keras of Keras 2."""
 
-    def __init__(self, config: Config, calls: Calls, layers: LayerRanges, gaps: Gaps) -> None:
+    def __init__(self, core: Core, calls: Calls, layers: LayerRanges) -> None:
         self._layers = layers
-        self._config = config
+        self._config = core.config
+        self._training = core.training
+        self._gaps = core.gaps
         self._calls = calls
-        self._gaps = gaps
         self._seen: List[Any] = []
         self._applies = False  # one optimizer's apply calls another: apply_gradients, apply, the inner one
 
@@ -44,7 +44,7 @@ class KerasHooks:
                 on_model(model, self._config.xla, self._gaps)
             result = make(model, *args, **kwds)
             if model.__dict__.get("train_function") is not before:
-                self._gaps.run("Keras fit", lambda: self._calls.weights.announce(steps_per_execution(model)))
+                self._gaps.run("Keras fit", lambda: self._calls.steps.announce(steps_per_execution(model)))
             return result
 
         kind.make_train_function = make_train_function
@@ -58,17 +58,17 @@ class KerasHooks:
                         setattr(kind, name, self._applying(kind.__dict__[name]))
 
     def _applying(self, apply: Any) -> Any:
-        calls, gaps = self._calls, self._gaps
+        calls, training, gaps = self._calls, self._training, self._gaps
 
         @functools.wraps(apply)
         def applying(optimizer: Any, *args: Any, **kwds: Any) -> Any:
-            current = calls.current
-            if self._applies or (current is None and calls.inside):
+            current = training.current
+            if self._applies or (current is None and training.inside):
                 return apply(optimizer, *args, **kwds)
             if current is None:
                 return calls.eager_apply(apply, optimizer, args, kwds)
             calls.trains()
-            gaps.run("steps per call", lambda: calls.weights.applied(current.key, optimizer))
+            gaps.run("steps per call", lambda: calls.steps.applied(current.key, optimizer))
             self._applies = True
             try:
                 return apply(optimizer, *args, **kwds)

@@ -1,12 +1,12 @@
-"""Ranges for the layers of an eager model, while the window is open."""
+"""Marks the layers of an eager model as ranges, while the window is open."""
 
 from __future__ import annotations
 
-import functools
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable, List
 
 from ..core.gaps import Gaps
 from ..core.ranges import Ranges
+from .patch import Patches
 
 
 class LayerRanges:
@@ -17,7 +17,7 @@ class LayerRanges:
         self._ranges = ranges
         self._gaps = gaps
         self._bases: List[Any] = []
-        self._hooked: List[Tuple[Any, Any, Any]] = []
+        self._patches = Patches()
 
     def add(self, base: Any) -> None:
         """Take a class that defines `__call__` for layers."""
@@ -27,22 +27,15 @@ class LayerRanges:
     def open(self) -> None:
         """Hook."""
         for base in self._bases:
-            original = base.__call__
-            hook = self._marking(original)
-            base.__call__ = hook
-            self._hooked.append((base, original, hook))
+            self._patches.method(base, "__call__", self._marking)
 
     def close(self) -> None:
-        """Put the originals back, but for a class that somebody else has changed since."""
-        for base, original, hook in self._hooked:
-            if base.__dict__.get("__call__") is hook:
-                base.__call__ = original
-        self._hooked = []
+        """Put the originals back."""
+        self._patches.restore()
 
     def _marking(self, original: Any) -> Any:
         ranges, gaps = self._ranges, self._gaps
 
-        @functools.wraps(original)
         def call(layer: Any, *args: Any, **kwds: Any) -> Any:
             if not ranges.active or not self.eager():
                 return original(layer, *args, **kwds)

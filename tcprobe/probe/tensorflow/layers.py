@@ -1,17 +1,16 @@
-"""Which Keras layer is being called, and where each layer was constructed."""
+"""Tells which Keras layer is being called, and where each layer was constructed."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import weakref
+from types import CodeType
 from typing import Any, Callable, NamedTuple, Optional, Tuple
 
 from ..core.gaps import Guard
 from ..core.lines import constructed_line
 from .patch import Patches, defining_class
-
-THIS_FILE = sys._getframe().f_code.co_filename
 
 
 class Layer(NamedTuple):
@@ -47,6 +46,7 @@ class LayerHooks:
         self.on_eager_call: Optional[Callable[[Any, Any, Any], None]] = None
         self._gaps = gaps
         self._patches = Patches()
+        self._call: Optional[CodeType] = None  # of the hook on calls
         self._lines: "weakref.WeakKeyDictionary[Any, Optional[str]]" = weakref.WeakKeyDictionary()
         self._local = threading.local()
 
@@ -74,6 +74,10 @@ class LayerHooks:
         stack: Tuple[Layer, ...] = getattr(self._local, "stack", ())
         return stack[-1] if stack else None
 
+    def depth(self) -> int:
+        """Return how many layers are being called in this thread, one inside the other."""
+        return len(getattr(self._local, "stack", ()))
+
     def _calling(self, original: Callable[..., Any]) -> Callable[..., Any]:
         local, hooks = self._local, self
 
@@ -94,6 +98,7 @@ class LayerHooks:
                     hooks.on_call(hooks._entry(layer, before), layer, args, kwds, result)
             return result
 
+        self._call = __call__.__code__
         return __call__
 
     def _constructing(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,7 +113,8 @@ class LayerHooks:
 
     def _line(self, layer: Any) -> Optional[str]:
         """Return where `layer` is constructed; one that a library makes while another is called has that one's line."""
-        line, by_layer = constructed_line(layer, sys._getframe(2), THIS_FILE)
+        # The line is that of a frame: of this method's caller's caller, or one further out.
+        line, by_layer = constructed_line(layer, sys._getframe(2), self._call)
         around = self.current()
         return around.source if by_layer and around is not None else line
 

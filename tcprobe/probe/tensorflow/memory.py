@@ -1,4 +1,4 @@
-"""GPUs and their peak memory, as TensorFlow sees them; read once, outside any step."""
+"""Reads the GPUs and their peak memory from TensorFlow; once, outside any step."""
 
 from __future__ import annotations
 

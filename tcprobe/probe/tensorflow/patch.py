@@ -1,17 +1,33 @@
-"""Replacing methods of TensorFlow and Keras, and putting the originals back."""
+"""Replaces methods of TensorFlow and Keras, and puts the originals back."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable, List, NamedTuple
+
+
+class Patch(NamedTuple):
+    """One replaced method or entry.
+
+    Attributes:
+        owner: a class, a module or a dictionary.
+        name: of the attribute, or key of the entry.
+        original: what stood there; None where the class inherited it.
+        replaced: what stands there now.
+    """
+
+    owner: Any
+    name: Any
+    original: Any
+    replaced: Any
 
 
 class Patches:
     """Methods that were replaced, and how to put them back."""
 
     def __init__(self) -> None:
-        self._done: List[Tuple[Any, str, Any]] = []
+        self._done: List[Patch] = []
 
     def method(self, owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
         """Replace `owner.name` by `make(original)`; nothing happens where that was done before.
@@ -19,28 +35,33 @@ class Patches:
         Raises:
             AttributeError: there is no such method.
         """
-        if any(o is owner and n == name for o, n, _ in self._done):
+        if any(done.owner is owner and done.name == name for done in self._done):
             return
-        original = owner.__dict__[name] if name in owner.__dict__ else getattr(owner, name)
+        original = getattr(owner, name)
         wrapper = functools.wraps(original)(make(original))
         # Keras reads a layer's arguments off the signature, and getfullargspec does not look through wrappers.
         wrapper.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
-        self._done.append((owner, name, original))
+        self._done.append(Patch(owner, name, owner.__dict__.get(name), wrapper))
         setattr(owner, name, wrapper)
 
     def entry(self, table: Any, key: Any, value: Any) -> None:
         """Replace `table[key]`."""
-        self._done.append((table, key, table[key]))
+        self._done.append(Patch(table, key, table[key], value))
         table[key] = value
 
     def restore(self) -> None:
-        """Put every original back, the last replaced first."""
+        """Put every original back, the last replaced first, but for what somebody else has replaced since."""
         while self._done:
-            owner, name, original = self._done.pop()
-            if isinstance(owner, dict):
-                owner[name] = original
+            done = self._done.pop()
+            if isinstance(done.owner, dict):
+                if done.owner.get(done.name) is done.replaced:
+                    done.owner[done.name] = done.original
+            elif done.owner.__dict__.get(done.name) is not done.replaced:
+                continue
+            elif done.original is None:
+                delattr(done.owner, done.name)
             else:
-                setattr(owner, name, original)
+                setattr(done.owner, done.name, done.original)
 
 
 def defining_class(cls: Any, name: str) -> Any:

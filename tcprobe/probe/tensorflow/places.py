@@ -1,14 +1,17 @@
-"""What a training call is called: the name of its function, or the user's line where an eager tape begins."""
+"""Knows which frames are TensorFlow's, the user's line behind an op, and the name of a function."""
 
 from __future__ import annotations
 
 import functools
-import sys
-from typing import Any, Tuple
+from typing import Any, Optional
 
-from ..core.tracebacks import is_ours
+from ..core import lines
 
-NOT_THE_USERS = ("site-packages", "dist-packages", "<frozen", "<string>")
+PACKAGES = ("tensorflow", "tensorflow_core", "keras", "tf_keras", "wrapt", "absl", "numpy", "six")
+# AutoGraph writes the code that it converted into the folder for temporary files, under these names.
+GENERATED = r"^(?:__autograph_generated_file\w*|tmp\w{8})\.py$"
+
+lines.know_framework(PACKAGES, GENERATED)
 
 
 def function_name(function: Any) -> str:
@@ -20,13 +23,9 @@ def function_name(function: Any) -> str:
     return "%s.%s" % (getattr(python, "__module__", "?"), name)
 
 
-def user_place() -> Tuple[str, int]:
-    """Return file and line of the innermost frame that is neither the probe's nor a library's."""
-    frame: Any = sys._getframe(1)
-    place = ("?", 0)
-    while frame is not None:
-        place = (frame.f_code.co_filename, frame.f_lineno)
-        if not any(part in place[0] for part in NOT_THE_USERS) and not is_ours(place[0]):
-            return place
-        frame = frame.f_back
-    return place
+def traced_line(op: Any) -> Optional[str]:
+    """Return the user's line that made a graph op; None where the op has no traceback (imported functions)."""
+    traceback = getattr(op, "traceback", None)
+    if not traceback:
+        return None
+    return lines.best((frame.filename, frame.lineno) for frame in reversed(list(traceback)))

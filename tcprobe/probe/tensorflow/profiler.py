@@ -1,4 +1,4 @@
-"""TensorFlow's own profiler: one session at a time, beside whatever the script itself profiles."""
+"""Runs TensorFlow's own profiler: one session at a time, beside whatever the script itself profiles."""
 
 from __future__ import annotations
 

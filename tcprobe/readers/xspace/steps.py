@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcprobe.probe.constants import STEP_MARK
 from tcprobe.readers.xspace.gpu import NONE, DeviceEvents
 from tcprobe.readers.xspace.host import Mark
 from tcprobe.readers.xspace.lines import Ints
@@ -35,7 +36,7 @@ def choose_steps(marks: Sequence[Mark]) -> Steps:
     Of several names in the best class the most frequent one counts.
     """
     classes = (
-        [m for m in marks if m.step is not None and m.name == "tcprobe_step"],
+        [m for m in marks if m.step is not None and m.name == STEP_MARK],
         [m for m in marks if m.step is not None and m.name == "train" and m.root],
         [m for m in marks if m.step is not None and m.root],
         [m for m in marks if m.step is not None],

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tcprobe.probe.audit.find import (
-    Wanted,
+    NothingToAudit,
     at_module_level,
     candidates,
     classes,
@@ -123,7 +123,7 @@ def test_a_factory_takes_literals_and_text() -> None:
     ],
 )
 def test_what_a_factory_cannot_do_is_one_line(name: str, args: dict[str, str], says: str) -> None:
-    with pytest.raises(Wanted) as raised:
+    with pytest.raises(NothingToAudit) as raised:
         named(module(CODE, number=3), name, args)
     assert str(raised.value) == says
     assert raised.value.kind == "usage"

@@ -7,10 +7,17 @@ import sys
 
 import pytest
 
-from tcprobe.probe.core import lines as graph_lines
+from tcprobe.probe.core import lines
 from tcprobe.probe.core.lines import OTHER, PACKAGE, USER, best, constructed_line, rank, running_line
+from tcprobe.probe.tensorflow import places
 
 SITE = "/env/lib/python3.9/site-packages"
+
+
+@pytest.fixture(autouse=True)
+def known() -> None:
+    """Make TensorFlow known, as the import of what hooks it does."""
+    lines.know_framework(places.PACKAGES, places.GENERATED)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +34,7 @@ SITE = "/env/lib/python3.9/site-packages"
         ("<stdin>", OTHER),
         ("/tmp/__autograph_generated_fileab12.py", OTHER),
         ("/tmp/tmpab12cd34.py", OTHER),
-        (graph_lines.__file__, OTHER),
+        (lines.__file__, OTHER),
     ],
 )
 def test_ranks(path: str, expected: int) -> None:
@@ -52,7 +59,7 @@ def test_the_running_line_is_this_one() -> None:
 
 class Base:
     def __init__(self) -> None:
-        self.line, self.by_layer = constructed_line(self, sys._getframe(1), "/no/such/file.py")
+        self.line, self.by_layer = constructed_line(self, sys._getframe(1), None)
 
 
 class Derived(Base):
@@ -64,3 +71,10 @@ def test_a_users_own_class_is_constructed_where_it_is_called_not_in_its_init() -
     line = sys._getframe().f_lineno + 1
     made = Derived()
     assert (made.line, made.by_layer) == (f"{__file__}:{line}", False)
+
+
+def test_a_framework_is_told_to_the_lines() -> None:
+    assert rank(f"{SITE}/toyflow/nn.py") == PACKAGE
+    lines.know_framework(["toyflow"], r"toy\d\.py")
+    assert [rank(f"{SITE}/toyflow/nn.py"), rank("/tmp/toy1.py"), rank(f"{SITE}/keras/a.py")] == [OTHER] * 3
+    lines._frameworks.discard("toyflow")

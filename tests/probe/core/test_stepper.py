@@ -1,4 +1,4 @@
-"""Steps from calls: numbers, weights, and how often a function is called in a step."""
+"""Steps from calls: numbers, steps of one call, and how often a function is called in a step."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_calls_in_a_step(calls: list[int], expected: dict[int, float]) -> None:
 def test_one_call_of_several_steps() -> None:
     stepper = make()
     for _ in range(8):
-        stepper.call(0, weight=5)
+        stepper.call(0, steps=5)
     assert stepper.calls_per_step() == {0: 0.2}
     assert stepper.count == 40
 

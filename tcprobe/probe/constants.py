@@ -1,0 +1,13 @@
+"""The constants that the probe and the rest of tcprobe must agree on; the rest imports them from here."""
+
+from __future__ import annotations
+
+# What marks a step in a profile: the name of an annotation whose metadata holds the step's number.
+STEP_MARK = "tcprobe_step"
+# Samples that a step is costed for where the model does not say how large its batch is.
+SAMPLES = 1024
+# The window: steps in it, the seconds and the bytes of profile that end it sooner, steps that never are in it.
+WINDOW_STEPS = 20
+WINDOW_SECONDS = 60
+WINDOW_BYTES = 200_000_000
+SKIPPED_STEPS = 2

@@ -1,0 +1,126 @@
+"""What the probe asks of a framework. The core knows no framework; `way_in` chooses one and hands it to the probe.
+
+To add one, write a class with these attributes and methods in a folder of its own and let `way_in` choose
+it. It is made with a `Core`, hooks its own package in the functions that `install` returns, and tells
+`Core.training` of what it sees.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Protocol
+
+from ..config import Config
+from .gaps import Gaps
+from .ranges import Ranges
+from .training import TrainingCalls
+
+Hook = Callable[[Any], None]
+
+
+class Core(NamedTuple):
+    """What a framework is given.
+
+    Attributes:
+        config: the probe's orders.
+        gaps: takes what this version of the framework lacks.
+        ranges: marks steps and phases; the framework sets `ranges.annotations` to its profiler's own marks.
+        training: is told of every training call.
+    """
+
+    config: Config
+    gaps: Gaps
+    ranges: Ranges
+    training: TrainingCalls
+
+
+class Devices(NamedTuple):
+    """The GPUs that a framework sees.
+
+    Attributes:
+        gpus: ``{"name", "compute_capability"}`` of each.
+        peak_bytes: most memory that it held on one of them; None where it does not say.
+    """
+
+    gpus: List[Dict[str, Any]]
+    peak_bytes: Optional[int]
+
+
+class Profiler(Protocol):
+    """The framework's own profiler: one session at a time, beside whatever the script itself profiles.
+
+    Attributes:
+        is_open: the probe's session runs.
+        preempted: to be called before the script opens a session of its own; closes the probe's.
+    """
+
+    is_open: bool
+    preempted: Callable[[], None]
+
+    def start(self) -> bool:
+        """Open the session; return False where it cannot be opened now."""
+
+    def stop(self) -> None:
+        """Close the session and write the profile."""
+
+    def discard(self) -> None:
+        """Close the session, and remove every profile that the probe's sessions wrote."""
+
+
+class Layers(Protocol):
+    """Which layers and products a step consists of.
+
+    They are recorded from the import of the framework on, until `stop`.
+    """
+
+    def open(self) -> None:
+        """Mark eager layers as phases, and record again after a `stop`: the window opens."""
+
+    def close(self) -> None:
+        """Mark no layers any more: the window closes."""
+
+    def stop(self) -> None:
+        """Take out every hook that records: the window is over. Called between two steps, in their thread."""
+
+    def write(self, calls_per_step: Dict[int, float]) -> None:
+        """Write graph.json; `calls_per_step` says by key how often a step calls each function."""
+
+
+class Framework(Protocol):
+    """One framework in one process.
+
+    Attributes:
+        name: as messages call it.
+        imported: the script has imported it.
+        profiler: its profiler.
+        layers: its recorder of layers and products.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def imported(self) -> bool: ...
+
+    @property
+    def profiler(self) -> Profiler: ...
+
+    @property
+    def layers(self) -> Layers: ...
+
+    def install(self) -> Dict[str, Hook]:
+        """Set the environment; return what to call with each module, by its name, right after its import."""
+
+    def training_calls(self, deferred: bool) -> None:
+        """Count training calls as they come, or only note them, which is cheaper, once the window is over."""
+
+    def finish(self) -> None:
+        """End what is still being recorded; the run is at its end."""
+
+    def basis(self) -> Optional[str]:
+        """Return what tells where a step begins, as in probe.json; None where only the pattern of the calls does."""
+
+    def versions(self) -> Dict[str, Optional[str]]:
+        """Return the versions for probe.json, by package; None for one that was not imported."""
+
+    def devices(self) -> Devices:
+        """Return the GPUs and their memory; asked once, after the last step."""

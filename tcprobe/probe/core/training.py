@@ -1,0 +1,165 @@
+"""Counts training calls: knows which functions train, whose call runs now, and which thread trains."""
+
+from __future__ import annotations
+
+import collections
+import threading
+import time
+from threading import get_ident
+from typing import Callable, Deque, List, Optional, Tuple
+
+from .gaps import Gaps
+from .ranges import Ranges
+from .stepper import Stepper
+
+
+class Callee:
+    """What the script calls from outside any other: a compiled function, or the lines of an eager step.
+
+    Attributes:
+        key: its number, which graph.json and the period finder know it by.
+        name: as reports call it.
+        eager: it stands for eager lines.
+        training: it trains.
+        steps: steps that one call makes.
+        calls: training calls so far, while they are counted as they come.
+    """
+
+    __slots__ = ("calls", "eager", "key", "name", "steps", "training")
+
+    def __init__(self, key: int, name: str, eager: bool) -> None:
+        self.key = key
+        self.name = name
+        self.eager = eager
+        self.training = False
+        self.steps = 1
+        self.calls = 0
+
+
+# A call for the journal's thread: callee, reading of the clock, thread. No callee: the call before was none. A plain
+# tuple, since a named one takes longer to make than all else that a deferred call does.
+Noted = Tuple[Optional[Callee], int, int]
+
+
+class TrainingCalls:
+    """Tells the stepper of every training call.
+
+    Args:
+        stepper: takes the calls, in order.
+        ranges: marks the phases.
+        at: nanoseconds since the start of the workload at a reading of `time.perf_counter_ns`.
+        gaps: takes what fails.
+        function: name of the one function whose calls are the steps; None for all that train.
+
+    Attributes:
+        inside: a call from outside any other runs, so that calls within it are parts of it; True for good once
+            nothing is counted any more. It must hold for the process, not the thread: replicas of a distributed
+            model run in threads of their own.
+        current: what is being called; None outside, and in a call that nothing asks about.
+        failed: the latest training call raised, so that its step is not whole.
+        deferred: calls are only noted, and the journal's thread counts them; so once the window is over.
+        owner: the thread that trains; calls of others are no steps. None until one has trained.
+        callees: all that have been seen, by key.
+        note: takes a `Noted`.
+    """
+
+    def __init__(
+        self, stepper: Stepper, ranges: Ranges, at: Callable[[int], int], gaps: Gaps, function: Optional[str]
+    ) -> None:
+        self.inside = False
+        self.current: Optional[Callee] = None
+        self.failed = False
+        self.deferred = False
+        self.enabled = True
+        self.owner: Optional[int] = None
+        self.callees: List[Callee] = []
+        self.stepper = stepper
+        self._ranges = ranges
+        self._at = at
+        self._gaps = gaps
+        self._function = function
+        self._waiting: Deque[Noted] = collections.deque()
+        self._lock = threading.Lock()
+        self.note = self._waiting.append
+
+    def add(self, name: str, eager: bool) -> Callee:
+        """Return a new callee; it trains at once where it is the function that was asked for."""
+        callee = Callee(len(self.callees), name, eager)
+        callee.training = self._function is not None and ("." + name).endswith("." + self._function)
+        self.callees.append(callee)
+        return callee
+
+    def trains(self, callee: Optional[Callee]) -> bool:
+        """Note that a callee trains; return whether that is news. Where one function was asked for, it alone does."""
+        if callee is None or callee.training or self._function is not None:
+            return False
+        callee.training = True
+        return True
+
+    def names(self) -> List[str]:
+        """Return the names of the functions that train."""
+        return [callee.name for callee in self.callees if callee.training]
+
+    def is_eager(self) -> bool:
+        """Say whether a step of eager lines has been seen."""
+        return any(callee.training and callee.eager for callee in self.callees)
+
+    def begin(self, callee: Callee) -> None:
+        """Begin a call that trains, as a phase of its step."""
+        self.inside, self.current, self.failed = True, callee, False
+        try:
+            self.count(callee)
+            if self._ranges.active:
+                self._ranges.begin_phase(callee.name.rpartition(".")[2])
+        except Exception as error:
+            self._gaps.add("steps", error)
+            self.disable()
+
+    def end(self) -> None:
+        """End the call that runs, and its phase."""
+        self.inside, self.current = not self.enabled, None
+        if self._ranges.active:
+            self._gaps.run("ranges", self._ranges.end_phase)
+
+    def fail(self, out_of_data: bool) -> None:
+        """Note that the training call which runs raised; `out_of_data`: before it trained, so that it is none."""
+        self.failed = True
+        if out_of_data:
+            self.note((None, 0, 0))
+            if not self.deferred:
+                self._gaps.run("steps", self.drain)
+
+    def count_late(self, callee: Callee, began: int) -> None:
+        """Count a call that turned out to train while it ran.
+
+        Args:
+            callee: what was called; `steps` is known now.
+            began: reading of `time.perf_counter_ns` at its start.
+        """
+        if self.owner is None:
+            self.owner = get_ident()
+        if get_ident() == self.owner:
+            self.count(callee, began)
+
+    def count(self, callee: Callee, began: Optional[int] = None) -> None:
+        """Count a training call of the owner's that begins now, or that `began` earlier."""
+        callee.calls += 1
+        if self.deferred:
+            self.note((callee, time.perf_counter_ns() if began is None else began, get_ident()))
+        else:
+            self.drain()
+            self.stepper.call(callee.key, callee.steps, None if began is None else self._at(began))
+
+    def drain(self) -> None:
+        """Count the calls that have only been noted."""
+        with self._lock:
+            while self._waiting:
+                callee, clock, thread = self._waiting.popleft()
+                if callee is None:
+                    self.stepper.retract()
+                elif thread == self.owner:
+                    self.stepper.call(callee.key, callee.steps, self._at(clock))
+
+    def disable(self) -> None:
+        """Count no more; hooks pass everything through."""
+        self.enabled, self.inside = False, True

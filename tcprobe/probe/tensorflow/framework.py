@@ -1,0 +1,116 @@
+"""Answers for TensorFlow and Keras what the probe's core asks of a framework."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Optional
+
+from ..core.framework import Core, Devices, Hook
+from . import memory, precision
+from .annotations import Annotations
+from .calls import Calls
+from .graph.recorder import GraphRecorder
+from .keras_hooks import KerasHooks
+from .layer_ranges import LayerRanges
+from .profiler import Profiler
+
+
+class TensorFlow:
+    """Hooks TensorFlow and every Keras that the script imports; a `core.framework.Framework`."""
+
+    name = "TensorFlow"
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._gaps = core.gaps
+        self._recorder = GraphRecorder(core.config.out, core.gaps)
+        self._marks = LayerRanges(core.ranges, core.gaps)
+        self.calls = Calls(core, self._recorder)
+        self._keras = KerasHooks(core, self.calls, self._marks)
+        self.profiler = Profiler(core.config.raw, core.gaps)
+        self.layers = Layers(core, self._recorder, self._marks)
+        self._tf: Any = None
+        self._versions: Dict[str, Optional[str]] = {"tensorflow": None, "keras": None}
+
+    @property
+    def imported(self) -> bool:
+        """Whether the script has imported TensorFlow."""
+        return self._tf is not None
+
+    def install(self) -> Dict[str, Hook]:
+        """Set the environment; return what to call after the imports of TensorFlow and Keras."""
+        self._gaps.run("precision", lambda: precision.set_environment(self._core.config))
+        return {"tensorflow": self._on_tensorflow, "keras": self._on_keras, "tf_keras": self._on_keras}
+
+    def training_calls(self, deferred: bool) -> None:
+        """Count training calls as they come, or only note them."""
+        self.calls.set_deferred(deferred)
+
+    def finish(self) -> None:
+        """End the sample of an eager step."""
+        self._gaps.run("eager sample", self.calls.end_sample)
+
+    def basis(self) -> Optional[str]:
+        """Return "keras fit" where Keras makes the steps."""
+        return "keras fit" if self.calls.steps.fit else None
+
+    def versions(self) -> Dict[str, Optional[str]]:
+        """Return the versions of TensorFlow and Keras."""
+        return self._versions
+
+    def devices(self) -> Devices:
+        """Return the GPUs that TensorFlow sees, and the peak of its allocator."""
+        gpus = memory.gpus(self._tf)
+        peak = self._gaps.run("GPUs", lambda: memory.peak_gpu_memory_bytes(self._tf)) if gpus else None
+        return Devices(gpus, peak)
+
+    def _on_tensorflow(self, tf: Any) -> None:
+        self._tf = tf
+        self._versions["tensorflow"] = tf.__version__
+        run = self._gaps.run
+        run("precision", lambda: precision.on_tensorflow(tf, self._core.config))
+        run("TensorFlow's profiler", lambda: self.profiler.on_tensorflow(tf))
+        run("trace annotations", lambda: self._annotate(tf))
+        self._core.ranges.find_nvtx()
+        self._marks.eager = tf.executing_eagerly
+        self.calls.on_tensorflow(tf)
+        run("graph record", lambda: self._recorder.on_tensorflow(tf))
+        if precision.version(tf) < (2, 6):
+            # Keras is a part of TensorFlow here and is never imported under its own name.
+            self._on_keras(tf.keras)
+
+    def _annotate(self, tf: Any) -> None:
+        self._core.ranges.annotations = Annotations(tf, self._recorder.fits)
+
+    def _on_keras(self, keras: Any) -> None:
+        self._versions["keras"] = getattr(keras, "__version__", None)
+        self._gaps.run("precision", lambda: precision.on_keras(keras, self._core.config))
+        self._keras.install(keras)
+        self._gaps.run("graph record", lambda: self._recorder.on_keras(keras))
+
+
+class Layers:
+    """The recorder of layers and products, and the ranges of eager layers; a `core.framework.Layers`."""
+
+    def __init__(self, core: Core, recorder: GraphRecorder, marks: LayerRanges) -> None:
+        self._core = core
+        self._recorder = recorder
+        self._marks = marks
+
+    def open(self) -> None:
+        """Record again after a `stop`; mark the layers of an eager model."""
+        self._core.gaps.run("graph record", self._recorder.resume)
+        if self._core.training.is_eager():
+            self._core.gaps.run("ranges of layers", self._marks.open)
+
+    def close(self) -> None:
+        """Mark no layers any more."""
+        self._marks.close()
+
+    def stop(self) -> None:
+        """Resolve what was traced, and take out the hooks of tracing and of layers."""
+        self._core.gaps.run("graph record", self._recorder.stop)
+
+    def write(self, calls_per_step: Dict[int, float]) -> None:
+        """Write graph.json."""
+        self._recorder.calls_per_step(calls_per_step)
+        self._recorder.write()

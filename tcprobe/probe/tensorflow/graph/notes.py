@@ -1,0 +1,81 @@
+"""Keeps what is known of an op only as it is traced: its layer, and what it is the gradient of."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+
+from ..layers import Layer
+
+SEARCH_DEPTH = 8  # ops between a gradient's result and the product that makes it: reductions, reshapes, transposes
+
+
+class OpNote:
+    """What was known as an op was made.
+
+    Attributes:
+        layer: the layer being called, or that of the forward op.
+        in_gradient: made while a gradient was taken.
+        recomputed: made by a layer that was called again to take a gradient.
+        forward: graph (weak) and name of the op whose gradient this is part of; None for any other.
+        wrt: the forward op's input whose gradient this op makes.
+    """
+
+    __slots__ = ("forward", "in_gradient", "layer", "recomputed", "wrt")
+
+    def __init__(self, layer: Optional[Layer]) -> None:
+        self.layer = layer
+        self.in_gradient = False
+        self.recomputed = False
+        self.forward: Optional[Tuple[Any, str]] = None
+        self.wrt: Optional[int] = None
+
+    def forward_op(self) -> Any:
+        """Return the forward op, None where there is none or its graph is gone."""
+        graph = self.forward[0]() if self.forward else None
+        return None if graph is None or self.forward is None else graph.get_operation_by_name(self.forward[1])
+
+
+class Inputs(NamedTuple):
+    """What tells an op of a graph from most others: its type and the names of its input tensors."""
+
+    op_type: str
+    names: Tuple[str, ...]
+
+
+class GraphNotes:
+    """Notes on the ops of one FuncGraph, by name, and their names by inputs."""
+
+    def __init__(self) -> None:
+        self.ops: Dict[str, OpNote] = {}
+        self.by_inputs: Dict[Inputs, str] = {}
+
+
+class Gradient:
+    """A gradient function that is running: the ops it has made so far."""
+
+    def __init__(self, forward: Optional[Tuple[Any, str]], layer: Optional[Layer]) -> None:
+        self.forward = forward
+        self.layer = layer
+        self.made: Dict[str, OpNote] = {}
+
+    def finish(self, results: Any) -> None:
+        """Set `wrt` of the products that were made: the index of the result that each feeds."""
+        listed = list(results) if isinstance(results, (list, tuple)) else [results]
+        for index, result in enumerate(listed):
+            note = self.made.get(_maker(result, self.made))
+            if note is not None and note.wrt is None:
+                note.wrt = index
+
+
+def _maker(result: Any, made: Dict[str, OpNote]) -> str:
+    """Return the name of the made op nearest before `result`, empty where there is none."""
+    level: List[Any] = [result] if hasattr(result, "graph") else []
+    seen: Set[str] = set()
+    for _ in range(SEARCH_DEPTH):
+        ops = [t.op for t in level if t.op.name not in seen]
+        for op in ops:
+            if op.name in made:
+                return str(op.name)
+        seen.update(op.name for op in ops)
+        level = [t for op in ops for t in op.inputs]
+    return ""

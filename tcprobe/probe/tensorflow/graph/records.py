@@ -1,0 +1,123 @@
+"""Makes the records of graph.json: one per product; docs/run-folder.md says what each key means."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from ...core.journal import write_atomically
+from ..places import traced_line
+from .execute import Executed, Match
+from .notes import OpNote
+from .shapes import Shape, Shapes, merged, shape_list
+from .walk import Visit
+
+SCHEMA = 1
+OPERANDS = 2  # inputs of a product that its fused form keeps, in their places
+ATTRIBUTES = (
+    "transpose_a transpose_b adj_x adj_y strides dilations padding explicit_paddings data_format equation rnn_mode"
+    " direction input_mode"
+).split()
+Record = Dict[str, Any]
+
+
+def op_record(visit: Visit, note: Optional[OpNote], pass_: str, match: Match, shapes: Optional[Shapes]) -> Record:
+    """Return the record of one traced product; `shapes` fills in sizes that its graph does not know."""
+    op = visit.op
+    inputs, outputs = _shapes(op, note, shapes)
+    layer = note.layer if note else None
+    return {
+        "op": visit.path,
+        "op_type": op.type,
+        "executed_op": match.name,
+        "executed_type": match.op_type,
+        "executes": match.executes,
+        "pass": pass_,
+        "layer": layer.path if layer else None,
+        "layer_class": layer.layer_class if layer else None,
+        "input_shapes": inputs,
+        "input_dtypes": [t.dtype.base_dtype.name for t in op.inputs],
+        "output_shapes": outputs,
+        "output_dtypes": [t.dtype.base_dtype.name for t in op.outputs],
+        "attributes": attributes(op.type, op.get_attr, [a.name for a in op.op_def.attr], inputs, outputs),
+        "calls_per_step": visit.repeats,
+        "source": layer.source if layer else None,
+        "called_from": traced_line(op) or (traced_line(_forward(note)) if note else None),
+        "alias_of": list(match.aliases),
+    }
+
+
+def executed_record(op: Executed, shapes: Optional[Shapes]) -> Record:
+    """Return the record of an op of the optimised graph that nothing traced explains."""
+    record = dict.fromkeys(("layer", "layer_class", "calls_per_step", "source", "called_from"))
+    known = shapes or Shapes([], [])
+    return {
+        "op": op.path,
+        "op_type": op.op_type,
+        "executed_op": op.name,
+        "executed_type": op.op_type,
+        "executes": "yes",
+        "pass": "other",
+        "input_shapes": known.inputs,
+        "input_dtypes": [],
+        "output_shapes": known.outputs,
+        "output_dtypes": [],
+        "attributes": {},
+        "alias_of": [],
+        **record,
+    }
+
+
+def _forward(note: OpNote) -> Any:
+    return note.forward_op()
+
+
+def _shapes(op: Any, note: Optional[OpNote], inferred: Optional[Shapes]) -> Tuple[List[Shape], List[Shape]]:
+    inputs = [shape_list(t) for t in op.inputs]
+    outputs = [shape_list(t) for t in op.outputs]
+    forward = note.forward_op() if note is not None and "Backprop" in op.type else None
+    if forward is not None and note is not None and note.wrt is not None and outputs:
+        outputs[0] = merged(outputs[0], shape_list(forward.inputs[note.wrt]))  # a gradient is as large as its input
+    if inferred is not None:
+        count = OPERANDS if len(inferred.inputs) != len(inputs) else len(inputs)
+        inputs[:count] = [merged(a, b) for a, b in zip(inputs[:count], inferred.inputs)] or inputs[:count]
+        outputs[:1] = [merged(a, b) for a, b in zip(outputs[:1], inferred.outputs)]
+    return inputs, outputs
+
+
+def attributes(
+    op_type: str, get: Any, present: Sequence[str], inputs: Sequence[Shape], outputs: Sequence[Shape]
+) -> Record:
+    """Return the attributes that shape the arithmetic, with the groups of a convolution where they are known."""
+    values = {name: plain(get(name)) for name in ATTRIBUTES if name in present}
+    values = {name: value for name, value in values.items() if value not in (None, [], "")}
+    count = groups(op_type, str(values.get("data_format", "NHWC")), inputs, outputs)
+    if count is not None:
+        values["groups"] = count
+    return values
+
+
+def plain(value: Any) -> Any:
+    """Return an attribute's value as JSON has it."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    return value if isinstance(value, (bool, int, float, str)) else None
+
+
+def groups(op_type: str, data_format: str, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> Optional[int]:
+    """Return the groups of a Conv2D or Conv3D, in either direction: channels of its input over those of its filter."""
+    if not op_type.startswith(("Conv2D", "Conv3D")) or len(inputs) < 2 or not outputs:
+        return None
+    image = outputs[0] if "BackpropInput" in op_type else inputs[0]
+    kernel = outputs[0] if "BackpropFilter" in op_type else inputs[1]
+    if image is None or kernel is None or len(kernel) < 2 or len(image) != len(kernel):
+        return None
+    channels, each = image[1] if data_format.startswith("NC") else image[-1], kernel[-2]
+    return channels // each if channels and each and channels % each == 0 else None
+
+
+def write_json(path: str, data: Record) -> None:
+    """Write `data` to `path` so that a reader sees the old file or the new one, whole."""
+    write_atomically(path, json.dumps(data, separators=(",", ":")))  # json.dump encodes in Python, an order slower

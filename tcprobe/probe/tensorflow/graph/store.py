@@ -1,0 +1,141 @@
+"""Keeps the traces that graph.json holds: the first and last of each function, none twice, and the eager step."""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Tuple
+
+from .records import SCHEMA, Record
+from .shapes import Sizes
+
+KEPT = 4  # traces of one function that are kept, the first among them: Keras 3.3's train_on_batch traces at every call
+KEPT_IN_ALL = 64
+RETRACING = 8  # traces of one function from which the report speaks of it
+
+
+class TraceName(NamedTuple):
+    """What a trace is kept under: the runtime's key of its function, and its own name."""
+
+    function: Hashable
+    name: str
+
+
+class Function:
+    """A tf.function that was called from outside any other.
+
+    Attributes:
+        reference: weak reference to the tf.function.
+        name: ``module.qualname`` of the Python function.
+        sizes: what it was first called with.
+        traces: times that it was traced with products in it.
+        calls_per_step: its calls in one step, None where unknown.
+        training: whether it trains.
+    """
+
+    def __init__(self, function: Any, name: str) -> None:
+        self.reference = weakref.ref(function)
+        self.name = name
+        self.sizes: Optional[Sizes] = None
+        self.traces = 0
+        self.calls_per_step: Optional[float] = None
+        self.training = False
+
+
+class Store:
+    """Records of traces, by function and name.
+
+    Attributes:
+        functions: every tf.function that was called from outside any other, by the runtime's key.
+        models: what the runtime knows of the models; written as it is.
+        changed: True since the last `document`.
+    """
+
+    def __init__(self, gaps: Any) -> None:
+        self.functions: Dict[Hashable, Function] = {}
+        self.models: List[Record] = []
+        self.changed = False
+        self._gaps = gaps
+        self._records: "OrderedDict[TraceName, Record]" = OrderedDict()
+        self._eager: Optional[Record] = None
+
+    def keep(self, key: Hashable, record: Record) -> None:
+        """Keep the first and the last traces of each function; one like an earlier one takes its place."""
+        same = [k for k in self._records if k.function == key and stem(k.name) == stem(record["name"])]
+        alike = [k for k in same if _alike(self._records[k], record)]
+        self._records[alike[0] if alike else TraceName(key, record["name"])] = record
+        for old in [*same[1 : 2 - KEPT], *list(self._records)[:-KEPT_IN_ALL]] if not alike else ():
+            self._records.pop(old, None)
+        self.changed = True
+        function = self.functions[key]
+        if function.traces == RETRACING and hasattr(self._gaps, "note"):
+            self._gaps.note(
+                "retracing",
+                "%s was traced %d times or more; tracing costs far more than a step" % (function.name, RETRACING),
+                "call it with tensors of the same shapes, or pass reduce_retracing=True to tf.function",
+            )
+
+    def records(self, key: Hashable) -> List[Record]:
+        """Return the kept records of one function's traces."""
+        return [record for kept, record in self._records.items() if kept.function == key]
+
+    def sampled(self, ops: List[Record]) -> None:
+        """Keep the ops of an eager step; a second sample replaces the first."""
+        self._eager = None
+        if ops:
+            self._eager = {
+                "name": None,
+                "python_name": None,
+                "training": True,
+                "executed_basis": "eager",
+                "traces": 0,
+                "calls_per_step": 1.0,
+                "ops": ops,
+            }
+            self.changed = True
+
+    def document(self, version: Optional[str]) -> Record:
+        """Return graph.json; `version` is TensorFlow's."""
+        functions = [] if self._eager is None else [self._eager]
+        variants: List[Record] = []
+        main: Dict[TraceName, str] = {}
+        for kept, record in self._records.items():
+            function, name = self.functions[kept.function], record["name"]
+            calls = function.calls_per_step
+            first = main.setdefault(TraceName(kept.function, stem(name)), name)
+            (functions if first == name else variants).append(
+                dict(
+                    record,
+                    training=function.training,
+                    traces=function.traces,
+                    calls_per_step=calls,
+                    variant_of=None if first == name else first,
+                    ops=[dict(op, calls_per_step=_times(op["calls_per_step"], calls)) for op in record["ops"]],
+                )
+            )
+        self.changed = False
+        return {
+            "schema": SCHEMA,
+            "tensorflow": version,
+            "functions": functions,
+            "variants": variants,
+            "models": self.models,
+        }
+
+
+def stem(name: str) -> str:
+    """Return a graph's name without TensorFlow's numbers."""
+    return name.rstrip("0123456789_")
+
+
+def _alike(one: Record, other: Record) -> bool:
+    """Return whether two traces hold the same products."""
+    return [_essence(op) for op in one["ops"]] == [_essence(op) for op in other["ops"]]
+
+
+def _essence(op: Record) -> Tuple[Any, ...]:
+    return op["op_type"], op["executes"], op["input_shapes"], op["input_dtypes"], op["layer"]
+
+
+def _times(one: Optional[float], other: Optional[float]) -> Optional[float]:
+    return None if one is None or other is None else one * other

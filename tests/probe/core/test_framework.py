@@ -1,0 +1,84 @@
+"""A second framework of a few lines, driven through the probe's core, which names none."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import ROOT
+
+TOY = ROOT / "tests/probe/core/toy.py"
+NEUTRAL = ("core", "script", "probe.py", "api.py", "config.py", "constants.py")
+TOYFLOW = """
+on_layer = print
+def train(part, layers):
+    for layer in layers: on_layer(part + "/" + layer)
+"""
+GAN = """
+import toyflow
+for step in range(20):
+    toyflow.train("critic", ["dense"])
+    toyflow.train("critic", ["dense"])
+    toyflow.train("generator", ["conv"] if step < 10 else ["conv", "late"])
+"""
+
+
+def run(folder: Path, script: str, *window: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Run a script under the probe with the toy; return what the toy was told, and probe.json."""
+    (folder / "toyflow.py").write_text(TOYFLOW)
+    (folder / "train.py").write_text(script)
+    command = [sys.executable, str(TOY), str(folder), str(folder / "train.py"), *window]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1]), json.loads((folder / "probe/probe.json").read_text())
+
+
+def test_a_second_framework_needs_nothing_of_the_core_changed(tmp_path: Path) -> None:
+    toy, seen = run(tmp_path, GAN, "3", "6")
+    assert (seen["steps"]["count"], seen["steps"]["period"], seen["steps"]["basis"]) == (20, 3, "period")
+    assert seen["steps"]["functions"] == ["toyflow.critic", "toyflow.generator"]
+    assert (seen["window"]["first_step"], seen["window"]["last_step"]) == (3, 6)
+    assert (toy["profiler"], toy["layers"]) == (["start", "stop"], ["open", "close", "stop"])
+    assert (seen["toyflow"], seen["gpu_used"], seen["peak_gpu_memory_bytes"]) == ("1.0", True, 7)
+    assert seen["finished"]
+    assert [gap["hook"] for gap in seen["gaps"]] == []
+
+
+def test_layers_are_recorded_until_the_window_is_over(tmp_path: Path) -> None:
+    run(tmp_path, GAN, "3", "6")
+    graph = json.loads((tmp_path / "probe/graph.json").read_text())
+    assert graph == {"layers": ["critic/dense", "generator/conv"], "calls_per_step": {"0": 2.0, "1": 1.0}}
+    (tmp_path / "long").mkdir()
+    run(tmp_path / "long", GAN, "3", "15")
+    assert json.loads((tmp_path / "long/probe/graph.json").read_text())["layers"][-1] == "generator/late"
+
+
+def test_calls_are_only_noted_once_the_window_is_over(tmp_path: Path) -> None:
+    toy, seen = run(tmp_path, GAN, "3", "6")
+    # The first call of step 7 finds the window full; the end of the run ends the counting.
+    assert toy["paces"] == [[7 * 3 + 1, True], [60, False]]
+    assert seen["steps"]["count"] == 20
+
+
+def test_a_run_without_the_framework_says_so(tmp_path: Path) -> None:
+    _, seen = run(tmp_path, "print('no framework')")
+    assert [(n["code"], n["message"]) for n in seen["notes"]] == [("no-toyflow", "the workload never imported ToyFlow")]
+
+
+@pytest.mark.parametrize("part", NEUTRAL)
+def test_the_core_names_no_framework(part: str) -> None:
+    place = ROOT / "tcprobe/probe" / part
+    named = re.compile(r"tensorflow|keras|torch|\btf\b|tf\.", re.IGNORECASE)
+    found = [
+        f"{path.name}:{number} {line.strip()}"
+        for path in ([place] if place.is_file() else sorted(place.rglob("*.py")))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if named.search(line)
+    ]
+    assert not found

@@ -1,0 +1,128 @@
+"""The training step: the period of the training calls, found live."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tcprobe.probe.core.period import BEGIN, MAX_PERIOD, PATIENCE, REVISED, UNKNOWN, PeriodFinder
+
+
+def boundaries(word: str) -> tuple[list[int], PeriodFinder]:
+    """Feed a word call by call; return the calls that begin a step, over the run, and the finder."""
+    finder, told, base = PeriodFinder(), [], 0
+    for index, letter in enumerate(word):
+        base = finder.base
+        verdict = finder.add(ord(letter))
+        if verdict == BEGIN:
+            told.append(index)
+        elif verdict == REVISED:
+            told = [b for b in told if b < base] + [base + b for b in finder.boundaries if base + b <= index]
+            told = sorted(set(told))
+    return told, finder
+
+
+def multiples(step: int, length: int) -> list[int]:
+    return list(range(0, length, step))
+
+
+@pytest.mark.parametrize(
+    ("word", "step", "calls"),
+    [
+        ("T" * 12, 1, 12),
+        ("DG" * 10, 2, 20),
+        ("GDDDDD" * 4, 6, 24),
+        ("DDDDDG" * 4, 6, 24),
+        ("AAAAB" * 4, 5, 20),
+        ("ABAC" * 4, 4, 16),
+        ("ABCABD" * 5, 6, 30),
+        (("D" * 40 + "G") * 3, 41, 123),
+    ],
+)
+def test_period_is_found(word: str, step: int, calls: int) -> None:
+    told, finder = boundaries(word)
+    assert told == multiples(step, calls)
+    assert len(finder.pattern) == step
+    assert finder.basis == "period"
+
+
+def test_short_run_has_its_steps_at_once() -> None:
+    finder = PeriodFinder()
+    assert [finder.add(k) for k in (0, 1, 0, 1, 0)] == [BEGIN, "inside", BEGIN, "inside", BEGIN]
+
+
+def test_false_start_is_revised() -> None:
+    """Critic first: each call looks like a step until the generator is called."""
+    finder = PeriodFinder()
+    verdicts = [finder.add(k) for k in (0, 0, 0, 1, 0, 0, 0, 1)]
+    assert verdicts == [BEGIN, BEGIN, BEGIN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, REVISED]
+    assert finder.boundaries == [0, 4]
+    assert not finder.searching
+
+
+def test_rest_of_an_epoch_is_a_step() -> None:
+    """Accumulation over 4 with 10 batches: AAAAB AAAAB AAB, then again."""
+    told, _ = boundaries(("AAAABAAAABAAB" * 3) + "AAAAB")
+    assert told == [0, 5, 10, 13, 18, 23, 26, 31, 36, 39]
+
+
+def test_second_model_goes_on_counting() -> None:
+    told, finder = boundaries("A" * 30 + "B" * 30)
+    assert told == multiples(1, 60)
+    assert finder.pattern == (ord("B"),)
+
+
+def test_rare_function_is_no_part_of_the_step() -> None:
+    told, finder = boundaries(("A" * 200 + "X") * 2 + "A" * 150)
+    assert finder.pattern == (ord("A"),)
+    assert told == [i for i in range(552) if i not in (200, 401)]
+
+
+def test_no_period_falls_back_to_the_dominant_function() -> None:
+    """Three functions by chance, one of them twice as often: its calls count."""
+    word = "".join(random.Random(1).choices("ABC", (2, 1, 1), k=2000))
+    told, finder = boundaries(word)
+    assert finder.basis == "dominant function"
+    assert [b for b in told if b >= 1000] == [i for i, letter in enumerate(word) if letter == "A" and i >= 1000]
+
+
+def test_runs_that_grow_are_the_common_function() -> None:
+    _, finder = boundaries("".join("A" * n + "B" for n in range(3, 60)) + "A" * 150)
+    assert finder.pattern == (ord("A"),)
+
+
+def test_memory_is_bounded() -> None:
+    finder = PeriodFinder()
+    for call in range(20_000):
+        finder.add(call % 3)
+    assert len(finder.keys) < 5_000
+    assert (finder.base + finder.boundaries[-1]) % 3 == 0
+
+
+def test_undo_takes_back_a_step() -> None:
+    finder = PeriodFinder()
+    for key in (0, 1, 0, 1):
+        finder.add(key)
+    assert finder.add(0) == BEGIN
+    assert finder.undo()
+    assert finder.add(0) == BEGIN
+    assert finder.add(1) == "inside"
+
+
+@given(st.text("abc", min_size=0, max_size=12), st.integers(5, 9))
+def test_word_that_ends_in_a_call_of_its_own_repeats(body: str, times: int) -> None:
+    """Whatever a step does before its one last call: the steps are the repetitions."""
+    word = (body + "Z") * times
+    told, _ = boundaries(word)
+    assert told == multiples(len(body) + 1, len(word))
+
+
+@given(st.lists(st.integers(0, 3), max_size=2 * PATIENCE))
+def test_any_sequence_gives_rising_boundaries(keys: list[int]) -> None:
+    told, finder = boundaries("".join(chr(65 + k) for k in keys))
+    assert told == sorted(set(told))
+    assert (told[:1] == [0]) or not keys
+    assert len(finder.pattern) <= max(MAX_PERIOD, PATIENCE)

@@ -1,0 +1,144 @@
+"""A framework of a few lines under the probe's core; prints what it was told.
+
+`python toy.py FOLDER SCRIPT [START STOP]` runs a script with a window from step START to STOP.
+"""
+
+from __future__ import annotations
+
+import json
+import runpy
+import sys
+from pathlib import Path
+from threading import get_ident
+from typing import Any
+
+from tcprobe.probe.config import Config
+from tcprobe.probe.core.framework import Core, Devices, Hook
+from tcprobe.probe.core.training import Callee
+from tcprobe.probe.probe import Probe
+
+
+class ToyProfiler:
+    """Notes what it is told to do."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self.preempted = lambda: None
+        self.told: list[str] = []
+
+    def start(self) -> bool:
+        self.is_open = True
+        self.told.append("start")
+        return True
+
+    def stop(self) -> None:
+        self.is_open = False
+        self.told.append("stop")
+
+    def discard(self) -> None:
+        self.is_open = False
+        self.told.append("discard")
+
+
+class ToyLayers:
+    """Records the layers that are called until it is stopped."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.on = True
+        self.seen: list[str] = []
+        self.told: list[str] = []
+
+    def called(self, name: str) -> None:
+        if self.on and name not in self.seen:
+            self.seen.append(name)
+
+    def open(self) -> None:
+        self.on = True
+        self.told.append("open")
+
+    def close(self) -> None:
+        self.told.append("close")
+
+    def stop(self) -> None:
+        if self.on:
+            self.told.append("stop")
+        self.on = False
+
+    def write(self, calls_per_step: dict[int, float]) -> None:
+        self.path.write_text(json.dumps({"layers": self.seen, "calls_per_step": calls_per_step}))
+
+
+class Toy:
+    """Hooks module ``toyflow``, whose one function `train` calls layers and is always a training call."""
+
+    name = "ToyFlow"
+
+    def __init__(self, core: Core) -> None:
+        self.training = core.training
+        self.profiler = ToyProfiler()
+        self.layers = ToyLayers(Path(core.config.out) / "graph.json")
+        self.imported = False
+        self.callees: dict[str, Callee] = {}
+        self.calls = 0
+        self.paces: list[tuple[int, bool]] = []
+
+    def install(self) -> dict[str, Hook]:
+        return {"toyflow": self._hook}
+
+    def _hook(self, toyflow: Any) -> None:
+        train, self.imported = toyflow.train, True
+        toyflow.on_layer = self.layers.called
+
+        def training_call(part: str, layers: list[str]) -> None:
+            callee = self.callees.get(part)
+            if callee is None:
+                callee = self.callees[part] = self.training.add("toyflow." + part, eager=False)
+                callee.training, self.training.owner = True, get_ident()
+            self.calls += 1
+            self.training.begin(callee)
+            try:
+                train(part, layers)
+            finally:
+                self.training.end()
+
+        toyflow.train = training_call
+
+    def training_calls(self, deferred: bool) -> None:
+        self.training.deferred = deferred
+        self.paces.append((self.calls, deferred))
+
+    def finish(self) -> None:
+        pass
+
+    def basis(self) -> str | None:
+        return None
+
+    def versions(self) -> dict[str, str | None]:
+        return {"toyflow": "1.0"}
+
+    def devices(self) -> Devices:
+        return Devices([{"name": "toy", "compute_capability": None}], 7)
+
+
+def main(folder: str, script: str, *window: str) -> None:
+    """Run a script under the probe, with Toy as its framework."""
+    sys.path.insert(0, str(Path(script).parent))
+    start, stop = map(int, window) if window else (None, None)
+    config = Config(folder + "/probe", folder + "/raw", "script", script, [], iter_start=start, iter_stop=stop)
+    toys: list[Toy] = []
+
+    def make(core: Core) -> Toy:
+        toys.append(Toy(core))
+        return toys[-1]
+
+    probe = Probe(config, make)
+    probe.start()
+    runpy.run_path(script)
+    probe.finish()
+    toy = toys[0]
+    print(json.dumps({"profiler": toy.profiler.told, "layers": toy.layers.told, "paces": toy.paces}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,77 @@
+"""Shapes filled in, and batch sizes found, from objects that only look like TensorFlow's."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tcprobe.probe.tensorflow.fits import Fit
+from tcprobe.probe.tensorflow.graph.shapes import batch_of_dataset, batch_of_fit, has_unknown, merged
+
+SIZES = st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=4)
+
+
+@pytest.mark.parametrize(
+    ("known", "inferred", "expected"),
+    [
+        ([None, 4], [8, 4], [8, 4]),
+        (None, [8, 4], [8, 4]),
+        ([None, 4], None, [None, 4]),
+        ([None, 4], [8, 5], [None, 4]),  # they contradict each other: nothing is taken over
+        ([None, 4], [8, 4, 1], [None, 4]),
+        ([None, None], [8, None], [8, None]),
+    ],
+)
+def test_unknown_sizes_are_filled_only_where_the_rest_agrees(known: Any, inferred: Any, expected: Any) -> None:
+    assert merged(known, inferred) == expected
+
+
+@given(SIZES, SIZES)
+def test_a_known_size_never_changes(known: list[int | None], inferred: list[int | None]) -> None:
+    result = merged(list(known), list(inferred))
+    assert result is not None
+    assert all(after == before for before, after in zip(known, result, strict=True) if before is not None)
+
+
+def test_an_unknown_rank_is_unknown() -> None:
+    assert has_unknown([[1, 2], None])
+    assert has_unknown([[1, None]])
+    assert not has_unknown([[1, 2], []])
+
+
+def dataset(size: int | None = None, *inputs: Any) -> Any:
+    found = SimpleNamespace(_inputs=lambda: list(inputs))
+    if size is not None:
+        found._batch_size = SimpleNamespace(numpy=lambda: size)
+    return found
+
+
+def test_the_batch_size_is_that_of_the_last_batching() -> None:
+    assert batch_of_dataset(dataset(None, dataset(32, dataset(8)))) == 32
+    assert batch_of_dataset(dataset(None, dataset(), dataset(16))) == 16
+    assert batch_of_dataset(dataset(None, dataset())) is None
+    assert batch_of_dataset(object()) is None
+
+
+def test_a_pipeline_without_end_gives_no_batch_size() -> None:
+    endless = SimpleNamespace()
+    endless._inputs = lambda: [endless]
+    assert batch_of_dataset(endless) is None
+
+
+def fit(**batches: Any) -> Fit:
+    """Return a running fit whose batches come from an object with these attributes."""
+    running = Fit(marks_steps=False)
+    running.batches = SimpleNamespace(**batches) if batches else None
+    return running
+
+
+def test_fit_tells_its_batch_size_in_keras_3_and_keras_2() -> None:
+    keras_3 = fit(data_adapter=SimpleNamespace(batch_size=24))
+    keras_2 = fit(_adapter=SimpleNamespace(batch_size=lambda: 48))
+    by_dataset = fit(_adapter=SimpleNamespace(batch_size=lambda: None), _dataset=dataset(8))
+    assert [batch_of_fit(running) for running in (keras_3, keras_2, by_dataset, fit())] == [24, 48, 8, None]

@@ -1,0 +1,94 @@
+"""Which traces graph.json holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tcprobe.probe.core.gaps import Gaps
+from tcprobe.probe.tensorflow.graph.store import KEPT, KEPT_IN_ALL, RETRACING, Function, Store
+
+
+def called() -> None:
+    """Stand for a tf.function."""
+
+
+def store(*keys: int) -> Store:
+    made = Store(Gaps())
+    for key in keys:
+        made.functions[key] = Function(called, f"module.function_{key}")
+        made.functions[key].training = True
+    return made
+
+
+def record(name: str, rows: int = 8) -> dict[str, Any]:
+    op = {"op_type": "MatMul", "executes": "yes", "input_shapes": [[rows, 4]], "input_dtypes": ["float32"]}
+    return {"name": name, "python_name": "f", "ops": [{**op, "layer": "dense", "calls_per_step": 1.0}]}
+
+
+def names(document: dict[str, Any], key: str) -> list[str]:
+    return [f["name"] for f in document[key]]
+
+
+def test_a_trace_like_an_earlier_one_takes_its_place() -> None:
+    held = store(1)
+    for number in range(20):
+        held.keep(1, record(f"__inference_step_{number}", rows=8 + number % 2))
+    document = held.document("2.21.0")
+    assert names(document, "functions") == ["__inference_step_18"]
+    assert names(document, "variants") == ["__inference_step_19"]
+    assert document["variants"][0]["variant_of"] == "__inference_step_18"
+
+
+def test_of_many_different_traces_the_first_and_the_last_are_kept() -> None:
+    held = store(1)
+    for number in range(10):
+        held.keep(1, record(f"__inference_step_{number}", rows=number))
+    document = held.document(None)
+    assert names(document, "functions") == ["__inference_step_0"]
+    assert names(document, "variants") == [f"__inference_step_{n}" for n in range(11 - KEPT, 10)]
+
+
+def test_functions_of_one_name_are_not_mixed_up() -> None:
+    held = store(1, 2)
+    held.keep(1, record("__inference_step_1"))
+    held.keep(2, record("__inference_step_2"))
+    assert names(held.document(None), "functions") == ["__inference_step_1", "__inference_step_2"]
+
+
+def test_the_forward_and_backward_halves_of_a_call_are_both_functions() -> None:
+    held = store(1)
+    held.keep(1, record("__inference_step_1"))
+    held.keep(1, record("__backward_step_2"))
+    assert names(held.document(None), "functions") == ["__inference_step_1", "__backward_step_2"]
+
+
+def test_the_program_keeps_a_bounded_number() -> None:
+    held = store(*range(200))
+    for key in range(200):
+        held.keep(key, record(f"__inference_step_{key}"))
+    assert len(held.document(None)["functions"]) == KEPT_IN_ALL
+
+
+def test_calls_per_step_multiply_and_unknown_stays_unknown() -> None:
+    held = store(1)
+    held.keep(1, record("__inference_step_1"))
+    assert held.document(None)["functions"][0]["ops"][0]["calls_per_step"] is None
+    held.functions[1].calls_per_step = 5.0
+    assert held.document(None)["functions"][0]["ops"][0]["calls_per_step"] == 5.0
+
+
+def test_retracing_is_told_once() -> None:
+    held = store(1)
+    for number in range(2 * RETRACING):
+        held.functions[1].traces += 1
+        held.keep(1, record(f"__inference_step_{number}"))
+    assert [note["code"] for note in held._gaps.notes] == ["retracing"]
+
+
+def test_an_eager_step_stands_without_a_name() -> None:
+    held = store()
+    held.sampled([])
+    assert held.document(None)["functions"] == []
+    held.sampled(record("x")["ops"])
+    (found,) = held.document(None)["functions"]
+    assert (found["name"], found["executed_basis"], found["training"]) == (None, "eager", True)
