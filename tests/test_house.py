@@ -40,7 +40,7 @@ WITHIN = {
     "keras": ({"settings"}, {"shapes"}, {"products"}),
     "probe": ({"config"}, {"core"}, {"script", "tensorflow"}, {"graph"}, {"audit"}, {"api"}, {"probe"}, {"way_in"}),
     "readers": (
-        {"base", "one_run", "protobuf", "ranks"},
+        {"arrays", "base", "one_run", "protobuf", "ranks"},
         {"merge"},
         {"dlprof", "hlo", "run_folder"},
         {"xspace"},

@@ -155,7 +155,9 @@ def kernels_of(rows: Rows) -> Table:
     longest = np.zeros(count, np.int64)
     np.minimum.at(shortest, group, rows.duration_ns)
     np.maximum.at(longest, group, rows.duration_ns)
-    costliest = rows.config_id[_costliest(group, rows.duration_ns, count)]
+    costliest = np.zeros(count, np.int64)
+    row = np.flatnonzero(rows.duration_ns == longest[group])
+    costliest[group[row]] = rows.config_id[row]  # of launches that took as long, the last
     columns = {
         "device": rows.device[first],
         "kernel": rows.kernel.take(first),
@@ -172,13 +174,6 @@ def kernels_of(rows: Rows) -> Table:
         "grid": _looked_up(rows.configs.names("grid"), costliest),
     }
     return Table(KERNELS, columns)
-
-
-def _costliest(group: IntArray, duration_ns: IntArray, count: int) -> IntArray:
-    """Return the row of the longest launch of each group."""
-    order = np.lexsort((duration_ns, group))
-    last = np.searchsorted(group[order], np.arange(count), side="right") - 1
-    return order[last].astype(np.int64)
 
 
 def _looked_up(names: Names, rows: IntArray) -> Names:

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.errors import WrongFormat
+from tcprobe.readers.arrays import combine
 from tcprobe.schema.columns import FloatArray, IntArray, Names
 
 _NUMBER: Final = re.compile(r"\d{1,20}(?:\.\d{0,30})?(?:e[+-]?\d{1,3})?", re.IGNORECASE | re.ASCII)
@@ -43,13 +44,13 @@ class Report:
     Attributes:
         kind: one of `dlprof_layout`'s.
         path: its file.
-        columns: by canonical name; blank cells are NA.
+        columns: by canonical name: texts, blank cells NA, or figures that were read as numbers, blank cells NaN.
         rows: number of rows.
     """
 
     kind: str
     path: Path
-    columns: dict[str, Names]
+    columns: dict[str, Names | IntArray | FloatArray]
     rows: int
 
     def __len__(self) -> int:
@@ -60,8 +61,11 @@ class Report:
         return all(name in self.columns for name in names)
 
     def texts(self, name: str) -> Names:
-        """Return a column; NA throughout where the report lacks it."""
-        return self.columns.get(name) or Names(np.full(self.rows, -1, np.int32), [])
+        """Return a column of texts; NA throughout where the report lacks it."""
+        held = self.columns.get(name)
+        if isinstance(held, np.ndarray):
+            raise TypeError(f"column {name} was read as numbers")
+        return Names(np.full(self.rows, -1, np.int32), []) if held is None else held
 
     def numbers(self, name: str) -> FloatArray:
         """Return a column of figures, NaN for NA; parsed once for each distinct text.
@@ -69,6 +73,8 @@ class Report:
         Raises:
             WrongFormat: a cell is no number.
         """
+        if isinstance(held := self.columns.get(name), np.ndarray):
+            return held.astype(np.float64)
         column = self.texts(name)
         try:
             parsed = [parse_number(text) for text in column.names]
@@ -83,6 +89,9 @@ class Report:
         Raises:
             WrongFormat: a cell is blank or no whole number.
         """
+        held = self.columns.get(name)
+        if isinstance(held, np.ndarray) and held.dtype == np.int64:
+            return held.view(np.int64)
         values = self.numbers(name)
         odd = np.flatnonzero(~(values == np.floor(values)))
         if len(odd):
@@ -125,7 +134,7 @@ class Builder:
 
     def report(self, kind: str, path: Path) -> Report:
         """Return what was collected."""
-        columns = {}
+        columns: dict[str, Names | IntArray | FloatArray] = {}
         for name, index, parts in zip(self.columns, self._index, self._parts, strict=True):
             ids = np.concatenate(parts) if parts else np.zeros(0, np.int32)
             columns[name] = _clean(ids, index)
@@ -148,15 +157,10 @@ def coalesce(first: Names, second: Names) -> Names:
     return Names(lookup[np.where(first.ids >= 0, first.ids, shifted)], list(index))
 
 
-def distinct_rows(*columns: NDArray[np.generic]) -> tuple[IntArray, IntArray]:
+def distinct_rows(*columns: NDArray[Any]) -> tuple[IntArray, IntArray]:
     """Return the first row of each distinct combination in order of appearance, and each row's combination."""
-    key: IntArray = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        values, codes = np.unique(column, return_inverse=True)
-        _, key = np.unique(key * max(len(values), 1) + codes.ravel(), return_inverse=True)
-        key = key.ravel().astype(np.int64)
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
+    codes, first = combine(columns)
+    order = np.argsort(first)
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
-    return first[order].astype(np.int64), rank[inverse.ravel()]
+    return first[order], rank[codes]

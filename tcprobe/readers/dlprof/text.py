@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from tcprobe.errors import EmptyInput, UnreadableInput, WrongFormat
+from tcprobe.readers.dlprof.blocks import IrregularError, read_blocks
 from tcprobe.readers.dlprof.files import PEEK_BYTES, Found, encoding_of
 from tcprobe.readers.dlprof.layout import SECTIONS, SUMMARY, Layout, by_header, by_title, canonical
 from tcprobe.readers.dlprof.report import Builder, Report
 from tcprobe.readers.dlprof.summary import Summary, from_lines, from_object
+from tcprobe.schema.columns import FloatArray, IntArray, Names
 
 CHUNK: Final = 20_000  # rows held as Python strings at a time
 LONGEST_CELL: Final = 1 << 24  # an XLA op lists the shapes of all its inputs in one cell
@@ -56,7 +58,11 @@ def _nothing(path: Path, what: str) -> Summary:
 
 
 def _read_table(path: Path) -> Report:
+    """Read a table: a long one of a regular build in array code, any other row by row, which finds what is wrong."""
+    csv.field_size_limit(LONGEST_CELL)
     try:
+        if found := _regular(path):
+            return found
         return _parse_table(path, strict=True)
     except csv.Error as error:
         if "unexpected end" in str(error):
@@ -67,8 +73,35 @@ def _read_table(path: Path) -> Report:
         raise WrongFormat(path, f"is no table: {error}", _DAMAGED) from error
 
 
+def _regular(path: Path) -> Report | None:
+    """Read a report whose rows are built alike; None where they are not, or where it is of a kind that is short."""
+    with path.open("rb") as file:
+        if encoding_of(file.read(PEEK_BYTES)) != "utf-8":
+            return None
+        file.seek(0)
+        try:
+            rows = csv.reader((line.decode() for line in file), strict=True)
+            title, header = _heading(path, (row for row in rows if any(map(str.strip, row))))
+            columns = [canonical(cell) for cell in header]
+            layout = _layout(path, title, columns)
+            figures = {columns.index(name) for name in layout.figures.intersection(columns)}
+            needed = {column for column in figures if columns[column] in layout.needs}
+            alone = len(set(columns)) == len(columns)
+            found = read_blocks(file, len(columns), figures, needed) if figures and alone else None
+        except (IrregularError, UnicodeError, csv.Error):
+            return None
+    if found is None:
+        return None
+    held: dict[str, Names | IntArray | FloatArray] = {columns[at]: values for at, values in found.numbers.items()}
+    for run in found.runs:
+        distinct = Builder([columns[at] for at in run.columns])
+        distinct.add(run.texts)
+        parts = distinct.report(layout.kind, path)
+        held |= {name: parts.texts(name).take(run.ids) for name in parts.columns}
+    return Report(layout.kind, path, held, found.rows)
+
+
 def _parse_table(path: Path, strict: bool) -> Report:
-    csv.field_size_limit(LONGEST_CELL)
     with path.open(encoding=_encoding(path), newline="") as file:
         rows = (row for row in csv.reader(file, strict=strict) if any(map(str.strip, row)))
         title, header = _heading(path, rows)

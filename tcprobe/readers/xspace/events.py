@@ -13,8 +13,9 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tcprobe.readers.arrays import Bytes, Ints
 from tcprobe.readers.protobuf import BYTES, FIXED64, VARINT, DamagedError, Span, fields, signed
-from tcprobe.readers.xspace.lines import Bytes, Ints, small_message
+from tcprobe.readers.xspace.lines import small_message
 
 DOUBLE, UINT, INT, STRING, BLOB, REF = 2, 3, 4, 5, 6, 7  # field numbers of XStat.value
 MOST_PS: Final = 30 * 86_400 * 10**12  # a time past 30 days is damage, and sums of such times would overflow

@@ -9,10 +9,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tcprobe.readers.arrays import Bytes, Ints, combine
 from tcprobe.readers.protobuf import BYTES, FIXED64, VARINT, Span, fields, signed, text
-from tcprobe.readers.xspace.codes import Index, Texts, combine
+from tcprobe.readers.xspace.codes import Index, Texts
 from tcprobe.readers.xspace.events import DOUBLE, Events, Wanted, decode
-from tcprobe.readers.xspace.lines import Bytes, Ints, event_bounds
+from tcprobe.readers.xspace.lines import event_bounds
 from tcprobe.readers.xspace.wire import Line, Plane, line_head, string_map
 
 GPU_PLANE: Final = re.compile(r"/device:GPU:(\d{1,6})")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcprobe.readers.arrays import Ints
 from tcprobe.readers.xspace.gpu import NONE, DeviceEvents
 from tcprobe.readers.xspace.host import Mark
-from tcprobe.readers.xspace.lines import Ints
 from tcprobe.schema.columns import FloatArray
 
 

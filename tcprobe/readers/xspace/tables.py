@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tcprobe.readers.arrays import Ints, dense
 from tcprobe.readers.hlo.module import Module
-from tcprobe.readers.xspace.codes import dense
 from tcprobe.readers.xspace.gpu import NONE, DeviceEvents, Gpu
 from tcprobe.readers.xspace.host import Host, Times
-from tcprobe.readers.xspace.lines import Ints
 from tcprobe.readers.xspace.steps import Steps, choose_steps, iterations, launch_times
 from tcprobe.readers.xspace.text import kernel_config, memory_kind, memory_size, parse_shapes
 from tcprobe.readers.xspace.wire import Space

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Final
 
 from tcprobe.errors import EmptyInput, MissingInput, UnreadableInput, WrongFormat
+from tcprobe.readers.arrays import PADDING, Bytes
 from tcprobe.readers.protobuf import BYTES, VARINT, DamagedError, fields, varint
 from tcprobe.readers.xspace.gpu import GPU_PLANE, read_gpu
 from tcprobe.readers.xspace.host import HOST_PLANES, Host, read_host
-from tcprobe.readers.xspace.lines import Bytes
 from tcprobe.readers.xspace.notes import gpu_notes, said_notes
 from tcprobe.readers.xspace.session import check_hosts, check_place, started_ns
 from tcprobe.readers.xspace.tables import Part, tables
-from tcprobe.readers.xspace.wire import PADDING, Space, scan_space
+from tcprobe.readers.xspace.wire import Space, scan_space
 from tcprobe.readers.xspace.xla import read_modules
 from tcprobe.schema.profile import Metadata, Note, Profile
 
