@@ -40,8 +40,8 @@ WITHIN = {
     "keras": ({"settings"}, {"shapes"}, {"products"}),
     "probe": ({"config"}, {"core"}, {"script", "tensorflow"}, {"graph"}, {"audit"}, {"api"}, {"probe"}, {"way_in"}),
     "readers": (
-        {"arrays", "base", "one_run", "protobuf", "ranks"},
-        {"merge"},
+        {"base", "one_run", "protobuf", "ranks"},
+        {"arrays", "merge"},
         {"dlprof", "hlo", "run_folder"},
         {"xspace"},
         {"open"},

@@ -8,6 +8,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tcprobe.readers.protobuf import Buffer
+
 Ints: TypeAlias = NDArray[np.int64]
 
 PADDING: Final = 64
@@ -23,7 +25,7 @@ class Bytes:
 
     __slots__ = ("data", "size", "u8", "words")
 
-    def __init__(self, data: bytearray) -> None:
+    def __init__(self, data: Buffer) -> None:
         self.data = data
         self.size = len(data) - PADDING
         self.u8: NDArray[np.uint8] = np.frombuffer(data, np.uint8)

@@ -8,31 +8,35 @@ parsed as arrays of digits. Whatever is built otherwise is not read here.
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection, Iterator, Sequence
+import os
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
+from threading import Lock
 from typing import Any, BinaryIO, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.readers.arrays import PADDING, Bytes, Ints
+from tcprobe.readers.dlprof.report import distinct_rows
 from tcprobe.schema.columns import FloatArray, IntArray
 
-BLOCK: Final = 1 << 22  # bytes read at once: what is derived from them stays in the processor's cache
+BLOCK: Final = 1 << 19  # bytes read at once: arrays derived from more are given back to the system, at a price
 LONGEST_ROW: Final = 64 << 20
+MOST_THREADS: Final = min(os.cpu_count() or 1, 4)  # array code runs beside array code
 MOST_DIGITS: Final = 15  # whole numbers below 2**53
 STRIP: Final = PADDING  # bytes that are compared at once
-SLOT_BITS: Final = 18  # of the table of hashes
 MOST_RUNS: Final = 1 << 17
 
 _COMMA, _NEWLINE, _QUOTE = b',\n"'
 _MIX: Final = np.uint64(0x9E37_79B9_7F4A_7C15)  # odd, its bits without a pattern
-_ALL: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 _MIXERS: Final = _MIX * (2 * np.arange(1, STRIP // 8 + 1, dtype=np.uint64) + np.uint64(1))
-_NOTHING, _EIGHT, _HALF, _WORD = (np.uint64(number) for number in (0, 8, 29, 64))
+_HALF: Final = np.uint64(29)
+_LAST_BYTES: Final = np.array([(1 << 64) - (1 << 8 * (8 - size)) for size in range(9)], np.uint64)  # bits to keep
 _PLACES: Final = np.arange(STRIP)
-_TO_SLOT: Final = np.uint64(64 - SLOT_BITS)
 _ZEROS: Final = np.uint64(0x3030_3030_3030_3030)
 _HIGH_HALVES: Final = np.uint64(0xF0F0_F0F0_F0F0_F0F0)
 _PAST_NINE: Final = np.uint64(0x0606_0606_0606_0606)
@@ -56,7 +60,7 @@ class Runs:
 
     columns: tuple[int, ...]
     texts: list[list[str]]
-    ids: NDArray[np.int32]
+    ids: IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,83 +72,92 @@ class Blocks:
     runs: list[Runs]
 
 
-def read_blocks(file: BinaryIO, width: int, numbers: Collection[int], needed: Collection[int]) -> Blocks:
+def read_blocks(file: BinaryIO, width: int, numbers: Mapping[int, bool]) -> Blocks:
     """Read the rows of a table to the end of the file.
 
     Args:
         file: UTF-8, at the beginning of a row.
         width: cells of each row.
-        numbers: columns that hold plain whole numbers, or nothing; at least one.
-        needed: those of them that always hold one.
+        numbers: columns that hold plain whole numbers; whether each row has one, or some cells are blank.
 
     Raises:
         IrregularError: a row has another number of cells, a cell of `numbers` holds anything else, or most runs differ.
         csv.Error: a cell is quoted in another way.
         UnicodeDecodeError: a cell is not UTF-8.
     """
-    spans = groupby(range(width), key=lambda column: column in numbers)
-    runs = [_Finder(tuple(columns)) for is_number, columns in spans if not is_number]
-    found: dict[int, list[Ints]] = {column: [] for column in numbers}
-    rows = 0
-    for block in _blocks(file, width):
-        rows += len(block)
-        for column, parts in found.items():
-            parts.append(block.whole(column, column in needed))
-        for run in runs:
-            run.add(block)
-    return Blocks(rows, {c: _number(parts) for c, parts in found.items()}, [run.result() for run in runs])
+    spans = [tuple(columns) for is_number, columns in groupby(range(width), numbers.__contains__) if not is_number]
+    finders = [_Finder(columns, columns[-1] == width - 1) for columns in spans]
+    parts: list[tuple[list[Ints], list[Ints]]] = []
+
+    def read_one(data: bytes) -> tuple[list[Ints], list[Ints]]:
+        block = _Block(data, width)
+        return [block.whole(*one) for one in numbers.items()], [finder.ids(block) for finder in finders]
+
+    with ThreadPoolExecutor(MOST_THREADS) as pool:
+        ahead: deque[Future[tuple[list[Ints], list[Ints]]]] = deque()
+        for data in _pieces(file):
+            ahead.append(pool.submit(read_one, data))
+            if len(ahead) > MOST_THREADS:
+                parts.append(ahead.popleft().result())
+        parts += [future.result() for future in ahead]
+    nothing = np.zeros(0, np.int64)
+    values = [np.concatenate([nothing, *(p[0][at] for p in parts)]) for at in range(len(numbers))]
+    ids = [np.concatenate([nothing, *(p[1][at] for p in parts)]) for at in range(len(finders))]
+    runs = [finder.runs(found) for finder, found in zip(finders, ids, strict=True)]
+    return Blocks(len(values[0]), dict(zip(numbers, map(_with_blanks, values), strict=True)), runs)
 
 
-def _number(parts: Sequence[Ints]) -> IntArray | FloatArray:
-    """Return a column of all blocks, NaN for the blank cells, which `_Block.whole` marks by -1."""
-    values = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+def _with_blanks(values: IntArray) -> IntArray | FloatArray:
+    """Return a column with NaN for the blank cells, which `_Block.whole` marks by -1."""
     blank = values < 0
     return np.where(blank, np.nan, values) if blank.any() else values
 
 
-def _blocks(file: BinaryIO, width: int) -> Iterator[_Block]:
-    rest = b""
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the bytes of the file in pieces that end with a line, between `PADDING` bytes on either side."""
+    rest, around = b"", bytes(PADDING)
     while more := file.read(BLOCK):
-        block = _Block(rest + more, width)
-        rest = block.rest
-        yield block
-    if rest:  # a last row without a line end
-        block = _Block(rest + b"\n", width)
-        if block.rest:
-            raise IrregularError("the last row is cut off")
-        yield block
+        end = more.rfind(b"\n") + 1
+        if end:
+            yield b"".join((around, rest, memoryview(more)[:end], around))
+            rest = more[end:]
+        else:
+            rest += more
+        if len(rest) > LONGEST_ROW:
+            raise IrregularError(f"a row has more than {LONGEST_ROW} bytes")
+    if rest:
+        yield b"".join((around, rest, b"\n", around))
 
 
 class _Block:
-    """The whole rows at the beginning of some bytes, and `rest`, the bytes after them."""
+    """Whole rows: where the cells of each begin and end."""
 
-    __slots__ = ("bytes", "ends", "rest", "starts")
+    __slots__ = ("bytes", "ends")
 
     def __init__(self, data: bytes, width: int) -> None:
-        self.bytes = Bytes(bytearray(PADDING) + data + bytearray(PADDING))
+        self.bytes = Bytes(data)
         ends = _separators(self.bytes.u8)
-        rows = len(ends) // width
-        ends = ends[: rows * width]
-        kind = self.bytes.u8[ends].reshape(rows, width)
-        if not ((kind[:, :-1] == _COMMA).all() and (kind[:, -1] == _NEWLINE).all()):
+        if not len(ends) or ends[-1] != self.bytes.size - 1:
+            raise IrregularError("a quote is left open")
+        lines = np.flatnonzero(self.bytes.u8[ends] == _NEWLINE)
+        if len(ends) != len(lines) * width or (lines != np.arange(width - 1, len(ends), width)).any():
             raise IrregularError(f"a row has more or fewer than {width} cells")
-        self.rest = data[int(ends[-1]) + 1 - PADDING :] if rows else data
-        if len(self.rest) > LONGEST_ROW:
-            raise IrregularError(f"a row has more than {LONGEST_ROW} bytes")
-        self.starts = np.append(np.int64(PADDING), ends[:-1] + 1)[: len(ends)].reshape(rows, width)
-        self.ends = ends.reshape(rows, width)
+        self.ends = ends.reshape(len(lines), width)
 
-    def __len__(self) -> int:
-        return len(self.ends)
+    def starts(self, column: int) -> Ints:
+        """Return where the cells of a column begin."""
+        if column:
+            return self.ends[:, column - 1] + 1
+        return np.append(np.int64(PADDING), self.ends[:-1, -1] + 1)[: len(self.ends)]
 
     def whole(self, column: int, needed: bool) -> Ints:
         """Return the whole numbers of a column, -1 where the cell is blank."""
         end = self.ends[:, column]
-        size = end - self.starts[:, column]
+        size = end - self.starts(column)
         longest, shortest = (int(size.max()), int(size.min())) if len(size) else (0, 1)
         if longest > MOST_DIGITS or (needed and not shortest):
             raise IrregularError(f"column {column} holds something else than a number")
-        value: NDArray[np.uint64] = self._digits(end, np.minimum(size, 8))
+        value = self._digits(end, np.minimum(size, 8))
         if longest > 8:
             value += self._digits(end - 8, np.maximum(size - 8, 0)) * np.uint64(10**8)
         number = value.astype(np.int64)
@@ -153,14 +166,13 @@ class _Block:
 
     def _digits(self, end: Ints, size: Ints) -> NDArray[np.uint64]:
         """Return the numbers of `size` digits, eight at most, that end before `end`."""
-        before = (_WORD - _EIGHT * size.view(np.uint64)) % _WORD  # bits of the word that come before the digits
-        keep = np.where(size > 0, _ALL << before, _NOTHING)
+        keep = _LAST_BYTES[size]
         word = (self.bytes.word(end - 8) & keep) | (_ZEROS & ~keep)
-        if not (((word & _HIGH_HALVES) == _ZEROS) & (((word + _PAST_NINE) & _HIGH_HALVES) == _ZEROS)).all():
+        if (((word & _HIGH_HALVES) ^ _ZEROS) | (((word + _PAST_NINE) & _HIGH_HALVES) ^ _ZEROS)).any():
             raise IrregularError("a number holds something else than digits")
         for bits, factor, shift in _FOLDS:
             word = ((word & bits) * factor) >> shift
-        return word
+        return np.asarray(word, np.uint64)
 
 
 def _separators(u8: NDArray[np.uint8]) -> Ints:
@@ -172,8 +184,9 @@ def _separators(u8: NDArray[np.uint8]) -> Ints:
         return np.flatnonzero(marks)
     marks |= quote
     at = np.flatnonzero(marks)
-    quote = quote[at]
-    return at[~(quote | np.logical_xor.accumulate(quote))]
+    inside: NDArray[np.bool_] = quote[at]
+    inside |= np.logical_xor.accumulate(inside)
+    return at[~inside]
 
 
 _Strips: TypeAlias = list[tuple[Ints, NDArray[np.uint64]]]
@@ -197,44 +210,46 @@ def _strips(data: Bytes, start: Ints, size: Ints) -> _Strips:
 
 
 class _Finder:
-    """Finds the distinct runs of cells of some neighbouring columns.
+    """Finds the distinct runs of cells of some neighbouring columns; several threads may ask.
 
     A run is looked up by a hash of its bytes and then compared with the one found, so that no two are mixed up.
     """
 
-    def __init__(self, columns: tuple[int, ...]) -> None:
-        self.columns = columns
-        self._ids: list[NDArray[np.int32]] = []
+    def __init__(self, columns: tuple[int, ...], last: bool) -> None:
+        self.columns, self.last = columns, last
+        self._lock = Lock()
         self._index: dict[bytes, int] = {}
         self._known = Bytes(bytearray(PADDING))
         self._starts = self._sizes = np.zeros(0, np.int64)
-        self._hashes = np.zeros(1 << SLOT_BITS, np.uint64)
-        self._by_slot = np.full(1 << SLOT_BITS, -1, np.int32)
+        self._hashes = np.zeros(1, np.uint64)  # ascending
+        self._by_hash = np.full(1, -1, np.int64)
 
-    def add(self, block: _Block) -> None:
-        """Look up the runs of a block."""
-        start = block.starts[:, self.columns[0]]
+    def ids(self, block: _Block) -> Ints:
+        """Return which run stands in each row of a block."""
+        start = block.starts(self.columns[0])
         size = block.ends[:, self.columns[-1]] - start
         strips = _strips(block.bytes, start, size)
         hashes = _hashes(strips, size)
-        slot = (hashes >> _TO_SLOT).view(np.int64)
-        found = np.where(self._hashes[slot] == hashes, self._by_slot[slot], -1)
-        if len(new := np.flatnonzero(found < 0)):
-            found[new] = self._added(block.bytes, start[new], size[new], hashes[new])
-        self._compare(strips, size, found)
-        self._ids.append(found)
+        with self._lock:
+            place = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
+            found = np.where(self._hashes[place] == hashes, self._by_hash[place], -1)
+            if len(new := np.flatnonzero(found < 0)):
+                found[new] = self._added(block.bytes, start[new], size[new], hashes[new])
+            known, starts, sizes = self._known, self._starts, self._sizes
+        if not (sizes[found] == size).all() or not _same(strips, _strips(known, starts[found], size)):
+            raise IrregularError("two runs of cells share a hash")
+        return found
 
-    def _added(self, data: Bytes, start: Ints, size: Ints, hashes: NDArray[np.uint64]) -> NDArray[np.int32]:
-        """Return the ids of runs whose hashes the table lacks; new ones are numbered in order of appearance."""
+    def _added(self, data: Bytes, start: Ints, size: Ints, hashes: NDArray[np.uint64]) -> Ints:
+        """Return the ids of runs whose hashes are not known."""
         distinct, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
-        ids, before = np.zeros(len(first), np.int32), len(self._index)
-        for one in np.argsort(first).tolist():
-            at = int(start[first[one]])
-            run = bytes(data.data[at : at + int(size[first[one]])])
-            ids[one] = self._index.setdefault(run, len(self._index))
+        ids, before = np.zeros(len(first), np.int64), len(self._index)
+        for one, (at, length) in enumerate(zip(start[first].tolist(), size[first].tolist(), strict=True)):
+            ids[one] = self._index.setdefault(bytes(data.data[at : at + length]), len(self._index))
         self._keep(list(self._index)[before:])
-        slot = (distinct >> _TO_SLOT).view(np.int64)
-        self._hashes[slot], self._by_slot[slot] = distinct, ids
+        self._hashes = np.append(self._hashes, distinct)
+        order = np.argsort(self._hashes, kind="stable")
+        self._hashes, self._by_hash = self._hashes[order], np.append(self._by_hash, ids)[order]
         return ids[inverse.ravel()]
 
     def _keep(self, runs: list[bytes]) -> None:
@@ -247,31 +262,30 @@ class _Finder:
         self._sizes = np.append(self._sizes, sizes)
         self._known = Bytes(self._known.data[:begin] + b"".join(runs) + bytearray(PADDING))
 
-    def _compare(self, strips: _Strips, size: Ints, found: NDArray[np.int32]) -> None:
-        """Make sure that each run is, byte by byte, the one that it was found to be."""
-        same = bool((self._sizes[found] == size).all())
-        known = _strips(self._known, self._starts[found], size) if same else []
-        if not same or not all((one == other).all() for (_, one), (_, other) in zip(strips, known, strict=True)):
-            raise IrregularError("two runs of cells share a hash")
+    def runs(self, ids: Ints) -> Runs:
+        """Return the runs in order of appearance, split into cells, and which stands in each row, from `ids`."""
+        first, rank = distinct_rows(ids)
+        known = list(self._index)
+        texts = [_cells(known[one].decode(), len(self.columns), self.last) for one in ids[first].tolist()]
+        return Runs(self.columns, texts, rank)
 
-    def result(self) -> Runs:
-        """Return the runs of all rows, the distinct ones split into cells."""
-        texts = [_cells(run.decode(), len(self.columns)) for run in self._index]
-        return Runs(self.columns, texts, np.concatenate(self._ids) if self._ids else np.zeros(0, np.int32))
+
+def _same(strips: _Strips, others: _Strips) -> bool:
+    return all((one == other).all() for (_, one), (_, other) in zip(strips, others, strict=True))
 
 
 def _hashes(strips: _Strips, size: Ints) -> NDArray[np.uint64]:
     found = size.astype(np.uint64)
     for rows, words in strips:
-        found[rows] = (found[rows] + ((words ^ (words >> _HALF)) * _MIXERS).sum(axis=1)) * _MIX
+        found[rows] = (found[rows] + np.einsum("ij,j", words ^ (words >> _HALF), _MIXERS)) * _MIX
     found ^= found >> _HALF
     return found * _MIX
 
 
-def _cells(run: str, width: int) -> list[str]:
-    """Split a run into its cells."""
+def _cells(run: str, width: int, last: bool) -> list[str]:
+    """Split a run into its cells; only the `last` one of a row may end with a carriage return."""
     rows = list(csv.reader([run], strict=True))
     cells = rows[0] if rows and rows[0] else [""]
-    if len(rows) > 1 or len(cells) != width:
+    if len(rows) > 1 or len(cells) != width or (run.endswith("\r") and not last):
         raise IrregularError(f"{len(cells)} cells stand where {width} are expected")
     return cells

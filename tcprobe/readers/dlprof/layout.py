@@ -40,14 +40,14 @@ class Layout:
         titles: its first line, in lower case.
         needs: columns without which it says nothing, as `canonical` writes them.
         suffixes: ends of its file name in other versions.
-        figures: columns of whole numbers that differ from row to row; only a report of one row per launch has some.
+        times: columns of whole numbers that differ from row to row, in a report of one row per launch.
     """
 
     kind: str
     titles: tuple[str, ...]
     needs: frozenset[str]
     suffixes: tuple[str, ...] = ()
-    figures: frozenset[str] = frozenset()
+    times: frozenset[str] = frozenset()
 
 
 LAYOUTS: Final = (
@@ -55,9 +55,7 @@ LAYOUTS: Final = (
         ITERATION,
         ("iteration report",),
         frozenset({"iteration", "kernel name", "gpu start time ns", "gpu duration ns"}),
-        figures=frozenset(
-            {"iteration", "gpu start time ns", "gpu duration ns", "api call start ns", "api call time ns"}
-        ),
+        times=frozenset({"iteration", "gpu start time ns", "gpu duration ns", "api call start ns", "api call time ns"}),
     ),
     Layout(TENSOR_CORE, ("tensor core report",), frozenset({"op name", "tc gpu time ns"})),
     Layout(KERNEL, ("kernel report",), frozenset({"kernel name", "total gpu time ns"})),

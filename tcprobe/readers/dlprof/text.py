@@ -13,9 +13,8 @@ from tcprobe.errors import EmptyInput, UnreadableInput, WrongFormat
 from tcprobe.readers.dlprof.blocks import IrregularError, read_blocks
 from tcprobe.readers.dlprof.files import PEEK_BYTES, Found, encoding_of
 from tcprobe.readers.dlprof.layout import SECTIONS, SUMMARY, Layout, by_header, by_title, canonical
-from tcprobe.readers.dlprof.report import Builder, Report
+from tcprobe.readers.dlprof.report import Builder, Column, Report, Spread
 from tcprobe.readers.dlprof.summary import Summary, from_lines, from_object
-from tcprobe.schema.columns import FloatArray, IntArray, Names
 
 CHUNK: Final = 20_000  # rows held as Python strings at a time
 LONGEST_CELL: Final = 1 << 24  # an XLA op lists the shapes of all its inputs in one cell
@@ -74,7 +73,7 @@ def _read_table(path: Path) -> Report:
 
 
 def _regular(path: Path) -> Report | None:
-    """Read a report whose rows are built alike; None where they are not, or where it is of a kind that is short."""
+    """Read a report of one row per launch whose rows are built alike; None where it is another, or they are not."""
     with path.open("rb") as file:
         if encoding_of(file.read(PEEK_BYTES)) != "utf-8":
             return None
@@ -84,20 +83,17 @@ def _regular(path: Path) -> Report | None:
             title, header = _heading(path, (row for row in rows if any(map(str.strip, row))))
             columns = [canonical(cell) for cell in header]
             layout = _layout(path, title, columns)
-            figures = {columns.index(name) for name in layout.figures.intersection(columns)}
-            needed = {column for column in figures if columns[column] in layout.needs}
-            alone = len(set(columns)) == len(columns)
-            found = read_blocks(file, len(columns), figures, needed) if figures and alone else None
-        except (IrregularError, UnicodeError, csv.Error):
+            if not layout.times or len(set(columns)) < len(columns):
+                return None
+            times = {columns.index(name): name in layout.needs for name in layout.times.intersection(columns)}
+            found = read_blocks(file, len(columns), times)
+        except (IrregularError, WrongFormat, UnicodeError, csv.Error):
             return None
-    if found is None:
-        return None
-    held: dict[str, Names | IntArray | FloatArray] = {columns[at]: values for at, values in found.numbers.items()}
+    held: dict[str, Column] = {columns[at]: values for at, values in found.numbers.items()}
     for run in found.runs:
         distinct = Builder([columns[at] for at in run.columns])
         distinct.add(run.texts)
-        parts = distinct.report(layout.kind, path)
-        held |= {name: parts.texts(name).take(run.ids) for name in parts.columns}
+        held |= {name: Spread(texts, run.ids) for name, texts in distinct.names().items()}
     return Report(layout.kind, path, held, found.rows)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.readers.arrays import Bytes, Ints
-from tcprobe.readers.protobuf import BYTES, FIXED64, VARINT, DamagedError, Span, fields, signed
+from tcprobe.readers.protobuf import BYTES, FIXED64, VARINT, Buffer, DamagedError, Span, fields, signed
 from tcprobe.readers.xspace.lines import small_message
 
 DOUBLE, UINT, INT, STRING, BLOB, REF = 2, 3, 4, 5, 6, 7  # field numbers of XStat.value
@@ -258,7 +258,7 @@ def _repair(file: Bytes, events: Events, odd: Ints, bounds: tuple[Ints, Ints], w
 
 
 def _plain_event(
-    data: bytearray, span: Span, wanted: Wanted
+    data: Buffer, span: Span, wanted: Wanted
 ) -> tuple[tuple[int, int, int], list[tuple[int, int, int, int]]]:
     """Return (metadata id, offset, duration) and the wanted stats of one event, as protobuf reads it."""
     head = {1: 0, 2: 0, 3: 0}
@@ -275,7 +275,7 @@ def _plain_event(
     return (head[1], head[2], head[3]), stats
 
 
-def _plain_stat(data: bytearray, span: Span, wanted: Wanted) -> tuple[int, tuple[int, int, int]]:
+def _plain_stat(data: Buffer, span: Span, wanted: Wanted) -> tuple[int, tuple[int, int, int]]:
     """Return the column of a stat, -1 where it is not wanted, and (kind, value, size)."""
     stat_id, found = 0, (0, 0, 0)
     for number, wire, first, last in fields(data, span):

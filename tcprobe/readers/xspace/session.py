@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tcprobe.readers.one_run import session_of, several_runs, strangers
+from tcprobe.readers.protobuf import Buffer
 from tcprobe.readers.xspace.gpu import plane_stats
 from tcprobe.readers.xspace.tables import Part
 from tcprobe.readers.xspace.wire import Space, string_map
@@ -55,7 +56,7 @@ def _differences(parts: Sequence[Part]) -> Iterator[str]:
         yield "their GPUs differ"
 
 
-def started_ns(data: bytearray, space: Space) -> int | None:
+def started_ns(data: Buffer, space: Space) -> int | None:
     """Return when the capture began, in ns since the epoch; None where the file does not say (until TF 2.15)."""
     for plane in space.planes:
         if plane.name == ENVIRONMENT:
