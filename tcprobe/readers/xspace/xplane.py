@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from tcprobe.errors import EmptyInput, MissingInput, UnreadableInput, WrongFormat
 from tcprobe.readers.arrays import PADDING, Bytes
-from tcprobe.readers.protobuf import BYTES, VARINT, DamagedError, fields, varint
+from tcprobe.readers.protobuf import BYTES, VARINT, Buffer, DamagedError, fields, varint
 from tcprobe.readers.xspace.gpu import GPU_PLANE, read_gpu
 from tcprobe.readers.xspace.host import HOST_PLANES, Host, read_host
 from tcprobe.readers.xspace.notes import gpu_notes, said_notes
@@ -96,12 +99,12 @@ def _read_file(path: Path, first_device: int) -> Part:
         raise WrongFormat(path, f"damaged XSpace: {error}", "profile again, or copy the file again") from error
 
 
-def _load(path: Path) -> bytearray:
+def _load(path: Path) -> Buffer:
     """Return the file's bytes and the padding that array code needs."""
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            data = bytearray(size + PADDING)
+            data = _memory(size + PADDING)
             read = file.readinto(memoryview(data)[:size])
     except FileNotFoundError as error:
         raise MissingInput(path, "no such file", "check the path") from error
@@ -114,14 +117,25 @@ def _load(path: Path) -> bytearray:
     return data
 
 
+def _memory(size: int) -> mmap.mmap:
+    """Return zeros, in large pages where the system has them: to get it in small ones takes longer than to fill it."""
+    data = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):
+            data.madvise(mmap.MADV_HUGEPAGE)
+    return data
+
+
 def _read_space(file: Bytes, space: Space, path: Path, first_device: int) -> Part:
     if not any(plane.name for plane in space.planes) and not space.errors:
         raise WrongFormat(path, "no XSpace: it has no named plane", "give a *.xplane.pb of the TensorFlow profiler")
-    gpus = [read_gpu(file, plane) for plane in space.planes if GPU_PLANE.fullmatch(plane.name)]
     host = Host()
-    for plane in space.planes:
-        if plane.name in HOST_PLANES:
-            read_host(file, plane, host)
+    with ThreadPoolExecutor(1) as pool:  # array code runs beside array code
+        reading = [pool.submit(read_gpu, file, plane) for plane in space.planes if GPU_PLANE.fullmatch(plane.name)]
+        for plane in space.planes:
+            if plane.name in HOST_PLANES:
+                read_host(file, plane, host)
+        gpus = [future.result() for future in reading]
     wanted = {op.program for gpu in gpus for op in gpu.kernels.ops} | {program for _, program in host.hlo_ops}
     modules = read_modules(file.data, space.planes, {program for program in wanted if program is not None})
     return Part(path, space, first_device, gpus, host, modules, started_ns(file.data, space))
