@@ -18,7 +18,13 @@ import pytest
 from tests.support import ROOT
 
 ORDER = (
-    *({"schema", "errors"}, {"bypath", "hardware", "gemm"}, {"cost", "keras"}, {"syntax"}, {"rules", "calibration"}),
+    *(
+        {"schema", "errors", "jsonfile"},
+        {"bypath", "hardware", "gemm"},
+        {"cost", "keras"},
+        {"syntax"},
+        {"rules", "calibration"},
+    ),
     *({"capture", "readers", "analysis", "audit", "report"}, {"flows"}, {"cli"}, {"__main__"}),
 )
 """The rooms from the ground up: a room imports only rooms further down, never one of its own floor."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from tcprobe.bypath import PROBE, answer
+from tcprobe.bypath import PROBE
 from tcprobe.capture.base import CaptureRequest
 from tcprobe.errors import OutputError
+from tcprobe.jsonfile import read_object
 
 CONFIG: Final = "config.json"
 WINDOW_STEPS: Final = 20
@@ -60,4 +61,4 @@ def orders(request: CaptureRequest, profile: bool) -> dict[str, object]:
 
 def read_probe(folder: Path) -> dict[str, object]:
     """Return probe.json of a run folder; empty where the probe left none or it is damaged."""
-    return answer(folder / "probe" / "probe.json")
+    return read_object(folder / "probe" / "probe.json")

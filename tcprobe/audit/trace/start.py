@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tcprobe.bypath import PROBE, answer, ending, last_line, run
+from tcprobe.bypath import PROBE, ending, last_line, run
 from tcprobe.errors import InputError
+from tcprobe.jsonfile import read_object
 
 ENVIRONMENT: Final = {
     "CUDA_VISIBLE_DEVICES": "-1",
@@ -61,7 +62,7 @@ def audited(command: str, file: Path, orders: Mapping[str, Any], argv: tuple[str
         }
         line = PROBE.command(command, folder, config, folder / "config.json", link=True)
         status = run(line, {"KERAS_BACKEND": "tensorflow", **os.environ, **ENVIRONMENT}, stdout, stderr, timeout_s)
-        document, graph = answer(folder / "out" / "audit.json"), answer(folder / "out" / "graph.json")
+        document, graph = read_object(folder / "out" / "audit.json"), read_object(folder / "out" / "graph.json")
         last = last_line(stderr) or last_line(stdout)
     if document.get("finished"):
         return Done(document, graph, last)

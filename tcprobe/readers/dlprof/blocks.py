@@ -1,7 +1,7 @@
 """Read a long CSV table block by block in array code, where all its rows are built alike.
 
-A long report repeats itself: between the columns of times, which differ from row to row, stand runs of cells that
-many rows share. Each distinct run is parsed once, by the same `csv` that reads any other table, and the times are
+A long report repeats itself: between the columns of times, which differ from row to row, stand segments of cells that
+many rows share. Each distinct segment is parsed once, by the same `csv` that reads any other table, and the times are
 parsed as arrays of digits. Whatever is built otherwise is not read here.
 """
 
@@ -29,7 +29,7 @@ LONGEST_ROW: Final = 64 << 20
 MOST_THREADS: Final = min(os.cpu_count() or 1, 4)  # array code runs beside array code
 MOST_DIGITS: Final = 15  # whole numbers below 2**53
 STRIP: Final = PADDING  # bytes that are compared at once
-MOST_RUNS: Final = 1 << 17
+MOST_SEGMENTS: Final = 1 << 17
 
 _COMMA, _NEWLINE, _QUOTE = b',\n"'
 _MIX: Final = np.uint64(0x9E37_79B9_7F4A_7C15)  # odd, its bits without a pattern
@@ -55,7 +55,7 @@ class IrregularError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class Segments:
     """The cells of some neighbouring columns: `texts` are the distinct rows of them, `ids` says which stands where."""
 
     columns: tuple[int, ...]
@@ -65,11 +65,11 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """A table as read: whole numbers by column, NaN where a cell is blank, and the runs of cells between them."""
+    """A table as read: whole numbers by column, NaN where a cell is blank, and the segments of cells between them."""
 
     rows: int
     numbers: dict[int, IntArray | FloatArray]
-    runs: list[Runs]
+    segments: list[Segments]
 
 
 def read_blocks(file: BinaryIO, width: int, numbers: Mapping[int, bool]) -> Blocks:
@@ -81,7 +81,8 @@ def read_blocks(file: BinaryIO, width: int, numbers: Mapping[int, bool]) -> Bloc
         numbers: columns that hold plain whole numbers; whether each row has one, or some cells are blank.
 
     Raises:
-        IrregularError: a row has another number of cells, a cell of `numbers` holds anything else, or most runs differ.
+        IrregularError: a row has another number of cells, a cell of `numbers` holds anything else, or the segments
+            differ from row to row.
         csv.Error: a cell is quoted in another way.
         UnicodeDecodeError: a cell is not UTF-8.
     """
@@ -103,8 +104,8 @@ def read_blocks(file: BinaryIO, width: int, numbers: Mapping[int, bool]) -> Bloc
     nothing = np.zeros(0, np.int64)
     values = [np.concatenate([nothing, *(p[0][at] for p in parts)]) for at in range(len(numbers))]
     ids = [np.concatenate([nothing, *(p[1][at] for p in parts)]) for at in range(len(finders))]
-    runs = [finder.runs(found) for finder, found in zip(finders, ids, strict=True)]
-    return Blocks(len(values[0]), dict(zip(numbers, map(_with_blanks, values), strict=True)), runs)
+    segments = [finder.segments(found) for finder, found in zip(finders, ids, strict=True)]
+    return Blocks(len(values[0]), dict(zip(numbers, map(_with_blanks, values), strict=True)), segments)
 
 
 def _with_blanks(values: IntArray) -> IntArray | FloatArray:
@@ -210,9 +211,9 @@ def _strips(data: Bytes, start: Ints, size: Ints) -> _Strips:
 
 
 class _Finder:
-    """Finds the distinct runs of cells of some neighbouring columns; several threads may ask.
+    """Finds the distinct segments of cells of some neighbouring columns; several threads may ask.
 
-    A run is looked up by a hash of its bytes and then compared with the one found, so that no two are mixed up.
+    A segment is looked up by a hash of its bytes and then compared with the one found, so that no two are mixed up.
     """
 
     def __init__(self, columns: tuple[int, ...], last: bool) -> None:
@@ -225,7 +226,7 @@ class _Finder:
         self._by_hash = np.full(1, -1, np.int64)
 
     def ids(self, block: _Block) -> Ints:
-        """Return which run stands in each row of a block."""
+        """Return which segment stands in each row of a block."""
         start = block.starts(self.columns[0])
         size = block.ends[:, self.columns[-1]] - start
         strips = _strips(block.bytes, start, size)
@@ -237,11 +238,11 @@ class _Finder:
                 found[new] = self._added(block.bytes, start[new], size[new], hashes[new])
             known, starts, sizes = self._known, self._starts, self._sizes
         if not (sizes[found] == size).all() or not _same(strips, _strips(known, starts[found], size)):
-            raise IrregularError("two runs of cells share a hash")
+            raise IrregularError("two segments of cells share a hash")
         return found
 
     def _added(self, data: Bytes, start: Ints, size: Ints, hashes: NDArray[np.uint64]) -> Ints:
-        """Return the ids of runs whose hashes are not known."""
+        """Return the ids of segments whose hashes are not known."""
         distinct, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
         ids, before = np.zeros(len(first), np.int64), len(self._index)
         for one, (at, length) in enumerate(zip(start[first].tolist(), size[first].tolist(), strict=True)):
@@ -252,22 +253,22 @@ class _Finder:
         self._hashes, self._by_hash = self._hashes[order], np.append(self._by_hash, ids)[order]
         return ids[inverse.ravel()]
 
-    def _keep(self, runs: list[bytes]) -> None:
-        """Keep the bytes of new runs, to compare with."""
-        if len(self._index) > MOST_RUNS:
-            raise IrregularError(f"there are more than {MOST_RUNS} distinct runs of cells")
-        sizes = np.array([len(run) for run in runs], np.int64)
+    def _keep(self, segments: list[bytes]) -> None:
+        """Keep the bytes of new segments, to compare with."""
+        if len(self._index) > MOST_SEGMENTS:
+            raise IrregularError(f"there are more than {MOST_SEGMENTS} distinct segments of cells")
+        sizes = np.array([len(segment) for segment in segments], np.int64)
         begin = self._known.size
         self._starts = np.append(self._starts, begin + np.cumsum(sizes) - sizes)
         self._sizes = np.append(self._sizes, sizes)
-        self._known = Bytes(self._known.data[:begin] + b"".join(runs) + bytearray(PADDING))
+        self._known = Bytes(self._known.data[:begin] + b"".join(segments) + bytearray(PADDING))
 
-    def runs(self, ids: Ints) -> Runs:
-        """Return the runs in order of appearance, split into cells, and which stands in each row, from `ids`."""
+    def segments(self, ids: Ints) -> Segments:
+        """Return the segments in order of appearance, split into cells, and which stands in each row, from `ids`."""
         first, rank = distinct_rows(ids)
         known = list(self._index)
         texts = [_cells(known[one].decode(), len(self.columns), self.last) for one in ids[first].tolist()]
-        return Runs(self.columns, texts, rank)
+        return Segments(self.columns, texts, rank)
 
 
 def _same(strips: _Strips, others: _Strips) -> bool:
@@ -282,10 +283,10 @@ def _hashes(strips: _Strips, size: Ints) -> NDArray[np.uint64]:
     return found * _MIX
 
 
-def _cells(run: str, width: int, last: bool) -> list[str]:
-    """Split a run into its cells; only the `last` one of a row may end with a carriage return."""
-    rows = list(csv.reader([run], strict=True))
+def _cells(segment: str, width: int, last: bool) -> list[str]:
+    """Split a segment into its cells; only the `last` one of a row may end with a carriage return."""
+    rows = list(csv.reader([segment], strict=True))
     cells = rows[0] if rows and rows[0] else [""]
-    if len(rows) > 1 or len(cells) != width or (run.endswith("\r") and not last):
+    if len(rows) > 1 or len(cells) != width or (segment.endswith("\r") and not last):
         raise IrregularError(f"{len(cells)} cells stand where {width} are expected")
     return cells

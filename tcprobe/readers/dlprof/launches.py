@@ -1,4 +1,4 @@
-"""The iteration report, one row per kernel launch: launches, their ops and configurations, and kernels."""
+"""Turn the iteration report, one row per launch, into launches, their ops and configurations, and kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What DLProf's reports look like: titles, file name suffixes, headers; how one is told from any other text.
+"""Describe DLProf's reports (titles, file names, columns), and recognise one by its title or header.
 
 DLProf 0.13 to 1.8 differ in which columns a report has and in their order, never in their names beyond
 ``Avg.``/``Avg`` and ``Using``/``Uses``; so columns are found by name, and a report by its title or header.

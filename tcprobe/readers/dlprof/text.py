@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tcprobe.errors import EmptyInput, UnreadableInput, WrongFormat
 from tcprobe.readers.dlprof.blocks import IrregularError, read_blocks
-from tcprobe.readers.dlprof.files import PEEK_BYTES, Found, encoding_of
+from tcprobe.readers.dlprof.files import PEEK_BYTES, ReportFile, encoding_of
 from tcprobe.readers.dlprof.layout import SECTIONS, SUMMARY, Layout, by_header, by_title, canonical
 from tcprobe.readers.dlprof.report import Builder, Column, Report, Spread
 from tcprobe.readers.dlprof.summary import Summary, from_lines, from_object
@@ -21,7 +21,7 @@ LONGEST_CELL: Final = 1 << 24  # an XLA op lists the shapes of all its inputs in
 _DAMAGED: Final = "the file is damaged, or is no report of DLProf's"
 
 
-def read_report(found: Found) -> Report | Summary:
+def read_report(found: ReportFile) -> Report | Summary:
     """Read one file.
 
     Raises:
@@ -90,10 +90,10 @@ def _regular(path: Path) -> Report | None:
         except (IrregularError, WrongFormat, UnicodeError, csv.Error):
             return None
     held: dict[str, Column] = {columns[at]: values for at, values in found.numbers.items()}
-    for run in found.runs:
-        distinct = Builder([columns[at] for at in run.columns])
-        distinct.add(run.texts)
-        held |= {name: Spread(texts, run.ids) for name, texts in distinct.names().items()}
+    for segment in found.segments:
+        distinct = Builder([columns[at] for at in segment.columns])
+        distinct.add(segment.texts)
+        held |= {name: Spread(texts, segment.ids) for name, texts in distinct.names().items()}
     return Report(layout.kind, path, held, found.rows)
 
 

@@ -1,4 +1,4 @@
-"""Small integer codes for names, so that a million events cost arrays and never a million strings."""
+"""Number the names that events refer to, so that a million events cost arrays and never a million strings."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Decode the events of an XLine into columns, one field of many events at a time.
 
 Every writer of XSpace puts fields in ascending order, so the decoder reads `metadata_id, offset, duration, stats` in
-lock-step over a chunk; an event that is built otherwise is decoded alone, by the plain reader of `xspace_wire`.
+lock-step over a chunk; an event that is built otherwise is decoded alone, by the plain reader of `protobuf`.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ USELESS: Final = frozenset(
         *("ThreadpoolListener::Record", "ThreadpoolListener::StartRegion", "ThreadpoolListener::StopRegion"),
     )
 )
-Key = TypeVar("Key", bound=tuple[str, str] | tuple[str, int])
+_OpKey = TypeVar("_OpKey", bound=tuple[str, str] | tuple[str, int])
 
 CORRELATION, STEP, ROOT, STEP_NAME, GROUP, HLO_OP, PROGRAM, SHAPE = range(8)
 STATS: Final = {
@@ -231,7 +231,7 @@ def _sums(code: Ints, duration: Ints, count: int) -> list[Times]:
     return [Times(*row) for row in np.stack((calls, total, shortest, longest), axis=1).tolist()]
 
 
-def _add(found: dict[Key, Times], key: Key, times: Times) -> None:
+def _add(found: dict[_OpKey, Times], key: _OpKey, times: Times) -> None:
     if key in found:
         found[key].add(times)
     else:

@@ -1,4 +1,4 @@
-"""Where the events of an XLine lie: a chain of length-prefixed messages, walked at many places at once.
+"""Find the events of an XLine: a chain of length-prefixed messages, walked at many places at once.
 
 The chain has no index, so its links are found one after the other. To do that in array code, walkers start at
 places that look like the beginning of an event and walk in lock-step. What they find counts only where each walker

@@ -1,4 +1,4 @@
-"""Which step launched a kernel: step marks of the host, groups that the file stores, launch times."""
+"""Find the step that launched a kernel, by the host's step marks, the groups in the file, and launch times."""
 
 from __future__ import annotations
 

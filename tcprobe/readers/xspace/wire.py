@@ -1,4 +1,4 @@
-"""The messages of an XSpace: planes and lines as spans, names by id.
+"""Read the messages of an XSpace: planes and lines as spans, names by id.
 
 Messages and field numbers follow tsl/profiler/protobuf/xplane.proto (openxla/xla, 2026).
 """

@@ -1,4 +1,4 @@
-"""What the HLO modules of an XSpace add: the framework's name, type, shapes and dtypes of XLA's instructions."""
+"""Look up XLA's instructions in the HLO modules of an XSpace: the framework's name, type, shapes and dtypes."""
 
 from __future__ import annotations
 

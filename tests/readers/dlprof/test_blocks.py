@@ -26,9 +26,9 @@ def read(rows: list[list[str]], numbers: dict[int, bool], end: str = "\n") -> li
     csv.writer(out, lineterminator="\n").writerows(rows)
     found = read_blocks(io.BytesIO((out.getvalue()[:-1] + end).encode()), len(rows[0]), numbers)
     columns: dict[int, list[object]] = {at: list(values.tolist()) for at, values in found.numbers.items()}
-    for run in found.runs:
-        for at, column in enumerate(run.columns):
-            columns[column] = [run.texts[one][at] for one in run.ids.tolist()]
+    for segment in found.segments:
+        for at, column in enumerate(segment.columns):
+            columns[column] = [segment.texts[one][at] for one in segment.ids.tolist()]
     assert found.rows == len(rows)
     return [list(row) for row in zip(*(columns[at] for at in range(len(rows[0]))), strict=True)]
 
@@ -52,9 +52,9 @@ def test_rows_come_back_as_they_were_written(data: st.DataObject, block: int) ->
             assert found == wanted
 
 
-def test_runs_are_numbered_in_order_of_appearance() -> None:
+def test_segments_are_numbered_in_order_of_appearance() -> None:
     found = read_blocks(io.BytesIO(b"b,1\na,2\nb,3\n"), 2, {1: True})
-    assert found.runs[0].texts == [["b"], ["a"]] and found.runs[0].ids.tolist() == [0, 1, 0]
+    assert found.segments[0].texts == [["b"], ["a"]] and found.segments[0].ids.tolist() == [0, 1, 0]
 
 
 def test_a_blank_cell_is_nan_where_it_may_be_blank() -> None:
@@ -80,15 +80,15 @@ def test_rows_of_another_build_are_left_to_the_reader_of_rows(text: str) -> None
         read_blocks(io.BytesIO(text.encode()), 2, {1: True})
 
 
-def test_runs_of_one_hash_are_never_mixed_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_segments_of_one_hash_are_never_mixed_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "_hashes", lambda strips, size: size.astype("uint64"))
     with pytest.raises(IrregularError, match="share a hash"):
         read([["abc", "1"], ["abd", "2"]], {1: True})
 
 
-def test_too_many_distinct_runs_are_left_to_the_reader_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "MOST_RUNS", 3)
-    with pytest.raises(IrregularError, match="more than 3 distinct runs"):
+def test_too_many_distinct_segments_are_left_to_the_reader_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "MOST_SEGMENTS", 3)
+    with pytest.raises(IrregularError, match="more than 3 distinct segments"):
         read([[f"a{number}", "1"] for number in range(4)], {1: True})
 
 
