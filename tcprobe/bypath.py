@@ -133,12 +133,3 @@ def last_line(path: Path) -> str:
         return ""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:LONGEST_LINE] if lines else ""
-
-
-def read_answer(path: Path) -> dict[str, Any]:
-    """Return the JSON object that a package wrote as its answer; empty if there is none or it is damaged."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.bypath import PROBE, StandalonePackage, ending, last_line, read_answer, run_to_end
+from tcprobe.bypath import PROBE, StandalonePackage, ending, last_line, run_to_end
 from tcprobe.errors import ToolError
 
 
@@ -91,10 +91,3 @@ def test_the_last_line_is_cut_and_may_be_absent(tmp_path: Path) -> None:
     assert last_line(path) == ""
     path.write_bytes(b"first\n  " + b"x" * 400 + b"\xff\n \n")
     assert last_line(path) == "x" * 300
-
-
-@pytest.mark.parametrize(("text", "found"), [('{"a": 1}', {"a": 1}), ("[1]", {}), ('{"a"', {}), ("", {})])
-def test_what_it_left(tmp_path: Path, text: str, found: dict[str, int]) -> None:
-    assert read_answer(tmp_path / "absent.json") == {}
-    (tmp_path / "answer.json").write_text(text, encoding="utf-8")
-    assert read_answer(tmp_path / "answer.json") == found

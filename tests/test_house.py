@@ -19,7 +19,7 @@ from tests.support import ROOT
 
 ORDER = (
     *(
-        {"schema", "errors"},
+        {"schema", "errors", "jsonfile"},
         {"bypath", "hardware", "gemm"},
         {"cost", "keras"},
         {"source"},
@@ -47,7 +47,7 @@ WITHIN = {
     "probe": ({"constants"}, {"config"}, {"core"}, {"script", "tensorflow"}, {"audit"}, {"api"}, {"probe"}, {"way_in"}),
     "readers": (
         {"base", "one_run", "protobuf", "ranks"},
-        {"merge"},
+        {"arrays", "merge"},
         {"dlprof", "hlo", "run_folder"},
         {"xspace"},
         {"open"},

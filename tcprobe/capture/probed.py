@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from tcprobe.bypath import PROBE, read_answer
+from tcprobe.bypath import PROBE
 from tcprobe.capture.base import CaptureRequest
 from tcprobe.errors import OutputError
+from tcprobe.jsonfile import read_object
 from tcprobe.probe.constants import SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS, WINDOW_STEPS
 
 CONFIG: Final = "config.json"
@@ -57,4 +58,4 @@ def orders(request: CaptureRequest, profile: bool) -> dict[str, object]:
 
 def read_probe(folder: Path) -> dict[str, object]:
     """Return probe.json of a run folder; empty if there is none or it is damaged."""
-    return read_answer(folder / "probe" / "probe.json")
+    return read_object(folder / "probe" / "probe.json")

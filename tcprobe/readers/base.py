@@ -1,4 +1,4 @@
-"""What a reader is: a module of this package with these four names, listed in `tcprobe.readers.READERS`."""
+"""The protocol of a reader: a module with these four names, listed in `tcprobe.readers.READERS`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Join the profiles of several sources of one run: each table from the richest, from the others what that lacks.
+"""Join the profiles of several sources of one run: each table from the richest source, what it lacks from the others.
 
 Nothing is added up: the same kernel in two sources is one kernel. Only launches of another host or rank stand beside
 (`tcprobe.readers.ranks`).

@@ -1,4 +1,4 @@
-"""One run at a time: what is said of a path that holds several, and which of them is the newest."""
+"""Refuse a path that holds several runs, and say which of them is the newest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def session_of(files: Sequence[Path]) -> Path | None:
 
 
 def several_runs(path: Path, files: Sequence[Path]) -> UsageError:
-    """Return the refusal of a directory whose files lie in several folders, each a run of its own.
+    """Return the error for a directory that holds several runs, each in a folder of its own.
 
     Lists the folders, and what lies in `path` itself file by file, the newest first; the hint names the newest.
     """
@@ -31,8 +31,8 @@ def several_runs(path: Path, files: Sequence[Path]) -> UsageError:
     return UsageError(said, name_one(places))
 
 
-def strangers(files: Sequence[Path], why: str) -> UsageError:
-    """Return the refusal of files of one folder that are no hosts of one run; `why` says what shows that."""
+def not_one_run(files: Sequence[Path], why: str) -> UsageError:
+    """Return the error for files of one folder that belong to different runs; `why` says how that shows."""
     shown = newest_first(set(files))
     said = f"{files[0].parent}: {len(files)} profiles that are no hosts of one run ({why}), the newest first: "
     return UsageError(said + few([p.name for p in shown]), name_one(shown))

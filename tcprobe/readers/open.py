@@ -1,4 +1,4 @@
-"""Open any profile: find all that a path holds, read it, and join what is of one run."""
+"""Open any profile: find the files of each format at a path, read them, and join those of one run."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tcprobe.schema.profile import Note, Profile, ProfileSource
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FormatFiles:
     """The files of one format that a path holds."""
 
     reader: Reader
     files: list[Path]
 
     def unread(self, why: str) -> ProfileSource:
-        """Return it as a source of which nothing was read."""
+        """Return the source that says that these files were not read, and why."""
         return ProfileSource(self.reader.FORMAT, tuple(str(file) for file in self.files), unread=why)
 
 
@@ -60,21 +60,21 @@ def open_profile(path: Path, readers: Sequence[Reader] = READERS) -> Profile:
     return _with_others(profile, first.reader, others)
 
 
-def look(path: Path, readers: Sequence[Reader]) -> list[Found]:
-    """Return what `path` holds, richest first; what lies in a run folder is that run's own, and for `_held` to find."""
-    found: list[Found] = []
+def look(path: Path, readers: Sequence[Reader]) -> list[FormatFiles]:
+    """Return the files of each format that `path` holds, richest first; `_held` looks into a run folder."""
+    found: list[FormatFiles] = []
     for reader in readers:
         if files := reader.finds(path):
-            found.append(Found(reader, files))
+            found.append(FormatFiles(reader, files))
             if isinstance(reader, Holder) and path in (files[0], files[0].parent):
                 break
     return found
 
 
-def _read_all(found: Sequence[Found]) -> tuple[list[Profile], list[tuple[Found, Refusal]]]:
+def _read_all(found: Sequence[FormatFiles]) -> tuple[list[Profile], list[tuple[FormatFiles, Refusal]]]:
     """Read each source; one that cannot be read costs its tables and nothing else."""
     profiles: list[Profile] = []
-    refused: list[tuple[Found, Refusal]] = []
+    refused: list[tuple[FormatFiles, Refusal]] = []
     for one in found:
         try:
             profiles.append(one.reader.read(one.files))
@@ -92,14 +92,14 @@ def _held(holder: Holder, files: list[Path], readers: Sequence[Reader]) -> Profi
     return _with_unread(profile, refused)
 
 
-def _joined(profile: Profile, same_run: Sequence[Found]) -> Profile:
+def _joined(profile: Profile, same_run: Sequence[FormatFiles]) -> Profile:
     """Join the richest source with the others of its run."""
     profiles, refused = _read_all(same_run)
     notes = [Note("unreadable-profile", error.message, error.hint) for _, error in refused]
     return _with_unread(merge([profile, *profiles]).with_notes(*notes), refused)
 
 
-def _with_unread(profile: Profile, refused: Sequence[tuple[Found, Refusal]]) -> Profile:
+def _with_unread(profile: Profile, refused: Sequence[tuple[FormatFiles, Refusal]]) -> Profile:
     unread = (one.unread(error.message) for one, error in refused)
     return profile.with_metadata(sources=(*profile.metadata.sources, *unread))
 
@@ -170,7 +170,7 @@ def _inside(other: list[Path], files: list[Path]) -> bool:
     return bool(homes) and all(any(o.is_relative_to(home) for home in homes) for o in other)
 
 
-def _with_others(profile: Profile, reader: Reader, others: Sequence[Found]) -> Profile:
+def _with_others(profile: Profile, reader: Reader, others: Sequence[FormatFiles]) -> Profile:
     if not others:
         return profile
     names = ", ".join(other.reader.FORMAT for other in others)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from mmap import mmap
 from typing import TypeAlias
 
-Buffer: TypeAlias = bytes | bytearray
+Buffer: TypeAlias = bytes | bytearray | mmap
 Span: TypeAlias = tuple[int, int]
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5

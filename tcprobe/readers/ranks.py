@@ -1,4 +1,4 @@
-"""Put what ran in different places beside one another: other hosts or ranks of one run, each with GPUs of its own."""
+"""Join what several hosts or ranks of one run recorded: their GPUs are numbered through."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COUNTED_THROUGH: Final = ("device", "thread")
 
 
 def apart(one: Metadata, other: Metadata) -> bool:
-    """Return whether two sources tell that they recorded different hosts or ranks."""
+    """Return whether two sources say that they recorded different hosts or ranks."""
     pairs = ((one.host, other.host), (one.rank, other.rank))
     return any(None not in pair and pair[0] != pair[1] for pair in pairs)
 

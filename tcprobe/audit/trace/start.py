@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tcprobe.bypath import PROBE, ending, last_line, read_answer, run_to_end
+from tcprobe.bypath import PROBE, ending, last_line, run_to_end
 from tcprobe.errors import InputError
+from tcprobe.jsonfile import read_object
 
 ENVIRONMENT: Final = {
     "CUDA_VISIBLE_DEVICES": "-1",
@@ -60,10 +61,9 @@ def audited(command: str, file: Path, orders: Mapping[str, Any], argv: tuple[str
             "audit": {"schema": 1, **orders},
         }
         line = PROBE.command(command, folder, config, folder / "config.json", link=True)
-        status = run_to_end(
-            line, {"KERAS_BACKEND": "tensorflow", **os.environ, **ENVIRONMENT}, stdout, stderr, timeout_s
-        )
-        document, graph = read_answer(folder / "out" / "audit.json"), read_answer(folder / "out" / "graph.json")
+        environment = {"KERAS_BACKEND": "tensorflow", **os.environ, **ENVIRONMENT}
+        status = run_to_end(line, environment, stdout, stderr, timeout_s)
+        document, graph = read_object(folder / "out" / "audit.json"), read_object(folder / "out" / "graph.json")
         last = last_line(stderr) or last_line(stdout)
     if document.get("finished"):
         return Done(document, graph, last)

@@ -1,11 +1,11 @@
-"""DLProf's CSV reports, versions 0.13 to 1.8; the JSON ones of the same profile are read with them."""
+"""Read DLProf's CSV reports, versions 0.13 to 1.8, with the JSON ones of the same profile."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Final
 
-from tcprobe.readers.dlprof.files import Found, look, scan
+from tcprobe.readers.dlprof.files import ReportFile, look, scan
 from tcprobe.schema.profile import Profile
 
 FORMAT: Final = "dlprof_csv"
@@ -28,4 +28,4 @@ def read(files: list[Path]) -> Profile:
     """
     from tcprobe.readers.dlprof.profile import read_profile
 
-    return read_profile(FORMAT, [look(path) or Found(path, "csv", "unknown") for path in files])
+    return read_profile(FORMAT, [look(path) or ReportFile(path, "csv", "unknown") for path in files])

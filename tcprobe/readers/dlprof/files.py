@@ -21,14 +21,13 @@ _SUMMARY_WORDS: Final = ("GPU Time (ns)", "Wall Clock Time (ns)", "Total Iterati
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ReportFile:
     """A file that looks like a report of DLProf's.
 
     Attributes:
         path: the file.
         dialect: csv or json.
-        kind: report, as in `dlprof_layout`.
-        name: profile name, from the file name.
+        kind: of the report, one of `layout`'s.
     """
 
     path: Path
@@ -46,7 +45,7 @@ class Found:
         return (self.path.parent, self.name)
 
 
-def scan(path: Path) -> list[Found]:
+def scan(path: Path) -> list[ReportFile]:
     """Return the reports at `path`: itself, or those in a directory and below, sorted.
 
     In a directory only ``*.csv`` and ``*.json`` are looked into; what cannot be read is left out.
@@ -61,7 +60,7 @@ def _candidates(folder: Path) -> Iterator[Path]:
         yield from (Path(home) / name for name in names if name.lower().endswith((".csv", ".json")))
 
 
-def look(path: Path) -> Found | None:
+def look(path: Path) -> ReportFile | None:
     """Return what report a file is by its first bytes; None where it is none or cannot be read."""
     try:
         if not path.is_file():
@@ -74,9 +73,9 @@ def look(path: Path) -> Found | None:
     if "\0" in text:
         return None
     if kind := _json_kind(text):
-        return Found(path, "json", kind)
+        return ReportFile(path, "json", kind)
     kind = _csv_kind(text)
-    return Found(path, "csv", kind) if kind else None
+    return ReportFile(path, "csv", kind) if kind else None
 
 
 def encoding_of(head: bytes) -> str:

@@ -1,11 +1,11 @@
-"""DLProf's JSON reports, where a profile has no CSV ones."""
+"""Read DLProf's JSON reports, where a profile has no CSV ones."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Final
 
-from tcprobe.readers.dlprof.files import Found, look, scan
+from tcprobe.readers.dlprof.files import ReportFile, look, scan
 from tcprobe.schema.profile import Profile
 
 FORMAT: Final = "dlprof_json"
@@ -28,4 +28,4 @@ def read(files: list[Path]) -> Profile:
     """
     from tcprobe.readers.dlprof.profile import read_profile
 
-    return read_profile(FORMAT, [look(path) or Found(path, "json", "unknown") for path in files])
+    return read_profile(FORMAT, [look(path) or ReportFile(path, "json", "unknown") for path in files])

@@ -1,4 +1,4 @@
-"""The iteration report, one row per kernel launch: launches, their ops and configurations, and kernels."""
+"""Turn the iteration report, one row per launch, into launches, their ops and configurations, and kernels."""
 
 from __future__ import annotations
 
@@ -20,44 +20,50 @@ BACKWARD: Final = "bprop"
 EVIDENCE: Final = {1: "DLProf: Uses TC = yes", 0: "DLProf: Uses TC = no", -1: "DLProf: Uses TC is blank"}
 VERDICT: Final = {1: "yes", 0: "no", -1: "unknown"}
 _OP_COLUMNS: Final = ("op id", "op name", "op type", "direction", "data type", "input shapes", "output shapes")
+_LAUNCH_COLUMNS: Final = ("device id", "long kernel name", "kernel name", "uses tc")
+_CONFIG_COLUMNS: Final = tuple(f"{word} {axis}" for word in ("grid", "block") for axis in "xyz")
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The iteration report, coded: one entry per launch.
+    """The iteration report: times of each launch, and what they are launches of.
 
     Attributes:
-        device, start_ns, duration_ns: as in the contract of `launches`.
+        start_ns, duration_ns: as in the contract of `launches`.
         iteration, launch_ns: NaN where unknown.
+        which: of each launch, its place in the columns below, which hold each distinct one once.
+        device: as in the contract of `launches`.
         kernel: full name where the report has it, else the short one.
         op_id: row of `ops`; -1 where the report names no op.
-        ops: one row per distinct op.
-        config_id, configs: likewise for launch configurations.
+        config_id: row of `configs`; -1 where the report has none.
         uses_tc: 1, 0, -1 for unknown, as DLProf says.
+        ops: one row per distinct op.
+        configs: one row per distinct launch configuration.
     """
 
-    device: IntArray
     start_ns: IntArray
     duration_ns: IntArray
     iteration: FloatArray
     launch_ns: FloatArray
+    which: IntArray
+    device: IntArray
     kernel: Names
     op_id: IntArray
-    ops: Table
     config_id: IntArray
-    configs: Table
     uses_tc: NDArray[np.int8]
+    ops: Table
+    configs: Table
 
     def launches(self) -> Table:
         """Return the `launches` table."""
         columns = {
-            "device": self.device,
-            "stream": np.full(len(self.device), NO_STREAM, np.int64),
+            "device": self.device[self.which],
+            "stream": np.full(len(self.which), NO_STREAM, np.int64),
             "start_ns": self.start_ns,
             "duration_ns": self.duration_ns,
-            "kernel": self.kernel,
-            "op_id": self.op_id,
-            "config_id": self.config_id,
+            "kernel": self.kernel.take(self.which),
+            "op_id": self.op_id[self.which],
+            "config_id": self.config_id[self.which],
             "launch_ns": self.launch_ns,
             "iteration": self.iteration,
         }
@@ -70,21 +76,25 @@ def read_rows(report: Report) -> Rows:
     Raises:
         WrongFormat: a cell that every row needs is blank or no number.
     """
-    long_name, short_name = report.texts("long kernel name"), report.texts("kernel name")
-    op_id, ops = _ops(report)
-    config_id, configs = _configs(report)
+    held = [name for name in (*_LAUNCH_COLUMNS, *_OP_COLUMNS, *_CONFIG_COLUMNS) if report.has(name)]
+    distinct, which = report.distinct(held)
+    long_name, short_name = distinct.texts("long kernel name"), distinct.texts("kernel name")
+    op_id, ops = _ops(distinct)
+    config_id, configs = _configs(distinct)
+    device = distinct.whole("device id") if report.has("device id") else np.zeros(len(distinct), np.int64)
     return Rows(
-        device=report.whole("device id") if report.has("device id") else np.zeros(len(report), np.int64),
         start_ns=report.whole("gpu start time ns"),
         duration_ns=report.whole("gpu duration ns"),
         iteration=report.numbers("iteration"),
         launch_ns=report.numbers("api call start ns"),
+        which=which,
+        device=device,
         kernel=_named(coalesce(long_name, short_name)),
         op_id=op_id,
-        ops=ops,
         config_id=config_id,
+        uses_tc=distinct.flags("uses tc"),
+        ops=ops,
         configs=configs,
-        uses_tc=report.flags("uses tc"),
     )
 
 
@@ -108,7 +118,7 @@ def op_labels(name: Names, direction: Names) -> list[str | None]:
 
 def _ops(report: Report) -> tuple[IntArray, Table]:
     columns = {name: report.texts(name) for name in _OP_COLUMNS}
-    first, op_id = distinct_rows(*(columns[name].ids for name in _OP_COLUMNS))
+    first, op_id = distinct_rows(*(column.ids for column in columns.values()))
     held = {name: column.take(first) for name, column in columns.items()}
     kinds = held["op type"].tolist()
     labels = op_labels(held["op name"], held["direction"])
@@ -133,8 +143,7 @@ def _configs(report: Report) -> tuple[IntArray, Table]:
     if grid is None or block is None:
         return np.full(len(report), -1, np.int64), Table(LAUNCH_CONFIGS, {})
     first, config_id = distinct_rows(*grid, *block)
-    columns = {"grid": _joined(grid, first), "block": _joined(block, first)}
-    return config_id, Table(LAUNCH_CONFIGS, columns)
+    return config_id, Table(LAUNCH_CONFIGS, {"grid": _joined(grid, first), "block": _joined(block, first)})
 
 
 def _triple(report: Report, word: str) -> tuple[IntArray, ...] | None:
@@ -149,13 +158,15 @@ def _joined(axes: tuple[IntArray, ...], rows: IntArray) -> list[str | None]:
 def kernels_of(rows: Rows) -> Table:
     """Return the `kernels` table: sums over the launches of each kernel, op and device, as DLProf classes them."""
     first, group = distinct_rows(rows.device, rows.kernel.ids, rows.op_id, rows.uses_tc)
-    count = len(first)
+    count, group = len(first), group[rows.which]
     ops, flags = rows.op_id[first], rows.uses_tc[first].tolist()
     shortest = np.full(count, np.iinfo(np.int64).max)
     longest = np.zeros(count, np.int64)
     np.minimum.at(shortest, group, rows.duration_ns)
     np.maximum.at(longest, group, rows.duration_ns)
-    costliest = rows.config_id[_costliest(group, rows.duration_ns, count)]
+    costliest = np.zeros(count, np.int64)
+    row = np.flatnonzero(rows.duration_ns == longest[group])
+    costliest[group[row]] = rows.config_id[rows.which[row]]  # of launches that took as long, the last
     columns = {
         "device": rows.device[first],
         "kernel": rows.kernel.take(first),
@@ -172,13 +183,6 @@ def kernels_of(rows: Rows) -> Table:
         "grid": _looked_up(rows.configs.names("grid"), costliest),
     }
     return Table(KERNELS, columns)
-
-
-def _costliest(group: IntArray, duration_ns: IntArray, count: int) -> IntArray:
-    """Return the row of the longest launch of each group."""
-    order = np.lexsort((duration_ns, group))
-    last = np.searchsorted(group[order], np.arange(count), side="right") - 1
-    return order[last].astype(np.int64)
 
 
 def _looked_up(names: Names, rows: IntArray) -> Names:

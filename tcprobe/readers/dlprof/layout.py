@@ -1,4 +1,4 @@
-"""What DLProf's reports look like: titles, file name suffixes, headers; how one is told from any other text.
+"""Describe DLProf's reports (titles, file names, columns), and recognise one by its title or header.
 
 DLProf 0.13 to 1.8 differ in which columns a report has and in their order, never in their names beyond
 ``Avg.``/``Avg`` and ``Using``/``Uses``; so columns are found by name, and a report by its title or header.
@@ -40,12 +40,14 @@ class Layout:
         titles: its first line, in lower case.
         needs: columns without which it says nothing, as `canonical` writes them.
         suffixes: ends of its file name in other versions.
+        times: columns of whole numbers that differ from row to row, in a report of one row per launch.
     """
 
     kind: str
     titles: tuple[str, ...]
     needs: frozenset[str]
     suffixes: tuple[str, ...] = ()
+    times: frozenset[str] = frozenset()
 
 
 LAYOUTS: Final = (
@@ -53,6 +55,7 @@ LAYOUTS: Final = (
         ITERATION,
         ("iteration report",),
         frozenset({"iteration", "kernel name", "gpu start time ns", "gpu duration ns"}),
+        times=frozenset({"iteration", "gpu start time ns", "gpu duration ns", "api call start ns", "api call time ns"}),
     ),
     Layout(TENSOR_CORE, ("tensor core report",), frozenset({"op name", "tc gpu time ns"})),
     Layout(KERNEL, ("kernel report",), frozenset({"kernel name", "total gpu time ns"})),

@@ -1,4 +1,4 @@
-"""What the reader of a DLProf profile must know: what was not captured, what the figures include, DLProf's advice."""
+"""Write the notes on a DLProf profile: what was not captured, what the figures include, DLProf's own advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All reports of one profile, brought together into a `Profile`."""
+"""Read all reports of one DLProf profile into a `Profile`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from tcprobe.errors import UsageError
-from tcprobe.readers.dlprof.files import Found
+from tcprobe.readers.dlprof.files import ReportFile
 from tcprobe.readers.dlprof.launches import Rows, kernels_of, read_rows
 from tcprobe.readers.dlprof.layout import DETAILED, ITERATION, KERNEL, SUMMARY, TENSOR_CORE
 from tcprobe.readers.dlprof.notes import idle_devices, is_simple, kernels_captured, notes_of
@@ -36,7 +36,7 @@ _NO_KERNELS: Final = "DLProf captured no kernel"
 _SUMS_ONLY: Final = "DLProf's {} hold{} sums, not launches; its iteration report {}"
 
 
-def read_profile(format_name: str, files: Sequence[Found]) -> Profile:
+def read_profile(format_name: str, files: Sequence[ReportFile]) -> Profile:
     """Read the reports of one profile.
 
     Args:
@@ -59,7 +59,7 @@ def read_profile(format_name: str, files: Sequence[Found]) -> Profile:
     return profile.with_absent(**{name: why for name, why in absent.items() if name not in profile.tables})
 
 
-def _check_one(files: Sequence[Found]) -> None:
+def _check_one(files: Sequence[ReportFile]) -> None:
     names = list(dict.fromkeys(found.name for found in files))
     if len(names) > 1:
         shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
@@ -69,7 +69,7 @@ def _check_one(files: Sequence[Found]) -> None:
         )
 
 
-def _load(files: Sequence[Found]) -> tuple[Summary | None, Reports]:
+def _load(files: Sequence[ReportFile]) -> tuple[Summary | None, Reports]:
     """Read each report once: JSON where percentages matter, for it has more digits; CSV for long tables."""
     summary: Summary | None = None
     reports: Reports = {}
@@ -84,7 +84,7 @@ def _load(files: Sequence[Found]) -> tuple[Summary | None, Reports]:
     return summary, reports
 
 
-def _preference(found: Found) -> tuple[bool, str]:
+def _preference(found: ReportFile) -> tuple[bool, str]:
     wanted = "json" if found.kind in (SUMMARY, TENSOR_CORE) else "csv"
     return (found.dialect != wanted, found.path.name)
 

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.errors import WrongFormat
+from tcprobe.readers.arrays import combine
 from tcprobe.schema.columns import FloatArray, IntArray, Names
 
 _NUMBER: Final = re.compile(r"\d{1,20}(?:\.\d{0,30})?(?:e[+-]?\d{1,3})?", re.IGNORECASE | re.ASCII)
@@ -36,21 +37,34 @@ def parse_number(text: str) -> float | None:
     return value
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """A column of texts that repeat: those of the distinct rows, and which of these stands in each row."""
+
+    texts: Names
+    rows: IntArray
+
+
+Column: TypeAlias = Names | Spread | IntArray | FloatArray
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """One tabular report.
 
     Attributes:
-        kind: one of `dlprof_layout`'s.
+        kind: one of `layout`'s.
         path: its file.
-        columns: by canonical name; blank cells are NA.
+        columns: by canonical name: texts, blank cells NA, or times that were read as numbers, blank cells NaN.
         rows: number of rows.
+        first: where the file has them, counted from 0; None where it has no others.
     """
 
     kind: str
     path: Path
-    columns: dict[str, Names]
+    columns: dict[str, Column]
     rows: int
+    first: IntArray | None = None
 
     def __len__(self) -> int:
         return self.rows
@@ -59,9 +73,32 @@ class Report:
         """Say whether the report has all these columns."""
         return all(name in self.columns for name in names)
 
+    def _distinct(self, name: str) -> tuple[Names, IntArray | None]:
+        """Return the texts of a column's distinct rows, and which of these stands in each row; None where each once."""
+        held = self.columns.get(name)
+        if isinstance(held, np.ndarray):
+            raise TypeError(f"column {name} was read as numbers")
+        if isinstance(held, Spread):
+            return held.texts, held.rows
+        return Names(np.full(self.rows, -1, np.int32), []) if held is None else held, None
+
     def texts(self, name: str) -> Names:
-        """Return a column; NA throughout where the report lacks it."""
-        return self.columns.get(name) or Names(np.full(self.rows, -1, np.int32), [])
+        """Return a column of texts; NA throughout where the report lacks it."""
+        texts, rows = self._distinct(name)
+        return texts if rows is None else texts.take(rows)
+
+    def distinct(self, names: Iterable[str]) -> tuple[Report, IntArray]:
+        """Return the rows that differ in these columns of texts, in order of appearance, and which one each row is."""
+        sets: dict[int, tuple[IntArray | None, list[NDArray[np.int32]]]] = {}
+        held = {name: self._distinct(name) for name in names}
+        for texts, rows in held.values():
+            sets.setdefault(id(rows), (rows, []))[1].append(texts.ids)
+        codes = ((combine(columns)[0], rows) for rows, columns in sets.values())
+        first, which = distinct_rows(*(code if rows is None else code[rows] for code, rows in codes))
+        columns: dict[str, Column] = {
+            name: texts.take(first if rows is None else rows[first]) for name, (texts, rows) in held.items()
+        }
+        return Report(self.kind, self.path, columns, len(first), first), which
 
     def numbers(self, name: str) -> FloatArray:
         """Return a column of figures, NaN for NA; parsed once for each distinct text.
@@ -69,13 +106,15 @@ class Report:
         Raises:
             WrongFormat: a cell is no number.
         """
-        column = self.texts(name)
+        if isinstance(held := self.columns.get(name), np.ndarray):
+            return held.astype(np.float64)
+        column, rows = self._distinct(name)
         try:
             parsed = [parse_number(text) for text in column.names]
         except ValueError as error:
             raise self._bad(name, f"'{str(error)[:40]}' where a number of 0 or more was expected") from error
-        values = np.array([np.nan if v is None else v for v in parsed] + [np.nan], dtype=np.float64)
-        return values[column.ids]
+        values = np.array([np.nan if v is None else v for v in parsed] + [np.nan], dtype=np.float64)[column.ids]
+        return values if rows is None else values[rows]
 
     def whole(self, name: str) -> IntArray:
         """Return a column of whole numbers without gaps.
@@ -83,17 +122,22 @@ class Report:
         Raises:
             WrongFormat: a cell is blank or no whole number.
         """
+        held = self.columns.get(name)
+        if isinstance(held, np.ndarray) and held.dtype == np.int64:
+            return held.view(np.int64)
         values = self.numbers(name)
         odd = np.flatnonzero(~(values == np.floor(values)))
         if len(odd):
-            raise self._bad(name, f"row {int(odd[0]) + 1} of the data holds no whole number")
+            row = odd[0] if self.first is None else self.first[odd[0]]
+            raise self._bad(name, f"row {int(row) + 1} of the data holds no whole number")
         return values.astype(np.int64)
 
     def flags(self, name: str) -> NDArray[np.int8]:
         """Return a yes/no column as 1, 0, and -1 where it says neither."""
-        column = self.texts(name)
+        column, rows = self._distinct(name)
         codes = [{"yes": 1, "no": 0, "true": 1, "false": 0}.get(text.lower(), -1) for text in column.names]
-        return np.array([*codes, -1], dtype=np.int8)[column.ids]
+        values = np.array([*codes, -1], dtype=np.int8)[column.ids]
+        return values if rows is None else values[rows]
 
     def _bad(self, name: str, found: str) -> WrongFormat:
         hint = "the file is damaged or was edited; take DLProf's own output"
@@ -123,13 +167,17 @@ class Builder:
         for index, parts, values in zip(self._index, self._parts, zip(*rows, strict=True), strict=False):
             parts.append(np.fromiter(map(index.__getitem__, values), dtype=np.int32, count=len(values)))
 
-    def report(self, kind: str, path: Path) -> Report:
-        """Return what was collected."""
+    def names(self) -> dict[str, Names]:
+        """Return the columns of what was collected."""
         columns = {}
         for name, index, parts in zip(self.columns, self._index, self._parts, strict=True):
             ids = np.concatenate(parts) if parts else np.zeros(0, np.int32)
             columns[name] = _clean(ids, index)
-        return Report(kind, path, columns, self.rows)
+        return columns
+
+    def report(self, kind: str, path: Path) -> Report:
+        """Return what was collected."""
+        return Report(kind, path, {**self.names()}, self.rows)
 
 
 def _clean(ids: NDArray[np.int32], texts: Iterable[str]) -> Names:
@@ -148,15 +196,10 @@ def coalesce(first: Names, second: Names) -> Names:
     return Names(lookup[np.where(first.ids >= 0, first.ids, shifted)], list(index))
 
 
-def distinct_rows(*columns: NDArray[np.generic]) -> tuple[IntArray, IntArray]:
+def distinct_rows(*columns: NDArray[Any]) -> tuple[IntArray, IntArray]:
     """Return the first row of each distinct combination in order of appearance, and each row's combination."""
-    key: IntArray = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        values, codes = np.unique(column, return_inverse=True)
-        _, key = np.unique(key * max(len(values), 1) + codes.ravel(), return_inverse=True)
-        key = key.ravel().astype(np.int64)
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
+    codes, first = combine(columns)
+    order = np.argsort(first)
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
-    return first[order].astype(np.int64), rank[inverse.ravel()]
+    return first[order], rank[codes]

@@ -1,4 +1,4 @@
-"""DLProf's own figures, as rows of `reported`: named as DLProf names them, with the section in front."""
+"""Turn DLProf's own figures into rows of `reported`, named as DLProf names them after their section."""
 
 from __future__ import annotations
 

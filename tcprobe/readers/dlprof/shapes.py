@@ -1,4 +1,4 @@
-"""Shapes and dtypes as DLProf prints them, in the contract's form."""
+"""Translate shapes and dtypes from the form in which DLProf prints them into that of our tables."""
 
 from __future__ import annotations
 

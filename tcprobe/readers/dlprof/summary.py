@@ -1,4 +1,4 @@
-"""DLProf's summary: figures by section, row and name, from its CSV and its JSON form."""
+"""Read DLProf's summary, CSV or JSON: figures by section, row and name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The aggregated reports: kernels from the kernel report, ops and host ops from the detail report.
+"""Turn the aggregated reports into tables: kernels from the kernel report, ops and host ops from the detail report.
 
 DLProf's op times are unions over an op's kernels *and copies*; its kernel times are sums, copies apart. The two
 are therefore kept in columns of their own, and neither is derived from the other.

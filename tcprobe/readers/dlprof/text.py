@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from tcprobe.errors import EmptyInput, UnreadableInput, WrongFormat
-from tcprobe.readers.dlprof.files import PEEK_BYTES, Found, encoding_of
+from tcprobe.readers.dlprof.blocks import IrregularError, read_blocks
+from tcprobe.readers.dlprof.files import PEEK_BYTES, ReportFile, encoding_of
 from tcprobe.readers.dlprof.layout import SECTIONS, SUMMARY, Layout, by_header, by_title, canonical
-from tcprobe.readers.dlprof.report import Builder, Report
+from tcprobe.readers.dlprof.report import Builder, Column, Report, Spread
 from tcprobe.readers.dlprof.summary import Summary, from_lines, from_object
 
 CHUNK: Final = 20_000  # rows held as Python strings at a time
@@ -20,7 +21,7 @@ LONGEST_CELL: Final = 1 << 24  # an XLA op lists the shapes of all its inputs in
 _DAMAGED: Final = "the file is damaged, or is no report of DLProf's"
 
 
-def read_report(found: Found) -> Report | Summary:
+def read_report(found: ReportFile) -> Report | Summary:
     """Read one file.
 
     Raises:
@@ -56,7 +57,11 @@ def _nothing(path: Path, what: str) -> Summary:
 
 
 def _read_table(path: Path) -> Report:
+    """Read a table: a long one of a regular build in array code, any other row by row, which finds what is wrong."""
+    csv.field_size_limit(LONGEST_CELL)
     try:
+        if found := _regular(path):
+            return found
         return _parse_table(path, strict=True)
     except csv.Error as error:
         if "unexpected end" in str(error):
@@ -67,8 +72,32 @@ def _read_table(path: Path) -> Report:
         raise WrongFormat(path, f"is no table: {error}", _DAMAGED) from error
 
 
+def _regular(path: Path) -> Report | None:
+    """Read a report of one row per launch whose rows are built alike; None where it is another, or they are not."""
+    with path.open("rb") as file:
+        if encoding_of(file.read(PEEK_BYTES)) != "utf-8":
+            return None
+        file.seek(0)
+        try:
+            rows = csv.reader((line.decode() for line in file), strict=True)
+            title, header = _heading(path, (row for row in rows if any(map(str.strip, row))))
+            columns = [canonical(cell) for cell in header]
+            layout = _layout(path, title, columns)
+            if not layout.times or len(set(columns)) < len(columns):
+                return None
+            times = {columns.index(name): name in layout.needs for name in layout.times.intersection(columns)}
+            found = read_blocks(file, len(columns), times)
+        except (IrregularError, WrongFormat, UnicodeError, csv.Error):
+            return None
+    held: dict[str, Column] = {columns[at]: values for at, values in found.numbers.items()}
+    for segment in found.segments:
+        distinct = Builder([columns[at] for at in segment.columns])
+        distinct.add(segment.texts)
+        held |= {name: Spread(texts, segment.ids) for name, texts in distinct.names().items()}
+    return Report(layout.kind, path, held, found.rows)
+
+
 def _parse_table(path: Path, strict: bool) -> Report:
-    csv.field_size_limit(LONGEST_CELL)
     with path.open(encoding=_encoding(path), newline="") as file:
         rows = (row for row in csv.reader(file, strict=strict) if any(map(str.strip, row)))
         title, header = _heading(path, rows)

@@ -1,8 +1,7 @@
-"""The run folder of `tcprobe profile`: what the probe saw, joined with what the profiler recorded."""
+"""Read a run folder of `tcprobe profile`: what the probe saw, joined with what the profiler recorded."""
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tcprobe.errors import InputError
+from tcprobe.jsonfile import read_object
 from tcprobe.readers.base import Refusal
 from tcprobe.readers.merge import merge
 from tcprobe.readers.run_folder.graph import read_graph, read_metrics, read_steps
@@ -46,15 +46,7 @@ def _is_record(path: Path) -> bool:
     """A run.json that names tcprobe; a damaged one counts where the probe's folder lies beside it."""
     if not path.is_file():
         return False
-    return "tcprobe" in _load(path) or (path.parent / "probe" / "config.json").is_file()
-
-
-def _load(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return "tcprobe" in read_object(path) or (path.parent / "probe" / "config.json").is_file()
 
 
 def read(files: list[Path]) -> Profile:
@@ -74,8 +66,8 @@ def around(files: list[Path], inside: Sequence[Profile], refused: Sequence[Refus
     (XLA's) stays where the probe has none.
     """
     folder = files[0].parent
-    run = _load(folder / RECORD)
-    probe = _load(folder / "probe" / "probe.json")
+    run = read_object(folder / RECORD)
+    probe = read_object(folder / "probe" / "probe.json")
     own, damage = _probed(folder)
     profile = merge([own, *inside]) if inside else merge([_with_nothing_recorded(own, refused)])
     profile = profile.with_metadata(format=inside[0].metadata.format if inside else FORMAT)

@@ -1,4 +1,4 @@
-"""What the probe wrote into a run folder: graph.json, steps.csv and metrics.csv as tables."""
+"""Read what the probe wrote into a run folder: graph.json, steps.csv and metrics.csv as tables."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tcprobe.schema.profile import Note
 from tcprobe.schema.tables import GRAPH_OPS, METRICS, STEPS, USES_TC
 
 KINDS: Final = STEPS.column("kind").values
-Read = tuple[Table | None, tuple[Note, ...]]
+TableAndNotes = tuple[Table | None, tuple[Note, ...]]
 
 
-def read_graph(path: Path) -> Read:
+def read_graph(path: Path) -> TableAndNotes:
     """Return `GRAPH_OPS` of the training functions in graph.json, and what is wrong with the file.
 
     Ops of functions that do not train are left out. An op that is damaged is skipped and counted.
@@ -70,7 +70,7 @@ def _attributes(op: dict[str, Any]) -> str:
     return json.dumps(attributes, sort_keys=True)
 
 
-def read_steps(path: Path) -> Read:
+def read_steps(path: Path) -> TableAndNotes:
     """Return `STEPS` of steps.csv; the length of a step is the distance to the next one's start.
 
     Where numbers jump, one call made several steps (steps_per_execution): each takes its share of the distance.
@@ -91,7 +91,7 @@ def read_steps(path: Path) -> Read:
     return Table(STEPS, {"step": steps, "start_ns": starts, "duration_ns": [*lengths, None], "kind": kinds}), notes
 
 
-def read_metrics(path: Path) -> Read:
+def read_metrics(path: Path) -> TableAndNotes:
     """Return `METRICS` of metrics.csv; damaged lines are skipped and counted."""
     lines = _rows(path)
     rows = [row for row in lines if len(row) == 4 and row[1] and _figure(row[2]) is not None]

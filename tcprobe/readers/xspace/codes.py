@@ -1,17 +1,16 @@
-"""Small integer codes for names, so that a million events cost arrays and never a million strings."""
+"""Number the names that events refer to, so that a million events cost arrays and never a million strings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tcprobe.readers.arrays import SPARSE, Bytes, Ints, dense
 from tcprobe.readers.xspace.events import REF, STRING, Stats
-from tcprobe.readers.xspace.lines import Bytes, Ints
 
-SPARSE: Final = 1 << 16  # a lookup table may have this many entries, or four for each value
 LONG_TEXT: Final = 4096  # bytes; longer strings are compared one by one
 
 
@@ -89,33 +88,3 @@ class Texts:
     def text(self, code: int) -> str | None:
         """Return the string of a code; None for -1."""
         return self.names[code] if code >= 0 else None
-
-
-def dense(values: NDArray[Any]) -> tuple[Ints, Ints]:
-    """Return (codes, distinct values) with ``distinct[codes] == values``; distinct values ascend."""
-    if not len(values):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    values = values.astype(np.int64, copy=False)
-    low, high = int(values.min()), int(values.max())
-    if high - low >= max(SPARSE, 4 * len(values)):
-        distinct, codes = np.unique(values, return_inverse=True)
-        return codes.astype(np.int64, copy=False), distinct
-    shifted = values - low
-    seen = np.zeros(high - low + 1, np.bool_)
-    seen[shifted] = True
-    distinct = np.flatnonzero(seen)
-    rank = np.zeros(len(seen), np.int64)
-    rank[distinct] = np.arange(len(distinct))
-    return rank[shifted], distinct + low
-
-
-def combine(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
-    """Return (codes, first) for the distinct rows of equally long columns; `first` is a row of each code."""
-    codes, _ = dense(columns[0])
-    for column in columns[1:]:
-        more, distinct = dense(column)
-        if len(distinct) > 1:
-            codes, _ = dense(codes * len(distinct) + more)
-    first = np.zeros(int(codes.max()) + 1 if len(codes) else 0, np.int64)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    return codes, first

@@ -1,7 +1,7 @@
 """Decode the events of an XLine into columns, one field of many events at a time.
 
 Every writer of XSpace puts fields in ascending order, so the decoder reads `metadata_id, offset, duration, stats` in
-lock-step over a chunk; an event that is built otherwise is decoded alone, by the plain reader of `xspace_wire`.
+lock-step over a chunk; an event that is built otherwise is decoded alone, by the plain reader of `protobuf`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.readers.protobuf import BYTES, FIXED64, VARINT, DamagedError, Span, fields, signed
-from tcprobe.readers.xspace.lines import Bytes, Ints, small_message
+from tcprobe.readers.arrays import Bytes, Ints
+from tcprobe.readers.protobuf import BYTES, FIXED64, VARINT, Buffer, DamagedError, Span, fields, signed
+from tcprobe.readers.xspace.lines import small_message
 
 DOUBLE, UINT, INT, STRING, BLOB, REF = 2, 3, 4, 5, 6, 7  # field numbers of XStat.value
 MOST_PS: Final = 30 * 86_400 * 10**12  # a time past 30 days is damage, and sums of such times would overflow
@@ -257,7 +258,7 @@ def _repair(file: Bytes, events: Events, odd: Ints, bounds: tuple[Ints, Ints], w
 
 
 def _plain_event(
-    data: bytearray, span: Span, wanted: Wanted
+    data: Buffer, span: Span, wanted: Wanted
 ) -> tuple[tuple[int, int, int], list[tuple[int, int, int, int]]]:
     """Return (metadata id, offset, duration) and the wanted stats of one event, as protobuf reads it."""
     head = {1: 0, 2: 0, 3: 0}
@@ -274,7 +275,7 @@ def _plain_event(
     return (head[1], head[2], head[3]), stats
 
 
-def _plain_stat(data: bytearray, span: Span, wanted: Wanted) -> tuple[int, tuple[int, int, int]]:
+def _plain_stat(data: Buffer, span: Span, wanted: Wanted) -> tuple[int, tuple[int, int, int]]:
     """Return the column of a stat, -1 where it is not wanted, and (kind, value, size)."""
     stat_id, found = 0, (0, 0, 0)
     for number, wire, first, last in fields(data, span):

@@ -9,10 +9,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.readers.protobuf import BYTES, FIXED64, VARINT, Span, fields, signed, text
-from tcprobe.readers.xspace.codes import Index, Texts, combine
+from tcprobe.readers.arrays import Bytes, Ints, combine
+from tcprobe.readers.protobuf import BYTES, FIXED64, VARINT, Buffer, Span, fields, signed, text
+from tcprobe.readers.xspace.codes import Index, Texts
 from tcprobe.readers.xspace.events import DOUBLE, Events, Wanted, decode
-from tcprobe.readers.xspace.lines import Bytes, Ints, event_bounds
+from tcprobe.readers.xspace.lines import event_bounds
 from tcprobe.readers.xspace.wire import Line, Plane, line_head, string_map
 
 GPU_PLANE: Final = re.compile(r"/device:GPU:(\d{1,6})")
@@ -246,7 +247,7 @@ def _is_recorded(line: Line) -> bool:
     return not derived and line.name not in DERIVED_NAMES and not line.name.startswith(OTHER_LINES)
 
 
-def plane_stats(data: bytearray, spans: list[Span], names: dict[int, str]) -> dict[str, str | int | float]:
+def plane_stats(data: Buffer, spans: list[Span], names: dict[int, str]) -> dict[str, str | int | float]:
     """Return the stats of a plane by name."""
     found: dict[str, str | int | float] = {}
     for span in spans:
@@ -261,7 +262,7 @@ def plane_stats(data: bytearray, spans: list[Span], names: dict[int, str]) -> di
     return found
 
 
-def _stat_value(data: bytearray, number: int, wire: int, at: Span, names: dict[int, str]) -> str | int | float | None:
+def _stat_value(data: Buffer, number: int, wire: int, at: Span, names: dict[int, str]) -> str | int | float | None:
     if wire == VARINT:
         return names.get(at[0]) if number == 7 else signed(at[0])
     if wire == BYTES and number == 5:

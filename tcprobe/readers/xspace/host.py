@@ -8,10 +8,11 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.readers.xspace.codes import Index, Texts, combine, dense
+from tcprobe.readers.arrays import Bytes, Ints, combine, dense
+from tcprobe.readers.xspace.codes import Index, Texts
 from tcprobe.readers.xspace.events import DECODE, LEAVE_OUT, NO_STATS, Events, Stats, Wanted, decode
 from tcprobe.readers.xspace.gpu import NONE
-from tcprobe.readers.xspace.lines import Bytes, Ints, event_bounds
+from tcprobe.readers.xspace.lines import event_bounds
 from tcprobe.readers.xspace.text import executor_op
 from tcprobe.readers.xspace.wire import Line, Plane, line_head, string_map
 
@@ -24,7 +25,7 @@ USELESS: Final = frozenset(
         *("ThreadpoolListener::Record", "ThreadpoolListener::StartRegion", "ThreadpoolListener::StopRegion"),
     )
 )
-Key = TypeVar("Key", bound=tuple[str, str] | tuple[str, int])
+_OpKey = TypeVar("_OpKey", bound=tuple[str, str] | tuple[str, int])
 
 CORRELATION, STEP, ROOT, STEP_NAME, GROUP, HLO_OP, PROGRAM, SHAPE = range(8)
 STATS: Final = {
@@ -230,7 +231,7 @@ def _sums(code: Ints, duration: Ints, count: int) -> list[Times]:
     return [Times(*row) for row in np.stack((calls, total, shortest, longest), axis=1).tolist()]
 
 
-def _add(found: dict[Key, Times], key: Key, times: Times) -> None:
+def _add(found: dict[_OpKey, Times], key: _OpKey, times: Times) -> None:
     if key in found:
         found[key].add(times)
     else:

@@ -1,4 +1,4 @@
-"""Where the events of an XLine lie: a chain of length-prefixed messages, walked at many places at once.
+"""Find the events of an XLine: a chain of length-prefixed messages, walked at many places at once.
 
 The chain has no index, so its links are found one after the other. To do that in array code, walkers start at
 places that look like the beginning of an event and walk in lock-step. What they find counts only where each walker
@@ -8,15 +8,14 @@ ends exactly where the next one began, so a wrong guess costs time and never a w
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tcprobe.readers.arrays import Bytes, Ints
 from tcprobe.readers.protobuf import BYTES, VARINT, Buffer, DamagedError, Span, varint
-from tcprobe.readers.xspace.wire import PADDING
 
-Ints: TypeAlias = NDArray[np.int64]
 Bounds: TypeAlias = tuple[Ints, Ints]
 
 EVENT_TAG: Final = 0x22  # field 4, length-delimited
@@ -25,27 +24,6 @@ STRIDE: Final = 1536  # bytes between walkers
 WINDOW: Final = 96  # bytes in which a walker looks for its first event
 FEW: Final = 32  # walkers for which lock-step pays
 PLAIN: Final = 64 << 10  # bytes walked one by one where walkers don't pay
-
-
-class Bytes:
-    """A file in memory, for array code: single bytes, and eight-byte words at any position.
-
-    Args:
-        data: the file and `PADDING` zero bytes.
-    """
-
-    __slots__ = ("data", "size", "u8", "words")
-
-    def __init__(self, data: bytearray) -> None:
-        self.data = data
-        self.size = len(data) - PADDING
-        self.u8: NDArray[np.uint8] = np.frombuffer(data, np.uint8)
-        # a void type, because numpy gathers unaligned items of it without a conversion
-        self.words: NDArray[Any] = np.ndarray((len(data) - 7,), "V8", data, 0, (1,))
-
-    def word(self, at: Ints) -> NDArray[np.uint64]:
-        """Return the little-endian eight bytes at each position."""
-        return self.words[at].view("<u8")
 
 
 def event_bounds(file: Bytes, span: Span) -> Iterator[Bounds]:

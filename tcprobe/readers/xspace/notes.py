@@ -1,4 +1,4 @@
-"""What the reader of a report must know about how an XSpace was recorded."""
+"""Write the notes on how an XSpace was recorded."""
 
 from __future__ import annotations
 

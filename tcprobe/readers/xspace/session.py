@@ -1,4 +1,4 @@
-"""Which XSpaces are the hosts of one run: files of one session folder, of hosts that differ, recorded at one time."""
+"""Check that several XSpaces belong to one run: one session folder, different hosts, recorded at one time."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from tcprobe.readers.one_run import session_of, several_runs, strangers
+from tcprobe.readers.one_run import not_one_run, session_of, several_runs
+from tcprobe.readers.protobuf import Buffer
 from tcprobe.readers.xspace.gpu import plane_stats
-from tcprobe.readers.xspace.tables import Part
+from tcprobe.readers.xspace.tables import HostFile
 from tcprobe.readers.xspace.wire import Space, string_map
 
 # The hosts of a run start their profilers at one step, or when one remote request reaches them.
@@ -19,7 +20,7 @@ KIND: Final = ("device_vendor", "compute_cap_major", "compute_cap_minor")
 
 
 def check_place(files: Sequence[Path]) -> None:
-    """Refuse files that lie where no hosts of one run do: elsewhere than in one folder ``plugins/profile/SESSION``.
+    """Refuse several files that do not lie together in one folder ``plugins/profile/SESSION``.
 
     Raises:
         UsageError: lists the folders or files, the newest first.
@@ -29,21 +30,21 @@ def check_place(files: Sequence[Path]) -> None:
     if len({file.parent for file in files}) > 1:
         raise several_runs(Path(os.path.commonpath(files)), files)
     if session_of(files) is None:
-        raise strangers(files, "the folder is not plugins/profile/SESSION")
+        raise not_one_run(files, "the folder is not plugins/profile/SESSION")
 
 
-def check_hosts(parts: Sequence[Part]) -> None:
-    """Refuse files of one session folder that show that they are no hosts of one run.
+def check_hosts(parts: Sequence[HostFile]) -> None:
+    """Refuse files of one session folder that cannot be the hosts of one run.
 
     Raises:
         UsageError: two are of one host, their GPUs differ, or they were recorded minutes apart.
     """
     why = next(_differences(parts), None) if len(parts) > 1 else None
     if why:
-        raise strangers([part.path for part in parts], why)
+        raise not_one_run([part.path for part in parts], why)
 
 
-def _differences(parts: Sequence[Part]) -> Iterator[str]:
+def _differences(parts: Sequence[HostFile]) -> Iterator[str]:
     hosts = [host for part in parts for host in part.space.hosts or [part.path.name]]
     if twice := next((host for host in hosts if hosts.count(host) > 1), None):
         yield f"two are of host {twice}"
@@ -55,7 +56,7 @@ def _differences(parts: Sequence[Part]) -> Iterator[str]:
         yield "their GPUs differ"
 
 
-def started_ns(data: bytearray, space: Space) -> int | None:
+def started_ns(data: Buffer, space: Space) -> int | None:
     """Return when the capture began, in ns since the epoch; None where the file does not say (until TF 2.15)."""
     for plane in space.planes:
         if plane.name == ENVIRONMENT:

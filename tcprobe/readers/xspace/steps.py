@@ -1,4 +1,4 @@
-"""Which step launched a kernel: step marks of the host, groups that the file stores, launch times."""
+"""Find the step that launched a kernel, by the host's step marks, the groups in the file, and launch times."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcprobe.probe.constants import STEP_MARK
+from tcprobe.readers.arrays import Ints
 from tcprobe.readers.xspace.gpu import NONE, DeviceEvents
 from tcprobe.readers.xspace.host import Mark
-from tcprobe.readers.xspace.lines import Ints
 from tcprobe.schema.columns import FloatArray
 
 

@@ -1,4 +1,4 @@
-"""Put what the planes of an XSpace hold into the tables of the contract."""
+"""Make our tables from what the planes of an XSpace hold."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tcprobe.readers.arrays import Ints, dense
 from tcprobe.readers.hlo.module import Module
-from tcprobe.readers.xspace.codes import dense
 from tcprobe.readers.xspace.gpu import NONE, DeviceEvents, Gpu
 from tcprobe.readers.xspace.host import Host, Times
-from tcprobe.readers.xspace.lines import Ints
 from tcprobe.readers.xspace.steps import Steps, choose_steps, iterations, launch_times
 from tcprobe.readers.xspace.text import kernel_config, memory_kind, memory_size, parse_shapes
 from tcprobe.readers.xspace.wire import Space
@@ -24,8 +23,8 @@ from tcprobe.schema.profile import Note
 
 
 @dataclass(slots=True)
-class Part:
-    """One file of a session: one host, whose GPU ordinals count from `first_device`; `started_ns` since the epoch."""
+class HostFile:
+    """What one XSpace holds: one host, whose GPUs count from `first_device`; `started_ns` since the epoch."""
 
     path: Path
     space: Space
@@ -45,7 +44,7 @@ class Clock:
     launches: tuple[Ints, Ints]
 
 
-def tables(parts: Sequence[Part]) -> tuple[list[Table], dict[str, str], list[Note]]:
+def tables(parts: Sequence[HostFile]) -> tuple[list[Table], dict[str, str], list[Note]]:
     """Return (tables, reason of each absent one, notes)."""
     clocks = [Clock(choose_steps(p.host.marks), _origin(p), p.host.launches()) for p in parts]
     builder = _Builder()
@@ -79,7 +78,7 @@ def _present(made: list[Table], absent: dict[str, str]) -> list[Table]:
     return [table for table in made if table.spec.name not in absent]
 
 
-def _origin(part: Part) -> int:
+def _origin(part: HostFile) -> int:
     """Return the time at which the capture begins on the file's clock.
 
     Recorders count from the start of the session; one that wrote the time since the epoch is brought to that.
@@ -106,7 +105,7 @@ class _Builder:
     launches: list[Table] = field(default_factory=list)
     memory: list[Table] = field(default_factory=list)
 
-    def add(self, part: Part, gpu: Gpu, clock: Clock) -> None:
+    def add(self, part: HostFile, gpu: Gpu, clock: Clock) -> None:
         """Append the rows of one GPU."""
         device = part.first_device + gpu.ordinal
         events = gpu.kernels
@@ -169,7 +168,7 @@ def _config(details: str, occupancy: float | None) -> dict[str, Value]:
     return row if occupancy is None else {**row, "occupancy_pct": occupancy}
 
 
-def _devices(parts: Sequence[Part]) -> Table:
+def _devices(parts: Sequence[HostFile]) -> Table:
     rows = [_device(part.first_device, gpu) for part in parts for gpu in part.gpus]
     return Table.from_rows(contract.DEVICES, sorted(rows, key=lambda row: int(row["device"] or 0)))
 
@@ -201,7 +200,7 @@ def _count(value: str | int | float | None) -> int | None:
     return int(value) if isinstance(value, int | float) and 0 < value < 2**53 else None
 
 
-def _host_ops(parts: Sequence[Part]) -> Table:
+def _host_ops(parts: Sequence[HostFile]) -> Table:
     found: dict[tuple[str, str], Times] = {}
     for part in parts:
         for key, times in part.host.ops.items():

@@ -1,4 +1,4 @@
-"""What the strings of an XSpace say: op paths, kernel configurations, copies, shapes."""
+"""Parse the strings of an XSpace: op paths, kernel configurations, copies, shapes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The messages of an XSpace: planes and lines as spans, names by id.
+"""Read the messages of an XSpace: planes and lines as spans, names by id.
 
-Messages and field numbers follow tsl/profiler/protobuf/xplane.proto (openxla/xla, 2026). A file is one
-bytearray with `PADDING` zero bytes after its end, so that array code may look a few bytes ahead.
+Messages and field numbers follow tsl/profiler/protobuf/xplane.proto (openxla/xla, 2026).
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from typing import Final
 
 from tcprobe.readers.protobuf import BYTES, VARINT, Buffer, DamagedError, Span, entries, fields, signed, text
 
-PADDING: Final = 64
 MOST_NS: Final = 1 << 61  # the year 2043 since the epoch; sums with it stay within int64
 
 

@@ -1,4 +1,4 @@
-"""What the HLO modules of an XSpace add: the framework's name, type, shapes and dtypes of XLA's instructions."""
+"""Look up XLA's instructions in the HLO modules of an XSpace: the framework's name, type, shapes and dtypes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from tcprobe.readers.hlo.gemms import executed_instructions, gemms_of, graph_row, op_row
 from tcprobe.readers.hlo.module import Module, read_module
-from tcprobe.readers.protobuf import BYTES, Span, entries, fields, signed, text
+from tcprobe.readers.protobuf import BYTES, Buffer, Span, entries, fields, signed, text
 from tcprobe.readers.xspace.gpu import OpKey
 from tcprobe.readers.xspace.text import parse_shapes, program_id, split_op
 from tcprobe.readers.xspace.wire import Plane, string_map
@@ -18,7 +18,7 @@ METADATA_PLANE: Final = "/host:metadata"
 HLO_STAT: Final = "Hlo Proto"
 
 
-def read_modules(data: bytearray, planes: Sequence[Plane], programs: set[int]) -> dict[int, Module]:
+def read_modules(data: Buffer, planes: Sequence[Plane], programs: set[int]) -> dict[int, Module]:
     """Return the HLO modules of a file by program id; only those that its events name, or all where none does.
 
     Raises:
@@ -37,7 +37,7 @@ def read_modules(data: bytearray, planes: Sequence[Plane], programs: set[int]) -
     return {key: read_module(found[key][0], data, found[key][1]) for key in sorted(wanted)}
 
 
-def _module_span(data: bytearray, span: Span, stats: dict[int, str]) -> tuple[str, Span | None]:
+def _module_span(data: Buffer, span: Span, stats: dict[int, str]) -> tuple[str, Span | None]:
     """Return the name of an event metadata and where its HloProto lies."""
     name, proto = "", None
     for number, wire, first, last in fields(data, span):
@@ -50,7 +50,7 @@ def _module_span(data: bytearray, span: Span, stats: dict[int, str]) -> tuple[st
     return name, proto
 
 
-def _blob(data: bytearray, span: Span, stats: dict[int, str]) -> Span | None:
+def _blob(data: Buffer, span: Span, stats: dict[int, str]) -> Span | None:
     """Return where the bytes of an ``Hlo Proto`` stat lie."""
     key, blob = 0, None
     for number, wire, first, last in fields(data, span):

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from tcprobe.errors import EmptyInput, MissingInput, UnreadableInput, WrongFormat
-from tcprobe.readers.protobuf import BYTES, VARINT, DamagedError, fields, varint
+from tcprobe.readers.arrays import PADDING, Bytes
+from tcprobe.readers.protobuf import BYTES, VARINT, Buffer, DamagedError, fields, varint
 from tcprobe.readers.xspace.gpu import GPU_PLANE, read_gpu
 from tcprobe.readers.xspace.host import HOST_PLANES, Host, read_host
-from tcprobe.readers.xspace.lines import Bytes
 from tcprobe.readers.xspace.notes import gpu_notes, said_notes
 from tcprobe.readers.xspace.session import check_hosts, check_place, started_ns
-from tcprobe.readers.xspace.tables import Part, tables
-from tcprobe.readers.xspace.wire import PADDING, Space, scan_space
+from tcprobe.readers.xspace.tables import HostFile, tables
+from tcprobe.readers.xspace.wire import Space, scan_space
 from tcprobe.readers.xspace.xla import read_modules
 from tcprobe.schema.profile import Metadata, Note, Profile
 
@@ -77,18 +80,18 @@ def read(files: list[Path]) -> Profile:
     if not files:
         raise EmptyInput("no file", "there is no XSpace to read")
     check_place(files)
-    parts: list[Part] = []
+    parts: list[HostFile] = []
     for path in files:
         parts.append(_read_file(path, _next_ordinal(parts)))
     check_hosts(parts)
     return _profile(files, parts)
 
 
-def _next_ordinal(parts: list[Part]) -> int:
+def _next_ordinal(parts: list[HostFile]) -> int:
     return max((part.first_device + gpu.ordinal + 1 for part in parts for gpu in part.gpus), default=0)
 
 
-def _read_file(path: Path, first_device: int) -> Part:
+def _read_file(path: Path, first_device: int) -> HostFile:
     file = Bytes(_load(path))
     try:
         return _read_space(file, scan_space(file.data, file.size), path, first_device)
@@ -96,12 +99,12 @@ def _read_file(path: Path, first_device: int) -> Part:
         raise WrongFormat(path, f"damaged XSpace: {error}", "profile again, or copy the file again") from error
 
 
-def _load(path: Path) -> bytearray:
+def _load(path: Path) -> Buffer:
     """Return the file's bytes and the padding that array code needs."""
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            data = bytearray(size + PADDING)
+            data = _memory(size + PADDING)
             read = file.readinto(memoryview(data)[:size])
     except FileNotFoundError as error:
         raise MissingInput(path, "no such file", "check the path") from error
@@ -114,20 +117,31 @@ def _load(path: Path) -> bytearray:
     return data
 
 
-def _read_space(file: Bytes, space: Space, path: Path, first_device: int) -> Part:
+def _memory(size: int) -> mmap.mmap:
+    """Return zeros, in large pages where the system has them: to get it in small ones takes longer than to fill it."""
+    data = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):
+            data.madvise(mmap.MADV_HUGEPAGE)
+    return data
+
+
+def _read_space(file: Bytes, space: Space, path: Path, first_device: int) -> HostFile:
     if not any(plane.name for plane in space.planes) and not space.errors:
         raise WrongFormat(path, "no XSpace: it has no named plane", "give a *.xplane.pb of the TensorFlow profiler")
-    gpus = [read_gpu(file, plane) for plane in space.planes if GPU_PLANE.fullmatch(plane.name)]
     host = Host()
-    for plane in space.planes:
-        if plane.name in HOST_PLANES:
-            read_host(file, plane, host)
+    with ThreadPoolExecutor(1) as pool:  # array code runs beside array code
+        reading = [pool.submit(read_gpu, file, plane) for plane in space.planes if GPU_PLANE.fullmatch(plane.name)]
+        for plane in space.planes:
+            if plane.name in HOST_PLANES:
+                read_host(file, plane, host)
+        gpus = [future.result() for future in reading]
     wanted = {op.program for gpu in gpus for op in gpu.kernels.ops} | {program for _, program in host.hlo_ops}
     modules = read_modules(file.data, space.planes, {program for program in wanted if program is not None})
-    return Part(path, space, first_device, gpus, host, modules, started_ns(file.data, space))
+    return HostFile(path, space, first_device, gpus, host, modules, started_ns(file.data, space))
 
 
-def _profile(session: list[Path], parts: list[Part]) -> Profile:
+def _profile(session: list[Path], parts: list[HostFile]) -> Profile:
     gpus = [gpu for part in parts for gpu in part.gpus]
     made, absent, more = tables(parts)
     said = [note for part in parts for note in said_notes(part.space)]
@@ -143,7 +157,7 @@ def _profile(session: list[Path], parts: list[Part]) -> Profile:
     return Profile(metadata, {table.spec.name: table for table in made}, absent)
 
 
-def _host_notes(parts: list[Part]) -> Iterator[Note]:
+def _host_notes(parts: list[HostFile]) -> Iterator[Note]:
     """Yield which GPUs are whose, where several hosts were profiled."""
     if len(parts) > 1:
         owned = [f"{', '.join(part.space.hosts) or part.path.name}: {_range(part)}" for part in parts if part.gpus]
@@ -151,6 +165,6 @@ def _host_notes(parts: list[Part]) -> Iterator[Note]:
             yield Note("several-hosts", f"GPUs by host: {'; '.join(owned)}", level="note")
 
 
-def _range(part: Part) -> str:
+def _range(part: HostFile) -> str:
     numbers = [part.first_device + gpu.ordinal for gpu in part.gpus]
     return f"{min(numbers)}-{max(numbers)}" if len(numbers) > 1 else str(numbers[0])

@@ -1,0 +1,72 @@
+"""Bytes and rows for array code: a file as eight-byte words, and small codes for rows that repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcprobe.readers.protobuf import Buffer
+
+Ints: TypeAlias = NDArray[np.int64]
+
+PADDING: Final = 64
+SPARSE: Final = 1 << 16  # a lookup table may have this many entries, or four for each value
+
+
+class Bytes:
+    """Bytes in memory, for array code: single bytes, and eight-byte words at any position.
+
+    Args:
+        data: the bytes and `PADDING` more, so that array code may look a few bytes ahead.
+    """
+
+    __slots__ = ("data", "size", "u8", "words")
+
+    def __init__(self, data: Buffer) -> None:
+        self.data = data
+        self.size = len(data) - PADDING
+        self.u8: NDArray[np.uint8] = np.frombuffer(data, np.uint8)
+        # a void type, because numpy gathers unaligned items of it without a conversion
+        self.words: NDArray[Any] = np.ndarray((len(data) - 7,), "V8", data, 0, (1,))
+
+    def word(self, at: Ints) -> NDArray[np.uint64]:
+        """Return the little-endian eight bytes at each position."""
+        return self.words[at].view("<u8")
+
+
+def dense(values: NDArray[Any]) -> tuple[Ints, Ints]:
+    """Return (codes, distinct values) with ``distinct[codes] == values``; distinct values ascend."""
+    if not len(values):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    values = values.astype(np.int64, copy=False)
+    low, high = int(values.min()), int(values.max())
+    if high - low >= max(SPARSE, 4 * len(values)):
+        distinct, codes = np.unique(values, return_inverse=True)
+        return codes.astype(np.int64, copy=False), distinct
+    shifted = values - low
+    seen = np.zeros(high - low + 1, np.bool_)
+    seen[shifted] = True
+    distinct = np.flatnonzero(seen)
+    rank = np.zeros(len(seen), np.int64)
+    rank[distinct] = np.arange(len(distinct))
+    return rank[shifted], distinct + low
+
+
+def combine(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
+    """Return (codes, first) for the distinct rows of equally long columns; `first` is a row of each code."""
+    codes, _ = dense(columns[0])
+    for column in columns[1:]:
+        more, distinct = dense(column)
+        if len(distinct) > 1:
+            codes, _ = dense(codes * len(distinct) + more)
+    return codes, first_rows(codes)
+
+
+def first_rows(codes: Ints) -> Ints:
+    """Return the first row of each code; codes are dense."""
+    first = np.zeros(int(codes.max()) + 1 if len(codes) else 0, np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return first
