@@ -86,7 +86,7 @@ class Answers:
         use, module = walk.uses.get(name), walk.module
         found = owner(use.scope, name.id) if use is not None else None
         once = found is not None and found[0] is module and len(module.bindings[name.id]) == 1
-        return once and name.id not in module.changed | module.shared
+        return once and name.id not in module.shared and all(isinstance(v, Known) for v in self._seen.values[name])
 
     def _doubts(self, known: Known, value: Value, node: ast.expr) -> list[Doubt]:
         """Return the doubts about a constant; about a list as well what the syntax tells against the whole."""

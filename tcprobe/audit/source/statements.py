@@ -9,12 +9,12 @@ from typing import Any, Final
 from tcprobe.audit.source.expressions import Expressions
 from tcprobe.audit.source.state import Left, State
 from tcprobe.audit.source.targets import Targets
+from tcprobe.audit.source.values.containers import CHANGING
 from tcprobe.audit.source.values.kinds import Class, Env, Items, Named, Routine, Tensor, Unknown, Value, number
 from tcprobe.audit.source.values.operators import arithmetic
 from tcprobe.audit.source.values.parts import elements, marked, truth
 from tcprobe.audit.source.values.several import doubted, doubts_of, each, fork, guessed, is_open, several, shaken
 from tcprobe.source.values import Doubt, Known
-from tcprobe.source.walk import CHANGING
 
 
 class Statements:

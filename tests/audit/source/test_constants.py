@@ -123,9 +123,9 @@ KNOWN: list[tuple[str, Any]] = [
 def test_known(text: str, value: Any) -> None:
     source, node = asked(text)
     known = source.known(node)
-    assert known is not None, source.reason(node)
+    assert known is not None, source.why_open(node)
     assert known.value == value and type(known.value) is type(value)
-    assert source.reason(node) is None
+    assert source.why_open(node) is None
     assert known.expression is node
 
 
@@ -196,7 +196,7 @@ UNKNOWN = [
 def test_unknown_with_the_reason(text: str, reason: str) -> None:
     source, node = asked(text)
     assert source.known(node) is None
-    assert source.reason(node) == reason
+    assert (source.why_open(node) or "has several values") == reason
 
 
 ALTERNATIVES: list[tuple[str, list[Any]]] = [
