@@ -176,6 +176,11 @@ UNKNOWN = [
     ("def g(n):\n    return g(f(n + 1))\n", "n comes from a function argument"),
     ("n = 1\ntry:\n    n = 2\nexcept E:\n    n = 3\nf(n)", "n is set under a condition"),
     ("n = 1\nwhile x:\n    n *= 2\nf(n)", "n changes in a loop"),
+    (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--n', default=[])\nn = 1\n"
+        "for i in p.parse_args().n:\n    n = 2\nf(n)",
+        "n comes from the command line",
+    ),
     ("for n in (1, 2):\n    if x:\n        break\nf(n)", "n is set in a loop that may end before"),
     ("def g(c):\n    f(c['n'])\ng({'n': 1})\nx.g(g)", "c comes from a function argument"),
     ("def g(c):\n    n = c['n']\n    f(n)\ng({'n': 1})\nx(g)", "c comes from a function argument"),
