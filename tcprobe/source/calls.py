@@ -1,4 +1,4 @@
-"""Calls with their canonical names, and arguments under the names of the parameters."""
+"""CallTable with their canonical names, and arguments under the names of the parameters."""
 
 from __future__ import annotations
 
@@ -17,14 +17,11 @@ from tcprobe.source.values import Known
 from tcprobe.source.walk import Walk
 
 
-class Values(Protocol):
+class Valuer(Protocol):
     """What tells the values of expressions."""
 
     def known(self, node: ast.expr) -> Known | None:
         """Return the value of an expression; None where the file alone does not decide it."""
-
-    def reason(self, node: ast.expr) -> str | None:
-        """Return why it does not; None where it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +33,16 @@ class Argument:
         node: the expression.
         place: where it stands.
         known: its value, None where the file alone does not decide it.
-        reason: why not; None where it is known.
     """
 
     name: str
     node: ast.expr
     place: Place
-    _values: Values
+    _values: Valuer
 
     @property
     def known(self) -> Known | None:
         return self._values.known(self.node)
-
-    @property
-    def reason(self) -> str | None:
-        return self._values.reason(self.node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +69,11 @@ class Call:
     spread: bool = False
 
 
-class Calls:
+class CallTable:
     """The calls of one file."""
 
     def __init__(
-        self, walk: Walk, names: Names, sites: CallSites, values: Values, place: Callable[[ast.AST], Place]
+        self, walk: Walk, names: Names, sites: CallSites, values: Valuer, place: Callable[[ast.AST], Place]
     ) -> None:
         self._walk = walk
         self._names = names
@@ -92,7 +84,7 @@ class Calls:
 
     @cached_property
     def named(self) -> tuple[Call, ...]:
-        """Calls with a canonical name."""
+        """CallTable with a canonical name."""
         calls = (self.of(node) for node in self._scopes if self._names.written(node.func) is not None)
         return tuple(sorted(calls, key=lambda c: (c.place.line, c.place.column)))
 

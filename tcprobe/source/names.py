@@ -47,7 +47,7 @@ class Names:
     def partial_of(self, func: ast.expr) -> ast.Call | None:
         """Return the call of functools.partial that made what a call names; None where none alone did."""
         found = self.bindings(func) if isinstance(func, ast.Name) else []
-        value = found[0].value if len(found) == 1 and not found[0].path else None
+        value = found[0].value if len(found) == 1 and not found[0].part else None
         return value if value is not None and self.is_partial(value) else None
 
     def is_partial(self, value: ast.expr) -> TypeGuard[ast.Call]:
@@ -84,7 +84,7 @@ class Names:
             return None if (binding.imported or ".").startswith(".") else binding.imported
         if binding.kind == "param":
             return PASSED.get(name)
-        if binding.kind == "value" and binding.value is not None and not binding.path:
+        if binding.kind == "value" and binding.value is not None and not binding.part:
             if self.is_partial(binding.value):
                 return self.written(binding.value.args[0])
             if isinstance(binding.value, ast.Call) and name == "tf":

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 BindingKind = Literal["value", "import", "param", "def", "class", "other"]
-Step: TypeAlias = int | Literal["each"]
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -19,7 +18,7 @@ class Block:
         start, end: the orders of what happens in it.
         parent: the block around it.
         loop: whether it may run more than once.
-        group, index: the statement whose branch it is, and which branch; None where it always runs.
+        group: the statement whose branch it is; None where it always runs.
         group_end: order behind that statement.
         leaves: whether it ends with return or raise, so that nothing of it reaches what follows.
     """
@@ -28,7 +27,6 @@ class Block:
     parent: Block | None = None
     loop: bool = False
     group: ast.AST | None = None
-    index: int = 0
     leaves: bool = False
     end: int = 2**62
     group_end: int = 2**62
@@ -48,7 +46,7 @@ class Binding:
         block: in which block.
         node: the statement, parameter, function or class.
         value: the expression that it takes its value from.
-        path: how to get from that expression to the value: an index of a tuple, ``each`` element of a loop.
+        part: whether that is only a part of what the expression yields.
         imported: dotted name of what is imported.
         function: of a parameter, its function.
     """
@@ -58,7 +56,7 @@ class Binding:
     block: Block
     node: ast.AST
     value: ast.expr | None = None
-    path: tuple[Step, ...] = ()
+    part: bool = False
     imported: str | None = None
     function: Function | ast.Lambda | None = None
 
@@ -74,7 +72,6 @@ class Scope:
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
     elsewhere: dict[str, Scope] = field(default_factory=dict)  # `global` and `nonlocal`
     shared: set[str] = field(default_factory=set)  # bound by other scopes too
-    changed: set[str] = field(default_factory=set)  # objects that are changed in place
     attributes: dict[str, list[Binding]] = field(default_factory=dict)  # of a class: what `self.x = ...` binds
 
     @property
@@ -133,14 +130,6 @@ def reaching(scope: Scope, name: str, order: int) -> tuple[list[Binding], str | 
 
 
 MOST_BRANCHES = 16
-
-
-def branch(binding: Binding, order: int) -> Block | None:
-    """Return the outermost block around a binding that does not hold the read; None where all hold it."""
-    block, outer = binding.block, None
-    while block is not None and not block.holds(order):
-        block, outer = block.parent, block  # type: ignore[assignment]
-    return outer
 
 
 def _before(bindings: list[Binding], order: int) -> int:

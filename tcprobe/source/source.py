@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 
 from tcprobe.errors import MissingInput, UnreadableInput, WrongFormat
 from tcprobe.schema.place import Place
-from tcprobe.source.calls import Call, Calls
+from tcprobe.source.calls import Call, CallTable
 from tcprobe.source.callsites import CallSites
 from tcprobe.source.doubts import Doubts
 from tcprobe.source.names import Names
@@ -129,7 +129,7 @@ class Source:
         return self._follow(self)
 
     def known(self, node: ast.expr) -> Known | None:
-        """Return the value of an expression where the file alone decides it; None otherwise (`reason` says why).
+        """Return the value of an expression where the file alone decides it; None otherwise.
 
         In a loop over constants, and in a function that is called with several, an expression has several values:
         then it is None, and `alternatives` has them.
@@ -146,12 +146,11 @@ class Source:
         return self.readings.alternatives(node)
 
     def why_open(self, node: ast.expr) -> str | None:
-        """Return why an expression may have another value than `alternatives`; None where it may not."""
-        return self.readings.why_open(node)
+        """Return why an expression may have another value than `alternatives`; None where it may not.
 
-    def reason(self, node: ast.expr) -> str | None:
-        """Return why a value is not known (``units comes from a function argument``); None where it is."""
-        return self.why_open(node) or (None if self.known(node) else "has several values")
+        As ``units comes from a function argument``.
+        """
+        return self.readings.why_open(node)
 
     def targets(self, call: ast.Call) -> list[tuple[Function, int]]:
         """Return the functions of the file that a call may enter, and how many parameters it leaves to Python."""
@@ -217,8 +216,8 @@ class Source:
         return Names(self.walk)
 
     @cached_property
-    def _calls(self) -> Calls:
-        return Calls(self.walk, self._names, self.sites, self, self.place)
+    def _calls(self) -> CallTable:
+        return CallTable(self.walk, self._names, self.sites, self, self.place)
 
     def _column(self, line: int, offset: int) -> int:
         """Return the column in characters, from 1, of an offset in bytes of UTF-8, as syntax trees have it."""

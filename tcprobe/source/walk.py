@@ -7,12 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from tcprobe.source.enclosing import all_parameters, enclosing, is_main_guard, self_class
-from tcprobe.source.scopes import Binding, BindingKind, Block, Function, Scope, Step, Use, owner
-
-CHANGING: Final = frozenset(("update", "append", "extend", "insert", "pop", "popitem", "setdefault")).union(
-    ("clear", "remove", "sort", "reverse", "add", "discard")
-)
-"""Methods that change what they are called on."""
+from tcprobe.source.scopes import Binding, BindingKind, Block, Function, Scope, Use
 
 
 class Walk:
@@ -41,12 +36,7 @@ class Walk:
         self._scope = self.module
         self._block = Block(0)
         self._order = 0
-        self._changed: list[tuple[Scope, str]] = []
         self._all(tree.body)
-        for scope, name in self._changed:
-            found = owner(scope, name)
-            if found:
-                found[0].changed.add(name)
 
     def _tick(self) -> int:
         self._order += 1
@@ -78,41 +68,24 @@ class Walk:
             scope.shared.add(name)
         scope.bindings.setdefault(name, []).append(Binding(kind, self._tick(), self._block, node, **more))
 
-    def _target(self, target: ast.AST, node: ast.AST, value: ast.expr | None, path: tuple[Step, ...] = ()) -> None:
+    def _target(self, target: ast.AST, node: ast.AST, value: ast.expr | None, part: bool = False) -> None:
+        """Note what a target of an assignment is bound to; `part` if only a part of the value is."""
         if isinstance(target, ast.Name):
-            self._bind(target.id, "value" if value is not None else "other", node, value=value, path=path)
+            self._bind(target.id, "value" if value is not None else "other", node, value=value, part=part)
         elif isinstance(target, ast.Tuple | ast.List):
-            starred = next((i for i, t in enumerate(target.elts) if isinstance(t, ast.Starred)), len(target.elts))
-            for index, part in enumerate(target.elts):
-                step = index if index < starred else index - len(target.elts)
-                if isinstance(part, ast.Starred):
-                    self._target(part.value, node, None)
+            for inner in target.elts:
+                if isinstance(inner, ast.Starred):
+                    self._target(inner.value, node, None)
                 else:
-                    self._target(part, node, value, (*path, step))
+                    self._target(inner, node, value, True)
         elif isinstance(target, ast.Attribute):
             self._visit(target.value)
-            self._attribute(target, node, value, path)
+            holder = self_class(self._scope, target.value)
+            if holder is not None:
+                binding = Binding("value" if value is not None else "other", self._tick(), self._block, node, value)
+                holder.attributes.setdefault(target.attr, []).append(binding)
         else:
             self._visit(target)
-            self._change(target)
-
-    def _attribute(self, target: ast.Attribute, node: ast.AST, value: ast.expr | None, path: tuple[Step, ...]) -> None:
-        """Note ``self.x = value`` for the class; any other attribute changes an object."""
-        holder = self_class(self._scope, target.value)
-        if holder is None:
-            self._change(target)
-            return
-        binding = Binding("value" if value is not None else "other", self._tick(), self._block, node, value, path)
-        holder.attributes.setdefault(target.attr, []).append(binding)
-
-    def _change(self, target: ast.AST) -> None:
-        while isinstance(target, ast.Attribute | ast.Subscript | ast.Starred):
-            holder = self_class(self._scope, target.value) if isinstance(target, ast.Attribute) else None
-            if holder is not None and isinstance(target, ast.Attribute):
-                holder.changed.add(f"self.{target.attr}")
-            target = target.value
-        if isinstance(target, ast.Name):
-            self._changed.append((self._scope, target.id))
 
     # statements and expressions that bind, branch or open a scope
 
@@ -128,8 +101,6 @@ class Walk:
         self._visit(node.func)
         if isinstance(node.func, ast.Name):
             self.called.add(node.func)
-        elif isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:
-            self._change(node.func.value)
         self._all(node.args)
         self._all(node.keywords)
         self.calls.append((node, self._scope))
@@ -181,8 +152,8 @@ class Walk:
                 self._scope.elsewhere[name] = place
                 place.shared.add(name)
 
-    def _branch(self, body: list[Any], group: ast.AST, index: int, loop: bool = False) -> Block:
-        around, self._block = self._block, Block(self._tick(), self._block, loop, group, index)
+    def _branch(self, body: list[Any], group: ast.AST, loop: bool = False) -> Block:
+        around, self._block = self._block, Block(self._tick(), self._block, loop, group)
         block = self._block
         self._all(body)
         block.end = self._tick()
@@ -199,21 +170,21 @@ class Walk:
         self._visit(node.test)
         if is_main_guard(node.test):
             self._all(node.body)
-            self._branch(node.orelse, node, 1)
+            self._branch(node.orelse, node)
             return
-        self._close([self._branch(node.body, node, 0), self._branch(node.orelse, node, 1)])
+        self._close([self._branch(node.body, node), self._branch(node.orelse, node)])
 
     def _for(self, node: ast.For | ast.AsyncFor) -> None:
         self._visit(node.iter)
         around, self._block = self._block, Block(self._tick(), self._block, True, node)
-        self._target(node.target, node, node.iter, ("each",))
+        self._target(node.target, node, node.iter, True)
         self._all(node.body)
         self._block.end = self._block.group_end = self._tick()
         self._block = around
-        self._branch(node.orelse, node, 1)
+        self._branch(node.orelse, node)
 
     def _while(self, node: ast.While) -> None:
-        self._close([self._branch([node.test, *node.body], node, 0, loop=True), self._branch(node.orelse, node, 1)])
+        self._close([self._branch([node.test, *node.body], node, loop=True), self._branch(node.orelse, node)])
 
     def _with(self, node: ast.With | ast.AsyncWith) -> None:
         for item in node.items:
@@ -225,7 +196,7 @@ class Walk:
     def _try(self, node: ast.Try | ast.TryStar) -> None:
         self._all(node.body)
         self._all(node.orelse)
-        self._close([self._branch([handler], node, index) for index, handler in enumerate(node.handlers)])
+        self._close([self._branch([handler], node) for handler in node.handlers])
         self._all(node.finalbody)
 
     def _handler(self, node: ast.ExceptHandler) -> None:
@@ -238,7 +209,7 @@ class Walk:
 
     def _match(self, node: ast.Match) -> None:
         self._visit(node.subject)
-        self._close([self._branch([case], node, index) for index, case in enumerate(node.cases)])
+        self._close([self._branch([case], node) for case in node.cases])
 
     def _pattern(self, node: ast.MatchAs | ast.MatchStar | ast.MatchMapping) -> None:
         name = node.rest if isinstance(node, ast.MatchMapping) else node.name
@@ -283,7 +254,7 @@ class Walk:
         for index, generator in enumerate(node.generators):
             if index:
                 self._visit(generator.iter)
-            self._target(generator.target, node, generator.iter, ("each",))
+            self._target(generator.target, node, generator.iter, True)
             self._all(generator.ifs)
         self._all([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt])
         self._block.end = self._block.group_end = self._tick()

@@ -197,11 +197,11 @@ ELSEWHERE = {
     "tcprobe/analysis/kernels/names.py": "names of cuDNN's kernels",
     "tcprobe/probe/audit/classes.py": "written from the catalogue",
     "tcprobe/probe/audit/find.py": "words of files that use Keras, and the classes that users inherit from",
-    "tcprobe/probe/graph/feeds.py": "types of TensorFlow's ops",
-    "tcprobe/probe/graph/passes.py": "likewise",
-    "tcprobe/probe/graph/eager.py": "likewise",
-    "tcprobe/probe/graph/types.py": "likewise",
-    "tcprobe/probe/graph/records.py": "likewise",
+    "tcprobe/probe/tensorflow/graph/feeds.py": "types of TensorFlow's ops",
+    "tcprobe/probe/tensorflow/graph/passes.py": "likewise",
+    "tcprobe/probe/tensorflow/graph/eager.py": "likewise",
+    "tcprobe/probe/tensorflow/graph/types.py": "likewise",
+    "tcprobe/probe/tensorflow/graph/records.py": "likewise",
     "tcprobe/rules/precision/tree.py": "how people end the names of their own classes (Model, Block, Wrapper)",
 }
 _WORD = re.compile(r"[A-Za-z_]\w*")

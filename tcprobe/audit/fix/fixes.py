@@ -19,9 +19,7 @@ from tcprobe.audit.fix.literals import check, solve, unwanted
 from tcprobe.audit.fix.slots import Slot, slots_of
 from tcprobe.audit.fix.source.files import Files
 from tcprobe.audit.fix.source.shapes import refuse_data
-from tcprobe.audit.fix.source.text import apply, diff
 from tcprobe.audit.fix.source.units import seen_lines
-from tcprobe.audit.fix.source.write import write
 from tcprobe.audit.fix.vocabulary import is_vocabulary, vocabulary_slots
 from tcprobe.schema.finding import Edit, Finding, Fix
 from tcprobe.schema.finding_kinds import FixKind
@@ -32,8 +30,6 @@ from tcprobe.schema.statement import Statement, say
 if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
     from tcprobe.source.source import Source
-
-__all__ = ["apply", "diff", "with_fixes", "write"]
 
 _UNPROVEN: Final[Refusal] = say("unproven")
 

@@ -86,7 +86,8 @@ class Answers:
         use, module = walk.uses.get(name), walk.module
         found = owner(use.scope, name.id) if use is not None else None
         once = found is not None and found[0] is module and len(module.bindings[name.id]) == 1
-        return once and name.id not in module.changed | module.shared
+        values = self._seen.values.get(name, [None])
+        return once and name.id not in module.shared and all(isinstance(v, Known) for v in values)
 
     def _doubts(self, known: Known, value: Value, node: ast.expr) -> list[Doubt]:
         """Return the doubts about a constant; about a list as well what the syntax tells against the whole."""
@@ -116,7 +117,10 @@ class Answers:
         if function not in self._open:
             self._open[function] = False  # a function that only calls itself is called in no other way
             sites = self._sites.of(function)  # type: ignore[arg-type]
-            self._open[function] = sites.escapes or not all(self._is_sure(call) for call, _ in sites.calls)
+            try:
+                self._open[function] = sites.escapes or not all(self._is_sure(call) for call, _ in sites.calls)
+            except RecursionError:
+                self._open[function] = True
         return self._open[function]
 
     def _is_sure(self, call: ast.Call) -> bool:

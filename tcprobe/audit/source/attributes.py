@@ -22,7 +22,7 @@ from tcprobe.audit.source.values.kinds import (
     Value,
 )
 from tcprobe.audit.source.values.parts import dimension, find_member, marked
-from tcprobe.audit.source.values.several import doubted, mapped, through
+from tcprobe.audit.source.values.several import doubted, guessed, mapped, through
 from tcprobe.source.values import Doubt, Known
 
 
@@ -65,7 +65,7 @@ def _option(state: State, of: Options, name: str) -> Value:
         return found
     if isinstance(found, Known):
         state.note(AT_DEFAULTS)
-    return doubted(found, Doubt(f"{name} comes from the command line"))
+    return guessed(found, Unknown(""), [Doubt(f"{name} comes from the command line")])
 
 
 def _of_instance(of: Instance, name: str) -> Value:

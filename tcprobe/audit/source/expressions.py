@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tcprobe.audit.source.attributes import attribute
+from tcprobe.audit.source.comprehensions import Comprehension, Comprehensions
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.values.arrays import indexed, kind_of
 from tcprobe.audit.source.values.kinds import (
@@ -20,15 +20,13 @@ from tcprobe.audit.source.values.kinds import (
     Tensor,
     Unknown,
     Value,
-    items_of,
     sequence,
 )
 from tcprobe.audit.source.values.operators import arithmetic, compared, signed
-from tcprobe.audit.source.values.parts import elements, entry, truth, unparsed
+from tcprobe.audit.source.values.parts import elements, truth, unparsed
 from tcprobe.audit.source.values.several import (
     doubted,
     doubts_of,
-    each,
     fork,
     guessed,
     is_open,
@@ -37,7 +35,8 @@ from tcprobe.audit.source.values.several import (
     several,
     through,
 )
-from tcprobe.source.values import Doubt, Known, item
+from tcprobe.audit.source.values.taken import cut_out, decided, taken
+from tcprobe.source.values import Doubt, Known
 
 _TEXT: Final = Doubt("is a formatted text", hidden=True)
 
@@ -49,6 +48,7 @@ class Expressions:
         self._state = state
         self._call = call
         self._bind = bind
+        self._comprehensions = Comprehensions(state, self.value, bind)
 
     def value(self, node: ast.expr) -> Value:
         """Return what an expression is, and note it."""
@@ -115,11 +115,11 @@ class Expressions:
         if bounds[2] == 0:
             return Unknown(f"{unparsed(node)} is not known")
         if isinstance(of, Known):
-            return through(_cut(of, slice(*bounds), node), [of], lambda row: _cut(row[0], slice(*bounds), node))
+            return through(cut_out(of, slice(*bounds), node), [of], lambda row: cut_out(row[0], slice(*bounds), node))
         if isinstance(of, Items) and not of.open:
-            return through(Items(of.items[slice(*bounds)]), [of], lambda row: _cut(row[0], slice(*bounds), node))
+            return through(Items(of.items[slice(*bounds)]), [of], lambda row: cut_out(row[0], slice(*bounds), node))
         if isinstance(of, Unknown) and of.options:
-            return mapped(of.reason, [of], lambda row: _cut(row[0], slice(*bounds), node))
+            return mapped(of.reason, [of], lambda row: cut_out(row[0], slice(*bounds), node))
         return of
 
     def _sequence(self, node: ast.Tuple | ast.List | ast.Set) -> Value:
@@ -180,7 +180,7 @@ class Expressions:
             known = truth(values[-1])
             if known is None:
                 values += [self.look(rest) for rest in node.values[index + 1 :]]
-                return mapped(f"{unparsed(node)} is not known", values, lambda row: _decided(row, stops))
+                return mapped(f"{unparsed(node)} is not known", values, lambda row: decided(row, stops))
             if known is stops:
                 for rest in node.values[index + 1 :]:
                     self._unless_seen(rest)
@@ -212,50 +212,11 @@ class Expressions:
         whole = several("", [(value, frozenset({(point, 0)})), (self.look(other), frozenset({(point, 1)}))])
         return guessed(value, whole, doubts)
 
-    def _comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp) -> Value:
-        made = _Made(isinstance(node, ast.DictComp), len(self._state.doubts))
-        with self._state.within(Env(self._state.env)):
-            made.reason = self._each(node.generators, made, lambda: self._collect(node, made)) or made.reason
-            for part in [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]:
-                self._unless_seen(part)
-        whole = Entries(made.entries, made.reason, made.keys) if made.is_dict else Items(made.items, made.reason)
-        return through(whole, made.over)
-
-    def _each(self, generators: list[ast.comprehension], made: _Made, collect: Callable[[], None]) -> str | None:
-        """Run through all that generators yield; return why there may be more or less of it."""
-        generator, *rest = generators
-        of = self.value(generator.iter)
-        found = elements(of)
-        made.over.append(of)
-        reason: str | None = None
-        if found is None:
-            reason = of.reason if isinstance(of, Unknown) else f"{unparsed(generator.iter)} is not known"
-        doubt = self._state.source.doubts.of_part(generator.iter)
-        for element in found if found is not None else [each(of, reason or "")]:
-            self._bind(generator.target, doubted(element, doubt))
-            tests = [self.value(test) for test in generator.ifs]
-            chosen = [truth(test) for test in tests]
-            if False in chosen:
-                continue
-            reason = reason or ("is chosen by a condition" if None in chosen else None)
-            with self._state.doubting(doubt for test in tests for doubt in doubts_of(test)):
-                if rest:
-                    self._state.step()
-                    reason = self._each(rest, made, collect) or reason
-                else:
-                    collect()
-        return reason
-
-    def _collect(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp, made: _Made) -> None:
-        """Add what a comprehension makes of the elements that are bound now."""
-        if not isinstance(node, ast.DictComp):
-            made.items.append(self._state.doubted(self.value(node.elt), made.outer))
-            return
-        key, value = self.value(node.key), self._state.doubted(self.value(node.value), made.outer)
-        if isinstance(key, Known):
-            made.entries[key.value], made.keys[key.value] = value, key
-        else:
-            made.reason = made.reason or "has a key that is not known"
+    def _comprehension(self, node: Comprehension) -> Value:
+        made = self._comprehensions.value(node)
+        for part in [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]:
+            self._unless_seen(part)
+        return made
 
     def _named(self, node: ast.NamedExpr) -> Value:
         value = self.value(node.value)
@@ -279,65 +240,6 @@ class Expressions:
                 return Unknown("is a formatted text")
             parts.append(str(found.value))
         return Known("".join(parts), (), node, (), (_TEXT,))
-
-
-@dataclass(slots=True)
-class _Made:
-    """What a comprehension has made so far.
-
-    Attributes:
-        is_dict: whether it makes a dictionary.
-        outer: how many doubts are from outside of it.
-        items, entries, keys: what it has made.
-        reason: why there may be more.
-        over: what it runs over.
-    """
-
-    is_dict: bool
-    outer: int
-    items: list[Value] = field(default_factory=list)
-    entries: dict[Any, Value] = field(default_factory=dict)
-    keys: dict[Any, Known] = field(default_factory=dict)
-    reason: str | None = None
-    over: list[Value] = field(default_factory=list)
-
-
-def taken(of: Value, index: Value, node: ast.Subscript) -> Value:
-    """Return an element of a list, tuple or dictionary; where it is not known which, every one that it may be."""
-    if isinstance(of, Unknown):
-        return mapped(of.reason, [of, index], lambda row: taken(row[0], row[1], node)) if of.options else of
-    if isinstance(index, Known):
-        last = isinstance(of, Items) and of.open and index.value == -1 and len(of.items) == 1
-        made = of.items[0] if last and isinstance(of, Items) else entry(of, index, node)
-        if index.doubts and not index.options:
-            return guessed(made, every(of, "") if is_open(index) else Unknown(""), index.doubts)
-        return through(made, [of, index], lambda row: taken(row[0], row[1], node))
-    reason = index.reason if isinstance(index, Unknown) else f"{unparsed(node.slice)} is not known"
-    if isinstance(index, Unknown) and index.options:
-        return mapped(reason, [index], lambda row: taken(of, row[0], node))
-    return every(of, reason)
-
-
-def every(of: Value, reason: str) -> Unknown:
-    """Return any of the elements of a list, tuple or dictionary."""
-    whole = list(of.entries.values()) if isinstance(of, Entries) and not of.open else items_of(of)
-    point = fork()
-    return several(reason, ((v, frozenset({(point, i)})) for i, v in enumerate(whole or ())), bool(whole))
-
-
-def _cut(of: Value, cut: slice, node: ast.Subscript) -> Value:
-    if isinstance(of, Known):
-        return item(of, cut, node) or Unknown(f"{unparsed(node)} is not known")
-    return Items(of.items[cut]) if isinstance(of, Items) and not of.open else Unknown(f"{unparsed(node)} is not known")
-
-
-def _decided(row: list[Value], stops: bool) -> Value:
-    """Return what `or` (`and`) makes of values; `stops` is the truth that ends it."""
-    for value in row:
-        known = truth(value)
-        if known is None or known is stops:
-            return value if known is not None else Unknown("is not known")
-    return row[-1]
 
 
 _KINDS: Final[dict[type[ast.expr], Callable[[Expressions, Any], Value]]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import Final
 
 from tcprobe.audit.source.answers import Answers
 from tcprobe.audit.source.calls import Calls
@@ -10,12 +11,14 @@ from tcprobe.audit.source.classes import Classes, extends
 from tcprobe.audit.source.expressions import Expressions
 from tcprobe.audit.source.functions import Functions
 from tcprobe.audit.source.outside.models import Models
-from tcprobe.audit.source.rest import Rest
-from tcprobe.audit.source.state import SpentError, State
+from tcprobe.audit.source.seen import Skipped
+from tcprobe.audit.source.state import Interpreter, SpentError, State
 from tcprobe.audit.source.statements import Statements
 from tcprobe.audit.source.targets import Targets
 from tcprobe.audit.source.values.kinds import Arguments, Class, Instance, Routine, Stack, Tensor, number
 from tcprobe.source.source import Source
+
+_MOST_LOOKS: Final = 20_000  # statements and calls that do not run and are looked at all the same
 
 
 def follow(source: Source) -> Answers:
@@ -113,6 +116,46 @@ class Program:
             fresh = True if instance.keras == "model" else None
             call = ast.copy_location(ast.Call(ast.Name("", ast.Load()), [], []), instance.of.node)
             self._classes.apply(instance, Arguments([Tensor(None, None, (), True, fresh)], {}), call)
+
+
+class Rest:
+    """Looks at what does not run, as far as is known: functions that nothing entered, branches that were not taken."""
+
+    def __init__(self, state: State, functions: Functions, interpreter: Interpreter) -> None:
+        self._state = state
+        self._functions = functions
+        self._interpreter = interpreter
+
+    def look(self) -> None:
+        """Look at all that was not reached; what that defines or leaves out comes next."""
+        state = self._state
+        state.frames, state.calling, state.returned, state.conditions = [], [], [[]], 0
+        state.doubts = []
+        state.most_steps = state.steps + _MOST_LOOKS
+        while state.env.parent is not None:
+            state.env = state.env.parent
+        try:
+            while (skipped := self._not_followed()) or (routines := self._not_entered()):
+                for piece in skipped or routines:
+                    self._look(piece)
+        except (SpentError, RecursionError):
+            state.aside = False
+            state.seen.cut = state.seen.cut or "the file is too long to be followed to its end"
+
+    def _not_followed(self) -> list[Skipped]:
+        seen = self._state.seen
+        return [skipped for first, skipped in seen.skipped.items() if first not in seen.reached]
+
+    def _not_entered(self) -> list[Routine]:
+        return [r for node, r in self._state.routines.items() if node not in self._functions.entered]
+
+    def _look(self, piece: Skipped | Routine) -> None:
+        with self._state.looking(piece.env):
+            if isinstance(piece, Skipped):
+                self._interpreter.run(piece.body)
+                return
+            bound = Instance(piece.holder, {}) if piece.holder is not None else piece.bound
+            self._functions.enter(Routine(piece.node, piece.env, bound, piece.holder), Arguments([], {}))
 
 
 def _extends_class(of: Class, above: Class) -> bool:

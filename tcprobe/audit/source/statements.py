@@ -9,12 +9,12 @@ from typing import Any, Final
 from tcprobe.audit.source.expressions import Expressions
 from tcprobe.audit.source.state import Left, State
 from tcprobe.audit.source.targets import Targets
+from tcprobe.audit.source.values.containers import CHANGING
 from tcprobe.audit.source.values.kinds import Class, Env, Items, Named, Routine, Tensor, Unknown, Value, number
 from tcprobe.audit.source.values.operators import arithmetic
 from tcprobe.audit.source.values.parts import elements, marked, truth
 from tcprobe.audit.source.values.several import doubted, doubts_of, each, fork, guessed, is_open, several, shaken
 from tcprobe.source.values import Doubt, Known
-from tcprobe.source.walk import CHANGING
 
 
 class Statements:
@@ -160,20 +160,37 @@ class Statements:
         if found is None:
             self._once(node.target, of, node.body)
             return self.run(node.orelse)
+        doubts = doubts_of(of)
+        self._shake(node.body, doubts)
+        with self._state.doubting(doubts):
+            left = self._each(node, found)
+        self._shake(node.body, doubts)
+        if left is None and any(isinstance(inner, ast.Break) for inner in ast.walk(node)):
+            self._doubt([node], "is set in a loop that may end before")
+        if left in ("return", "raise"):
+            return left
+        if left == "break":
+            self._skip(node.orelse)
+            return None
+        return self.run(node.orelse)
+
+    def _each(self, node: ast.For | ast.AsyncFor, found: list[Value]) -> Left:
+        """Follow the body of a loop for each element; return how it is left."""
         doubt = self._state.source.doubts.of_part(node.iter)
         if not found:
             self._skip(node.body)
         for element in found:
             self._bind(node.target, doubted(element, doubt))
             left = self.run(node.body)
-            if left == "break":
-                self._skip(node.orelse)
-                return None
-            if left in ("return", "raise"):
+            if left not in (None, "continue"):
                 return left
-        if any(isinstance(inner, ast.Break) for inner in ast.walk(node)):
-            self._doubt([node], "is set in a loop that may end before")
-        return self.run(node.orelse)
+        return None
+
+    def _shake(self, body: list[ast.stmt], doubts: tuple[Doubt, ...]) -> None:
+        """Note that a loop may run more or fewer times, so that what it assigns may be something else."""
+        variables = self._state.env.vars
+        for name in _stored(body) & variables.keys() if doubts else ():
+            variables[name] = guessed(variables[name], Unknown(""), doubts)
 
     def _once(self, target: ast.AST | None, of: Value, body: list[ast.stmt]) -> None:
         """Follow the body of a loop of unknown length once, numbers that it changes unknown."""

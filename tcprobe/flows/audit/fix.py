@@ -14,7 +14,7 @@ def fixes_of(outcome: AuditOutcome) -> list[Fix]:
 
 def diff_of(outcome: AuditOutcome) -> str:
     """Return what `fixed` would change, as a unified diff; empty if nothing."""
-    from tcprobe.audit.fix.fixes import diff
+    from tcprobe.audit.fix.source.text import diff
 
     return diff(fixes_of(outcome), outcome.sources)
 
@@ -27,7 +27,7 @@ def fixed(options: AuditOptions, say: Say) -> AuditOutcome:
         OutputError: the system refused to write.
         TcprobeError: as in `audit`.
     """
-    from tcprobe.audit.fix.fixes import write
+    from tcprobe.audit.fix.source.write import write
     from tcprobe.report.audit import words
 
     outcome = audit(options, say)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.audit.fix.fixes import apply, diff, with_fixes
-from tcprobe.audit.fix.source.text import edited
+from tcprobe.audit.fix.fixes import with_fixes
+from tcprobe.audit.fix.source.text import apply, diff, edited
 from tcprobe.audit.source.read import parse_source
 from tcprobe.report.audit.words import fixing, why
 from tcprobe.schema.finding import Edit, Fix, Range

@@ -7,7 +7,8 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tcprobe.audit.fix.fixes import apply, with_fixes
+from tcprobe.audit.fix.fixes import with_fixes
+from tcprobe.audit.fix.source.text import apply
 from tcprobe.audit.source.read import parse_source, read_model
 from tests.audit.fix.fixes.reading import chain, findings_of, fixed, step_of
 from tests.audit.fix.test_fixes import GOLDEN, PRESETS, pair

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from tcprobe.audit.fix.fixes import apply, with_fixes
+from tcprobe.audit.fix.fixes import with_fixes
 from tcprobe.audit.fix.source.files import Files
+from tcprobe.audit.fix.source.text import apply
 from tcprobe.audit.fix.source.units import seen_lines
 from tcprobe.audit.source.read import parse_source
 from tcprobe.keras.products.layers import records_of

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from tcprobe.audit.fix.fixes import apply, with_fixes
+from tcprobe.audit.fix.fixes import with_fixes
+from tcprobe.audit.fix.source.text import apply
 from tcprobe.audit.source.read import parse_source
 from tcprobe.report.audit import words
 from tcprobe.schema.finding import Finding

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.audit.fix.fixes import write
+from tcprobe.audit.fix.source.write import write
 from tcprobe.audit.source.read import read_source
 from tcprobe.errors import InputError, MissingInput, OutputError, UnreadableInput
 from tcprobe.schema.finding import Edit, Fix

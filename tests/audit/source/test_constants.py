@@ -123,9 +123,9 @@ KNOWN: list[tuple[str, Any]] = [
 def test_known(text: str, value: Any) -> None:
     source, node = asked(text)
     known = source.known(node)
-    assert known is not None, source.reason(node)
+    assert known is not None, source.why_open(node)
     assert known.value == value and type(known.value) is type(value)
-    assert source.reason(node) is None
+    assert source.why_open(node) is None
     assert known.expression is node
 
 
@@ -176,6 +176,11 @@ UNKNOWN = [
     ("def g(n):\n    return g(f(n + 1))\n", "n comes from a function argument"),
     ("n = 1\ntry:\n    n = 2\nexcept E:\n    n = 3\nf(n)", "n is set under a condition"),
     ("n = 1\nwhile x:\n    n *= 2\nf(n)", "n changes in a loop"),
+    (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--n', default=[])\nn = 1\n"
+        "for i in p.parse_args().n:\n    n = 2\nf(n)",
+        "n comes from the command line",
+    ),
     ("for n in (1, 2):\n    if x:\n        break\nf(n)", "n is set in a loop that may end before"),
     ("def g(c):\n    f(c['n'])\ng({'n': 1})\nx.g(g)", "c comes from a function argument"),
     ("def g(c):\n    n = c['n']\n    f(n)\ng({'n': 1})\nx(g)", "c comes from a function argument"),
@@ -196,7 +201,7 @@ UNKNOWN = [
 def test_unknown_with_the_reason(text: str, reason: str) -> None:
     source, node = asked(text)
     assert source.known(node) is None
-    assert source.reason(node) == reason
+    assert (source.why_open(node) or "has several values") == reason
 
 
 ALTERNATIVES: list[tuple[str, list[Any]]] = [

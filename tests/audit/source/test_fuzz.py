@@ -31,7 +31,7 @@ def read_all(text: str) -> None:
     assert {call.node for call in source.calls()} <= {*ast.walk(source.tree)}
     for call in (source.call_of(node) for node in ast.walk(source.tree) if isinstance(node, ast.Call)):
         for argument in call.arguments.values():
-            assert (argument.known is None) == (argument.reason is not None)
+            assert argument.known is None or source.why_open(argument.node) is None
             for known in source.alternatives(argument.node):
                 for use in known.literals:
                     assert source.segment(use.literal.place) == use.literal.text

@@ -9,7 +9,7 @@ from tcprobe.audit.source.outside.models import Models
 from tcprobe.audit.source.outside.options import method
 from tcprobe.audit.source.outside.tensors import reshaped
 from tcprobe.audit.source.state import State
-from tcprobe.audit.source.values.containers import of_dictionary, of_list, of_text
+from tcprobe.audit.source.values.containers import CHANGING, of_dictionary, of_list, of_text
 from tcprobe.audit.source.values.kinds import (
     Arguments,
     Bound,
@@ -30,7 +30,6 @@ from tcprobe.audit.source.values.kinds import (
 from tcprobe.audit.source.values.parts import result_of
 from tcprobe.audit.source.values.several import shaken, through
 from tcprobe.source.values import Known, derived
-from tcprobe.source.walk import CHANGING
 
 _SAME_ARRAY: Final = ("astype", "copy", "numpy", "clip", "round")
 _Model: TypeAlias = Stack | Graph | Instance | Draft

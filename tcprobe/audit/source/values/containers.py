@@ -11,6 +11,10 @@ from tcprobe.source.values import Known
 
 READS: Final = ("get", "items", "keys", "values", "copy")
 """Methods of a dictionary that change nothing."""
+CHANGING: Final = frozenset(("update", "append", "extend", "insert", "pop", "popitem", "setdefault")).union(
+    ("clear", "remove", "sort", "reverse", "add", "discard")
+)
+"""Methods that change the list, dictionary or set that they are called on."""
 _TEXT: Final[dict[str, Callable[..., str | bool]]] = {
     "startswith": str.startswith,
     "endswith": str.endswith,

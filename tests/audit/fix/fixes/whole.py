@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tcprobe.audit.fix.fixes import apply, with_fixes
+from tcprobe.audit.fix.fixes import with_fixes
+from tcprobe.audit.fix.source.text import apply
 from tcprobe.audit.severity import decide
 from tcprobe.audit.source.read import parse_source, read_model
 from tcprobe.cost.predict import Target
