@@ -22,7 +22,7 @@ from tcprobe.analysis.ops.layers import build_layers
 from tcprobe.analysis.ops.table import Ops, build_ops
 from tcprobe.analysis.options import DEFAULT_TARGET, Options
 from tcprobe.analysis.ranges import with_ranges
-from tcprobe.analysis.sizes.run import device_of
+from tcprobe.analysis.sizes.run import known_gpu
 from tcprobe.analysis.sizes.table import build_bad_sizes
 from tcprobe.analysis.summary.figures import SummaryInputs, Totals, not_applicable
 from tcprobe.analysis.summary.reported import Reported, compare
@@ -39,7 +39,7 @@ from tcprobe.analysis.validity import (
     precision_notes,
     without_gpu,
 )
-from tcprobe.rules.model.device import Device
+from tcprobe.rules.model.known_gpu import KnownGpu
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Note, Profile, Window
 
@@ -94,8 +94,8 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     ops = build_ops(profile, kernels.launched, kernels.table, context, kernels.whole)
     profile = _proven(profile, ops)
     gemms = build_gemms(profile, ops, context)
-    device = device_of(context, options, _compiled(profile, ops))
-    profile = _without_shares(_per_layer(profile, ops, gemms, kernels, device), context)
+    gpu = known_gpu(context, options, _compiled(profile, ops))
+    profile = _without_shares(_per_layer(profile, ops, gemms, kernels, gpu), context)
     inputs = SummaryInputs(profile, context, kernels.table, ops, gemms)
     recorded = () if graph is None else (graph,)
     profile = profile.with_tables(build_summary(inputs), *recorded).with_notes(*_limits(inputs, kernels))
@@ -182,7 +182,7 @@ def _timed(profile: Profile, found: Iterations, kernels: _Kernels) -> Profile:
     return profile
 
 
-def _per_layer(profile: Profile, ops: Ops | None, gemms: Gemms, kernels: _Kernels, device: Device) -> Profile:
+def _per_layer(profile: Profile, ops: Ops | None, gemms: Gemms, kernels: _Kernels, gpu: KnownGpu) -> Profile:
     """Add ops, gemms, layers and bad sizes; say why one is missing."""
     totals = Totals.of(kernels.table, None)
     kernel_ns = totals.kernel_ns if totals else None
@@ -191,7 +191,7 @@ def _per_layer(profile: Profile, ops: Ops | None, gemms: Gemms, kernels: _Kernel
         "gemms": (gemms.table if len(gemms.table) else None, "no op with known shapes multiplies matrices"),
         "layers": (build_layers(ops, gemms, kernel_ns), "no op belongs to a layer"),
         "bad_sizes": (
-            build_bad_sizes(profile, gemms, ops, kernel_ns, device),
+            build_bad_sizes(profile, gemms, ops, kernel_ns, gpu),
             "no graph was recorded, and no shape of the profile itself tells which dimensions are features",
         ),
     }

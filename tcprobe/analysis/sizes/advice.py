@@ -78,7 +78,7 @@ def _published(step: Step, bad: Bad) -> SizeAdvice:
     half = bad.dtype in SIXTEEN_BIT
     if not half and bad.dtype not in ("float32", "float"):
         return SizeAdvice(_worth(bad))
-    hopper = half and (step.device.compute_capability or (0, 0))[0] == 9
+    hopper = half and (step.gpu.compute_capability or (0, 0))[0] == 9
     family: RateFamily = "tc16" if half else "tf32"
     gpu = find_gpu("h100-sxm" if hopper else "a100-sxm-80")
     rate = round(100 * penalty_of([Contiguous("n", bad.dimension.size)], family, gpu, None).compute.mid)

@@ -17,15 +17,15 @@ from tcprobe.cost.predict import Target
 from tcprobe.gemm.dimensions import tells_features
 from tcprobe.gemm.ops import family_of, gemms_of
 from tcprobe.gemm.record import flops_of
-from tcprobe.rules.model.device import Device
-from tcprobe.rules.model.step import Measured
+from tcprobe.rules.model.known_gpu import KnownGpu
+from tcprobe.rules.model.step import ProductTime
 from tcprobe.schema.columns import Row
 from tcprobe.schema.model import Layer, Model, Product
 from tcprobe.schema.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
+class RunProduct:
     """One product of a run.
 
     Attributes:
@@ -44,7 +44,7 @@ class Timed:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RecordedStep:
     """The products of one step of a run.
 
     Attributes:
@@ -55,25 +55,25 @@ class Run:
         basis: graph or shape.
     """
 
-    timed: Sequence[Timed]
-    whole: Sequence[Timed]
+    timed: Sequence[RunProduct]
+    whole: Sequence[RunProduct]
     kernel_ns: float | None
     steps: float | None
     basis: str
 
     @property
-    def measured(self) -> dict[int, Measured]:
+    def measured(self) -> dict[int, ProductTime]:
         """Time of one step of each product by its index, of those of which it is known."""
         if not self.kernel_ns or not self.steps:
             return {}
         return {
-            index: Measured(timed.spent / timed.gpus / self.steps, timed.spent)
+            index: ProductTime(timed.spent / timed.gpus / self.steps, timed.spent)
             for index, timed in enumerate(self.timed)
             if timed.spent is not None
         }
 
 
-def run_of(profile: Profile, gemms: Gemms, ops: Ops | None, kernel_ns: float | None) -> Run | None:
+def run_of(profile: Profile, gemms: Gemms, ops: Ops | None, kernel_ns: float | None) -> RecordedStep | None:
     """Return the products of a run; None where there is no graph and no shape tells which dimensions are features.
 
     Args:
@@ -85,13 +85,13 @@ def run_of(profile: Profile, gemms: Gemms, ops: Ops | None, kernel_ns: float | N
     steps = counted_steps(profile) if not_of_steps(profile) is None else None
     if len(profile.require("graph_ops")):
         found = _of_graph(profile, gemms, ops)
-        return Run(found, found, kernel_ns, steps, "graph")
+        return RecordedStep(found, found, kernel_ns, steps, "graph")
     whole = _of_shapes(profile, gemms, ops)
     named = [_forward(timed) for timed in whole if tells_features(timed.product.record)]
-    return Run(named, whole, kernel_ns, steps, "shape") if named else None
+    return RecordedStep(named, whole, kernel_ns, steps, "shape") if named else None
 
 
-def model_of(found: Sequence[Timed]) -> Model:
+def model_of(found: Sequence[RunProduct]) -> Model:
     """Return products and their layers as a model, without links and settings, which no profile has."""
     layers: dict[str, Layer] = {}
     for timed in found:
@@ -102,7 +102,7 @@ def model_of(found: Sequence[Timed]) -> Model:
     return Model("traced", "", "", layers=tuple(layers.values()), products=products, batch=0)
 
 
-def device_of(context: Context, options: Options, compiled: bool) -> Device:
+def known_gpu(context: Context, options: Options, compiled: bool) -> KnownGpu:
     """Return the GPU that sizes are judged for; its calibration is read when something is predicted.
 
     Args:
@@ -113,17 +113,17 @@ def device_of(context: Context, options: Options, compiled: bool) -> Device:
     gpu, tf32 = context.judged, context.tf32_allowed is not False
     cores = context.nvidia and context.tensor_cores != "no"
     if gpu is None:
-        return Device(context.name, cores, context.compute_capability, tf32)
+        return KnownGpu(context.name, cores, context.compute_capability, tf32)
     target = cache(lambda: Target(gpu, xla=compiled, tf32=tf32, constants=options.constants(gpu)))
-    return Device(context.name, cores, context.compute_capability, tf32, target)
+    return KnownGpu(context.name, cores, context.compute_capability, tf32, target)
 
 
-def _of_graph(profile: Profile, gemms: Gemms, ops: Ops | None) -> list[Timed]:
+def _of_graph(profile: Profile, gemms: Gemms, ops: Ops | None) -> list[RunProduct]:
     """Return the products of the graph that execute, or may."""
     graph = profile.require("graph_ops")
     spent, gpus = (ops.graph_ns, ops.graph_gpus) if ops else ({}, {})
     records = list(graph.rows())
-    found: list[Timed] = []
+    found: list[RunProduct] = []
     for number in gemms.graph_rows:
         row, time = records[number], spent.get(number)
         if row["executes"] == "no" or family_of(_text(row["op_type"])) is None:
@@ -134,7 +134,7 @@ def _of_graph(profile: Profile, gemms: Gemms, ops: Ops | None) -> list[Timed]:
     return found
 
 
-def _of_shapes(profile: Profile, gemms: Gemms, ops: Ops | None) -> list[Timed]:
+def _of_shapes(profile: Profile, gemms: Gemms, ops: Ops | None) -> list[RunProduct]:
     """Return the products of the profile whose shapes it has."""
     if ops is None:
         return []
@@ -142,7 +142,7 @@ def _of_shapes(profile: Profile, gemms: Gemms, ops: Ops | None) -> list[Timed]:
     known = {(row["op"], row["op_type"]): row for row in ops.table.rows()}
     times: dict[int, Any] = dict(zip(gemms.records, gemms.table.values("kernel_ns"), strict=True))
     names, types = details.names("op"), details.names("op_type")
-    found: list[Timed] = []
+    found: list[RunProduct] = []
     for number, time in times.items():
         row = {**known[names[number], types[number]], "layer_class": None}
         product = _product(row, profile_record(details, number, _text(row["pass"])))
@@ -154,12 +154,12 @@ def _product(row: Row, record: Any, calls: float = 1.0, sure: bool = True) -> Pr
     return Product(record, _text(row["layer"]), calls, str(row["op"]), sure=sure)
 
 
-def _timed(product: Product, row: Row, spent: int | None, gpus: int) -> Timed:
+def _timed(product: Product, row: Row, spent: int | None, gpus: int) -> RunProduct:
     flops = flops_of(gemms_of(product.record))
-    return Timed(product, row, None if flops is None else round(flops * product.calls), spent, gpus)
+    return RunProduct(product, row, None if flops is None else round(flops * product.calls), spent, gpus)
 
 
-def _forward(timed: Timed) -> Timed:
+def _forward(timed: RunProduct) -> RunProduct:
     """Return a product that tells its features as one of the forward pass, where the profile names none."""
     record = timed.product.record
     return replace(timed, product=replace(timed.product, record=replace(record, pass_=record.pass_ or "forward")))

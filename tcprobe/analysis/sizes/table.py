@@ -8,10 +8,10 @@ from math import isqrt
 from tcprobe.analysis.ops.gemms import Gemms
 from tcprobe.analysis.ops.table import Ops
 from tcprobe.analysis.sizes.advice import advice_on
-from tcprobe.analysis.sizes.run import Run, model_of, run_of
+from tcprobe.analysis.sizes.run import RecordedStep, model_of, run_of
 from tcprobe.gemm.alignment import next_size
 from tcprobe.rules.model.bad import Bad, bad_sizes
-from tcprobe.rules.model.device import Device
+from tcprobe.rules.model.known_gpu import KnownGpu
 from tcprobe.rules.model.step import Step
 from tcprobe.rules.sizes.words import passes_of
 from tcprobe.schema.columns import Row, Table
@@ -21,7 +21,7 @@ from tcprobe.schema.tables import BAD_SIZES
 
 
 def build_bad_sizes(
-    profile: Profile, gemms: Gemms, ops: Ops | None, kernel_ns: float | None, device: Device
+    profile: Profile, gemms: Gemms, ops: Ops | None, kernel_ns: float | None, gpu: KnownGpu
 ) -> Table | None:
     """Return one row per layer, dimension and size that is not aligned, costliest first.
 
@@ -36,12 +36,12 @@ def build_bad_sizes(
         gemms: tells which of its rows count.
         ops: kernel time per graph record, where measured.
         kernel_ns: all kernel time, None where nothing was measured.
-        device: the GPU to judge against.
+        gpu: the GPU to judge against.
     """
     run = run_of(profile, gemms, ops, kernel_ns)
     if run is None:
         return None
-    step = Step(model_of(run.timed), device, measured=run.measured)
+    step = Step(model_of(run.timed), gpu, measured=run.measured)
     rows = _Rows(run, step).made()
     _name_images(rows)
     rows.sort(key=_weight)
@@ -51,7 +51,7 @@ def build_bad_sizes(
 class _Rows:
     """Makes the rows of the bad sizes of a run."""
 
-    def __init__(self, run: Run, step: Step) -> None:
+    def __init__(self, run: RecordedStep, step: Step) -> None:
         self._run, self._step = run, step
         listed = [t for t in run.timed if t.product.layer or t.product.record.pass_ in ("forward", "other")]
         self._flops = sum(timed.flops or 0 for timed in listed)
@@ -117,7 +117,7 @@ class _Rows:
         """The step with all products, those included whose dimensions have no names."""
         if len(self._run.whole) == len(self._run.timed):
             return self._step
-        return Step(model_of(self._run.whole), self._step.device)
+        return Step(model_of(self._run.whole), self._step.gpu)
 
 
 def _weight(row: Row) -> tuple[bool, float, float, float, int, str, str, int]:

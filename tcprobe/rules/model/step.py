@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 
 from tcprobe.cost.predict import Cost, Target, op_cost
 from tcprobe.gemm.resize import resized
-from tcprobe.rules.model.device import Device
 from tcprobe.rules.model.heads import NAMES, family, with_heads
+from tcprobe.rules.model.known_gpu import KnownGpu
 from tcprobe.rules.model.links import Linked, LinkedChange, Links
 from tcprobe.rules.model.recurrent import units_of, with_units
 from tcprobe.rules.model.sizes import Sizes
@@ -18,7 +18,7 @@ from tcprobe.schema.finding import Range
 from tcprobe.schema.model import Model
 from tcprobe.schema.op import OpRecord
 
-__all__ = ["Linked", "LinkedChange", "Measured", "Step"]
+__all__ = ["Linked", "LinkedChange", "ProductTime", "Step"]
 
 Ends: TypeAlias = tuple[float, float, float]
 Changes: TypeAlias = tuple[LinkedChange, ...]
@@ -28,7 +28,7 @@ _ALIASES: Final = "aliases"  # an op's other names, which change no cost
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class ProductTime:
     """The measured time of one product.
 
     Attributes:
@@ -45,7 +45,7 @@ class Step:
 
     Attributes:
         model: what the step multiplies.
-        device: the GPU.
+        gpu: the GPU.
         dtype: takes the place of the model's own; None keeps it.
         measured: times of products by their index; empty where nothing ran.
         sizes: the dimensions of the model's layers.
@@ -54,12 +54,12 @@ class Step:
     def __init__(
         self,
         model: Model,
-        target: Target | Device,
+        target: Target | KnownGpu,
         dtype: str | None = None,
-        measured: Mapping[int, Measured] | None = None,
+        measured: Mapping[int, ProductTime] | None = None,
     ) -> None:
         self.model = model
-        self.device = Device.of(target) if isinstance(target, Target) else target
+        self.gpu = KnownGpu.of(target) if isinstance(target, Target) else target
         self.dtype = dtype
         self.measured = measured or {}
         self.sizes = Sizes(model)
@@ -72,9 +72,9 @@ class Step:
         Raises:
             LookupError: it is not known which GPU the step ran on.
         """
-        if self.device.target is None:
+        if self.gpu.target is None:
             raise LookupError("it is not known which GPU to predict for")
-        return self.device.target()
+        return self.gpu.target()
 
     @cached_property
     def costs(self) -> tuple[Cost | None, ...]:
@@ -92,7 +92,7 @@ class Step:
 
     def _cost(self, index: int, number: int) -> Cost | None:
         """Return what a product costs with the shapes of another record; equal ones are predicted once."""
-        if self.device.target is None:
+        if self.gpu.target is None:
             return None
         compiled = self.model.products[index].compiled
         key = number, compiled

@@ -83,7 +83,7 @@ def _direct(step: Step, bad: Bad) -> Statement[EffectKind] | None:
     Source: NVIDIA Deep Learning Examples, a GAN profiled on an A100 (`wgrad2d_grouped_direct_kernel`).
     """
     threatened = bad.linked is not None and bad.is_image and bad.dtype in SIXTEEN_BIT and "wgrad" in _passes(step, bad)
-    return say("wgrad_on_cuda_cores") if threatened and step.device.tensor_cores else None
+    return say("wgrad_on_cuda_cores") if threatened and step.gpu.tensor_cores else None
 
 
 def _passes(step: Step, bad: Bad) -> set[str | None]:

@@ -12,7 +12,7 @@ from tcprobe.cost.xla import XLA_PADS_FROM
 from tcprobe.hardware import Gpu
 from tcprobe.rules.base import Says
 from tcprobe.rules.model.bad import Bad, convolves
-from tcprobe.rules.model.device import idle
+from tcprobe.rules.model.known_gpu import idle
 from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, Dimension
 from tcprobe.rules.model.step import Step
 from tcprobe.schema.finding import Finding, Severity
@@ -134,7 +134,7 @@ def _op_place(step: Step, dimension: Dimension) -> Place | None:
 
 def effect(step: Step, bad: Bad) -> Effect:
     """Return the predicted effect of a bad size, pass by pass."""
-    if (why := idle(step.device, bad.dtype)) is not None:
+    if (why := idle(step.gpu, bad.dtype)) is not None:
         return Effect(why, why, free=True)
     if bad.dtype in ("float32", "float", "tf32") and bad.dimension.size % 4 == 0:
         fits: Statement[WhyKind] = say("fits_tf32")

@@ -1,4 +1,4 @@
-"""tcprobe/rules/model/shares.py, device.py: measured and predicted savings by hand, and a GPU that is not known."""
+"""tcprobe/rules/model/shares.py, known_gpu.py: measured and predicted savings by hand, and a GPU that is not known."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tcprobe.rules.model.bad import Bad, bad_sizes
-from tcprobe.rules.model.device import Device, idle
-from tcprobe.rules.model.step import Measured, Step
+from tcprobe.rules.model.known_gpu import KnownGpu, idle
+from tcprobe.rules.model.step import ProductTime, Step
 from tcprobe.schema.finding import Range
 from tcprobe.schema.model import Layer, Model
 from tests.rules.builders import Network, dense, step_of
@@ -22,11 +22,11 @@ def bad(step: Step, layer: str, dimension: str) -> Bad:
 def timed(model: Model, **times: float) -> Step:
     """Return the step with measured times, in ns a step, by pass; three steps of it were recorded on two GPUs."""
     measured = {
-        index: Measured(times[str(product.record.pass_)], 6 * times[str(product.record.pass_)])
+        index: ProductTime(times[str(product.record.pass_)], 6 * times[str(product.record.pass_)])
         for index, product in enumerate(model.products)
         if product.record.pass_ in times
     }
-    return Step(model, step_of(model).device, measured=measured)
+    return Step(model, step_of(model).gpu, measured=measured)
 
 
 def shares(step: Step) -> list[Range]:
@@ -108,7 +108,7 @@ def test_an_attention_layer_of_unknown_heads_is_a_layer_like_others() -> None:
     assert [b.dimension.name for b in bad_sizes(step_of(replace(model, layers=layers)))] == ["units"]
 
 
-UNKNOWN = Device(None, tensor_cores=True, compute_capability=None, tf32=True)
+UNKNOWN = KnownGpu(None, tensor_cores=True, compute_capability=None, tf32=True)
 
 
 def test_for_an_unknown_gpu_nothing_is_predicted() -> None:
@@ -120,7 +120,7 @@ def test_for_an_unknown_gpu_nothing_is_predicted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("device", "dtype", "why"),
+    ("gpu", "dtype", "why"),
     [
         (UNKNOWN, "float16", None),
         (UNKNOWN, "bfloat16", None),
@@ -132,8 +132,8 @@ def test_for_an_unknown_gpu_nothing_is_predicted() -> None:
         (replace(UNKNOWN, tensor_cores=False), "float16", "no_tensor_cores"),
     ],
 )
-def test_why_no_size_matters(device: Device, dtype: str, why: str | None) -> None:
-    found = idle(device, dtype)
+def test_why_no_size_matters(gpu: KnownGpu, dtype: str, why: str | None) -> None:
+    found = idle(gpu, dtype)
     assert (found and found.kind) == why
 
 
@@ -145,8 +145,8 @@ def test_a_calibration_is_asked_for_when_something_is_predicted() -> None:
         asked.append("target")
         return known
 
-    device = replace(UNKNOWN, target=target)  # type: ignore[arg-type]
-    assert bad_sizes(Step(dense(64, 64), device)) == ()
+    gpu = replace(UNKNOWN, target=target)  # type: ignore[arg-type]
+    assert bad_sizes(Step(dense(64, 64), gpu)) == ()
     assert not asked
-    assert bad_sizes(Step(dense(64, 63), device))
+    assert bad_sizes(Step(dense(64, 63), gpu))
     assert asked

@@ -12,7 +12,7 @@ from tcprobe.schema.statement import Statement, say
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class KnownGpu:
     """What is known of a GPU; a run may not say which one it had.
 
     Attributes:
@@ -30,7 +30,7 @@ class Device:
     target: Callable[[], Target] | None = None
 
     @classmethod
-    def of(cls, target: Target) -> Device:
+    def of(cls, target: Target) -> KnownGpu:
         """Return the GPU of a target."""
         gpu = target.gpu
         return cls(gpu.name, gpu.tensor_cores, gpu.compute_capability, target.tf32, lambda: target)
@@ -41,15 +41,15 @@ class Device:
         return self.tf32 and (self.compute_capability is None or self.compute_capability >= (8, 0))
 
 
-def idle(device: Device, dtype: str | None) -> Statement[WhyKind] | None:
+def idle(gpu: KnownGpu, dtype: str | None) -> Statement[WhyKind] | None:
     """Return why no size matters to a dtype on this GPU; None where sizes matter."""
-    if not device.tensor_cores:
-        return say("no_tensor_cores", gpu=device.name)
-    if dtype in ("bfloat16", "float8") and device.target:
-        gpu = device.target().gpu
-        if gpu.peak_flop_per_s(dtype) is None:
-            return say("no_tensor_cores_for", gpu=gpu.name, dtype=dtype)
-    if dtype in ("float32", "float") and not device.runs_tf32:
+    if not gpu.tensor_cores:
+        return say("no_tensor_cores", gpu=gpu.name)
+    if dtype in ("bfloat16", "float8") and gpu.target:
+        model = gpu.target().gpu
+        if model.peak_flop_per_s(dtype) is None:
+            return say("no_tensor_cores_for", gpu=model.name, dtype=dtype)
+    if dtype in ("float32", "float") and not gpu.runs_tf32:
         return say("plain_float32")
     if dtype in ("float64", "double"):
         return say("float64")
