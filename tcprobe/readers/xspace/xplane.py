@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -130,12 +129,10 @@ def _read_space(file: Bytes, space: Space, path: Path, first_device: int) -> Hos
     if not any(plane.name for plane in space.planes) and not space.errors:
         raise WrongFormat(path, "no XSpace: it has no named plane", "give a *.xplane.pb of the TensorFlow profiler")
     host = Host()
-    with ThreadPoolExecutor(1) as pool:  # array code runs beside array code
-        reading = [pool.submit(read_gpu, file, plane) for plane in space.planes if GPU_PLANE.fullmatch(plane.name)]
-        for plane in space.planes:
-            if plane.name in HOST_PLANES:
-                read_host(file, plane, host)
-        gpus = [future.result() for future in reading]
+    gpus = [read_gpu(file, plane) for plane in space.planes if GPU_PLANE.fullmatch(plane.name)]
+    for plane in space.planes:
+        if plane.name in HOST_PLANES:
+            read_host(file, plane, host)
     wanted = {op.program for gpu in gpus for op in gpu.kernels.ops} | {program for _, program in host.hlo_ops}
     modules = read_modules(file.data, space.planes, {program for program in wanted if program is not None})
     return HostFile(path, space, first_device, gpus, host, modules, started_ns(file.data, space))
