@@ -196,8 +196,7 @@ class Statements:
         """Follow the body of a loop of unknown length once, numbers that it changes unknown."""
         variables, drafts = self._state.env.vars, self._state.layers.drafts
         before = dict(variables)
-        nodes = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Attribute)]
-        self._state.shaky.update(node.attr for node in nodes if isinstance(node.ctx, ast.Store))
+        self._state.shaky.update(_attributes(body))
         for name in _changed(body) & set(variables):
             shaken(variables[name], "changes in a loop")
         for name in _stored(body) & set(variables):
@@ -268,6 +267,19 @@ def _stored(body: list[ast.stmt]) -> set[str]:
     """Return the names that statements assign."""
     nodes = (node for statement in body for node in ast.walk(statement))
     return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+def _attributes(body: list[ast.stmt]) -> set[str]:
+    """Return the attributes that statements assign, those of functions and classes inside left out."""
+    found: set[str] = set()
+    pending: list[ast.AST] = [*body]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found.add(node.attr)
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            pending.extend(ast.iter_child_nodes(node))
+    return found
 
 
 def _changed(body: list[ast.stmt]) -> set[str]:

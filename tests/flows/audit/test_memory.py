@@ -10,7 +10,7 @@ import pytest
 
 from tcprobe.flows.audit.flow import audit
 from tcprobe.flows.audit.options import AuditOptions
-from tcprobe.source.source import Source
+from tcprobe.source.source import Follow, Source
 
 TEXT = """
 import keras
@@ -25,8 +25,8 @@ def test_parsed_files_are_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     seen: list[weakref.ref[Source]] = []
     read = Source.read
 
-    def noted(path: Path | str) -> Source:
-        source = read(path)
+    def noted(path: Path | str, follow: Follow) -> Source:
+        source = read(path, follow)
         seen.append(weakref.ref(source))
         return source
 
