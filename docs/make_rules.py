@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tcprobe.rules import RULES
 from tcprobe.rules.base import RuleDoc
+from tcprobe.rules.registry import RULES
 
 HEAD = """<!-- fmt: off -->
 # The rules

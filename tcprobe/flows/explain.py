@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tcprobe.errors import UsageError
 from tcprobe.hardware import load_gpus
-from tcprobe.rules import RULES
 from tcprobe.rules.base import RuleDoc
+from tcprobe.rules.registry import RULES
 
 GPUS = "gpus"
 

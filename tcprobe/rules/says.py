@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from tcprobe.rules import RULES
 from tcprobe.rules.base import Says
+from tcprobe.rules.registry import RULES
 from tcprobe.rules.sizes import unaligned, words
 
 LINKS: Final[Says] = {

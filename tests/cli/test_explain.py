@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tcprobe.hardware import load_gpus
-from tcprobe.rules import RULES
+from tcprobe.rules.registry import RULES
 
 
 def explain(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tcprobe.audit.source.read import read_source
-from tcprobe.rules import RULES
 from tcprobe.rules.base import Subject
+from tcprobe.rules.registry import RULES
 from tcprobe.schema.model import Model
 from tcprobe.source.source import Source
 from tests import warm

@@ -89,7 +89,7 @@ def with_fixes(
         sources: the files, by absolute path; a layer of another file gets no fix.
         beside: steps of the other models that were audited; code that builds none of them is not changed.
     """
-    from tcprobe.rules import RULES
+    from tcprobe.rules.registry import RULES
 
     fixable = {rule.DOC.code for rule in RULES if rule.DOC.fixable}
     models = (model, *(other.model for other in beside))

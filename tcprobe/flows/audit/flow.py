@@ -61,7 +61,7 @@ def audit(options: AuditOptions, say: Say) -> AuditOutcome:
             cannot be audited are in the report instead.
     """
     from tcprobe.audit.settings import find_settings
-    from tcprobe.rules import RULES
+    from tcprobe.rules.registry import RULES
 
     targets = find_targets(options.files)
     choice = choose_options(options, find_settings(targets.files[0].path), [rule.DOC.code for rule in RULES])

@@ -174,8 +174,8 @@ class Auditor:
 def _findings(step: Step, sources: Mapping[str, Source], beside: Sequence[Step]) -> tuple[Finding, ...]:
     """Return what all rules find in a model, with severity and, if it is certain for all models, a fix."""
     from tcprobe.audit.severity import decide_all
-    from tcprobe.rules import RULES
     from tcprobe.rules.base import Subject
+    from tcprobe.rules.registry import RULES
 
     subject = Subject(step.model, step, sources)
     raw = dict.fromkeys(finding for rule in RULES for finding in rule.check(subject))

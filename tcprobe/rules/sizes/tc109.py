@@ -32,7 +32,7 @@ DOC = RuleDoc(
     explanation=(
         "Libraries cut a product into tiles of 64 to 256 rows and columns, and the GPU's multiprocessors take them "
         "wave by wave. One row more than a whole number of tiles makes a tile, or a wave, that is nearly empty. "
-        "ProductTime as the time of one row more over that of a power of two: at 128 rows 1.29 on an A100, at 256 "
+        "Measured as the time of one row more over that of a power of two: at 128 rows 1.29 on an A100, at 256 "
         "rows 1.35, at 4096 1.04; on an H100 1.05 at 256. The rule asks the cost model whether a size up to 3 % "
         "smaller saves 1 % of the step or more beyond what it saves by being smaller. It looks at the batch, and "
         "at sizes that keep the rule of 8; the others are TC101's."

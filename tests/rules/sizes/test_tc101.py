@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tcprobe.report.audit.words import message, related, why
-from tcprobe.rules import RULES
 from tcprobe.rules.base import Subject
 from tcprobe.rules.model.bad import bad_sizes
+from tcprobe.rules.registry import RULES
 from tcprobe.rules.sizes import tc101, tc104
 from tcprobe.schema.finding import Finding, Range
 from tcprobe.schema.op import OpRecord

@@ -11,9 +11,9 @@ from tcprobe.audit.severity import decide
 from tcprobe.audit.source.read import parse_source, read_model
 from tcprobe.cost.predict import Target
 from tcprobe.hardware import find_gpu
-from tcprobe.rules import RULES
 from tcprobe.rules.base import Subject
 from tcprobe.rules.model.step import Step
+from tcprobe.rules.registry import RULES
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Model
 
