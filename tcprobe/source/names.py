@@ -14,7 +14,7 @@ PASSED: Final = {"tf": "tensorflow", "tensorflow": "tensorflow", "keras": "keras
 """Names of parameters that stand for modules."""
 
 
-class Names:
+class DottedNames:
     """Dotted names of the expressions of one file."""
 
     def __init__(self, walk: Walk) -> None:

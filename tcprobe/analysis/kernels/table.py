@@ -11,7 +11,7 @@ import numpy as np
 from tcprobe.analysis.context import identified, parse_capability, tf32_asked
 from tcprobe.analysis.grouping import Numbers, count_by, distinct_rows, ranks, sum_by
 from tcprobe.analysis.kernels.contradictions import reported_notes
-from tcprobe.analysis.kernels.counters import Config, Counters
+from tcprobe.analysis.kernels.counters import Configuration, Counters
 from tcprobe.analysis.kernels.launches import LaunchGroups, group_launches
 from tcprobe.analysis.kernels.precision import precision_of_dtype, precision_of_name
 from tcprobe.analysis.kernels.verdict import Verdict, classify, refine
@@ -38,7 +38,9 @@ class _Device:
     vendor: str | None = None
     tensor_cores: str = "unknown"
 
-    def by_counters(self, kernel: str, counters: Counters, configs: list[Config], device: Value) -> Verdict | None:
+    def by_counters(
+        self, kernel: str, counters: Counters, configs: list[Configuration], device: Value
+    ) -> Verdict | None:
         """Return what hardware counters prove of the kernel; None where they prove nothing."""
         found = counters.verdict(kernel, configs, device, self.capability)
         if found is None:

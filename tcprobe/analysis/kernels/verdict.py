@@ -14,9 +14,10 @@ from typing import Final, Literal
 from tcprobe.analysis.capability import dtype_blocker, operand_dtypes
 from tcprobe.analysis.kernels.names import RULES
 from tcprobe.analysis.kernels.precision import precision_of_dtype, precision_of_name
-from tcprobe.analysis.kernels.rule import UsesTc, words_of
+from tcprobe.analysis.kernels.rule import words_of
 from tcprobe.gemm.ops import conv_like
 from tcprobe.hardware import FIRST_WITH_TENSOR_CORES, Capability, Gpu, spoken_name
+from tcprobe.schema.kinds import UsesTc
 
 # A GPU may run above the boost clock of its datasheet (H100: by 8 %), so a rate must exceed the peak by this factor.
 CLOCK_MARGIN: Final = 1.25

@@ -6,9 +6,9 @@ import ast
 from functools import cached_property
 
 from tcprobe.audit.source.state import State
-from tcprobe.audit.source.values.kinds import Named, Unknown, Value
+from tcprobe.audit.source.values.kinds import Named, SourceValue, Unknown
 from tcprobe.audit.source.values.several import MOST, differ, known_of, options_of, resolved
-from tcprobe.source.scopes import Function, owner
+from tcprobe.source.scopes import FunctionNode, owner
 from tcprobe.source.values import Doubt, Known
 
 _TOO_MANY = "has too many values"
@@ -36,7 +36,7 @@ class Answers:
         """Return why an expression may have another value than these; None where it may not."""
         return self._of(node)[1]
 
-    def targets(self, call: ast.Call) -> list[tuple[Function, int]]:
+    def targets(self, call: ast.Call) -> list[tuple[FunctionNode, int]]:
         """Return the functions of the file that a call may enter, and how many parameters it leaves to Python."""
         found = self._sites.targets(call.func)
         if not self._is_sure(call):
@@ -64,7 +64,7 @@ class Answers:
             reason = reason or self._seen.cut
         return tuple(found), reason
 
-    def _told(self, value: Value, node: ast.expr) -> tuple[list[Known], str | None]:
+    def _told(self, value: SourceValue, node: ast.expr) -> tuple[list[Known], str | None]:
         """Return the constants that one value may be, and why it may be another."""
         value = resolved(value)
         found, reason = [], value.reason if isinstance(value, Unknown) and not value.complete else None
@@ -89,12 +89,12 @@ class Answers:
         values = self._seen.values.get(name, [None])
         return once and name.id not in module.shared and all(isinstance(v, Known) for v in values)
 
-    def _doubts(self, known: Known, value: Value, node: ast.expr) -> list[Doubt]:
+    def _doubts(self, known: Known, value: SourceValue, node: ast.expr) -> list[Doubt]:
         """Return the doubts about a constant; about a list as well what the syntax tells against the whole."""
         own = None if isinstance(value, Known) else self.state.source.doubts.of_part(node)
         return [*known.doubts, *([own] if own is not None else [])]
 
-    def _why_none(self, value: Value, node: ast.expr) -> str:
+    def _why_none(self, value: SourceValue, node: ast.expr) -> str:
         """Return why a value is no constant."""
         if not isinstance(value, Named):
             return "is no number or text"

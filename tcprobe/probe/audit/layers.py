@@ -8,9 +8,9 @@ from ..core.gaps import Gaps
 from ..tensorflow.graph.feeds import Feeds, Key, key_of
 from ..tensorflow.graph.recorder import GraphRecorder, Trace
 from ..tensorflow.graph.records import Record
-from ..tensorflow.graph.shapes import Shape, shape_list
+from ..tensorflow.graph.shapes import GraphShape, shape_list
 from ..tensorflow.graph.walk import Visit
-from ..tensorflow.layers import Layer
+from ..tensorflow.layers import CalledLayer
 from .classes import MAKERS, SETTINGS
 
 KERAS = ("keras", "tf_keras", "tensorflow", "tensorflow_core")
@@ -28,7 +28,7 @@ class LayerCall(NamedTuple):
         graph: the outermost graph that was being traced, None in an eager step.
     """
 
-    entry: Layer
+    entry: CalledLayer
     owner: Any
     inputs: List[Any]
     outputs: List[Any]
@@ -57,7 +57,7 @@ class LayerLog:
         calls, self._calls = [c for c in self._calls if c.graph is None], []
         self.layers[key] = describe(calls, None, self._recorder.layers.line)
 
-    def _called(self, entry: Layer, layer: Any, args: Any, kwds: Any, result: Any) -> None:
+    def _called(self, entry: CalledLayer, layer: Any, args: Any, kwds: Any, result: Any) -> None:
         if self._recorder.current is None and not self._recorder.layers.sampling:
             return
         given = args[:1] or [kwds[name] for name in ARGUMENTS if name in kwds][:1]
@@ -262,7 +262,7 @@ def _outermost(graph: Any) -> Any:
     return graph
 
 
-def spec_of(tensor: Any) -> Tuple[Shape, str]:
+def spec_of(tensor: Any) -> Tuple[GraphShape, str]:
     """Return shape and dtype of anything that has both."""
     dtype = getattr(tensor.dtype, "name", None) or str(tensor.dtype)
     return [None if d is None else int(d) for d in tensor.shape], dtype

@@ -15,9 +15,9 @@ from ..config import Config
 from ..script import script
 from ..tensorflow.graph.records import write_json
 from .calls import Stopped
-from .document import Document
+from .document import AuditRecord
 from .find import NothingToAudit
-from .models import Models
+from .models import ModelTracer
 from .script import ended, step
 from .watch import Watch
 
@@ -32,7 +32,7 @@ class Audit:
         self._config = config
         self._orders: Dict[str, Any] = config.audit
         self._ran = bool(self._orders.get("run"))
-        self._document = Document(os.path.abspath(config.name))
+        self._document = AuditRecord(os.path.abspath(config.name))
         self._watch = Watch(config.out, self._orders.get("batch"))
         self._watch.calls.on_stop = self._swallowed
 
@@ -70,7 +70,7 @@ class Audit:
         module = script.load(self._document.path)
         if module is None:
             raise NothingToAudit("input", "not a Python file")
-        Models(self._watch, self._document, self._orders).audit(module)
+        ModelTracer(self._watch, self._document, self._orders).audit(module)
 
     def _swallowed(self) -> None:
         """Leave although the script catches every exception."""

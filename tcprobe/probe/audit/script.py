@@ -7,13 +7,13 @@ from typing import Any, List, Optional
 
 from ..tensorflow.graph.records import Record
 from .calls import EAGER
-from .document import Document
+from .document import AuditRecord
 from .layers import merged
 from .raised import in_one_line, status
 from .watch import Watch
 
 
-def ended(error: Optional[BaseException], ran: bool, watch: Watch, document: Document) -> None:
+def ended(error: Optional[BaseException], ran: bool, watch: Watch, document: AuditRecord) -> None:
     """Describe what a script trained before it ended, however it ended; `ran`: it was run, not imported."""
     if watch.calls.trained:
         if isinstance(error, Exception):
@@ -32,7 +32,7 @@ def ended(error: Optional[BaseException], ran: bool, watch: Watch, document: Doc
         document.fail("input", in_one_line(error, document.path))
 
 
-def step(watch: Watch, document: Document) -> None:
+def step(watch: Watch, document: AuditRecord) -> None:
     """Describe the training functions that were traced as one step."""
     calls = watch.calls
     counts = calls.calls_per_step()

@@ -8,14 +8,14 @@ from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.resize import resized
 from tcprobe.keras.catalogue import LAYERS, class_of
 from tcprobe.rules.model.links import LinkedChange
-from tcprobe.rules.model.sizes import Dimension, Sizes
+from tcprobe.rules.model.sizes import Dimension, LayerSizes
 from tcprobe.schema.model import Layer, Product
 from tcprobe.schema.op import OpRecord
 
 NAMES: Final = tuple(dict.fromkeys(name for row in LAYERS for name in row.inner))
 
 
-def attention_of(sizes: Sizes, name: str) -> Layer | None:
+def attention_of(sizes: LayerSizes, name: str) -> Layer | None:
     """Return the attention layer that a layer is, or is a part of; None where it is neither."""
     while name:
         layer = sizes.layers.get(name)
@@ -37,7 +37,7 @@ def is_head(layer: Layer, size: int) -> bool:
     return any(size in (one, *wide) for one, wide in _widths(layer))
 
 
-def head_dimensions(sizes: Sizes) -> list[Dimension]:
+def head_dimensions(sizes: LayerSizes) -> list[Dimension]:
     """Return the sizes of heads of every attention layer, with the products that have them."""
     found = []
     for layer in sizes.model.layers:
@@ -48,7 +48,7 @@ def head_dimensions(sizes: Sizes) -> list[Dimension]:
     return found
 
 
-def family(sizes: Sizes, name: str) -> list[int]:
+def family(sizes: LayerSizes, name: str) -> list[int]:
     """Return the indexes of the products of a layer and of its parts."""
     return [i for part, held in sizes.by_layer.items() if part == name or part.startswith(f"{name}/") for i in held]
 
@@ -69,7 +69,7 @@ def with_heads(record: OpRecord, change: LinkedChange, layer: Layer) -> OpRecord
     return resized(record, "features", change.old, change.new) if alone else record
 
 
-def _touches(sizes: Sizes, layer: Layer, size: int, index: int) -> bool:
+def _touches(sizes: LayerSizes, layer: Layer, size: int, index: int) -> bool:
     product: Product = sizes.model.products[index]
     wanted = {size, *(count * size for count in _counts(layer))}
     return any(found in wanted for _, found in named_sizes(product.record))

@@ -40,7 +40,7 @@ class Dimension:
     products: tuple[int, ...]
 
 
-class Sizes:
+class LayerSizes:
     """The dimensions of every layer of a model."""
 
     def __init__(self, model: Model) -> None:

@@ -13,7 +13,7 @@ from tcprobe.rules.model.heads import NAMES, family, with_heads
 from tcprobe.rules.model.known_gpu import KnownGpu
 from tcprobe.rules.model.links import Linked, LinkedChange, Links
 from tcprobe.rules.model.recurrent import units_of, with_units
-from tcprobe.rules.model.sizes import Sizes
+from tcprobe.rules.model.sizes import LayerSizes
 from tcprobe.schema.finding import Range
 from tcprobe.schema.model import Model
 from tcprobe.schema.op import OpRecord
@@ -62,7 +62,7 @@ class Step:
         self.gpu = KnownGpu.of(target) if isinstance(target, Target) else target
         self.dtype = dtype
         self.measured = measured or {}
-        self.sizes = Sizes(model)
+        self.sizes = LayerSizes(model)
         self._alike = _Alike()
 
     @cached_property

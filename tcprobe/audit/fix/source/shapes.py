@@ -38,7 +38,7 @@ _TOLD: Final = frozenset(
 _JOIN: Final = frozenset(("add", "subtract", "multiply", "divide", "maximum", "minimum", "where", "add_n", "stack"))
 
 
-class Shapes:
+class StatedShapes:
     """The sizes that one file tells by hand, and whether its operators may tie them to data."""
 
     def __init__(self, tree: FileTree) -> None:
@@ -86,7 +86,7 @@ class Shapes:
         return False
 
 
-def refuse_data(sizes: Iterable[int], model: Model, files: Iterable[Shapes]) -> None:
+def refuse_data(sizes: Iterable[int], model: Model, files: Iterable[StatedShapes]) -> None:
     """See that no data of a size that changes comes in where the file joins tensors by operators.
 
     ``x + self.dense(x)`` ties the units to the data, which no record of layers or products shows.

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import Final
 
-from tcprobe.audit.source.values.kinds import Draft, Keywords, Named, Tensor, Unknown, Value, plain
+from tcprobe.audit.source.values.kinds import Draft, Keywords, Named, SourceValue, Tensor, Unknown, plain
 from tcprobe.keras.catalogue import LAYERS, class_of
 from tcprobe.keras.row import KerasClass
 from tcprobe.keras.shapes.layers import output_shape
@@ -25,7 +25,7 @@ def multiplies(kind: str) -> bool:
     return class_of(kind).products != "none"
 
 
-class Layers:
+class SourceLayers:
     """The layers of one file, in the order of construction.
 
     Attributes:
@@ -129,7 +129,7 @@ def _takes_any_rank(row: KerasClass) -> bool:
     return row.kind == "dense" or bool(row.inner)
 
 
-def _dtypes(given: Value | None, policy: str | None) -> tuple[str | None, str | None]:
+def _dtypes(given: SourceValue | None, policy: str | None) -> tuple[str | None, str | None]:
     """Return compute and variable dtype of a layer: its own, else those of the policy."""
     if given is None or (isinstance(given, Known) and given.value is None):
         return dtypes_of(policy)

@@ -16,10 +16,10 @@ from tcprobe.audit.source.values.kinds import (
     Instance,
     Items,
     Keywords,
+    SourceValue,
     Stack,
     Tensor,
     Unknown,
-    Value,
     either,
     items_of,
     number,
@@ -39,7 +39,7 @@ class Models:
         self._state = state
         self._classes = classes
 
-    def apply(self, target: Value, given: list[Value], node: ast.Call) -> Value:
+    def apply(self, target: SourceValue, given: list[SourceValue], node: ast.Call) -> SourceValue:
         """Call a layer or model on what it is given."""
         tensors = [t for value in given for t in tensors_of(value)]
         if isinstance(target, Draft):
@@ -86,7 +86,7 @@ class Models:
             stack.built += 1
         return stack.output
 
-    def add(self, stack: Stack, part: Value) -> None:
+    def add(self, stack: Stack, part: SourceValue) -> None:
         """Add a part to a Sequential model; an Input gives it its shape."""
         if isinstance(part, Tensor):
             if not stack.parts:
@@ -116,7 +116,7 @@ class Models:
         shape = _told_shape(first) if isinstance(first, Draft) else None
         return self._entrance(shape) if shape is not None else None
 
-    def _apply_graph(self, graph: Graph, tensors: list[Tensor]) -> Value:
+    def _apply_graph(self, graph: Graph, tensors: list[Tensor]) -> SourceValue:
         symbolic = any(t.symbolic for t in tensors)
         if symbolic:
             graph.uses += 1
@@ -125,7 +125,7 @@ class Models:
         for entrance, tensor in zip(tensors_of(graph.inputs), tensors, strict=False):
             self._feed(entrance, tensor)
         outputs = tensors_of(graph.outputs)
-        made: list[Value] = [Tensor(t.shape, t.features, t.sources, symbolic, False) for t in outputs]
+        made: list[SourceValue] = [Tensor(t.shape, t.features, t.sources, symbolic, False) for t in outputs]
         return made[0] if len(made) == 1 else Items(made)
 
     def make_stack(self, values: Keywords, node: ast.Call) -> Stack:

@@ -11,9 +11,9 @@ from tcprobe.audit.source.values.arrays import data_set, expanded, joined
 from tcprobe.audit.source.values.kinds import (
     Arguments,
     Items,
+    SourceValue,
     Tensor,
     Unknown,
-    Value,
     either,
     number,
     shape_from,
@@ -34,7 +34,7 @@ _SAME_SHAPE: Final = frozenset((
 _FILLED: Final = ("zeros", "ones", "uniform", "normal", "truncated_normal", "random_normal", "random_uniform", "fill")
 
 
-def of_tensors(state: State, name: str, given: Arguments, node: ast.Call) -> Value:
+def of_tensors(state: State, name: str, given: Arguments, node: ast.Call) -> SourceValue:
     """Return the result of a function of a module that computes with tensors."""
     last = name.rpartition(".")[2]
     tensors = [t for value in given.all for t in tensors_of(value)]
@@ -57,7 +57,7 @@ def of_tensors(state: State, name: str, given: Arguments, node: ast.Call) -> Val
     return Tensor(None, None, (), any(t.symbolic for t in tensors), fresh)
 
 
-def reshaped(tensor: Tensor, target: Value) -> Value:
+def reshaped(tensor: Tensor, target: SourceValue) -> SourceValue:
     """Return a tensor in another shape, its first dimension the batch's."""
     shape = shape_from(target)
     if shape is None or len(shape) < 2:
@@ -66,7 +66,7 @@ def reshaped(tensor: Tensor, target: Value) -> Value:
     return replace(tensor, shape=inner if None not in shape[1:] else (None, *shape[1:]), features=None)
 
 
-def _merged(name: str, last: str, tensors: list[Tensor], given: Arguments) -> Value:
+def _merged(name: str, last: str, tensors: list[Tensor], given: Arguments) -> SourceValue:
     kind = _MERGES[last]
     default = number(0 if last == "concatenate" and name.startswith("numpy.") else -1)
     axis = given.keywords.get("axis") or (given.args[1] if len(given.args) > 1 and kind == "Concatenate" else default)
@@ -84,7 +84,7 @@ def _merged(name: str, last: str, tensors: list[Tensor], given: Arguments) -> Va
     return replace(both, shape=shape)
 
 
-def _filled(name: str, last: str, given: Arguments, node: ast.Call) -> Value:
+def _filled(name: str, last: str, given: Arguments, node: ast.Call) -> SourceValue:
     """A tensor of a given shape; its first dimension is no promise of a batch."""
     told = given.keywords.get("shape") or given.first
     shape = shape_from(told) if told is not None else None

@@ -11,9 +11,9 @@ from tcprobe.audit.source.values.kinds import (
     Entries,
     Items,
     Named,
+    SourceValue,
     Tensor,
     Unknown,
-    Value,
     either,
     items_of,
     number,
@@ -24,14 +24,14 @@ from tcprobe.keras.shapes.layers import output_shape
 from tcprobe.source.values import LONGEST, Known, binary, compare, unary
 
 
-def arithmetic(op: ast.operator, left: Value, right: Value, node: ast.expr) -> Value:
+def arithmetic(op: ast.operator, left: SourceValue, right: SourceValue, node: ast.expr) -> SourceValue:
     """Return the result of an operator between two values."""
     if _some_of_several(left, right):
         return mapped(_reason([left, right], node), [left, right], lambda row: arithmetic(op, row[0], row[1], node))
     return through(_calculated(op, left, right, node), [left, right], lambda row: arithmetic(op, row[0], row[1], node))
 
 
-def _calculated(op: ast.operator, left: Value, right: Value, node: ast.expr) -> Value:
+def _calculated(op: ast.operator, left: SourceValue, right: SourceValue, node: ast.expr) -> SourceValue:
     if isinstance(left, Known) and isinstance(right, Known):
         return binary(op, left, right, node) or Unknown(f"{unparsed(node)} cannot be computed")
     if isinstance(left, Tensor) or isinstance(right, Tensor):
@@ -46,17 +46,17 @@ def _calculated(op: ast.operator, left: Value, right: Value, node: ast.expr) -> 
     return Unknown(_reason([left, right], node))
 
 
-def _some_of_several(*values: Value) -> bool:
+def _some_of_several(*values: SourceValue) -> bool:
     """Return whether one of several values may be several, and none is a tensor."""
     options = any(isinstance(v, Unknown) and v.options for v in values)
     return options and not any(isinstance(v, Tensor) for v in values)
 
 
-def _reason(values: list[Value], node: ast.expr) -> str:
+def _reason(values: list[SourceValue], node: ast.expr) -> str:
     return next((v.reason for v in values if isinstance(v, Unknown)), f"{unparsed(node)} is not known")
 
 
-def _of_tensors(op: ast.operator, left: Value, right: Value) -> Value:
+def _of_tensors(op: ast.operator, left: SourceValue, right: SourceValue) -> SourceValue:
     """Return an elementwise result: of two like tensors, or of one and a number."""
     if isinstance(left, Tensor) and isinstance(right, Tensor):
         both = either(left, right)
@@ -71,7 +71,7 @@ def _of_tensors(op: ast.operator, left: Value, right: Value) -> Value:
     return Tensor(None, None, tensor.sources, tensor.symbolic, None)
 
 
-def signed(op: ast.unaryop, of: Value, node: ast.expr) -> Value:
+def signed(op: ast.unaryop, of: SourceValue, node: ast.expr) -> SourceValue:
     """Return the result of an operator on one value: ``-a``, ``not a``."""
     if isinstance(of, Known):
         made = unary(op, of, node) or Unknown(f"{unparsed(node)} cannot be computed")
@@ -83,7 +83,7 @@ def signed(op: ast.unaryop, of: Value, node: ast.expr) -> Value:
     return of
 
 
-def compared(op: ast.cmpop, left: Value, right: Value, node: ast.expr) -> Value:
+def compared(op: ast.cmpop, left: SourceValue, right: SourceValue, node: ast.expr) -> SourceValue:
     """Return the result of one comparison."""
     if _some_of_several(left, right):
         reason = f"{unparsed(node)} is not known"
@@ -100,7 +100,7 @@ def compared(op: ast.cmpop, left: Value, right: Value, node: ast.expr) -> Value:
     return Unknown(f"{unparsed(node)} is not known")
 
 
-def computed(name: str, args: list[Value], node: ast.Call) -> Value:
+def computed(name: str, args: list[SourceValue], node: ast.Call) -> SourceValue:
     """Return the result of a function of constants (``math.sqrt``, ``max``)."""
     known = [k for a in args if (k := known_of(a, node)) is not None]
     if len(known) == len(args):

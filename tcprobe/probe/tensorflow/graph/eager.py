@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, Type
 
 from ...core.gaps import Guard
 from ...core.lines import running_line
-from ..layers import Layer, LayerHooks
+from ..layers import CalledLayer, LayerHooks
 from .records import Record, attributes
 from .shapes import shape_list
 from .types import GEMM_TYPES
@@ -26,7 +26,7 @@ class EagerOp:
         weights: for each input, whether it is a weight.
     """
 
-    def __init__(self, record: Record, layer: Optional[Layer], weights: Sequence[bool]) -> None:
+    def __init__(self, record: Record, layer: Optional[CalledLayer], weights: Sequence[bool]) -> None:
         self.record = record
         self.layer = layer
         self.weights = weights
@@ -135,7 +135,7 @@ class EagerSampler:
             gradient.made.append((op, outputs))
         self._forward[_identity(op_type, inputs)] = op
 
-    def _is_weight(self, tensor: Any, index: int, layer: Optional[Layer]) -> bool:
+    def _is_weight(self, tensor: Any, index: int, layer: Optional[CalledLayer]) -> bool:
         """Tell weights by their reads; Keras 2 reads past the callbacks, so there by the shapes of the layer's own."""
         if id(tensor) in self._weights:
             return True
@@ -153,7 +153,7 @@ def _record(
     inputs: Sequence[Any],
     attrs: Sequence[Any],
     outputs: Sequence[Any],
-    layer: Optional[Layer],
+    layer: Optional[CalledLayer],
     pass_: str,
 ) -> Record:
     values = {_text(k): v for k, v in zip(attrs[::2], attrs[1::2])} if attrs else {}

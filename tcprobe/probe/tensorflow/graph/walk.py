@@ -10,7 +10,7 @@ BRANCHES = {"then_branch": "then", "else_branch": "else", "body": "body", "cond"
 DEEPEST = 16
 ALIAS_DEPTH = 6
 MOST_ALIASES = 24
-Env = Tuple[Dict[str, Any], ...]  # per graph on the way in: placeholder name -> tensor of the graph outside
+OuterTensors = Tuple[Dict[str, Any], ...]  # per graph on the way in: placeholder name -> tensor of the graph outside
 
 
 class Called(NamedTuple):
@@ -38,7 +38,7 @@ class Visit(NamedTuple):
     op: Any
     path: str
     names: Tuple[str, ...]
-    env: Env
+    env: OuterTensors
     live: bool
     repeats: Optional[float]
     inlined: bool
@@ -57,7 +57,7 @@ class _Place(NamedTuple):
 
     graph: Any
     prefixes: Tuple[str, ...]
-    env: Env
+    env: OuterTensors
     outputs: Optional[Set[int]]
     live: bool
     repeats: Optional[float]
