@@ -25,7 +25,7 @@ def first_known(*sizes: Size) -> Size:
     return next((s for s in sizes if s is not None), None)
 
 
-def parse_shapes(text: str | None) -> tuple[Shape | None, ...]:
+def parse_json_shapes(text: str | None) -> tuple[Shape | None, ...]:
     """Return the shapes in a JSON list of shapes; empty if there is no such list."""
     return tuple(_shape(item) for item in _items(text))
 

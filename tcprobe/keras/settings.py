@@ -85,7 +85,7 @@ def is_many(shape: Any) -> bool:
     return isinstance(shape, list | tuple) and any(isinstance(s, list | tuple) for s in shape)
 
 
-def wrapped(settings: LayerSettings, name: str = "layer") -> tuple[str, LayerSettings] | None:
+def wrapped_layer(settings: LayerSettings, name: str = "layer") -> tuple[str, LayerSettings] | None:
     """Return kind and settings of the layer that a wrapper holds, as Keras' get_config nests it; None where unknown.
 
     ``{"class_name": "LSTM", "config": {"units": 64}}``.
@@ -97,7 +97,7 @@ def wrapped(settings: LayerSettings, name: str = "layer") -> tuple[str, LayerSet
     return canonical_kind(inner["class_name"].rsplit(">", 1)[-1]), config if isinstance(config, Mapping) else {}
 
 
-def total(sizes: Iterable[Size]) -> Size:
+def total_size(sizes: Iterable[Size]) -> Size:
     """Return the sum; None where one is unknown."""
     known = list(sizes)
     return None if any(s is None for s in known) else sum(s for s in known if s is not None)

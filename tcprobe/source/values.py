@@ -173,7 +173,7 @@ def unary(op: ast.unaryop, operand: Known, expression: ast.expr) -> Known | None
     return None if value is _FAILED else derived(value, (operand,), expression)
 
 
-def compare(op: ast.cmpop, left: Known, right: Known, expression: ast.expr) -> Known | None:
+def compare_values(op: ast.cmpop, left: Known, right: Known, expression: ast.expr) -> Known | None:
     """Return Python's own result; None where it raises."""
     value = _apply(_COMPARE[type(op)], left.value, right.value)
     return None if value is _FAILED else derived(value, (left, right), expression)

@@ -78,7 +78,7 @@ class _Reading:
         return self.value >= least if self.percent else self.value > 0
 
 
-def decide(readings: CounterReadings, capability: Capability | None) -> CounterVerdict | None:
+def judge_counters(readings: CounterReadings, capability: Capability | None) -> CounterVerdict | None:
     """Return what the counters of one configuration prove on a GPU; None where they prove nothing.
 
     Args:
@@ -171,7 +171,7 @@ class Counters:
         measured = self._rows.get(kernel, {})
         asked = [c for c in configs if c in measured]
         wanted = asked if asked and len(asked) == len(configs) else list(measured)
-        found = [decide(_readings(measured[c], device), capability) for c in wanted]
+        found = [judge_counters(_readings(measured[c], device), capability) for c in wanted]
         answers = {one.uses_tc if one else None for one in found}
         return found[0] if len(answers) == 1 else None
 

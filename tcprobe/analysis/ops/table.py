@@ -13,11 +13,18 @@ import numpy as np
 from tcprobe.analysis.context import Context
 from tcprobe.analysis.grouping import distinct_rows, ranks, sum_by, union_by
 from tcprobe.analysis.kernels.launches import UNKNOWN, YES, Launched
-from tcprobe.analysis.ops.attribution import Attribution, GraphIndex, OpName, attribute, graph_record, profile_record
+from tcprobe.analysis.ops.attribution import (
+    Attribution,
+    GraphIndex,
+    OpName,
+    attribute_ops,
+    graph_record,
+    profile_record,
+)
 from tcprobe.analysis.ops.blockers import is_capable, why_not
 from tcprobe.gemm.alignment import all_aligned
 from tcprobe.gemm.ops import contiguous_sizes, gemms_of
-from tcprobe.gemm.record import flops_of, parse_shapes
+from tcprobe.gemm.record import flops_of, parse_json_shapes
 from tcprobe.schema.columns import IntArray, Row, Table, Value
 from tcprobe.schema.op import OpRecord, Size
 from tcprobe.schema.profile import Profile
@@ -72,7 +79,7 @@ def build_ops(profile: Profile, launched: Launched | None, kernels: Table, conte
     found = _timed(profile, launched, kernels)
     _add_read(found, profile, whole)
     index = GraphIndex(graph)
-    attributed = attribute([f.name for f in found.values()], index)
+    attributed = attribute_ops([f.name for f in found.values()], index)
     ran = frozenset(row for a in attributed for row in a.rows)
     if launched is None and not len(kernels):
         attributed += _add_graph(found, graph, index, attributed)
@@ -266,7 +273,7 @@ def _merge(found: dict[OpIdentity, _OpEntry], row: Row, shapes: str = "") -> Non
 
 
 def _host_record(key: OpIdentity, shapes: str) -> OpRecord:
-    return OpRecord(key[1] or "", parse_shapes(shapes))
+    return OpRecord(key[1] or "", parse_json_shapes(shapes))
 
 
 def _add_graph(
@@ -280,7 +287,7 @@ def _add_graph(
         if row not in joined and record["executes"] == "yes" and key not in found:
             found[key] = _OpEntry({"op": key[0], "op_type": key[1]}, OpName(*key), [])
             added.append(found[key].name)
-    return attribute(added, index)
+    return attribute_ops(added, index)
 
 
 def _row(found: _OpEntry, where: Attribution, graph: Table, context: Context, kernels: _KernelFacts) -> Row:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.audit.fix.beside import reshapes, shared_slots
-from tcprobe.audit.fix.head import additions, is_head, wanted_of
+from tcprobe.audit.fix.head import additions, is_image_head, wanted_of
 from tcprobe.audit.fix.links import INNER, FixRefusal, NotCertain, wanted_by
 from tcprobe.audit.fix.literals import check, solve, unwanted
 from tcprobe.audit.fix.slots import Slot, slots_of
@@ -123,7 +123,7 @@ def _pays(finding: Finding) -> bool:
 def _plan(finding: Finding, scene: _Scene) -> _Plan:
     model, step, files = scene.model, scene.step, scene.files
     layer = model.layer(finding.layer)
-    if layer is not None and is_head(finding, model):
+    if layer is not None and is_image_head(finding, model):
         wanted = wanted_of(finding, layer)
         return _Plan(slots_of(wanted, model, files), additions(finding, layer, files))
     if is_vocabulary(finding):

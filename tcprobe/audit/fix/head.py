@@ -39,7 +39,7 @@ _REST: Final = re.compile(r"(?P<comma>,?)[ \t]*(?:#[^\r\n]*)?(?=[\r\n])")
 _SEQUENTIAL: Final = "keras.Sequential"
 
 
-def is_head(finding: Finding, model: Model) -> bool:
+def is_image_head(finding: Finding, model: Model) -> bool:
     """Say whether a finding is about a convolution whose filters are an image, as the rules on sizes have it."""
     layer = model.layer(finding.layer)
     few = finding.dimension == "filters" and finding.size is not None and finding.size <= IMAGE_CHANNELS

@@ -115,10 +115,10 @@ def wanted_by(finding: Finding, model: Model, step: Step) -> frozenset[WantedSiz
     outputs = [c for c in linked.changes if model.layer(c.layer) and c.dimension in OUTPUTS]
     if not outputs:
         raise NotCertain(say("set_by_no_layer"))
-    return follow(((c.layer, c.old, c.new) for c in outputs), model, step)
+    return follow_changes(((c.layer, c.old, c.new) for c in outputs), model, step)
 
 
-def follow(changes: Iterable[tuple[str, int, int]], model: Model, step: Step) -> frozenset[WantedSize]:
+def follow_changes(changes: Iterable[tuple[str, int, int]], model: Model, step: Step) -> frozenset[WantedSize]:
     """Return every argument that must change where layers put out other features: (name, old, new) each.
 
     Raises:

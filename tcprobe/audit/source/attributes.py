@@ -26,7 +26,7 @@ from tcprobe.audit.source.values.several import doubted, guessed, mapped, throug
 from tcprobe.source.values import Doubt, Known
 
 
-def attribute(state: State, of: SourceValue, node: ast.Attribute) -> SourceValue:
+def attribute_of(state: State, of: SourceValue, node: ast.Attribute) -> SourceValue:
     """Return the attribute of a value that `node` names."""
     found = _attribute(state, of, node)
     return doubted(found, Doubt(f"{node.attr} changes in a loop")) if node.attr in state.shaky else found
@@ -39,14 +39,14 @@ def _attribute(state: State, of: SourceValue, node: ast.Attribute) -> SourceValu
     if isinstance(of, CommandLine):
         return _option(state, of, name)
     if isinstance(of, Instance):
-        found = through(_of_instance(of, name), [of], lambda row: attribute(state, row[0], node))
+        found = through(_of_instance(of, name), [of], lambda row: attribute_of(state, row[0], node))
         return doubted(found, state.source.doubts.of_attribute(of.of.node, name))
     if isinstance(of, Class):
         return _of_class(of, name)
     if isinstance(of, Tensor):
         return of_tensor(of, node)
     if isinstance(of, Unknown):
-        return mapped(of.reason, [of], lambda row: attribute(state, row[0], node)) if of.options else of
+        return mapped(of.reason, [of], lambda row: attribute_of(state, row[0], node)) if of.options else of
     return _of_model(of, name) or Bound(of, name)
 
 

@@ -26,7 +26,7 @@ from tcprobe.audit.source.values.kinds import (
 )
 from tcprobe.audit.source.values.parts import find_member, result_of
 from tcprobe.keras.catalogue import by_path
-from tcprobe.keras.names import canonical, layer_class
+from tcprobe.keras.names import canonical_name, layer_class
 from tcprobe.keras.row import LayerKind
 
 _FOLLOWED: Final[Mapping[LayerKind, str]] = {"model": "model", "sequence": "Sequential", "base": "layer"}
@@ -102,7 +102,7 @@ def extends(of: SourceValue) -> str | None:
         if isinstance(base, Class):
             found = extends(base)
         else:
-            name = canonical(base.name) if isinstance(base, Named) else ""
+            name = canonical_name(base.name) if isinstance(base, Named) else ""
             row = by_path().get(name)
             found = _FOLLOWED.get(row.kind, layer_class(name)) if row is not None else None
         if found is not None:

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Callable
 from typing import Any, Final
 
-from tcprobe.audit.source.attributes import attribute
+from tcprobe.audit.source.attributes import attribute_of
 from tcprobe.audit.source.comprehensions import Comprehension, Comprehensions
 from tcprobe.audit.source.state import State
-from tcprobe.audit.source.values.arrays import indexed, kind_of
+from tcprobe.audit.source.values.arrays import index_kind, indexed
 from tcprobe.audit.source.values.kinds import (
     NOTHING,
     Entries,
@@ -22,7 +22,7 @@ from tcprobe.audit.source.values.kinds import (
     Unknown,
     sequence,
 )
-from tcprobe.audit.source.values.operators import arithmetic, compared, signed
+from tcprobe.audit.source.values.operators import arithmetic, compared, signed_value
 from tcprobe.audit.source.values.parts import elements, truth, unparsed
 from tcprobe.audit.source.values.several import (
     doubted,
@@ -93,7 +93,7 @@ class Expressions:
         return Named(name) if name else Named(f"builtins.{node.id}")
 
     def _attribute(self, node: ast.Attribute) -> SourceValue:
-        return self._part(node, attribute(self._state, self.value(node.value), node))
+        return self._part(node, attribute_of(self._state, self.value(node.value), node))
 
     def _subscript(self, node: ast.Subscript) -> SourceValue:
         return self._part(node, self._taken(node))
@@ -102,7 +102,7 @@ class Expressions:
         of = self.value(node.value)
         if isinstance(of, Tensor):
             parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-            return indexed(of, [kind_of(part, self.value) for part in parts])
+            return indexed(of, [index_kind(part, self.value) for part in parts])
         if isinstance(node.slice, ast.Slice):
             return self._slice(node, of, node.slice)
         return taken(of, self.value(node.slice), node)
@@ -166,7 +166,7 @@ class Expressions:
         return arithmetic(node.op, left, right, node)
 
     def _unary(self, node: ast.UnaryOp) -> SourceValue:
-        return signed(node.op, self.value(node.operand), node)
+        return signed_value(node.op, self.value(node.operand), node)
 
     def _compare(self, node: ast.Compare) -> SourceValue:
         values = [self.value(part) for part in (node.left, *node.comparators)]

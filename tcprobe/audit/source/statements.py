@@ -10,7 +10,17 @@ from tcprobe.audit.source.expressions import Expressions
 from tcprobe.audit.source.state import Left, State
 from tcprobe.audit.source.targets import Targets
 from tcprobe.audit.source.values.containers import CHANGING
-from tcprobe.audit.source.values.kinds import Class, Env, Items, Named, Routine, SourceValue, Tensor, Unknown, number
+from tcprobe.audit.source.values.kinds import (
+    Class,
+    Env,
+    Items,
+    Named,
+    Routine,
+    SourceValue,
+    Tensor,
+    Unknown,
+    known_constant,
+)
 from tcprobe.audit.source.values.operators import arithmetic
 from tcprobe.audit.source.values.parts import elements, marked, truth
 from tcprobe.audit.source.values.several import doubted, doubts_of, each, fork, guessed, is_open, several, shaken
@@ -234,7 +244,7 @@ class Statements:
 
     def _while(self, node: ast.While) -> Left:
         self._value(node.test)
-        self._once(None, number(None), node.body)
+        self._once(None, known_constant(None), node.body)
         return None
 
     def _with(self, node: ast.With | ast.AsyncWith) -> Left:

@@ -115,9 +115,9 @@ def _is_traced(options: AuditOptions, choice: Choice, targets: AuditFiles, say: 
     if several and not wanted:
         say(f"{len(targets.files)} files: shapes are read from the source; --mode traced runs them")
         return False
-    from tcprobe.audit.trace.traced import available
+    from tcprobe.audit.trace.traced import why_untraceable
 
-    missing = available(choice.python)
+    missing = why_untraceable(choice.python)
     if missing is None:
         return True
     if wanted or options.python or options.args or any(t.factory for t in targets.files):

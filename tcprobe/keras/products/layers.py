@@ -8,10 +8,10 @@ from typing import Final, TypeAlias
 from tcprobe.keras.catalogue import canonical_kind, class_of
 from tcprobe.keras.products.attention import attention, grouped_query, multi_head
 from tcprobe.keras.products.conv import conv, conv_recurrent, conv_transpose, separable
-from tcprobe.keras.products.passes import Passes, Records, activations, dense, einsum_dense, times
+from tcprobe.keras.products.passes import Passes, Records, activations, einsum_dense, fully_connected, times
 from tcprobe.keras.products.rnn import recurrent
 from tcprobe.keras.row import ProductRule
-from tcprobe.keras.settings import LayerSettings, size_of, wrapped
+from tcprobe.keras.settings import LayerSettings, size_of, wrapped_layer
 from tcprobe.keras.shapes.layers import einsum_sizes, reads_backwards
 from tcprobe.keras.shapes.plain import dot_axes
 from tcprobe.schema.model import Layer
@@ -56,7 +56,7 @@ def _records(passes: Passes, kind: str, config: LayerSettings, shapes: InputShap
 def _dense(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes) -> Records:
     shape = shapes[0]
     rows, inputs = (None, None) if not shape else (product(shape[:-1]), shape[-1])
-    return dense(passes, rows, inputs, size_of(config, "units"))
+    return fully_connected(passes, rows, inputs, size_of(config, "units"))
 
 
 def _einsum_dense(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes) -> Records:
@@ -76,7 +76,7 @@ def _reversible(passes: Passes, _: str, config: LayerSettings, shapes: InputShap
     if not reads_backwards(config, shape):
         return []
     rows = None if shape is None else product(shape[:-1])
-    return dense(passes, rows, size_of(config, "output_dim"), size_of(config, "input_dim"))
+    return fully_connected(passes, rows, size_of(config, "output_dim"), size_of(config, "input_dim"))
 
 
 def _dot(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes) -> Records:
@@ -101,7 +101,7 @@ def _conv_recurrent(passes: Passes, kind: str, config: LayerSettings, shapes: In
 
 def _time_distributed(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes) -> Records:
     """The layer inside once for each time step; of an unknown batch where their number is not known."""
-    inner, shape = wrapped(config), shapes[0]
+    inner, shape = wrapped_layer(config), shapes[0]
     if inner is None:
         return []
     if shape is None or len(shape) < 3:
@@ -112,7 +112,7 @@ def _time_distributed(passes: Passes, _: str, config: LayerSettings, shapes: Inp
 
 
 def _bidirectional(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes) -> Records:
-    forward, backward = wrapped(config), wrapped(config, "backward_layer")
+    forward, backward = wrapped_layer(config), wrapped_layer(config, "backward_layer")
     if forward is None:
         return []
     found = _records(passes, *forward, shapes)
@@ -120,7 +120,7 @@ def _bidirectional(passes: Passes, _: str, config: LayerSettings, shapes: InputS
 
 
 def _wrapper(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes) -> Records:
-    inner = wrapped(config)
+    inner = wrapped_layer(config)
     return [] if inner is None else _records(passes, *inner, shapes)
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from tcprobe.keras.catalogue import class_of
-from tcprobe.keras.products.passes import Passes, Records, dense, times, with_attributes
-from tcprobe.keras.settings import LayerSettings, flag_of, rate_of, size_of, word_of, wrapped
+from tcprobe.keras.products.passes import Passes, Records, fully_connected, times, with_attributes
+from tcprobe.keras.settings import LayerSettings, flag_of, rate_of, size_of, word_of, wrapped_layer
 from tcprobe.schema.op import Shape, Size, product
 
 
@@ -80,7 +80,7 @@ def _cells(passes: Passes, config: LayerSettings, shape: Shape) -> Records:
 def _stack(cell: Any) -> list[tuple[str, LayerSettings]]:
     if isinstance(cell, list | tuple):
         return [pair for one in cell for pair in _stack(one)]
-    inner = wrapped({"cell": cell}, "cell")
+    inner = wrapped_layer({"cell": cell}, "cell")
     if inner is None:
         return []
     if inner[0] == "StackedRNNCells":
@@ -119,4 +119,6 @@ def _products(kind: str, config: LayerSettings, gates: int) -> tuple[list[int], 
 
 def _step(passes: Passes, sizes: tuple[Size, Size, Size], gates: int, of_state: bool) -> Records:
     rows, inputs, units = sizes
-    return with_attributes(dense(passes, rows, inputs, product((gates, units))), gates=gates, recurrent=of_state)
+    return with_attributes(
+        fully_connected(passes, rows, inputs, product((gates, units))), gates=gates, recurrent=of_state
+    )

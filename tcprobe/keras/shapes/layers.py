@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from tcprobe.keras.catalogue import class_of
 from tcprobe.keras.row import ShapeRule
-from tcprobe.keras.settings import LayerSettings, flag_of, is_many, is_size, shape_of, size_of, wrapped
+from tcprobe.keras.settings import LayerSettings, flag_of, is_many, is_size, shape_of, size_of, wrapped_layer
 from tcprobe.keras.shapes.plain import (
     attended,
     broadcast,
@@ -148,7 +148,7 @@ def cell_units(config: LayerSettings) -> int | None:
         return size_of(config, "units")
     cell = config["cell"]
     cell = cell[-1] if isinstance(cell, list | tuple) and cell else cell
-    inner = wrapped({"cell": cell}, "cell")
+    inner = wrapped_layer({"cell": cell}, "cell")
     if inner is None:
         return None
     stack = inner[1].get("cells")
@@ -172,7 +172,7 @@ def _conv_recurrent(kind: str, config: LayerSettings, shape: Shape) -> Shape | N
 
 
 def _time_distributed(_: str, config: LayerSettings, shape: Shape) -> Shape | None:
-    inner = wrapped(config)
+    inner = wrapped_layer(config)
     if inner is None or len(shape) < 3:
         return None
     out = output_shape(*inner, (shape[0], *shape[2:]))
@@ -180,7 +180,7 @@ def _time_distributed(_: str, config: LayerSettings, shape: Shape) -> Shape | No
 
 
 def _bidirectional(_: str, config: LayerSettings, shape: Shape) -> Shape | None:
-    inner = wrapped(config)
+    inner = wrapped_layer(config)
     out = None if inner is None else output_shape(*inner, shape)
     merge = config.get("merge_mode", "concat")
     if out is None or not (merge is None or isinstance(merge, str)):
@@ -189,7 +189,7 @@ def _bidirectional(_: str, config: LayerSettings, shape: Shape) -> Shape | None:
 
 
 def _wrapper(_: str, config: LayerSettings, shape: Shape) -> Shape | None:
-    inner = wrapped(config)
+    inner = wrapped_layer(config)
     return None if inner is None else output_shape(*inner, shape)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tcprobe.keras.settings import LayerSettings, channels_last, is_size, size_of, total
+from tcprobe.keras.settings import LayerSettings, channels_last, is_size, size_of, total_size
 from tcprobe.keras.shapes.spatial import join, split
 from tcprobe.schema.op import Shape, product
 
@@ -76,7 +76,7 @@ def concatenated(config: LayerSettings, shapes: Sequence[Shape]) -> Shape | None
     if not isinstance(axis, int) or not -rank <= axis < rank or any(len(s) != rank for s in shapes):
         return None
     out = list(shapes[0])
-    out[axis] = total(s[axis] for s in shapes)
+    out[axis] = total_size(s[axis] for s in shapes)
     return tuple(out)
 
 

@@ -68,7 +68,7 @@ def named(module: Any, name: str, arguments: Dict[str, str]) -> List[Found]:
 def _call(function: Any, name: str, arguments: Dict[str, str]) -> Any:
     if not callable(function):
         raise NothingToAudit("usage", "%s is %s, neither a model nor a function" % (name, _article(function)))
-    given = {key: parse(text) for key, text in arguments.items()}
+    given = {key: parse_argument(text) for key, text in arguments.items()}
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -93,7 +93,7 @@ def _listed(parameters: Iterable[str]) -> str:
     return ", ".join(parameters) or "none"
 
 
-def parse(text: str) -> Any:
+def parse_argument(text: str) -> Any:
     """Return the Python literal that a text is, else the text."""
     try:
         return ast.literal_eval(text)

@@ -79,11 +79,11 @@ class LayerLog:
         note = self._recorder.tracer.note
         made: Dict[Key, str] = {}
         tables: Dict[Key, str] = {}
-        names = canonical(calls)
+        names = first_paths(calls)
         for call in calls:
             for tensor in call.outputs:
                 made.setdefault(key_of(tensor), names[call.entry.path])
-                if kind_of(call.owner) in MAKERS:
+                if keras_class_of(call.owner) in MAKERS:
                     tables[key_of(tensor)] = names[call.entry.path]
 
         def product(op: Any) -> Optional[str]:
@@ -100,7 +100,7 @@ class LayerLog:
             self.layers[trace.key] = describe(calls, feeds, self._recorder.layers.line)
 
 
-def merged(groups: List[Any]) -> List[Record]:
+def merged_layers(groups: List[Any]) -> List[Record]:
     """Return the layers of several functions as those of one step; `groups` are calls a step, and records.
 
     One layer has one name, whatever models around it a function calls.
@@ -121,7 +121,7 @@ def merged(groups: List[Any]) -> List[Record]:
     return list(found.values())
 
 
-def canonical(calls: Sequence[LayerCall]) -> Dict[str, str]:
+def first_paths(calls: Sequence[LayerCall]) -> Dict[str, str]:
     """Return the name of the layer behind every path: the path of its first call."""
     first: Dict[int, str] = {}
     for call in calls:
@@ -184,7 +184,7 @@ def static(layer: Any, line: Callable[[Any], Optional[str]]) -> Record:
     """Return what a layer says of itself."""
     weights = list(getattr(layer, "weights", ()))
     return {
-        "kind": kind_of(layer),
+        "kind": keras_class_of(layer),
         "class_name": type(layer).__name__,
         "source": line(layer),
         "dtype": _dtype(layer, "compute_dtype"),
@@ -194,7 +194,7 @@ def static(layer: Any, line: Callable[[Any], Optional[str]]) -> Record:
     }
 
 
-def kind_of(layer: Any) -> str:
+def keras_class_of(layer: Any) -> str:
     """Return the nearest class of Keras' own."""
     own = (c.__name__ for c in type(layer).__mro__ if c.__module__.split(".")[0] in KERAS)
     return next(own, type(layer).__name__)

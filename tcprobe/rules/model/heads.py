@@ -32,7 +32,7 @@ def head_sizes(layer: Layer) -> dict[str, int]:
     return {name: size for i, (name, size) in enumerate(known.items()) if size not in list(known.values())[:i]}
 
 
-def is_head(layer: Layer, size: int) -> bool:
+def is_head_size(layer: Layer, size: int) -> bool:
     """Return whether a size of an attention layer's products is that of one head or of all its heads."""
     return any(size in (one, *wide) for one, wide in _widths(layer))
 
@@ -43,12 +43,12 @@ def head_dimensions(sizes: LayerSizes) -> list[Dimension]:
     for layer in sizes.model.layers:
         if class_of(layer.kind).inner:
             for name, size in head_sizes(layer).items():
-                touched = tuple(i for i in family(sizes, layer.name) if _touches(sizes, layer, size, i))
+                touched = tuple(i for i in products_within(sizes, layer.name) if _touches(sizes, layer, size, i))
                 found.append(Dimension(layer.name, name, size, touched))
     return found
 
 
-def family(sizes: LayerSizes, name: str) -> list[int]:
+def products_within(sizes: LayerSizes, name: str) -> list[int]:
     """Return the indexes of the products of a layer and of its parts."""
     return [i for part, held in sizes.by_layer.items() if part == name or part.startswith(f"{name}/") for i in held]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.flow import Flow
-from tcprobe.rules.precision.policy import GUIDE, HALF_POLICIES, name_of, number, policy_of, touched
+from tcprobe.rules.precision.policy import GUIDE, HALF_POLICIES, name_of, number_of, policy_of, touched
 from tcprobe.rules.precision.tree import Parents, is_layer_class
 from tcprobe.schema.finding import Finding, Severity
 from tcprobe.schema.finding_kinds import FindingKind
@@ -115,7 +115,7 @@ def _function(source: Source, tree: Parents, function: FunctionNode) -> Iterator
     done: set[ast.AST] = set()
     for node in flow.visited:
         for constant, others in _pairs(source, node):
-            value = number(source, constant)
+            value = number_of(source, constant)
             if value is None or constant in done:
                 continue
             if abs(value) > LARGEST and (
@@ -153,7 +153,7 @@ def _pairs(source: Source, node: ast.expr) -> Iterator[tuple[ast.expr, list[ast.
         operands = list(node.args)
     else:
         return
-    constants = [operand for operand in operands if number(source, operand) is not None]
+    constants = [operand for operand in operands if number_of(source, operand) is not None]
     others = [operand for operand in operands if operand not in constants]
     for constant in constants if others else []:
         yield constant, others

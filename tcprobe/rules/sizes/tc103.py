@@ -10,7 +10,7 @@ from typing import Final
 from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.model.bad import Bad, bad_sizes
 from tcprobe.rules.model.sizes import Dimension
-from tcprobe.rules.model.step import Step, total
+from tcprobe.rules.model.step import Step, total_range
 from tcprobe.rules.sizes.words import effect, finding_of
 from tcprobe.rules.sizes.words import subject as named
 from tcprobe.schema.finding import Finding, Range
@@ -94,4 +94,4 @@ def _lost(step: Step, dimension: Dimension) -> Range | None:
             lost = (1 - rate / 100 for rate in (cost.rate_pct.high, cost.rate_pct.mid, cost.rate_pct.low))
             low, mid, high = (cost.ns * share for share in lost)
             found.append(Range(low, mid, high).scaled(step.model.products[index].calls))
-    return total(found)
+    return total_range(found)

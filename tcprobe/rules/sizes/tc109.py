@@ -13,7 +13,7 @@ from tcprobe.rules.model.batch import with_batch
 from tcprobe.rules.model.known_gpu import idle
 from tcprobe.rules.model.links import LinkedChange
 from tcprobe.rules.model.sizes import Dimension
-from tcprobe.rules.model.step import Step, total
+from tcprobe.rules.model.step import Step, total_range
 from tcprobe.rules.sizes.tc102 import batch_place
 from tcprobe.rules.sizes.words import passes_of, place_of
 from tcprobe.rules.sizes.words import subject as named
@@ -128,7 +128,7 @@ def _net(step: Step, changes: tuple[LinkedChange, ...]) -> Range:
             gained = step.gain(index, (change,))
             if gained is not None:
                 parts.append(_beyond(step, index, gained, 1 - change.new / change.old))
-    return total(parts) or Range(0.0, 0.0, 0.0)
+    return total_range(parts) or Range(0.0, 0.0, 0.0)
 
 
 def _beyond(step: Step, index: int, gained: Range, fewer: float) -> Range:
@@ -151,7 +151,7 @@ def _net_batch(step: Step, size: int) -> Range:
         saved = saving(product.record, after, step.target, step.dtype, product.compiled) if after else None
         if saved is not None:
             parts.append(_beyond(step, index, saved.scaled(product.calls), 1 - size / old))
-    return total(parts) or Range(0.0, 0.0, 0.0)
+    return total_range(parts) or Range(0.0, 0.0, 0.0)
 
 
 def _worth(step: Step, found: list[_Smaller]) -> _Smaller | None:

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable
 from typing import Final
 
-from tcprobe.audit.source.attributes import attribute
-from tcprobe.audit.source.outside.options import entries
+from tcprobe.audit.source.attributes import attribute_of
+from tcprobe.audit.source.outside.options import command_line_entries
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.values.computed import FUNCTIONS
 from tcprobe.audit.source.values.kinds import (
@@ -17,7 +17,7 @@ from tcprobe.audit.source.values.kinds import (
     Items,
     SourceValue,
     Unknown,
-    number,
+    known_constant,
     sequence,
     tensors_of,
 )
@@ -42,7 +42,7 @@ def _getattr(state: State, given: Arguments, _: ast.Call) -> SourceValue | None:
     of, name, *default = given.args if len(given.args) >= 2 else (None, None)
     if of is None or not isinstance(name, Known) or not isinstance(name.value, str):
         return None
-    found = attribute(state, of, ast.Attribute(ast.Constant(None), name.value, ast.Load()))
+    found = attribute_of(state, of, ast.Attribute(ast.Constant(None), name.value, ast.Load()))
     return default[0] if isinstance(found, Unknown) and len(default) == 1 else found
 
 
@@ -65,10 +65,10 @@ def _reversed(_: State, given: Arguments, node: ast.Call) -> SourceValue | None:
 
 def _enumerate(_: State, given: Arguments, node: ast.Call) -> SourceValue | None:
     found = elements(given.first) if given.first is not None else None
-    start = given.get(1, "start") or number(0)
+    start = given.get(1, "start") or known_constant(0)
     if found is None or not isinstance(start, Known) or type(start.value) is not int:
         return None
-    return Items([sequence([number(start.value + i, node), v], node) for i, v in enumerate(found)])
+    return Items([sequence([known_constant(start.value + i, node), v], node) for i, v in enumerate(found)])
 
 
 def _zip(_: State, given: Arguments, node: ast.Call) -> SourceValue | None:
@@ -85,7 +85,7 @@ def _dict(_: State, given: Arguments, __: ast.Call) -> SourceValue | None:
 
 
 def _vars(_: State, given: Arguments, __: ast.Call) -> SourceValue | None:
-    return entries(given.first) if isinstance(given.first, CommandLine) else None
+    return command_line_entries(given.first) if isinstance(given.first, CommandLine) else None
 
 
 def _len(_: State, given: Arguments, node: ast.Call) -> SourceValue | None:

@@ -6,7 +6,7 @@ from tcprobe.audit.source.values.kinds import Draft, Graph, SourceValue, Stack, 
 from tcprobe.source.values import Known
 
 
-def members(graph: Graph, drafts: list[Draft]) -> list[SourceValue]:
+def graph_members(graph: Graph, drafts: list[Draft]) -> list[SourceValue]:
     """Return the layers between a functional model's inputs and outputs; `drafts` are all of the file."""
     by_name = {draft.name: draft for draft in drafts}
     pending = [s for t in tensors_of(graph.outputs) for s in t.sources]
@@ -30,7 +30,7 @@ def count_again(parts: list[SourceValue], drafts: list[Draft]) -> None:
         elif isinstance(part, Stack):
             count_again(part.parts, drafts)
         elif isinstance(part, Graph):
-            count_again(members(part, drafts), drafts)
+            count_again(graph_members(part, drafts), drafts)
 
 
 def freeze(target: SourceValue, value: SourceValue, drafts: list[Draft]) -> None:
@@ -44,4 +44,4 @@ def freeze(target: SourceValue, value: SourceValue, drafts: list[Draft]) -> None
         elif isinstance(part, Stack):
             parts.extend(part.parts)
         elif isinstance(part, Graph):
-            parts.extend(members(part, drafts))
+            parts.extend(graph_members(part, drafts))

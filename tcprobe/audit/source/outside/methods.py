@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from tcprobe.audit.source.outside.models import Models
 from tcprobe.audit.source.outside.options import method
-from tcprobe.audit.source.outside.tensors import reshaped
+from tcprobe.audit.source.outside.tensors import reshaped_tensor
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.values.containers import CHANGING, of_dictionary, of_list, of_text
 from tcprobe.audit.source.values.kinds import (
@@ -23,7 +23,7 @@ from tcprobe.audit.source.values.kinds import (
     Stack,
     Tensor,
     Unknown,
-    number,
+    known_constant,
     shape_from,
     tensors_of,
 )
@@ -60,7 +60,7 @@ class Methods:
         if isinstance(of, Tensor) and name in _SAME_ARRAY:
             return of
         if isinstance(of, Tensor) and name == "reshape" and args:
-            return reshaped(of, args[0] if len(args) == 1 else Items(args))
+            return reshaped_tensor(of, args[0] if len(args) == 1 else Items(args))
         return result_of(node, tensors_of(of) + [t for a in args for t in tensors_of(a)])
 
     def _of_model(self, of: _Model, name: str, given: Arguments, node: ast.Call) -> SourceValue:
@@ -70,7 +70,7 @@ class Methods:
         elif name == "build" and not isinstance(of, Graph):
             self._build(of, given.get(0, "input_shape"), node)
         elif isinstance(of, Instance) and name == "add_weight":
-            return Tensor(shape_from(given.keywords.get("shape", number(None))), None, (), False, False)
+            return Tensor(shape_from(given.keywords.get("shape", known_constant(None))), None, (), False, False)
         elif name in ("call", "__call__", "predict", "predict_on_batch"):
             inputs = args[:1] if name not in ("call", "__call__") else args
             return self._models.apply(of, inputs, node)
@@ -78,7 +78,11 @@ class Methods:
             self._models.apply(of, args[:1], node)  # its shape builds a model that has none yet
         elif name == "get_layer" and isinstance(of, Stack | Graph):
             return self._named_layer(given.get(0, "name"))
-        return number(None) if name in ("add", "build", "compile", "summary") else Unknown(f"is the result of {name}()")
+        return (
+            known_constant(None)
+            if name in ("add", "build", "compile", "summary")
+            else Unknown(f"is the result of {name}()")
+        )
 
     def _build(self, of: _Model, given: SourceValue | None, node: ast.Call) -> None:
         shape = shape_from(given) if given is not None else None

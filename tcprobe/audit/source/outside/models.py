@@ -22,7 +22,7 @@ from tcprobe.audit.source.values.kinds import (
     Unknown,
     either,
     items_of,
-    number,
+    known_constant,
     shape_from,
     tensors_of,
 )
@@ -132,7 +132,7 @@ class Models:
         """Construct a Sequential model."""
         stack = Stack()
         self._state.stacks.append(stack)
-        given = values.get("layers", number(None))
+        given = values.get("layers", known_constant(None))
         parts = given.items if isinstance(given, Items) else items_of(given)
         if isinstance(given, Items) and given.open:
             self._state.miss(node, "Sequential: its list of layers", given.open)
@@ -150,7 +150,7 @@ class Models:
             return self._entrance(shape_from(whole))
         given = values.get("shape") or values.get("input_shape")
         shape = shape_from(given) if given is not None else None
-        batch = values.get("batch_size", number(None))
+        batch = values.get("batch_size", known_constant(None))
         size = batch.value if isinstance(batch, Known) and type(batch.value) is int else None
         return self._entrance((size, *shape) if shape is not None else None)
 

@@ -23,12 +23,12 @@ from tcprobe.audit.source.values.kinds import (
     Routine,
     SourceValue,
     Unknown,
-    number,
+    known_constant,
     tensors_of,
 )
 from tcprobe.audit.source.values.operators import computed
 from tcprobe.audit.source.values.parts import result_of
-from tcprobe.keras.names import canonical, layer_class, positional
+from tcprobe.keras.names import canonical_name, layer_class, positional
 from tcprobe.source.values import Known
 
 _POLICY: Final = ("set_global_policy", "set_dtype_policy", "set_policy", "set_global_dtype_policy", "set_floatx")
@@ -48,7 +48,7 @@ class Modules:
         """Return the result of a function or class, by its name as imported."""
         if name.startswith("builtins."):
             return builtin(self._state, name.removeprefix("builtins."), given, node)
-        imported, name = name, canonical(name)
+        imported, name = name, canonical_name(name)
         if name.startswith("keras."):
             made = self._of_keras(name, _by_name(imported, given), given, node)
             if made is not None:
@@ -86,7 +86,7 @@ class Modules:
     def _set_policy(self, value: SourceValue | None) -> SourceValue:
         policy = value.value if isinstance(value, Known) else None
         self._state.set_policy(policy if isinstance(policy, str) else None)
-        return number(None)
+        return known_constant(None)
 
     def _of_options(self, name: str, given: Arguments) -> SourceValue | None:
         """Return what a name of argparse or absl makes; None for any other."""

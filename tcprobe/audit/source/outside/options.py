@@ -15,7 +15,7 @@ from tcprobe.audit.source.values.kinds import (
     Named,
     SourceValue,
     Unknown,
-    number,
+    known_constant,
 )
 from tcprobe.audit.source.values.several import one_of
 from tcprobe.source.values import Known, derived
@@ -53,7 +53,7 @@ def _plain(name: str) -> str:
 def define(flags: CommandLine, args: Sequence[SourceValue], keywords: Keywords, sure: bool) -> SourceValue:
     """Follow ``flags.DEFINE_integer(name, default, help)``; return what holds the flag's `value`."""
     given = args[0] if args else keywords.get("name")
-    default = args[1] if len(args) > 1 else keywords.get("default", number(None))
+    default = args[1] if len(args) > 1 else keywords.get("default", known_constant(None))
     if not isinstance(given, Known) or not isinstance(given.value, str):
         flags.open = "has flags of names that are not known"
         return Unknown("is a flag of a name that is not known")
@@ -74,11 +74,11 @@ def method(of: CommandLine, name: str, args: list[SourceValue], keywords: Keywor
     """Return the result of a method of a parser or of what it fills; `sure` where no open condition stands around."""
     if name == "add_argument":
         _add(of, args, keywords, sure)
-        return number(None)
+        return known_constant(None)
     if name == "set_defaults":
         for key, value in keywords.items():
             _set(of, key, value, sure)
-        return number(None)
+        return known_constant(None)
     if name in ("add_argument_group", "add_mutually_exclusive_group", "parse_args"):
         return of
     if name == "parse_known_args":
@@ -88,7 +88,7 @@ def method(of: CommandLine, name: str, args: list[SourceValue], keywords: Keywor
     return Unknown(f"is the result of {name}()")
 
 
-def entries(of: CommandLine) -> Entries:
+def command_line_entries(of: CommandLine) -> Entries:
     """Return the options as a dictionary: ``vars(args)``."""
     return Entries(of.entries, of.open)
 
@@ -111,7 +111,7 @@ def _default(name: str, keywords: Keywords) -> SourceValue:
     default = keywords.get("default")
     if default is None:
         switch = _SWITCHES.get(done) if isinstance(done, str) else None
-        return number(switch) if switch is not None else Unknown(f"{name} has no default")
+        return known_constant(switch) if switch is not None else Unknown(f"{name} has no default")
     if not isinstance(default, Known):
         return default
     if default.value is None:

@@ -15,7 +15,7 @@ from tcprobe.audit.source.values.kinds import (
     Tensor,
     Unknown,
     either,
-    number,
+    known_constant,
     shape_from,
     tensors_of,
 )
@@ -47,7 +47,7 @@ def of_tensors(state: State, name: str, given: Arguments, node: ast.Call) -> Sou
     if last in _MERGES:
         return _merged(name, last, tensors, given)
     if last == "reshape" and len(given.args) == 2 and isinstance(given.args[0], Tensor):
-        return reshaped(given.args[0], given.args[1])
+        return reshaped_tensor(given.args[0], given.args[1])
     if last == "expand_dims" and isinstance(given.first, Tensor):
         axis = given.get(1, "axis")
         return expanded(tensors[0], axis.value if isinstance(axis, Known) and type(axis.value) is int else None)
@@ -57,7 +57,7 @@ def of_tensors(state: State, name: str, given: Arguments, node: ast.Call) -> Sou
     return Tensor(None, None, (), any(t.symbolic for t in tensors), fresh)
 
 
-def reshaped(tensor: Tensor, target: SourceValue) -> SourceValue:
+def reshaped_tensor(tensor: Tensor, target: SourceValue) -> SourceValue:
     """Return a tensor in another shape, its first dimension the batch's."""
     shape = shape_from(target)
     if shape is None or len(shape) < 2:
@@ -68,7 +68,7 @@ def reshaped(tensor: Tensor, target: SourceValue) -> SourceValue:
 
 def _merged(name: str, last: str, tensors: list[Tensor], given: Arguments) -> SourceValue:
     kind = _MERGES[last]
-    default = number(0 if last == "concatenate" and name.startswith("numpy.") else -1)
+    default = known_constant(0 if last == "concatenate" and name.startswith("numpy.") else -1)
     axis = given.keywords.get("axis") or (given.args[1] if len(given.args) > 1 and kind == "Concatenate" else default)
     config = {"axis": axis.value if isinstance(axis, Known) else ...} if kind == "Concatenate" else {}
     if kind == "Dot":

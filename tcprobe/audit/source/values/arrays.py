@@ -38,7 +38,7 @@ def data_set(name: str) -> SourceValue | None:
     return Items([Items([Tensor((None, *shape), None, (), False, True) for shape in shapes]) for _ in range(2)])
 
 
-def kind_of(part: ast.expr, value: Callable[[ast.expr], SourceValue]) -> IndexKind:
+def index_kind(part: ast.expr, value: Callable[[ast.expr], SourceValue]) -> IndexKind:
     """Return what an index is, `value` evaluating it."""
     if isinstance(part, ast.Slice):
         return _slice(part, value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tcprobe.audit.source.values.kinds import Entries, Items, SourceValue, Unknown, number
+from tcprobe.audit.source.values.kinds import Entries, Items, SourceValue, Unknown, known_constant
 from tcprobe.audit.source.values.parts import elements
 from tcprobe.source.values import Known
 
@@ -46,13 +46,13 @@ def of_list(of: Items, name: str, args: list[SourceValue]) -> SourceValue:
         return of.items.pop()
     elif name in ("pop", "sort", "reverse", "remove", "clear"):
         of.open = f"is changed by {name}()"
-    return number(None)
+    return known_constant(None)
 
 
 def of_dictionary(of: Entries, name: str, args: list[SourceValue], keywords: dict[str, SourceValue]) -> SourceValue:
     """Return the result of a dictionary's method."""
     if name in ("get", "pop", "setdefault") and args and isinstance(args[0], Known) and not of.open:
-        default = args[1] if len(args) > 1 else number(None)
+        default = args[1] if len(args) > 1 else known_constant(None)
         found = of.entries.pop(args[0].value, default) if name == "pop" else of.entries.get(args[0].value, default)
         if name == "setdefault":
             of.entries[args[0].value] = found
@@ -69,7 +69,7 @@ def of_dictionary(of: Entries, name: str, args: list[SourceValue], keywords: dic
         more = args[0] if args else Entries({})
         of.entries.update({**(more.entries if isinstance(more, Entries) else {}), **keywords})
         of.open = of.open or (None if isinstance(more, Entries) and not more.open else "is changed by update()")
-        return number(None)
+        return known_constant(None)
     if name in ("get", "pop", "setdefault", "clear", "popitem"):
         of.open = of.open or (f"is changed by {name}()" if name != "get" else None)
     return Unknown(of.open or f"is the result of {name}()")

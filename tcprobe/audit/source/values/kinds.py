@@ -98,7 +98,7 @@ class Entries:
 
     def key(self, key: Any) -> Known:
         """Return a key as a value."""
-        return self.keys.get(key) or number(key)
+        return self.keys.get(key) or known_constant(key)
 
 
 @dataclass(slots=True, eq=False)
@@ -274,7 +274,7 @@ NO_CHOICE: Final[Choices] = frozenset()
 NOTHING = Known(None, (), ast.Constant(None))
 
 
-def number(value: Any, node: ast.expr | None = None) -> Known:
+def known_constant(value: Any, node: ast.expr | None = None) -> Known:
     """Return a constant that rests on no literal."""
     return Known(value, (), node or ast.Constant(value))
 
@@ -331,7 +331,7 @@ def either(a: Tensor, b: Tensor) -> Tensor:
     return Tensor(shape, features, sources, a.symbolic or b.symbolic, fresh)
 
 
-def plain(value: SourceValue) -> Any:
+def plain_constant(value: SourceValue) -> Any:
     """Return the constant that a value is, as Keras' config holds it; ``...`` where it is not known.
 
     A function or dtype of TensorFlow or Keras becomes its own name (``tf.nn.relu``: ``relu``).
@@ -343,4 +343,4 @@ def plain(value: SourceValue) -> Any:
     if isinstance(value, Draft):
         return {"class_name": value.kind, "config": value.config}
     items = items_of(value)
-    return tuple(plain(item) for item in items) if items is not None else ...
+    return tuple(plain_constant(item) for item in items) if items is not None else ...

@@ -16,12 +16,12 @@ from tcprobe.audit.source.values.kinds import (
     Unknown,
     either,
     items_of,
-    number,
+    known_constant,
 )
 from tcprobe.audit.source.values.parts import truth, unparsed
 from tcprobe.audit.source.values.several import known_of, mapped, through
 from tcprobe.keras.shapes.layers import output_shape
-from tcprobe.source.values import LONGEST, Known, binary, compare, unary
+from tcprobe.source.values import LONGEST, Known, binary, compare_values, unary
 
 
 def arithmetic(op: ast.operator, left: SourceValue, right: SourceValue, node: ast.expr) -> SourceValue:
@@ -71,15 +71,15 @@ def _of_tensors(op: ast.operator, left: SourceValue, right: SourceValue) -> Sour
     return Tensor(None, None, tensor.sources, tensor.symbolic, None)
 
 
-def signed(op: ast.unaryop, of: SourceValue, node: ast.expr) -> SourceValue:
+def signed_value(op: ast.unaryop, of: SourceValue, node: ast.expr) -> SourceValue:
     """Return the result of an operator on one value: ``-a``, ``not a``."""
     if isinstance(of, Known):
         made = unary(op, of, node) or Unknown(f"{unparsed(node)} cannot be computed")
-        return through(made, [of], lambda row: signed(op, row[0], node))
+        return through(made, [of], lambda row: signed_value(op, row[0], node))
     if isinstance(op, ast.Not) and not isinstance(of, Unknown | Tensor | Bound | Named):
-        return number(not truth(of), node)
+        return known_constant(not truth(of), node)
     if isinstance(of, Unknown) and of.options:
-        return mapped(of.reason, [of], lambda row: signed(op, row[0], node))
+        return mapped(of.reason, [of], lambda row: signed_value(op, row[0], node))
     return of
 
 
@@ -89,14 +89,14 @@ def compared(op: ast.cmpop, left: SourceValue, right: SourceValue, node: ast.exp
         reason = f"{unparsed(node)} is not known"
         return mapped(reason, [left, right], lambda row: compared(op, row[0], row[1], node))
     if isinstance(left, Known) and isinstance(right, Known):
-        made = compare(op, left, right, node) or Unknown(f"{unparsed(node)} cannot be computed")
+        made = compare_values(op, left, right, node) or Unknown(f"{unparsed(node)} cannot be computed")
         return through(made, [left, right], lambda row: compared(op, row[0], row[1], node))
     looked_up = isinstance(op, ast.In | ast.NotIn) and isinstance(right, Entries) and not right.open
     if looked_up and isinstance(left, Known) and isinstance(right, Entries):
-        return number((left.value in right.entries) is isinstance(op, ast.In), node)
+        return known_constant((left.value in right.entries) is isinstance(op, ast.In), node)
     nothing = isinstance(right, Known) and right.value is None and isinstance(op, ast.Is | ast.IsNot)
     if nothing and not isinstance(left, Unknown | Bound | Named):
-        return number(isinstance(op, ast.IsNot), node)
+        return known_constant(isinstance(op, ast.IsNot), node)
     return Unknown(f"{unparsed(node)} is not known")
 
 

@@ -17,7 +17,7 @@ from tcprobe.audit.source.values.kinds import (
     Tensor,
     Unknown,
     items_of,
-    number,
+    known_constant,
 )
 from tcprobe.audit.source.values.several import doubted
 from tcprobe.source.values import Doubt, Known, identical, item
@@ -90,7 +90,7 @@ def dimension(size: int | None, node: ast.expr) -> SourceValue:
     """Return a dimension of a shape."""
     if size is None:
         return Unknown("is a dimension that is not known")
-    return number(size, node).doubted(Doubt("is a dimension of a tensor", hidden=True))
+    return known_constant(size, node).doubted(Doubt("is a dimension of a tensor", hidden=True))
 
 
 def result_of(node: ast.Call, tensors: list[Tensor]) -> SourceValue:

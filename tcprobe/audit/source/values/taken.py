@@ -18,15 +18,15 @@ def taken(of: SourceValue, index: SourceValue, node: ast.Subscript) -> SourceVal
         last = isinstance(of, Items) and of.open and index.value == -1 and len(of.items) == 1
         made = of.items[0] if last and isinstance(of, Items) else entry(of, index, node)
         if index.doubts and not index.options:
-            return guessed(made, every(of, "") if is_open(index) else Unknown(""), index.doubts)
+            return guessed(made, any_element(of, "") if is_open(index) else Unknown(""), index.doubts)
         return through(made, [of, index], lambda row: taken(row[0], row[1], node))
     reason = index.reason if isinstance(index, Unknown) else f"{unparsed(node.slice)} is not known"
     if isinstance(index, Unknown) and index.options:
         return mapped(reason, [index], lambda row: taken(of, row[0], node))
-    return every(of, reason)
+    return any_element(of, reason)
 
 
-def every(of: SourceValue, reason: str) -> Unknown:
+def any_element(of: SourceValue, reason: str) -> Unknown:
     """Return any of the elements of a list, tuple or dictionary."""
     whole = list(of.entries.values()) if isinstance(of, Entries) and not of.open else items_of(of)
     point = fork()

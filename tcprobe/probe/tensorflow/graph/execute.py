@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Container, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from .types import family, is_gemm
+from .types import bare_type, is_gemm
 from .walk import BRANCHES, Visit, fused_names
 
 ENDS = frozenset(("_Arg", "_DeviceArg", "_Retval", "_DeviceRetval"))
@@ -183,11 +183,11 @@ def match(visits: Sequence[Visit], graph: Optimised) -> Tuple[List[Match], List[
     taken: Dict[int, Executed] = {}
     left: Dict[Tuple[str, str], List[Executed]] = {}
     for op in graph.ops:
-        left.setdefault((normalised(op.path), family(op.op_type)), []).append(op)
+        left.setdefault((normalised(op.path), bare_type(op.op_type)), []).append(op)
     exact = [(0, index, visit.path) for index, visit in enumerate(visits) if not visit.compiled]
     for candidates in (exact, None):
         for _, index, path in candidates or sorted(_fusions(visits, taken)):
-            same = left.get((path, family(visits[index].op.type)))
+            same = left.get((path, bare_type(visits[index].op.type)))
             if same and index not in taken:
                 taken[index] = same.pop(0)
     return [_matched(v, taken.get(i), graph) for i, v in enumerate(visits)], [op for ops in left.values() for op in ops]

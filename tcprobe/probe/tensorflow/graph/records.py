@@ -9,7 +9,7 @@ from ...core.journal import write_atomically
 from ..places import traced_line
 from .execute import Executed, Match
 from .notes import OpNote
-from .shapes import GraphShape, OpShapes, merged, shape_list
+from .shapes import GraphShape, OpShapes, merged_shape, shape_list
 from .walk import Visit
 
 SCHEMA = 1
@@ -77,11 +77,12 @@ def _shapes(op: Any, note: Optional[OpNote], inferred: Optional[OpShapes]) -> Tu
     outputs = [shape_list(t) for t in op.outputs]
     forward = note.forward_op() if note is not None and "Backprop" in op.type else None
     if forward is not None and note is not None and note.wrt is not None and outputs:
-        outputs[0] = merged(outputs[0], shape_list(forward.inputs[note.wrt]))  # a gradient is as large as its input
+        # a gradient is as large as its input
+        outputs[0] = merged_shape(outputs[0], shape_list(forward.inputs[note.wrt]))
     if inferred is not None:
         count = OPERANDS if len(inferred.inputs) != len(inputs) else len(inputs)
-        inputs[:count] = [merged(a, b) for a, b in zip(inputs[:count], inferred.inputs)] or inputs[:count]
-        outputs[:1] = [merged(a, b) for a, b in zip(outputs[:1], inferred.outputs)]
+        inputs[:count] = [merged_shape(a, b) for a, b in zip(inputs[:count], inferred.inputs)] or inputs[:count]
+        outputs[:1] = [merged_shape(a, b) for a, b in zip(outputs[:1], inferred.outputs)]
     return inputs, outputs
 
 
@@ -89,7 +90,7 @@ def attributes(
     op_type: str, get: Any, present: Sequence[str], inputs: Sequence[GraphShape], outputs: Sequence[GraphShape]
 ) -> Record:
     """Return the attributes that shape the arithmetic, with the groups of a convolution where they are known."""
-    values = {name: plain(get(name)) for name in ATTRIBUTES if name in present}
+    values = {name: json_value(get(name)) for name in ATTRIBUTES if name in present}
     values = {name: value for name, value in values.items() if value not in (None, [], "")}
     count = groups(op_type, str(values.get("data_format", "NHWC")), inputs, outputs)
     if count is not None:
@@ -97,12 +98,12 @@ def attributes(
     return values
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """Return an attribute's value as JSON has it."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
+        return [json_value(v) for v in value]
     return value if isinstance(value, (bool, int, float, str)) else None
 
 

@@ -82,7 +82,7 @@ def batch_of_dataset(dataset: Any, depth: int = 0) -> Optional[int]:
     return None
 
 
-def merged(known: GraphShape, inferred: GraphShape) -> GraphShape:
+def merged_shape(known: GraphShape, inferred: GraphShape) -> GraphShape:
     """Fill the unknown sizes of `known` from `inferred`; where the two disagree, `known` stands."""
     if known is None or inferred is None:
         return inferred if known is None else known
@@ -174,4 +174,4 @@ def first_arguments(root: Any, called: Sequence[GraphShape]) -> Tuple[GraphShape
     The arguments stand before the captured tensors in a FuncGraph's inputs.
     """
     traced = [shape_list(t) for t in root.inputs]
-    return tuple(merged(s, called[i]) if i < len(called) else s for i, s in enumerate(traced))
+    return tuple(merged_shape(s, called[i]) if i < len(called) else s for i, s in enumerate(traced))
