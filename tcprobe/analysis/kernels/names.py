@@ -23,7 +23,7 @@ PYPROF: Final = "NVIDIA PyProf, pyprof/prof/tc.py"
 DLPROF: Final = "cuBLAS and cuDNN names; NVIDIA DLProf marks them as not using Tensor Cores"
 ARITHMETIC: Final = "CUDA C++ Programming Guide, arithmetic instructions of the CUDA cores"
 
-RULES: Final[tuple[NameRule, ...]] = (
+NAME_RULES: Final[tuple[NameRule, ...]] = (
     NameRule(
         "graph-launch",
         "unknown",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from tcprobe.keras.catalogue import LAYERS, class_of
+from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
 from tcprobe.rules.model.sizes import OUTPUTS
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.finding_kinds import LinkReason, RefusalKind
@@ -23,7 +23,7 @@ from tcprobe.schema.statement import Statement, say
 if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
 
-INNER: Final = frozenset(name for row in LAYERS for name in row.inner if name in row.editable)
+INNER: Final = frozenset(name for row in LAYER_CLASSES for name in row.inner if name in row.editable)
 """Sizes inside an attention layer: nothing outside depends on them."""
 _INPUT_SHAPES: Final = ("input_shape", "input_dim", "batch_input_shape")
 FixRefusal: TypeAlias = Statement[RefusalKind | LinkReason]

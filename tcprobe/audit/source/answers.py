@@ -7,7 +7,7 @@ from functools import cached_property
 
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.values.kinds import Named, SourceValue, Unknown
-from tcprobe.audit.source.values.several import MOST, differ, known_of, options_of, resolved
+from tcprobe.audit.source.values.several import MOST_VALUES, differ, known_of, options_of, resolved
 from tcprobe.source.scopes import FunctionNode, owner
 from tcprobe.source.values import Doubt, Known
 
@@ -29,7 +29,7 @@ class Answers:
         self._open: dict[ast.AST, bool] = {}
 
     def alternatives(self, node: ast.expr) -> tuple[Known, ...]:
-        """Return every value that an expression was seen to have; at most `MOST`, none beyond."""
+        """Return every value that an expression was seen to have; at most `MOST_VALUES`, none beyond."""
         return self._of(node)[0]
 
     def why_open(self, node: ast.expr) -> str | None:
@@ -58,7 +58,7 @@ class Answers:
             told, why = self._told(value, node)
             found.extend(known.at(node) for known in told if all(differ(known, other) for other in found))
             reason = reason or why
-        if len(found) > MOST or len(values) > MOST:
+        if len(found) > MOST_VALUES or len(values) > MOST_VALUES:
             return (), _TOO_MANY
         if self._seen.cut is not None and not self._stands_alone(node) and not self._is_finished(self._around(node)):
             reason = reason or self._seen.cut

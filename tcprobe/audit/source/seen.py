@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tcprobe.audit.source.values.kinds import Env, Items, SourceValue, Unknown
-from tcprobe.audit.source.values.several import MOST, differ
+from tcprobe.audit.source.values.several import MOST_VALUES, differ
 from tcprobe.source.values import Known
 
 _LONGEST: Final = 64  # elements of a list that is kept as it was when it was read
@@ -27,7 +27,7 @@ class Seen:
     """What was seen of one file.
 
     Attributes:
-        values: every value of each expression that was evaluated; more than `MOST` where there are too many.
+        values: every value of each expression that was evaluated; more than `MOST_VALUES` where there are too many.
         reached: the statements that were followed.
         skipped: what was not followed where it stood, by its first statement.
         entered: the functions that each call entered.
@@ -51,7 +51,7 @@ class Seen:
         if type(value) is Items and len(value.items) <= _LONGEST:
             value = Items(list(value.items), value.open, value.guess)  # others may change it later on
         values = self.values.setdefault(node, [])
-        if len(values) <= MOST and not any(_same(value, other) for other in values):
+        if len(values) <= MOST_VALUES and not any(_same(value, other) for other in values):
             values.append(value)
 
     def skip(self, body: list[ast.stmt], env: Env, dead: bool) -> None:

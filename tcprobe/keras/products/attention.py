@@ -13,7 +13,7 @@ from tcprobe.keras.products.passes import Passes, Records, activations, einsum, 
 from tcprobe.keras.settings import LayerSettings, flag_of, is_size, rate_of, shape_of, size_of, word_of
 from tcprobe.schema.op import Shape, Size
 
-MOST_DIMENSIONS: Final = 8  # of a query: past it the labels of its equations run out
+MOST_QUERY_DIMENSIONS: Final = 8  # of a query: past it the labels of its equations run out
 
 
 def operands(shapes: Sequence[Shape | None]) -> tuple[Shape, Shape, Shape] | None:
@@ -24,7 +24,7 @@ def operands(shapes: Sequence[Shape | None]) -> tuple[Shape, Shape, Shape] | Non
     given = [shapes[index] if index < len(shapes) else None for index in range(3)]
     ranks = {len(shape) for shape in given if shape is not None} or {3}
     rank = ranks.pop()
-    if ranks or not 3 <= rank <= MOST_DIMENSIONS:
+    if ranks or not 3 <= rank <= MOST_QUERY_DIMENSIONS:
         return None
     unknown: Shape = (next((s[0] for s in given if s is not None), None), *(None,) * (rank - 1))
     query, value, key = (unknown if shape is None else shape for shape in given)

@@ -13,9 +13,9 @@ from ..tensorflow.graph.walk import Visit
 from ..tensorflow.layers import CalledLayer
 from .classes import MAKERS, SETTINGS
 
-KERAS = ("keras", "tf_keras", "tensorflow", "tensorflow_core")
+KERAS_PACKAGES = ("keras", "tf_keras", "tensorflow", "tensorflow_core")
 MOST_LISTED = 16  # entries of a list that a setting may have
-ARGUMENTS = ("inputs", "input", "x")
+INPUT_ARGUMENTS = ("inputs", "input", "x")
 
 
 class LayerCall(NamedTuple):
@@ -60,7 +60,7 @@ class LayerLog:
     def _called(self, entry: CalledLayer, layer: Any, args: Any, kwds: Any, result: Any) -> None:
         if self._recorder.current is None and not self._recorder.layers.sampling:
             return
-        given = args[:1] or [kwds[name] for name in ARGUMENTS if name in kwds][:1]
+        given = args[:1] or [kwds[name] for name in INPUT_ARGUMENTS if name in kwds][:1]
         inputs, outputs = self._tensors([given, args[1:], kwds]), self._tensors(result)
         self._owners[id(layer)] = layer
         call = LayerCall(entry, layer, inputs, outputs, None)
@@ -196,13 +196,13 @@ def static(layer: Any, line: Callable[[Any], Optional[str]]) -> Record:
 
 def keras_class_of(layer: Any) -> str:
     """Return the nearest class of Keras' own."""
-    own = (c.__name__ for c in type(layer).__mro__ if c.__module__.split(".")[0] in KERAS)
+    own = (c.__name__ for c in type(layer).__mro__ if c.__module__.split(".")[0] in KERAS_PACKAGES)
     return next(own, type(layer).__name__)
 
 
 def is_model(layer: Any) -> bool:
     """Return whether an object is a model of any Keras, rather than a layer or something else."""
-    return any(c.__name__ == "Model" and c.__module__.split(".")[0] in KERAS for c in type(layer).__mro__)
+    return any(c.__name__ == "Model" and c.__module__.split(".")[0] in KERAS_PACKAGES for c in type(layer).__mro__)
 
 
 def settings(layer: Any) -> Record:

@@ -17,7 +17,7 @@ NAMED = re.compile(
 HINT = re.compile(r"loss|acc|step.time|throughput|/s|_per_sec", re.IGNORECASE)
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x08\x00]")
 UNITS = {"step_time": "s"}
-LONGEST_LINE = 4096
+LONGEST_PRINTED = 4096
 
 
 class PrintedFigure(NamedTuple):
@@ -44,7 +44,7 @@ class Patterns:
 
     def find(self, line: str) -> Iterator[PrintedFigure]:
         """Yield the figures of one line."""
-        if len(line) > LONGEST_LINE:
+        if len(line) > LONGEST_PRINTED:
             return
         line = ESCAPE.sub("", line)
         for pattern in self._user:

@@ -6,13 +6,13 @@ from typing import Final
 
 from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.resize import resized
-from tcprobe.keras.catalogue import LAYERS, class_of
+from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
 from tcprobe.rules.model.links import LinkedChange
 from tcprobe.rules.model.sizes import Dimension, LayerSizes
 from tcprobe.schema.model import Layer, Product
 from tcprobe.schema.op import OpRecord
 
-NAMES: Final = tuple(dict.fromkeys(name for row in LAYERS for name in row.inner))
+NAMES: Final = tuple(dict.fromkeys(name for row in LAYER_CLASSES for name in row.inner))
 
 
 def attention_of(sizes: LayerSizes, name: str) -> Layer | None:

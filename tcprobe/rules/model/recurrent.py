@@ -6,12 +6,12 @@ from typing import Final
 
 from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.resize import resized
-from tcprobe.keras.catalogue import LAYERS, class_of
+from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
 from tcprobe.keras.settings import wrapped_layer
 from tcprobe.schema.model import Layer
 from tcprobe.schema.op import OpRecord
 
-MOST_GATES: Final = max(row.gates for row in LAYERS)
+MOST_GATES: Final = max(row.gates for row in LAYER_CLASSES)
 
 
 def units_of(layer: Layer | None) -> int | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcprobe.source.source import Source
 
 SCALED: Final = frozenset({"scale_loss", "get_scaled_loss", "get_unscaled_gradients"})
-SMALLEST: Final = 8.0  # a smaller factor weighs a loss against others and is not a loss scale
+SMALLEST_SCALE: Final = 8.0  # a smaller factor weighs a loss against others and is not a loss scale
 
 _WRAPPER: Final = re.compile(r"keras\.(?:\w+\.)*LossScaleOptimizer(?:V3)?")
 _BY_HAND: Final = re.compile(r"loss_?scal|scaled?_?loss|grad\w*_?scal|scaled?_?grad|unscal", re.IGNORECASE)
@@ -75,7 +75,7 @@ def _products(source: Source, tree: Parents, operator: type[ast.operator]) -> It
         if isinstance(node, ast.BinOp) and isinstance(node.op, operator):
             sides = (node.right,) if operator is ast.Div else (node.left, node.right)
             values = [number_of(source, side) for side in sides]
-            value = next((v for v in values if v is not None and math.isfinite(v) and v >= SMALLEST), None)
+            value = next((v for v in values if v is not None and math.isfinite(v) and v >= SMALLEST_SCALE), None)
             if value is not None and number_of(source, node) is None:
                 yield node, value
 

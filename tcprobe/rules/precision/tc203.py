@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.policy import GUIDE, HALF_POLICIES, keras_major, name_of, number_of, policy_of, touched
-from tcprobe.rules.precision.scale import SMALLEST, by_hand, is_wrapper, power_of_two, wrapped_optimizer, wrappers
+from tcprobe.rules.precision.scale import SMALLEST_SCALE, by_hand, is_wrapper, power_of_two, wrapped_optimizer, wrappers
 from tcprobe.rules.precision.tree import Parents, keyword
 from tcprobe.schema.finding import Finding, Severity
 from tcprobe.schema.finding_kinds import FindingKind
@@ -150,7 +150,7 @@ def _on_top(source: Source, tree: Parents) -> Iterator[Finding]:
         for product in candidates:
             if isinstance(product, ast.BinOp) and isinstance(product.op, ast.Mult):
                 values = [number_of(source, side) for side in (product.left, product.right)]
-                scale = next((v for v in values if v is not None and v >= SMALLEST and power_of_two(v)), None)
+                scale = next((v for v in values if v is not None and v >= SMALLEST_SCALE and power_of_two(v)), None)
                 if scale is not None:
                     yield _found(source, product, say("scaled_twice", scale=scale), "warning")
 

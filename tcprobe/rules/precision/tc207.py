@@ -66,7 +66,7 @@ SAYS: Final[Says] = {
     "infinite": (f"{{constant}} is inf {_ENDS}", "use 3e4"),
 }
 
-LARGEST: Final = 65504.0
+LARGEST_FLOAT16: Final = 65504.0
 SMALLEST_NORMAL: Final = 2.0**-14
 _TRUSTED: Final = re.compile(r"float32|float64|\bdtype\b|finfo")
 _FILLS: Final = re.compile(r"(?:tensorflow|keras\.ops)\.(?:where|fill|full_like|ones_like)")
@@ -118,7 +118,7 @@ def _function(source: Source, tree: Parents, function: FunctionNode) -> Iterator
             value = number_of(source, constant)
             if value is None or constant in done:
                 continue
-            if abs(value) > LARGEST and (
+            if abs(value) > LARGEST_FLOAT16 and (
                 _whole(source, constant) or (isinstance(node, ast.Call) and _bounds(source, node))
             ):
                 continue

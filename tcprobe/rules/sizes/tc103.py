@@ -47,7 +47,7 @@ SAYS: Final[Says] = {
     "depthwise": "a depthwise convolution, which memory bounds; a DepthwiseConv2D says so to every library",
     "against_aligned_groups": "its cost is what it loses against aligned groups, which is another model",
 }
-DEPTHWISE: Final[Statement[WhyKind]] = say("depthwise")
+WHY_DEPTHWISE: Final[Statement[WhyKind]] = say("depthwise")
 UNPADDED: Final[Statement[AddedKind]] = say("groups_unpadded")
 
 
@@ -79,7 +79,7 @@ def _finding(step: Step, bad: Bad) -> Finding:
         )
 
     if is_depthwise(bad) and not does.free:
-        return finding_of(step, replace(told, saved=None), says(DEPTHWISE), DEPTHWISE, "note")
+        return finding_of(step, replace(told, saved=None), says(WHY_DEPTHWISE), WHY_DEPTHWISE, "note")
     said = says(does.says) if does.free else says(does.says, UNPADDED)
     why: Statement[WhyKind] = does.why or say("against_aligned_groups")
     return finding_of(step, told, said, why, "note" if does.free or lost is None else None)

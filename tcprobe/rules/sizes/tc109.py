@@ -21,10 +21,10 @@ from tcprobe.schema.finding import Finding, Range
 from tcprobe.schema.statement import say
 
 MOST_FEWER: Final = 0.03  # of a size: a larger change makes it another model
-LEAST_PCT: Final = 1.0  # of the step, beyond what the smaller size saves by doing less work
+LEAST_GAIN_PCT: Final = 1.0  # of the step, beyond what the smaller size saves by doing less work
 NOTICED_PCT: Final = 0.5  # of the step: a smaller product is not worth a finding
-SMALLEST: Final = 128  # a smaller size is less than one tile
-STEPS: Final = (256, 128, 64, 32)
+SMALLEST_TILED: Final = 128  # a smaller size is less than one tile
+SIZE_STEPS: Final = (256, 128, 64, 32)
 DOC = RuleDoc(
     code="TC109",
     name="just-past-a-tile",
@@ -32,7 +32,7 @@ DOC = RuleDoc(
     explanation=(
         "Libraries cut a product into tiles of 64 to 256 rows and columns, and the GPU's multiprocessors take them "
         "wave by wave. One row more than a whole number of tiles makes a tile, or a wave, that is nearly empty. "
-        "ProductTime as the time of one row more over that of a power of two: at 128 rows 1.29 on an A100, at 256 "
+        "Measured as the time of one row more over that of a power of two: at 128 rows 1.29 on an A100, at 256 "
         "rows 1.35, at 4096 1.04; on an H100 1.05 at 256. The rule asks the cost model whether a size up to 3 % "
         "smaller saves 1 % of the step or more beyond what it saves by being smaller. It looks at the batch, and "
         "at sizes that keep the rule of 8; the others are TC101's."
@@ -86,7 +86,7 @@ def _candidates(step: Step) -> Iterator[Dimension]:
         if (
             own
             and idle(step.gpu, step.dtype_of(dimension.products[0])) is None
-            and _weight(step, dimension) >= LEAST_PCT
+            and _weight(step, dimension) >= LEAST_GAIN_PCT
         ):
             yield dimension
 
@@ -104,9 +104,9 @@ def _share(step: Step, index: int) -> float:
 
 
 def _smaller(size: int) -> list[int]:
-    if size <= SMALLEST:
+    if size <= SMALLEST_TILED:
         return []
-    found = {size // step * step for step in STEPS}
+    found = {size // step * step for step in SIZE_STEPS}
     return sorted(new for new in found if 0 < size - new <= MOST_FEWER * size)
 
 
@@ -160,7 +160,7 @@ def _worth(step: Step, found: list[_Smaller]) -> _Smaller | None:
     if best is None or best.net.low <= 0:
         return None
     share = step.share_pct(best.net)
-    return best if share is not None and share.mid >= LEAST_PCT else None
+    return best if share is not None and share.mid >= LEAST_GAIN_PCT else None
 
 
 def _finding(step: Step, dimension: Dimension, better: _Smaller) -> Finding:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tcprobe.audit.fix.links import NotCertain
 from tcprobe.audit.fix.source.text import inside
 from tcprobe.audit.fix.source.tree import FileTree
-from tcprobe.keras.catalogue import LAYERS
+from tcprobe.keras.catalogue import LAYER_CLASSES
 from tcprobe.schema.model import Model
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _TOLD: Final = frozenset(
     (
         "reshape",
-        *(row.name for row in LAYERS if row.kind == "reshaping"),
+        *(row.name for row in LAYER_CLASSES if row.kind == "reshaping"),
         "ensure_shape",
         "set_shape",
         "broadcast_to",

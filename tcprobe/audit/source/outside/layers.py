@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Final
 
 from tcprobe.audit.source.values.kinds import Draft, Keywords, Named, SourceValue, Tensor, Unknown, plain_constant
-from tcprobe.keras.catalogue import LAYERS, class_of
+from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
 from tcprobe.keras.row import KerasClass
 from tcprobe.keras.shapes.layers import output_shape
 from tcprobe.schema.op import Shape, Size
@@ -15,7 +15,7 @@ from tcprobe.source.calls import Call
 from tcprobe.source.values import Known
 
 _JUDGED: Final = frozenset(
-    name for row in LAYERS for name in (row.output, *row.inner, *row.counts, *row.structure) if name
+    name for row in LAYER_CLASSES for name in (row.output, *row.inner, *row.counts, *row.structure) if name
 )
 """Arguments without which a layer's products are not known."""
 

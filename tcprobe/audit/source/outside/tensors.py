@@ -20,11 +20,13 @@ from tcprobe.audit.source.values.kinds import (
     tensors_of,
 )
 from tcprobe.audit.source.values.parts import unparsed
-from tcprobe.keras.catalogue import LAYERS
+from tcprobe.keras.catalogue import LAYER_CLASSES
 from tcprobe.keras.shapes.layers import output_shape
 from tcprobe.source.values import Known
 
-_MERGES: Final = {row.name.lower(): row.name for row in LAYERS if row.kind == "merging"} | {"concat": "Concatenate"}
+_MERGES: Final = {row.name.lower(): row.name for row in LAYER_CLASSES if row.kind == "merging"} | {
+    "concat": "Concatenate"
+}
 """Functions that merge tensors, and the class of Keras that does the same."""
 _SAME_SHAPE: Final = frozenset((
     "relu", "relu6", "gelu", "elu", "selu", "silu", "swish", "sigmoid", "tanh", "softmax", "log_softmax", "softplus",

@@ -21,7 +21,7 @@ from tcprobe.audit.source.values.kinds import (
 from tcprobe.audit.source.values.parts import truth, unparsed
 from tcprobe.audit.source.values.several import known_of, mapped, through
 from tcprobe.keras.shapes.layers import output_shape
-from tcprobe.source.values import LONGEST, Known, binary, compare_values, unary
+from tcprobe.source.values import LONGEST_RESULT, Known, binary, compare_values, unary
 
 
 def arithmetic(op: ast.operator, left: SourceValue, right: SourceValue, node: ast.expr) -> SourceValue:
@@ -41,7 +41,7 @@ def _calculated(op: ast.operator, left: SourceValue, right: SourceValue, node: a
     times = right if isinstance(right, Known) else left
     repeated = items_of(left) if times is right else items_of(right)
     if isinstance(op, ast.Mult) and repeated is not None and isinstance(times, Known) and type(times.value) is int:
-        whole = repeated * times.value if len(repeated) * times.value <= LONGEST else None
+        whole = repeated * times.value if len(repeated) * times.value <= LONGEST_RESULT else None
         return Items(whole) if whole is not None else Items(repeated, "is repeated too often")
     return Unknown(_reason([left, right], node))
 

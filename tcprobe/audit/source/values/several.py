@@ -24,7 +24,7 @@ from tcprobe.audit.source.values.kinds import (
 )
 from tcprobe.source.values import Choices, Doubt, Known, identical, same, tuple_of
 
-MOST: Final = 64  # values that one expression may have before it counts as unknown
+MOST_VALUES: Final = 64  # values that one expression may have before it counts as unknown
 _FORKS = count()
 
 
@@ -104,7 +104,7 @@ def several(reason: str, parts: Iterable[tuple[SourceValue, Choices]], complete:
             both = _merged(choices, more)
             if both is not None:
                 found.append((option, both))
-        if len(found) > MOST:
+        if len(found) > MOST_VALUES:
             return Unknown(reason)
     return Unknown(reason, tuple(found), complete and bool(found))
 
@@ -156,7 +156,7 @@ def mapped(reason: str, values: Sequence[SourceValue], make: Callable[[list[Sour
     parts: list[tuple[SourceValue, Choices]] = []
     for row, choices in _combined(values):
         parts.append((make(row), choices))
-        if len(parts) > MOST:
+        if len(parts) > MOST_VALUES:
             return Unknown(reason)
     return several(reason, parts, complete)
 
@@ -170,7 +170,7 @@ def _combined(values: Sequence[SourceValue]) -> Iterator[tuple[list[SourceValue]
                 both = _merged(choices, more)
                 if both is not None:
                     following.append(([*row, option], both))
-        rows = following[: MOST + 1]
+        rows = following[: MOST_VALUES + 1]
     return iter(rows)
 
 

@@ -13,7 +13,7 @@ from .records import Record, attributes
 from .shapes import shape_list
 from .types import GEMM_TYPES
 
-CARRIERS = frozenset(("Cast", "Identity", "Reshape", "Transpose", "ExpandDims", "Squeeze", "StopGradient"))
+EAGER_CARRIERS = frozenset(("Cast", "Identity", "Reshape", "Transpose", "ExpandDims", "Squeeze", "StopGradient"))
 MOST_OPS = 5000
 
 
@@ -116,7 +116,7 @@ class EagerSampler:
             name = op_type.decode() if isinstance(op_type, bytes) else str(op_type)
             if name in GEMM_TYPES:
                 self._take(name, inputs, attrs, outputs)
-            elif name == "ReadVariableOp" or (name in CARRIERS and id(inputs[0]) in self._weights):
+            elif name == "ReadVariableOp" or (name in EAGER_CARRIERS and id(inputs[0]) in self._weights):
                 self._weights.update((id(t), t) for t in outputs)
 
     def _take(self, op_type: str, inputs: Any, attrs: Any, outputs: Any) -> None:

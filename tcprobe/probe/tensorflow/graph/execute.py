@@ -11,7 +11,7 @@ from .walk import BRANCHES, Visit, fused_names
 ENDS = frozenset(("_Arg", "_DeviceArg", "_Retval", "_DeviceRetval"))
 CLUSTERS = frozenset(("_XlaRun", "_XlaCompile", "XlaLaunch", "_XlaLaunch"))
 ALIKE = 0.5  # least share that a collected and a traced graph have of each other's nodes
-DEEPEST = 8
+DEEPEST_FUNCTION = 8
 _COUNTER = re.compile(r"/(then|else|body|cond|branch|branches)/_\d+/")
 _REWRITE = re.compile(r"(?:ArithmeticOptimizer|ConstantFolding)/(?:FoldTransposeInto\w*?_|FoldMultiplyInto\w*?_)")
 
@@ -147,7 +147,7 @@ def _of_nodes(nodes: Iterable[Any], library: Dict[str, Any], prefix: str, depth:
     for node in nodes:
         if is_gemm(node.op):
             yield Executed(node.name, node.op, prefix + node.name, not depth)
-        if depth < DEEPEST:
+        if depth < DEEPEST_FUNCTION:
             for step, function in _called(node):
                 if function in library:
                     yield from _of_nodes(library[function], library, prefix + node.name + step, depth + 1)

@@ -40,7 +40,7 @@ DATA = frozenset(
         " StatelessTruncatedNormalV2 RandomUniformInt OneHot"
     ).split()
 )
-MOST = 4000  # tensors that one search looks at
+MOST_TENSORS = 4000  # tensors that one search looks at
 Key = Tuple[int, str]
 
 
@@ -145,7 +145,7 @@ class Feeds:
         """Yield every tensor that `back` leads to, across calls, with its op; a placeholder only where it is data."""
         todo = [(t, env if env is not None else self.env(t.op.graph)) for t in tensors]
         seen: Set[Tuple[int, str, int]] = set()
-        while todo and len(seen) < MOST:
+        while todo and len(seen) < MOST_TENSORS:
             tensor, around = todo.pop(0)
             op = getattr(tensor, "op", None)
             key = (id(getattr(op, "graph", None)), getattr(tensor, "name", ""), len(around))

@@ -7,7 +7,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 from .notes import OpNote
 from .walk import OuterTensors, Visit
 
-DEEPEST = 60  # ops between a product's operand and the variable that it was read from
+FARTHEST_VARIABLE = 60  # ops between a product's operand and the variable that it was read from
 VARIABLES = frozenset(("VarHandleOp", "VariableV2", "Variable", "ReadVariableOp"))
 # Ops whose result is as much a weight as what goes in: layouts, casts, and the scaling of normalised weights.
 CARRIERS = frozenset(
@@ -17,7 +17,7 @@ CARRIERS = frozenset(
         " Sum Maximum Minimum CheckNumerics Conj ReverseV2 Tile BroadcastTo Pad"
     ).split()
 )
-LOOPS = frozenset(("While", "StatelessWhile"))
+LOOP_OPS = frozenset(("While", "StatelessWhile"))
 
 
 class GraphPasses:
@@ -43,7 +43,7 @@ class GraphPasses:
 
 def is_weight(tensor: Any, env: OuterTensors) -> bool:
     """Return whether a graph tensor is made of variables and constants, and of one variable at least."""
-    return _Origin().of(tensor, env, DEEPEST) is True
+    return _Origin().of(tensor, env, FARTHEST_VARIABLE) is True
 
 
 class _Origin:
@@ -73,7 +73,7 @@ class _Origin:
         if op.type == "Placeholder":
             outer = outside(tensor, env)
             return False if outer is None else self.of(outer, env[:-1], depth - 1)
-        if op.type in LOOPS:
+        if op.type in LOOP_OPS:
             return self.of(op.inputs[tensor.value_index], env, depth - 1)
         if op.type not in CARRIERS or not len(op.inputs):
             return False

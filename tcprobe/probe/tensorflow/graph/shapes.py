@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 from ..fits import Fit
 
 GraphShape = Optional[List[Optional[int]]]
-ARGUMENTS = frozenset(("_Arg", "_DeviceArg"))
+ARGUMENT_OPS = frozenset(("_Arg", "_DeviceArg"))
 RESULTS = frozenset(("_Retval", "_DeviceRetval"))
 ITERATORS = frozenset(("IteratorGetNext", "IteratorGetNextSync", "MultiDeviceIteratorGetNextFromShard"))
 ANNOTATIONS = ("_output_shapes", "_handle_shapes", "_handle_dtypes", "_user_specified_name")
@@ -122,7 +122,7 @@ def _free_variables(graph_def: Any) -> None:
     handles = {
         node.name: node.attr["_handle_shapes"].list.shape[0]
         for node in graph_def.node
-        if node.op in ARGUMENTS and node.attr["_handle_shapes"].list.shape
+        if node.op in ARGUMENT_OPS and node.attr["_handle_shapes"].list.shape
     }
     for node in graph_def.node:
         source = node.input[0].split(":")[0] if node.op == "ReadVariableOp" else ""
@@ -142,7 +142,7 @@ def _to_placeholder(node: Any, dtype: int, shape: Any) -> None:
 
 def _make_importable(node: Any, sizes: CallSizes) -> None:
     node.ClearField("device")
-    if node.op in ARGUMENTS:
+    if node.op in ARGUMENT_OPS:
         _fill_argument(node, sizes.arguments)
     elif node.op in RESULTS:
         node.op = "Identity"

@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Se
 from .types import FUSED_AFTER, GEMM_TYPES
 
 BRANCHES = {"then_branch": "then", "else_branch": "else", "body": "body", "cond": "cond", "branches": "branch"}
-DEEPEST = 16
+DEEPEST_GRAPH = 16
 ALIAS_DEPTH = 6
 MOST_ALIASES = 24
 OuterTensors = Tuple[Dict[str, Any], ...]  # per graph on the way in: placeholder name -> tensor of the graph outside
@@ -106,7 +106,7 @@ def walk(root: Any, compiled: bool = False) -> List[Visit]:
                         calls=place.calls,
                     )
                 )
-            if len(place.env) < DEEPEST:
+            if len(place.env) < DEEPEST_GRAPH:
                 todo.extend(_inside(place, op, op.name in live, used.get(op.name, set())))
     return found
 
