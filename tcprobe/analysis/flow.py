@@ -25,7 +25,7 @@ from tcprobe.analysis.ranges import with_ranges
 from tcprobe.analysis.sizes.run import known_gpu
 from tcprobe.analysis.sizes.table import build_bad_sizes
 from tcprobe.analysis.summary.figures import SummaryInputs, Totals, not_applicable
-from tcprobe.analysis.summary.reported import Reported, compare
+from tcprobe.analysis.summary.reported import Reported, compare_reported
 from tcprobe.analysis.summary.tensor_cores import build_summary, capable_times, precision_shares
 from tcprobe.analysis.timing import device_table, iteration_table
 from tcprobe.analysis.validity import (
@@ -239,7 +239,7 @@ def _limits(inputs: SummaryInputs, kernels: _Kernels) -> tuple[Note, ...]:
         "tc_time_ns": totals.tc_ns,
     }
     if kernels.whole and reported:
-        notes += compare(reported, ours)
+        notes += compare_reported(reported, ours)
     return tuple(notes)
 
 

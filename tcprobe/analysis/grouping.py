@@ -37,7 +37,7 @@ def count_by(groups: Numbers, count: int) -> IntArray:
     return sum_by(groups, 1, count)
 
 
-def members(groups: Numbers, count: int) -> list[IntArray]:
+def rows_by_group(groups: Numbers, count: int) -> list[IntArray]:
     """Return the rows of each of `count` groups, in ascending order."""
     order, sizes = np.argsort(groups, kind="stable"), count_by(groups, count)
     ends = len(groups) - sizes.sum() + np.cumsum(sizes)  # rows of no group come first
@@ -164,7 +164,7 @@ def _differs(ordered: NDArray[Any]) -> NDArray[np.bool_]:
     return new
 
 
-def place_of(values: Numbers, numbers: IntArray) -> Codes:
+def positions_in(values: Numbers, numbers: IntArray) -> Codes:
     """Return the position of each value among `numbers`, which ascend; -1 where it is not there."""
     if not len(numbers):
         return np.full(len(values), -1, np.int32)
@@ -190,7 +190,7 @@ def ratio_pct(part: NDArray[Any] | float, whole: NDArray[Any] | float) -> FloatA
         return np.where(below > 0, np.clip(100.0 * above / np.where(below > 0, below, np.nan), 0.0, 100.0), np.nan)
 
 
-def total(values: NDArray[Any]) -> float | None:
+def known_total(values: NDArray[Any]) -> float | None:
     """Return the sum of the known values; None where none is known."""
     known = values[~np.isnan(values)] if values.dtype.kind == "f" else values
     return float(known.sum()) if len(known) else None

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.analysis.grouping import Codes, count_by, distinct_numbers, place_of, sum_by
+from tcprobe.analysis.grouping import Codes, count_by, distinct_numbers, positions_in, sum_by
 from tcprobe.analysis.options import Options
 from tcprobe.errors import UsageError
 from tcprobe.probe.constants import STEP_MARK
@@ -57,7 +57,7 @@ class Iterations:
 
 def _rows(numbers: IntArray, values: FloatArray) -> Codes:
     missing = numbers[0] - 1 if len(numbers) else 0
-    return place_of(np.where(np.isnan(values), missing, values).astype(np.int64), numbers)
+    return positions_in(np.where(np.isnan(values), missing, values).astype(np.int64), numbers)
 
 
 def collect_iterations(profile: Profile) -> Iterations:

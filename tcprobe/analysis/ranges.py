@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from tcprobe.analysis.grouping import Codes, distinct_numbers, distinct_rows, members, place_of
+from tcprobe.analysis.grouping import Codes, distinct_numbers, distinct_rows, positions_in, rows_by_group
 from tcprobe.schema.columns import FloatArray, IntArray, Row, Table, Value
 from tcprobe.schema.profile import Note, Profile
 from tcprobe.schema.tables import OP_DETAILS, STEP_MARKS
@@ -126,7 +126,7 @@ class _Nested:
         self._threads = distinct_numbers(threads)
         starts = ranges.numbers("start_ns")
         ends = starts + ranges.numbers("duration_ns")
-        rows_of = members(place_of(threads, self._threads), len(self._threads))
+        rows_of = rows_by_group(positions_in(threads, self._threads), len(self._threads))
         self._timelines = [self._timeline(rows, starts, ends) for rows in rows_of]
 
     def _numbered(self, threads: FloatArray) -> IntArray:
@@ -161,9 +161,9 @@ class _Nested:
     def around(self, called: FloatArray, threads: FloatArray) -> IntArray:
         """Return the innermost range around each call; -1 where there is none, or the time is not known."""
         found = np.full(len(called), -1, np.int64)
-        thread = place_of(self._numbered(threads), self._threads)
+        thread = positions_in(self._numbered(threads), self._threads)
         thread[np.isnan(called)] = -1
-        for rows, line in zip(members(thread, len(self._threads)), self._timelines, strict=True):
+        for rows, line in zip(rows_by_group(thread, len(self._threads)), self._timelines, strict=True):
             place = np.searchsorted(line.times, called[rows], side="right") - 1
             found[rows] = np.where(place >= 0, line.inner[place], -1)
         return found
@@ -175,7 +175,7 @@ class _Nested:
         """
         _, alike = distinct_rows(*(names.ids for names in self._told))
         path, count = np.full(len(alike) + 1, -1, np.int32), 0
-        for rows in members(self._depth, int(self._depth.max()) + 1):  # the outermost first
+        for rows in rows_by_group(self._depth, int(self._depth.max()) + 1):  # the outermost first
             (found, _), place = distinct_rows(path[self._parent[rows]], alike[rows])
             path[rows] = place + count
             count += len(found)

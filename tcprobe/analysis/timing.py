@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tcprobe.analysis.grouping import distinct_rows, ratio_pct, sum_by, union_by
 from tcprobe.analysis.iterations import Iterations, counted
-from tcprobe.analysis.kernels.launches import CLASSES, UNKNOWN, YES, Launched
+from tcprobe.analysis.kernels.launches import CLASS_COUNT, UNKNOWN, YES, Launched
 from tcprobe.schema.columns import FloatArray, IntArray, Table
 from tcprobe.schema.profile import Profile, Window
 from tcprobe.schema.tables import DEVICES, ITERATIONS
@@ -52,10 +52,10 @@ def _kernel_figures(found: Iterations, launched: Launched) -> dict[str, NDArray[
     part += device[groups.of_launch]
     part[found.of_launch < 0] = -1
     spans = union_by(part, start, spent, count * each).reshape(count, each)
-    np.multiply(found.of_launch, CLASSES, out=part)
+    np.multiply(found.of_launch, CLASS_COUNT, out=part)
     part += launched.verdicts[groups.of_launch]
     part[found.of_launch < 0] = -1
-    sums = sum_by(part, spent, count * CLASSES).reshape(count, CLASSES)
+    sums = sum_by(part, spent, count * CLASS_COUNT).reshape(count, CLASS_COUNT)
     return {
         "launches": found.launches,
         "sum_ns": found.sum_ns,

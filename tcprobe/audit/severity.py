@@ -20,7 +20,7 @@ class Shares(Protocol):
         """Return a saving over the step's time, in percent; None where that time is unknown."""
 
 
-def decide(finding: Finding, step: Shares) -> Finding:
+def grade(finding: Finding, step: Shares) -> Finding:
     """Return the finding with its severity, and with its share of the step where that follows from its saving.
 
     A severity that the rule gave stays. Else it is an error where the likely saving is `ERROR_PCT` of the step or
@@ -33,13 +33,13 @@ def decide(finding: Finding, step: Shares) -> Finding:
     return replace(finding, saving_pct=pct, severity=finding.severity or severity_of(pct))
 
 
-def decide_all(findings: Iterable[Finding], step: Shares) -> list[Finding]:
+def grade_all(findings: Iterable[Finding], step: Shares) -> list[Finding]:
     """Return the findings, each decided; what one edit mends is judged by what it saves in all layers together.
 
     A layer made in a loop is one line of the source: its findings agree in rule, place, size and suggestion.
     """
     found = list(findings)
-    decided = [decide(finding, step) for finding in found]
+    decided = [grade(finding, step) for finding in found]
     together: dict[_Edit, list[Range]] = {}
     for finding in decided:
         if finding.place is not None and finding.saving_pct is not None:

@@ -15,7 +15,7 @@ from tcprobe.hardware import Gpu
 
 Basis = Literal["predicted", "calibrated"]
 RateFamily = Literal["tc16", "tf32", "fp32", "fp8", "int8"]
-Spread: TypeAlias = tuple[float, float, float]
+TimeFactors: TypeAlias = tuple[float, float, float]
 FAMILIES: Final[tuple[RateFamily, ...]] = ("tc16", "tf32", "fp32", "fp8", "int8")
 FORMAT: Final = "tcprobe-calibration"
 VERSION: Final = 1
@@ -50,7 +50,7 @@ class Rate:
     quantised: float
     sharp: float
     tiles: tuple[tuple[int, int, float], ...]
-    spread: Spread
+    spread: TimeFactors
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Constants:
     source: str
     basis: Basis
     rates: Mapping[RateFamily, Rate]
-    conv: Mapping[str, Spread] = field(default_factory=dict)
+    conv: Mapping[str, TimeFactors] = field(default_factory=dict)
     multipliers: Mapping[str, Multiplier] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -186,7 +186,7 @@ def _rate(body: Mapping[str, Any]) -> Rate:
     )
 
 
-def _spread(values: Any) -> Spread:
+def _spread(values: Any) -> TimeFactors:
     low, mid, high = (_number(v, "spread") for v in values)
     if not low <= mid <= high:
         raise ValueError("a spread out of order")

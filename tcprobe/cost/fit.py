@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tcprobe.cost.alignment import product_level
-from tcprobe.cost.constants import FAMILIES, Basis, Constants, Multiplier, Rate, RateFamily, Spread
+from tcprobe.cost.constants import FAMILIES, Basis, Constants, Multiplier, Rate, RateFamily, TimeFactors
 from tcprobe.cost.dtype import ComputeUnits, compute_units_of
 from tcprobe.cost.measured import Measurement
 from tcprobe.cost.shipped import fitted
@@ -175,7 +175,7 @@ def _error(sample: Sample, chip: Chip) -> float:
     return float(off.mean() + (LONG_WEIGHT * off[long].mean() if long.any() else 0.0))
 
 
-def _spread(ratios: Any) -> Spread:
+def _spread(ratios: Any) -> TimeFactors:
     import numpy as np
 
     low, mid, high = (float(v) for v in np.quantile(ratios, (0.1, 0.5, 0.9)))
@@ -218,7 +218,7 @@ def fit(
         if units and task and not units.emulated:
             by_family[units.family].append(_Measured(task, units, row.record.dtype or "", row.time_ns))
     rates: dict[RateFamily, Rate] = {}
-    conv: dict[str, Spread] = {}
+    conv: dict[str, TimeFactors] = {}
     multipliers: dict[str, Multiplier] = {}
     for family in FAMILIES:
         found = _fit_family(by_family[family], gpu, start or fitted(gpu, family).rate)
@@ -241,7 +241,7 @@ def _fit_family(rows: Sequence[_Measured], gpu: Gpu, start: Rate) -> Chip | None
     return replace(chip, rate=fit_rate(sample, chip))
 
 
-def _conv_factors(rows: Sequence[_Measured], chip: Chip, family: RateFamily) -> dict[str, Spread]:
+def _conv_factors(rows: Sequence[_Measured], chip: Chip, family: RateFamily) -> dict[str, TimeFactors]:
     by_pass: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         if (
@@ -254,7 +254,7 @@ def _conv_factors(rows: Sequence[_Measured], chip: Chip, family: RateFamily) -> 
 
 
 def _multipliers(
-    rows: Sequence[_Measured], chip: Chip, family: RateFamily, conv: Mapping[str, Spread]
+    rows: Sequence[_Measured], chip: Chip, family: RateFamily, conv: Mapping[str, TimeFactors]
 ) -> dict[str, Multiplier]:
     by_key: dict[str, list[float]] = defaultdict(list)
     for row in rows:

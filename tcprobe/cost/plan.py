@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Final
 
 from tcprobe.cost.alignment import Library, Penalty, level_of, penalty_of, product_level
-from tcprobe.cost.constants import Basis, Constants, Multiplier, RateFamily, Spread
+from tcprobe.cost.constants import Basis, Constants, Multiplier, RateFamily, TimeFactors
 from tcprobe.cost.dtype import ComputeUnits, compute_units_of
 from tcprobe.cost.shipped import fitted
 from tcprobe.cost.spread import least_ns, spread_of
@@ -17,9 +17,9 @@ from tcprobe.cost.works import Task, task_of
 from tcprobe.cost.xla import padded_by_xla
 from tcprobe.gemm.alignment import next_size
 from tcprobe.hardware import Gpu
+from tcprobe.schema.kinds import UsesTc
 from tcprobe.schema.op import OpRecord
 
-UsesTc = Literal["yes", "no", "unknown"]
 FEW_CHANNELS: Final = 4  # images and masks: the library pads these, whatever it does with others
 FEW_FILTERS: Final = 4
 """With this few filters, cuDNN may compute a weight gradient by its direct kernel on CUDA cores; seen with 1 filter."""
@@ -73,12 +73,12 @@ class Plan:
     ways: Ways
     ideal: Way
     uses_tc: UsesTc
-    spread: Spread
+    spread: TimeFactors
     basis: Basis
     whys: tuple[str, ...] = field(default_factory=tuple)
 
     @property
-    def ends_ns(self) -> Spread:
+    def ends_ns(self) -> TimeFactors:
         """Least, likely and largest time: of the best, the likely and the worst way, each with its error."""
         ends = (w.ns * (1.0 if w.measured else s) for w, s in zip(self.ways, self.spread, strict=True))
         low, likely, high = sorted(ends)
@@ -236,7 +236,7 @@ class Planner:
         worst = replace(direct, factor=DIRECT_SPREAD)
         return ways[0], direct if conv.filters == 1 else ways[1], max(ways[2], worst, key=lambda way: way.ns)
 
-    def _spread(self) -> Spread:
+    def _spread(self) -> TimeFactors:
         """Return the past error of such tasks, limited so that the GPU never beats its own peak."""
         family, least = self.units.family, least_ns(self.task, self.units.family, self.chip) / self.ideal.ns
         (low, likely, high), why = spread_of(self.task, family, self.target.gpu, self.chip, self.target.constants)
@@ -244,6 +244,6 @@ class Planner:
         return max(low, least), max(likely, least), max(high, least)
 
 
-def _ends(value: Multiplier) -> Spread:
+def _ends(value: Multiplier) -> TimeFactors:
     """Return the rates, best first."""
     return value.high, value.mid, value.low

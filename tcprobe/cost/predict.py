@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from tcprobe.cost.alignment import Library
 from tcprobe.cost.constants import Basis, Constants, load_constants
-from tcprobe.cost.plan import Plan, Target, UsesTc, plan_of
+from tcprobe.cost.plan import Plan, Target, plan_of
 from tcprobe.schema.finding import Range
-from tcprobe.schema.kinds import Limit
+from tcprobe.schema.kinds import Limit, UsesTc
 from tcprobe.schema.op import OpRecord
 
 __all__ = ["Constants", "Cost", "Library", "Target", "load_constants", "op_cost", "saving"]

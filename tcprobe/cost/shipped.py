@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Final
 
-from tcprobe.cost.constants import Constants, Rate, RateFamily, Spread
+from tcprobe.cost.constants import Constants, Rate, RateFamily, TimeFactors
 from tcprobe.hardware import Gpu, find_gpu
 
 # How much slower another framework runs products on the same GPU: the best tile's share of the peak is 0.86 through
@@ -40,7 +40,7 @@ class Fitted:
     """
 
     rate: Rate
-    conv: Mapping[str, Spread]
+    conv: Mapping[str, TimeFactors]
     why: str | None
 
 
@@ -78,7 +78,7 @@ def fitted(gpu: Gpu, family: RateFamily) -> Fitted:
     return Fitted(replace(rate, spread=widened(rate.spread, wider, wider * stack)), conv, why)
 
 
-def widened(spread: Spread, down: float, up: float) -> Spread:
+def widened(spread: TimeFactors, down: float, up: float) -> TimeFactors:
     """Return a spread whose ends are moved apart by factors of 1 or more."""
     low, mid, high = spread
     return low / down, mid, high * up

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tcprobe.cost.constants import Constants, RateFamily, Spread
+from tcprobe.cost.constants import Constants, RateFamily, TimeFactors
 from tcprobe.cost.shipped import fitted
 from tcprobe.cost.tiles import Chip
 from tcprobe.cost.works import Task, conv_classes
@@ -15,7 +15,7 @@ LESS_SURE = "convolutions are predicted as products, less surely"
 
 def spread_of(
     task: Task, family: RateFamily, gpu: Gpu, chip: Chip, constants: Constants | None
-) -> tuple[Spread, str | None]:
+) -> tuple[TimeFactors, str | None]:
     """Return measured over predicted time of similar tasks (10th percentile, median, 90th), and where it comes from.
 
     Args:

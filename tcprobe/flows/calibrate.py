@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -21,12 +21,12 @@ from tcprobe.cost.alignment import Library
 from tcprobe.cost.measured import Measurement, csv_of
 from tcprobe.errors import MeasurementFailed, OutputError, ToolError, UsageError
 from tcprobe.flows.write.files import write_files
+from tcprobe.flows.write.say import Say
 from tcprobe.hardware import Gpu, find_gpu, identify
 
 if TYPE_CHECKING:
     from tcprobe.calibration.check import Score
 
-Say = Callable[[str], None]
 BUDGET_S: Final = 240.0
 LEAST_S: Final = 1.0
 TENSOR_CORE_SHARE: Final = 0.85

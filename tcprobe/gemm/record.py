@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tcprobe.schema.op import Gemm, Shape, Size
 
-MOST_DIMENSIONS: Final = 16  # no framework allows more; with LARGEST_SIZE it keeps every product a finite float64
+MOST_SHAPE_DIMENSIONS: Final = 16  # no framework allows more; with LARGEST_SIZE it keeps every product a finite float64
 LARGEST_SIZE: Final = 2**40
 
 
@@ -25,7 +25,7 @@ def first_known(*sizes: Size) -> Size:
     return next((s for s in sizes if s is not None), None)
 
 
-def parse_shapes(text: str | None) -> tuple[Shape | None, ...]:
+def parse_json_shapes(text: str | None) -> tuple[Shape | None, ...]:
     """Return the shapes in a JSON list of shapes; empty if there is no such list."""
     return tuple(_shape(item) for item in _items(text))
 
@@ -61,7 +61,7 @@ def _items(text: str | None) -> list[Any]:
 
 
 def _shape(value: Any) -> Shape | None:
-    if not isinstance(value, list) or len(value) > MOST_DIMENSIONS:
+    if not isinstance(value, list) or len(value) > MOST_SHAPE_DIMENSIONS:
         return None
     return tuple(
         v if isinstance(v, int) and not isinstance(v, bool) and 0 <= v <= LARGEST_SIZE else None for v in value

@@ -9,16 +9,16 @@ from typing import Final
 from tcprobe.keras.classes import CLASSES
 from tcprobe.keras.row import KerasClass
 
-UNKNOWN: Final = KerasClass("", "unknown", module="")
+UNKNOWN_CLASS: Final = KerasClass("", "unknown", module="")
 """Stands for a class that is none of Keras'."""
-LAYERS: Final = tuple(row for row in CLASSES if row.module == "layers")
+LAYER_CLASSES: Final = tuple(row for row in CLASSES if row.module == "layers")
 """What `keras.layers` holds, the modules below it included."""
-_BY_NAME: Final[Mapping[str, KerasClass]] = {name: row for row in LAYERS for name in (row.name, *row.aliases)}
+_BY_NAME: Final[Mapping[str, KerasClass]] = {name: row for row in LAYER_CLASSES for name in (row.name, *row.aliases)}
 
 
 def class_of(kind: str) -> KerasClass:
-    """Return the row of a class of ``keras.layers`` by its own name or another; `UNKNOWN` where there is none."""
-    return _BY_NAME.get(kind, UNKNOWN)
+    """Return the row of a class of ``keras.layers`` by its own name or another; `UNKNOWN_CLASS` where there is none."""
+    return _BY_NAME.get(kind, UNKNOWN_CLASS)
 
 
 @cache

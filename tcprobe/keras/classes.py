@@ -9,14 +9,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from tcprobe.keras.row import Features, KerasClass, Kind, ProductRule, ShapeRule
+from tcprobe.keras.row import Features, KerasClass, LayerKind, ProductRule, ShapeRule
 
 
 def _row(
     name: str,
     arguments: str = "",
     *,
-    kind: Kind,
+    kind: LayerKind,
     keras_2: str | None = None,
     aliases: str = "",
     module: str = "layers",

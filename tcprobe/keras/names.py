@@ -45,7 +45,7 @@ _INNER: Final = re.compile(r"keras\.layers\.(?:[a-z_]+\.)+([A-Z]\w*)$")
 
 
 @cache
-def canonical(dotted: str) -> str:
+def canonical_name(dotted: str) -> str:
     """Return the canonical name of an imported one: ``tensorflow.keras.layers.Dense`` -> ``keras.layers.Dense``.
 
     Names below ``keras.layers`` lose inner modules (``keras.layers.core.Dense``), and other names of a layer or model
@@ -73,7 +73,7 @@ def layer_class(name: str | None) -> str | None:
 
 def positional(dotted: str) -> tuple[str, ...]:
     """Return what the positional arguments of an imported name are called; empty where that is not known."""
-    name = canonical(dotted)
+    name = canonical_name(dotted)
     row = by_path().get(name)
     if row is None:
         return _functions().get(name, ())
@@ -83,7 +83,7 @@ def positional(dotted: str) -> tuple[str, ...]:
 
 def public(module: str, name: str) -> bool:
     """Return whether ``from module import *`` binds a name of Keras that is known here."""
-    dotted = canonical(f"{module}.{name}")
+    dotted = canonical_name(f"{module}.{name}")
     return dotted in by_path() or dotted == "keras.Input"
 
 

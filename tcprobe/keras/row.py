@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-Kind: TypeAlias = Literal[
+LayerKind: TypeAlias = Literal[
     "dense", "einsum", "projection", "embedding", "attention",
     "convolution", "transposed convolution", "depthwise convolution", "separable convolution",
     "local convolution", "recurrent convolution", "recurrent", "cell", "wrapper",
@@ -16,7 +16,7 @@ Kind: TypeAlias = Literal[
 """What a class is. ``encoding`` turns text or numbers into tokens, ``statistics`` learns what its data is like,
 ``function`` runs code that is not Keras', ``base`` is inherited from, ``sequence`` is the model of that name."""
 
-PREPARES: Final[frozenset[Kind]] = frozenset({"statistics", "image", "encoding", "sound"})
+PREPARES: Final[frozenset[LayerKind]] = frozenset({"statistics", "image", "encoding", "sound"})
 """Kinds that prepare data for a model."""
 
 Features: TypeAlias = Literal["own", "elementwise", "kept", "merged", "joined", "reshaped", "scaled", "unknown"]
@@ -69,7 +69,7 @@ class KerasClass:
     """
 
     name: str
-    kind: Kind
+    kind: LayerKind
     arguments: tuple[str, ...] = ()
     keras_2: tuple[str, ...] | None = None
     aliases: tuple[str, ...] = ()

@@ -12,13 +12,13 @@ from typing import Any, Final, TypeAlias
 from tcprobe.keras.catalogue import canonical_kind
 from tcprobe.schema.op import Shape, Size
 
-Settings: TypeAlias = Mapping[str, Any]
+LayerSettings: TypeAlias = Mapping[str, Any]
 
 UNRESOLVED: Final = ...
 """What stands in `Layer.config` for an argument that was given and whose value is not known."""
 
 
-def size_of(settings: Settings, name: str, default: Size = None) -> Size:
+def size_of(settings: LayerSettings, name: str, default: Size = None) -> Size:
     """Return a positive whole number; `default` where it is absent or None; None where it is not known."""
     value = settings.get(name)
     if value is None:
@@ -26,13 +26,13 @@ def size_of(settings: Settings, name: str, default: Size = None) -> Size:
     return value if is_size(value) else None
 
 
-def flag_of(settings: Settings, name: str, default: bool) -> bool | None:
+def flag_of(settings: LayerSettings, name: str, default: bool) -> bool | None:
     """Return a truth value; `default` where it is absent; None where it is not known."""
     value = settings.get(name, default)
     return bool(value) if isinstance(value, bool | int) else None
 
 
-def word_of(settings: Settings, name: str, default: str) -> str | None:
+def word_of(settings: LayerSettings, name: str, default: str) -> str | None:
     """Return a word in lower case; `default` where it is absent or None; None where it is not known."""
     value = settings.get(name)
     if value is None:
@@ -40,7 +40,7 @@ def word_of(settings: Settings, name: str, default: str) -> str | None:
     return value.lower() if isinstance(value, str) else None
 
 
-def rate_of(settings: Settings, name: str) -> float | None:
+def rate_of(settings: LayerSettings, name: str) -> float | None:
     """Return a share such as ``dropout``; 0 where it is absent or None, None where it is not known."""
     value = settings.get(name)
     if value is None:
@@ -48,7 +48,7 @@ def rate_of(settings: Settings, name: str) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def per_axis(settings: Settings, name: str, axes: int, default: Size = 1) -> Shape:
+def per_axis(settings: LayerSettings, name: str, axes: int, default: Size = 1) -> Shape:
     """Return one size per spatial dimension: one number stands for all; what is not known is None."""
     value = settings.get(name)
     if value is None:
@@ -62,7 +62,7 @@ def per_axis(settings: Settings, name: str, axes: int, default: Size = 1) -> Sha
     return (None,) * axes
 
 
-def channels_last(settings: Settings) -> bool | None:
+def channels_last(settings: LayerSettings) -> bool | None:
     """Return whether features are the last dimension, Keras' default; None where the layout is not known."""
     layout = word_of(settings, "data_format", "channels_last")
     return layout == "channels_last" if layout in ("channels_last", "channels_first") else None
@@ -85,7 +85,7 @@ def is_many(shape: Any) -> bool:
     return isinstance(shape, list | tuple) and any(isinstance(s, list | tuple) for s in shape)
 
 
-def wrapped(settings: Settings, name: str = "layer") -> tuple[str, Settings] | None:
+def wrapped_layer(settings: LayerSettings, name: str = "layer") -> tuple[str, LayerSettings] | None:
     """Return kind and settings of the layer that a wrapper holds, as Keras' get_config nests it; None where unknown.
 
     ``{"class_name": "LSTM", "config": {"units": 64}}``.
@@ -97,7 +97,7 @@ def wrapped(settings: Settings, name: str = "layer") -> tuple[str, Settings] | N
     return canonical_kind(inner["class_name"].rsplit(">", 1)[-1]), config if isinstance(config, Mapping) else {}
 
 
-def total(sizes: Iterable[Size]) -> Size:
+def total_size(sizes: Iterable[Size]) -> Size:
     """Return the sum; None where one is unknown."""
     known = list(sizes)
     return None if any(s is None for s in known) else sum(s for s in known if s is not None)

@@ -18,7 +18,7 @@ def main() -> None:
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[0] = os.path.dirname(here)
     package = __package__ or os.path.basename(here)
-    importlib.import_module(package + ".way_in").run(sys.argv[1:], before)
+    importlib.import_module(package + ".way_in").run_probed(sys.argv[1:], before)
 
 
 if __name__ == "__main__":

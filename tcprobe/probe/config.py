@@ -31,7 +31,7 @@ class Config(NamedTuple):
     audit: Dict[str, Any] = {}
 
 
-def load(path: str) -> Config:
+def load_config(path: str) -> Config:
     """Read `path`; unknown keys are ignored, missing ones take their defaults.
 
     Raises:
@@ -40,10 +40,10 @@ def load(path: str) -> Config:
         KeyError: ``out``, ``raw`` or ``target`` is missing.
     """
     with open(path, encoding="utf-8") as file:
-        return parse(json.load(file), os.environ.get("TCPROBE_STEP_FUNCTION"))
+        return parse_config(json.load(file), os.environ.get("TCPROBE_STEP_FUNCTION"))
 
 
-def parse(data: Dict[str, Any], step_function: Optional[str] = None) -> Config:
+def parse_config(data: Dict[str, Any], step_function: Optional[str] = None) -> Config:
     """Turn the decoded file into a Config; `step_function` is the environment's, the file's stands before it."""
     kind, name = data["target"]
     optional = {key: data[key] for key in Config._fields if data.get(key) is not None}

@@ -7,7 +7,7 @@ import sys
 import threading
 from typing import Any, Callable, List, Set
 
-from .config import Config, load
+from .config import Config, load_config
 from .core.framework import Core, Framework
 from .probe import Probe
 from .script import script
@@ -16,7 +16,7 @@ from .tensorflow.framework import TensorFlow
 FRAMEWORK: Callable[[Core], Framework] = TensorFlow  # what the probe trains with: the one place that says so
 
 
-def run(arguments: List[str], before: Set[str]) -> None:
+def run_probed(arguments: List[str], before: Set[str]) -> None:
     """Run the workload of a configuration.
 
     Args:
@@ -26,11 +26,11 @@ def run(arguments: List[str], before: Set[str]) -> None:
     if len(arguments) != 1:
         sys.exit("usage: python tcprobe_probe config.json")
     try:
-        config = load(arguments[0])
+        config = load_config(arguments[0])
     except (OSError, ValueError, KeyError, TypeError) as error:
         sys.exit("tcprobe: %s: not a configuration of the probe (%s: %s)" % (arguments[0], type(error).__name__, error))
     if config.audit:
-        from .audit.run import run as run_audit
+        from .audit.run import run_audit
 
         run_audit(config, before)
         return
@@ -38,7 +38,7 @@ def run(arguments: List[str], before: Set[str]) -> None:
     script.set_path(config.kind, config.name)
     script.unshadow(script.folder_of(config.kind, config.name), before)
     try:
-        script.run(config.kind, config.name, config.argv)
+        script.run_script(config.kind, config.name, config.argv)
     finally:
         # Threads of the script may still train; the interpreter waits for them before `atexit`.
         if probe is not None and threading.active_count() <= 1 + _daemons():

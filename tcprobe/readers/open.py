@@ -43,7 +43,7 @@ def open_profile(path: Path, readers: Sequence[Reader] = READERS) -> Profile:
         InputError: whatever the reader finds wrong with it.
     """
     _check_readable(path)
-    found = look(path, readers)
+    found = find_formats(path, readers)
     if not found:
         raise _nothing(path, readers)
     first = found[0]
@@ -60,7 +60,7 @@ def open_profile(path: Path, readers: Sequence[Reader] = READERS) -> Profile:
     return _with_others(profile, first.reader, others)
 
 
-def look(path: Path, readers: Sequence[Reader]) -> list[FormatFiles]:
+def find_formats(path: Path, readers: Sequence[Reader]) -> list[FormatFiles]:
     """Return the files of each format that `path` holds, richest first; `_held` looks into a run folder."""
     found: list[FormatFiles] = []
     for reader in readers:
@@ -86,7 +86,7 @@ def _read_all(found: Sequence[FormatFiles]) -> tuple[list[Profile], list[tuple[F
 def _held(holder: Holder, files: list[Path], readers: Sequence[Reader]) -> Profile:
     """Read a run folder with all that the profilers left in it."""
     folder = holder.holds(files)
-    inside = look(folder, [r for r in readers if not isinstance(r, Holder)]) if folder.is_dir() else []
+    inside = find_formats(folder, [r for r in readers if not isinstance(r, Holder)]) if folder.is_dir() else []
     profiles, refused = _read_all(inside)
     profile = holder.around(files, profiles, [error for _, error in refused])
     return _with_unread(profile, refused)

@@ -28,6 +28,9 @@ REASONS: Final[Mapping[ReasonKind, str]] = {
 }
 """Why a profile has no figures of the Tensor Cores at all."""
 
+UsesTc = Literal["yes", "no", "unknown"]
+"""Whether a kernel runs on Tensor Cores."""
+
 BlockerKind = Literal[
     "none", "not_nvidia", "gpu", "gpu_unknown", "type", "type_unknown", "dtype", "dtype_missing", "dtype_unknown",
     "tf32", "tf32_unknown", "shape", "shape_required", "library", "kernels_unknown",

@@ -11,8 +11,8 @@ from typing import Protocol
 from tcprobe.keras.names import positional
 from tcprobe.schema.place import Place
 from tcprobe.source.callsites import CallSites
-from tcprobe.source.names import Names
-from tcprobe.source.scopes import Function, Scope
+from tcprobe.source.names import DottedNames
+from tcprobe.source.scopes import FunctionNode, Scope
 from tcprobe.source.values import Known
 from tcprobe.source.walk import Walk
 
@@ -73,7 +73,7 @@ class CallTable:
     """The calls of one file."""
 
     def __init__(
-        self, walk: Walk, names: Names, sites: CallSites, values: Valuer, place: Callable[[ast.AST], Place]
+        self, walk: Walk, names: DottedNames, sites: CallSites, values: Valuer, place: Callable[[ast.AST], Place]
     ) -> None:
         self._walk = walk
         self._names = names
@@ -149,12 +149,12 @@ class CallTable:
     def _argument(self, name: str, node: ast.expr) -> Argument:
         return Argument(name, node, self._place(node), self._values)
 
-    def _own(self, node: ast.Call) -> tuple[Function, int] | None:
+    def _own(self, node: ast.Call) -> tuple[FunctionNode, int] | None:
         """Return the one function of the file that a call of a name reaches."""
         found = self._sites.targets(node.func) if isinstance(node.func, ast.Name) else []
         return found[0] if len(found) == 1 else None
 
 
-def _parameters(function: Function, skipped: int) -> tuple[str, ...]:
+def _parameters(function: FunctionNode, skipped: int) -> tuple[str, ...]:
     positional_ = [*function.args.posonlyargs, *function.args.args]
     return tuple(arg.arg for arg in positional_[skipped:])

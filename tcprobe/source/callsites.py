@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from tcprobe.source.names import Names
-from tcprobe.source.scopes import Function
+from tcprobe.source.names import DottedNames
+from tcprobe.source.scopes import FunctionNode
 from tcprobe.source.walk import Walk
 
 
@@ -26,7 +26,7 @@ class Sites:
 class CallSites:
     """Calls of the functions, methods and classes of one file."""
 
-    def __init__(self, walk: Walk, names: Names) -> None:
+    def __init__(self, walk: Walk, names: DottedNames) -> None:
         self._walk = walk
         self._names = names
         self._calls: dict[ast.AST, list[tuple[ast.Call, int]]] = {}
@@ -35,7 +35,7 @@ class CallSites:
         self._read_calls()
         self._read_escapes()
 
-    def of(self, function: Function | ast.Lambda) -> Sites:
+    def of(self, function: FunctionNode | ast.Lambda) -> Sites:
         """Return the calls that may reach a function."""
         return Sites(tuple(self._calls.get(function, ())), function in self._escaped)
 
@@ -44,7 +44,7 @@ class CallSites:
             for function, skipped in self.targets(call.func):
                 self._calls.setdefault(function, []).append((call, skipped))
 
-    def targets(self, func: ast.expr) -> list[tuple[Function, int]]:
+    def targets(self, func: ast.expr) -> list[tuple[FunctionNode, int]]:
         """Return the functions of the file that a called expression may be, each with its unpassed parameters."""
         if isinstance(func, ast.Attribute) and _is_super(func.value):
             return self._above(func)
@@ -53,7 +53,7 @@ class CallSites:
             return [(m, 0 if _static(m) else 1) for m in methods]
         if not isinstance(func, ast.Name):
             return []
-        found: list[tuple[Function, int]] = []
+        found: list[tuple[FunctionNode, int]] = []
         for binding in self._names.bindings(func):
             node = binding.node
             if binding.kind == "def" and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -62,7 +62,7 @@ class CallSites:
                 found.extend((m, 1) for m in self._constructors(node))
         return found
 
-    def _constructors(self, node: ast.ClassDef) -> list[Function]:
+    def _constructors(self, node: ast.ClassDef) -> list[FunctionNode]:
         """Return what a call of a class runs: its own ``__init__``, or the nearest that it inherits in the file."""
         seen: set[ast.ClassDef] = set()
         todo = [node]
@@ -78,7 +78,7 @@ class CallSites:
             todo = [*(c for c in named if isinstance(c, ast.ClassDef)), *todo]
         return []
 
-    def _above(self, func: ast.Attribute) -> list[tuple[Function, int]]:
+    def _above(self, func: ast.Attribute) -> list[tuple[FunctionNode, int]]:
         """Return the methods of the file that ``super().name`` may be: those of the bases of the class around it."""
         name = func.value.func if isinstance(func.value, ast.Call) else func.value
         use = self._walk.uses.get(name)
@@ -100,5 +100,5 @@ def _is_super(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
 
 
-def _static(function: Function) -> bool:
+def _static(function: FunctionNode) -> bool:
     return any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in function.decorator_list)

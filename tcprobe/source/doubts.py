@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from tcprobe.source.enclosing import self_class
-from tcprobe.source.names import Names
+from tcprobe.source.names import DottedNames
 from tcprobe.source.scopes import Scope, owner, reaching
 from tcprobe.source.values import Doubt
 from tcprobe.source.walk import Walk
@@ -19,7 +19,7 @@ _CONSTRUCTORS: Final = ("__init__", "build", "setup", "__post_init__")  # run be
 class Doubts:
     """Doubts about the names and attributes of one file."""
 
-    def __init__(self, walk: Walk, names: Names) -> None:
+    def __init__(self, walk: Walk, names: DottedNames) -> None:
         self._walk = walk
         self._names = names
         self._of_names: dict[ast.AST, Doubt | None] = {}

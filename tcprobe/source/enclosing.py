@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tcprobe.source.scopes import Function, Scope
+from tcprobe.source.scopes import FunctionNode, Scope
 
 
 def all_parameters(arguments: ast.arguments) -> list[ast.arg]:
@@ -38,7 +38,7 @@ def is_main_guard(test: ast.expr) -> bool:
     )
 
 
-def _first(function: Function | ast.Lambda | None) -> ast.arg | None:
+def _first(function: FunctionNode | ast.Lambda | None) -> ast.arg | None:
     if function is None:
         return None
     positional = [*function.args.posonlyargs, *function.args.args]

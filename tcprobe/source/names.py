@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Final, TypeGuard
 
-from tcprobe.keras.names import canonical, public
+from tcprobe.keras.names import canonical_name, public
 from tcprobe.source.scopes import Binding, owner, reaching
 from tcprobe.source.walk import Walk
 
@@ -14,7 +14,7 @@ PASSED: Final = {"tf": "tensorflow", "tensorflow": "tensorflow", "keras": "keras
 """Names of parameters that stand for modules."""
 
 
-class Names:
+class DottedNames:
     """Dotted names of the expressions of one file."""
 
     def __init__(self, walk: Walk) -> None:
@@ -24,7 +24,7 @@ class Names:
     def canonical(self, node: ast.expr) -> str | None:
         """Return the canonical name of an expression; None where it is no import's or not one alone."""
         written = self.written(node)
-        return canonical(written) if written else None
+        return canonical_name(written) if written else None
 
     def written(self, node: ast.expr) -> str | None:
         """Return the name as it was imported (``tensorflow.keras.layers.Dense``)."""
@@ -60,7 +60,7 @@ class Names:
         if not found:
             return self._starred(node)
         names = {self._of(binding, node.id) for binding in found}
-        forms = {canonical(name) if name else None for name in names}
+        forms = {canonical_name(name) if name else None for name in names}
         return next(iter(sorted(n for n in names if n)), None) if len(forms) == 1 and None not in forms else None
 
     def _attribute(self, node: ast.Attribute) -> str | None:

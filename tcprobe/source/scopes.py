@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 BindingKind = Literal["value", "import", "param", "def", "class", "other"]
-Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(slots=True, eq=False)
-class Block:
+class CodeBlock:
     """Statements that run together or not at all; `start <= order < end` lies in it.
 
     Attributes:
@@ -24,7 +24,7 @@ class Block:
     """
 
     start: int
-    parent: Block | None = None
+    parent: CodeBlock | None = None
     loop: bool = False
     group: ast.AST | None = None
     leaves: bool = False
@@ -53,12 +53,12 @@ class Binding:
 
     kind: BindingKind
     order: int
-    block: Block
+    block: CodeBlock
     node: ast.AST
     value: ast.expr | None = None
     part: bool = False
     imported: str | None = None
-    function: Function | ast.Lambda | None = None
+    function: FunctionNode | ast.Lambda | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -140,7 +140,7 @@ def _before(bindings: list[Binding], order: int) -> int:
     return low
 
 
-def _may_reach(block: Block | None, order: int) -> bool:
+def _may_reach(block: CodeBlock | None, order: int) -> bool:
     while block is not None and not block.holds(order):
         if block.leaves or (block.group is not None and order < block.group_end):
             return False
@@ -151,7 +151,7 @@ def _may_reach(block: Block | None, order: int) -> bool:
 def _changes_in_loop(bindings: list[Binding], at: int, first: Binding, order: int) -> str | None:
     """Say so where a loop around the read, but not around the binding, binds the name again later on."""
     for later in bindings[at : at + MOST_BRANCHES]:
-        block: Block | None = later.block
+        block: CodeBlock | None = later.block
         while block is not None:
             if block.loop and block.holds(order) and not block.holds(first.order):
                 return "changes in a loop"

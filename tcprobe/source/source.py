@@ -17,8 +17,8 @@ from tcprobe.schema.place import Place
 from tcprobe.source.calls import Call, CallTable
 from tcprobe.source.callsites import CallSites
 from tcprobe.source.doubts import Doubts
-from tcprobe.source.names import Names
-from tcprobe.source.scopes import Function
+from tcprobe.source.names import DottedNames
+from tcprobe.source.scopes import FunctionNode
 from tcprobe.source.values import Known, Literal_, LiteralUse, same
 from tcprobe.source.walk import Walk
 
@@ -32,7 +32,7 @@ class Readings(Protocol):
     def why_open(self, node: ast.expr) -> str | None:
         """Return why an expression may have another value than these; None where it may not."""
 
-    def targets(self, call: ast.Call) -> list[tuple[Function, int]]:
+    def targets(self, call: ast.Call) -> list[tuple[FunctionNode, int]]:
         """Return the functions of the file that a call may enter, and how many parameters it leaves to Python."""
 
 
@@ -152,7 +152,7 @@ class Source:
         """
         return self.readings.why_open(node)
 
-    def targets(self, call: ast.Call) -> list[tuple[Function, int]]:
+    def targets(self, call: ast.Call) -> list[tuple[FunctionNode, int]]:
         """Return the functions of the file that a call may enter, and how many parameters it leaves to Python."""
         return self.readings.targets(call)
 
@@ -212,8 +212,8 @@ class Source:
         return Doubts(self.walk, self._names)
 
     @cached_property
-    def _names(self) -> Names:
-        return Names(self.walk)
+    def _names(self) -> DottedNames:
+        return DottedNames(self.walk)
 
     @cached_property
     def _calls(self) -> CallTable:

@@ -15,7 +15,7 @@ Choices: TypeAlias = frozenset[tuple[int, int]]
 Role = Literal["value", "factor", "element", "other"]
 
 LARGEST_NUMBER: Final = 2**63  # a size past it is no size, and arithmetic on such numbers may never end
-LONGEST: Final = 1_024  # elements of a tuple, characters of a string that arithmetic makes
+LONGEST_RESULT: Final = 1_024  # elements of a tuple, characters of a string that arithmetic makes
 MOST_LITERALS: Final = 64  # that arithmetic rests on; a chain of thousands of sums is no size
 
 
@@ -157,7 +157,7 @@ def binary(op: ast.operator, left: Known, right: Known, expression: ast.expr) ->
         return None
     value = _apply(_BINARY.get(type(op)), a, b)
     if value is _FAILED or len(left.literals) + len(right.literals) > (
-        LONGEST if isinstance(value, tuple) else MOST_LITERALS
+        LONGEST_RESULT if isinstance(value, tuple) else MOST_LITERALS
     ):
         return None
     if isinstance(value, tuple):
@@ -173,7 +173,7 @@ def unary(op: ast.unaryop, operand: Known, expression: ast.expr) -> Known | None
     return None if value is _FAILED else derived(value, (operand,), expression)
 
 
-def compare(op: ast.cmpop, left: Known, right: Known, expression: ast.expr) -> Known | None:
+def compare_values(op: ast.cmpop, left: Known, right: Known, expression: ast.expr) -> Known | None:
     """Return Python's own result; None where it raises."""
     value = _apply(_COMPARE[type(op)], left.value, right.value)
     return None if value is _FAILED else derived(value, (left, right), expression)
@@ -235,9 +235,9 @@ def _small(op: ast.operator, a: Any, b: Any) -> bool:
         return isinstance(a, int) and isinstance(b, int) and b <= 64
     if isinstance(op, ast.Mult) and (isinstance(a, str | tuple) or isinstance(b, str | tuple)):
         sequence, times = (a, b) if isinstance(a, str | tuple) else (b, a)
-        return isinstance(times, int) and len(sequence) * times <= LONGEST
+        return isinstance(times, int) and len(sequence) * times <= LONGEST_RESULT
     if isinstance(op, ast.Add) and isinstance(a, str | tuple):
-        return isinstance(b, type(a)) and len(a) + len(b) <= LONGEST
+        return isinstance(b, type(a)) and len(a) + len(b) <= LONGEST_RESULT
     return not (isinstance(op, ast.Mod) and isinstance(a, str))
 
 

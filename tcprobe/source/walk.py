@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from tcprobe.source.enclosing import all_parameters, enclosing, is_main_guard, self_class
-from tcprobe.source.scopes import Binding, BindingKind, Block, Function, Scope, Use
+from tcprobe.source.scopes import Binding, BindingKind, CodeBlock, FunctionNode, Scope, Use
 
 
 class Walk:
@@ -31,10 +31,10 @@ class Walk:
         self.calls: list[tuple[ast.Call, Scope]] = []
         self.called: set[ast.AST] = set()
         self.stars: list[str] = []
-        self.functions: list[tuple[Function, Scope]] = []
-        self.methods: dict[str, list[Function]] = {}
+        self.functions: list[tuple[FunctionNode, Scope]] = []
+        self.methods: dict[str, list[FunctionNode]] = {}
         self._scope = self.module
-        self._block = Block(0)
+        self._block = CodeBlock(0)
         self._order = 0
         self._all(tree.body)
 
@@ -152,8 +152,8 @@ class Walk:
                 self._scope.elsewhere[name] = place
                 place.shared.add(name)
 
-    def _branch(self, body: list[Any], group: ast.AST, loop: bool = False) -> Block:
-        around, self._block = self._block, Block(self._tick(), self._block, loop, group)
+    def _branch(self, body: list[Any], group: ast.AST, loop: bool = False) -> CodeBlock:
+        around, self._block = self._block, CodeBlock(self._tick(), self._block, loop, group)
         block = self._block
         self._all(body)
         block.end = self._tick()
@@ -161,7 +161,7 @@ class Walk:
         self._block = around
         return block
 
-    def _close(self, blocks: Iterable[Block]) -> None:
+    def _close(self, blocks: Iterable[CodeBlock]) -> None:
         end = self._tick()
         for block in blocks:
             block.group_end = end
@@ -176,7 +176,7 @@ class Walk:
 
     def _for(self, node: ast.For | ast.AsyncFor) -> None:
         self._visit(node.iter)
-        around, self._block = self._block, Block(self._tick(), self._block, True, node)
+        around, self._block = self._block, CodeBlock(self._tick(), self._block, True, node)
         self._target(node.target, node, node.iter, True)
         self._all(node.body)
         self._block.end = self._block.group_end = self._tick()
@@ -218,7 +218,7 @@ class Walk:
         for part in ast.iter_child_nodes(node):
             self._visit(part)
 
-    def _function(self, node: Function | ast.Lambda) -> None:
+    def _function(self, node: FunctionNode | ast.Lambda) -> None:
         arguments = node.args
         self._all([*arguments.defaults, *(d for d in arguments.kw_defaults if d is not None)])
         if not isinstance(node, ast.Lambda):
@@ -230,7 +230,7 @@ class Walk:
         around = self._scope, self._block
         self._scope = Scope("function", node, around[0], getattr(node, "name", ""))
         self.scopes[node] = self._scope
-        self._block = Block(self._tick(), around[1])
+        self._block = CodeBlock(self._tick(), around[1])
         for arg in all_parameters(arguments):
             self._bind(arg.arg, "param", arg, function=node)
         self._all(node.body if isinstance(node.body, list) else [node.body])
@@ -250,7 +250,7 @@ class Walk:
         self._visit(node.generators[0].iter)
         self._scope = Scope("inline", node, around[0])
         self.scopes[node] = self._scope
-        self._block = Block(self._tick(), around[1], True, node)
+        self._block = CodeBlock(self._tick(), around[1], True, node)
         for index, generator in enumerate(node.generators):
             if index:
                 self._visit(generator.iter)

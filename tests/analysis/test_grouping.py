@@ -17,10 +17,10 @@ from tcprobe.analysis.grouping import (
     distinct,
     distinct_numbers,
     distinct_rows,
-    place_of,
+    known_total,
+    positions_in,
     ratio_pct,
     sum_by,
-    total,
     union_by,
 )
 
@@ -126,7 +126,7 @@ def test_distinct_rows_are_those_of_a_set(rows: list[tuple[int, int, int]], sort
 def test_the_place_of_a_number_is_where_it_stands(values: list[int], numbers: set[int], sort: bool) -> None:
     known = sorted(numbers)
     with by_sorting(sort):
-        places = place_of(array(values), array(known)).tolist()
+        places = positions_in(array(values), array(known)).tolist()
         assert distinct_numbers(array(values)).tolist() == sorted(set(values))
     assert places == [known.index(v) if v in numbers else -1 for v in values]
 
@@ -134,5 +134,5 @@ def test_the_place_of_a_number_is_where_it_stands(values: list[int], numbers: se
 def test_ratio_of_nothing_is_unknown() -> None:
     assert np.isnan(ratio_pct(np.array([1.0]), np.array([0.0]))).all()
     assert ratio_pct(array([1, 3]), array([2, 3])).tolist() == [50.0, 100.0]
-    assert total(np.array([np.nan])) is None
-    assert total(np.array([np.nan, 2.0])) == 2.0
+    assert known_total(np.array([np.nan])) is None
+    assert known_total(np.array([np.nan, 2.0])) == 2.0

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tcprobe.audit.severity import decide, decide_all, severity_of
+from tcprobe.audit.severity import grade, grade_all, severity_of
 from tcprobe.schema.finding import Finding, Range
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
@@ -39,27 +39,27 @@ def test_a_saving_that_may_be_large_enough_is_a_warning_and_never_an_error() -> 
 
 
 def test_the_share_follows_from_the_saving() -> None:
-    decided = decide(replace(FINDING, saving_ns=Range(10_000, 20_000, 30_000)), Step())
+    decided = grade(replace(FINDING, saving_ns=Range(10_000, 20_000, 30_000)), Step())
     assert decided.saving_pct == Range(1.0, 2.0, 3.0)
     assert decided.severity == "warning"
 
 
 def test_without_a_saving_or_a_step_it_is_a_note_and_no_share_is_made_up() -> None:
     for finding, step in ((FINDING, Step()), (replace(FINDING, saving_ns=Range(1e6, 1e6, 1e6)), Step(None))):
-        decided = decide(finding, step)
+        decided = grade(finding, step)
         assert (decided.severity, decided.saving_pct) == ("note", None)
 
 
 def test_a_severity_of_the_rule_stays() -> None:
-    assert decide(replace(FINDING, severity="error"), Step()).severity == "error"
+    assert grade(replace(FINDING, severity="error"), Step()).severity == "error"
     costly = replace(FINDING, severity="note", saving_ns=Range(1e6, 1e6, 1e6))
-    assert decide(costly, Step()).severity == "note"
+    assert grade(costly, Step()).severity == "note"
 
 
 def test_layers_of_one_line_are_judged_by_what_they_save_together() -> None:
     heads = [replace(FINDING, layer=f"head_{n}", saving_ns=Range(1_000, 6_000, 9_000)) for n in range(10)]
     alone = replace(FINDING, place=Place("/m.py", 9), saving_ns=Range(1_000, 6_000, 9_000))
     own = replace(heads[0], layer="own", severity="note")
-    decided = decide_all([*heads, alone, own], Step())
+    decided = grade_all([*heads, alone, own], Step())
     assert [f.severity for f in decided] == ["error"] * 10 + ["note", "note"]
     assert decided[0].saving_pct == Range(0.1, 0.6, 0.9)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.gemm.ops import canonical_type, contiguous_sizes, family_of, gemms_of
-from tcprobe.gemm.record import flops_of, parse_dtype, parse_object, parse_shape, parse_shapes
+from tcprobe.gemm.record import flops_of, parse_dtype, parse_json_shapes, parse_object, parse_shape
 from tcprobe.schema.op import OpRecord
 
 NHWC = {"data_format": "NHWC", "strides": [1, 1, 1, 1], "padding": "SAME"}
@@ -274,9 +274,9 @@ def test_passes_of_a_same_convolution_whose_size_the_stride_divides_cost_the_sam
 
 
 def test_parsers_take_what_the_tables_hold() -> None:
-    assert parse_shapes("[[2, null], null]") == ((2, None), None)
+    assert parse_json_shapes("[[2, null], null]") == ((2, None), None)
     assert parse_shape("[2, -1, true, 1e3, 99999999999999999999]") == (2, None, None, None, None)
-    assert (parse_shape(None), parse_shapes("{"), parse_object("[1]")) == (None, (), {})
+    assert (parse_shape(None), parse_json_shapes("{"), parse_object("[1]")) == (None, (), {})
     assert parse_dtype('["float16", "float16"]') == "float16"
     assert parse_dtype('["int32", "float16", "float32"]') == "float16+float32"
     assert parse_dtype("[]") is None

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import pytest
 
-from tcprobe.keras.catalogue import LAYERS, UNKNOWN, by_path, canonical_kind, class_of, rank_of
+from tcprobe.keras.catalogue import LAYER_CLASSES, UNKNOWN_CLASS, by_path, canonical_kind, class_of, rank_of
 from tcprobe.keras.classes import CLASSES
 from tcprobe.keras.products.layers import records_of
 from tcprobe.keras.row import KerasClass, ProductRule, ShapeRule
@@ -102,7 +102,7 @@ def test_other_names_are_those_of_the_same_class() -> None:
 
 
 def test_no_name_stands_for_two_classes() -> None:
-    named = Counter(name for row in LAYERS for name in (row.name, *row.aliases))
+    named = Counter(name for row in LAYER_CLASSES for name in (row.name, *row.aliases))
     assert [name for name, count in named.items() if count > 1] == []
     assert len(by_path()) == sum(1 + len(row.aliases) + len(row.paths) for row in CLASSES)
 
@@ -165,7 +165,7 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("row", LAYERS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", LAYER_CLASSES, ids=lambda row: row.name)
 def test_shapes_and_products_read_the_settings_that_a_row_lists(row: KerasClass) -> None:
     listed = {row.output, *row.inner, *row.counts, *row.structure, *row.settings}
     read: set[str] = set()
@@ -186,9 +186,9 @@ def test_shapes_and_products_read_the_settings_that_a_row_lists(row: KerasClass)
 
 def test_classes_are_found_by_any_of_their_names() -> None:
     assert class_of("MaxPool2D") is class_of("MaxPooling2D") and canonical_kind("MaxPool2D") == "MaxPooling2D"
-    assert class_of("Mine") is UNKNOWN and canonical_kind("Mine") == "Mine"
+    assert class_of("Mine") is UNKNOWN_CLASS and canonical_kind("Mine") == "Mine"
     assert [rank_of(kind) for kind in ("Conv3DTranspose", "ConvLSTM1D", "Dense", "Mine2D")] == [3, 1, None, None]
-    assert class_of("Sequential") is UNKNOWN
+    assert class_of("Sequential") is UNKNOWN_CLASS
 
 
 # What may name several classes of Keras outside of the catalogue, and why.
@@ -274,7 +274,7 @@ VALUES: dict[str, Any] = {
 UNBUILT = {"Wrapper": "it is inherited from", "MaxNumBoundingBoxes": "it takes boxes"}
 BUILT = [
     row
-    for row in LAYERS
+    for row in LAYER_CLASSES
     if row.kind not in ("function", "encoding", "sound", "base", "input", "cell")
     and recorded(KERAS_3, row)
     and row.name not in UNBUILT

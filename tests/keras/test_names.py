@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from tcprobe.keras.names import canonical, known, layer_class, positional, public
+from tcprobe.keras.names import canonical_name, known, layer_class, positional, public
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from tcprobe.keras.names import canonical, known, layer_class, positional, publi
     ],
 )
 def test_other_names_of_a_class(imported: str, name: str) -> None:
-    assert canonical(imported) == name
+    assert canonical_name(imported) == name
 
 
 def test_an_import_of_keras_2_has_the_order_of_keras_2() -> None:
@@ -42,7 +42,7 @@ def test_what_is_known_of_a_module() -> None:
 
 
 def test_classes_and_their_parameters() -> None:
-    assert layer_class(canonical("tensorflow.keras.layers.Convolution2D")) == "Conv2D"
+    assert layer_class(canonical_name("tensorflow.keras.layers.Convolution2D")) == "Conv2D"
     assert layer_class("keras.Sequential") is None
     assert positional("keras.layers.MultiHeadAttention")[:2] == ("num_heads", "key_dim")
 
@@ -54,7 +54,7 @@ def test_the_table_of_parameters_is_that_of_keras() -> None:
         kind = getattr(keras.layers, name)
         if not inspect.isclass(kind) or name == "Layer" or not issubclass(kind, keras.layers.Layer):
             continue
-        assert canonical(f"keras.layers.{name}") == f"keras.layers.{kind.__name__}"
+        assert canonical_name(f"keras.layers.{name}") == f"keras.layers.{kind.__name__}"
         real = [p for p in inspect.signature(kind.__init__).parameters if p != "self"]
         known = positional(f"keras.layers.{kind.__name__}")
         assert tuple(real[: len(known)]) == known, name

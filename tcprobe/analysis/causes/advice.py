@@ -16,7 +16,7 @@ from tcprobe.schema.kinds import LEAVE, Advice, AdviceKind, Blocker, BlockerKind
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.sizes import saving_of, worst_first
 
-MOST: Final = 3
+MOST_ACTIONS: Final = 3
 SMALLEST_PCT: Final = 1.0
 REMEDIES: Final[dict[BlockerKind, AdviceKind]] = {
     "tf32": "allow_tf32",
@@ -79,7 +79,7 @@ def advise(profile: Profile) -> tuple[Advice, ...]:
     cost, off = profile.off, list(_off(profile.off))
     found = [*_few_measured(sizes, cost, off), *_blockers(profile, sizes, cost, off), *_sizes(sizes), *_few(sizes)]
     ranked = sorted((item for item in found if item.share_pct >= SMALLEST_PCT), key=lambda item: -item.share_pct)
-    return tuple(_in_a_step(item, profile) for item in _by_saving(ranked)[:MOST])
+    return tuple(_in_a_step(item, profile) for item in _by_saving(ranked)[:MOST_ACTIONS])
 
 
 def _by_saving(ranked: list[Advice]) -> list[Advice]:

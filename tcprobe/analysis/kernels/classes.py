@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tcprobe.analysis.grouping import distinct_rows
 from tcprobe.analysis.kernels.launches import NO, UNKNOWN, YES, Launched, group_launches
-from tcprobe.analysis.kernels.table import kernels_table, label_ids
+from tcprobe.analysis.kernels.table import classified_kernels, label_ids
 from tcprobe.schema.columns import Table, Value
 from tcprobe.schema.profile import Profile
 
@@ -33,7 +33,7 @@ def classify_launches(profile: Profile, counted: NDArray[np.bool_]) -> tuple[Tab
     classes = np.full(len(found[0]), -1, np.int8)
 
     def classified(chosen: NDArray[np.int64]) -> Table:
-        table, row = kernels_table(profile, groups, chosen)
+        table, row = classified_kernels(profile, groups, chosen)
         table = _settled(table, reported)
         uses = table.names("uses_tc")
         classes[key[chosen]] = np.array([_CODES[name] for name in uses.names], np.int8)[uses.ids[row]]

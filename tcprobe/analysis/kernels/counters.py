@@ -17,9 +17,9 @@ from tcprobe.hardware import Capability
 from tcprobe.schema.columns import Table, Value
 from tcprobe.schema.profile import Profile
 
-Config: TypeAlias = tuple[Value, Value]
+Configuration: TypeAlias = tuple[Value, Value]
 """Grid and block; None where not known."""
-Readings: TypeAlias = Mapping[str, tuple[float, str]]
+CounterReadings: TypeAlias = Mapping[str, tuple[float, str]]
 """Metric -> value and unit, of one configuration."""
 
 LEAST_PCT: Final = 0.1  # of the peak: below, a pipe's share may come from what ran beside the kernel
@@ -78,7 +78,7 @@ class _Reading:
         return self.value >= least if self.percent else self.value > 0
 
 
-def decide(readings: Readings, capability: Capability | None) -> CounterVerdict | None:
+def judge_counters(readings: CounterReadings, capability: Capability | None) -> CounterVerdict | None:
     """Return what the counters of one configuration prove on a GPU; None where they prove nothing.
 
     Args:
@@ -97,7 +97,7 @@ def decide(readings: Readings, capability: Capability | None) -> CounterVerdict 
     return CounterVerdict("no", f"{idle[0]}{more}")
 
 
-def _about_tensor_cores(readings: Readings) -> Iterator[_Reading]:
+def _about_tensor_cores(readings: CounterReadings) -> Iterator[_Reading]:
     for metric, (value, unit) in sorted(readings.items()):
         found = _METRIC.fullmatch(metric)
         per = (found and found["per"]) or ""
@@ -136,7 +136,7 @@ class Counters:
     """The counters of a profile, by kernel and configuration."""
 
     def __init__(self, table: Table) -> None:
-        self._rows: dict[str, dict[Config, list[tuple[Value, str, float, str]]]] = {}
+        self._rows: dict[str, dict[Configuration, list[tuple[Value, str, float, str]]]] = {}
         names = ("kernel", "grid", "block", "device", "metric", "value", "unit")
         columns = [table.values(name) for name in names]
         for kernel, grid, block, device, metric, value, unit in zip(*columns, strict=True):
@@ -156,7 +156,7 @@ class Counters:
         return kernel in self._rows
 
     def verdict(
-        self, kernel: str, configs: Sequence[Config], device: Value, capability: Capability | None
+        self, kernel: str, configs: Sequence[Configuration], device: Value, capability: Capability | None
     ) -> CounterVerdict | None:
         """Return what all configurations of a kernel agree on; None where they do not, or nothing is proved.
 
@@ -171,7 +171,7 @@ class Counters:
         measured = self._rows.get(kernel, {})
         asked = [c for c in configs if c in measured]
         wanted = asked if asked and len(asked) == len(configs) else list(measured)
-        found = [decide(_readings(measured[c], device), capability) for c in wanted]
+        found = [judge_counters(_readings(measured[c], device), capability) for c in wanted]
         answers = {one.uses_tc if one else None for one in found}
         return found[0] if len(answers) == 1 else None
 

@@ -15,7 +15,7 @@ from tcprobe.schema.profile import Profile
 NO: Final = 0
 YES: Final = 1
 UNKNOWN: Final = 2
-CLASSES: Final = 3
+CLASS_COUNT: Final = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tcprobe.analysis.kernels.rule import MOVES_OR_MAPS, MULTIPLIES, MULTIPLIES_WITHIN, Rule, by_name, by_words
+from tcprobe.analysis.kernels.rule import MOVES_OR_MAPS, MULTIPLIES, MULTIPLIES_WITHIN, NameRule, by_name, by_words
 
 MEASURED: Final = "Nsight Compute counters in public reports (sm__pipe_tensor_*, sm__ops_path_tensor_*)"
 PROCEDURAL: Final = "CUTLASS profiler documentation, GEMM procedural names; cuBLAS and cuDNN reuse that grammar"
@@ -23,15 +23,15 @@ PYPROF: Final = "NVIDIA PyProf, pyprof/prof/tc.py"
 DLPROF: Final = "cuBLAS and cuDNN names; NVIDIA DLProf marks them as not using Tensor Cores"
 ARITHMETIC: Final = "CUDA C++ Programming Guide, arithmetic instructions of the CUDA cores"
 
-RULES: Final[tuple[Rule, ...]] = (
-    Rule(
+NAME_RULES: Final[tuple[NameRule, ...]] = (
+    NameRule(
         "graph-launch",
         "unknown",
         by_name(r"^Command\ Buffer | ^CudaGraph | cudaGraphLaunch | ^\(?CUDA\ graph"),
         "a launched CUDA graph, whose kernels the profile does not name",
         "openxla/xprof#3070",
     ),
-    Rule(
+    NameRule(
         "gemm-helper",
         "no",
         by_name(r"""
@@ -46,7 +46,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "a helper beside a GEMM, convolution or attention: it prepares, reduces or converts",
         f"flash-attention and CUTLASS (reduction/) sources; {DLPROF}",
     ),
-    Rule(
+    NameRule(
         "collective",
         "no",
         by_name(r"""
@@ -56,7 +56,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "communication between GPUs",
         "NVIDIA/nccl, src/device",
     ),
-    Rule(
+    NameRule(
         "before-volta",
         "no",
         by_name(
@@ -65,35 +65,35 @@ RULES: Final[tuple[Rule, ...]] = (
         "code for an architecture before Volta, which has no Tensor Core instruction",
         "CUDA C++ Programming Guide, compute capabilities",
     ),
-    Rule(
+    NameRule(
         "fma-instruction",
         "no",
         by_name(r"(?<![a-z])(?:ffma|dfma|hfma2?|idp2?4?a|dp[24]a)(?![a-z]) | UniversalFMA"),
         "a multiply-add instruction of the CUDA cores",
         f"{MEASURED}; {ARITHMETIC}",
     ),
-    Rule(
+    NameRule(
         "simt",
         "no",
         by_name(r"(?<![a-z])simt(?![a-z]) | OpClassSimt | MmaSimt"),
         "CUTLASS's operator class for CUDA cores",
         f"{CUTLASS}; {MEASURED}",
     ),
-    Rule(
+    NameRule(
         "two-gemms",
         "unknown",
         by_name(r"B2bGemm | B2bMma | b2b_\w{0,40}?gemm"),
         "CUTLASS's back-to-back GEMM, measured both with and without Tensor Core activity",
         MEASURED,
     ),
-    Rule(
+    NameRule(
         "xmma",
         "yes",
         by_name(r"(?<![a-z])tensor\d+x\d+x\d+ | warpgroupsize\d+x\d+x\d+"),
         "an xmma kernel on MMA or warpgroup MMA instructions",
         XMMA,
     ),
-    Rule(
+    NameRule(
         "mma-instruction",
         "yes",
         by_name(r"""
@@ -102,14 +102,14 @@ RULES: Final[tuple[Rule, ...]] = (
         "a Tensor Core instruction",
         PTX,
     ),
-    Rule(
+    NameRule(
         "mma-word",
         "yes",
         re.compile(r"(?<![a-z])mma\d*(?![A-Za-z])|(?<![a-z])ldmatrix"),
         "the PTX instruction in the name",
         PTX,
     ),
-    Rule(
+    NameRule(
         "mma-shape",
         "yes",
         by_name(r"""
@@ -120,42 +120,42 @@ RULES: Final[tuple[Rule, ...]] = (
         "operand letter and MMA shape",
         f"{PROCEDURAL}; {PYPROF}",
     ),
-    Rule(
+    NameRule(
         "ptx-shape",
         "yes",
         by_name(r"(?<![a-z0-9])m(?:8|16|32|64|128|256)n\d+k\d+"),
         "an MMA shape as PTX spells it",
         PTX,
     ),
-    Rule(
+    NameRule(
         "cute-atom",
         "yes",
         by_name(r"(?<![a-z])SM(?:70|75|80|89|90|100|103|120)_\w{0,40}?\d+x\d+x\d+_ | cute::(?:UMMA|GMMA)"),
         "a CuTe MMA atom",
         "NVIDIA/cutlass, include/cute/arch",
     ),
-    Rule(
+    NameRule(
         "tensorop",
         "yes",
         by_name(r"tensorop\w{0,24} | tensor_op(?![a-z])"),
         "CUTLASS's operator class for Tensor Cores",
         f"{CUTLASS}; {MEASURED}",
     ),
-    Rule(
+    NameRule(
         "nvjet",
         "yes",
         by_name(r"(?<![a-z])nvjet_\w+"),
         "cuBLAS's kernels for Hopper and Blackwell, all of them on Tensor Cores",
         "GindaChen/nsys-ai#582; NVIDIA/Fuser#3137; rates near the dense Tensor Core peak of an H100",
     ),
-    Rule(
+    NameRule(
         "cudnn-sdpa",
         "yes",
         by_name(r"cudnn_generated_\w{0,40}?sdpa\w*"),
         "cuDNN's fused attention",
         "cuDNN frontend documentation, scaled dot product attention",
     ),
-    Rule(
+    NameRule(
         "flash-attention",
         "yes",
         by_name(r"""
@@ -167,21 +167,21 @@ RULES: Final[tuple[Rule, ...]] = (
         "FlashAttention, which takes float16, bfloat16 and float8 only",
         "Dao-AILab/flash-attention, csrc",
     ),
-    Rule(
+    NameRule(
         "attention-float32-old",
         "no",
         by_name(r"fmha_cutlass[FB]_f32\w{0,80}?sm7\d | AttentionBackwardKernel<cutlass::arch::Sm7\d,\ ?float"),
         "attention on float32, built for GPUs without TF32",
         "facebookresearch/xformers, csrc fmha/gemm_kernel_utils.h",
     ),
-    Rule(
+    NameRule(
         "attention-float32",
         "unknown",
         by_name(r"fmha_cutlass[FB]_f32\w* | Attention(?:Backward)?Kernel<float,"),
         "attention on float32: TF32 instructions or CUDA cores, as the build decides",
         "facebookresearch/xformers, csrc fmha/gemm_kernel_utils.h",
     ),
-    Rule(
+    NameRule(
         "attention-fused",
         "yes",
         by_name(r"""
@@ -192,7 +192,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "fused attention on half precision or narrower",
         "facebookresearch/xformers; NVIDIA/TensorRT-LLM; NVIDIA/apex; flashinfer prefill.cuh; SageAttention",
     ),
-    Rule(
+    NameRule(
         "one-token",
         "no",
         by_name(r"""
@@ -202,14 +202,14 @@ RULES: Final[tuple[Rule, ...]] = (
         "attention or matrix times vector for one token: dot products on CUDA cores",
         "flashinfer decode.cuh; vLLM csrc/attention; ggml-cuda (mmvq, fattn-vec, fattn-tile)",
     ),
-    Rule(
+    NameRule(
         "trtllm-gen",
         "yes",
         by_name(r"^(?:bmm|gemm|fmha)\w{0,80}?_(?:Bfloat16|Fp16|E4m3|E2m1|Mx\w{0,20}?)_\w{0,200}?_sm1\d\d\w*"),
         "TensorRT-LLM's generated kernels for Blackwell",
         "NVIDIA/TensorRT-LLM, trtllm-gen",
     ),
-    Rule(
+    NameRule(
         "quantised-gemm",
         "yes",
         by_name(r"""
@@ -219,7 +219,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "DeepGEMM, Marlin or Machete, which are written around MMA instructions",
         "deepseek-ai/DeepGEMM; IST-DASLab/marlin; vLLM csrc/quantization",
     ),
-    Rule(
+    NameRule(
         "cudnn-listed",
         "yes",
         by_name(r"""
@@ -229,35 +229,35 @@ RULES: Final[tuple[Rule, ...]] = (
         "a convolution that NVIDIA lists as Tensor Core",
         PYPROF,
     ),
-    Rule(
+    NameRule(
         "author-says",
         "yes",
         by_name(r"^(?!.*(?:no|non|without)_?tensor).*?(?P<token>(?<![a-z])tensor_?cores?(?![a-z]))"),
         "its author says so",
         "the kernel's own name",
     ),
-    Rule(
+    NameRule(
         "triton-gemm",
         "unknown",
         by_name(r"gemm_fusion\w* | triton_gemm\w* | (?<![a-z])triton_(?:tem|mm|bmm|conv)\w*"),
         "a Triton matrix multiplication: the dtype and the GPU decide, which the name does not tell",
         "OpenXLA, GemmFusion; PyTorch Inductor templates",
     ),
-    Rule(
+    NameRule(
         "triton-map",
         "no",
         by_name(r"(?<![a-z])triton_(?:poi|red|per|for|spl)_\w* | (?<![a-z])triton_softmax\w*"),
         "a Triton pointwise, reduction or scan kernel",
         "PyTorch Inductor, codegen/triton.py (kernel categories); OpenXLA softmax fusion",
     ),
-    Rule(
+    NameRule(
         "xla-dot",
         "unknown",
         by_name(r"^(?=[a-z_]*fusion).*?(?P<token>(?<![a-z])(?:dot|gemm|conv(?!ert)|cudnn|cublas|custom|triton)\w*)"),
         "an XLA fusion around a matrix product",
         "OpenXLA GPU compiler",
     ),
-    Rule(
+    NameRule(
         "xla-fusion",
         "no",
         by_name(r"""
@@ -267,14 +267,14 @@ RULES: Final[tuple[Rule, ...]] = (
         "an XLA loop, reduction or transpose fusion; matrix products go to libraries or to Triton",
         "OpenXLA GPU compiler, fusion emitters",
     ),
-    Rule(
+    NameRule(
         "mlir-generated",
         "no",
         by_name(r"^[A-Z]\w{0,80}?_GPU_DT_\w{0,80}?_kernel"),
         "a pointwise kernel that TensorFlow generates with MLIR",
         "tensorflow/core/kernels/mlir_generated",
     ),
-    Rule(
+    NameRule(
         "gemm-without-shape",
         "no",
         by_name(r"""
@@ -285,7 +285,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "a GEMM or convolution of a library without MMA shape: FFMA, DFMA, HFMA2 or DP4A on CUDA cores",
         f"{ARITHMETIC}; {MEASURED}",
     ),
-    Rule(
+    NameRule(
         "blas-vector",
         "no",
         by_name(r"""
@@ -297,7 +297,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "a vector or small-matrix kernel on CUDA cores",
         f"{DLPROF}; bitsandbytes; exllamav2",
     ),
-    Rule(
+    NameRule(
         "cudnn-direct",
         "no",
         by_name(r"""
@@ -309,21 +309,21 @@ RULES: Final[tuple[Rule, ...]] = (
         "a direct, Winograd, FFT or depthwise convolution on CUDA cores",
         f"{DLPROF}; Nsight Compute on conv2d_c1_k1",
     ),
-    Rule(
+    NameRule(
         "fft",
         "no",
         by_name(r"(?<![a-z])(?:fft[123]d|vector_fft|regular_fft|multi_bluestein|composite_fft|r2c|c2r)\w*"),
         "a Fourier transform",
         "cuFFT and cuDNN names",
     ),
-    Rule(
+    NameRule(
         "rnn-without-hmma",
         "no",
         by_name(r"RNN_blockPersist\w* | (?:LSTM|GRU|RNN)_elementWise\w* | elemWiseRNNcell\w*"),
         "cuDNN's recurrent kernel, whose Tensor Core form has HMMA in its name",
         "cuDNN names (RNN_blockPersist_fp_LSTM and RNN_blockPersist_fp_LSTM_HMMA)",
     ),
-    Rule(
+    NameRule(
         "framework-kernel",
         "no",
         by_name(r"""
@@ -338,7 +338,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "a framework's own pointwise, reduction, indexing or copy kernel",
         "sources of Eigen, TensorFlow, PyTorch, Thrust and CUB: no MMA in them",
     ),
-    Rule(
+    NameRule(
         "moves-or-maps",
         "no",
         by_words(MOVES_OR_MAPS, MULTIPLIES, MULTIPLIES_WITHIN),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
-UsesTc = Literal["yes", "no", "unknown"]
+from tcprobe.schema.kinds import UsesTc
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class NameRule:
     """One claim about the kernels whose name matches.
 
     Attributes:

@@ -11,12 +11,12 @@ import numpy as np
 from tcprobe.analysis.context import identified, parse_capability, tf32_asked
 from tcprobe.analysis.grouping import Numbers, count_by, distinct_rows, ranks, sum_by
 from tcprobe.analysis.kernels.contradictions import reported_notes
-from tcprobe.analysis.kernels.counters import Config, Counters
+from tcprobe.analysis.kernels.counters import Configuration, Counters
 from tcprobe.analysis.kernels.launches import LaunchGroups, group_launches
 from tcprobe.analysis.kernels.precision import precision_of_dtype, precision_of_name
 from tcprobe.analysis.kernels.verdict import Verdict, classify, refine
 from tcprobe.gemm.ops import gemms_of
-from tcprobe.gemm.record import flops_of, parse_shape, parse_shapes
+from tcprobe.gemm.record import flops_of, parse_json_shapes, parse_shape
 from tcprobe.hardware import Capability, Gpu
 from tcprobe.schema.columns import IntArray, Names, Table, Value
 from tcprobe.schema.op import OpRecord
@@ -38,7 +38,9 @@ class _Device:
     vendor: str | None = None
     tensor_cores: str = "unknown"
 
-    def by_counters(self, kernel: str, counters: Counters, configs: list[Config], device: Value) -> Verdict | None:
+    def by_counters(
+        self, kernel: str, counters: Counters, configs: list[Configuration], device: Value
+    ) -> Verdict | None:
         """Return what hardware counters prove of the kernel; None where they prove nothing."""
         found = counters.verdict(kernel, configs, device, self.capability)
         if found is None:
@@ -79,10 +81,10 @@ def derive_kernels(profile: Profile) -> Table:
         profile: holds `launches`; `op_details`, `launch_configs` and `devices` add what they have.
     """
     groups = group_launches(profile)
-    return kernels_table(profile, groups, np.arange(len(groups)))[0]
+    return classified_kernels(profile, groups, np.arange(len(groups)))[0]
 
 
-def kernels_table(profile: Profile, groups: LaunchGroups, chosen: IntArray) -> tuple[Table, IntArray]:
+def classified_kernels(profile: Profile, groups: LaunchGroups, chosen: IntArray) -> tuple[Table, IntArray]:
     """Return the kernels table of some groups of launches, costliest first, and the row of each of these groups.
 
     Args:
@@ -281,7 +283,7 @@ def _rates(profile: Profile, rows: _Rows, asked: Sequence[int]) -> dict[int, tup
 
 def _flops(details: Table, op: int) -> int | None:
     text = {name: details.names(name)[op] for name in ("op_type", "dtype", "input_shapes", "output_shape")}
-    shapes, output = parse_shapes(text["input_shapes"]), parse_shape(text["output_shape"])
+    shapes, output = parse_json_shapes(text["input_shapes"]), parse_shape(text["output_shape"])
     return flops_of(gemms_of(OpRecord(text["op_type"] or "", shapes, output, {}, text["dtype"])))
 
 

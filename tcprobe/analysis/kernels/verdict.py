@@ -12,11 +12,12 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from tcprobe.analysis.capability import dtype_blocker, operand_dtypes
-from tcprobe.analysis.kernels.names import RULES
+from tcprobe.analysis.kernels.names import NAME_RULES
 from tcprobe.analysis.kernels.precision import precision_of_dtype, precision_of_name
-from tcprobe.analysis.kernels.rule import UsesTc, words_of
+from tcprobe.analysis.kernels.rule import words_of
 from tcprobe.gemm.ops import conv_like
 from tcprobe.hardware import FIRST_WITH_TENSOR_CORES, Capability, Gpu, spoken_name
+from tcprobe.schema.kinds import UsesTc
 
 # A GPU may run above the boost clock of its datasheet (H100: by 8 %), so a rate must exceed the peak by this factor.
 CLOCK_MARGIN: Final = 1.25
@@ -74,7 +75,7 @@ def classify(name: str, compute_capability: Capability | None = None, vendor: st
 @lru_cache(maxsize=65536)
 def _by_name(name: str) -> Verdict:
     words = words_of(name)
-    for rule in RULES:
+    for rule in NAME_RULES:
         if match := rule.pattern.search(words if rule.in_words else name):
             token = match.groupdict().get("token") or match[0]
             evidence = f"{token[:60]}: {rule.says}"

@@ -13,12 +13,12 @@ from tcprobe.analysis.ops.paths import (
     layer_of,
     model_scopes,
     parse_path,
-    pass_of,
-    plain,
+    pass_of_path,
+    plain_path,
     scope_of,
 )
 from tcprobe.gemm.ops import canonical_type, family_of
-from tcprobe.gemm.record import parse_dtype, parse_object, parse_shape, parse_shapes
+from tcprobe.gemm.record import parse_dtype, parse_json_shapes, parse_object, parse_shape
 from tcprobe.schema.columns import Table
 from tcprobe.schema.op import OpRecord
 
@@ -65,7 +65,7 @@ class Attribution:
     basis: str | None = None
 
 
-def attribute(names: Sequence[OpName], index: GraphIndex) -> list[Attribution]:
+def attribute_ops(names: Sequence[OpName], index: GraphIndex) -> list[Attribution]:
     """Join ops to graph records: by HLO instruction, executed name and type, traced name, then aliases.
 
     Branch and body counters, call prefixes and rewriters' prefixes do not count. Where several records fit, only
@@ -91,7 +91,7 @@ def with_layers(graph: Table) -> Table:
         path = parse_path(name.op)
         if kinds[row].startswith("hlo") and layers[row] is None:
             layers[row] = layer_of(scope_of(path, known), models)
-            passes[row] = passes[row] or pass_of(path, name.op_type, layers[row] is not None)
+            passes[row] = passes[row] or pass_of_path(path, name.op_type, layers[row] is not None)
     return Table(graph.spec, {**graph.columns, "layer": layers, "pass": passes})
 
 
@@ -123,10 +123,10 @@ def _from_path(name: OpName, models: frozenset[str], known: KnownScopes, index: 
     scopes = scope_of(path, known)
     layer = layer_of(scopes, models)
     if (row := index.in_scope(scopes)) is not None:
-        pass_ = pass_of(path, name.op_type, True)
+        pass_ = pass_of_path(path, name.op_type, True)
         own = {column: index.agreed(column, [row]) for column in ("layer", "layer_class", "source")}
         return Attribution(**own, pass_=pass_, basis="name")
-    pass_ = pass_of(path, name.op_type, layer is not None)
+    pass_ = pass_of_path(path, name.op_type, layer is not None)
     if layer is not None and (model := index.model_at(scopes)) is not None:
         layer = model
     elif layer is not None and (model := index.model_at(scopes[:-1])) is not None:
@@ -157,12 +157,12 @@ class GraphIndex:
                 self._models.setdefault(scopes[:-1], set()).add(str(self._columns["layer"][row]).rpartition("/")[0])
             self._add(0, row, function, executed or op)
             self._add(1, row, executed, executed_type)
-            self._add(2, row, plain(executed or op), canonical_type(executed_type or op_type))
-            self._add(3, row, plain(op), canonical_type(op_type))
-            self._add(5, row, plain(executed or op))
-            self._add(5, row, plain(op))
+            self._add(2, row, plain_path(executed or op), canonical_type(executed_type or op_type))
+            self._add(3, row, plain_path(op), canonical_type(op_type))
+            self._add(5, row, plain_path(executed or op))
+            self._add(5, row, plain_path(op))
             for alias in _aliases(attributes):
-                self._add(4, row, plain(alias.rpartition(":")[0] or alias))
+                self._add(4, row, plain_path(alias.rpartition(":")[0] or alias))
 
     def _tells_scope(self, row: int) -> bool:
         layer, pass_, executes = (self._columns[c][row] for c in ("layer", "pass", "executes"))
@@ -177,7 +177,7 @@ class GraphIndex:
 
         An instruction of an HLO module knows no layer; the traced op that it stands for does, and goes before it.
         """
-        simple, kind = plain(name.op), canonical_type(name.op_type or "")
+        simple, kind = plain_path(name.op), canonical_type(name.op_type or "")
         keys: list[JoinKey] = [
             (name.hlo_module or "", name.hlo_op or ""), (name.op, name.op_type or ""), (simple, kind), (simple, kind),
             (simple,),
@@ -229,7 +229,7 @@ def graph_record(graph: Table, row: int) -> OpRecord:
 
     return OpRecord(
         str(at("op_type")),
-        parse_shapes(at("input_shapes")),
+        parse_json_shapes(at("input_shapes")),
         parse_shape(at("output_shape")),
         parse_object(at("attributes")),
         parse_dtype(at("input_dtypes")),
@@ -240,5 +240,5 @@ def graph_record(graph: Table, row: int) -> OpRecord:
 def profile_record(details: Table, row: int, pass_: str | None = None) -> OpRecord:
     """Return one row of `op_details` as such a record; the pass is that of its row in `ops`."""
     names = {c: details.names(c)[row] for c in ("op_type", "input_shapes", "output_shape", "dtype")}
-    shapes, output = parse_shapes(names["input_shapes"]), parse_shape(names["output_shape"])
+    shapes, output = parse_json_shapes(names["input_shapes"]), parse_shape(names["output_shape"])
     return OpRecord(names["op_type"] or "", shapes, output, {}, names["dtype"], pass_)

@@ -18,7 +18,7 @@ from tcprobe.schema.op import OpRecord
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import GEMMS
 
-MOST_CALLS: Final = 1e9
+LARGEST_CALLS: Final = 1e9
 _COUNTER: Final = re.compile(r"^(?:__inference_|__forward_|__backward_)?(.*?)(?:_\d+)?$")
 
 
@@ -76,7 +76,7 @@ def build_gemms(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
 def executions(calls_per_step: Value) -> float:
     """Return how often an op runs in a step: once where that is not recorded, or is no such number."""
     count = 1.0 if calls_per_step is None else float(calls_per_step)
-    return count if 0.0 <= count <= MOST_CALLS else 1.0
+    return count if 0.0 <= count <= LARGEST_CALLS else 1.0
 
 
 def _is_traced(graph: Table) -> bool:

@@ -39,7 +39,7 @@ class OpPath:
     gradient: bool
 
 
-def plain(op: str) -> str:
+def plain_path(op: str) -> str:
     """Return the path without prefixes of calls and graph rewriters, and with all branch counters alike."""
     return _BRANCH.sub(r"\1\2/_", _REWRITER.sub("", _CALLS.sub("", op)))
 
@@ -132,7 +132,7 @@ def layer_of(scopes: Scopes, models: frozenset[str]) -> str | None:
     return "/".join(scopes) if scopes and scopes[0] in models else None
 
 
-def pass_of(path: OpPath, op_type: str | None, in_model: bool) -> str | None:
+def pass_of_path(path: OpPath, op_type: str | None, in_model: bool) -> str | None:
     """Return the pass as far as path and type prove it; None for an op outside the models.
 
     A gradient MatMul is ``other``: that ``MatMul_1`` is the weight's is a habit, not a rule.

@@ -13,11 +13,18 @@ import numpy as np
 from tcprobe.analysis.context import Context
 from tcprobe.analysis.grouping import distinct_rows, ranks, sum_by, union_by
 from tcprobe.analysis.kernels.launches import UNKNOWN, YES, Launched
-from tcprobe.analysis.ops.attribution import Attribution, GraphIndex, OpName, attribute, graph_record, profile_record
+from tcprobe.analysis.ops.attribution import (
+    Attribution,
+    GraphIndex,
+    OpName,
+    attribute_ops,
+    graph_record,
+    profile_record,
+)
 from tcprobe.analysis.ops.blockers import is_capable, why_not
 from tcprobe.gemm.alignment import all_aligned
 from tcprobe.gemm.ops import contiguous_sizes, gemms_of
-from tcprobe.gemm.record import flops_of, parse_shapes
+from tcprobe.gemm.record import flops_of, parse_json_shapes
 from tcprobe.schema.columns import IntArray, Row, Table, Value
 from tcprobe.schema.op import OpRecord, Size
 from tcprobe.schema.profile import Profile
@@ -27,7 +34,7 @@ NO_OP: Final = "(no op)"
 _PRECISION_DTYPES: Final = {
     "fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64",
 }  # fmt: skip
-OpKey: TypeAlias = tuple[str, str | None]
+OpIdentity: TypeAlias = tuple[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +79,7 @@ def build_ops(profile: Profile, launched: Launched | None, kernels: Table, conte
     found = _timed(profile, launched, kernels)
     _add_read(found, profile, whole)
     index = GraphIndex(graph)
-    attributed = attribute([f.name for f in found.values()], index)
+    attributed = attribute_ops([f.name for f in found.values()], index)
     ran = frozenset(row for a in attributed for row in a.rows)
     if launched is None and not len(kernels):
         attributed += _add_graph(found, graph, index, attributed)
@@ -139,15 +146,15 @@ class _KernelFacts:
         idle: the costliest of its kernels that does not use Tensor Cores.
     """
 
-    dtypes: dict[OpKey, str]
-    idle: dict[OpKey, str]
+    dtypes: dict[OpIdentity, str]
+    idle: dict[OpIdentity, str]
 
     @classmethod
     def of(cls, kernels: Table) -> _KernelFacts:
         """Collect from the kernels of the window, costliest first."""
         op, op_type, precision, kernel = (kernels.names(c) for c in ("op", "op_type", "precision", "kernel"))
         (ops, types, precisions), _ = distinct_rows(op.ids, op_type.ids, precision.ids)
-        said: dict[OpKey, set[Value]] = {}
+        said: dict[OpIdentity, set[Value]] = {}
         for o, t, p in zip(ops.tolist(), types.tolist(), precisions.tolist(), strict=True):
             if o >= 0 and p >= 0:
                 key = (op.names[o], op_type.names[t] if t >= 0 else None)
@@ -164,10 +171,10 @@ class _KernelFacts:
         return cls(dtypes, {(str(o), t): str(k) for o, t, k in costliest})
 
 
-def _timed(profile: Profile, launched: Launched | None, kernels: Table) -> dict[OpKey, _OpEntry]:
+def _timed(profile: Profile, launched: Launched | None, kernels: Table) -> dict[OpIdentity, _OpEntry]:
     if launched is not None:
         return _from_launches(profile, launched)
-    found: dict[OpKey, _OpEntry] = {}
+    found: dict[OpIdentity, _OpEntry] = {}
     for kernel in kernels.rows():
         key = (NO_OP if kernel["op"] is None else str(kernel["op"]), _text(kernel["op_type"]))
         row = found.setdefault(key, _OpEntry({"op": key[0], "op_type": key[1]}, OpName(*key), [])).row
@@ -189,7 +196,7 @@ def _text(value: Value) -> str | None:
     return None if value is None else str(value)
 
 
-def _from_launches(profile: Profile, launched: Launched) -> dict[OpKey, _OpEntry]:
+def _from_launches(profile: Profile, launched: Launched) -> dict[OpIdentity, _OpEntry]:
     details, groups = profile.require("op_details"), launched.groups
     keys, of_detail = _op_keys(details)
     mine = np.flatnonzero(groups.counted)
@@ -215,9 +222,9 @@ def _from_launches(profile: Profile, launched: Launched) -> dict[OpKey, _OpEntry
     }
 
 
-def _op_keys(details: Table) -> tuple[list[OpKey], IntArray]:
+def _op_keys(details: Table) -> tuple[list[OpIdentity], IntArray]:
     """Return the distinct (op, type), and for each row of `op_details`, then for no op, its position among them."""
-    index: dict[OpKey, int] = {}
+    index: dict[OpIdentity, int] = {}
     pairs = zip(details.names("op").tolist(), details.names("op_type").tolist(), strict=True)
     positions = [index.setdefault((str(op), op_type), len(index)) for op, op_type in pairs]
     positions.append(index.setdefault((NO_OP, None), len(index)))
@@ -231,7 +238,7 @@ def _described(details: Table, of_detail: IntArray) -> dict[int, list[int]]:
     return rows
 
 
-def _entry(details: Table, key: OpKey, rows: list[int], figures: dict[str, int]) -> _OpEntry:
+def _entry(details: Table, key: OpIdentity, rows: list[int], figures: dict[str, int]) -> _OpEntry:
     told = ("hlo_module", "hlo_op", "layer", "pass")
     others = (_same(details.names(c)[r] for r in rows) for c in told)
     records = [profile_record(details, r) for r in rows]
@@ -244,7 +251,7 @@ def _same(values: Iterator[Any]) -> Any:
     return found.pop() if len(found) == 1 else None
 
 
-def _add_read(found: dict[OpKey, _OpEntry], profile: Profile, whole: bool) -> None:
+def _add_read(found: dict[OpIdentity, _OpEntry], profile: Profile, whole: bool) -> None:
     """Add ops and figures that the source has in tables of its own; derived figures stay."""
     if not whole:
         return
@@ -255,7 +262,7 @@ def _add_read(found: dict[OpKey, _OpEntry], profile: Profile, whole: bool) -> No
         _merge(found, row, str(host["input_shapes"] or ""))
 
 
-def _merge(found: dict[OpKey, _OpEntry], row: Row, shapes: str = "") -> None:
+def _merge(found: dict[OpIdentity, _OpEntry], row: Row, shapes: str = "") -> None:
     key = (str(row["op"]), _text(row.get("op_type")))
     entry = found.setdefault(key, _OpEntry({"op": key[0], "op_type": key[1]}, OpName(*key), []))
     for column, value in row.items():
@@ -265,12 +272,12 @@ def _merge(found: dict[OpKey, _OpEntry], row: Row, shapes: str = "") -> None:
         entry.records.append(_host_record(key, shapes))
 
 
-def _host_record(key: OpKey, shapes: str) -> OpRecord:
-    return OpRecord(key[1] or "", parse_shapes(shapes))
+def _host_record(key: OpIdentity, shapes: str) -> OpRecord:
+    return OpRecord(key[1] or "", parse_json_shapes(shapes))
 
 
 def _add_graph(
-    found: dict[OpKey, _OpEntry], graph: Table, index: GraphIndex, attributed: list[Attribution]
+    found: dict[OpIdentity, _OpEntry], graph: Table, index: GraphIndex, attributed: list[Attribution]
 ) -> list[Attribution]:
     """Add the ops of the graph that execute and that no op of the profile is."""
     joined = {row for a in attributed for row in a.rows}
@@ -280,7 +287,7 @@ def _add_graph(
         if row not in joined and record["executes"] == "yes" and key not in found:
             found[key] = _OpEntry({"op": key[0], "op_type": key[1]}, OpName(*key), [])
             added.append(found[key].name)
-    return attribute(added, index)
+    return attribute_ops(added, index)
 
 
 def _row(found: _OpEntry, where: Attribution, graph: Table, context: Context, kernels: _KernelFacts) -> Row:

@@ -91,7 +91,7 @@ def run_of(profile: Profile, gemms: Gemms, ops: Ops | None, kernel_ns: float | N
     return RecordedStep(named, whole, kernel_ns, steps, "shape") if named else None
 
 
-def model_of(found: Sequence[RunProduct]) -> Model:
+def run_model(found: Sequence[RunProduct]) -> Model:
     """Return products and their layers as a model, without links and settings, which no profile has."""
     layers: dict[str, Layer] = {}
     for timed in found:

@@ -8,7 +8,7 @@ from math import isqrt
 from tcprobe.analysis.ops.gemms import Gemms
 from tcprobe.analysis.ops.table import Ops
 from tcprobe.analysis.sizes.advice import advice_on
-from tcprobe.analysis.sizes.run import RecordedStep, model_of, run_of
+from tcprobe.analysis.sizes.run import RecordedStep, run_model, run_of
 from tcprobe.gemm.alignment import next_size
 from tcprobe.rules.model.bad import Bad, bad_sizes
 from tcprobe.rules.model.known_gpu import KnownGpu
@@ -41,7 +41,7 @@ def build_bad_sizes(
     run = run_of(profile, gemms, ops, kernel_ns)
     if run is None:
         return None
-    step = Step(model_of(run.timed), gpu, measured=run.measured)
+    step = Step(run_model(run.timed), gpu, measured=run.measured)
     rows = _Rows(run, step).made()
     _name_images(rows)
     rows.sort(key=_weight)
@@ -117,7 +117,7 @@ class _Rows:
         """The step with all products, those included whose dimensions have no names."""
         if len(self._run.whole) == len(self._run.timed):
             return self._step
-        return Step(model_of(self._run.whole), self._step.gpu)
+        return Step(run_model(self._run.whole), self._step.gpu)
 
 
 def _weight(row: Row) -> tuple[bool, float, float, float, int, str, str, int]:

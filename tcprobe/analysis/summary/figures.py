@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from tcprobe.analysis.context import Context
-from tcprobe.analysis.grouping import total
+from tcprobe.analysis.grouping import known_total
 from tcprobe.analysis.ops.gemms import Gemms
 from tcprobe.analysis.ops.table import Ops
 from tcprobe.analysis.summary.reported import KernelTimes
@@ -73,7 +73,11 @@ class Totals:
             on_tc, unclear = (float(spent[verdict.among(v)].sum()) for v in ("yes", "unknown"))
             calls = kernels.numbers("calls")
             return cls(
-                float(spent.sum()), on_tc, unclear, None if np.isnan(calls).any() else total(calls), _basis(kernels)
+                float(spent.sum()),
+                on_tc,
+                unclear,
+                None if np.isnan(calls).any() else known_total(calls),
+                _basis(kernels),
             )
         return None if times is None else cls(times.total, times.on_tc, 0.0, None, "reported")
 

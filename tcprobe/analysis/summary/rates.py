@@ -13,12 +13,12 @@ from tcprobe.schema.columns import FloatArray, Row, Value
 from tcprobe.schema.profile import Profile
 
 UNDER_PROFILER: Final = "steps under the profiler, which slows them"
-KINDS: Final = {
+RATE_KINDS: Final = {
     "measured": "steps outside the profiled window",
     "after": "steps after the profiled window, none before it was left to measure",
     "profiled": UNDER_PROFILER,
 }
-MIXED: Final = "several dtypes, or a GPU or dtype without a known peak"
+MIXED_PEAK: Final = "several dtypes, or a GPU or dtype without a known peak"
 NO_STEP: Final = "no step is marked"
 LOST: Final = "the profiler lost events: FLOPs of whole steps would stand over the time of what is left"
 UNPLACED: Final = "no kernel belongs to a marked step, and the whole capture includes warm-up"
@@ -54,7 +54,7 @@ def _step_time(inputs: SummaryInputs, reported: Reported) -> Row:
     each = table.numbers("duration_ns") / table.numbers("steps")
     marked = each[table.numbers("in_window")] if len(table) else np.zeros(0)
     for found, which in (
-        *((lengths[kinds.among(kind)], which) for kind, which in KINDS.items()),
+        *((lengths[kinds.among(kind)], which) for kind, which in RATE_KINDS.items()),
         (marked, UNDER_PROFILER),
     ):
         if count := len(known := found[~np.isnan(found)]):
@@ -133,7 +133,7 @@ def _achieved(inputs: SummaryInputs) -> Iterator[Row]:
     yield figure(rate, steps * sum(f for f, _, _ in timed) / spent / 1e3, "shape", ONCE)
     ideal = [_ideal_ns(flops, dtype, inputs) for flops, dtype, _ in timed]
     if None in ideal:
-        yield figure(peak, None, None, MIXED)
+        yield figure(peak, None, None, MIXED_PEAK)
     else:
         share = 100.0 * steps * sum(i for i in ideal if i is not None) / spent
         why = f"{ONCE}; against {inputs.context.name}'s dense peak for the dtype of each op"

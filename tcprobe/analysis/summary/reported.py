@@ -90,7 +90,7 @@ class Reported:
         return busy if busy is not None or idle is None else 100.0 - idle
 
 
-def compare(reported: Reported, ours: dict[str, float | None]) -> Iterator[Note]:
+def compare_reported(reported: Reported, ours: dict[str, float | None]) -> Iterator[Note]:
     """Yield a note for each figure in which the profiler and we differ by more than rounding.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from tcprobe.analysis.grouping import total
+from tcprobe.analysis.grouping import known_total
 from tcprobe.analysis.summary.figures import (
     NO_KERNELS,
     NO_OP_KERNELS,
@@ -153,7 +153,7 @@ def _busy(inputs: SummaryInputs, reported: Reported) -> Row:
 
 
 def _memory(inputs: SummaryInputs, reported: Reported) -> Row:
-    spent = total(inputs.profile.require("devices").numbers("memory_ns"))
+    spent = known_total(inputs.profile.require("devices").numbers("memory_ns"))
     if spent is not None:
         return figure("memory_time_ns", spent, "measured")
     if reported.memory_ns is not None:

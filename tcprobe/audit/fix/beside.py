@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from tcprobe.audit.fix.links import NotCertain, follow, output_of
+from tcprobe.audit.fix.links import NotCertain, follow_changes, output_of
 from tcprobe.audit.fix.slots import Slot, slots_of
 from tcprobe.audit.fix.source.files import Files
 from tcprobe.audit.fix.source.shapes import tails
@@ -77,5 +77,7 @@ def shared_slots(slots: Sequence[Slot], beside: Iterable[Step], files: Files) ->
             and layer.config.get(slot.argument.name) == slot.old
         ]
         if starts:
-            found.update({slot.key: slot for slot in slots_of(follow(starts, step.model, step), step.model, files)})
+            found.update(
+                {slot.key: slot for slot in slots_of(follow_changes(starts, step.model, step), step.model, files)}
+            )
     return tuple(found.values())

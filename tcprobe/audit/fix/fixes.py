@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.audit.fix.beside import reshapes, shared_slots
-from tcprobe.audit.fix.head import additions, is_head, wanted_of
-from tcprobe.audit.fix.links import INNER, NotCertain, Refusal, wanted_by
+from tcprobe.audit.fix.head import additions, is_image_head, wanted_of
+from tcprobe.audit.fix.links import INNER, FixRefusal, NotCertain, wanted_by
 from tcprobe.audit.fix.literals import check, solve, unwanted
 from tcprobe.audit.fix.slots import Slot, slots_of
 from tcprobe.audit.fix.source.files import Files
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
     from tcprobe.source.source import Source
 
-_UNPROVEN: Final[Refusal] = say("unproven")
+_UNPROVEN: Final[FixRefusal] = say("unproven")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def with_fixes(
     models = (model, *(other.model for other in beside))
     scene = _Scene(step, tuple(beside), Files(sources), seen_lines(models))
     plans: dict[int, _Plan] = {}
-    refused: dict[int, Refusal] = {}
+    refused: dict[int, FixRefusal] = {}
     for index, finding in enumerate(findings):
         if finding.fix is None and finding.suggested is not None and finding.code in fixable:
             try:
@@ -106,7 +106,7 @@ def with_fixes(
     return [_with_fix(f, fixes.get(i), refused.get(i)) for i, f in enumerate(findings)]
 
 
-def _with_fix(finding: Finding, fix: Fix | None, refused: Refusal | None) -> Finding:
+def _with_fix(finding: Finding, fix: Fix | None, refused: FixRefusal | None) -> Finding:
     """Return a finding with its fix, or with the reason why a warning has none."""
     if fix is not None:
         return replace(finding, fix=fix)
@@ -123,7 +123,7 @@ def _pays(finding: Finding) -> bool:
 def _plan(finding: Finding, scene: _Scene) -> _Plan:
     model, step, files = scene.model, scene.step, scene.files
     layer = model.layer(finding.layer)
-    if layer is not None and is_head(finding, model):
+    if layer is not None and is_image_head(finding, model):
         wanted = wanted_of(finding, layer)
         return _Plan(slots_of(wanted, model, files), additions(finding, layer, files))
     if is_vocabulary(finding):
@@ -138,7 +138,9 @@ def _plan(finding: Finding, scene: _Scene) -> _Plan:
     return _Plan(slots, (), sizes).joined(_Plan(more))
 
 
-def _fixes(plans: Mapping[int, _Plan], paying: set[int], scene: _Scene, refused: dict[int, Refusal]) -> dict[int, Fix]:
+def _fixes(
+    plans: Mapping[int, _Plan], paying: set[int], scene: _Scene, refused: dict[int, FixRefusal]
+) -> dict[int, Fix]:
     """Return the fix of each finding; those that share a literal have the same one, where one of them pays.
 
     `refused` takes the reason of each that has none.

@@ -11,11 +11,11 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.audit.fix.links import NotCertain, Wanted
+from tcprobe.audit.fix.links import NotCertain, WantedSize
 from tcprobe.audit.fix.source.files import Files
 from tcprobe.audit.fix.source.text import line_starts, offsets
 from tcprobe.keras.catalogue import class_of
-from tcprobe.keras.row import Kind
+from tcprobe.keras.row import LayerKind
 from tcprobe.rules.model.links import IMAGE_CHANNELS
 from tcprobe.schema.finding import Edit, Finding
 from tcprobe.schema.model import Layer, Model
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tcprobe.source.calls import Call
     from tcprobe.source.source import Source
 
-_CONVOLUTIONS: Final[tuple[Kind, ...]] = ("convolution", "transposed convolution")
+_CONVOLUTIONS: Final[tuple[LayerKind, ...]] = ("convolution", "transposed convolution")
 # Each filter by itself, so that those cut off leave the rest as it was; softmax is not.
 _ELEMENTWISE: Final = frozenset(
     (
@@ -39,14 +39,14 @@ _REST: Final = re.compile(r"(?P<comma>,?)[ \t]*(?:#[^\r\n]*)?(?=[\r\n])")
 _SEQUENTIAL: Final = "keras.Sequential"
 
 
-def is_head(finding: Finding, model: Model) -> bool:
+def is_image_head(finding: Finding, model: Model) -> bool:
     """Say whether a finding is about a convolution whose filters are an image, as the rules on sizes have it."""
     layer = model.layer(finding.layer)
     few = finding.dimension == "filters" and finding.size is not None and finding.size <= IMAGE_CHANNELS
     return layer is not None and few and class_of(layer.kind).kind in _CONVOLUTIONS
 
 
-def wanted_of(finding: Finding, layer: Layer) -> frozenset[Wanted]:
+def wanted_of(finding: Finding, layer: Layer) -> frozenset[WantedSize]:
     """Return the one argument that changes.
 
     Raises:
@@ -58,7 +58,7 @@ def wanted_of(finding: Finding, layer: Layer) -> frozenset[Wanted]:
         raise NotCertain(say("filters_depend"))
     if layer.config.get("data_format") == "channels_first":
         raise NotCertain(say("filters_not_last"))
-    return frozenset([Wanted(layer.name, "filters", None, finding.size, finding.suggested)])
+    return frozenset([WantedSize(layer.name, "filters", None, finding.size, finding.suggested)])
 
 
 def additions(finding: Finding, layer: Layer, files: Files) -> tuple[Edit, ...]:

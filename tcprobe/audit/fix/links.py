@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from tcprobe.keras.catalogue import LAYERS, class_of
+from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
 from tcprobe.rules.model.sizes import OUTPUTS
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.finding_kinds import LinkReason, RefusalKind
@@ -23,10 +23,10 @@ from tcprobe.schema.statement import Statement, say
 if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
 
-INNER: Final = frozenset(name for row in LAYERS for name in row.inner if name in row.editable)
+INNER: Final = frozenset(name for row in LAYER_CLASSES for name in row.inner if name in row.editable)
 """Sizes inside an attention layer: nothing outside depends on them."""
 _INPUT_SHAPES: Final = ("input_shape", "input_dim", "batch_input_shape")
-Refusal: TypeAlias = Statement[RefusalKind | LinkReason]
+FixRefusal: TypeAlias = Statement[RefusalKind | LinkReason]
 
 
 def output_of(layer: Layer) -> str | None:
@@ -71,7 +71,7 @@ def _understood(layer: Layer) -> bool:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Wanted:
+class WantedSize:
     """An argument of a layer, or one element of it, that must become another number.
 
     Attributes:
@@ -91,12 +91,12 @@ class Wanted:
 class NotCertain(Exception):
     """What must change cannot be told for certain; `why` says why."""
 
-    def __init__(self, why: Refusal) -> None:
+    def __init__(self, why: FixRefusal) -> None:
         super().__init__(why)
         self.why = why
 
 
-def wanted_by(finding: Finding, model: Model, step: Step) -> frozenset[Wanted]:
+def wanted_by(finding: Finding, model: Model, step: Step) -> frozenset[WantedSize]:
     """Return every argument that a finding's suggestion changes.
 
     Raises:
@@ -108,17 +108,17 @@ def wanted_by(finding: Finding, model: Model, step: Step) -> frozenset[Wanted]:
     if layer is None:
         raise NotCertain(say("layer_unknown"))
     if finding.dimension in INNER:
-        return frozenset([Wanted(layer.name, finding.dimension, None, finding.size, finding.suggested)])
+        return frozenset([WantedSize(layer.name, finding.dimension, None, finding.size, finding.suggested)])
     linked = step.link(finding.layer, finding.dimension, finding.size, finding.suggested)
     if linked.reason is not None:
         raise NotCertain(linked.reason)
     outputs = [c for c in linked.changes if model.layer(c.layer) and c.dimension in OUTPUTS]
     if not outputs:
         raise NotCertain(say("set_by_no_layer"))
-    return follow(((c.layer, c.old, c.new) for c in outputs), model, step)
+    return follow_changes(((c.layer, c.old, c.new) for c in outputs), model, step)
 
 
-def follow(changes: Iterable[tuple[str, int, int]], model: Model, step: Step) -> frozenset[Wanted]:
+def follow_changes(changes: Iterable[tuple[str, int, int]], model: Model, step: Step) -> frozenset[WantedSize]:
     """Return every argument that must change where layers put out other features: (name, old, new) each.
 
     Raises:
@@ -135,10 +135,10 @@ class _Search:
         self._feeds = step.sizes.feeds
         self._changed: dict[str, tuple[int, int]] = {}
         self._seen: set[str] = set()
-        self._wanted: set[Wanted] = set()
+        self._wanted: set[WantedSize] = set()
         self._queue: deque[tuple[Layer, int, int]] = deque()
 
-    def run(self, changes: Iterable[tuple[str, int, int]]) -> frozenset[Wanted]:
+    def run(self, changes: Iterable[tuple[str, int, int]]) -> frozenset[WantedSize]:
         for name, old, new in changes:
             self._change(name, old, new)
         while self._queue:
@@ -174,7 +174,7 @@ class _Search:
 
     def _want(self, layer: Layer, argument: str, index: int | None, old: int, new: int) -> None:
         """Ask for an argument; every layer that the same place in the source makes changes with it."""
-        self._wanted.add(Wanted(layer.name, argument, index, old, new))
+        self._wanted.add(WantedSize(layer.name, argument, index, old, new))
         place = layer.arguments.get(argument)
         for other in self._model.layers if place is not None else ():
             if other is not layer and other.arguments.get(argument) == place and _has(other, argument, index, old):
@@ -300,7 +300,7 @@ class _Search:
             raise NotCertain(say("taker_groups", channels=new, layer=taker.name))
         for name in _INPUT_SHAPES:
             if name in taker.arguments:
-                self._wanted.add(Wanted(taker.name, name, None if name == "input_dim" else -1, old, new))
+                self._wanted.add(WantedSize(taker.name, name, None if name == "input_dim" else -1, old, new))
 
     def _reshaped(self, taker: Layer, old: int, new: int) -> None:
         target = _sizes(taker.config.get("target_shape"))

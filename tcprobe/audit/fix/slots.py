@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tcprobe.audit.fix.links import NotCertain, Wanted
+from tcprobe.audit.fix.links import NotCertain, WantedSize
 from tcprobe.audit.fix.source.files import Files
 from tcprobe.schema.model import Layer, Model
 from tcprobe.schema.place import Place
@@ -52,7 +52,7 @@ class Slot:
         return list(dict.fromkeys(use for known in self.known for use in known.literals))
 
 
-def slots_of(wanted: Iterable[Wanted], model: Model, files: Files) -> tuple[Slot, ...]:
+def slots_of(wanted: Iterable[WantedSize], model: Model, files: Files) -> tuple[Slot, ...]:
     """Return where the wanted arguments stand, each place once.
 
     Raises:
@@ -67,7 +67,7 @@ def slots_of(wanted: Iterable[Wanted], model: Model, files: Files) -> tuple[Slot
     return tuple(found.values())
 
 
-def _slot(want: Wanted, layer: Layer | None, files: Files) -> Slot:
+def _slot(want: WantedSize, layer: Layer | None, files: Files) -> Slot:
     place = layer.arguments.get(want.argument) if layer else None
     source = files.sources.get(place.file) if place else None
     if source is None or place is None or _INSTALLED & set(Path(place.file).parts):
@@ -83,7 +83,7 @@ def _slot(want: Wanted, layer: Layer | None, files: Files) -> Slot:
     return Slot(source, argument, tuple(m[1] for m in matches), index, want.old, want.new)
 
 
-def _element(option: Known, want: Wanted) -> tuple[Known, Known] | None:
+def _element(option: Known, want: WantedSize) -> tuple[Known, Known] | None:
     """Return a value of an argument and the part of it that changes; None where it is another number."""
     part = option
     if want.index is not None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.audit.fix.links import NotCertain, Wanted
+from tcprobe.audit.fix.links import NotCertain, WantedSize
 from tcprobe.audit.fix.slots import Slot, slots_of
 from tcprobe.audit.fix.source.files import Files
 from tcprobe.audit.fix.source.tree import FileTree
@@ -66,7 +66,7 @@ def vocabulary_slots(finding: Finding, step: Step, beside: Iterable[Step], files
             if same.place == layer.place:
                 _refuse_takers(other.sizes.tail(same.name), other.model)
     embeddings = [x for x in model.layers if x.kind == "Embedding" and x.config.get("input_dim") == finding.size]
-    want = Wanted(layer.name, "units", None, finding.size, finding.suggested)
+    want = WantedSize(layer.name, "units", None, finding.size, finding.suggested)
     slots = slots_of([want], model, files)
     _refuse_one_hot(tail, bool(embeddings), [files.tree(path) for path in files.sources])
     literals = {use.literal.place for slot in slots for use in slot.literals}
@@ -102,7 +102,9 @@ def _words(tree: FileTree) -> set[str]:
     return {w for w in (found | texts | given | names) if isinstance(w, str) and len(w) <= 60}
 
 
-def _sharing(literals: set[Place], embeddings: Iterable[Layer], want: Wanted, model: Model, files: Files) -> list[Slot]:
+def _sharing(
+    literals: set[Place], embeddings: Iterable[Layer], want: WantedSize, model: Model, files: Files
+) -> list[Slot]:
     """Return the sizes of the Embeddings that rest on the same literals."""
     found = []
     for layer in embeddings:

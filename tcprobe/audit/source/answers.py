@@ -6,9 +6,9 @@ import ast
 from functools import cached_property
 
 from tcprobe.audit.source.state import State
-from tcprobe.audit.source.values.kinds import Named, Unknown, Value
-from tcprobe.audit.source.values.several import MOST, differ, known_of, options_of, resolved
-from tcprobe.source.scopes import Function, owner
+from tcprobe.audit.source.values.kinds import Named, SourceValue, Unknown
+from tcprobe.audit.source.values.several import MOST_VALUES, differ, known_of, options_of, resolved
+from tcprobe.source.scopes import FunctionNode, owner
 from tcprobe.source.values import Doubt, Known
 
 _TOO_MANY = "has too many values"
@@ -29,14 +29,14 @@ class Answers:
         self._open: dict[ast.AST, bool] = {}
 
     def alternatives(self, node: ast.expr) -> tuple[Known, ...]:
-        """Return every value that an expression was seen to have; at most `MOST`, none beyond."""
+        """Return every value that an expression was seen to have; at most `MOST_VALUES`, none beyond."""
         return self._of(node)[0]
 
     def why_open(self, node: ast.expr) -> str | None:
         """Return why an expression may have another value than these; None where it may not."""
         return self._of(node)[1]
 
-    def targets(self, call: ast.Call) -> list[tuple[Function, int]]:
+    def targets(self, call: ast.Call) -> list[tuple[FunctionNode, int]]:
         """Return the functions of the file that a call may enter, and how many parameters it leaves to Python."""
         found = self._sites.targets(call.func)
         if not self._is_sure(call):
@@ -58,13 +58,13 @@ class Answers:
             told, why = self._told(value, node)
             found.extend(known.at(node) for known in told if all(differ(known, other) for other in found))
             reason = reason or why
-        if len(found) > MOST or len(values) > MOST:
+        if len(found) > MOST_VALUES or len(values) > MOST_VALUES:
             return (), _TOO_MANY
         if self._seen.cut is not None and not self._stands_alone(node) and not self._is_finished(self._around(node)):
             reason = reason or self._seen.cut
         return tuple(found), reason
 
-    def _told(self, value: Value, node: ast.expr) -> tuple[list[Known], str | None]:
+    def _told(self, value: SourceValue, node: ast.expr) -> tuple[list[Known], str | None]:
         """Return the constants that one value may be, and why it may be another."""
         value = resolved(value)
         found, reason = [], value.reason if isinstance(value, Unknown) and not value.complete else None
@@ -89,12 +89,12 @@ class Answers:
         values = self._seen.values.get(name, [None])
         return once and name.id not in module.shared and all(isinstance(v, Known) for v in values)
 
-    def _doubts(self, known: Known, value: Value, node: ast.expr) -> list[Doubt]:
+    def _doubts(self, known: Known, value: SourceValue, node: ast.expr) -> list[Doubt]:
         """Return the doubts about a constant; about a list as well what the syntax tells against the whole."""
         own = None if isinstance(value, Known) else self.state.source.doubts.of_part(node)
         return [*known.doubts, *([own] if own is not None else [])]
 
-    def _why_none(self, value: Value, node: ast.expr) -> str:
+    def _why_none(self, value: SourceValue, node: ast.expr) -> str:
         """Return why a value is no constant."""
         if not isinstance(value, Named):
             return "is no number or text"

@@ -9,48 +9,48 @@ from tcprobe.audit.source.state import State
 from tcprobe.audit.source.values.kinds import (
     Bound,
     Class,
+    CommandLine,
     Draft,
     Graph,
     Instance,
     Items,
     Named,
-    Options,
     Routine,
+    SourceValue,
     Stack,
     Tensor,
     Unknown,
-    Value,
 )
 from tcprobe.audit.source.values.parts import dimension, find_member, marked
 from tcprobe.audit.source.values.several import doubted, guessed, mapped, through
 from tcprobe.source.values import Doubt, Known
 
 
-def attribute(state: State, of: Value, node: ast.Attribute) -> Value:
+def attribute_of(state: State, of: SourceValue, node: ast.Attribute) -> SourceValue:
     """Return the attribute of a value that `node` names."""
     found = _attribute(state, of, node)
     return doubted(found, Doubt(f"{node.attr} changes in a loop")) if node.attr in state.shaky else found
 
 
-def _attribute(state: State, of: Value, node: ast.Attribute) -> Value:
+def _attribute(state: State, of: SourceValue, node: ast.Attribute) -> SourceValue:
     name = node.attr
     if isinstance(of, Named):
         return _option(state, state.flags, name) if is_flags(of.name) else Named(f"{of.name}.{name}")
-    if isinstance(of, Options):
+    if isinstance(of, CommandLine):
         return _option(state, of, name)
     if isinstance(of, Instance):
-        found = through(_of_instance(of, name), [of], lambda row: attribute(state, row[0], node))
+        found = through(_of_instance(of, name), [of], lambda row: attribute_of(state, row[0], node))
         return doubted(found, state.source.doubts.of_attribute(of.of.node, name))
     if isinstance(of, Class):
         return _of_class(of, name)
     if isinstance(of, Tensor):
         return of_tensor(of, node)
     if isinstance(of, Unknown):
-        return mapped(of.reason, [of], lambda row: attribute(state, row[0], node)) if of.options else of
+        return mapped(of.reason, [of], lambda row: attribute_of(state, row[0], node)) if of.options else of
     return _of_model(of, name) or Bound(of, name)
 
 
-def of_tensor(of: Tensor, node: ast.Attribute) -> Value:
+def of_tensor(of: Tensor, node: ast.Attribute) -> SourceValue:
     """Return an attribute of a tensor."""
     if node.attr == "shape" and of.shape is not None:
         return Items([dimension(size, node) for size in of.shape])
@@ -59,7 +59,7 @@ def of_tensor(of: Tensor, node: ast.Attribute) -> Value:
     return Bound(of, node.attr)
 
 
-def _option(state: State, of: Options, name: str) -> Value:
+def _option(state: State, of: CommandLine, name: str) -> SourceValue:
     found = option(of, name)
     if of.given:
         return found
@@ -68,7 +68,7 @@ def _option(state: State, of: Options, name: str) -> Value:
     return guessed(found, Unknown(""), [Doubt(f"{name} comes from the command line")])
 
 
-def _of_instance(of: Instance, name: str) -> Value:
+def _of_instance(of: Instance, name: str) -> SourceValue:
     found = of.attrs.get(name)
     if found is not None:
         return found
@@ -80,14 +80,14 @@ def _of_instance(of: Instance, name: str) -> Value:
     return Bound(of, name) if of.keras else Unknown(f"{name} of {of.of.node.name} is not known")
 
 
-def _of_class(of: Class, name: str) -> Value:
+def _of_class(of: Class, name: str) -> SourceValue:
     member = find_member(of, name)
     if isinstance(member, Routine) and marked(member, "classmethod"):
         return Routine(member.node, member.env, of, member.holder)
     return member or Unknown(f"{name} of {of.node.name} is not known")
 
 
-def _of_model(of: Value, name: str) -> Value | None:
+def _of_model(of: SourceValue, name: str) -> SourceValue | None:
     """Return the inputs or outputs of a model or layer; None where `name` is none of them."""
     if isinstance(of, Graph) and name in ("output", "outputs", "input", "inputs"):
         return of.outputs if name.startswith("output") else of.inputs

@@ -24,9 +24,9 @@ from tcprobe.audit.source.values.kinds import (
     Keywords,
     Named,
     Routine,
+    SourceValue,
     Stack,
     Unknown,
-    Value,
     tensors_of,
 )
 from tcprobe.audit.source.values.parts import elements, result_of
@@ -48,7 +48,7 @@ class Calls:
         self._modules = Modules(state, models)
         self._methods = Methods(state, models)
 
-    def call(self, node: ast.Call) -> Value:
+    def call(self, node: ast.Call) -> SourceValue:
         """Return what a call is, its arguments evaluated first."""
         self._state.step()
         if isinstance(node.func, ast.Name) and node.func.id == "super" and self._state.frames:
@@ -69,7 +69,7 @@ class Calls:
         self._state.calling.pop()
         return made
 
-    def _look(self, func: Value, given: Arguments, node: ast.Call) -> Value:
+    def _look(self, func: SourceValue, given: Arguments, node: ast.Call) -> SourceValue:
         """Return the result of a call that does not run here: only of what computes with constants."""
         if isinstance(func, Named) and (func.name.startswith("builtins.") or func.name in FUNCTIONS):
             return self._modules.call(func.name, given, node)
@@ -79,9 +79,9 @@ class Calls:
             self._state.seen.unsure.add(node)
         return result_of(node, [t for value in given.all for t in tensors_of(value)])
 
-    def _positional(self, node: ast.Call) -> tuple[list[Value], bool]:
+    def _positional(self, node: ast.Call) -> tuple[list[SourceValue], bool]:
         """Return what is passed by position, and whether there may be more."""
-        args: list[Value] = []
+        args: list[SourceValue] = []
         lacking = False
         for arg in node.args:
             if not isinstance(arg, ast.Starred):
@@ -108,7 +108,7 @@ class Calls:
                 lacking = True
         return keywords, lacking
 
-    def _invoke(self, func: Value, given: Arguments, node: ast.Call) -> Value:
+    def _invoke(self, func: SourceValue, given: Arguments, node: ast.Call) -> SourceValue:
         """Return the result of calling a value."""
         if isinstance(func, Routine):
             return self._functions.enter(func, given)
@@ -126,7 +126,7 @@ class Calls:
             return self._modules.call(func.name, given, node)
         return result_of(node, [t for a in given.all for t in tensors_of(a)])
 
-    def _bound(self, func: Bound, given: Arguments, node: ast.Call) -> Value:
+    def _bound(self, func: Bound, given: Arguments, node: ast.Call) -> SourceValue:
         of = func.target
         if func.name == "partial":
             whole = Arguments([*func.args, *given.args], {**func.keywords, **given.keywords}, given.lacking)

@@ -18,18 +18,18 @@ from tcprobe.audit.source.values.kinds import (
     Items,
     Named,
     Routine,
+    SourceValue,
     Tensor,
     Unknown,
-    Value,
     items_of,
     tensors_of,
 )
 from tcprobe.audit.source.values.parts import find_member, result_of
 from tcprobe.keras.catalogue import by_path
-from tcprobe.keras.names import canonical, layer_class
-from tcprobe.keras.row import Kind
+from tcprobe.keras.names import canonical_name, layer_class
+from tcprobe.keras.row import LayerKind
 
-_FOLLOWED: Final[Mapping[Kind, str]] = {"model": "model", "sequence": "Sequential", "base": "layer"}
+_FOLLOWED: Final[Mapping[LayerKind, str]] = {"model": "model", "sequence": "Sequential", "base": "layer"}
 
 
 class Classes:
@@ -54,7 +54,7 @@ class Classes:
             _fill(made, of, given)
         return made
 
-    def apply(self, of: Instance, given: Arguments, node: ast.Call) -> Value:
+    def apply(self, of: Instance, given: Arguments, node: ast.Call) -> SourceValue:
         """Call a model or layer of the user's own class: follow its `call`."""
         call = find_member(of.of, "call" if of.keras else "__call__")
         tensors = [t for a in given.all for t in tensors_of(a)]
@@ -74,17 +74,17 @@ class Classes:
         of.output = of.output or found
         return found
 
-    def _build(self, of: Instance, args: list[Value]) -> None:
+    def _build(self, of: Instance, args: list[SourceValue]) -> None:
         build = find_member(of.of, "build")
         if not isinstance(build, Routine):
             return
         first = args[0] if args else Unknown("")
-        shape: Value = Unknown("its input shape is not known")
+        shape: SourceValue = Unknown("its input shape is not known")
         if isinstance(first, Tensor):
             shape = of_tensor(first, ast.Attribute(ast.Constant(None), "shape", ast.Load()))
         self._functions.enter(_method(build, of), Arguments([shape], {}))
 
-    def inherited(self, above: Bound, name: str, given: Arguments) -> Value:
+    def inherited(self, above: Bound, name: str, given: Arguments) -> SourceValue:
         """Call a method of the classes above: ``super().name()``."""
         holder = above.args[0]
         for base in holder.bases if isinstance(holder, Class) else ():
@@ -96,13 +96,13 @@ class Classes:
         return Unknown(f"is the result of super().{name}()")
 
 
-def extends(of: Value) -> str | None:
+def extends(of: SourceValue) -> str | None:
     """Return which of Keras' classes a class extends: ``model``, ``layer`` or a name; None where none."""
     for base in of.bases if isinstance(of, Class) else ():
         if isinstance(base, Class):
             found = extends(base)
         else:
-            name = canonical(base.name) if isinstance(base, Named) else ""
+            name = canonical_name(base.name) if isinstance(base, Named) else ""
             row = by_path().get(name)
             found = _FOLLOWED.get(row.kind, layer_class(name)) if row is not None else None
         if found is not None:
@@ -110,7 +110,7 @@ def extends(of: Value) -> str | None:
     return None
 
 
-def _method(routine: Routine, bound: Value) -> Routine:
+def _method(routine: Routine, bound: SourceValue) -> Routine:
     return Routine(routine.node, routine.env, bound, routine.holder)
 
 
@@ -127,7 +127,7 @@ def _fill(made: Instance, of: Class, given: Arguments) -> None:
     made.attrs.update({k: v for k, v in given.keywords.items() if k in made.attrs})
 
 
-def _traced(value: Value) -> Value:
+def _traced(value: SourceValue) -> SourceValue:
     """Return data as the input of a model: symbolic, its batch open."""
     if isinstance(value, Tensor):
         shape = (None, *value.shape[1:]) if value.shape else None

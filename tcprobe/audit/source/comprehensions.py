@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from tcprobe.audit.source.state import State
-from tcprobe.audit.source.values.kinds import Entries, Env, Items, Unknown, Value
+from tcprobe.audit.source.values.kinds import Entries, Env, Items, SourceValue, Unknown
 from tcprobe.audit.source.values.parts import elements, truth, unparsed
 from tcprobe.audit.source.values.several import doubted, doubts_of, each, through
 from tcprobe.source.values import Known
@@ -30,24 +30,24 @@ class _Made:
 
     is_dict: bool
     outer: int
-    items: list[Value] = field(default_factory=list)
-    entries: dict[Any, Value] = field(default_factory=dict)
+    items: list[SourceValue] = field(default_factory=list)
+    entries: dict[Any, SourceValue] = field(default_factory=dict)
     keys: dict[Any, Known] = field(default_factory=dict)
     reason: str | None = None
-    over: list[Value] = field(default_factory=list)
+    over: list[SourceValue] = field(default_factory=list)
 
 
 class Comprehensions:
     """Evaluates comprehensions; `value` evaluates their parts, `bind` gives targets their values."""
 
     def __init__(
-        self, state: State, value: Callable[[ast.expr], Value], bind: Callable[[ast.AST, Value], None]
+        self, state: State, value: Callable[[ast.expr], SourceValue], bind: Callable[[ast.AST, SourceValue], None]
     ) -> None:
         self._state = state
         self._value = value
         self._bind = bind
 
-    def value(self, node: Comprehension) -> Value:
+    def value(self, node: Comprehension) -> SourceValue:
         """Return what a comprehension makes."""
         made = _Made(isinstance(node, ast.DictComp), len(self._state.doubts))
         with self._state.within(Env(self._state.env)):

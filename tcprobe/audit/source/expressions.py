@@ -6,10 +6,10 @@ import ast
 from collections.abc import Callable
 from typing import Any, Final
 
-from tcprobe.audit.source.attributes import attribute
+from tcprobe.audit.source.attributes import attribute_of
 from tcprobe.audit.source.comprehensions import Comprehension, Comprehensions
 from tcprobe.audit.source.state import State
-from tcprobe.audit.source.values.arrays import indexed, kind_of
+from tcprobe.audit.source.values.arrays import index_kind, indexed
 from tcprobe.audit.source.values.kinds import (
     NOTHING,
     Entries,
@@ -17,12 +17,12 @@ from tcprobe.audit.source.values.kinds import (
     Items,
     Named,
     Routine,
+    SourceValue,
     Tensor,
     Unknown,
-    Value,
     sequence,
 )
-from tcprobe.audit.source.values.operators import arithmetic, compared, signed
+from tcprobe.audit.source.values.operators import arithmetic, compared, signed_value
 from tcprobe.audit.source.values.parts import elements, truth, unparsed
 from tcprobe.audit.source.values.several import (
     doubted,
@@ -44,13 +44,15 @@ _TEXT: Final = Doubt("is a formatted text", hidden=True)
 class Expressions:
     """Evaluates expressions; `call` follows calls, `bind` gives targets their values."""
 
-    def __init__(self, state: State, call: Callable[[ast.Call], Value], bind: Callable[[ast.AST, Value], None]) -> None:
+    def __init__(
+        self, state: State, call: Callable[[ast.Call], SourceValue], bind: Callable[[ast.AST, SourceValue], None]
+    ) -> None:
         self._state = state
         self._call = call
         self._bind = bind
         self._comprehensions = Comprehensions(state, self.value, bind)
 
-    def value(self, node: ast.expr) -> Value:
+    def value(self, node: ast.expr) -> SourceValue:
         """Return what an expression is, and note it."""
         evaluate = _KINDS.get(type(node))
         if evaluate is not None:
@@ -62,50 +64,50 @@ class Expressions:
                 self.value(child)
         return Unknown(f"{unparsed(node)} is not followed")
 
-    def look(self, node: ast.expr) -> Value:
+    def look(self, node: ast.expr) -> SourceValue:
         """Return what an expression would be that is not evaluated here."""
         with self._state.looking(Env(self._state.env)):
             return self.value(node)
 
-    def _followed(self, node: ast.Call) -> Value:
+    def _followed(self, node: ast.Call) -> SourceValue:
         return self._part(node, self._call(node))
 
-    def _part(self, node: ast.expr, value: Value) -> Value:
+    def _part(self, node: ast.expr, value: SourceValue) -> SourceValue:
         """Return an element or attribute, with the doubt about the whole that it is taken from."""
         if not isinstance(value, Known | Unknown):
             return value
         return doubted(value, self._state.source.doubts.of_part(node))
 
-    def _constant(self, node: ast.Constant) -> Value:
+    def _constant(self, node: ast.Constant) -> SourceValue:
         seen = self._state.seen.values.get(node)
         if seen:
             return seen[0]
         told = node.value is None or isinstance(node.value, int | float | str)
         return self._state.source.literal(node) if told else Unknown("is no number or text")
 
-    def _name(self, node: ast.Name) -> Value:
+    def _name(self, node: ast.Name) -> SourceValue:
         found = self._state.env.find(node.id)
         if found is not None:
             return doubted(found, self._state.source.doubts.of_name(node))
         name = self._state.source.written_name_of(node)
         return Named(name) if name else Named(f"builtins.{node.id}")
 
-    def _attribute(self, node: ast.Attribute) -> Value:
-        return self._part(node, attribute(self._state, self.value(node.value), node))
+    def _attribute(self, node: ast.Attribute) -> SourceValue:
+        return self._part(node, attribute_of(self._state, self.value(node.value), node))
 
-    def _subscript(self, node: ast.Subscript) -> Value:
+    def _subscript(self, node: ast.Subscript) -> SourceValue:
         return self._part(node, self._taken(node))
 
-    def _taken(self, node: ast.Subscript) -> Value:
+    def _taken(self, node: ast.Subscript) -> SourceValue:
         of = self.value(node.value)
         if isinstance(of, Tensor):
             parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-            return indexed(of, [kind_of(part, self.value) for part in parts])
+            return indexed(of, [index_kind(part, self.value) for part in parts])
         if isinstance(node.slice, ast.Slice):
             return self._slice(node, of, node.slice)
         return taken(of, self.value(node.slice), node)
 
-    def _slice(self, node: ast.Subscript, of: Value, cut: ast.Slice) -> Value:
+    def _slice(self, node: ast.Subscript, of: SourceValue, cut: ast.Slice) -> SourceValue:
         bounds: list[Any] = []
         for part in (cut.lower, cut.upper, cut.step):
             found = self.value(part) if part is not None else NOTHING
@@ -122,9 +124,9 @@ class Expressions:
             return mapped(of.reason, [of], lambda row: cut_out(row[0], slice(*bounds), node))
         return of
 
-    def _sequence(self, node: ast.Tuple | ast.List | ast.Set) -> Value:
-        values: list[Value] = []
-        spreads: list[Value] = []
+    def _sequence(self, node: ast.Tuple | ast.List | ast.Set) -> SourceValue:
+        values: list[SourceValue] = []
+        spreads: list[SourceValue] = []
         reason: str | None = None
         for part in node.elts:
             if isinstance(part, ast.Starred):
@@ -140,7 +142,7 @@ class Expressions:
         made = sequence(values, node) if isinstance(node, ast.Tuple) else Items(values)
         return through(made, spreads)
 
-    def _dict(self, node: ast.Dict) -> Value:
+    def _dict(self, node: ast.Dict) -> SourceValue:
         made = Entries({})
         for key, value_node in zip(node.keys, node.values, strict=True):
             value = self.value(value_node)
@@ -159,22 +161,22 @@ class Expressions:
                 made.open = "has a key that is not known"
         return made
 
-    def _binary(self, node: ast.BinOp) -> Value:
+    def _binary(self, node: ast.BinOp) -> SourceValue:
         left, right = self.value(node.left), self.value(node.right)
         return arithmetic(node.op, left, right, node)
 
-    def _unary(self, node: ast.UnaryOp) -> Value:
-        return signed(node.op, self.value(node.operand), node)
+    def _unary(self, node: ast.UnaryOp) -> SourceValue:
+        return signed_value(node.op, self.value(node.operand), node)
 
-    def _compare(self, node: ast.Compare) -> Value:
+    def _compare(self, node: ast.Compare) -> SourceValue:
         values = [self.value(part) for part in (node.left, *node.comparators)]
         if len(values) != 2:
             return Unknown(f"{unparsed(node)} is not known")
         return compared(node.ops[0], values[0], values[1], node)
 
-    def _bool(self, node: ast.BoolOp) -> Value:
+    def _bool(self, node: ast.BoolOp) -> SourceValue:
         stops = isinstance(node.op, ast.Or)
-        values: list[Value] = []
+        values: list[SourceValue] = []
         for index, part in enumerate(node.values):
             values.append(self.value(part))
             known = truth(values[-1])
@@ -193,7 +195,7 @@ class Expressions:
         if node not in self._state.seen.values:
             self.look(node)
 
-    def _either(self, node: ast.IfExp) -> Value:
+    def _either(self, node: ast.IfExp) -> SourceValue:
         test = self.value(node.test)
         known = truth(test)
         if known is not None:
@@ -202,7 +204,7 @@ class Expressions:
         with self._state.condition():
             return one_of([self.value(node.body), self.value(node.orelse)])
 
-    def _weighed(self, test: Value, taken: ast.expr, other: ast.expr) -> Value:
+    def _weighed(self, test: SourceValue, taken: ast.expr, other: ast.expr) -> SourceValue:
         """Return one of two expressions, with what the other would be where the test is taken for granted."""
         value, doubts = self.value(taken), doubts_of(test)
         if not is_open(test):
@@ -212,22 +214,22 @@ class Expressions:
         whole = several("", [(value, frozenset({(point, 0)})), (self.look(other), frozenset({(point, 1)}))])
         return guessed(value, whole, doubts)
 
-    def _comprehension(self, node: Comprehension) -> Value:
+    def _comprehension(self, node: Comprehension) -> SourceValue:
         made = self._comprehensions.value(node)
         for part in [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]:
             self._unless_seen(part)
         return made
 
-    def _named(self, node: ast.NamedExpr) -> Value:
+    def _named(self, node: ast.NamedExpr) -> SourceValue:
         value = self.value(node.value)
         self._bind(node.target, value)
         return value
 
-    def _lambda(self, node: ast.Lambda) -> Value:
+    def _lambda(self, node: ast.Lambda) -> SourceValue:
         made = self._state.routines[node] = Routine(node, self._state.env)
         return made
 
-    def _text(self, node: ast.JoinedStr) -> Value:
+    def _text(self, node: ast.JoinedStr) -> SourceValue:
         """A formatted text: known where all in it is, as names of layers in a loop are."""
         parts: list[str] = []
         for part in node.values:
@@ -242,7 +244,7 @@ class Expressions:
         return Known("".join(parts), (), node, (), (_TEXT,))
 
 
-_KINDS: Final[dict[type[ast.expr], Callable[[Expressions, Any], Value]]] = {
+_KINDS: Final[dict[type[ast.expr], Callable[[Expressions, Any], SourceValue]]] = {
     ast.Call: Expressions._followed,
     ast.Constant: Expressions._constant,
     ast.Name: Expressions._name,

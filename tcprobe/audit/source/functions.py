@@ -15,8 +15,8 @@ from tcprobe.audit.source.values.kinds import (
     Keywords,
     Named,
     Routine,
+    SourceValue,
     Unknown,
-    Value,
 )
 from tcprobe.audit.source.values.parts import marked
 from tcprobe.audit.source.values.several import doubted, one_of
@@ -39,7 +39,7 @@ class Functions:
         self._state = state
         self._interpreter = interpreter
 
-    def enter(self, routine: Routine, given: Arguments) -> Value:
+    def enter(self, routine: Routine, given: Arguments) -> SourceValue:
         """Follow a function; return what it returns."""
         self.entered.add(routine.node)
         frames, calling = self._state.frames, self._state.calling
@@ -58,14 +58,14 @@ class Functions:
                 self._interpreter.run(routine.node.body)
         return one_of(returned) if returned else Known(None, (), ast.Constant(None))
 
-    def _handed(self, routine: Routine, given: Arguments) -> dict[str, Value]:
+    def _handed(self, routine: Routine, given: Arguments) -> dict[str, SourceValue]:
         """Return a function's parameters by name, as a call binds them."""
         arguments = routine.node.args
         names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
         bound = routine.bound if not marked(routine, "staticmethod") else None
         args = [bound, *given.args] if bound is not None else given.args
         known = {a.arg for a in all_parameters(arguments)}
-        values: dict[str, Value] = dict(zip(names, args, strict=False))
+        values: dict[str, SourceValue] = dict(zip(names, args, strict=False))
         values.update({k: v for k, v in given.keywords.items() if k in known})
         values.update(self._defaults(routine, known - set(values), given.lacking))
         bare = isinstance(routine.node, ast.Lambda)

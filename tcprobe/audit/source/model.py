@@ -21,7 +21,7 @@ UNKNOWN_POLICY: Final = "the precision policy is set to what the file does not t
 _POLICIES: Final = ("set_global_policy", "set_dtype_policy", "set_policy", "set_floatx")
 
 
-def model_of(state: State, asked: int | None) -> Model:
+def source_model(state: State, asked: int | None) -> Model:
     """Return the model that a followed program constructs.
 
     Args:

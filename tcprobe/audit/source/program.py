@@ -15,13 +15,13 @@ from tcprobe.audit.source.seen import Skipped
 from tcprobe.audit.source.state import Interpreter, SpentError, State
 from tcprobe.audit.source.statements import Statements
 from tcprobe.audit.source.targets import Targets
-from tcprobe.audit.source.values.kinds import Arguments, Class, Instance, Routine, Stack, Tensor, number
+from tcprobe.audit.source.values.kinds import Arguments, Class, Instance, Routine, Stack, Tensor, known_constant
 from tcprobe.source.source import Source
 
 _MOST_LOOKS: Final = 20_000  # statements and calls that do not run and are looked at all the same
 
 
-def follow(source: Source) -> Answers:
+def follow_source(source: Source) -> Answers:
     """Follow a file; return what that shows."""
     program = Program(source)
     program.follow()
@@ -46,7 +46,7 @@ class Program:
 
     def follow(self) -> None:
         """Follow the module, then what nothing in it reaches: functions, classes, models that nothing calls."""
-        self.state.env.vars["__name__"] = number("__main__")
+        self.state.env.vars["__name__"] = known_constant("__main__")
         try:
             self.run(self.state.source.tree.body)
             self._enter_rest()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tcprobe.audit.source.answers import Answers
-from tcprobe.audit.source.program import follow
+from tcprobe.audit.source.program import follow_source
 from tcprobe.schema.model import Layer, Model
 from tcprobe.schema.place import Place
 from tcprobe.source.calls import Call
@@ -21,7 +21,7 @@ def read_source(path: Path | str) -> Source:
     Raises:
         MissingInput, UnreadableInput, WrongFormat: as `Source.read` does.
     """
-    return Source.read(path, follow)
+    return Source.read(path, follow_source)
 
 
 def parse_source(text: str, path: str) -> Source:
@@ -30,7 +30,7 @@ def parse_source(text: str, path: str) -> Source:
     Raises:
         WrongFormat: it is no Python.
     """
-    return Source.parse(text, path, follow)
+    return Source.parse(text, path, follow_source)
 
 
 def read_model(source: Source, batch: int | None = None) -> list[Model]:
@@ -47,11 +47,11 @@ def read_model(source: Source, batch: int | None = None) -> list[Model]:
     Returns:
         One model for the file, with every layer that it constructs; nothing where it constructs none.
     """
-    from tcprobe.audit.source.model import model_of
+    from tcprobe.audit.source.model import source_model
 
     readings = source.readings
     assert isinstance(readings, Answers), f"{source.path} was not read by read_source"
-    model = model_of(readings.state, batch)
+    model = source_model(readings.state, batch)
     return [model] if model.layers or model.unseen else []
 
 

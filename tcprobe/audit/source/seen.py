@@ -6,8 +6,8 @@ import ast
 from dataclasses import dataclass, field
 from typing import Final
 
-from tcprobe.audit.source.values.kinds import Env, Items, Unknown, Value
-from tcprobe.audit.source.values.several import MOST, differ
+from tcprobe.audit.source.values.kinds import Env, Items, SourceValue, Unknown
+from tcprobe.audit.source.values.several import MOST_VALUES, differ
 from tcprobe.source.values import Known
 
 _LONGEST: Final = 64  # elements of a list that is kept as it was when it was read
@@ -27,7 +27,7 @@ class Seen:
     """What was seen of one file.
 
     Attributes:
-        values: every value of each expression that was evaluated; more than `MOST` where there are too many.
+        values: every value of each expression that was evaluated; more than `MOST_VALUES` where there are too many.
         reached: the statements that were followed.
         skipped: what was not followed where it stood, by its first statement.
         entered: the functions that each call entered.
@@ -37,7 +37,7 @@ class Seen:
         unfinished: the functions and the statement of the module that ran then.
     """
 
-    values: dict[ast.expr, list[Value]] = field(default_factory=dict)
+    values: dict[ast.expr, list[SourceValue]] = field(default_factory=dict)
     reached: set[ast.stmt] = field(default_factory=set)
     skipped: dict[ast.stmt, Skipped] = field(default_factory=dict)
     entered: dict[ast.Call, dict[ast.AST, None]] = field(default_factory=dict)
@@ -46,12 +46,12 @@ class Seen:
     cut: str | None = None
     unfinished: set[ast.AST] = field(default_factory=set)
 
-    def note(self, node: ast.expr, value: Value) -> None:
+    def note(self, node: ast.expr, value: SourceValue) -> None:
         """Note that an expression had a value."""
         if type(value) is Items and len(value.items) <= _LONGEST:
             value = Items(list(value.items), value.open, value.guess)  # others may change it later on
         values = self.values.setdefault(node, [])
-        if len(values) <= MOST and not any(_same(value, other) for other in values):
+        if len(values) <= MOST_VALUES and not any(_same(value, other) for other in values):
             values.append(value)
 
     def skip(self, body: list[ast.stmt], env: Env, dead: bool) -> None:
@@ -67,7 +67,7 @@ class Seen:
         self.entered.setdefault(call, {})[function] = None
 
 
-def _same(a: Value, b: Value) -> bool:
+def _same(a: SourceValue, b: SourceValue) -> bool:
     if isinstance(a, Unknown) and isinstance(b, Unknown):
         alike = a.reason == b.reason and a.complete == b.complete and len(a.options) == len(b.options)
         return alike and all(_same(x, y) for (x, _), (y, _) in zip(a.options, b.options, strict=True))

@@ -8,9 +8,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
 
-from tcprobe.audit.source.outside.layers import Layers
+from tcprobe.audit.source.outside.layers import SourceLayers
 from tcprobe.audit.source.seen import Seen
-from tcprobe.audit.source.values.kinds import Env, Graph, Instance, Options, Routine, Stack, Tensor, Unknown, Value
+from tcprobe.audit.source.values.kinds import (
+    CommandLine,
+    Env,
+    Graph,
+    Instance,
+    Routine,
+    SourceValue,
+    Stack,
+    Tensor,
+    Unknown,
+)
 from tcprobe.audit.source.values.several import fork, guessed, one_of
 from tcprobe.schema.place import Place
 from tcprobe.source.source import Source
@@ -28,7 +38,7 @@ class SpentError(Exception):
 class Interpreter(Protocol):
     """What calls ask of the whole: evaluate an argument, follow a body."""
 
-    def value(self, node: ast.expr) -> Value:
+    def value(self, node: ast.expr) -> SourceValue:
         """Return what an expression is."""
 
     def run(self, body: list[ast.stmt]) -> Left:
@@ -64,19 +74,19 @@ class State:
     """
 
     source: Source
-    layers: Layers = field(default_factory=Layers)
+    layers: SourceLayers = field(default_factory=SourceLayers)
     stacks: list[Stack] = field(default_factory=list)
     graphs: list[Graph] = field(default_factory=list)
     instances: list[Instance] = field(default_factory=list)
     fed: dict[str, list[Tensor]] = field(default_factory=dict)
     missed: dict[tuple[ast.AST, str], tuple[str, Place]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    flags: Options = field(default_factory=lambda: Options({}))
+    flags: CommandLine = field(default_factory=lambda: CommandLine({}))
     policy: str | None = "float32"
     policies: dict[ast.AST, str | None] = field(default_factory=dict)
     env: Env = field(default_factory=Env)
     frames: list[Routine] = field(default_factory=list)
-    returned: list[list[Value]] = field(default_factory=lambda: [[]])
+    returned: list[list[SourceValue]] = field(default_factory=lambda: [[]])
     conditions: int = 0
     steps: int = 0
     most_steps: int = MOST_STEPS
@@ -94,7 +104,7 @@ class State:
         if self.steps > self.most_steps:
             raise SpentError
 
-    def doubted(self, value: Value, outer: int = 0) -> Value:
+    def doubted(self, value: SourceValue, outer: int = 0) -> SourceValue:
         """Return what a running statement yields, with the doubts about the statement but for the `outer` first."""
         doubts = self.doubts[outer:]
         return guessed(value, Unknown(""), doubts) if doubts else value
@@ -126,7 +136,7 @@ class State:
         self.env = around
 
     @contextmanager
-    def frame(self, routine: Routine, env: Env) -> Iterator[list[Value]]:
+    def frame(self, routine: Routine, env: Env) -> Iterator[list[SourceValue]]:
         """Be inside a function; yield what it returns, to be filled."""
         self.frames.append(routine)
         self.returned.append([])
@@ -170,7 +180,7 @@ class State:
     def branches(self, bodies: list[list[ast.stmt]], run: Callable[[list[ast.stmt]], Left]) -> Left:
         """Follow branches of which one will be taken, `run` following one; keep what holds in all."""
         env, before, policy = self.env, self.env.vars, self.policy
-        ends: list[dict[str, Value]] = []
+        ends: list[dict[str, SourceValue]] = []
         lefts: list[Left] = []
         policies: set[str | None] = set()
         with self.condition():

@@ -10,7 +10,17 @@ from tcprobe.audit.source.expressions import Expressions
 from tcprobe.audit.source.state import Left, State
 from tcprobe.audit.source.targets import Targets
 from tcprobe.audit.source.values.containers import CHANGING
-from tcprobe.audit.source.values.kinds import Class, Env, Items, Named, Routine, Tensor, Unknown, Value, number
+from tcprobe.audit.source.values.kinds import (
+    Class,
+    Env,
+    Items,
+    Named,
+    Routine,
+    SourceValue,
+    Tensor,
+    Unknown,
+    known_constant,
+)
 from tcprobe.audit.source.values.operators import arithmetic
 from tcprobe.audit.source.values.parts import elements, marked, truth
 from tcprobe.audit.source.values.several import doubted, doubts_of, each, fork, guessed, is_open, several, shaken
@@ -135,7 +145,9 @@ class Statements:
             self._skip(other)
         return left
 
-    def _weigh(self, other: list[ast.stmt], before: dict[str, Value], doubts: tuple[Doubt, ...], looking: bool) -> None:
+    def _weigh(
+        self, other: list[ast.stmt], before: dict[str, SourceValue], doubts: tuple[Doubt, ...], looking: bool
+    ) -> None:
         """Keep for each name what it would be if the other branch were taken, where that one is looked at."""
         env, aside = self._state.env, Env(self._state.env.parent, before)
         left: Left = None
@@ -174,7 +186,7 @@ class Statements:
             return None
         return self.run(node.orelse)
 
-    def _each(self, node: ast.For | ast.AsyncFor, found: list[Value]) -> Left:
+    def _each(self, node: ast.For | ast.AsyncFor, found: list[SourceValue]) -> Left:
         """Follow the body of a loop for each element; return how it is left."""
         doubt = self._state.source.doubts.of_part(node.iter)
         if not found:
@@ -192,7 +204,7 @@ class Statements:
         for name in _stored(body) & variables.keys() if doubts else ():
             variables[name] = guessed(variables[name], Unknown(""), doubts)
 
-    def _once(self, target: ast.AST | None, of: Value, body: list[ast.stmt]) -> None:
+    def _once(self, target: ast.AST | None, of: SourceValue, body: list[ast.stmt]) -> None:
         """Follow the body of a loop of unknown length once, numbers that it changes unknown."""
         variables, drafts = self._state.env.vars, self._state.layers.drafts
         before = dict(variables)
@@ -212,7 +224,7 @@ class Statements:
             what = f"{draft.kind}: how many there are"
             self._state.miss(draft.node, what, "it is made in a loop whose length is not known")
 
-    def _doubt(self, body: list[ast.stmt], reason: str, before: dict[str, Value] | None = None) -> None:
+    def _doubt(self, body: list[ast.stmt], reason: str, before: dict[str, SourceValue] | None = None) -> None:
         """Note that what statements assign may be something else behind them: what it was `before`, if that is told."""
         variables, point = self._state.env.vars, fork()
         for name in _stored(body) & variables.keys():
@@ -231,7 +243,7 @@ class Statements:
 
     def _while(self, node: ast.While) -> Left:
         self._value(node.test)
-        self._once(None, number(None), node.body)
+        self._once(None, known_constant(None), node.body)
         return None
 
     def _with(self, node: ast.With | ast.AsyncWith) -> Left:

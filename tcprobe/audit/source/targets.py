@@ -9,17 +9,17 @@ from tcprobe.audit.source.outside.graphs import freeze
 from tcprobe.audit.source.state import Interpreter, State
 from tcprobe.audit.source.values.kinds import (
     Class,
+    CommandLine,
     Draft,
     Entries,
     Graph,
     Instance,
     Items,
     Named,
-    Options,
+    SourceValue,
     Stack,
     Tensor,
     Unknown,
-    Value,
     items_of,
 )
 from tcprobe.audit.source.values.several import one_of, several, through
@@ -33,7 +33,7 @@ class Targets:
         self._state = state
         self._interpreter = interpreter
 
-    def bind(self, target: ast.AST, value: Value) -> None:
+    def bind(self, target: ast.AST, value: SourceValue) -> None:
         """Give a target of an assignment its value."""
         if isinstance(target, ast.Name):
             passed = target.id == "tf" and isinstance(value, Unknown)
@@ -49,7 +49,7 @@ class Targets:
             if not self._state.aside:
                 self._set_item(of, key, self._state.doubted(value))
 
-    def _unpack(self, targets: list[ast.expr], value: Value) -> None:
+    def _unpack(self, targets: list[ast.expr], value: SourceValue) -> None:
         starred = next((i for i, t in enumerate(targets) if isinstance(t, ast.Starred)), None)
         parts = _unpacked(value, len(targets), starred)
         if parts is None:
@@ -60,19 +60,19 @@ class Targets:
         for part, found in zip(targets, parts, strict=True):
             self.bind(part.value if isinstance(part, ast.Starred) else part, found)
 
-    def _set_attribute(self, of: Value, name: str, value: Value) -> None:
+    def _set_attribute(self, of: SourceValue, name: str, value: SourceValue) -> None:
         sure = not self._state.conditions
         if isinstance(of, Instance):
             known = of.attrs.get(name)
             of.attrs[name] = value if sure or known is None else one_of([known, value])
-        elif isinstance(of, Options):
+        elif isinstance(of, CommandLine):
             of.entries[name] = value if sure else one_of([of.entries.get(name), value])
         elif isinstance(of, Class):
             of.members[name] = value
         elif name == "trainable" and isinstance(of, Draft | Stack | Graph):
             freeze(of, value if sure else Unknown("under a condition"), self._state.layers.drafts)
 
-    def _set_item(self, of: Value, key: Value, value: Value) -> None:
+    def _set_item(self, of: SourceValue, key: SourceValue, value: SourceValue) -> None:
         if isinstance(of, Entries):
             if isinstance(key, Known) and not self._state.conditions:
                 of.entries[key.value] = value
@@ -85,7 +85,7 @@ class Targets:
                 of.open = "is changed in place"
 
 
-def _unpacked(value: Value, count: int, starred: int | None) -> list[Value] | None:
+def _unpacked(value: SourceValue, count: int, starred: int | None) -> list[SourceValue] | None:
     """Return the parts of an unpacked value, those of a starred target as one list; None where they do not fit."""
     found = items_of(value)
     if isinstance(value, Instance) and not value.keras:
@@ -101,13 +101,13 @@ def _unpacked(value: Value, count: int, starred: int | None) -> list[Value] | No
     return [*found[:starred], Items(found[starred:end]), *found[end:]]
 
 
-def _nth(index: int, count: int, starred: int | None, row: list[Value]) -> Value:
+def _nth(index: int, count: int, starred: int | None, row: list[SourceValue]) -> SourceValue:
     """Return one part of an unpacked value."""
     parts = _unpacked(row[0], count, starred)
     return parts[index] if parts is not None else Unknown("is unpacked from something that is not known")
 
 
-def _each_unpacked(value: Value, count: int, starred: int | None) -> list[Value]:
+def _each_unpacked(value: SourceValue, count: int, starred: int | None) -> list[SourceValue]:
     """Return the parts of a value that may be several, or is not known."""
     if not isinstance(value, Unknown):
         return [Unknown("is unpacked from something that is not known")] * count

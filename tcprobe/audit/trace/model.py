@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tcprobe.audit.trace.rnn import on_a_gpu
 from tcprobe.gemm.ops import family_of, gemms_of
-from tcprobe.gemm.record import MOST_DIMENSIONS
+from tcprobe.gemm.record import MOST_SHAPE_DIMENSIONS
 from tcprobe.schema.model import SAMPLES, Layer, Model, Product, Unseen
 from tcprobe.schema.op import PASSES, OpRecord, Shape
 from tcprobe.schema.place import Place
@@ -15,7 +15,7 @@ from tcprobe.schema.place import Place
 OPEN: Final = "its model leaves %s open, so that its products cannot be predicted; a fixed input shape tells them"
 SINGLE: Final = "groups of one channel run in a depthwise kernel, whose time is not predicted"
 AXES: Final = {3: ("length",), 4: ("height", "width"), 5: ("depth", "height", "width")}
-LOOPS: Final = "%s %s in a loop or branch of unknown length; counted once"
+COUNTED_ONCE: Final = "%s %s in a loop or branch of unknown length; counted once"
 
 
 def read_models(document: Mapping[str, Any], graph: Mapping[str, Any], file: str, batch: int | None) -> list[Model]:
@@ -66,7 +66,7 @@ def _model(
     looped = sum(unknown)
     notes = [str(note) for note in document.get("notes", ())]
     if looped:
-        notes.append(LOOPS % ((looped, "products run") if looped > 1 else (1, "product runs")))
+        notes.append(COUNTED_ONCE % ((looped, "products run") if looped > 1 else (1, "product runs")))
     return {
         "layers": tuple(layer for layer in layers if layer.name not in gone),
         "products": tuple(products),
@@ -165,7 +165,7 @@ def _dtype(names: Iterable[str]) -> str | None:
 
 
 def _shape(value: Any) -> Shape | None:
-    if not isinstance(value, list) or len(value) > MOST_DIMENSIONS:
+    if not isinstance(value, list) or len(value) > MOST_SHAPE_DIMENSIONS:
         return None
     return tuple(None if size is None else int(size) for size in value)
 

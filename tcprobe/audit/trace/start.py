@@ -13,7 +13,7 @@ from tcprobe.bypath import PROBE, ending, last_line, run_to_end
 from tcprobe.errors import InputError
 from tcprobe.jsonfile import read_object
 
-ENVIRONMENT: Final = {
+TRACING_ENVIRONMENT: Final = {
     "CUDA_VISIBLE_DEVICES": "-1",
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "MPLBACKEND": "Agg",
@@ -61,7 +61,7 @@ def audited(command: str, file: Path, orders: Mapping[str, Any], argv: tuple[str
             "audit": {"schema": 1, **orders},
         }
         line = PROBE.command(command, folder, config, folder / "config.json", link=True)
-        environment = {"KERAS_BACKEND": "tensorflow", **os.environ, **ENVIRONMENT}
+        environment = {"KERAS_BACKEND": "tensorflow", **os.environ, **TRACING_ENVIRONMENT}
         status = run_to_end(line, environment, stdout, stderr, timeout_s)
         document, graph = read_object(folder / "out" / "audit.json"), read_object(folder / "out" / "graph.json")
         last = last_line(stderr) or last_line(stdout)

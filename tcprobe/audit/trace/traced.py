@@ -58,7 +58,7 @@ def trace(request: TraceRequest) -> list[Model]:
     """
     path = Path(request.file)
     _check(path)
-    reason = available(request.python)
+    reason = why_untraceable(request.python)
     if reason is not None:
         raise ToolError(reason, "give another interpreter, or audit the source alone (--mode source)")
     done = audited(
@@ -79,7 +79,7 @@ def trace(request: TraceRequest) -> list[Model]:
     return read_models(done.document, done.graph, str(path.resolve()), request.batch)
 
 
-def available(python: str) -> str | None:
+def why_untraceable(python: str) -> str | None:
     """Return None where TensorFlow is installed for an interpreter, else why it cannot be used.
 
     Nothing is imported; only the interpreter that runs tcprobe itself is asked without being started.

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
-    Case = dict[str, Any]
+    CaseRow = dict[str, Any]
     Operands = tuple[Any, ...]
-    Function = Callable[..., Any]
+    CaseFunction = Callable[..., Any]
 
 SCALE = 0.5  # of normally distributed operands: sums of products fit 16 bits. Zeros would run 10 % faster
 
@@ -30,13 +30,13 @@ class Session(Protocol):
     def about(self) -> dict[str, Any]:
         """Return framework, version, cuda, cudnn, gpu, compute_capability, sm, memory_bytes; None if unknown."""
 
-    def function(self, case: Case) -> Function:
+    def function(self, case: CaseRow) -> CaseFunction:
         """Return a function that computes a case from its operands; nothing is computed yet."""
 
-    def operands(self, case: Case) -> Operands:
+    def operands(self, case: CaseRow) -> Operands:
         """Return new random operands of a case on the device, none of them all zeros."""
 
-    def together(self, function: Function, sets: Sequence[Operands]) -> Callable[[], Any]:
+    def together(self, function: CaseFunction, sets: Sequence[Operands]) -> Callable[[], Any]:
         """Return a call that queues the function once per set of operands and returns all results."""
 
     def wait(self, results: Any) -> None:
@@ -79,29 +79,29 @@ def pick(device: str, gpus: Sequence[Any], name: str) -> Any:
     raise Unusable(f"{name} sees GPUs 0 to {len(gpus) - 1}, no GPU {index}")
 
 
-def sizes(case: Case, names: str) -> list[int]:
+def sizes(case: CaseRow, names: str) -> list[int]:
     """Return the sizes of a case in the columns `names`."""
     return [int(case[name]) for name in names.split()]
 
 
-def pair(case: Case, name: str) -> tuple[int, int]:
+def pair(case: CaseRow, name: str) -> tuple[int, int]:
     """Return a column written like ``3x5``."""
     first, _, second = case[name].partition("x")
     return int(first), int(second)
 
 
-def flag(case: Case, name: str) -> bool:
+def flag(case: CaseRow, name: str) -> bool:
     """Say whether a column is 1."""
     return str(case.get(name, "")) == "1"
 
 
-def memory_dtype(case: Case) -> str:
+def memory_dtype(case: CaseRow) -> str:
     """Return the dtype of the operands in memory: float32 for tf32, which only changes how they are multiplied."""
     name = str(case["dtype"])
     return "float32" if name == "tf32" else name
 
 
-def channels_first(case: Case, on_gpu: bool) -> bool:
+def channels_first(case: CaseRow, on_gpu: bool) -> bool:
     """Say whether a convolution keeps channels before height and width in memory: float32 on CUDA cores does.
 
     Frameworks would transpose channels-last tensors for such a convolution, and the measurement would include that. In
@@ -115,7 +115,7 @@ def nchw(shape: Sequence[int]) -> tuple[int, int, int, int]:
     return shape[0], shape[3], shape[1], shape[2]
 
 
-def gemm_shapes(case: Case) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def gemm_shapes(case: CaseRow) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the shapes of both operands of a GEMM as stored."""
     m, n, k, batch = sizes(case, "m n k batch")
     a = (k, m) if flag(case, "transpose_a") else (m, k)
@@ -123,7 +123,9 @@ def gemm_shapes(case: Case) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return (a, b) if batch == 1 else ((batch, *a), (batch, *b))
 
 
-def conv_shapes(case: Case) -> tuple[tuple[int, int, int, int], tuple[int, int, int, int], tuple[int, int, int, int]]:
+def conv_shapes(
+    case: CaseRow,
+) -> tuple[tuple[int, int, int, int], tuple[int, int, int, int], tuple[int, int, int, int]]:
     """Return the shapes of image, filters (taps first) and result; image and result are channels-last."""
     images, height, width, channels, filters = sizes(case, "images height width channels filters")
     kernel, stride, padding = pair(case, "kernel"), pair(case, "stride"), pair(case, "padding")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .base import Case, Session
+    from .base import CaseRow, Session
 
 SAMPLE_COUNT = 5
 SAMPLE_NS = 10_000_000  # 10 ms: waiting for the device takes some 10 us, 0.1 % of that
@@ -22,7 +22,7 @@ class NotFinite(Exception):
     """The result of a product has infinities or NaN."""
 
 
-def time_case(session: Session, case: Case, sets: int, sample_ns: int = SAMPLE_NS, warm_ns: int = WARM_NS) -> float:
+def time_case(session: Session, case: CaseRow, sets: int, sample_ns: int = SAMPLE_NS, warm_ns: int = WARM_NS) -> float:
     """Return the time of one execution of a case, in ns.
 
     Args:

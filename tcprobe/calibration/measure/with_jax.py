@@ -22,7 +22,7 @@ from .base import (
 )
 
 if TYPE_CHECKING:
-    from .base import Case, Function, Operands
+    from .base import CaseFunction, CaseRow, Operands
 
 NAME = "jax"
 WITHOUT_CUDA_11 = (0, 4, 26)  # JAX's change log: the first version that needs CUDA 12
@@ -51,7 +51,7 @@ class JaxSession:
             found["cuda"] = said or ("12 or later" if _version(self._jax.__version__) >= WITHOUT_CUDA_11 else None)
         return found
 
-    def operands(self, case: Case) -> Operands:
+    def operands(self, case: CaseRow) -> Operands:
         if case["op"] == "gemm":
             shapes: Sequence[Any] = gemm_shapes(case)
         else:
@@ -65,7 +65,7 @@ class JaxSession:
         self._key, key = self._jax.random.split(self._key)
         return (self._jax.random.normal(key, shape) * SCALE).astype(dtype)
 
-    def function(self, case: Case) -> Function:
+    def function(self, case: CaseRow) -> CaseFunction:
         jax = self._jax
         if case["op"] == "gemm":
             return self._product(case)
@@ -88,10 +88,10 @@ class JaxSession:
             return lambda x, g: jax.linear_transpose(lambda w: forward(x, w), like)(g)[0]
         return forward
 
-    def _first(self, case: Case) -> bool:
+    def _first(self, case: CaseRow) -> bool:
         return channels_first(case, self._on_gpu)
 
-    def _product(self, case: Case) -> Function:
+    def _product(self, case: CaseRow) -> CaseFunction:
         batched = int(case["batch"]) > 1
         first, second = int(batched), 1 + int(batched)
         left = first if flag(case, "transpose_a") else second
@@ -99,7 +99,7 @@ class JaxSession:
         batch = ((0,), (0,)) if batched else ((), ())
         return lambda a, b: self._jax.lax.dot_general(a, b, (((left,), (right,)), batch))
 
-    def together(self, function: Function, sets: Sequence[Operands]) -> Callable[[], Any]:
+    def together(self, function: CaseFunction, sets: Sequence[Operands]) -> Callable[[], Any]:
         """Put all into one program with every operand as an argument, so that XLA neither folds nor merges products."""
         sets = list(sets)
         compiled = self._jax.jit(lambda every: [function(*operands) for operands in every]).lower(sets).compile()

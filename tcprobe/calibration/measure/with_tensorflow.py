@@ -21,7 +21,7 @@ from .base import (
 )
 
 if TYPE_CHECKING:
-    from .base import Case, Function, Operands
+    from .base import CaseFunction, CaseRow, Operands
 
 NAME = "tensorflow"
 
@@ -62,7 +62,7 @@ class TensorFlowSession:
             found["cuda"], found["cudnn"] = build.get("cuda_version"), build.get("cudnn_version")
         return found
 
-    def operands(self, case: Case) -> Operands:
+    def operands(self, case: CaseRow) -> Operands:
         if case["op"] == "gemm":
             shapes: Sequence[Any] = gemm_shapes(case)
         else:
@@ -76,7 +76,7 @@ class TensorFlowSession:
         with self._tf.device(self._device):
             return self._tf.cast(self._tf.random.normal(shape, stddev=SCALE), dtype)
 
-    def function(self, case: Case) -> Function:
+    def function(self, case: CaseRow) -> CaseFunction:
         tf = self._tf
         if case["op"] == "gemm":
             a, b = flag(case, "transpose_a"), flag(case, "transpose_b")
@@ -97,10 +97,10 @@ class TensorFlowSession:
             return lambda x, g: raw.Conv2DBackpropFilter(input=x, filter_sizes=taps, out_backprop=g, **settings)
         return lambda x, w: raw.Conv2D(input=x, filter=w, **settings)
 
-    def _first(self, case: Case) -> bool:
+    def _first(self, case: CaseRow) -> bool:
         return channels_first(case, self._gpu is not None)
 
-    def together(self, function: Function, sets: Sequence[Operands]) -> Callable[[], Any]:
+    def together(self, function: CaseFunction, sets: Sequence[Operands]) -> Callable[[], Any]:
         """Put all into one graph with every operand as an argument, so that nothing is folded or merged."""
         tf = self._tf
         graph = tf.function(

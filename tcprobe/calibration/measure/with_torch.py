@@ -21,7 +21,7 @@ from .base import (
 )
 
 if TYPE_CHECKING:
-    from .base import Case, Function, Operands
+    from .base import CaseFunction, CaseRow, Operands
 
 NAME = "torch"
 
@@ -59,7 +59,7 @@ class TorchSession:
             found["cudnn"] = None if version is None else str(version)
         return found
 
-    def operands(self, case: Case) -> Operands:
+    def operands(self, case: CaseRow) -> Operands:
         if case["op"] == "gemm":
             return tuple(self._random(shape, case) for shape in gemm_shapes(case))
         image, taps, result = conv_shapes(case)
@@ -67,15 +67,15 @@ class TorchSession:
         names = {"forward": "xw", "dgrad": "wg", "wgrad": "xg"}[case["pass"]]
         return tuple(self._random(moved[name], case).to(memory_format=self._layout(case)) for name in names)
 
-    def _layout(self, case: Case) -> Any:
+    def _layout(self, case: CaseRow) -> Any:
         first = channels_first(case, self._index is not None)
         return self._torch.contiguous_format if first else self._torch.channels_last
 
-    def _random(self, shape: Sequence[int], case: Case) -> Any:
+    def _random(self, shape: Sequence[int], case: CaseRow) -> Any:
         dtype = getattr(self._torch, memory_dtype(case))
         return self._torch.randn(*shape, device=self._device).mul_(SCALE).to(dtype)
 
-    def function(self, case: Case) -> Function:
+    def function(self, case: CaseRow) -> CaseFunction:
         torch = self._torch
         if case["op"] == "gemm":
             a, b = flag(case, "transpose_a"), flag(case, "transpose_b")
@@ -93,12 +93,12 @@ class TorchSession:
         w = self._empty((taps[3], taps[2], taps[0], taps[1]), case)
         return lambda x, g: backward(g, x, w, *settings, (False, True, False))[1]
 
-    def _empty(self, shape: Sequence[int], case: Case) -> Any:
+    def _empty(self, shape: Sequence[int], case: CaseRow) -> Any:
         torch = self._torch
         dtype = getattr(torch, memory_dtype(case))
         return torch.empty(tuple(shape), dtype=dtype, device=self._device, memory_format=self._layout(case))
 
-    def together(self, function: Function, sets: Sequence[Operands]) -> Callable[[], Any]:
+    def together(self, function: CaseFunction, sets: Sequence[Operands]) -> Callable[[], Any]:
         """Record one CUDA graph, so that launching from Python does not hide how short a kernel is."""
 
         def plain() -> Any:

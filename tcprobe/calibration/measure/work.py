@@ -20,7 +20,7 @@ from . import BACKENDS
 from .base import Session, Unusable
 from .timing import NotFinite, time_case
 
-LONGEST = 200  # characters of a reason
+LONGEST_REASON = 200  # characters of a reason
 
 
 def carry_out(path: str) -> None:
@@ -103,4 +103,4 @@ def _csv(values: list[Any]) -> str:
 
 def _line(error: BaseException) -> str:
     text = " ".join((str(error) or type(error).__name__).split())
-    return text[:LONGEST]
+    return text[:LONGEST_REASON]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tcprobe.flows.audit.flow import AuditOutcome, Say, audit
+from tcprobe.flows.audit.flow import AuditOutcome, audit
 from tcprobe.flows.audit.options import AuditOptions
+from tcprobe.flows.write.say import Say
 from tcprobe.schema.finding import Fix
 
 

@@ -6,7 +6,7 @@ time of a one-file audit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,13 +15,13 @@ from tcprobe.errors import UsageError
 from tcprobe.flows.audit.files import AuditFile, AuditFiles, find_targets, repository
 from tcprobe.flows.audit.models import Auditor
 from tcprobe.flows.audit.options import AuditOptions, Choice, choose_options
+from tcprobe.flows.write.say import Say
 from tcprobe.hardware import Gpu, find_gpu
 from tcprobe.schema.finding import Audited, AuditReport
 
 if TYPE_CHECKING:
     from tcprobe.source.source import Source
 
-Say = Callable[[str], None]
 MANY_FILES: Final = 32
 """From this many files on, more processes save more time than they cost to start."""
 
@@ -115,9 +115,9 @@ def _is_traced(options: AuditOptions, choice: Choice, targets: AuditFiles, say: 
     if several and not wanted:
         say(f"{len(targets.files)} files: shapes are read from the source; --mode traced runs them")
         return False
-    from tcprobe.audit.trace.traced import available
+    from tcprobe.audit.trace.traced import why_untraceable
 
-    missing = available(choice.python)
+    missing = why_untraceable(choice.python)
     if missing is None:
         return True
     if wanted or options.python or options.args or any(t.factory for t in targets.files):

@@ -173,13 +173,13 @@ class Auditor:
 
 def _findings(step: Step, sources: Mapping[str, Source], beside: Sequence[Step]) -> tuple[Finding, ...]:
     """Return what all rules find in a model, with severity and, if it is certain for all models, a fix."""
-    from tcprobe.audit.severity import decide_all
+    from tcprobe.audit.severity import grade_all
     from tcprobe.rules.base import Subject
     from tcprobe.rules.registry import RULES
 
     subject = Subject(step.model, step, sources)
     raw = dict.fromkeys(finding for rule in RULES for finding in rule.check(subject))
-    found = decide_all(raw, step)
+    found = grade_all(raw, step)
     if all(f.suggested is None for f in found):
         return tuple(found)
     # The modules that make fixes are loaded only if a size is to change.

@@ -10,10 +10,10 @@ from string import ascii_lowercase
 from typing import Final
 
 from tcprobe.keras.products.passes import Passes, Records, activations, einsum, einsum_dense
-from tcprobe.keras.settings import Settings, flag_of, is_size, rate_of, shape_of, size_of, word_of
+from tcprobe.keras.settings import LayerSettings, flag_of, is_size, rate_of, shape_of, size_of, word_of
 from tcprobe.schema.op import Shape, Size
 
-MOST_DIMENSIONS: Final = 8  # of a query: past it the labels of its equations run out
+MOST_QUERY_DIMENSIONS: Final = 8  # of a query: past it the labels of its equations run out
 
 
 def operands(shapes: Sequence[Shape | None]) -> tuple[Shape, Shape, Shape] | None:
@@ -24,14 +24,14 @@ def operands(shapes: Sequence[Shape | None]) -> tuple[Shape, Shape, Shape] | Non
     given = [shapes[index] if index < len(shapes) else None for index in range(3)]
     ranks = {len(shape) for shape in given if shape is not None} or {3}
     rank = ranks.pop()
-    if ranks or not 3 <= rank <= MOST_DIMENSIONS:
+    if ranks or not 3 <= rank <= MOST_QUERY_DIMENSIONS:
         return None
     unknown: Shape = (next((s[0] for s in given if s is not None), None), *(None,) * (rank - 1))
     query, value, key = (unknown if shape is None else shape for shape in given)
     return query, value, value if len(shapes) < 3 else key
 
 
-def multi_head(passes: Passes, config: Settings, shapes: Sequence[Shape | None]) -> Records:
+def multi_head(passes: Passes, config: LayerSettings, shapes: Sequence[Shape | None]) -> Records:
     """Return a MultiHeadAttention: four projections, the scores QK^T and their product with the values."""
     known = operands(shapes)
     if known is None:
@@ -48,7 +48,7 @@ def multi_head(passes: Passes, config: Settings, shapes: Sequence[Shape | None])
     return found + _output(passes.inside, (*query[:-1], heads, value_dim), _features(config, query))
 
 
-def grouped_query(passes: Passes, config: Settings, shapes: Sequence[Shape | None]) -> Records:
+def grouped_query(passes: Passes, config: LayerSettings, shapes: Sequence[Shape | None]) -> Records:
     """Return a GroupedQueryAttention: keys and values have fewer heads, repeated before they meet the queries."""
     known = operands(shapes)
     if known is None or len(known[0]) != 3:
@@ -68,7 +68,7 @@ def grouped_query(passes: Passes, config: Settings, shapes: Sequence[Shape | Non
     return found + _output(passes.inside, q, (query[-1],))
 
 
-def attention(passes: Passes, kind: str, config: Settings, shapes: Sequence[Shape | None]) -> Records:
+def attention(passes: Passes, kind: str, config: LayerSettings, shapes: Sequence[Shape | None]) -> Records:
     """Return an Attention layer (scores by a product, unless ``score_mode`` is concat) or an AdditiveAttention."""
     known = operands(shapes)
     if known is None or len(known[0]) != 3:
@@ -79,7 +79,7 @@ def attention(passes: Passes, kind: str, config: Settings, shapes: Sequence[Shap
     return found + activations(passes, (query[0], query[1], value[1]), value)
 
 
-def _features(config: Settings, query: Shape) -> Shape:
+def _features(config: LayerSettings, query: Shape) -> Shape:
     given = config.get("output_shape")
     if given is None:
         return (query[-1],)
@@ -102,7 +102,7 @@ def _output(passes: Passes, shape: Shape, features: Shape) -> Records:
     return einsum_dense(passes, (free + bound, bound + out, free + out), sizes)
 
 
-def _attend(passes: Passes, config: Settings, q: Shape, k: Shape, v: Shape) -> Records:
+def _attend(passes: Passes, config: LayerSettings, q: Shape, k: Shape, v: Shape) -> Records:
     """Return scores and their product with the values.
 
     Keras takes dot_product_attention unless there is dropout or the input has more than one sequence dimension;

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tcprobe.keras.catalogue import rank_of
 from tcprobe.keras.products.passes import Passes, Records
-from tcprobe.keras.settings import Settings, channels_last, per_axis, size_of, word_of
+from tcprobe.keras.settings import LayerSettings, channels_last, per_axis, size_of, word_of
 from tcprobe.keras.shapes.spatial import convolved, join, split, transposed, window_axis
 from tcprobe.schema.op import Shape, Size, product
 
@@ -73,13 +73,13 @@ class SlidingWindow:
         return {**known, "strides": list(join(1, self.strides, 1, self.last)), "padding": self.padding}
 
 
-def conv(passes: Passes, kind: str, config: Settings, shape: Shape | None) -> Records:
+def conv(passes: Passes, kind: str, config: LayerSettings, shape: Shape | None) -> Records:
     """Return the passes of Conv1D, Conv2D or Conv3D."""
     window = _window(kind, config, shape)
     return [] if window is None else _passes(passes, _as_image(_spread(window)))
 
 
-def conv_transpose(passes: Passes, kind: str, config: Settings, shape: Shape | None) -> Records:
+def conv_transpose(passes: Passes, kind: str, config: LayerSettings, shape: Shape | None) -> Records:
     """Return the passes of Conv*Transpose: its forward pass is the input gradient of a convolution from its output."""
     axes, last = rank_of(kind), channels_last(config)
     if axes is None or last is None:
@@ -96,7 +96,7 @@ def conv_transpose(passes: Passes, kind: str, config: Settings, shape: Shape | N
     return passes.keep(replace(dgrad, pass_="forward"), replace(forward, pass_="dgrad"), wgrad)
 
 
-def separable(passes: Passes, kind: str, config: Settings, shape: Shape | None) -> Records:
+def separable(passes: Passes, kind: str, config: LayerSettings, shape: Shape | None) -> Records:
     """Return the 1x1 convolution of SeparableConv1D or 2D; its depthwise part multiplies no matrices."""
     axes, last = rank_of(kind), channels_last(config)
     if axes is None or last is None:
@@ -113,7 +113,7 @@ def separable(passes: Passes, kind: str, config: Settings, shape: Shape | None) 
     return _passes(passes.inside, _as_image(window))
 
 
-def conv_recurrent(passes: Passes, kind: str, config: Settings, shape: Shape | None) -> Records:
+def conv_recurrent(passes: Passes, kind: str, config: LayerSettings, shape: Shape | None) -> Records:
     """Return one time step of ConvLSTM: for each of four gates a convolution of the input and one of the state."""
     axes, last = rank_of(kind), channels_last(config)
     if axes is None or last is None:
@@ -133,12 +133,12 @@ def _filled(shape: Shape | None, axes: int) -> Shape:
     return shape if shape is not None and len(shape) == axes + 2 else (None,) * (axes + 2)
 
 
-def _padding(config: Settings) -> str | None:
+def _padding(config: LayerSettings) -> str | None:
     word = word_of(config, "padding", "valid")
     return word.upper() if word in ("valid", "same") else None
 
 
-def _window(kind: str, config: Settings, shape: Shape | None) -> SlidingWindow | None:
+def _window(kind: str, config: LayerSettings, shape: Shape | None) -> SlidingWindow | None:
     axes, last = rank_of(kind), channels_last(config)
     if axes is None or last is None:
         return None

@@ -8,10 +8,10 @@ from typing import Final, TypeAlias
 from tcprobe.keras.catalogue import canonical_kind, class_of
 from tcprobe.keras.products.attention import attention, grouped_query, multi_head
 from tcprobe.keras.products.conv import conv, conv_recurrent, conv_transpose, separable
-from tcprobe.keras.products.passes import Passes, Records, activations, dense, einsum_dense, times
+from tcprobe.keras.products.passes import Passes, Records, activations, einsum_dense, fully_connected, times
 from tcprobe.keras.products.rnn import recurrent
 from tcprobe.keras.row import ProductRule
-from tcprobe.keras.settings import Settings, size_of, wrapped
+from tcprobe.keras.settings import LayerSettings, size_of, wrapped_layer
 from tcprobe.keras.shapes.layers import einsum_sizes, reads_backwards
 from tcprobe.keras.shapes.plain import dot_axes
 from tcprobe.schema.model import Layer
@@ -19,8 +19,8 @@ from tcprobe.schema.op import OpRecord, Shape, product
 
 __all__ = ["records_of"]
 
-Shapes: TypeAlias = Sequence[Shape | None]
-Reader: TypeAlias = Callable[[Passes, str, Settings, Shapes], Records]
+InputShapes: TypeAlias = Sequence[Shape | None]
+ProductReader: TypeAlias = Callable[[Passes, str, LayerSettings, InputShapes], Records]
 
 
 def records_of(layer: Layer, batch: int) -> list[tuple[OpRecord, float]]:
@@ -48,18 +48,18 @@ def _filled(shape: Shape | None, batch: int) -> Shape | None:
     return (batch, *shape[1:]) if shape and shape[0] is None else shape
 
 
-def _records(passes: Passes, kind: str, config: Settings, shapes: Shapes) -> Records:
+def _records(passes: Passes, kind: str, config: LayerSettings, shapes: InputShapes) -> Records:
     reader = _READERS.get(class_of(kind).products)
     return [] if reader is None else reader(passes, kind, config, shapes)
 
 
-def _dense(passes: Passes, _: str, config: Settings, shapes: Shapes) -> Records:
+def _dense(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes) -> Records:
     shape = shapes[0]
     rows, inputs = (None, None) if not shape else (product(shape[:-1]), shape[-1])
-    return dense(passes, rows, inputs, size_of(config, "units"))
+    return fully_connected(passes, rows, inputs, size_of(config, "units"))
 
 
-def _einsum_dense(passes: Passes, _: str, config: Settings, shapes: Shapes) -> Records:
+def _einsum_dense(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes) -> Records:
     equation = config.get("equation")
     shape = shapes[0]
     if shape is None and isinstance(equation, str) and "." not in equation:
@@ -70,16 +70,16 @@ def _einsum_dense(passes: Passes, _: str, config: Settings, shapes: Shapes) -> R
     return einsum_dense(passes, known[0], dict(known[1]), dots="..." in str(equation))
 
 
-def _reversible(passes: Passes, _: str, config: Settings, shapes: Shapes) -> Records:
+def _reversible(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes) -> Records:
     """The tied projection onto the vocabulary; looking tokens up multiplies nothing."""
     shape = shapes[0]
     if not reads_backwards(config, shape):
         return []
     rows = None if shape is None else product(shape[:-1])
-    return dense(passes, rows, size_of(config, "output_dim"), size_of(config, "input_dim"))
+    return fully_connected(passes, rows, size_of(config, "output_dim"), size_of(config, "input_dim"))
 
 
-def _dot(passes: Passes, _: str, config: Settings, shapes: Shapes) -> Records:
+def _dot(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes) -> Records:
     """Keras' batch_dot squashes what is not contracted into one dimension of each side."""
     known = [shape for shape in shapes if shape is not None]
     axes = dot_axes(config, known)
@@ -91,7 +91,7 @@ def _dot(passes: Passes, _: str, config: Settings, shapes: Shapes) -> Records:
     return activations(passes, (left[0], rows, left[axes[0]]), (right[0], right[axes[1]], columns))
 
 
-def _conv_recurrent(passes: Passes, kind: str, config: Settings, shapes: Shapes) -> Records:
+def _conv_recurrent(passes: Passes, kind: str, config: LayerSettings, shapes: InputShapes) -> Records:
     shape = shapes[0]
     steps = shape[1] if shape is not None and len(shape) > 1 else None
     if steps is None and shape:
@@ -99,9 +99,9 @@ def _conv_recurrent(passes: Passes, kind: str, config: Settings, shapes: Shapes)
     return times(conv_recurrent(passes, kind, config, shape), 1 if steps is None else steps)
 
 
-def _time_distributed(passes: Passes, _: str, config: Settings, shapes: Shapes) -> Records:
+def _time_distributed(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes) -> Records:
     """The layer inside once for each time step; of an unknown batch where their number is not known."""
-    inner, shape = wrapped(config), shapes[0]
+    inner, shape = wrapped_layer(config), shapes[0]
     if inner is None:
         return []
     if shape is None or len(shape) < 3:
@@ -111,20 +111,20 @@ def _time_distributed(passes: Passes, _: str, config: Settings, shapes: Shapes) 
     return times(found, 1 if steps is None else steps)
 
 
-def _bidirectional(passes: Passes, _: str, config: Settings, shapes: Shapes) -> Records:
-    forward, backward = wrapped(config), wrapped(config, "backward_layer")
+def _bidirectional(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes) -> Records:
+    forward, backward = wrapped_layer(config), wrapped_layer(config, "backward_layer")
     if forward is None:
         return []
     found = _records(passes, *forward, shapes)
     return found + _records(passes, *backward, shapes) if backward is not None else times(found, 2)
 
 
-def _wrapper(passes: Passes, _: str, config: Settings, shapes: Shapes) -> Records:
-    inner = wrapped(config)
+def _wrapper(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes) -> Records:
+    inner = wrapped_layer(config)
     return [] if inner is None else _records(passes, *inner, shapes)
 
 
-_READERS: Final[Mapping[ProductRule, Reader]] = {
+_READERS: Final[Mapping[ProductRule, ProductReader]] = {
     "dense": _dense,
     "einsum": _einsum_dense,
     "reversible": _reversible,

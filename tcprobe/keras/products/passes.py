@@ -58,7 +58,7 @@ def with_attributes(records: Records, **attributes: Any) -> Records:
     return [(replace(r, attributes={**r.attributes, **attributes}), calls) for r, calls in records]
 
 
-def dense(passes: Passes, rows: Size, inputs: Size, units: Size) -> Records:
+def fully_connected(passes: Passes, rows: Size, inputs: Size, units: Size) -> Records:
     """Return the passes of x[rows, inputs] W[inputs, units] as TensorFlow's MatMul."""
     x, w, y = (rows, inputs), (inputs, units), (rows, units)
     return passes.keep(
@@ -151,7 +151,7 @@ def einsum_dense(passes: Passes, labels: tuple[str, str, str], sizes: dict[str, 
         inputs = product(sizes[label] for label in left if label not in result)
         units = product(sizes[label] for label in result if label not in left)
         if len(rows) == 1:
-            return dense(passes, rows[0], inputs, units)
+            return fully_connected(passes, rows[0], inputs, units)
         return batched_dense(passes, rows, inputs, units)
     return einsum(passes, f"{left},{right}->{result}", tuple(shape), _shape(right, sizes), weights=True)
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from tcprobe.keras.catalogue import class_of
-from tcprobe.keras.products.passes import Passes, Records, dense, times, with_attributes
-from tcprobe.keras.settings import Settings, flag_of, rate_of, size_of, word_of, wrapped
+from tcprobe.keras.products.passes import Passes, Records, fully_connected, times, with_attributes
+from tcprobe.keras.settings import LayerSettings, flag_of, rate_of, size_of, word_of, wrapped_layer
 from tcprobe.schema.op import Shape, Size, product
 
 
-def uses_cudnn(kind: str, config: Settings) -> bool | None:
+def uses_cudnn(kind: str, config: LayerSettings) -> bool | None:
     """Say whether an LSTM or GRU on a GPU runs in cuDNN; None where a setting it hangs on is not known.
 
     Source: keras/src/backend/tensorflow/rnn.py, _do_lstm_arguments_support_cudnn and _do_gru_...; a mask that is
@@ -29,7 +29,7 @@ def uses_cudnn(kind: str, config: Settings) -> bool | None:
     return False if False in answers else None if None in answers else True
 
 
-def _meets(config: Settings, name: str, need: str | float | bool) -> bool | None:
+def _meets(config: LayerSettings, name: str, need: str | float | bool) -> bool | None:
     """Say whether a setting is what cuDNN needs, which is Keras' default; None where it is not known."""
     value: str | float | None
     if isinstance(need, str):
@@ -39,7 +39,7 @@ def _meets(config: Settings, name: str, need: str | float | bool) -> bool | None
     return None if value is None else value == need
 
 
-def recurrent(passes: Passes, kind: str, config: Settings, shape: Shape | None) -> Records:
+def recurrent(passes: Passes, kind: str, config: LayerSettings, shape: Shape | None) -> Records:
     """Return an LSTM, GRU or SimpleRNN, or an RNN around cells of these.
 
     Where settings do not say whether cuDNN can run it, cuDNN's form is returned.
@@ -65,7 +65,7 @@ def _cudnn(passes: Passes, kind: str, units: Size, shape: Shape) -> Records:
     return found
 
 
-def _cells(passes: Passes, config: Settings, shape: Shape) -> Records:
+def _cells(passes: Passes, config: LayerSettings, shape: Shape) -> Records:
     """Return the loops over a cell or a stack of cells, each of which takes the units of the one before."""
     found: Records = []
     unroll = flag_of(config, "unroll", False) is True
@@ -77,10 +77,10 @@ def _cells(passes: Passes, config: Settings, shape: Shape) -> Records:
     return found
 
 
-def _stack(cell: Any) -> list[tuple[str, Settings]]:
+def _stack(cell: Any) -> list[tuple[str, LayerSettings]]:
     if isinstance(cell, list | tuple):
         return [pair for one in cell for pair in _stack(one)]
-    inner = wrapped({"cell": cell}, "cell")
+    inner = wrapped_layer({"cell": cell}, "cell")
     if inner is None:
         return []
     if inner[0] == "StackedRNNCells":
@@ -88,7 +88,7 @@ def _stack(cell: Any) -> list[tuple[str, Settings]]:
     return [(inner[0].removesuffix("Cell"), inner[1])]
 
 
-def _loop(passes: Passes, kind: str, config: Settings, shape: Shape, unroll: bool) -> Records:
+def _loop(passes: Passes, kind: str, config: LayerSettings, shape: Shape, unroll: bool) -> Records:
     """Return the products of one time step, as often as there are steps; of unknown rows where that is not known."""
     batch, steps, inputs = shape
     rows = None if steps is None else batch
@@ -107,7 +107,7 @@ def _loop(passes: Passes, kind: str, config: Settings, shape: Shape, unroll: boo
     return [(record, calls) for record, calls in found if calls]
 
 
-def _products(kind: str, config: Settings, gates: int) -> tuple[list[int], list[int]]:
+def _products(kind: str, config: LayerSettings, gates: int) -> tuple[list[int], list[int]]:
     """Return how many gates each product of the input and each of the state computes at once."""
     dropped = rate_of(config, "recurrent_dropout")
     if kind != "SimpleRNN" and (config.get("implementation", 2) == 1 or dropped):
@@ -119,4 +119,6 @@ def _products(kind: str, config: Settings, gates: int) -> tuple[list[int], list[
 
 def _step(passes: Passes, sizes: tuple[Size, Size, Size], gates: int, of_state: bool) -> Records:
     rows, inputs, units = sizes
-    return with_attributes(dense(passes, rows, inputs, product((gates, units))), gates=gates, recurrent=of_state)
+    return with_attributes(
+        fully_connected(passes, rows, inputs, product((gates, units))), gates=gates, recurrent=of_state
+    )

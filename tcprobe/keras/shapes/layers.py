@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from tcprobe.keras.catalogue import class_of
 from tcprobe.keras.row import ShapeRule
-from tcprobe.keras.settings import Settings, flag_of, is_many, is_size, shape_of, size_of, wrapped
+from tcprobe.keras.settings import LayerSettings, flag_of, is_many, is_size, shape_of, size_of, wrapped_layer
 from tcprobe.keras.shapes.plain import (
     attended,
     broadcast,
@@ -34,11 +34,11 @@ from tcprobe.keras.shapes.spatial import (
 )
 from tcprobe.schema.op import Shape, product
 
-Rule: TypeAlias = Callable[[str, Settings, Shape], Shape | None]
-Merge: TypeAlias = Callable[[Settings, Sequence[Shape]], Shape | None]
+ShapeFunction: TypeAlias = Callable[[str, LayerSettings, Shape], Shape | None]
+Merge: TypeAlias = Callable[[LayerSettings, Sequence[Shape]], Shape | None]
 
 
-def output_shape(kind: str, config: Settings, input_shape: Any) -> Shape | None:
+def output_shape(kind: str, config: LayerSettings, input_shape: Any) -> Shape | None:
     """Return the shape of a layer's first output.
 
     Args:
@@ -60,7 +60,7 @@ def output_shape(kind: str, config: Settings, input_shape: Any) -> Shape | None:
     return rule(kind, config, shape) if shape and rule is not None else None
 
 
-def _of_many(kind: str, named: ShapeRule, config: Settings, shapes: list[Shape | None]) -> Shape | None:
+def _of_many(kind: str, named: ShapeRule, config: LayerSettings, shapes: list[Shape | None]) -> Shape | None:
     known = [s for s in shapes if s]
     if named in _OF_FIRST and shapes[0]:
         return output_shape(kind, config, shapes[0])
@@ -71,11 +71,11 @@ def _of_many(kind: str, named: ShapeRule, config: Settings, shapes: list[Shape |
     return output_shape(kind, config, known[0]) if named in _WITH_STATE or len(known) == 1 else None
 
 
-def _dense(_: str, config: Settings, shape: Shape) -> Shape:
+def _dense(_: str, config: LayerSettings, shape: Shape) -> Shape:
     return (*shape[:-1], size_of(config, "units"))
 
 
-def einsum_labels(config: Settings, shape: Shape) -> tuple[str, str, str] | None:
+def einsum_labels(config: LayerSettings, shape: Shape) -> tuple[str, str, str] | None:
     """Return the labels of an EinsumDense's input, kernel and output, dots spelled out; None where they do not fit.
 
     Keras takes ``...`` at the start or the end of input and output, never in the kernel.
@@ -92,7 +92,7 @@ def einsum_labels(config: Settings, shape: Shape) -> tuple[str, str, str] | None
     return (a, b, c) if len(a) == len(shape) and "." not in a + b + c else None
 
 
-def einsum_sizes(config: Settings, shape: Shape) -> tuple[tuple[str, str, str], Mapping[str, int | None]] | None:
+def einsum_sizes(config: LayerSettings, shape: Shape) -> tuple[tuple[str, str, str], Mapping[str, int | None]] | None:
     """Return labels of an EinsumDense and the size of each; None where the equation does not fit the input."""
     labels = einsum_labels(config, shape)
     given = config.get("output_shape")
@@ -109,12 +109,12 @@ def einsum_sizes(config: Settings, shape: Shape) -> tuple[tuple[str, str, str], 
     return labels, sizes
 
 
-def _einsum_dense(_: str, config: Settings, shape: Shape) -> Shape | None:
+def _einsum_dense(_: str, config: LayerSettings, shape: Shape) -> Shape | None:
     known = einsum_sizes(config, shape)
     return None if known is None else tuple(known[1][label] for label in known[0][2])
 
 
-def _attention_heads(_: str, config: Settings, shape: Shape) -> Shape:
+def _attention_heads(_: str, config: LayerSettings, shape: Shape) -> Shape:
     given = config.get("output_shape")
     if given is None:
         return shape
@@ -123,11 +123,11 @@ def _attention_heads(_: str, config: Settings, shape: Shape) -> Shape:
     return (*shape[:-1], given if is_size(given) else None)
 
 
-def _embedding(_: str, config: Settings, shape: Shape) -> Shape:
+def _embedding(_: str, config: LayerSettings, shape: Shape) -> Shape:
     return (*shape, size_of(config, "output_dim"))
 
 
-def reads_backwards(config: Settings, shape: Shape | None) -> bool:
+def reads_backwards(config: LayerSettings, shape: Shape | None) -> bool:
     """Say whether a ReversibleEmbedding's call turns features into the vocabulary.
 
     Shapes tell only where three dimensions end in its own ``output_dim``; token ids have two.
@@ -136,26 +136,26 @@ def reads_backwards(config: Settings, shape: Shape | None) -> bool:
     return config.get("reverse") is True or (shape is not None and len(shape) == 3 and shape[-1] == width is not None)
 
 
-def _reversible(kind: str, config: Settings, shape: Shape) -> Shape:
+def _reversible(kind: str, config: LayerSettings, shape: Shape) -> Shape:
     if reads_backwards(config, shape):
         return (*shape[:-1], size_of(config, "input_dim"))
     return _embedding(kind, config, shape)
 
 
-def cell_units(config: Settings) -> int | None:
+def cell_units(config: LayerSettings) -> int | None:
     """Return the units of an RNN's output, those of its cell (the last of a stack); None where not known."""
     if "cell" not in config:
         return size_of(config, "units")
     cell = config["cell"]
     cell = cell[-1] if isinstance(cell, list | tuple) and cell else cell
-    inner = wrapped({"cell": cell}, "cell")
+    inner = wrapped_layer({"cell": cell}, "cell")
     if inner is None:
         return None
     stack = inner[1].get("cells")
     return cell_units({"cell": stack} if inner[0] == "StackedRNNCells" else inner[1])
 
 
-def _recurrent(_: str, config: Settings, shape: Shape) -> Shape | None:
+def _recurrent(_: str, config: LayerSettings, shape: Shape) -> Shape | None:
     sequences = flag_of(config, "return_sequences", False)
     if sequences is None or len(shape) != 3:
         return None
@@ -163,7 +163,7 @@ def _recurrent(_: str, config: Settings, shape: Shape) -> Shape | None:
     return (shape[0], shape[1], units) if sequences else (shape[0], units)
 
 
-def _conv_recurrent(kind: str, config: Settings, shape: Shape) -> Shape | None:
+def _conv_recurrent(kind: str, config: LayerSettings, shape: Shape) -> Shape | None:
     sequences = flag_of(config, "return_sequences", False)
     out = convolved(kind, config, (shape[0], *shape[2:])) if len(shape) > 2 else None
     if out is None or sequences is None:
@@ -171,16 +171,16 @@ def _conv_recurrent(kind: str, config: Settings, shape: Shape) -> Shape | None:
     return (out[0], shape[1], *out[1:]) if sequences else out
 
 
-def _time_distributed(_: str, config: Settings, shape: Shape) -> Shape | None:
-    inner = wrapped(config)
+def _time_distributed(_: str, config: LayerSettings, shape: Shape) -> Shape | None:
+    inner = wrapped_layer(config)
     if inner is None or len(shape) < 3:
         return None
     out = output_shape(*inner, (shape[0], *shape[2:]))
     return None if out is None else (shape[0], shape[1], *out[1:])
 
 
-def _bidirectional(_: str, config: Settings, shape: Shape) -> Shape | None:
-    inner = wrapped(config)
+def _bidirectional(_: str, config: LayerSettings, shape: Shape) -> Shape | None:
+    inner = wrapped_layer(config)
     out = None if inner is None else output_shape(*inner, shape)
     merge = config.get("merge_mode", "concat")
     if out is None or not (merge is None or isinstance(merge, str)):
@@ -188,12 +188,12 @@ def _bidirectional(_: str, config: Settings, shape: Shape) -> Shape | None:
     return (*out[:-1], product((2, out[-1]))) if merge == "concat" else out
 
 
-def _wrapper(_: str, config: Settings, shape: Shape) -> Shape | None:
-    inner = wrapped(config)
+def _wrapper(_: str, config: LayerSettings, shape: Shape) -> Shape | None:
+    inner = wrapped_layer(config)
     return None if inner is None else output_shape(*inner, shape)
 
 
-_RULES: Final[Mapping[ShapeRule, Rule]] = {
+_RULES: Final[Mapping[ShapeRule, ShapeFunction]] = {
     "same": lambda _, __, shape: shape,
     "dense": _dense,
     "einsum": _einsum_dense,

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tcprobe.keras.settings import Settings, channels_last, is_size, size_of, total
+from tcprobe.keras.settings import LayerSettings, channels_last, is_size, size_of, total_size
 from tcprobe.keras.shapes.spatial import join, split
 from tcprobe.schema.op import Shape, product
 
 
-def flattened(_: str, __: Settings, shape: Shape) -> Shape:
+def flattened(_: str, __: LayerSettings, shape: Shape) -> Shape:
     """Return (batch, the product of the rest)."""
     return (shape[0], product(shape[1:]))
 
 
-def reshaped(_: str, config: Settings, shape: Shape) -> Shape | None:
+def reshaped(_: str, config: LayerSettings, shape: Shape) -> Shape | None:
     """Return ``target_shape``; its one -1 is what the others leave, and None where something is not known."""
     target = config.get("target_shape")
     if is_size(target) or target == -1:
@@ -32,7 +32,7 @@ def reshaped(_: str, config: Settings, shape: Shape) -> Shape | None:
     return (shape[0], *known)
 
 
-def permuted(_: str, config: Settings, shape: Shape) -> Shape | None:
+def permuted(_: str, config: LayerSettings, shape: Shape) -> Shape | None:
     """Return the dimensions in the order of ``dims``, which counts from 1."""
     dims = config.get("dims")
     if not isinstance(dims, list | tuple) or sorted(map(str, dims)) != sorted(str(i) for i in range(1, len(shape))):
@@ -40,12 +40,12 @@ def permuted(_: str, config: Settings, shape: Shape) -> Shape | None:
     return (shape[0], *(shape[d] for d in dims))
 
 
-def repeated(_: str, config: Settings, shape: Shape) -> Shape | None:
+def repeated(_: str, config: LayerSettings, shape: Shape) -> Shape | None:
     """Return (batch, n, features)."""
     return (shape[0], size_of(config, "n"), shape[1]) if len(shape) == 2 else None
 
 
-def resized_image(_: str, config: Settings, shape: Shape) -> Shape | None:
+def resized_image(_: str, config: LayerSettings, shape: Shape) -> Shape | None:
     """Return the image with the ``height`` and ``width`` of the settings."""
     last = channels_last(config)
     if last is None or len(shape) not in (3, 4):
@@ -70,17 +70,17 @@ def broadcast(shapes: Sequence[Shape]) -> Shape | None:
     return (batches.pop() if len(batches) == 1 and all(s[0] is not None for s in shapes) else None, *result)
 
 
-def concatenated(config: Settings, shapes: Sequence[Shape]) -> Shape | None:
+def concatenated(config: LayerSettings, shapes: Sequence[Shape]) -> Shape | None:
     """Return the first shape with the sizes along ``axis`` summed up."""
     axis, rank = config.get("axis", -1), len(shapes[0])
     if not isinstance(axis, int) or not -rank <= axis < rank or any(len(s) != rank for s in shapes):
         return None
     out = list(shapes[0])
-    out[axis] = total(s[axis] for s in shapes)
+    out[axis] = total_size(s[axis] for s in shapes)
     return tuple(out)
 
 
-def dotted(config: Settings, shapes: Sequence[Shape]) -> Shape | None:
+def dotted(config: LayerSettings, shapes: Sequence[Shape]) -> Shape | None:
     """Return what a Dot layer leaves of both inputs."""
     axes = dot_axes(config, shapes)
     if axes is None:
@@ -90,7 +90,7 @@ def dotted(config: Settings, shapes: Sequence[Shape]) -> Shape | None:
     return (*out, 1) if len(out) == 1 else out
 
 
-def dot_axes(config: Settings, shapes: Sequence[Shape]) -> tuple[int, int] | None:
+def dot_axes(config: LayerSettings, shapes: Sequence[Shape]) -> tuple[int, int] | None:
     """Return the dimensions that a Dot layer contracts, counted from the start; None where they are not known."""
     axes = config.get("axes")
     pair = (axes, axes) if isinstance(axes, int) else tuple(axes) if isinstance(axes, list | tuple) else ()
@@ -100,6 +100,6 @@ def dot_axes(config: Settings, shapes: Sequence[Shape]) -> tuple[int, int] | Non
     return None if 0 in found else (found[0], found[1])
 
 
-def attended(_: Settings, shapes: Sequence[Shape]) -> Shape | None:
+def attended(_: LayerSettings, shapes: Sequence[Shape]) -> Shape | None:
     """Return the query with the features of the value."""
     return (*shapes[0][:-1], shapes[1][-1]) if len(shapes) > 1 else None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tcprobe.keras.catalogue import class_of, rank_of
-from tcprobe.keras.settings import Settings, channels_last, is_size, per_axis, size_of, word_of
+from tcprobe.keras.settings import LayerSettings, channels_last, is_size, per_axis, size_of, word_of
 from tcprobe.schema.op import Shape, Size, product
 
 
@@ -56,7 +56,7 @@ def transpose_axis(sizes: tuple[Size, Size, Size, Size], padding: str | None, ex
     return size * stride if extra is None else (size - 1) * stride + reach % 2 + extra
 
 
-def convolved(kind: str, settings: Settings, shape: Shape) -> Shape | None:
+def convolved(kind: str, settings: LayerSettings, shape: Shape) -> Shape | None:
     """Return the output shape of Conv*, SeparableConv* and DepthwiseConv*."""
     axes, last = rank_of(kind), channels_last(settings)
     if axes is None or last is None or len(shape) != axes + 2:
@@ -73,7 +73,7 @@ def convolved(kind: str, settings: Settings, shape: Shape) -> Shape | None:
     return join(shape[0], out, filters, last)
 
 
-def transposed(kind: str, settings: Settings, shape: Shape) -> Shape | None:
+def transposed(kind: str, settings: LayerSettings, shape: Shape) -> Shape | None:
     """Return the output shape of Conv*Transpose."""
     axes, last = rank_of(kind), channels_last(settings)
     if axes is None or last is None or len(shape) != axes + 2:
@@ -91,7 +91,7 @@ def transposed(kind: str, settings: Settings, shape: Shape) -> Shape | None:
     return join(shape[0], out, size_of(settings, "filters"), last)
 
 
-def pooled(kind: str, settings: Settings, shape: Shape) -> Shape | None:
+def pooled(kind: str, settings: LayerSettings, shape: Shape) -> Shape | None:
     """Return the output shape of MaxPooling* and AveragePooling*."""
     axes, last = rank_of(kind), channels_last(settings)
     if axes is None or last is None or len(shape) != axes + 2:
@@ -104,7 +104,7 @@ def pooled(kind: str, settings: Settings, shape: Shape) -> Shape | None:
     return join(shape[0], out, channels, last)
 
 
-def pooled_globally(kind: str, settings: Settings, shape: Shape) -> Shape | None:
+def pooled_globally(kind: str, settings: LayerSettings, shape: Shape) -> Shape | None:
     """Return the output shape of GlobalMaxPooling* and GlobalAveragePooling*."""
     axes, last = rank_of(kind), channels_last(settings)
     keep = settings.get("keepdims", False)
@@ -114,7 +114,7 @@ def pooled_globally(kind: str, settings: Settings, shape: Shape) -> Shape | None
     return join(shape[0], (1,) * axes, channels, last) if keep else (shape[0], channels)
 
 
-def pooled_to_size(kind: str, settings: Settings, shape: Shape) -> Shape | None:
+def pooled_to_size(kind: str, settings: LayerSettings, shape: Shape) -> Shape | None:
     """Return the output shape of AdaptiveMaxPooling* and AdaptiveAveragePooling*."""
     axes, last = rank_of(kind), channels_last(settings)
     if axes is None or last is None or len(shape) != axes + 2:
@@ -122,19 +122,19 @@ def pooled_to_size(kind: str, settings: Settings, shape: Shape) -> Shape | None:
     return join(shape[0], per_axis(settings, "output_size", axes, None), split(shape, last)[1], last)
 
 
-def upsampled(kind: str, settings: Settings, shape: Shape) -> Shape | None:
+def upsampled(kind: str, settings: LayerSettings, shape: Shape) -> Shape | None:
     """Return the output shape of UpSampling*."""
     factors = per_axis(settings, "size", rank_of(kind) or 0, 2)
     return _each_axis(settings, shape, factors, lambda size, factor: product((size, factor)))
 
 
-def padded(kind: str, settings: Settings, shape: Shape) -> Shape | None:
+def padded(kind: str, settings: LayerSettings, shape: Shape) -> Shape | None:
     """Return the output shape of ZeroPadding*."""
     sides = _sides(settings.get("padding"), rank_of(kind) or 0, 1)
     return _each_axis(settings, shape, sides, lambda size, side: None if None in (size, side) else size + side)
 
 
-def cropped(kind: str, settings: Settings, shape: Shape) -> Shape | None:
+def cropped(kind: str, settings: LayerSettings, shape: Shape) -> Shape | None:
     """Return the output shape of Cropping*."""
     # Keras: Cropping1D and Cropping3D take one from each side, Cropping2D none.
     sides = _sides(settings.get("cropping"), rank_of(kind) or 0, 0 if kind == "Cropping2D" else 1)
@@ -142,7 +142,7 @@ def cropped(kind: str, settings: Settings, shape: Shape) -> Shape | None:
     return None if out is None or any(s is not None and s <= 0 for s in out[1:]) else out
 
 
-def _each_axis(settings: Settings, shape: Shape, values: Shape, rule: Callable[[Any, Any], Size]) -> Shape | None:
+def _each_axis(settings: LayerSettings, shape: Shape, values: Shape, rule: Callable[[Any, Any], Size]) -> Shape | None:
     last = channels_last(settings)
     if last is None or len(shape) != len(values) + 2:
         return None

@@ -3,7 +3,7 @@
 # Their output features come from tables and loops, not one product.
 MAKERS = ("Embedding", "LSTM", "GRU", "SimpleRNN")
 # A GPU runs them in cuDNN.
-CUDNN = ("LSTM", "GRU")
+CUDNN_LAYERS = ("LSTM", "GRU")
 # Settings asked of layers whose own get_config does not tell (subclasses without one).
 SETTINGS = (
     "units",

@@ -9,7 +9,7 @@ from ..tensorflow.graph.records import Record
 SCHEMA = 1
 
 
-class Document:
+class AuditRecord:
     """The content of audit.json as it comes together.
 
     Attributes:

@@ -7,7 +7,7 @@ import inspect
 import re
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
-from .layers import KERAS, is_model
+from .layers import KERAS_PACKAGES, is_model
 
 NEVER = re.compile(r"^(_.*|main|run.*|train.*|test.*|fit.*|eval.*|predict.*|load_(data|dataset|images).*|download.*)$")
 LIKELY = re.compile(r"^(build|make|create|get|define|construct|new)(_|$)|model|generator|discriminator|net|encoder|gan")
@@ -68,7 +68,7 @@ def named(module: Any, name: str, arguments: Dict[str, str]) -> List[Found]:
 def _call(function: Any, name: str, arguments: Dict[str, str]) -> Any:
     if not callable(function):
         raise NothingToAudit("usage", "%s is %s, neither a model nor a function" % (name, _article(function)))
-    given = {key: parse(text) for key, text in arguments.items()}
+    given = {key: parse_argument(text) for key, text in arguments.items()}
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -93,7 +93,7 @@ def _listed(parameters: Iterable[str]) -> str:
     return ", ".join(parameters) or "none"
 
 
-def parse(text: str) -> Any:
+def parse_argument(text: str) -> Any:
     """Return the Python literal that a text is, else the text."""
     try:
         return ast.literal_eval(text)
@@ -161,7 +161,7 @@ def classes(module: Any) -> List[Tuple[str, bool]]:
         for name, value in vars(module).items()
         if inspect.isclass(value)
         and value.__module__ == module.__name__
-        and any(c.__name__ == "Model" and c.__module__.split(".")[0] in KERAS for c in value.__mro__)
+        and any(c.__name__ == "Model" and c.__module__.split(".")[0] in KERAS_PACKAGES for c in value.__mro__)
     ]
 
 
@@ -171,7 +171,7 @@ def own_steps(module: Any) -> List[str]:
     for name, value in vars(module).items():
         if is_model(value) and not inspect.isclass(value):
             own = next((c for c in type(value).__mro__ if "train_step" in c.__dict__), None)
-            found += [name] if own is not None and own.__module__.split(".")[0] not in KERAS else []
+            found += [name] if own is not None and own.__module__.split(".")[0] not in KERAS_PACKAGES else []
     return found
 
 
@@ -202,7 +202,7 @@ def _distinct(found: Iterable[Found]) -> List[Found]:
 def _callable(found: Found) -> List[Found]:
     """Return a model, or its parts where it only trains them and cannot be called itself."""
     own = next((c for c in type(found.model).__mro__ if "call" in c.__dict__), None)
-    if own is None or own.__name__ not in ("Model", "Layer") or own.__module__.split(".")[0] not in KERAS:
+    if own is None or own.__name__ not in ("Model", "Layer") or own.__module__.split(".")[0] not in KERAS_PACKAGES:
         return [found]
     parts = [p for p in parts_of(found.model) if is_model(p)]
     return [Found("%s.%s" % (found.label, p.name), p) for p in parts] or [found]

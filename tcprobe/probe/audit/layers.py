@@ -8,14 +8,14 @@ from ..core.gaps import Gaps
 from ..tensorflow.graph.feeds import Feeds, Key, key_of
 from ..tensorflow.graph.recorder import GraphRecorder, Trace
 from ..tensorflow.graph.records import Record
-from ..tensorflow.graph.shapes import Shape, shape_list
+from ..tensorflow.graph.shapes import GraphShape, shape_list
 from ..tensorflow.graph.walk import Visit
-from ..tensorflow.layers import Layer
+from ..tensorflow.layers import CalledLayer
 from .classes import MAKERS, SETTINGS
 
-KERAS = ("keras", "tf_keras", "tensorflow", "tensorflow_core")
+KERAS_PACKAGES = ("keras", "tf_keras", "tensorflow", "tensorflow_core")
 MOST_LISTED = 16  # entries of a list that a setting may have
-ARGUMENTS = ("inputs", "input", "x")
+INPUT_ARGUMENTS = ("inputs", "input", "x")
 
 
 class LayerCall(NamedTuple):
@@ -28,7 +28,7 @@ class LayerCall(NamedTuple):
         graph: the outermost graph that was being traced, None in an eager step.
     """
 
-    entry: Layer
+    entry: CalledLayer
     owner: Any
     inputs: List[Any]
     outputs: List[Any]
@@ -57,10 +57,10 @@ class LayerLog:
         calls, self._calls = [c for c in self._calls if c.graph is None], []
         self.layers[key] = describe(calls, None, self._recorder.layers.line)
 
-    def _called(self, entry: Layer, layer: Any, args: Any, kwds: Any, result: Any) -> None:
+    def _called(self, entry: CalledLayer, layer: Any, args: Any, kwds: Any, result: Any) -> None:
         if self._recorder.current is None and not self._recorder.layers.sampling:
             return
-        given = args[:1] or [kwds[name] for name in ARGUMENTS if name in kwds][:1]
+        given = args[:1] or [kwds[name] for name in INPUT_ARGUMENTS if name in kwds][:1]
         inputs, outputs = self._tensors([given, args[1:], kwds]), self._tensors(result)
         self._owners[id(layer)] = layer
         call = LayerCall(entry, layer, inputs, outputs, None)
@@ -79,11 +79,11 @@ class LayerLog:
         note = self._recorder.tracer.note
         made: Dict[Key, str] = {}
         tables: Dict[Key, str] = {}
-        names = canonical(calls)
+        names = first_paths(calls)
         for call in calls:
             for tensor in call.outputs:
                 made.setdefault(key_of(tensor), names[call.entry.path])
-                if kind_of(call.owner) in MAKERS:
+                if keras_class_of(call.owner) in MAKERS:
                     tables[key_of(tensor)] = names[call.entry.path]
 
         def product(op: Any) -> Optional[str]:
@@ -100,7 +100,7 @@ class LayerLog:
             self.layers[trace.key] = describe(calls, feeds, self._recorder.layers.line)
 
 
-def merged(groups: List[Any]) -> List[Record]:
+def merged_layers(groups: List[Any]) -> List[Record]:
     """Return the layers of several functions as those of one step; `groups` are calls a step, and records.
 
     One layer has one name, whatever models around it a function calls.
@@ -121,7 +121,7 @@ def merged(groups: List[Any]) -> List[Record]:
     return list(found.values())
 
 
-def canonical(calls: Sequence[LayerCall]) -> Dict[str, str]:
+def first_paths(calls: Sequence[LayerCall]) -> Dict[str, str]:
     """Return the name of the layer behind every path: the path of its first call."""
     first: Dict[int, str] = {}
     for call in calls:
@@ -184,7 +184,7 @@ def static(layer: Any, line: Callable[[Any], Optional[str]]) -> Record:
     """Return what a layer says of itself."""
     weights = list(getattr(layer, "weights", ()))
     return {
-        "kind": kind_of(layer),
+        "kind": keras_class_of(layer),
         "class_name": type(layer).__name__,
         "source": line(layer),
         "dtype": _dtype(layer, "compute_dtype"),
@@ -194,15 +194,15 @@ def static(layer: Any, line: Callable[[Any], Optional[str]]) -> Record:
     }
 
 
-def kind_of(layer: Any) -> str:
+def keras_class_of(layer: Any) -> str:
     """Return the nearest class of Keras' own."""
-    own = (c.__name__ for c in type(layer).__mro__ if c.__module__.split(".")[0] in KERAS)
+    own = (c.__name__ for c in type(layer).__mro__ if c.__module__.split(".")[0] in KERAS_PACKAGES)
     return next(own, type(layer).__name__)
 
 
 def is_model(layer: Any) -> bool:
     """Return whether an object is a model of any Keras, rather than a layer or something else."""
-    return any(c.__name__ == "Model" and c.__module__.split(".")[0] in KERAS for c in type(layer).__mro__)
+    return any(c.__name__ == "Model" and c.__module__.split(".")[0] in KERAS_PACKAGES for c in type(layer).__mro__)
 
 
 def settings(layer: Any) -> Record:
@@ -262,7 +262,7 @@ def _outermost(graph: Any) -> Any:
     return graph
 
 
-def spec_of(tensor: Any) -> Tuple[Shape, str]:
+def spec_of(tensor: Any) -> Tuple[GraphShape, str]:
     """Return shape and dtype of anything that has both."""
     dtype = getattr(tensor.dtype, "name", None) or str(tensor.dtype)
     return [None if d is None else int(d) for d in tensor.shape], dtype

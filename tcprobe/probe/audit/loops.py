@@ -8,7 +8,7 @@ from typing import Any, Callable, Iterator, List
 
 from ..core.lines import USER, outwards, rank
 
-LOOPS = (ast.For, ast.While, ast.AsyncFor)
+LOOP_NODES = (ast.For, ast.While, ast.AsyncFor)
 
 
 def waits(frame: Any, unseen: Callable[[Any], bool]) -> bool:
@@ -32,7 +32,7 @@ def loops(filename: str, line: int) -> List[ast.AST]:
         tree = ast.parse("".join(linecache.getlines(filename)))
     except (SyntaxError, ValueError):
         return []
-    return [n for n in ast.walk(tree) if isinstance(n, LOOPS) and n.lineno <= line <= (n.end_lineno or n.lineno)]
+    return [n for n in ast.walk(tree) if isinstance(n, LOOP_NODES) and n.lineno <= line <= (n.end_lineno or n.lineno)]
 
 
 def _leads(frame: Any, node: ast.expr, unseen: Callable[[Any], bool]) -> bool:

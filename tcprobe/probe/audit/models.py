@@ -6,7 +6,7 @@ import os
 from typing import Any, Dict, List
 
 from . import find
-from .document import Document
+from .document import AuditRecord
 from .find import Failed, Found, NothingToAudit
 from .lean import Lean
 from .raised import in_one_line
@@ -14,7 +14,7 @@ from .step import trace_step
 from .watch import Watch
 
 
-class Models:
+class ModelTracer:
     """Finds the models of a file and traces a step of each.
 
     Args:
@@ -23,7 +23,7 @@ class Models:
         orders: `batch`; `factory` and its `args` where the user named one.
     """
 
-    def __init__(self, watch: Watch, document: Document, orders: Dict[str, Any]) -> None:
+    def __init__(self, watch: Watch, document: AuditRecord, orders: Dict[str, Any]) -> None:
         self._watch = watch
         self._document = document
         self._orders = orders

@@ -8,7 +8,7 @@ from typing import Any, List, Optional
 
 from ..core.lines import USER, rank
 
-FORMATS = re.compile("\x1b\\[[0-9;]*m")
+ANSI_CODES = re.compile("\x1b\\[[0-9;]*m")
 RAISED = re.compile(r"[\w.]*(?:Error|Exception)\b[^(]*:")
 USER_CODE = "in user code:"  # AutoGraph; a traceback follows, and what was raised
 WRAPPED = "Exception encountered when calling"  # Keras; the line behind it says what it was
@@ -32,7 +32,7 @@ def in_one_line(error: Optional[BaseException], path: str) -> str:
 
 def telling_line(text: List[str]) -> str:
     """Return the line of an error's text that says what is wrong: AutoGraph and Keras put others before it."""
-    lines = [t for t in (FORMATS.sub("", line).strip() for line in text) if t]
+    lines = [t for t in (ANSI_CODES.sub("", line).strip() for line in text) if t]
     name = lines[0].partition(":")[0] if lines else ""
     while len(lines) > 1:
         if lines[0].endswith(USER_CODE):

@@ -15,10 +15,10 @@ from ..config import Config
 from ..script import script
 from ..tensorflow.graph.records import write_json
 from .calls import Stopped
-from .document import Document
+from .document import AuditRecord
 from .find import NothingToAudit
-from .models import Models
-from .script import ended, step
+from .models import ModelTracer
+from .script import audit_step, ended
 from .watch import Watch
 
 STOPPED_IMPORT = "the import of %s trains (it has no __main__ guard); it was stopped there and that step is audited"
@@ -32,7 +32,7 @@ class Audit:
         self._config = config
         self._orders: Dict[str, Any] = config.audit
         self._ran = bool(self._orders.get("run"))
-        self._document = Document(os.path.abspath(config.name))
+        self._document = AuditRecord(os.path.abspath(config.name))
         self._watch = Watch(config.out, self._orders.get("batch"))
         self._watch.calls.on_stop = self._swallowed
 
@@ -45,14 +45,14 @@ class Audit:
         document = self._document
         try:
             if self._ran:
-                script.run(self._config.kind, self._config.name, self._config.argv)
+                script.run_script(self._config.kind, self._config.name, self._config.argv)
                 ended(None, self._ran, self._watch, document)
             else:
                 self._import()
         except Stopped:
             if not self._ran:
                 document.notes.append(STOPPED_IMPORT % os.path.basename(document.path))
-            step(self._watch, document)
+            audit_step(self._watch, document)
         except SystemExit as error:
             ended(error, self._ran, self._watch, document)
         except NothingToAudit as error:
@@ -67,19 +67,19 @@ class Audit:
         write_json(os.path.join(self._config.out, "audit.json"), content)
 
     def _import(self) -> None:
-        module = script.load(self._document.path)
+        module = script.load_file(self._document.path)
         if module is None:
             raise NothingToAudit("input", "not a Python file")
-        Models(self._watch, self._document, self._orders).audit(module)
+        ModelTracer(self._watch, self._document, self._orders).audit(module)
 
     def _swallowed(self) -> None:
         """Leave although the script catches every exception."""
-        step(self._watch, self._document)
+        audit_step(self._watch, self._document)
         self.finish()
         leave()
 
 
-def run(config: Config, before: Set[str]) -> None:
+def run_audit(config: Config, before: Set[str]) -> None:
     """Audit, write what was found, and leave the interpreter.
 
     Args:

@@ -7,20 +7,20 @@ from typing import Any, List, Optional
 
 from ..tensorflow.graph.records import Record
 from .calls import EAGER
-from .document import Document
-from .layers import merged
+from .document import AuditRecord
+from .layers import merged_layers
 from .raised import in_one_line, status
 from .watch import Watch
 
 
-def ended(error: Optional[BaseException], ran: bool, watch: Watch, document: Document) -> None:
+def ended(error: Optional[BaseException], ran: bool, watch: Watch, document: AuditRecord) -> None:
     """Describe what a script trained before it ended, however it ended; `ran`: it was run, not imported."""
     if watch.calls.trained:
         if isinstance(error, Exception):
             document.notes.append(
                 "after its first training step the script raised %s" % in_one_line(error, document.path)
             )
-        step(watch, document)
+        audit_step(watch, document)
     elif error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
         if ran:
             document.fail("input", "it ended before any training step", "audit its models: leave out --run")
@@ -32,7 +32,7 @@ def ended(error: Optional[BaseException], ran: bool, watch: Watch, document: Doc
         document.fail("input", in_one_line(error, document.path))
 
 
-def step(watch: Watch, document: Document) -> None:
+def audit_step(watch: Watch, document: AuditRecord) -> None:
     """Describe the training functions that were traced as one step."""
     calls = watch.calls
     counts = calls.calls_per_step()
@@ -40,7 +40,7 @@ def step(watch: Watch, document: Document) -> None:
         calls.end()
         watch.log.finish_eager(EAGER)
         counts[EAGER] = 1.0
-    layers = merged([(counts[key], watch.log.layers.get(key, [])) for key in counts])
+    layers = merged_layers([(counts[key], watch.log.layers.get(key, [])) for key in counts])
     functions = [watch.recorder.store.functions.get(key) for key in counts]
     sizes = [f.sizes for f in functions if f is not None and f.sizes is not None]
     batch = next((s.batch for s in sizes if s.batch), None) or _leading(sizes) or _first_size(layers)

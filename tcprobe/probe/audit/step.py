@@ -22,7 +22,7 @@ class Given(NamedTuple):
     kwds: Dict[str, Any]
 
 
-class Seen:
+class SeenInputs:
     """Remembers what models were called with, for those that do not tell themselves."""
 
     def __init__(self) -> None:

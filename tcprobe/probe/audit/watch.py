@@ -10,7 +10,7 @@ from ..tensorflow.graph.recorder import GraphRecorder
 from ..tensorflow.precision import version
 from .calls import AuditCalls
 from .layers import LayerLog
-from .step import Seen
+from .step import SeenInputs
 from .xla import AutoXla
 
 
@@ -33,7 +33,7 @@ class Watch:
         self.recorder = GraphRecorder(out, self.gaps)
         self.log = LayerLog(self.recorder, self.gaps)
         self.calls = AuditCalls(self.recorder, self.gaps, batch)
-        self.seen = Seen()
+        self.seen = SeenInputs()
         self.xla = AutoXla()
         self.tf: Any = None
         self.keras: List[Any] = []

@@ -8,7 +8,7 @@ import weakref
 from typing import Any, Optional
 
 from ..tensorflow.patch import defining_class
-from .classes import CUDNN
+from .classes import CUDNN_LAYERS
 
 
 class AutoXla:
@@ -68,7 +68,7 @@ def _in_cudnn(layer: Any) -> bool:
 
     Source: keras/src/layers/rnn/lstm.py and gru.py, `supports_jit`; backend/tensorflow/rnn.py, `cudnn_ok`.
     """
-    if not any(c.__name__ in CUDNN for c in type(layer).__mro__):
+    if not any(c.__name__ in CUDNN_LAYERS for c in type(layer).__mro__):
         return False
     cell = layer.cell
     names = [getattr(getattr(cell, n, None), "__name__", None) for n in ("activation", "recurrent_activation")]

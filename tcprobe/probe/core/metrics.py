@@ -17,10 +17,10 @@ NAMED = re.compile(
 HINT = re.compile(r"loss|acc|step.time|throughput|/s|_per_sec", re.IGNORECASE)
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x08\x00]")
 UNITS = {"step_time": "s"}
-LONGEST_LINE = 4096
+LONGEST_PRINTED = 4096
 
 
-class Figure(NamedTuple):
+class PrintedFigure(NamedTuple):
     """One figure in a line; the unit is empty where the line gives none."""
 
     name: str
@@ -42,9 +42,9 @@ class Patterns:
     def __init__(self, user: List[str]) -> None:
         self._user = [re.compile(text) for text in user]
 
-    def find(self, line: str) -> Iterator[Figure]:
+    def find(self, line: str) -> Iterator[PrintedFigure]:
         """Yield the figures of one line."""
-        if len(line) > LONGEST_LINE:
+        if len(line) > LONGEST_PRINTED:
             return
         line = ESCAPE.sub("", line)
         for pattern in self._user:
@@ -55,7 +55,7 @@ class Patterns:
                 yield _figure(match.group("name"), match.group("value"), match.group("unit"))
 
 
-def _own(pattern: Pattern[str], match: "re.Match[str]") -> Iterator[Figure]:
+def _own(pattern: Pattern[str], match: "re.Match[str]") -> Iterator[PrintedFigure]:
     groups = match.groupdict()
     if groups.get("name") and groups.get("value"):
         pairs = {groups["name"]: groups["value"]}
@@ -68,6 +68,6 @@ def _own(pattern: Pattern[str], match: "re.Match[str]") -> Iterator[Figure]:
             yield _figure(name, value, groups.get("unit"))
 
 
-def _figure(name: str, value: str, unit: "str | None") -> Figure:
+def _figure(name: str, value: str, unit: "str | None") -> PrintedFigure:
     name = re.sub(r"[^a-z0-9/]+", "_", name.lower()).strip("_")
-    return Figure(name, float(value), unit or UNITS.get(name, ""))
+    return PrintedFigure(name, float(value), unit or UNITS.get(name, ""))

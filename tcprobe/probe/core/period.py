@@ -11,7 +11,7 @@ from typing import Dict, List, Tuple
 
 BEGIN = "begin"
 INSIDE = "inside"
-UNKNOWN = "unknown"
+UNDECIDED = "unknown"
 REVISED = "revised"
 
 # Longest period looked for, in calls; a GAN with more critic updates than this falls to its dominant function.
@@ -19,7 +19,7 @@ MAX_PERIOD = 64
 # Calls kept to look back on; twice the longest period must fit, with room for an irregular stretch.
 HISTORY = 3 * MAX_PERIOD
 # Calls without a pattern after which the dominant function counts.
-PATIENCE = 4 * MAX_PERIOD
+MOST_WITHOUT_PATTERN = 4 * MAX_PERIOD
 # A pattern that leaves out a key lately seen must run at least this long before it is believed.
 STUBBORN = 16
 # Patterns in a row, each gone within a period, after which none of them is resumed; twice as many show that there
@@ -61,7 +61,7 @@ class PeriodFinder:
         return self.basis == "period" and self._position != 0
 
     def add(self, key: int) -> str:
-        """Take the next training call; return BEGIN, INSIDE, UNKNOWN or REVISED.
+        """Take the next training call; return BEGIN, INSIDE, UNDECIDED or REVISED.
 
         REVISED means that `boundaries` replaces every boundary told since call `base`; the call itself begins a
         step where the last boundary is its own index.
@@ -89,7 +89,7 @@ class PeriodFinder:
         if len(self.keys) == 1:
             return BEGIN
         if key != self.keys[0]:
-            return INSIDE if len(self.keys) <= PATIENCE else self._fail()
+            return INSIDE if len(self.keys) <= MOST_WITHOUT_PATTERN else self._fail()
         self.pattern = tuple(self.keys[:-1])
         self._position = 1 % len(self.pattern)
         return BEGIN
@@ -106,7 +106,7 @@ class PeriodFinder:
     def _dominant(self, key: int) -> str:
         if key == self.pattern[0]:
             return BEGIN
-        if len(self.keys) - self.boundaries[-1] <= PATIENCE:
+        if len(self.keys) - self.boundaries[-1] <= MOST_WITHOUT_PATTERN:
             return INSIDE
         self.basis = "period"
         return self._break(key)
@@ -117,7 +117,7 @@ class PeriodFinder:
         self._old, self.pattern = self.pattern, ()
         self._broken_at = len(self.keys) - 1
         self._foreign = key not in self._old
-        return UNKNOWN
+        return UNDECIDED
 
     def _search(self) -> str:
         size, since = len(self._old), len(self.keys) - self._broken_at
@@ -130,7 +130,7 @@ class PeriodFinder:
         if period and self._unsteady < 2 * UNSTEADY:
             start = self._first_of(period)
             return self._found(tuple(self.keys[start : start + period]), start)
-        return self._fail() if period or since > PATIENCE else UNKNOWN
+        return self._fail() if period or since > MOST_WITHOUT_PATTERN else UNDECIDED
 
     def _resumes(self) -> bool:
         """True where the old pattern has just run whole again."""
@@ -180,7 +180,7 @@ class PeriodFinder:
     def _fail(self) -> str:
         """Fall back to the function called most often."""
         counts: Dict[int, int] = {}
-        for key in self.keys[-PATIENCE:]:
+        for key in self.keys[-MOST_WITHOUT_PATTERN:]:
             counts[key] = counts.get(key, 0) + 1
         dominant = max(counts, key=lambda k: (counts[k], -k))
         start = max(self._broken_at, 0)

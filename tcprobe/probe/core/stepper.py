@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Optional
 
 from .journal import Journal
-from .period import BEGIN, REVISED, UNKNOWN, PeriodFinder
+from .period import BEGIN, REVISED, UNDECIDED, PeriodFinder
 
 
 class Stepper:
@@ -68,7 +68,7 @@ class Stepper:
         elif verdict == BEGIN:
             self._starts.append(self._begin(steps, start))
         else:
-            if verdict == UNKNOWN:
+            if verdict == UNDECIDED:
                 self._listener.lost()
             self._starts.append(self._clock() if start is None else start)
         self._steps.append(steps)

@@ -18,7 +18,7 @@ DISCARD = "discard"
 # Two step times in a row within this share of the shorter one count as settled.
 SETTLED = 0.25
 # Steps after which the window begins although step times still vary.
-PATIENCE = 12
+MOST_UNSETTLED = 12
 # A pattern that is found wrong after the profile was taken is profiled again, but not for ever.
 MAX_RESTARTS = 2
 # Host memory that a trace takes while it is recorded, per byte that it takes on disk: an event takes about 100 bytes
@@ -151,7 +151,7 @@ class WindowState:
         last, previous = now - self._starts[row - 1], self._starts[row - 1] - self._starts[row - 2]
         if abs(last - previous) <= SETTLED * min(last, previous):
             self.first_row, self.reason = row, "step times had settled"
-        elif row >= PATIENCE or now - self._opened_ns > self._config.window_seconds * 1e9:
+        elif row >= MOST_UNSETTLED or now - self._opened_ns > self._config.window_seconds * 1e9:
             self.first_row, self.reason = row, "step times had not settled after %d steps" % row
 
     def _is_full(self, row: int, number: int, now: int, grown: int) -> bool:

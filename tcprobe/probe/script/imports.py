@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from typing import Any, Callable, Dict, Optional, Set
+from typing import Any, Dict, Optional, Set
 
+from ..core.framework import Hook
 from ..core.gaps import Gaps
-
-Hook = Callable[[Any], None]
 
 
 class AfterImport:

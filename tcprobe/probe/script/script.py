@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Optional, Set
 from ..core import tracebacks
 
 
-def run(kind: str, name: str, argv: List[str]) -> None:
+def run_script(kind: str, name: str, argv: List[str]) -> None:
     """Run a script or module to its end; what it raises comes through, `SystemExit` included.
 
     Args:
@@ -31,7 +31,7 @@ def run(kind: str, name: str, argv: List[str]) -> None:
         raise
 
 
-def load(path: str) -> Optional[types.ModuleType]:
+def load_file(path: str) -> Optional[types.ModuleType]:
     """Import a file as Python would, under its dotted name where it lies in a package; None if it is no Python file."""
     folder, parts = os.path.dirname(path), [os.path.splitext(os.path.basename(path))[0]]
     while os.path.exists(os.path.join(folder, "__init__.py")):

@@ -11,7 +11,7 @@ from .fits import Fits
 ROOT = {"_r": 1}  # the profiler counts steps by the annotations that have it
 
 
-class Annotations(ranges.Annotations):
+class TensorFlowAnnotations(ranges.Annotations):
     """Marks steps and phases with `tf.profiler.experimental.Trace`.
 
     Raises:

@@ -29,7 +29,7 @@ class EagerStep(NamedTuple):
     began: int
 
 
-class Calls:
+class CallWatch:
     """Tells the core of every training call, and the recorder of what is called.
 
     Attributes:

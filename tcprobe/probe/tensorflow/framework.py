@@ -6,12 +6,12 @@ from typing import Any, Dict, Optional
 
 from ..core.framework import Core, Devices, Hook
 from . import memory, precision
-from .annotations import Annotations
-from .calls import Calls
+from .annotations import TensorFlowAnnotations
+from .calls import CallWatch
 from .graph.recorder import GraphRecorder
 from .keras_hooks import KerasHooks
 from .layer_ranges import LayerRanges
-from .profiler import Profiler
+from .profiler import TensorFlowProfiler
 
 
 class TensorFlow:
@@ -24,10 +24,10 @@ class TensorFlow:
         self._gaps = core.gaps
         self._recorder = GraphRecorder(core.config.out, core.gaps)
         self._marks = LayerRanges(core.ranges, core.gaps)
-        self.calls = Calls(core, self._recorder)
+        self.calls = CallWatch(core, self._recorder)
         self._keras = KerasHooks(core, self.calls, self._marks)
-        self.profiler = Profiler(core.config.raw, core.gaps)
-        self.layers = Layers(core, self._recorder, self._marks)
+        self.profiler = TensorFlowProfiler(core.config.raw, core.gaps)
+        self.layers = TensorFlowLayers(core, self._recorder, self._marks)
         self._tf: Any = None
         self._versions: Dict[str, Optional[str]] = {"tensorflow": None, "keras": None}
 
@@ -79,7 +79,7 @@ class TensorFlow:
             self._on_keras(tf.keras)
 
     def _annotate(self, tf: Any) -> None:
-        self._core.ranges.annotations = Annotations(tf, self._recorder.fits)
+        self._core.ranges.annotations = TensorFlowAnnotations(tf, self._recorder.fits)
 
     def _on_keras(self, keras: Any) -> None:
         self._versions["keras"] = getattr(keras, "__version__", None)
@@ -88,7 +88,7 @@ class TensorFlow:
         self._gaps.run("graph record", lambda: self._recorder.on_keras(keras))
 
 
-class Layers:
+class TensorFlowLayers:
     """The recorder of layers and products, and the ranges of eager layers; a `core.framework.Layers`."""
 
     def __init__(self, core: Core, recorder: GraphRecorder, marks: LayerRanges) -> None:

@@ -6,7 +6,7 @@ import functools
 from typing import Any, List
 
 from ..core.framework import Core
-from .calls import Calls
+from .calls import CallWatch
 from .layer_ranges import LayerRanges
 from .patch import defining_class
 from .precision import on_model
@@ -15,7 +15,7 @@ from .precision import on_model
 class KerasHooks:
     """Hooks keras, tf_keras, or the tf.keras of Keras 2."""
 
-    def __init__(self, core: Core, calls: Calls, layers: LayerRanges) -> None:
+    def __init__(self, core: Core, calls: CallWatch, layers: LayerRanges) -> None:
         self._layers = layers
         self._config = core.config
         self._training = core.training

@@ -13,7 +13,7 @@ from ..core.lines import constructed_line
 from .patch import Patches, defining_class
 
 
-class Layer(NamedTuple):
+class CalledLayer(NamedTuple):
     """One layer on the stack of layers being called.
 
     Attributes:
@@ -42,7 +42,7 @@ class LayerHooks:
     def __init__(self, gaps: Any) -> None:
         self.eager: Callable[[], bool] = lambda: True
         self.sampling = False
-        self.on_call: Optional[Callable[[Layer, Any, Any, Any, Any], None]] = None
+        self.on_call: Optional[Callable[[CalledLayer, Any, Any, Any, Any], None]] = None
         self.on_eager_call: Optional[Callable[[Any, Any, Any], None]] = None
         self._gaps = gaps
         self._patches = Patches()
@@ -69,9 +69,9 @@ class LayerHooks:
         except TypeError:  # a layer with __eq__ and no __hash__
             return None
 
-    def current(self) -> Optional[Layer]:
+    def current(self) -> Optional[CalledLayer]:
         """Return the innermost layer being called in this thread, None outside any."""
-        stack: Tuple[Layer, ...] = getattr(self._local, "stack", ())
+        stack: Tuple[CalledLayer, ...] = getattr(self._local, "stack", ())
         return stack[-1] if stack else None
 
     def depth(self) -> int:
@@ -118,7 +118,7 @@ class LayerHooks:
         around = self.current()
         return around.source if by_layer and around is not None else line
 
-    def _entry(self, layer: Any, before: Tuple[Layer, ...]) -> Layer:
+    def _entry(self, layer: Any, before: Tuple[CalledLayer, ...]) -> CalledLayer:
         name = str(getattr(layer, "name", None) or type(layer).__name__)
         path = before[-1].path + "/" + name if before else name
-        return Layer(path, type(layer).__name__, self.line(layer), weakref.ref(layer))
+        return CalledLayer(path, type(layer).__name__, self.line(layer), weakref.ref(layer))

@@ -7,11 +7,11 @@ from typing import Any, Optional
 
 from ..core import lines
 
-PACKAGES = ("tensorflow", "tensorflow_core", "keras", "tf_keras", "wrapt", "absl", "numpy", "six")
+FRAMEWORK_PACKAGES = ("tensorflow", "tensorflow_core", "keras", "tf_keras", "wrapt", "absl", "numpy", "six")
 # AutoGraph writes the code that it converted into the folder for temporary files, under these names.
 GENERATED = r"^(?:__autograph_generated_file\w*|tmp\w{8})\.py$"
 
-lines.know_framework(PACKAGES, GENERATED)
+lines.know_framework(FRAMEWORK_PACKAGES, GENERATED)
 
 
 def function_name(function: Any) -> str:

@@ -12,7 +12,7 @@ from ..core.gaps import Gaps
 WARM_UP_REMEDY = "check that libcupti is on LD_LIBRARY_PATH and that the user may use the performance counters"
 
 
-class Profiler:
+class TensorFlowProfiler:
     """Starts and stops the session.
 
     Args:

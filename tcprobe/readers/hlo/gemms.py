@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from tcprobe.readers.hlo.module import MOST_DEPTH, Instruction, Module, Shape, dtypes_of, shapes_json
+from tcprobe.readers.hlo.module import MOST_DEPTH, HloShape, Instruction, Module, dtypes_of, shapes_json
 from tcprobe.schema.columns import Value
 
 Pass = Literal["forward", "dgrad", "wgrad"]
@@ -29,7 +29,7 @@ CUDNN: Final[dict[str, Pass]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Gemm:
+class HloGemm:
     """A dot or convolution, and the instruction that executes it.
 
     Attributes:
@@ -41,8 +41,8 @@ class Gemm:
     opcode: str
     op_name: str
     op_type: str
-    inputs: tuple[Shape, ...]
-    output: Shape
+    inputs: tuple[HloShape, ...]
+    output: HloShape
     attributes: dict[str, Any]
     pass_: Pass | None = None
 
@@ -61,12 +61,12 @@ def executed_instructions(module: Module) -> Iterator[Instruction]:
                 waiting.extend(instruction.calls)
 
 
-def gemms_of(module: Module, executed: Instruction) -> list[Gemm]:
+def gemms_of(module: Module, executed: Instruction) -> list[HloGemm]:
     """Return the multiplications that `executed` performs."""
     return [replace(gemm, executed=executed) for gemm in _inside(module, executed, 0, set())]
 
 
-def _inside(module: Module, instruction: Instruction, depth: int, seen: set[int]) -> Iterator[Gemm]:
+def _inside(module: Module, instruction: Instruction, depth: int, seen: set[int]) -> Iterator[HloGemm]:
     found = _gemm(module, instruction)
     if found is not None:
         yield found
@@ -80,9 +80,9 @@ def _inside(module: Module, instruction: Instruction, depth: int, seen: set[int]
                 yield from _inside(module, inner, depth + 1, seen)
 
 
-def _gemm(module: Module, instruction: Instruction) -> Gemm | None:
+def _gemm(module: Module, instruction: Instruction) -> HloGemm | None:
     inputs = tuple(module.operands(instruction)[:2])
-    gemm = Gemm(
+    gemm = HloGemm(
         instruction,
         instruction.opcode,
         instruction.op_name,
@@ -166,7 +166,7 @@ def _plain_convolution(attributes: dict[str, Any], kind: Pass) -> dict[str, Any]
     }
 
 
-def graph_row(module: Module, gemm: Gemm) -> dict[str, Value]:
+def graph_row(module: Module, gemm: HloGemm) -> dict[str, Value]:
     """Return the row of `graph_ops` for one multiplication."""
     return {
         "function": module.name,

@@ -72,15 +72,15 @@ WINDOW: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class HloShape:
     """Shape of an array, or the shapes of a tuple's `parts`."""
 
     dtype: str | None = None
     dimensions: tuple[int, ...] = ()
-    parts: tuple[Shape, ...] = ()
+    parts: tuple[HloShape, ...] = ()
 
     @property
-    def array(self) -> Shape:
+    def array(self) -> HloShape:
         """The shape itself, or of a tuple its first array (a custom call's result, before its workspace)."""
         return self.parts[0].array if self.parts else self
 
@@ -92,7 +92,7 @@ class Instruction:
     name: str = ""
     opcode: str = ""
     id: int = 0
-    shape: Shape = field(default_factory=Shape)
+    shape: HloShape = field(default_factory=HloShape)
     op_name: str = ""
     op_type: str = ""
     target: str = ""
@@ -120,7 +120,7 @@ class Module:
     by_name: dict[str, Instruction] = field(default_factory=dict)
     by_id: dict[int, Instruction] = field(default_factory=dict)
 
-    def operands(self, instruction: Instruction) -> list[Shape]:
+    def operands(self, instruction: Instruction) -> list[HloShape]:
         """Return the shapes of the operands that the module holds."""
         return [self.by_id[i].shape.array for i in instruction.operands if i in self.by_id]
 
@@ -196,7 +196,7 @@ def _read_shape(made: Instruction, data: Buffer, span: Span) -> None:
     made.shape = _shape(data, span)
 
 
-def _shape(data: Buffer, span: Span, depth: int = 0) -> Shape:
+def _shape(data: Buffer, span: Span, depth: int = 0) -> HloShape:
     dtype, dimensions, parts = None, [], []
     for number, wire, first, last in fields(data, span):
         if number == 2 and wire == VARINT:
@@ -205,7 +205,7 @@ def _shape(data: Buffer, span: Span, depth: int = 0) -> Shape:
             dimensions += [first] if wire == VARINT else packed(data, (first, last))
         elif number == 4 and wire == BYTES and depth < MOST_DEPTH:
             parts.append(_shape(data, (first, last), depth + 1))
-    return Shape(dtype, tuple(dimensions), tuple(parts))
+    return HloShape(dtype, tuple(dimensions), tuple(parts))
 
 
 def packed(data: Buffer, span: Span) -> list[int]:
@@ -270,12 +270,12 @@ _READ: Final[dict[int, Callable[[Instruction, Buffer, Span], None]]] = {
 }
 
 
-def shapes_json(shapes: list[Shape]) -> str:
+def shapes_json(shapes: list[HloShape]) -> str:
     """Return the dimensions of arrays as a JSON list."""
     return json.dumps([list(s.dimensions) for s in shapes])
 
 
-def dtypes_of(shapes: list[Shape]) -> str | None:
+def dtypes_of(shapes: list[HloShape]) -> str | None:
     """Return the dtypes of arrays joined by ``+``; None where one is unknown."""
     found = [s.dtype for s in shapes if s.dtype is not None]
     return join_dtypes(found) if len(found) == len(shapes) else None

@@ -34,11 +34,11 @@ class PrecisionWords:
 
 
 DEFAULT_WORDS: Final = PrecisionWords()
-KERAS: Final = "tf.keras.mixed_precision, or tcprobe profile --precision"
+KERAS_WAYS: Final = "tf.keras.mixed_precision, or tcprobe profile --precision"
 WORDS_BY_FRAMEWORK: Final = {
     "tensorflow": PrecisionWords(
-        f"mixed_float16 ({KERAS})",
-        f"mixed_bfloat16 or mixed_float16 ({KERAS})",
+        f"mixed_float16 ({KERAS_WAYS})",
+        f"mixed_bfloat16 or mixed_float16 ({KERAS_WAYS})",
         "TF32 (unset NVIDIA_TF32_OVERRIDE, enable_tensor_float_32_execution(True))",
     ),
     "pytorch": PrecisionWords(

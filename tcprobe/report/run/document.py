@@ -11,7 +11,7 @@ from tcprobe.report.document import DataTable
 from tcprobe.report.run.data import data
 from tcprobe.report.run.screen import screen
 from tcprobe.report.run.spec import ReportSpec
-from tcprobe.report.run.tables import every, single
+from tcprobe.report.run.tables import every_table, single
 from tcprobe.schema.profile import Profile
 
 
@@ -43,7 +43,7 @@ class RunDocument:
 
     def tables(self) -> Iterable[DataTable]:
         """Return the tables for a folder."""
-        return every(self.profile, self.spec)
+        return every_table(self.profile, self.spec)
 
     def table(self) -> DataTable:
         """Return the table asked for, by default the kernels; UsageError if several were asked for."""

@@ -34,7 +34,7 @@ def single(profile: Profile, spec: ReportSpec) -> DataTable:
     return data_table(table, spec.rows_for_programs)
 
 
-def every(profile: Profile, spec: ReportSpec) -> Iterator[DataTable]:
+def every_table(profile: Profile, spec: ReportSpec) -> Iterator[DataTable]:
     """Yield the tables for a folder; the summary always has all its rows."""
     for table in written(profile, spec.by):
         yield data_table(table, None if table.spec.name == "summary" else spec.rows_for_programs)

@@ -21,7 +21,7 @@ from typing import Final
 from tcprobe.gemm.alignment import bytes_of, multiple_for, next_size
 from tcprobe.gemm.ops import OpFamily, family_of
 from tcprobe.gemm.torch import torch_kind
-from tcprobe.rules.model.heads import NAMES, attention_of, head_dimensions, head_sizes, is_head
+from tcprobe.rules.model.heads import NAMES, attention_of, head_dimensions, head_sizes, is_head_size
 from tcprobe.rules.model.links import IMAGE_CHANNELS, Linked, is_image
 from tcprobe.rules.model.shares import shared_out
 from tcprobe.rules.model.sizes import FEATURES, INPUTS, Dimension
@@ -139,7 +139,7 @@ def _in_attention(step: Step, dimension: Dimension) -> bool:
     attention = attention_of(step.sizes, dimension.layer)
     if attention is None or not head_sizes(attention):
         return False
-    return is_head(attention, dimension.size) or dimension.name not in INPUTS
+    return is_head_size(attention, dimension.size) or dimension.name not in INPUTS
 
 
 def _is_batch(step: Step, dimension: Dimension) -> bool:

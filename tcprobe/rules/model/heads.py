@@ -6,16 +6,16 @@ from typing import Final
 
 from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.resize import resized
-from tcprobe.keras.catalogue import LAYERS, class_of
+from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
 from tcprobe.rules.model.links import LinkedChange
-from tcprobe.rules.model.sizes import Dimension, Sizes
+from tcprobe.rules.model.sizes import Dimension, LayerSizes
 from tcprobe.schema.model import Layer, Product
 from tcprobe.schema.op import OpRecord
 
-NAMES: Final = tuple(dict.fromkeys(name for row in LAYERS for name in row.inner))
+NAMES: Final = tuple(dict.fromkeys(name for row in LAYER_CLASSES for name in row.inner))
 
 
-def attention_of(sizes: Sizes, name: str) -> Layer | None:
+def attention_of(sizes: LayerSizes, name: str) -> Layer | None:
     """Return the attention layer that a layer is, or is a part of; None where it is neither."""
     while name:
         layer = sizes.layers.get(name)
@@ -32,23 +32,23 @@ def head_sizes(layer: Layer) -> dict[str, int]:
     return {name: size for i, (name, size) in enumerate(known.items()) if size not in list(known.values())[:i]}
 
 
-def is_head(layer: Layer, size: int) -> bool:
+def is_head_size(layer: Layer, size: int) -> bool:
     """Return whether a size of an attention layer's products is that of one head or of all its heads."""
     return any(size in (one, *wide) for one, wide in _widths(layer))
 
 
-def head_dimensions(sizes: Sizes) -> list[Dimension]:
+def head_dimensions(sizes: LayerSizes) -> list[Dimension]:
     """Return the sizes of heads of every attention layer, with the products that have them."""
     found = []
     for layer in sizes.model.layers:
         if class_of(layer.kind).inner:
             for name, size in head_sizes(layer).items():
-                touched = tuple(i for i in family(sizes, layer.name) if _touches(sizes, layer, size, i))
+                touched = tuple(i for i in products_within(sizes, layer.name) if _touches(sizes, layer, size, i))
                 found.append(Dimension(layer.name, name, size, touched))
     return found
 
 
-def family(sizes: Sizes, name: str) -> list[int]:
+def products_within(sizes: LayerSizes, name: str) -> list[int]:
     """Return the indexes of the products of a layer and of its parts."""
     return [i for part, held in sizes.by_layer.items() if part == name or part.startswith(f"{name}/") for i in held]
 
@@ -69,7 +69,7 @@ def with_heads(record: OpRecord, change: LinkedChange, layer: Layer) -> OpRecord
     return resized(record, "features", change.old, change.new) if alone else record
 
 
-def _touches(sizes: Sizes, layer: Layer, size: int, index: int) -> bool:
+def _touches(sizes: LayerSizes, layer: Layer, size: int, index: int) -> bool:
     product: Product = sizes.model.products[index]
     wanted = {size, *(count * size for count in _counts(layer))}
     return any(found in wanted for _, found in named_sizes(product.record))

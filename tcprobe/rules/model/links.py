@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tcprobe.gemm.alignment import RULE_OF_EIGHT, next_size
-from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, Dimension, Sizes
+from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, Dimension, LayerSizes
 from tcprobe.schema.finding_kinds import LinkReason
 from tcprobe.schema.statement import Statement, say
 
@@ -55,7 +55,7 @@ class _Untold(Exception):
 class Links:
     """Follows a change of size through a model."""
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: LayerSizes) -> None:
         self._sizes = sizes
 
     def follow(self, change: LinkedChange) -> Linked:

@@ -6,12 +6,12 @@ from typing import Final
 
 from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.resize import resized
-from tcprobe.keras.catalogue import LAYERS, class_of
-from tcprobe.keras.settings import wrapped
+from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
+from tcprobe.keras.settings import wrapped_layer
 from tcprobe.schema.model import Layer
 from tcprobe.schema.op import OpRecord
 
-MOST_GATES: Final = max(row.gates for row in LAYERS)
+MOST_GATES: Final = max(row.gates for row in LAYER_CLASSES)
 
 
 def units_of(layer: Layer | None) -> int | None:
@@ -19,7 +19,7 @@ def units_of(layer: Layer | None) -> int | None:
     if layer is None:
         return None
     kind, config = layer.kind, layer.config
-    if kind == "Bidirectional" and (inner := wrapped(config)) is not None:
+    if kind == "Bidirectional" and (inner := wrapped_layer(config)) is not None:
         kind, config = inner[0], inner[1]
     units = config.get("units") if _runs_gates(kind) else None
     return units if isinstance(units, int) and units > 0 else None

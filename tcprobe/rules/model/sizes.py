@@ -10,12 +10,12 @@ from typing import Final
 from tcprobe.gemm.conv import ConvPass, convolution_of
 from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.ops import family_of
-from tcprobe.keras.catalogue import LAYERS, class_of
+from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
 from tcprobe.rules.model.recurrent import told, units_of
 from tcprobe.schema.model import Layer, Model, Product
 from tcprobe.schema.op import OpRecord
 
-OUTPUTS: Final = frozenset(row.output for row in LAYERS if row.output)
+OUTPUTS: Final = frozenset(row.output for row in LAYER_CLASSES if row.output)
 INPUTS: Final = ("inputs", "channels")
 FEATURES: Final = "features"
 _CONVOLUTIONS: Final[dict[str, ConvPass]] = {"conv": "forward", "conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
@@ -40,7 +40,7 @@ class Dimension:
     products: tuple[int, ...]
 
 
-class Sizes:
+class LayerSizes:
     """The dimensions of every layer of a model."""
 
     def __init__(self, model: Model) -> None:

@@ -9,11 +9,11 @@ from typing import Final, TypeAlias
 
 from tcprobe.cost.predict import Cost, Target, op_cost
 from tcprobe.gemm.resize import resized
-from tcprobe.rules.model.heads import NAMES, family, with_heads
+from tcprobe.rules.model.heads import NAMES, products_within, with_heads
 from tcprobe.rules.model.known_gpu import KnownGpu
 from tcprobe.rules.model.links import Linked, LinkedChange, Links
 from tcprobe.rules.model.recurrent import units_of, with_units
-from tcprobe.rules.model.sizes import Sizes
+from tcprobe.rules.model.sizes import LayerSizes
 from tcprobe.schema.finding import Range
 from tcprobe.schema.model import Model
 from tcprobe.schema.op import OpRecord
@@ -62,7 +62,7 @@ class Step:
         self.gpu = KnownGpu.of(target) if isinstance(target, Target) else target
         self.dtype = dtype
         self.measured = measured or {}
-        self.sizes = Sizes(model)
+        self.sizes = LayerSizes(model)
         self._alike = _Alike()
 
     @cached_property
@@ -108,7 +108,7 @@ class Step:
             for cost, product in zip(self.costs, self.model.products, strict=True)
             if cost is not None
         ]
-        return total(times)
+        return total_range(times)
 
     def dtype_of(self, index: int) -> str | None:
         """Return the dtype in which a product computes; None where unknown."""
@@ -161,11 +161,13 @@ class Step:
         made = self.links.settled(tuple(changes))
         touched = dict.fromkeys(index for change in made for index in self.touched(change))
         found = [self.gain(index, made) for index in touched]
-        return total([saved for saved in found if saved is not None])
+        return total_range([saved for saved in found if saved is not None])
 
     def touched(self, change: LinkedChange) -> list[int]:
         """Return the indexes of the products that a change may touch."""
-        return family(self.sizes, change.layer) if change.dimension in NAMES else self.products_of(change.layer)
+        return (
+            products_within(self.sizes, change.layer) if change.dimension in NAMES else self.products_of(change.layer)
+        )
 
     def gain(self, index: int, changes: Changes, made: Changes = ()) -> Range | None:
         """Return what changes are predicted to save a step at one product, in ns, where others are made already.
@@ -253,7 +255,7 @@ class _Alike:
         return self._numbers[key]
 
 
-def total(parts: list[Range]) -> Range | None:
+def total_range(parts: list[Range]) -> Range | None:
     """Return the sum of ranges; None where there is none of them."""
     return added(parts) if parts else None
 

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from tcprobe.keras.catalogue import class_of
 from tcprobe.rules.precision.policy import name_of
-from tcprobe.rules.precision.tree import Function, Parents, is_layer_class, keyword
+from tcprobe.rules.precision.tree import Parents, is_layer_class, keyword
+from tcprobe.source.scopes import FunctionNode
 
 if TYPE_CHECKING:
     from tcprobe.source.source import Source
 
-Kind = Literal["half", "other"]
+FlowKind = Literal["half", "other"]
 
 _CASTS: Final = re.compile(r"(?:tensorflow|keras\.ops|keras\.backend)\.cast")
 _MODULES: Final = re.compile(r"(?:tensorflow(?:\.math|\.nn|\.linalg)?|keras\.ops(?:\.\w+)?|keras\.activations)\.(\w+)")
@@ -44,12 +45,12 @@ class Flow:
         visited: every judged expression, in order.
     """
 
-    def __init__(self, source: Source, tree: Parents, function: Function) -> None:
+    def __init__(self, source: Source, tree: Parents, function: FunctionNode) -> None:
         self.source = source
         self.tree = tree
-        self.kinds: dict[ast.expr, Kind] = {}
+        self.kinds: dict[ast.expr, FlowKind] = {}
         self.visited: list[ast.expr] = []
-        self.names: dict[str, Kind] = {}
+        self.names: dict[str, FlowKind] = {}
         owner = tree.class_of(function)
         self.layers = _layers(source, owner) if owner is not None else frozenset()
         if owner is not None and _takes_policy(owner, function):
@@ -62,7 +63,7 @@ class Flow:
             self._statement(statement)
 
     def _statement(self, statement: ast.stmt) -> None:
-        if isinstance(statement, Function | ast.ClassDef):
+        if isinstance(statement, FunctionNode | ast.ClassDef):
             return
         blocks = [getattr(statement, field, []) for field in ("body", "orelse", "finalbody")]
         for child in ast.iter_child_nodes(statement):
@@ -89,7 +90,7 @@ class Flow:
             after.append(self.names)
         self.names = {n: k for n, k in after[0].items() if all(other.get(n) == k for other in after)}
 
-    def _bind(self, target: ast.expr, kind: Kind | None) -> None:
+    def _bind(self, target: ast.expr, kind: FlowKind | None) -> None:
         if isinstance(target, ast.Tuple | ast.List):
             for item in target.elts:
                 self._bind(item, kind)
@@ -98,7 +99,7 @@ class Flow:
             if kind is not None and not _NOT_FLOAT.search(target.id):
                 self.names[target.id] = kind
 
-    def _expression(self, node: ast.expr) -> Kind | None:
+    def _expression(self, node: ast.expr) -> FlowKind | None:
         for child in ast.walk(node):
             if isinstance(child, ast.Lambda | ast.ListComp | ast.DictComp | ast.SetComp | ast.GeneratorExp):
                 return None
@@ -108,7 +109,7 @@ class Flow:
             self.kinds[node] = kind
         return kind
 
-    def _kind(self, node: ast.expr) -> Kind | None:
+    def _kind(self, node: ast.expr) -> FlowKind | None:
         parts = {child: self._expression(child) for child in _operands(node)}
         if isinstance(node, ast.Name):
             return self.names.get(node.id)
@@ -121,7 +122,7 @@ class Flow:
             return None if by_name else parts[node.value]
         return self._call(node, parts) if isinstance(node, ast.Call) else None
 
-    def _call(self, node: ast.Call, parts: dict[ast.expr, Kind | None]) -> Kind | None:
+    def _call(self, node: ast.Call, parts: dict[ast.expr, FlowKind | None]) -> FlowKind | None:
         name = name_of(self.source, node.func)
         if _CASTS.fullmatch(name):
             target = node.args[1] if len(node.args) > 1 else keyword(node, "dtype")
@@ -135,7 +136,7 @@ class Flow:
         kinds = [parts.get(a) for a in arguments if not isinstance(a, ast.Constant)]
         return "other" if "other" in kinds else ("half" if "half" in kinds[:2] else None)
 
-    def _cast(self, target: ast.expr | None) -> Kind | None:
+    def _cast(self, target: ast.expr | None) -> FlowKind | None:
         if target is None:
             return None
         known = self.source.known(target)
@@ -151,14 +152,14 @@ def _operands(node: ast.expr) -> list[ast.expr]:
     ]
 
 
-def _joined(left: Kind | None, right: Kind | None) -> Kind | None:
+def _joined(left: FlowKind | None, right: FlowKind | None) -> FlowKind | None:
     """Return the kind of an operation on two values: TensorFlow does not mix dtypes, so one 16-bit side decides."""
     if "other" in (left, right):
         return "other"
     return "half" if "half" in (left, right) else None
 
 
-def _takes_policy(owner: ast.ClassDef, function: Function) -> bool:
+def _takes_policy(owner: ast.ClassDef, function: FunctionNode) -> bool:
     """Say whether Keras casts the first argument of this method to the policy's dtype."""
     if function.name != "call" or not is_layer_class(owner):
         return False

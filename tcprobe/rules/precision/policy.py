@@ -140,7 +140,7 @@ def keras_major(subject: Subject) -> int | None:
     return int(major) if major.isdigit() else None
 
 
-def number(source: Source, node: ast.expr | None) -> float | None:
+def number_of(source: Source, node: ast.expr | None) -> float | None:
     """Return the number that an expression is known to be; None if it is none or unknown."""
     known = source.known(node) if node is not None else None
     value = known.value if known is not None else None

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.rules.precision.policy import name_of, number
+from tcprobe.rules.precision.policy import name_of, number_of
 from tcprobe.rules.precision.tree import Parents, keyword
 
 if TYPE_CHECKING:
     from tcprobe.source.source import Source
 
 SCALED: Final = frozenset({"scale_loss", "get_scaled_loss", "get_unscaled_gradients"})
-SMALLEST: Final = 8.0  # a smaller factor weighs a loss against others and is not a loss scale
+SMALLEST_SCALE: Final = 8.0  # a smaller factor weighs a loss against others and is not a loss scale
 
 _WRAPPER: Final = re.compile(r"keras\.(?:\w+\.)*LossScaleOptimizer(?:V3)?")
 _BY_HAND: Final = re.compile(r"loss_?scal|scaled?_?loss|grad\w*_?scal|scaled?_?grad|unscal", re.IGNORECASE)
@@ -43,7 +43,7 @@ def wrappers(source: Source, tree: Parents) -> list[ast.Call]:
     return [node for node in tree.every_call if is_wrapper(source, node)]
 
 
-def wrapped(call: ast.Call) -> ast.expr | None:
+def wrapped_optimizer(call: ast.Call) -> ast.expr | None:
     """Return what a LossScaleOptimizer wraps; None if it is not given."""
     if call.args:
         return call.args[0]
@@ -74,9 +74,9 @@ def _products(source: Source, tree: Parents, operator: type[ast.operator]) -> It
     for node in tree.nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, operator):
             sides = (node.right,) if operator is ast.Div else (node.left, node.right)
-            values = [number(source, side) for side in sides]
-            value = next((v for v in values if v is not None and math.isfinite(v) and v >= SMALLEST), None)
-            if value is not None and number(source, node) is None:
+            values = [number_of(source, side) for side in sides]
+            value = next((v for v in values if v is not None and math.isfinite(v) and v >= SMALLEST_SCALE), None)
+            if value is not None and number_of(source, node) is None:
                 yield node, value
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.precision.policy import GUIDE, HALF_POLICIES, keras_major, name_of, number, policy_of, touched
-from tcprobe.rules.precision.scale import SMALLEST, by_hand, is_wrapper, power_of_two, wrapped, wrappers
+from tcprobe.rules.precision.policy import GUIDE, HALF_POLICIES, keras_major, name_of, number_of, policy_of, touched
+from tcprobe.rules.precision.scale import SMALLEST_SCALE, by_hand, is_wrapper, power_of_two, wrapped_optimizer, wrappers
 from tcprobe.rules.precision.tree import Parents, keyword
 from tcprobe.schema.finding import Finding, Severity
 from tcprobe.schema.finding_kinds import FindingKind
@@ -97,7 +97,7 @@ def _found(source: Source, node: ast.AST, says: Statement[FindingKind], severity
 
 
 def _doubled(source: Source, tree: Parents, call: ast.Call) -> Iterator[Finding]:
-    inner = wrapped(call)
+    inner = wrapped_optimizer(call)
     made = tree.call_behind(inner) if inner is not None else None
     if made is not None and made is not call and is_wrapper(source, made):
         yield _found(source, call, say("wrapped_twice"), "error")
@@ -118,7 +118,7 @@ def _is_experimental(source: Source, call: ast.Call) -> bool:
 
 
 def _fixed_value(source: Source, node: ast.expr) -> bool:
-    if number(source, node) is not None:
+    if number_of(source, node) is not None:
         return True
     return isinstance(node, ast.Call) and ast.unparse(node.func).endswith(_FIXED_CLASS)
 
@@ -133,9 +133,9 @@ def _factors(source: Source, tree: Parents, made: list[ast.Call]) -> Iterator[Fi
     """Yield the optimizers with a loss_scale_factor: ignored if they are wrapped, else fixed."""
     if "loss_scale_factor" not in source.text:
         return
-    inner = {id(tree.call_behind(given)) for call in made if (given := wrapped(call)) is not None}
+    inner = {id(tree.call_behind(given)) for call in made if (given := wrapped_optimizer(call)) is not None}
     for node in tree.every_call:
-        factor = number(source, keyword(node, "loss_scale_factor"))
+        factor = number_of(source, keyword(node, "loss_scale_factor"))
         if factor is None:
             continue
         kind: FindingKind = "factor_ignored" if id(node) in inner else "factor_fixed"
@@ -149,8 +149,8 @@ def _on_top(source: Source, tree: Parents) -> Iterator[Finding]:
         candidates = [*call.args[:1], *([parent] if isinstance(parent, ast.BinOp) else [])]
         for product in candidates:
             if isinstance(product, ast.BinOp) and isinstance(product.op, ast.Mult):
-                values = [number(source, side) for side in (product.left, product.right)]
-                scale = next((v for v in values if v is not None and v >= SMALLEST and power_of_two(v)), None)
+                values = [number_of(source, side) for side in (product.left, product.right)]
+                scale = next((v for v in values if v is not None and v >= SMALLEST_SCALE and power_of_two(v)), None)
                 if scale is not None:
                     yield _found(source, product, say("scaled_twice", scale=scale), "warning")
 

@@ -8,15 +8,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.keras.catalogue import class_of
-from tcprobe.keras.row import PREPARES, Kind
+from tcprobe.keras.row import PREPARES, LayerKind
 from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.cost import basis_of, saved
 from tcprobe.rules.precision.policy import GUIDE, MIXED, Setter, half_of, has_cores_for, name_of, setters, tree_of
-from tcprobe.rules.precision.tree import Function, Parents, keyword
+from tcprobe.rules.precision.tree import Parents, keyword
 from tcprobe.schema.finding import ERROR_PCT, Finding, Range
 from tcprobe.schema.model import Layer
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
+from tcprobe.source.scopes import FunctionNode
 
 if TYPE_CHECKING:
     from tcprobe.source.source import Source
@@ -65,7 +66,7 @@ SAYS: Final[Says] = {
 
 _LAYER: Final = re.compile(r"keras\.(?:\w+\.)*layers\.(?:\w+\.)*[A-Z]\w*|keras\.applications\.(?:\w+\.)*[A-Z]\w*")
 # These compute nothing in 16 bits that matters: data goes through them in any dtype.
-_LIGHT: Final[frozenset[Kind]] = PREPARES | {"input", "base"}
+_LIGHT: Final[frozenset[LayerKind]] = PREPARES | {"input", "base"}
 _SHOWN: Final = 3
 
 
@@ -125,7 +126,7 @@ def _block_of(tree: Parents, node: ast.AST) -> tuple[list[ast.stmt], int]:
     """Return the body of the function or module around a node, and the index of the statement with the node."""
     inner = node
     for ancestor in tree.ancestors(node):
-        if isinstance(ancestor, Function | ast.Module):
+        if isinstance(ancestor, FunctionNode | ast.Module):
             return ancestor.body, next(i for i, statement in enumerate(ancestor.body) if statement is inner)
         inner = ancestor
     return [], 0
@@ -153,7 +154,7 @@ def _is_layer(source: Source, node: ast.Call) -> bool:
 def _surely(statement: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes that run whenever a statement does: no branches, no function bodies."""
     if isinstance(
-        statement, Function | ast.ClassDef | ast.Lambda | ast.If | ast.Try | ast.While | ast.Match | ast.IfExp
+        statement, FunctionNode | ast.ClassDef | ast.Lambda | ast.If | ast.Try | ast.While | ast.Match | ast.IfExp
     ):
         return
     yield statement
@@ -165,7 +166,7 @@ def _builders(source: Source, tree: Parents) -> dict[str, list[ast.Call]]:
     """Return the module's functions that build layers without setting a policy, with those layers."""
     found = {}
     for statement in tree.root.body:
-        if isinstance(statement, Function) and "policy" not in ast.unparse(statement):
+        if isinstance(statement, FunctionNode) and "policy" not in ast.unparse(statement):
             calls = [c for child in statement.body for c in _built(source, child, {})]
             if calls:
                 found[statement.name] = calls

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.flow import Flow
-from tcprobe.rules.precision.policy import GUIDE, HALF_POLICIES, name_of, number, policy_of, touched
-from tcprobe.rules.precision.tree import Function, Parents, is_layer_class
+from tcprobe.rules.precision.policy import GUIDE, HALF_POLICIES, name_of, number_of, policy_of, touched
+from tcprobe.rules.precision.tree import Parents, is_layer_class
 from tcprobe.schema.finding import Finding, Severity
 from tcprobe.schema.finding_kinds import FindingKind
 from tcprobe.schema.statement import say
+from tcprobe.source.scopes import FunctionNode
 
 if TYPE_CHECKING:
     from tcprobe.source.source import Source
@@ -65,7 +66,7 @@ SAYS: Final[Says] = {
     "infinite": (f"{{constant}} is inf {_ENDS}", "use 3e4"),
 }
 
-LARGEST: Final = 65504.0
+LARGEST_FLOAT16: Final = 65504.0
 SMALLEST_NORMAL: Final = 2.0**-14
 _TRUSTED: Final = re.compile(r"float32|float64|\bdtype\b|finfo")
 _FILLS: Final = re.compile(r"(?:tensorflow|keras\.ops)\.(?:where|fill|full_like|ones_like)")
@@ -84,12 +85,12 @@ def check(subject: Subject) -> Iterator[Finding]:
                 yield from _function(source, tree, function)
 
 
-def _layer_code(tree: Parents) -> Iterator[Function]:
+def _layer_code(tree: Parents) -> Iterator[FunctionNode]:
     """Yield the call methods of layers and models, and the functions in the file that they call by name."""
     wanted = [f for f in tree.functions() if f.name == "call" and _owner_is_layer(tree, f)]
     named = {f.name: f for f in tree.functions() if tree.class_of(f) is None}
     methods = {(tree.class_of(f), f.name): f for f in tree.functions() if tree.class_of(f) is not None}
-    seen: dict[Function, None] = {}
+    seen: dict[FunctionNode, None] = {}
     while wanted:
         function = wanted.pop()
         if function in seen:
@@ -104,20 +105,20 @@ def _layer_code(tree: Parents) -> Iterator[Function]:
     yield from seen
 
 
-def _owner_is_layer(tree: Parents, function: Function) -> bool:
+def _owner_is_layer(tree: Parents, function: FunctionNode) -> bool:
     owner = tree.class_of(function)
     return owner is not None and is_layer_class(owner) and "autocast" not in ast.unparse(owner)
 
 
-def _function(source: Source, tree: Parents, function: Function) -> Iterator[Finding]:
+def _function(source: Source, tree: Parents, function: FunctionNode) -> Iterator[Finding]:
     flow = Flow(source, tree, function)
     done: set[ast.AST] = set()
     for node in flow.visited:
         for constant, others in _pairs(source, node):
-            value = number(source, constant)
+            value = number_of(source, constant)
             if value is None or constant in done:
                 continue
-            if abs(value) > LARGEST and (
+            if abs(value) > LARGEST_FLOAT16 and (
                 _whole(source, constant) or (isinstance(node, ast.Call) and _bounds(source, node))
             ):
                 continue
@@ -152,7 +153,7 @@ def _pairs(source: Source, node: ast.expr) -> Iterator[tuple[ast.expr, list[ast.
         operands = list(node.args)
     else:
         return
-    constants = [operand for operand in operands if number(source, operand) is not None]
+    constants = [operand for operand in operands if number_of(source, operand) is not None]
     others = [operand for operand in operands if operand not in constants]
     for constant in constants if others else []:
         yield constant, others

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.flow import Flow
-from tcprobe.rules.precision.policy import GUIDE, half_of, name_of, number, policy_of, touched
+from tcprobe.rules.precision.policy import GUIDE, half_of, name_of, number_of, policy_of, touched
 from tcprobe.rules.precision.tree import keyword
 from tcprobe.schema.finding import Finding, Severity
 from tcprobe.schema.finding_kinds import FindingKind
@@ -122,7 +122,7 @@ def _severity(source: Source, flow: Flow, node: ast.Call) -> Severity | None:
 
 def _is_square(source: Source, node: ast.expr) -> bool:
     if isinstance(node, ast.BinOp):
-        power = isinstance(node.op, ast.Pow) and number(source, node.right) is not None
+        power = isinstance(node.op, ast.Pow) and number_of(source, node.right) is not None
         return power or (isinstance(node.op, ast.Mult) and ast.unparse(node.left) == ast.unparse(node.right))
     return isinstance(node, ast.Call) and name_of(source, node.func) in _SQUARES
 

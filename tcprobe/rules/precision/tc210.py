@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.precision.policy import GUIDE, SIXTEEN_BITS, number, policy_of, setters, touched, tree_of
+from tcprobe.rules.precision.policy import GUIDE, SIXTEEN_BITS, number_of, policy_of, setters, touched, tree_of
 from tcprobe.rules.precision.scale import by_hand, wrappers
 from tcprobe.rules.precision.tree import Parents, keyword
 from tcprobe.schema.finding import Finding
@@ -81,7 +81,7 @@ def _scalings(source: Source, tree: Parents) -> Iterator[tuple[ast.expr, str | f
         yield call, "LossScaleOptimizer"
     if "loss_scale_factor" in source.text:
         for node in tree.every_call:
-            if number(source, keyword(node, "loss_scale_factor")) is not None:
+            if number_of(source, keyword(node, "loss_scale_factor")) is not None:
                 yield node, "loss_scale_factor"
     for found in by_hand(source, tree):
         yield found.node, found.scale

@@ -6,9 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import Final
 
-Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+from tcprobe.source.scopes import FunctionNode
+
 _BRANCHES: Final = (ast.If, ast.IfExp, ast.Try, ast.While, ast.Match, ast.ExceptHandler, ast.BoolOp)
 _MODEL_BASE: Final = re.compile(r"(?:Model|Sequential|Functional)$")
 _LAYER_BASE: Final = re.compile(r"(?:Layer|Model|Wrapper|Block|Cell|Sequential)$|\blayers\.\w+$")
@@ -56,13 +57,13 @@ class Parents:
             yield current
             current = self.parents.get(current)
 
-    def function_of(self, node: ast.AST) -> Function | None:
+    def function_of(self, node: ast.AST) -> FunctionNode | None:
         """Return the innermost function around a node; None at module level."""
-        return next((a for a in self.ancestors(node) if isinstance(a, Function)), None)
+        return next((a for a in self.ancestors(node) if isinstance(a, FunctionNode)), None)
 
     def unit_of(self, node: ast.AST) -> ast.AST:
         """Return the outermost function or class around a node; the module if there is none."""
-        around = [a for a in self.ancestors(node) if isinstance(a, Function | ast.ClassDef)]
+        around = [a for a in self.ancestors(node) if isinstance(a, FunctionNode | ast.ClassDef)]
         return around[-1] if around else self.root
 
     def statement_of(self, node: ast.AST) -> ast.AST:
@@ -77,15 +78,15 @@ class Parents:
     def conditional(self, node: ast.AST) -> bool:
         """Say whether a condition decides if a node runs, within its function or module."""
         for ancestor in self.ancestors(node):
-            if isinstance(ancestor, Function | ast.Lambda):
+            if isinstance(ancestor, FunctionNode | ast.Lambda):
                 return False
             if isinstance(ancestor, _BRANCHES) and not _is_main_guard(ancestor):
                 return True
         return False
 
-    def functions(self) -> Iterator[Function]:
+    def functions(self) -> Iterator[FunctionNode]:
         """Yield every function."""
-        return (node for node in self.nodes if isinstance(node, Function))
+        return (node for node in self.nodes if isinstance(node, FunctionNode))
 
     def assigned(self, name: str) -> list[ast.expr]:
         """Return every value that plain assignments give to a name (``x``) or attribute (``self.x``)."""
@@ -144,7 +145,7 @@ def _words(node: ast.AST) -> Iterator[str]:
         yield node.arg
     elif isinstance(node, ast.alias):
         yield node.name.rpartition(".")[2]
-    elif isinstance(node, Function | ast.ClassDef):
+    elif isinstance(node, FunctionNode | ast.ClassDef):
         yield node.name
     elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 80:
         yield node.value

@@ -10,7 +10,7 @@ from typing import Final
 from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.model.bad import Bad, bad_sizes
 from tcprobe.rules.model.sizes import Dimension
-from tcprobe.rules.model.step import Step, total
+from tcprobe.rules.model.step import Step, total_range
 from tcprobe.rules.sizes.words import effect, finding_of
 from tcprobe.rules.sizes.words import subject as named
 from tcprobe.schema.finding import Finding, Range
@@ -47,7 +47,7 @@ SAYS: Final[Says] = {
     "depthwise": "a depthwise convolution, which memory bounds; a DepthwiseConv2D says so to every library",
     "against_aligned_groups": "its cost is what it loses against aligned groups, which is another model",
 }
-DEPTHWISE: Final[Statement[WhyKind]] = say("depthwise")
+WHY_DEPTHWISE: Final[Statement[WhyKind]] = say("depthwise")
 UNPADDED: Final[Statement[AddedKind]] = say("groups_unpadded")
 
 
@@ -79,7 +79,7 @@ def _finding(step: Step, bad: Bad) -> Finding:
         )
 
     if is_depthwise(bad) and not does.free:
-        return finding_of(step, replace(told, saved=None), says(DEPTHWISE), DEPTHWISE, "note")
+        return finding_of(step, replace(told, saved=None), says(WHY_DEPTHWISE), WHY_DEPTHWISE, "note")
     said = says(does.says) if does.free else says(does.says, UNPADDED)
     why: Statement[WhyKind] = does.why or say("against_aligned_groups")
     return finding_of(step, told, said, why, "note" if does.free or lost is None else None)
@@ -94,4 +94,4 @@ def _lost(step: Step, dimension: Dimension) -> Range | None:
             lost = (1 - rate / 100 for rate in (cost.rate_pct.high, cost.rate_pct.mid, cost.rate_pct.low))
             low, mid, high = (cost.ns * share for share in lost)
             found.append(Range(low, mid, high).scaled(step.model.products[index].calls))
-    return total(found)
+    return total_range(found)

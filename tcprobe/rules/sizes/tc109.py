@@ -13,7 +13,7 @@ from tcprobe.rules.model.batch import with_batch
 from tcprobe.rules.model.known_gpu import idle
 from tcprobe.rules.model.links import LinkedChange
 from tcprobe.rules.model.sizes import Dimension
-from tcprobe.rules.model.step import Step, total
+from tcprobe.rules.model.step import Step, total_range
 from tcprobe.rules.sizes.tc102 import batch_place
 from tcprobe.rules.sizes.words import passes_of, place_of
 from tcprobe.rules.sizes.words import subject as named
@@ -21,10 +21,10 @@ from tcprobe.schema.finding import Finding, Range
 from tcprobe.schema.statement import say
 
 MOST_FEWER: Final = 0.03  # of a size: a larger change makes it another model
-LEAST_PCT: Final = 1.0  # of the step, beyond what the smaller size saves by doing less work
+LEAST_GAIN_PCT: Final = 1.0  # of the step, beyond what the smaller size saves by doing less work
 NOTICED_PCT: Final = 0.5  # of the step: a smaller product is not worth a finding
-SMALLEST: Final = 128  # a smaller size is less than one tile
-STEPS: Final = (256, 128, 64, 32)
+SMALLEST_TILED: Final = 128  # a smaller size is less than one tile
+SIZE_STEPS: Final = (256, 128, 64, 32)
 DOC = RuleDoc(
     code="TC109",
     name="just-past-a-tile",
@@ -86,7 +86,7 @@ def _candidates(step: Step) -> Iterator[Dimension]:
         if (
             own
             and idle(step.gpu, step.dtype_of(dimension.products[0])) is None
-            and _weight(step, dimension) >= LEAST_PCT
+            and _weight(step, dimension) >= LEAST_GAIN_PCT
         ):
             yield dimension
 
@@ -104,9 +104,9 @@ def _share(step: Step, index: int) -> float:
 
 
 def _smaller(size: int) -> list[int]:
-    if size <= SMALLEST:
+    if size <= SMALLEST_TILED:
         return []
-    found = {size // step * step for step in STEPS}
+    found = {size // step * step for step in SIZE_STEPS}
     return sorted(new for new in found if 0 < size - new <= MOST_FEWER * size)
 
 
@@ -128,7 +128,7 @@ def _net(step: Step, changes: tuple[LinkedChange, ...]) -> Range:
             gained = step.gain(index, (change,))
             if gained is not None:
                 parts.append(_beyond(step, index, gained, 1 - change.new / change.old))
-    return total(parts) or Range(0.0, 0.0, 0.0)
+    return total_range(parts) or Range(0.0, 0.0, 0.0)
 
 
 def _beyond(step: Step, index: int, gained: Range, fewer: float) -> Range:
@@ -151,7 +151,7 @@ def _net_batch(step: Step, size: int) -> Range:
         saved = saving(product.record, after, step.target, step.dtype, product.compiled) if after else None
         if saved is not None:
             parts.append(_beyond(step, index, saved.scaled(product.calls), 1 - size / old))
-    return total(parts) or Range(0.0, 0.0, 0.0)
+    return total_range(parts) or Range(0.0, 0.0, 0.0)
 
 
 def _worth(step: Step, found: list[_Smaller]) -> _Smaller | None:
@@ -160,7 +160,7 @@ def _worth(step: Step, found: list[_Smaller]) -> _Smaller | None:
     if best is None or best.net.low <= 0:
         return None
     share = step.share_pct(best.net)
-    return best if share is not None and share.mid >= LEAST_PCT else None
+    return best if share is not None and share.mid >= LEAST_GAIN_PCT else None
 
 
 def _finding(step: Step, dimension: Dimension, better: _Smaller) -> Finding:

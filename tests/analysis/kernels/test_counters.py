@@ -7,7 +7,7 @@ import csv
 import pytest
 
 from tcprobe.analysis import analyse
-from tcprobe.analysis.kernels.counters import Counters, decide
+from tcprobe.analysis.kernels.counters import Counters, judge_counters
 from tcprobe.hardware import Capability
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Metadata, Profile
@@ -25,7 +25,7 @@ NO_OPS = {f"sm__ops_path_tensor_src_{source}.sum": 0.0 for source in SOURCES}
 
 
 def said(readings: dict[str, float], capability: Capability | None = T4) -> str | None:
-    found = decide({metric: (value, "") for metric, value in readings.items()}, capability)
+    found = judge_counters({metric: (value, "") for metric, value in readings.items()}, capability)
     return found.uses_tc if found else None
 
 
@@ -81,7 +81,9 @@ def test_reports_of_nsight_compute(name: str, capability: Capability, expected: 
         units, *rows = csv.DictReader(file)
     assert rows
     for row in rows:
-        found = decide({k: (float(v), units[k]) for k, v in row.items() if "__" in k and _number(v)}, capability)
+        found = judge_counters(
+            {k: (float(v), units[k]) for k, v in row.items() if "__" in k and _number(v)}, capability
+        )
         assert found is not None
         assert found.uses_tc == expected
 

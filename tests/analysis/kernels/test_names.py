@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.analysis.kernels.names import RULES
+from tcprobe.analysis.kernels.names import NAME_RULES
 from tcprobe.analysis.kernels.rule import words_of
 from tcprobe.analysis.kernels.table import classify
 from tests.analysis.kernels.examples import NAMES
@@ -108,8 +108,8 @@ def test_words_of_a_name_leave_out_template_and_arguments() -> None:
 
 
 def test_every_rule_states_its_claim_and_source() -> None:
-    assert len({rule.id for rule in RULES}) == len(RULES)
-    for rule in RULES:
+    assert len({rule.id for rule in NAME_RULES}) == len(NAME_RULES)
+    for rule in NAME_RULES:
         assert re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*", rule.id)
         assert rule.says, rule.id
         assert rule.source, rule.id
@@ -119,7 +119,7 @@ def test_every_rule_states_its_claim_and_source() -> None:
 def test_every_rule_is_documented_and_every_documented_rule_exists() -> None:
     text = (ROOT / "docs" / "classification.md").read_text(encoding="utf-8")
     documented = re.findall(r"^\| `([a-z0-9-]+)` \| (yes|no|unknown) \|", text, re.MULTILINE)
-    assert documented == [(rule.id, rule.verdict) for rule in RULES]
+    assert documented == [(rule.id, rule.verdict) for rule in NAME_RULES]
 
 
 def test_every_rule_decides_some_name() -> None:
@@ -129,7 +129,7 @@ def test_every_rule_decides_some_name() -> None:
         "my_gemm_tensor_core(half*, half*, float*)",
         "_ZN7cutlass6KernelINS_4gemm6kernel4GemmINS1_4warp11MmaTensorOpINS1_9GemmShapeILi64ELi64ELi32EEE",
     ]
-    assert {classify(name).rule for name in names} >= {rule.id for rule in RULES}
+    assert {classify(name).rule for name in names} >= {rule.id for rule in NAME_RULES}
 
 
 @given(st.text(max_size=300))

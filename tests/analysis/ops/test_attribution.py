@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tcprobe.analysis.ops.attribution import Attribution, GraphIndex, OpName, attribute, with_layers, with_proof
-from tcprobe.analysis.ops.paths import NOTHING_KNOWN, parse_path, plain, scope_of
+from tcprobe.analysis.ops.attribution import Attribution, GraphIndex, OpName, attribute_ops, with_layers, with_proof
+from tcprobe.analysis.ops.paths import NOTHING_KNOWN, parse_path, plain_path, scope_of
 from tests.analysis import builders as b
 
 TF24 = [
@@ -21,7 +21,7 @@ TF24 = [
 
 
 def by_path(names: list[OpName]) -> list[tuple[str | None, str | None]]:
-    return [(a.layer, a.pass_) for a in attribute(names, GraphIndex(b.graph()))]
+    return [(a.layer, a.pass_) for a in attribute_ops(names, GraphIndex(b.graph()))]
 
 
 def test_layers_from_paths() -> None:
@@ -90,19 +90,19 @@ RECORDS = b.graph(
     ],
 )
 def test_join_with_records(name: OpName, layer: str) -> None:
-    (found,) = attribute([name], GraphIndex(RECORDS))
+    (found,) = attribute_ops([name], GraphIndex(RECORDS))
     assert found.layer == layer
     assert found.basis == ("name" if name.op_type == "BiasAdd" else "graph")
 
 
 def test_several_records_say_only_what_they_agree_on() -> None:
     twice = b.graph(b.dense("a", 8, 8), {**b.dense("b", 8, 8), "op": "model/a/MatMul", "source": "model.py:3"})
-    (found,) = attribute([OpName("model/a/MatMul", "MatMul")], GraphIndex(twice))
+    (found,) = attribute_ops([OpName("model/a/MatMul", "MatMul")], GraphIndex(twice))
     assert (found.layer, found.source, found.rows) == (None, "model.py:3", (0, 1))
 
 
 def test_an_op_that_nothing_knows() -> None:
-    assert attribute([OpName("x", None)], GraphIndex(b.graph())) == [Attribution()]
+    assert attribute_ops([OpName("x", None)], GraphIndex(b.graph())) == [Attribution()]
 
 
 def test_instructions_of_xla_get_layer_and_pass_from_their_path() -> None:
@@ -119,7 +119,7 @@ def test_instructions_of_xla_get_layer_and_pass_from_their_path() -> None:
     filled = with_layers(hlo)
     assert filled.values("layer") == ["m/fc", "m/fc"]
     assert filled.values("pass") == ["forward", "other"]
-    (found,) = attribute([OpName("m/fc/MatMul", "dot", "module(1)", "dot.1")], GraphIndex(filled))
+    (found,) = attribute_ops([OpName("m/fc/MatMul", "dot", "module(1)", "dot.1")], GraphIndex(filled))
     assert (found.layer, found.rows) == ("m/fc", (0,))
 
 
@@ -131,7 +131,7 @@ def test_parts_of_a_layer_fold_into_it_and_take_the_name_of_the_model() -> None:
         OpName("gradient_tape/gen_1/norm_1/batchnorm/mul/Mul", "Mul"),
         OpName("gen_1/fc_1/Reshape/shape", "Pack"),
     ]
-    assert [a.layer for a in attribute(names, GraphIndex(b.graph(record)))] == [
+    assert [a.layer for a in attribute_ops(names, GraphIndex(b.graph(record)))] == [
         "gen/fc",
         "gen/norm_1",
         "gen/norm_1",
@@ -146,4 +146,4 @@ def test_what_ran_executes_whatever_the_graph_says() -> None:
 
 
 def test_plain() -> None:
-    assert plain("StatefulPartitionedCall_1/cond/else/_77/m/MatMul") == "cond/else/_/m/MatMul"
+    assert plain_path("StatefulPartitionedCall_1/cond/else/_77/m/MatMul") == "cond/else/_/m/MatMul"

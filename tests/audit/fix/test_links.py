@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tcprobe.audit.fix.links import Wanted, wanted_by
+from tcprobe.audit.fix.links import WantedSize, wanted_by
 from tcprobe.keras.products.layers import records_of
 from tcprobe.keras.shapes.layers import output_shape
 from tcprobe.schema.model import Layer, Model, Product
@@ -189,7 +189,7 @@ def test_the_size_of_a_head_stands_alone() -> None:
     model = model_of(("a", "MultiHeadAttention", {"num_heads": 4, "key_dim": 25}, ()), image=(10, 100))
     layer = model.layers[0]
     found = wanted_by(finding(layer, "key_dim", 25, 32), model, step_of(model))
-    assert found == {Wanted("a", "key_dim", None, 25, 32)}
+    assert found == {WantedSize("a", "key_dim", None, 25, 32)}
 
 
 @pytest.mark.parametrize("kind", ["RMSNormalization", "ThresholdedReLU", "GaussianDropout", "AdaptiveMaxPooling2D"])

@@ -12,7 +12,7 @@ import pytest
 
 from tcprobe.audit.trace.model import read_models
 from tcprobe.audit.trace.start import audited
-from tcprobe.audit.trace.traced import TraceRequest, available, trace
+from tcprobe.audit.trace.traced import TraceRequest, trace, why_untraceable
 from tcprobe.errors import InputError, MissingInput, TcprobeError, ToolError, UnreadableInput
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.place import Place
@@ -249,12 +249,12 @@ def test_an_interpreter_that_dies(tmp_path: Path) -> None:
 
 def test_interpreters_that_cannot_be_used(tmp_path: Path) -> None:
     nowhere = str(tmp_path / "python")
-    assert "does not start" in str(available(nowhere))
+    assert "does not start" in str(why_untraceable(nowhere))
     for status, says in ((3, "TensorFlow is not installed"), (1, "no working Python")):
         fake = tmp_path / f"python{status}"
         fake.write_text(f"#!/bin/sh\nexit {status}\n", encoding="utf-8")
         fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
-        assert says in str(available(str(fake)))
+        assert says in str(why_untraceable(str(fake)))
     with pytest.raises(ToolError, match="not installed"):
         trace(TraceRequest(script(tmp_path, "x = 1"), python=str(tmp_path / "python3")))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from docs.make_probe_classes import FILE, text
 from tcprobe.keras.catalogue import class_of
-from tcprobe.probe.audit.classes import CUDNN, MAKERS, SETTINGS
+from tcprobe.probe.audit.classes import CUDNN_LAYERS, MAKERS, SETTINGS
 
 
 def test_the_file_is_up_to_date() -> None:
@@ -13,6 +13,6 @@ def test_the_file_is_up_to_date() -> None:
 
 def test_it_names_what_the_audit_of_a_step_asks_about() -> None:
     assert set(MAKERS) == {"Embedding", "LSTM", "GRU", "SimpleRNN"}
-    assert all(class_of(name).cudnn for name in CUDNN) and "SimpleRNN" not in CUDNN
+    assert all(class_of(name).cudnn for name in CUDNN_LAYERS) and "SimpleRNN" not in CUDNN_LAYERS
     assert {"units", "filters", "groups", "head_dim", "equation"} <= set(SETTINGS)
     assert not {"output_shape", "layer", "name"} & set(SETTINGS)

@@ -15,7 +15,7 @@ from tcprobe.probe.audit.find import (
     from_functions,
     named,
     own_steps,
-    parse,
+    parse_argument,
 )
 
 CODE = """
@@ -108,8 +108,8 @@ def test_a_factory_takes_literals_and_text() -> None:
     made = module("def build(units, name='x', **rest): return keras.Model(units, name, rest)")
     (found,) = named(made, "build", {"units": "(1, 2)", "name": "gan", "extra": "None"})
     assert found.model.parts == ((1, 2), "gan", {"extra": None})
-    assert parse("1e-3") == 0.001
-    assert parse("relu") == "relu"
+    assert parse_argument("1e-3") == 0.001
+    assert parse_argument("relu") == "relu"
 
 
 @pytest.mark.parametrize(

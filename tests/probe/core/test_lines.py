@@ -17,7 +17,7 @@ SITE = "/env/lib/python3.9/site-packages"
 @pytest.fixture(autouse=True)
 def known() -> None:
     """Make TensorFlow known, as the import of what hooks it does."""
-    lines.know_framework(places.PACKAGES, places.GENERATED)
+    lines.know_framework(places.FRAMEWORK_PACKAGES, places.GENERATED)
 
 
 @pytest.mark.parametrize(

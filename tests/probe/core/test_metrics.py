@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.probe.core.metrics import LONGEST_LINE, Patterns
+from tcprobe.probe.core.metrics import LONGEST_PRINTED, Patterns
 
 
 def found(line: str, *user: str) -> list[tuple[str, float, str]]:
@@ -45,7 +45,7 @@ def test_odd_numbers(line: str, value: str) -> None:
     assert [str(figure[1]) for figure in found(line)] == [value]
 
 
-@pytest.mark.parametrize("line", ["", "loss", "no loss at all: none", "glossary: 3", "x" * (LONGEST_LINE + 1)])
+@pytest.mark.parametrize("line", ["", "loss", "no loss at all: none", "glossary: 3", "x" * (LONGEST_PRINTED + 1)])
 def test_lines_without_figures(line: str) -> None:
     assert found(line) == []
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.probe.core.period import BEGIN, MAX_PERIOD, PATIENCE, REVISED, UNKNOWN, PeriodFinder
+from tcprobe.probe.core.period import BEGIN, MAX_PERIOD, MOST_WITHOUT_PATTERN, REVISED, UNDECIDED, PeriodFinder
 
 
 def boundaries(word: str) -> tuple[list[int], PeriodFinder]:
@@ -58,7 +58,7 @@ def test_false_start_is_revised() -> None:
     """Critic first: each call looks like a step until the generator is called."""
     finder = PeriodFinder()
     verdicts = [finder.add(k) for k in (0, 0, 0, 1, 0, 0, 0, 1)]
-    assert verdicts == [BEGIN, BEGIN, BEGIN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, REVISED]
+    assert verdicts == [BEGIN, BEGIN, BEGIN, UNDECIDED, UNDECIDED, UNDECIDED, UNDECIDED, REVISED]
     assert finder.boundaries == [0, 4]
     assert not finder.searching
 
@@ -120,9 +120,9 @@ def test_word_that_ends_in_a_call_of_its_own_repeats(body: str, times: int) -> N
     assert told == multiples(len(body) + 1, len(word))
 
 
-@given(st.lists(st.integers(0, 3), max_size=2 * PATIENCE))
+@given(st.lists(st.integers(0, 3), max_size=2 * MOST_WITHOUT_PATTERN))
 def test_any_sequence_gives_rising_boundaries(keys: list[int]) -> None:
     told, finder = boundaries("".join(chr(65 + k) for k in keys))
     assert told == sorted(set(told))
     assert (told[:1] == [0]) or not keys
-    assert len(finder.pattern) <= max(MAX_PERIOD, PATIENCE)
+    assert len(finder.pattern) <= max(MAX_PERIOD, MOST_WITHOUT_PATTERN)

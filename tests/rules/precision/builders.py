@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tcprobe.audit.severity import decide
+from tcprobe.audit.severity import grade
 from tcprobe.audit.source.read import parse_source, read_model
 from tcprobe.cost.predict import Target
 from tcprobe.hardware import find_gpu
@@ -57,7 +57,7 @@ def read(text: str, path: str = FILE, gpu: str = "a100-sxm-40", **changes: Any) 
 
 def found(code: str, given: Subject) -> list[Finding]:
     """Return what a rule finds, with its severity decided."""
-    return [decide(finding, given.step) for finding in rule(code).check(given)]
+    return [grade(finding, given.step) for finding in rule(code).check(given)]
 
 
 def said(code: str, given: Subject) -> list[str]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.report.audit.words import message
-from tcprobe.rules.precision.tc207 import LARGEST, to_half
+from tcprobe.rules.precision.tc207 import LARGEST_FLOAT16, to_half
 from tests.rules.precision.builders import BFLOAT16, FLOAT16, HEAD, found, said, subject
 
 LAYER = """
@@ -88,7 +88,7 @@ def test_a_constant_behind_a_name() -> None:
 
 
 def test_halves_at_the_borders() -> None:
-    assert to_half(65519.0) == LARGEST  # rounds to the largest: 65520 is half way to the next step
+    assert to_half(65519.0) == LARGEST_FLOAT16  # rounds to the largest: 65520 is half way to the next step
     assert to_half(65520.0) is None
     assert to_half(2.0**-25) == 0.0
     assert to_half(3.1e-8) == 2.0**-24

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tcprobe.audit.fix.source.shapes import Shapes
+from tcprobe.audit.fix.source.shapes import StatedShapes
 from tcprobe.audit.fix.source.tree import FileTree
 from tcprobe.audit.fix.source.units import Units
 from tcprobe.audit.fix.source.uses import Uses
@@ -24,7 +24,7 @@ class Files:
     def __init__(self, sources: Mapping[str, Source]) -> None:
         self.sources = sources
         self._trees: dict[str, FileTree] = {}
-        self._shapes: dict[str, Shapes] = {}
+        self._shapes: dict[str, StatedShapes] = {}
         self._units: dict[str, Units] = {}
         self._uses: dict[str, Uses] = {}
 
@@ -34,10 +34,10 @@ class Files:
             self._trees[path] = FileTree(self.sources[path])
         return self._trees[path]
 
-    def shapes(self, path: str) -> Shapes:
+    def shapes(self, path: str) -> StatedShapes:
         """Return the sizes that a file tells by hand."""
         if path not in self._shapes:
-            self._shapes[path] = Shapes(self.tree(path))
+            self._shapes[path] = StatedShapes(self.tree(path))
         return self._shapes[path]
 
     def units(self, path: str) -> Units:

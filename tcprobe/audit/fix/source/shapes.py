@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tcprobe.audit.fix.links import NotCertain
 from tcprobe.audit.fix.source.text import inside
 from tcprobe.audit.fix.source.tree import FileTree
-from tcprobe.keras.catalogue import LAYERS
+from tcprobe.keras.catalogue import LAYER_CLASSES
 from tcprobe.schema.model import Model
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _TOLD: Final = frozenset(
     (
         "reshape",
-        *(row.name for row in LAYERS if row.kind == "reshaping"),
+        *(row.name for row in LAYER_CLASSES if row.kind == "reshaping"),
         "ensure_shape",
         "set_shape",
         "broadcast_to",
@@ -38,7 +38,7 @@ _TOLD: Final = frozenset(
 _JOIN: Final = frozenset(("add", "subtract", "multiply", "divide", "maximum", "minimum", "where", "add_n", "stack"))
 
 
-class Shapes:
+class StatedShapes:
     """The sizes that one file tells by hand, and whether its operators may tie them to data."""
 
     def __init__(self, tree: FileTree) -> None:
@@ -86,7 +86,7 @@ class Shapes:
         return False
 
 
-def refuse_data(sizes: Iterable[int], model: Model, files: Iterable[Shapes]) -> None:
+def refuse_data(sizes: Iterable[int], model: Model, files: Iterable[StatedShapes]) -> None:
     """See that no data of a size that changes comes in where the file joins tensors by operators.
 
     ``x + self.dense(x)`` ties the units to the data, which no record of layers or products shows.

@@ -18,6 +18,7 @@ from tcprobe.audit.fix.source.tree import FileTree
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
 from tcprobe.source.enclosing import all_parameters
+from tcprobe.source.scopes import FunctionNode
 
 _CONTAINERS: Final = frozenset(
     ["dict", "tuple", "list", "enumerate", "zip", "reversed", "types.SimpleNamespace", "types.MappingProxyType"]
@@ -34,7 +35,6 @@ _NAMES: Final[dict[type[ast.AST], str]] = {  # the field whose value `target` na
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 # Methods of Keras' that only tell what a layer has become; where the size changes they tell the new one.
 _TELLS: Final = frozenset(("get_config", "compute_output_shape", "compute_output_spec", "__repr__"))
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Uses:
@@ -247,7 +247,7 @@ class Uses:
         return {name for name, is_dict in found.items() if is_dict}
 
 
-def _parameter(function: Function, skipped: int, call: ast.Call, node: ast.AST) -> str | None:
+def _parameter(function: FunctionNode, skipped: int, call: ast.Call, node: ast.AST) -> str | None:
     """Return the parameter that an argument of a call becomes; None where that cannot be told."""
     if isinstance(node, ast.keyword):
         return node.arg
@@ -258,7 +258,7 @@ def _parameter(function: Function, skipped: int, call: ast.Call, node: ast.AST) 
     return names[index] if index < len(names) else None
 
 
-def _binds(function: Function, name: str) -> bool:
+def _binds(function: FunctionNode, name: str) -> bool:
     own = function.args
     parameters = [*own.posonlyargs, *own.args, *own.kwonlyargs, own.vararg, own.kwarg]
     if any(a is not None and a.arg == name for a in parameters):

@@ -6,18 +6,18 @@ import ast
 from collections.abc import Callable
 from typing import Final
 
-from tcprobe.audit.source.attributes import attribute
-from tcprobe.audit.source.outside.options import entries
+from tcprobe.audit.source.attributes import attribute_of
+from tcprobe.audit.source.outside.options import command_line_entries
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.values.computed import FUNCTIONS
 from tcprobe.audit.source.values.kinds import (
     Arguments,
+    CommandLine,
     Entries,
     Items,
-    Options,
+    SourceValue,
     Unknown,
-    Value,
-    number,
+    known_constant,
     sequence,
     tensors_of,
 )
@@ -27,7 +27,7 @@ from tcprobe.audit.source.values.several import through
 from tcprobe.source.values import Known, derived, tuple_of
 
 
-def builtin(state: State, name: str, given: Arguments, node: ast.Call) -> Value:
+def builtin(state: State, name: str, given: Arguments, node: ast.Call) -> SourceValue:
     """Return the result of a builtin function."""
     follow = _BUILTINS.get(name)
     made = follow(state, given, node) if follow is not None else None
@@ -38,15 +38,15 @@ def builtin(state: State, name: str, given: Arguments, node: ast.Call) -> Value:
     return result_of(node, [t for a in given.args for t in tensors_of(a)])
 
 
-def _getattr(state: State, given: Arguments, _: ast.Call) -> Value | None:
+def _getattr(state: State, given: Arguments, _: ast.Call) -> SourceValue | None:
     of, name, *default = given.args if len(given.args) >= 2 else (None, None)
     if of is None or not isinstance(name, Known) or not isinstance(name.value, str):
         return None
-    found = attribute(state, of, ast.Attribute(ast.Constant(None), name.value, ast.Load()))
+    found = attribute_of(state, of, ast.Attribute(ast.Constant(None), name.value, ast.Load()))
     return default[0] if isinstance(found, Unknown) and len(default) == 1 else found
 
 
-def _list(_: State, given: Arguments, node: ast.Call) -> Value | None:
+def _list(_: State, given: Arguments, node: ast.Call) -> SourceValue | None:
     of = given.first
     if of is None:
         return Items([])
@@ -58,20 +58,20 @@ def _list(_: State, given: Arguments, node: ast.Call) -> Value | None:
     return Items(list(of.items), of.open) if isinstance(of, Items) else None
 
 
-def _reversed(_: State, given: Arguments, node: ast.Call) -> Value | None:
+def _reversed(_: State, given: Arguments, node: ast.Call) -> SourceValue | None:
     found = elements(given.args[0]) if len(given.args) == 1 else None
     return sequence(found[::-1], node) if found is not None else None
 
 
-def _enumerate(_: State, given: Arguments, node: ast.Call) -> Value | None:
+def _enumerate(_: State, given: Arguments, node: ast.Call) -> SourceValue | None:
     found = elements(given.first) if given.first is not None else None
-    start = given.get(1, "start") or number(0)
+    start = given.get(1, "start") or known_constant(0)
     if found is None or not isinstance(start, Known) or type(start.value) is not int:
         return None
-    return Items([sequence([number(start.value + i, node), v], node) for i, v in enumerate(found)])
+    return Items([sequence([known_constant(start.value + i, node), v], node) for i, v in enumerate(found)])
 
 
-def _zip(_: State, given: Arguments, node: ast.Call) -> Value | None:
+def _zip(_: State, given: Arguments, node: ast.Call) -> SourceValue | None:
     columns = [elements(a) for a in given.args]
     known = [c for c in columns if c is not None]
     if len(known) != len(columns):
@@ -79,21 +79,21 @@ def _zip(_: State, given: Arguments, node: ast.Call) -> Value | None:
     return Items([sequence(list(row), node) for row in zip(*known, strict=False)])
 
 
-def _dict(_: State, given: Arguments, __: ast.Call) -> Value | None:
+def _dict(_: State, given: Arguments, __: ast.Call) -> SourceValue | None:
     first = given.first if given.first is not None else Entries({})
     return Entries({**first.entries, **given.keywords}, first.open) if isinstance(first, Entries) else None
 
 
-def _vars(_: State, given: Arguments, __: ast.Call) -> Value | None:
-    return entries(given.first) if isinstance(given.first, Options) else None
+def _vars(_: State, given: Arguments, __: ast.Call) -> SourceValue | None:
+    return command_line_entries(given.first) if isinstance(given.first, CommandLine) else None
 
 
-def _len(_: State, given: Arguments, node: ast.Call) -> Value | None:
+def _len(_: State, given: Arguments, node: ast.Call) -> SourceValue | None:
     found = elements(given.first) if given.first is not None else None
     return derived(len(found), [e for e in found if isinstance(e, Known)], node) if found is not None else None
 
 
-_BUILTINS: Final[dict[str, Callable[[State, Arguments, ast.Call], Value | None]]] = {
+_BUILTINS: Final[dict[str, Callable[[State, Arguments, ast.Call], SourceValue | None]]] = {
     "list": _list,
     "tuple": _list,
     "reversed": _reversed,

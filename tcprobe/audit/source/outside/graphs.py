@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from tcprobe.audit.source.values.kinds import Draft, Graph, Stack, Value, tensors_of
+from tcprobe.audit.source.values.kinds import Draft, Graph, SourceValue, Stack, tensors_of
 from tcprobe.source.values import Known
 
 
-def members(graph: Graph, drafts: list[Draft]) -> list[Value]:
+def graph_members(graph: Graph, drafts: list[Draft]) -> list[SourceValue]:
     """Return the layers between a functional model's inputs and outputs; `drafts` are all of the file."""
     by_name = {draft.name: draft for draft in drafts}
     pending = [s for t in tensors_of(graph.outputs) for s in t.sources]
     ends = {s for t in tensors_of(graph.inputs) for s in t.sources}
-    found: dict[str, Value] = {}
+    found: dict[str, SourceValue] = {}
     while pending:
         name = pending.pop()
         if name in found or name in ends or name not in by_name:
@@ -21,7 +21,7 @@ def members(graph: Graph, drafts: list[Draft]) -> list[Value]:
     return list(found.values())
 
 
-def count_again(parts: list[Value], drafts: list[Draft]) -> None:
+def count_again(parts: list[SourceValue], drafts: list[Draft]) -> None:
     """Count one more call of every layer in a model's parts."""
     for part in parts:
         if isinstance(part, Draft):
@@ -30,13 +30,13 @@ def count_again(parts: list[Value], drafts: list[Draft]) -> None:
         elif isinstance(part, Stack):
             count_again(part.parts, drafts)
         elif isinstance(part, Graph):
-            count_again(members(part, drafts), drafts)
+            count_again(graph_members(part, drafts), drafts)
 
 
-def freeze(target: Value, value: Value, drafts: list[Draft]) -> None:
+def freeze(target: SourceValue, value: SourceValue, drafts: list[Draft]) -> None:
     """Note ``layer.trainable = False`` for a layer, or for every layer of a model."""
     known = value.value if isinstance(value, Known) else None
-    parts: list[Value] = [target]
+    parts: list[SourceValue] = [target]
     while parts:
         part = parts.pop()
         if isinstance(part, Draft) and part.trainable is not False:
@@ -44,4 +44,4 @@ def freeze(target: Value, value: Value, drafts: list[Draft]) -> None:
         elif isinstance(part, Stack):
             parts.extend(part.parts)
         elif isinstance(part, Graph):
-            parts.extend(members(part, drafts))
+            parts.extend(graph_members(part, drafts))

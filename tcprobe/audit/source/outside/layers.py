@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from typing import Final
 
-from tcprobe.audit.source.values.kinds import Draft, Keywords, Named, Tensor, Unknown, Value, plain
-from tcprobe.keras.catalogue import LAYERS, class_of
+from tcprobe.audit.source.values.kinds import Draft, Keywords, Named, SourceValue, Tensor, Unknown, plain_constant
+from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
 from tcprobe.keras.row import KerasClass
 from tcprobe.keras.shapes.layers import output_shape
 from tcprobe.schema.op import Shape, Size
@@ -15,7 +15,7 @@ from tcprobe.source.calls import Call
 from tcprobe.source.values import Known
 
 _JUDGED: Final = frozenset(
-    name for row in LAYERS for name in (row.output, *row.inner, *row.counts, *row.structure) if name
+    name for row in LAYER_CLASSES for name in (row.output, *row.inner, *row.counts, *row.structure) if name
 )
 """Arguments without which a layer's products are not known."""
 
@@ -25,7 +25,7 @@ def multiplies(kind: str) -> bool:
     return class_of(kind).products != "none"
 
 
-class Layers:
+class SourceLayers:
     """The layers of one file, in the order of construction.
 
     Attributes:
@@ -46,7 +46,7 @@ class Layers:
         missing = {n: v.reason for n, v in values.items() if isinstance(v, Unknown) and n in _JUDGED}
         if lacking:
             missing.setdefault("arguments", "some are passed in a list or dictionary")
-        config = {n: plain(v) for n, v in values.items() if n not in ("name", "dtype", "trainable")}
+        config = {n: plain_constant(v) for n, v in values.items() if n not in ("name", "dtype", "trainable")}
         dtype, variable_dtype = _dtypes(values.get("dtype"), policy)
         frozen = values.get("trainable")
         trainable: bool | None = class_of(kind).weights
@@ -129,15 +129,15 @@ def _takes_any_rank(row: KerasClass) -> bool:
     return row.kind == "dense" or bool(row.inner)
 
 
-def _dtypes(given: Value | None, policy: str | None) -> tuple[str | None, str | None]:
+def _dtypes(given: SourceValue | None, policy: str | None) -> tuple[str | None, str | None]:
     """Return compute and variable dtype of a layer: its own, else those of the policy."""
     if given is None or (isinstance(given, Known) and given.value is None):
-        return dtypes_of(policy)
-    name = plain(given) if isinstance(given, Known | Named) else None
-    return dtypes_of(name if isinstance(name, str) else None)
+        return policy_dtypes(policy)
+    name = plain_constant(given) if isinstance(given, Known | Named) else None
+    return policy_dtypes(name if isinstance(name, str) else None)
 
 
-def dtypes_of(policy: str | None) -> tuple[str | None, str | None]:
+def policy_dtypes(policy: str | None) -> tuple[str | None, str | None]:
     """Return compute and variable dtype of a precision policy (``mixed_float16``: float16, float32)."""
     if policy is None:
         return None, None

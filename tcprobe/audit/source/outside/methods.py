@@ -7,23 +7,23 @@ from typing import Final, TypeAlias
 
 from tcprobe.audit.source.outside.models import Models
 from tcprobe.audit.source.outside.options import method
-from tcprobe.audit.source.outside.tensors import reshaped
+from tcprobe.audit.source.outside.tensors import reshaped_tensor
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.values.containers import CHANGING, of_dictionary, of_list, of_text
 from tcprobe.audit.source.values.kinds import (
     Arguments,
     Bound,
+    CommandLine,
     Draft,
     Entries,
     Graph,
     Instance,
     Items,
-    Options,
+    SourceValue,
     Stack,
     Tensor,
     Unknown,
-    Value,
-    number,
+    known_constant,
     shape_from,
     tensors_of,
 )
@@ -42,7 +42,7 @@ class Methods:
         self._state = state
         self._models = models
 
-    def call(self, bound: Bound, given: Arguments, node: ast.Call) -> Value:
+    def call(self, bound: Bound, given: Arguments, node: ast.Call) -> SourceValue:
         """Return the result of a method."""
         of, name, args = bound.target, bound.name, given.args
         if name in CHANGING and (self._state.conditions or self._state.doubts):
@@ -55,22 +55,22 @@ class Methods:
             return self._of_model(of, name, given, node)
         if isinstance(of, Known) and isinstance(of.value, str) and (text := of_text(of.value, name, args)) is not None:
             return derived(text, [of, *(a for a in args if isinstance(a, Known))], node)
-        if isinstance(of, Options):
+        if isinstance(of, CommandLine):
             return method(of, name, args, given.keywords, not self._state.conditions)
         if isinstance(of, Tensor) and name in _SAME_ARRAY:
             return of
         if isinstance(of, Tensor) and name == "reshape" and args:
-            return reshaped(of, args[0] if len(args) == 1 else Items(args))
+            return reshaped_tensor(of, args[0] if len(args) == 1 else Items(args))
         return result_of(node, tensors_of(of) + [t for a in args for t in tensors_of(a)])
 
-    def _of_model(self, of: _Model, name: str, given: Arguments, node: ast.Call) -> Value:
+    def _of_model(self, of: _Model, name: str, given: Arguments, node: ast.Call) -> SourceValue:
         args = given.args
         if isinstance(of, Stack) and name == "add" and args:
             self._models.add(of, args[0])
         elif name == "build" and not isinstance(of, Graph):
             self._build(of, given.get(0, "input_shape"), node)
         elif isinstance(of, Instance) and name == "add_weight":
-            return Tensor(shape_from(given.keywords.get("shape", number(None))), None, (), False, False)
+            return Tensor(shape_from(given.keywords.get("shape", known_constant(None))), None, (), False, False)
         elif name in ("call", "__call__", "predict", "predict_on_batch"):
             inputs = args[:1] if name not in ("call", "__call__") else args
             return self._models.apply(of, inputs, node)
@@ -78,14 +78,18 @@ class Methods:
             self._models.apply(of, args[:1], node)  # its shape builds a model that has none yet
         elif name == "get_layer" and isinstance(of, Stack | Graph):
             return self._named_layer(given.get(0, "name"))
-        return number(None) if name in ("add", "build", "compile", "summary") else Unknown(f"is the result of {name}()")
+        return (
+            known_constant(None)
+            if name in ("add", "build", "compile", "summary")
+            else Unknown(f"is the result of {name}()")
+        )
 
-    def _build(self, of: _Model, given: Value | None, node: ast.Call) -> None:
+    def _build(self, of: _Model, given: SourceValue | None, node: ast.Call) -> None:
         shape = shape_from(given) if given is not None else None
         fed = Tensor((None, *shape[1:]) if shape else None, None, (), not isinstance(of, Stack), True)
         self._models.apply(of, [fed], node)
 
-    def _named_layer(self, wanted: Value | None) -> Value:
+    def _named_layer(self, wanted: SourceValue | None) -> SourceValue:
         name = wanted.value if isinstance(wanted, Known) else None
         found = [draft for draft in self._state.layers.drafts if draft.name == name]
         return found[0] if len(found) == 1 else Unknown("is the result of get_layer()")

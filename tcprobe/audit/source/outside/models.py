@@ -16,13 +16,13 @@ from tcprobe.audit.source.values.kinds import (
     Instance,
     Items,
     Keywords,
+    SourceValue,
     Stack,
     Tensor,
     Unknown,
-    Value,
     either,
     items_of,
-    number,
+    known_constant,
     shape_from,
     tensors_of,
 )
@@ -39,7 +39,7 @@ class Models:
         self._state = state
         self._classes = classes
 
-    def apply(self, target: Value, given: list[Value], node: ast.Call) -> Value:
+    def apply(self, target: SourceValue, given: list[SourceValue], node: ast.Call) -> SourceValue:
         """Call a layer or model on what it is given."""
         tensors = [t for value in given for t in tensors_of(value)]
         if isinstance(target, Draft):
@@ -86,7 +86,7 @@ class Models:
             stack.built += 1
         return stack.output
 
-    def add(self, stack: Stack, part: Value) -> None:
+    def add(self, stack: Stack, part: SourceValue) -> None:
         """Add a part to a Sequential model; an Input gives it its shape."""
         if isinstance(part, Tensor):
             if not stack.parts:
@@ -116,7 +116,7 @@ class Models:
         shape = _told_shape(first) if isinstance(first, Draft) else None
         return self._entrance(shape) if shape is not None else None
 
-    def _apply_graph(self, graph: Graph, tensors: list[Tensor]) -> Value:
+    def _apply_graph(self, graph: Graph, tensors: list[Tensor]) -> SourceValue:
         symbolic = any(t.symbolic for t in tensors)
         if symbolic:
             graph.uses += 1
@@ -125,14 +125,14 @@ class Models:
         for entrance, tensor in zip(tensors_of(graph.inputs), tensors, strict=False):
             self._feed(entrance, tensor)
         outputs = tensors_of(graph.outputs)
-        made: list[Value] = [Tensor(t.shape, t.features, t.sources, symbolic, False) for t in outputs]
+        made: list[SourceValue] = [Tensor(t.shape, t.features, t.sources, symbolic, False) for t in outputs]
         return made[0] if len(made) == 1 else Items(made)
 
     def make_stack(self, values: Keywords, node: ast.Call) -> Stack:
         """Construct a Sequential model."""
         stack = Stack()
         self._state.stacks.append(stack)
-        given = values.get("layers", number(None))
+        given = values.get("layers", known_constant(None))
         parts = given.items if isinstance(given, Items) else items_of(given)
         if isinstance(given, Items) and given.open:
             self._state.miss(node, "Sequential: its list of layers", given.open)
@@ -150,7 +150,7 @@ class Models:
             return self._entrance(shape_from(whole))
         given = values.get("shape") or values.get("input_shape")
         shape = shape_from(given) if given is not None else None
-        batch = values.get("batch_size", number(None))
+        batch = values.get("batch_size", known_constant(None))
         size = batch.value if isinstance(batch, Known) and type(batch.value) is int else None
         return self._entrance((size, *shape) if shape is not None else None)
 

@@ -15,20 +15,20 @@ from tcprobe.audit.source.values.computed import FUNCTIONS
 from tcprobe.audit.source.values.kinds import (
     Arguments,
     Bound,
+    CommandLine,
     Graph,
     Instance,
     Keywords,
     Named,
-    Options,
     Routine,
+    SourceValue,
     Unknown,
-    Value,
-    number,
+    known_constant,
     tensors_of,
 )
 from tcprobe.audit.source.values.operators import computed
 from tcprobe.audit.source.values.parts import result_of
-from tcprobe.keras.names import canonical, layer_class, positional
+from tcprobe.keras.names import canonical_name, layer_class, positional
 from tcprobe.source.values import Known
 
 _POLICY: Final = ("set_global_policy", "set_dtype_policy", "set_policy", "set_global_dtype_policy", "set_floatx")
@@ -44,11 +44,11 @@ class Modules:
         self._state = state
         self._models = models
 
-    def call(self, name: str, given: Arguments, node: ast.Call) -> Value:
+    def call(self, name: str, given: Arguments, node: ast.Call) -> SourceValue:
         """Return the result of a function or class, by its name as imported."""
         if name.startswith("builtins."):
             return builtin(self._state, name.removeprefix("builtins."), given, node)
-        imported, name = name, canonical(name)
+        imported, name = name, canonical_name(name)
         if name.startswith("keras."):
             made = self._of_keras(name, _by_name(imported, given), given, node)
             if made is not None:
@@ -56,7 +56,7 @@ class Modules:
         made = self._of_options(name, given) or record(name, given, node) or _of_functions(name, given)
         return made or _of_any(self._state, name, given, node)
 
-    def _of_keras(self, name: str, values: Keywords, given: Arguments, node: ast.Call) -> Value | None:
+    def _of_keras(self, name: str, values: Keywords, given: Arguments, node: ast.Call) -> SourceValue | None:
         """Return what a name of Keras' constructs or sets; None where it does neither."""
         last = name.rpartition(".")[2]
         kind = layer_class(name)
@@ -76,22 +76,22 @@ class Modules:
             return Unknown(f"is the result of {last}, whose layers are not in this file")
         return None
 
-    def _graph(self, values: Keywords) -> Value:
+    def _graph(self, values: Keywords) -> SourceValue:
         if "inputs" not in values or "outputs" not in values:
             return Unknown("is a model whose inputs and outputs are not known")
         graph = Graph(values["inputs"], values["outputs"])
         self._state.graphs.append(graph)
         return graph
 
-    def _set_policy(self, value: Value | None) -> Value:
+    def _set_policy(self, value: SourceValue | None) -> SourceValue:
         policy = value.value if isinstance(value, Known) else None
         self._state.set_policy(policy if isinstance(policy, str) else None)
-        return number(None)
+        return known_constant(None)
 
-    def _of_options(self, name: str, given: Arguments) -> Value | None:
+    def _of_options(self, name: str, given: Arguments) -> SourceValue | None:
         """Return what a name of argparse or absl makes; None for any other."""
         if is_parser(name):
-            return Options({})
+            return CommandLine({})
         if is_definition(name):
             return define(self._state.flags, given.args, given.keywords, not self._state.conditions)
         return None
@@ -104,7 +104,7 @@ def _by_name(name: str, given: Arguments) -> Keywords:
     return {**args, **given.keywords}
 
 
-def _of_functions(name: str, given: Arguments) -> Value | None:
+def _of_functions(name: str, given: Arguments) -> SourceValue | None:
     """Return what hands on what it is given, a function as a rule; None for any other name."""
     if name.rpartition(".")[2] in ("Policy", "DTypePolicy") and given.args:
         return given.args[0]
@@ -119,7 +119,7 @@ def _of_functions(name: str, given: Arguments) -> Value | None:
     return Bound(given.first, "partial", given.args[1:], given.keywords)
 
 
-def _of_any(state: State, name: str, given: Arguments, node: ast.Call) -> Value:
+def _of_any(state: State, name: str, given: Arguments, node: ast.Call) -> SourceValue:
     if name in FUNCTIONS and not given.keywords:
         return computed(name, given.args, node)
     if name.partition(".")[0] in _OF_TENSORS:

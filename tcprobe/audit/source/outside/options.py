@@ -8,14 +8,14 @@ from typing import Final
 
 from tcprobe.audit.source.values.kinds import (
     Bound,
+    CommandLine,
     Entries,
     Items,
     Keywords,
     Named,
-    Options,
+    SourceValue,
     Unknown,
-    Value,
-    number,
+    known_constant,
 )
 from tcprobe.audit.source.values.several import one_of
 from tcprobe.source.values import Known, derived
@@ -50,35 +50,35 @@ def _plain(name: str) -> str:
     return re.sub(r"^tensorflow\.compat\.v[12]\.", "tensorflow.", name)
 
 
-def define(flags: Options, args: Sequence[Value], keywords: Keywords, sure: bool) -> Value:
+def define(flags: CommandLine, args: Sequence[SourceValue], keywords: Keywords, sure: bool) -> SourceValue:
     """Follow ``flags.DEFINE_integer(name, default, help)``; return what holds the flag's `value`."""
     given = args[0] if args else keywords.get("name")
-    default = args[1] if len(args) > 1 else keywords.get("default", number(None))
+    default = args[1] if len(args) > 1 else keywords.get("default", known_constant(None))
     if not isinstance(given, Known) or not isinstance(given.value, str):
         flags.open = "has flags of names that are not known"
         return Unknown("is a flag of a name that is not known")
     if isinstance(default, Known) and default.value is None:
         default = Unknown(f"--{given.value} has no default")
     _set(flags, given.value, default, sure)
-    return Options({"value": flags.entries[given.value]})
+    return CommandLine({"value": flags.entries[given.value]})
 
 
-def option(of: Options, name: str) -> Value:
+def option(of: CommandLine, name: str) -> SourceValue:
     """Return the value of an option, or a method."""
     if name in of.entries:
         return of.entries[name]
     return Bound(of, name) if name in _METHODS else Unknown(of.open or f"{name} is no option that was seen")
 
 
-def method(of: Options, name: str, args: list[Value], keywords: Keywords, sure: bool) -> Value:
+def method(of: CommandLine, name: str, args: list[SourceValue], keywords: Keywords, sure: bool) -> SourceValue:
     """Return the result of a method of a parser or of what it fills; `sure` where no open condition stands around."""
     if name == "add_argument":
         _add(of, args, keywords, sure)
-        return number(None)
+        return known_constant(None)
     if name == "set_defaults":
         for key, value in keywords.items():
             _set(of, key, value, sure)
-        return number(None)
+        return known_constant(None)
     if name in ("add_argument_group", "add_mutually_exclusive_group", "parse_args"):
         return of
     if name == "parse_known_args":
@@ -88,12 +88,12 @@ def method(of: Options, name: str, args: list[Value], keywords: Keywords, sure: 
     return Unknown(f"is the result of {name}()")
 
 
-def entries(of: Options) -> Entries:
+def command_line_entries(of: CommandLine) -> Entries:
     """Return the options as a dictionary: ``vars(args)``."""
     return Entries(of.entries, of.open)
 
 
-def _add(of: Options, args: list[Value], keywords: Keywords, sure: bool) -> None:
+def _add(of: CommandLine, args: list[SourceValue], keywords: Keywords, sure: bool) -> None:
     names = [a.value for a in args if isinstance(a, Known) and isinstance(a.value, str)]
     told = keywords.get("dest")
     long = next((n for n in names if n.startswith("--")), names[0] if names else None)
@@ -105,13 +105,13 @@ def _add(of: Options, args: list[Value], keywords: Keywords, sure: bool) -> None
     _set(of, key, _default(long or target, keywords), sure)
 
 
-def _default(name: str, keywords: Keywords) -> Value:
+def _default(name: str, keywords: Keywords) -> SourceValue:
     action = keywords.get("action")
     done = action.value if isinstance(action, Known) else None
     default = keywords.get("default")
     if default is None:
         switch = _SWITCHES.get(done) if isinstance(done, str) else None
-        return number(switch) if switch is not None else Unknown(f"{name} has no default")
+        return known_constant(switch) if switch is not None else Unknown(f"{name} has no default")
     if not isinstance(default, Known):
         return default
     if default.value is None:
@@ -130,5 +130,5 @@ def _default(name: str, keywords: Keywords) -> Value:
         return Unknown(f"{name} is made from a text")
 
 
-def _set(of: Options, name: str, value: Value, sure: bool) -> None:
+def _set(of: CommandLine, name: str, value: SourceValue, sure: bool) -> None:
     of.entries[name] = value if sure else one_of([of.entries.get(name), value])

@@ -5,17 +5,17 @@ from __future__ import annotations
 import ast
 from typing import Final
 
-from tcprobe.audit.source.values.kinds import Arguments, Class, Env, Options, Value, items_of
+from tcprobe.audit.source.values.kinds import Arguments, Class, CommandLine, Env, SourceValue, items_of
 from tcprobe.source.values import Known
 
 _NAMESPACES: Final = ("types.SimpleNamespace", "argparse.Namespace", "ml_collections.ConfigDict")
 _TUPLES: Final = ("typing.NamedTuple", "collections.namedtuple")
 
 
-def record(name: str, given: Arguments, node: ast.Call) -> Value | None:
+def record(name: str, given: Arguments, node: ast.Call) -> SourceValue | None:
     """Return a filled namespace, or a class of named tuples; None where a name makes neither."""
     if name in _NAMESPACES and not given.args and not given.lacking:
-        return Options(dict(given.keywords), given=True)
+        return CommandLine(dict(given.keywords), given=True)
     if name not in _TUPLES or len(given.args) < 2:
         return None
     fields = _fields(given.args[1])
@@ -26,7 +26,7 @@ def record(name: str, given: Arguments, node: ast.Call) -> Value | None:
     return Class(ast.copy_location(made, node), Env(), [])
 
 
-def _fields(given: Value) -> list[str] | None:
+def _fields(given: SourceValue) -> list[str] | None:
     """Return the names of fields: of a text, of a list of texts or of pairs with a type."""
     if isinstance(given, Known) and isinstance(given.value, str):
         return given.value.replace(",", " ").split()

@@ -11,20 +11,22 @@ from tcprobe.audit.source.values.arrays import data_set, expanded, joined
 from tcprobe.audit.source.values.kinds import (
     Arguments,
     Items,
+    SourceValue,
     Tensor,
     Unknown,
-    Value,
     either,
-    number,
+    known_constant,
     shape_from,
     tensors_of,
 )
 from tcprobe.audit.source.values.parts import unparsed
-from tcprobe.keras.catalogue import LAYERS
+from tcprobe.keras.catalogue import LAYER_CLASSES
 from tcprobe.keras.shapes.layers import output_shape
 from tcprobe.source.values import Known
 
-_MERGES: Final = {row.name.lower(): row.name for row in LAYERS if row.kind == "merging"} | {"concat": "Concatenate"}
+_MERGES: Final = {row.name.lower(): row.name for row in LAYER_CLASSES if row.kind == "merging"} | {
+    "concat": "Concatenate"
+}
 """Functions that merge tensors, and the class of Keras that does the same."""
 _SAME_SHAPE: Final = frozenset((
     "relu", "relu6", "gelu", "elu", "selu", "silu", "swish", "sigmoid", "tanh", "softmax", "log_softmax", "softplus",
@@ -34,7 +36,7 @@ _SAME_SHAPE: Final = frozenset((
 _FILLED: Final = ("zeros", "ones", "uniform", "normal", "truncated_normal", "random_normal", "random_uniform", "fill")
 
 
-def of_tensors(state: State, name: str, given: Arguments, node: ast.Call) -> Value:
+def of_tensors(state: State, name: str, given: Arguments, node: ast.Call) -> SourceValue:
     """Return the result of a function of a module that computes with tensors."""
     last = name.rpartition(".")[2]
     tensors = [t for value in given.all for t in tensors_of(value)]
@@ -47,7 +49,7 @@ def of_tensors(state: State, name: str, given: Arguments, node: ast.Call) -> Val
     if last in _MERGES:
         return _merged(name, last, tensors, given)
     if last == "reshape" and len(given.args) == 2 and isinstance(given.args[0], Tensor):
-        return reshaped(given.args[0], given.args[1])
+        return reshaped_tensor(given.args[0], given.args[1])
     if last == "expand_dims" and isinstance(given.first, Tensor):
         axis = given.get(1, "axis")
         return expanded(tensors[0], axis.value if isinstance(axis, Known) and type(axis.value) is int else None)
@@ -57,7 +59,7 @@ def of_tensors(state: State, name: str, given: Arguments, node: ast.Call) -> Val
     return Tensor(None, None, (), any(t.symbolic for t in tensors), fresh)
 
 
-def reshaped(tensor: Tensor, target: Value) -> Value:
+def reshaped_tensor(tensor: Tensor, target: SourceValue) -> SourceValue:
     """Return a tensor in another shape, its first dimension the batch's."""
     shape = shape_from(target)
     if shape is None or len(shape) < 2:
@@ -66,9 +68,9 @@ def reshaped(tensor: Tensor, target: Value) -> Value:
     return replace(tensor, shape=inner if None not in shape[1:] else (None, *shape[1:]), features=None)
 
 
-def _merged(name: str, last: str, tensors: list[Tensor], given: Arguments) -> Value:
+def _merged(name: str, last: str, tensors: list[Tensor], given: Arguments) -> SourceValue:
     kind = _MERGES[last]
-    default = number(0 if last == "concatenate" and name.startswith("numpy.") else -1)
+    default = known_constant(0 if last == "concatenate" and name.startswith("numpy.") else -1)
     axis = given.keywords.get("axis") or (given.args[1] if len(given.args) > 1 and kind == "Concatenate" else default)
     config = {"axis": axis.value if isinstance(axis, Known) else ...} if kind == "Concatenate" else {}
     if kind == "Dot":
@@ -84,7 +86,7 @@ def _merged(name: str, last: str, tensors: list[Tensor], given: Arguments) -> Va
     return replace(both, shape=shape)
 
 
-def _filled(name: str, last: str, given: Arguments, node: ast.Call) -> Value:
+def _filled(name: str, last: str, given: Arguments, node: ast.Call) -> SourceValue:
     """A tensor of a given shape; its first dimension is no promise of a batch."""
     told = given.keywords.get("shape") or given.first
     shape = shape_from(told) if told is not None else None

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
-from tcprobe.audit.source.values.kinds import Items, Named, Tensor, Value
+from tcprobe.audit.source.values.kinds import Items, Named, SourceValue, Tensor
 from tcprobe.schema.op import Shape
 from tcprobe.source.values import Known
 
-Index = Literal["all", "some", "one", "new", "rest"] | slice | None
+IndexKind = Literal["all", "some", "one", "new", "rest"] | slice | None
 """One index: ``:``, a slice whose ends are not known, a number, ``None``, ``...``, a slice; None where unknown."""
 
 _LOADED: Final = re.compile(r"keras\.datasets\.(\w+)\.load_data")
@@ -26,7 +26,7 @@ _SAMPLES: Final[dict[str, tuple[Shape, Shape]]] = {
 }
 
 
-def data_set(name: str) -> Value | None:
+def data_set(name: str) -> SourceValue | None:
     """Return what ``load_data()`` of a data set of Keras' is, training part first; None for any other name.
 
     The number of samples is left open: it is no promise of a batch.
@@ -38,7 +38,7 @@ def data_set(name: str) -> Value | None:
     return Items([Items([Tensor((None, *shape), None, (), False, True) for shape in shapes]) for _ in range(2)])
 
 
-def kind_of(part: ast.expr, value: Callable[[ast.expr], Value]) -> Index:
+def index_kind(part: ast.expr, value: Callable[[ast.expr], SourceValue]) -> IndexKind:
     """Return what an index is, `value` evaluating it."""
     if isinstance(part, ast.Slice):
         return _slice(part, value)
@@ -50,7 +50,7 @@ def kind_of(part: ast.expr, value: Callable[[ast.expr], Value]) -> Index:
     return "new" if isinstance(found, Named) and found.name.endswith(".newaxis") else None
 
 
-def _slice(part: ast.Slice, value: Callable[[ast.expr], Value]) -> Index:
+def _slice(part: ast.Slice, value: Callable[[ast.expr], SourceValue]) -> IndexKind:
     if part.lower is None and part.upper is None and part.step is None:
         return "all"
     ends: list[int | None] = []
@@ -62,7 +62,7 @@ def _slice(part: ast.Slice, value: Callable[[ast.expr], Value]) -> Index:
     return slice(*ends) if ends[2] != 0 else "some"
 
 
-def indexed(tensor: Tensor, kinds: Sequence[Index]) -> Tensor:
+def indexed(tensor: Tensor, kinds: Sequence[IndexKind]) -> Tensor:
     """Return a part of a tensor; its shape is unknown where the tensor's is, or an index."""
     none = Tensor(None, None, tensor.sources, tensor.symbolic, tensor.fresh)
     if tensor.shape is None or None in kinds or kinds.count("rest") > 1:
@@ -72,7 +72,7 @@ def indexed(tensor: Tensor, kinds: Sequence[Index]) -> Tensor:
     if left < 0:
         return none
     at = kinds.index("rest") if "rest" in kinds else len(kinds)
-    whole: list[Index] = ["all"] * left
+    whole: list[IndexKind] = ["all"] * left
     every = [*kinds[:at], *whole, *kinds[at + 1 :]]
     sizes: list[int | None] = []
     rest = list(tensor.shape)
@@ -97,7 +97,7 @@ def expanded(tensor: Tensor, axis: int | None) -> Tensor:
     rank = len(tensor.shape) + 1 if tensor.shape is not None else 0
     if axis is None or not -rank <= axis < rank:
         return indexed(tensor, (None,))
-    before: list[Index] = ["all"] * (axis % rank)
+    before: list[IndexKind] = ["all"] * (axis % rank)
     return indexed(tensor, [*before, "new", "rest"])
 
 

@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from tcprobe.source.values import LONGEST, Known, derived, tuple_of
+from tcprobe.source.values import LONGEST_RESULT, Known, derived, tuple_of
 
 
 def _range(*bounds: int) -> tuple[int, ...] | None:
     made = range(*bounds)
-    return tuple(made) if len(made) <= LONGEST else None
+    return tuple(made) if len(made) <= LONGEST_RESULT else None
 
 
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {

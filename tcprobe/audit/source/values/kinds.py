@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from tcprobe.schema.op import Shape, Size
 from tcprobe.schema.place import Place
-from tcprobe.source.scopes import Function
+from tcprobe.source.scopes import FunctionNode
 from tcprobe.source.values import Choices, Doubt, Known, tuple_of
 
 
@@ -75,7 +75,7 @@ class Tensor:
 class Items:
     """A list or tuple of anything; `open` says why there may be more in it, `guess` what it may be instead."""
 
-    items: list[Value]
+    items: list[SourceValue]
     open: str | None = None
     guess: Guess | None = None
 
@@ -91,18 +91,18 @@ class Entries:
         guess: what it may be instead; None where it is this one.
     """
 
-    entries: dict[Any, Value]
+    entries: dict[Any, SourceValue]
     open: str | None = None
     keys: dict[Any, Known] = field(default_factory=dict)
     guess: Guess | None = None
 
     def key(self, key: Any) -> Known:
         """Return a key as a value."""
-        return self.keys.get(key) or number(key)
+        return self.keys.get(key) or known_constant(key)
 
 
 @dataclass(slots=True, eq=False)
-class Options:
+class CommandLine:
     """A parser of a command line and what it fills.
 
     Attributes:
@@ -111,7 +111,7 @@ class Options:
         given: whether the file itself gives the values, not the command line.
     """
 
-    entries: dict[str, Value]
+    entries: dict[str, SourceValue]
     open: str | None = None
     given: bool = False
 
@@ -148,7 +148,7 @@ class Draft:
 class Stack:
     """A Sequential model; `optional` are the indexes of parts that the program may leave out."""
 
-    parts: list[Value] = field(default_factory=list)
+    parts: list[SourceValue] = field(default_factory=list)
     optional: set[int] = field(default_factory=set)
     given: Tensor | None = None
     output: Tensor | None = None
@@ -160,8 +160,8 @@ class Stack:
 class Graph:
     """A functional model."""
 
-    inputs: Value
-    outputs: Value
+    inputs: SourceValue
+    outputs: SourceValue
     uses: int = 0
 
 
@@ -170,9 +170,9 @@ class Env:
     """Variables of one frame."""
 
     parent: Env | None = None
-    vars: dict[str, Value] = field(default_factory=dict)
+    vars: dict[str, SourceValue] = field(default_factory=dict)
 
-    def find(self, name: str) -> Value | None:
+    def find(self, name: str) -> SourceValue | None:
         """Return a variable of this frame or of those around it; None where there is none."""
         here: Env | None = self
         while here is not None:
@@ -186,9 +186,9 @@ class Env:
 class Routine:
     """A function of the file, bound to an instance where it is a method."""
 
-    node: Function | ast.Lambda
+    node: FunctionNode | ast.Lambda
     env: Env
-    bound: Value | None = None
+    bound: SourceValue | None = None
     holder: Class | None = None
 
 
@@ -198,8 +198,8 @@ class Class:
 
     node: ast.ClassDef
     env: Env
-    bases: list[Value]
-    members: dict[str, Value] = field(default_factory=dict)
+    bases: list[SourceValue]
+    members: dict[str, SourceValue] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -212,10 +212,10 @@ class Instance:
     """
 
     of: Class
-    attrs: dict[str, Value]
+    attrs: dict[str, SourceValue]
     keras: str | None = None
     uses: int = 0
-    output: Value | None = None
+    output: SourceValue | None = None
     guess: Guess | None = None
 
 
@@ -223,43 +223,43 @@ class Instance:
 class Bound:
     """A method of something that is not the user's, still to be called, or a function with arguments in hand."""
 
-    target: Value
+    target: SourceValue
     name: str
-    args: list[Value] = field(default_factory=list)
-    keywords: dict[str, Value] = field(default_factory=dict)
+    args: list[SourceValue] = field(default_factory=list)
+    keywords: dict[str, SourceValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
     """What a call is given; `lacking` where more is passed than is known."""
 
-    args: list[Value]
+    args: list[SourceValue]
     keywords: Keywords
     lacking: bool = False
 
     @property
-    def all(self) -> list[Value]:
+    def all(self) -> list[SourceValue]:
         """Every argument, those by position first."""
         return [*self.args, *self.keywords.values()]
 
     @property
-    def first(self) -> Value | None:
+    def first(self) -> SourceValue | None:
         """The first by position; None where there is none."""
         return self.args[0] if self.args else None
 
-    def get(self, index: int, name: str) -> Value | None:
+    def get(self, index: int, name: str) -> SourceValue | None:
         """Return an argument that is passed by position, else by name; None where it is passed neither way."""
         return self.args[index] if len(self.args) > index else self.keywords.get(name)
 
 
-Value: TypeAlias = (
+SourceValue: TypeAlias = (
     Known
     | Unknown
     | Named
     | Tensor
     | Items
     | Entries
-    | Options
+    | CommandLine
     | Draft
     | Stack
     | Graph
@@ -268,24 +268,24 @@ Value: TypeAlias = (
     | Instance
     | Bound
 )
-Keywords: TypeAlias = dict[str, Value]
-Option: TypeAlias = tuple[Value, Choices]
+Keywords: TypeAlias = dict[str, SourceValue]
+Option: TypeAlias = tuple[SourceValue, Choices]
 NO_CHOICE: Final[Choices] = frozenset()
 NOTHING = Known(None, (), ast.Constant(None))
 
 
-def number(value: Any, node: ast.expr | None = None) -> Known:
+def known_constant(value: Any, node: ast.expr | None = None) -> Known:
     """Return a constant that rests on no literal."""
     return Known(value, (), node or ast.Constant(value))
 
 
-def sequence(values: list[Value], node: ast.expr) -> Value:
+def sequence(values: list[SourceValue], node: ast.expr) -> SourceValue:
     """Return a tuple of constants where all are, else the list of them."""
     known = [v for v in values if isinstance(v, Known)]
     return tuple_of(known, node) if len(known) == len(values) else Items(list(values))
 
 
-def items_of(value: Value) -> list[Value] | None:
+def items_of(value: SourceValue) -> list[SourceValue] | None:
     """Return the elements of a list or tuple; None where it is none or may hold others."""
     if isinstance(value, Items):
         return list(value.items) if value.open is None else None
@@ -294,7 +294,7 @@ def items_of(value: Value) -> list[Value] | None:
     return None
 
 
-def tensors_of(value: Value) -> list[Tensor]:
+def tensors_of(value: SourceValue) -> list[Tensor]:
     """Return the tensors in a value."""
     if isinstance(value, Tensor):
         return [value]
@@ -305,7 +305,7 @@ def tensors_of(value: Value) -> list[Tensor]:
     return []
 
 
-def shape_from(value: Value) -> Shape | None:
+def shape_from(value: SourceValue) -> Shape | None:
     """Return the shape that a tuple of sizes is, unknown sizes as None; None where its rank is unknown."""
     if isinstance(value, Known) and type(value.value) is int:
         return (value.value,)
@@ -315,7 +315,7 @@ def shape_from(value: Value) -> Shape | None:
     return tuple(size_from(item) for item in items)
 
 
-def size_from(value: Value) -> Size:
+def size_from(value: SourceValue) -> Size:
     """Return a size; None where it is none or not known."""
     return value.value if isinstance(value, Known) and type(value.value) is int and value.value > 0 else None
 
@@ -331,7 +331,7 @@ def either(a: Tensor, b: Tensor) -> Tensor:
     return Tensor(shape, features, sources, a.symbolic or b.symbolic, fresh)
 
 
-def plain(value: Value) -> Any:
+def plain_constant(value: SourceValue) -> Any:
     """Return the constant that a value is, as Keras' config holds it; ``...`` where it is not known.
 
     A function or dtype of TensorFlow or Keras becomes its own name (``tf.nn.relu``: ``relu``).
@@ -343,4 +343,4 @@ def plain(value: Value) -> Any:
     if isinstance(value, Draft):
         return {"class_name": value.kind, "config": value.config}
     items = items_of(value)
-    return tuple(plain(item) for item in items) if items is not None else ...
+    return tuple(plain_constant(item) for item in items) if items is not None else ...

@@ -13,11 +13,11 @@ from tcprobe.audit.source.values.kinds import (
     Items,
     Named,
     Routine,
+    SourceValue,
     Tensor,
     Unknown,
-    Value,
     items_of,
-    number,
+    known_constant,
 )
 from tcprobe.audit.source.values.several import doubted
 from tcprobe.source.values import Doubt, Known, identical, item
@@ -25,10 +25,10 @@ from tcprobe.source.values import Doubt, Known, identical, item
 MOST_ELEMENTS: Final = 64  # iterations of a loop that are followed one by one
 
 
-def elements(value: Value) -> list[Value] | None:
+def elements(value: SourceValue) -> list[SourceValue] | None:
     """Return what a loop over a value meets, one by one; None where that is not known, or too much."""
     if isinstance(value, Entries):
-        keys: list[Value] = [value.key(key) for key in value.entries]
+        keys: list[SourceValue] = [value.key(key) for key in value.entries]
         found = None if value.open else keys
     else:
         found = items_of(value)
@@ -40,7 +40,7 @@ def elements(value: Value) -> list[Value] | None:
     return found
 
 
-def truth(value: Value) -> bool | None:
+def truth(value: SourceValue) -> bool | None:
     """Return whether a value counts as true; None where that is not known."""
     if isinstance(value, Known):
         return bool(value.value)
@@ -51,7 +51,7 @@ def truth(value: Value) -> bool | None:
     return None if isinstance(value, Unknown | Tensor | Bound | Named) else True
 
 
-def entry(of: Value, index: Known, node: ast.expr) -> Value:
+def entry(of: SourceValue, index: Known, node: ast.expr) -> SourceValue:
     """Return an element of a list, tuple or dictionary."""
     key = index.value
     if isinstance(of, Entries):
@@ -69,7 +69,7 @@ def entry(of: Value, index: Known, node: ast.expr) -> Value:
     return Unknown(f"{unparsed(node)} is not known")
 
 
-def find_member(of: Class, name: str) -> Value | None:
+def find_member(of: Class, name: str) -> SourceValue | None:
     """Return a member of a class of the file or of its bases there."""
     if name in of.members:
         return of.members[name]
@@ -86,14 +86,14 @@ def marked(routine: Routine, name: str) -> bool:
     return any(isinstance(mark, ast.Name) and mark.id == name for mark in marks)
 
 
-def dimension(size: int | None, node: ast.expr) -> Value:
+def dimension(size: int | None, node: ast.expr) -> SourceValue:
     """Return a dimension of a shape."""
     if size is None:
         return Unknown("is a dimension that is not known")
-    return number(size, node).doubted(Doubt("is a dimension of a tensor", hidden=True))
+    return known_constant(size, node).doubted(Doubt("is a dimension of a tensor", hidden=True))
 
 
-def result_of(node: ast.Call, tensors: list[Tensor]) -> Value:
+def result_of(node: ast.Call, tensors: list[Tensor]) -> SourceValue:
     """Return what a call that is not followed yields: of tensors a tensor."""
     if not tensors:
         return Unknown(f"is the result of {unparsed(node.func)}()")

@@ -16,15 +16,15 @@ from tcprobe.audit.source.values.kinds import (
     Items,
     Named,
     Option,
+    SourceValue,
     Tensor,
     Unknown,
-    Value,
     either,
     items_of,
 )
 from tcprobe.source.values import Choices, Doubt, Known, identical, same, tuple_of
 
-MOST: Final = 64  # values that one expression may have before it counts as unknown
+MOST_VALUES: Final = 64  # values that one expression may have before it counts as unknown
 _FORKS = count()
 
 
@@ -33,14 +33,14 @@ def fork() -> int:
     return next(_FORKS)
 
 
-def options_of(value: Value) -> tuple[Option, ...]:
+def options_of(value: SourceValue) -> tuple[Option, ...]:
     """Return what a value may be, each under its choices; nothing where that is not known."""
     if isinstance(value, Unknown):
         return value.options
     return _options(value) or ((value, NO_CHOICE),)
 
 
-def _options(value: Value) -> tuple[Option, ...]:
+def _options(value: SourceValue) -> tuple[Option, ...]:
     """Return what a value may be that is taken for granted; nothing where it is."""
     if isinstance(value, Known):
         return value.options
@@ -48,7 +48,7 @@ def _options(value: Value) -> tuple[Option, ...]:
     return found.options if found is not None else ()
 
 
-def guessed(guess: Value, whole: Unknown, doubts: Iterable[Doubt]) -> Value:
+def guessed(guess: SourceValue, whole: Unknown, doubts: Iterable[Doubt]) -> SourceValue:
     """Return a value that is taken for granted, with all that it may be and the doubts about it."""
     options = whole.options if whole.complete else ()
     for doubt in doubts:
@@ -65,12 +65,14 @@ def guessed(guess: Value, whole: Unknown, doubts: Iterable[Doubt]) -> Value:
     return guess
 
 
-def is_open(test: Value) -> bool:
+def is_open(test: SourceValue) -> bool:
     """Return whether a value may be another one, however its function is called."""
     return any(doubt.function is None and not doubt.hidden for doubt in doubts_of(test))
 
 
-def through(made: Value, values: Sequence[Value], make: Callable[[list[Value]], Value] | None = None) -> Value:
+def through(
+    made: SourceValue, values: Sequence[SourceValue], make: Callable[[list[SourceValue]], SourceValue] | None = None
+) -> SourceValue:
     """Return what was made of values, with the doubts about them and, where `make` tells, all that it may be."""
     doubts = [doubt for value in values for doubt in _doubts(value)]
     if make is not None and any(map(_options, values)):
@@ -78,22 +80,22 @@ def through(made: Value, values: Sequence[Value], make: Callable[[list[Value]], 
     return guessed(made, Unknown(""), doubts) if doubts else made
 
 
-def doubts_of(value: Value) -> tuple[Doubt, ...]:
+def doubts_of(value: SourceValue) -> tuple[Doubt, ...]:
     """Return why a value may be another one."""
     return value.doubts if isinstance(value, Known) else _doubts(value)
 
 
-def _doubts(value: Value) -> tuple[Doubt, ...]:
+def _doubts(value: SourceValue) -> tuple[Doubt, ...]:
     found = value.guess if isinstance(value, Items | Entries | Instance) else None
     return found.doubts if found is not None else ()
 
 
-def is_whole(value: Value) -> bool:
+def is_whole(value: SourceValue) -> bool:
     """Return whether a value can be nothing but its options."""
     return value.complete if isinstance(value, Unknown) else True
 
 
-def several(reason: str, parts: Iterable[tuple[Value, Choices]], complete: bool = True) -> Unknown:
+def several(reason: str, parts: Iterable[tuple[SourceValue, Choices]], complete: bool = True) -> Unknown:
     """Return one of several values, each under a choice; `complete` if it can be nothing else."""
     found: list[Option] = []
     for value, choices in parts:
@@ -102,12 +104,12 @@ def several(reason: str, parts: Iterable[tuple[Value, Choices]], complete: bool 
             both = _merged(choices, more)
             if both is not None:
                 found.append((option, both))
-        if len(found) > MOST:
+        if len(found) > MOST_VALUES:
             return Unknown(reason)
     return Unknown(reason, tuple(found), complete and bool(found))
 
 
-def one_of(values: Sequence[Value | None], point: int | None = None) -> Value:
+def one_of(values: Sequence[SourceValue | None], point: int | None = None) -> SourceValue:
     """Return what holds of all values of which one will be taken; None stands for a name that is not set.
 
     Args:
@@ -127,7 +129,7 @@ def one_of(values: Sequence[Value | None], point: int | None = None) -> Value:
     return several("is set under a condition", parts, len(there) == len(values))
 
 
-def _common(values: list[Value]) -> Value | None:
+def _common(values: list[SourceValue]) -> SourceValue | None:
     """Return what several values agree on; None where it is nothing."""
     known = [v for v in values if isinstance(v, Known)]
     tensors = [v for v in values if isinstance(v, Tensor)]
@@ -146,29 +148,29 @@ def _common(values: list[Value]) -> Value | None:
     return values[0] if isinstance(values[0], Named) and all(v == values[0] for v in values) else None
 
 
-def mapped(reason: str, values: Sequence[Value], make: Callable[[list[Value]], Value]) -> Unknown:
+def mapped(reason: str, values: Sequence[SourceValue], make: Callable[[list[SourceValue]], SourceValue]) -> Unknown:
     """Return what `make` makes of every possibility of several values, those that exclude each other left out."""
     if not all(map(options_of, values)):
         return Unknown(reason)
     complete = all(map(is_whole, values))
-    parts: list[tuple[Value, Choices]] = []
+    parts: list[tuple[SourceValue, Choices]] = []
     for row, choices in _combined(values):
         parts.append((make(row), choices))
-        if len(parts) > MOST:
+        if len(parts) > MOST_VALUES:
             return Unknown(reason)
     return several(reason, parts, complete)
 
 
-def _combined(values: Sequence[Value]) -> Iterator[tuple[list[Value], Choices]]:
-    rows: list[tuple[list[Value], Choices]] = [([], NO_CHOICE)]
+def _combined(values: Sequence[SourceValue]) -> Iterator[tuple[list[SourceValue], Choices]]:
+    rows: list[tuple[list[SourceValue], Choices]] = [([], NO_CHOICE)]
     for value in values:
-        following: list[tuple[list[Value], Choices]] = []
+        following: list[tuple[list[SourceValue], Choices]] = []
         for row, choices in rows:
             for option, more in options_of(value):
                 both = _merged(choices, more)
                 if both is not None:
                     following.append(([*row, option], both))
-        rows = following[: MOST + 1]
+        rows = following[: MOST_VALUES + 1]
     return iter(rows)
 
 
@@ -180,7 +182,7 @@ def _merged(a: Choices, b: Choices) -> Choices | None:
     return both if len({point for point, _ in both}) == len(both) else None
 
 
-def each(of: Value, reason: str) -> Unknown:
+def each(of: SourceValue, reason: str) -> Unknown:
     """Return what a loop meets over a list that is one of several, or not known; `reason` where nothing tells."""
     if not isinstance(of, Unknown):
         return Unknown(reason)
@@ -191,7 +193,7 @@ def each(of: Value, reason: str) -> Unknown:
     return several(reason, one_each, of.complete and all(row is not None for row, _ in rows))
 
 
-def doubted(value: Value, doubt: Doubt | None) -> Value:
+def doubted(value: SourceValue, doubt: Doubt | None) -> SourceValue:
     """Return a value with a doubt about its constants; lists and objects, which others share, stay as they are."""
     if doubt is None:
         return value
@@ -202,9 +204,9 @@ def doubted(value: Value, doubt: Doubt | None) -> Value:
     return value
 
 
-def resolved(value: Value) -> Value:
+def resolved(value: SourceValue) -> SourceValue:
     """Return a value; a list or tuple of which elements may be several as several lists."""
-    parts: Sequence[Value] = value.items if isinstance(value, Items) and not value.open else ()
+    parts: Sequence[SourceValue] = value.items if isinstance(value, Items) and not value.open else ()
     if isinstance(value, Known) and not value.options:
         parts = value.elements
     unknown = next((v for v in parts if isinstance(v, Unknown)), None)
@@ -213,7 +215,7 @@ def resolved(value: Value) -> Value:
     return mapped(unknown.reason if unknown is not None else "", parts, Items)
 
 
-def known_of(value: Value, node: ast.expr, depth: int = 8) -> Known | None:
+def known_of(value: SourceValue, node: ast.expr, depth: int = 8) -> Known | None:
     """Return the constant that a value is, a list of constants as a tuple; None where it is none."""
     if isinstance(value, Known):
         return value
@@ -231,7 +233,7 @@ def known_of(value: Value, node: ast.expr, depth: int = 8) -> Known | None:
     return whole
 
 
-def shaken(value: Value, reason: str) -> None:
+def shaken(value: SourceValue, reason: str) -> None:
     """Note of a list or dictionary that it may be changed otherwise than was seen."""
     if isinstance(value, Items | Entries):
         value.guess = Guess((), (Doubt(reason),))

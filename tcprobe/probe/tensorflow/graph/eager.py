@@ -8,12 +8,12 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, Type
 
 from ...core.gaps import Guard
 from ...core.lines import running_line
-from ..layers import Layer, LayerHooks
+from ..layers import CalledLayer, LayerHooks
 from .records import Record, attributes
 from .shapes import shape_list
 from .types import GEMM_TYPES
 
-CARRIERS = frozenset(("Cast", "Identity", "Reshape", "Transpose", "ExpandDims", "Squeeze", "StopGradient"))
+EAGER_CARRIERS = frozenset(("Cast", "Identity", "Reshape", "Transpose", "ExpandDims", "Squeeze", "StopGradient"))
 MOST_OPS = 5000
 
 
@@ -26,7 +26,7 @@ class EagerOp:
         weights: for each input, whether it is a weight.
     """
 
-    def __init__(self, record: Record, layer: Optional[Layer], weights: Sequence[bool]) -> None:
+    def __init__(self, record: Record, layer: Optional[CalledLayer], weights: Sequence[bool]) -> None:
         self.record = record
         self.layer = layer
         self.weights = weights
@@ -116,7 +116,7 @@ class EagerSampler:
             name = op_type.decode() if isinstance(op_type, bytes) else str(op_type)
             if name in GEMM_TYPES:
                 self._take(name, inputs, attrs, outputs)
-            elif name == "ReadVariableOp" or (name in CARRIERS and id(inputs[0]) in self._weights):
+            elif name == "ReadVariableOp" or (name in EAGER_CARRIERS and id(inputs[0]) in self._weights):
                 self._weights.update((id(t), t) for t in outputs)
 
     def _take(self, op_type: str, inputs: Any, attrs: Any, outputs: Any) -> None:
@@ -135,7 +135,7 @@ class EagerSampler:
             gradient.made.append((op, outputs))
         self._forward[_identity(op_type, inputs)] = op
 
-    def _is_weight(self, tensor: Any, index: int, layer: Optional[Layer]) -> bool:
+    def _is_weight(self, tensor: Any, index: int, layer: Optional[CalledLayer]) -> bool:
         """Tell weights by their reads; Keras 2 reads past the callbacks, so there by the shapes of the layer's own."""
         if id(tensor) in self._weights:
             return True
@@ -153,7 +153,7 @@ def _record(
     inputs: Sequence[Any],
     attrs: Sequence[Any],
     outputs: Sequence[Any],
-    layer: Optional[Layer],
+    layer: Optional[CalledLayer],
     pass_: str,
 ) -> Record:
     values = {_text(k): v for k, v in zip(attrs[::2], attrs[1::2])} if attrs else {}

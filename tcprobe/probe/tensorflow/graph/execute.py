@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any, Container, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from .types import family, is_gemm
+from .types import bare_type, is_gemm
 from .walk import BRANCHES, Visit, fused_names
 
 ENDS = frozenset(("_Arg", "_DeviceArg", "_Retval", "_DeviceRetval"))
 CLUSTERS = frozenset(("_XlaRun", "_XlaCompile", "XlaLaunch", "_XlaLaunch"))
 ALIKE = 0.5  # least share that a collected and a traced graph have of each other's nodes
-DEEPEST = 8
+DEEPEST_FUNCTION = 8
 _COUNTER = re.compile(r"/(then|else|body|cond|branch|branches)/_\d+/")
 _REWRITE = re.compile(r"(?:ArithmeticOptimizer|ConstantFolding)/(?:FoldTransposeInto\w*?_|FoldMultiplyInto\w*?_)")
 
@@ -147,7 +147,7 @@ def _of_nodes(nodes: Iterable[Any], library: Dict[str, Any], prefix: str, depth:
     for node in nodes:
         if is_gemm(node.op):
             yield Executed(node.name, node.op, prefix + node.name, not depth)
-        if depth < DEEPEST:
+        if depth < DEEPEST_FUNCTION:
             for step, function in _called(node):
                 if function in library:
                     yield from _of_nodes(library[function], library, prefix + node.name + step, depth + 1)
@@ -183,11 +183,11 @@ def match(visits: Sequence[Visit], graph: Optimised) -> Tuple[List[Match], List[
     taken: Dict[int, Executed] = {}
     left: Dict[Tuple[str, str], List[Executed]] = {}
     for op in graph.ops:
-        left.setdefault((normalised(op.path), family(op.op_type)), []).append(op)
+        left.setdefault((normalised(op.path), bare_type(op.op_type)), []).append(op)
     exact = [(0, index, visit.path) for index, visit in enumerate(visits) if not visit.compiled]
     for candidates in (exact, None):
         for _, index, path in candidates or sorted(_fusions(visits, taken)):
-            same = left.get((path, family(visits[index].op.type)))
+            same = left.get((path, bare_type(visits[index].op.type)))
             if same and index not in taken:
                 taken[index] = same.pop(0)
     return [_matched(v, taken.get(i), graph) for i, v in enumerate(visits)], [op for ops in left.values() for op in ops]

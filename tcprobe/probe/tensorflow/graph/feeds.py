@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Op
 
 from .passes import VARIABLES, outside
 from .types import GEMM_TYPES
-from .walk import BRANCHES, Env, Visit, function_attributes, function_graph
+from .walk import BRANCHES, OuterTensors, Visit, function_attributes, function_graph
 
 # Every output feature of these comes from the same feature of each input of as many dimensions.
 ELEMENTWISE = frozenset(
@@ -40,7 +40,7 @@ DATA = frozenset(
         " StatelessTruncatedNormalV2 RandomUniformInt OneHot"
     ).split()
 )
-MOST = 4000  # tensors that one search looks at
+MOST_TENSORS = 4000  # tensors that one search looks at
 Key = Tuple[int, str]
 
 
@@ -83,15 +83,15 @@ class Feeds:
         self._product = product
         self._tables = tables
         self._made = made
-        self._envs: Dict[int, Env] = {}
+        self._envs: Dict[int, OuterTensors] = {}
         for visit in visits:
             self._envs.setdefault(id(visit.op.graph), visit.env)
 
-    def env(self, graph: Any) -> Env:
+    def env(self, graph: Any) -> OuterTensors:
         """Return what the placeholders on the way into `graph` stand for."""
         return self._envs.get(id(graph), ({},))
 
-    def features(self, tensor: Any, env: Optional[Env] = None) -> Fed:
+    def features(self, tensor: Any, env: Optional[OuterTensors] = None) -> Fed:
         """Return the layers whose output features arrive in `tensor`, with only ops between that keep them apart."""
         layers: Dict[str, None] = {}
         reshaped = data = False
@@ -140,12 +140,12 @@ class Feeds:
         return ()
 
     def _search(
-        self, tensors: List[Any], env: Optional[Env], back: Callable[[Any, Any], Iterable[Any]]
+        self, tensors: List[Any], env: Optional[OuterTensors], back: Callable[[Any, Any], Iterable[Any]]
     ) -> Iterator[Tuple[Any, Any]]:
         """Yield every tensor that `back` leads to, across calls, with its op; a placeholder only where it is data."""
         todo = [(t, env if env is not None else self.env(t.op.graph)) for t in tensors]
         seen: Set[Tuple[int, str, int]] = set()
-        while todo and len(seen) < MOST:
+        while todo and len(seen) < MOST_TENSORS:
             tensor, around = todo.pop(0)
             op = getattr(tensor, "op", None)
             key = (id(getattr(op, "graph", None)), getattr(tensor, "name", ""), len(around))
@@ -165,7 +165,7 @@ class Feeds:
             todo.extend((t, around) for t in back(tensor, op))
 
 
-def _called(op: Any, tensor: Any, env: Env) -> Optional[Tuple[Any, Env]]:
+def _called(op: Any, tensor: Any, env: OuterTensors) -> Optional[Tuple[Any, OuterTensors]]:
     """Return the output inside the function that `op` calls; None where it calls none, or not exactly once."""
     names = function_attributes(op)
     if len(names) != 1 or names[0] in BRANCHES or "Dataset" in op.type:

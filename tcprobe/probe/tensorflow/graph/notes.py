@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
-from ..layers import Layer
+from ..layers import CalledLayer
 
 SEARCH_DEPTH = 8  # ops between a gradient's result and the product that makes it: reductions, reshapes, transposes
 
@@ -22,7 +22,7 @@ class OpNote:
 
     __slots__ = ("forward", "in_gradient", "layer", "recomputed", "wrt")
 
-    def __init__(self, layer: Optional[Layer]) -> None:
+    def __init__(self, layer: Optional[CalledLayer]) -> None:
         self.layer = layer
         self.in_gradient = False
         self.recomputed = False
@@ -53,7 +53,7 @@ class GraphNotes:
 class Gradient:
     """A gradient function that is running: the ops it has made so far."""
 
-    def __init__(self, forward: Optional[Tuple[Any, str]], layer: Optional[Layer]) -> None:
+    def __init__(self, forward: Optional[Tuple[Any, str]], layer: Optional[CalledLayer]) -> None:
         self.forward = forward
         self.layer = layer
         self.made: Dict[str, OpNote] = {}

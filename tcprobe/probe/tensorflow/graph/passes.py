@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Dict, Optional, Sequence, Tuple
 
 from .notes import OpNote
-from .walk import Env, Visit
+from .walk import OuterTensors, Visit
 
-DEEPEST = 60  # ops between a product's operand and the variable that it was read from
+FARTHEST_VARIABLE = 60  # ops between a product's operand and the variable that it was read from
 VARIABLES = frozenset(("VarHandleOp", "VariableV2", "Variable", "ReadVariableOp"))
 # Ops whose result is as much a weight as what goes in: layouts, casts, and the scaling of normalised weights.
 CARRIERS = frozenset(
@@ -17,14 +17,14 @@ CARRIERS = frozenset(
         " Sum Maximum Minimum CheckNumerics Conj ReverseV2 Tile BroadcastTo Pad"
     ).split()
 )
-LOOPS = frozenset(("While", "StatelessWhile"))
+LOOP_OPS = frozenset(("While", "StatelessWhile"))
 
 
-class Passes:
+class GraphPasses:
     """Tells the pass of ops, knowing every graph that a function reaches."""
 
     def __init__(self, visits: Sequence[Visit]) -> None:
-        self._envs: Dict[int, Env] = {}
+        self._envs: Dict[int, OuterTensors] = {}
         for visit in visits:
             self._envs.setdefault(id(visit.op.graph), visit.env)
 
@@ -41,9 +41,9 @@ class Passes:
         return "wgrad" if is_weight(forward.inputs[note.wrt], env) else "dgrad"
 
 
-def is_weight(tensor: Any, env: Env) -> bool:
+def is_weight(tensor: Any, env: OuterTensors) -> bool:
     """Return whether a graph tensor is made of variables and constants, and of one variable at least."""
-    return _Origin().of(tensor, env, DEEPEST) is True
+    return _Origin().of(tensor, env, FARTHEST_VARIABLE) is True
 
 
 class _Origin:
@@ -52,7 +52,7 @@ class _Origin:
     def __init__(self) -> None:
         self._known: Dict[Tuple[int, str, int], Optional[bool]] = {}
 
-    def of(self, tensor: Any, env: Env, depth: int) -> Optional[bool]:
+    def of(self, tensor: Any, env: OuterTensors, depth: int) -> Optional[bool]:
         """Return the verdict on `tensor` of the graph that `env` leads to."""
         op = _op(tensor)
         if tensor.dtype.name == "resource":
@@ -65,7 +65,7 @@ class _Origin:
             self._known[key] = self._of_op(op, tensor, env, depth) if depth else False
         return self._known[key]
 
-    def _of_op(self, op: Any, tensor: Any, env: Env, depth: int) -> Optional[bool]:
+    def _of_op(self, op: Any, tensor: Any, env: OuterTensors, depth: int) -> Optional[bool]:
         if op.type in VARIABLES:
             return True
         if op.type == "Const":
@@ -73,7 +73,7 @@ class _Origin:
         if op.type == "Placeholder":
             outer = outside(tensor, env)
             return False if outer is None else self.of(outer, env[:-1], depth - 1)
-        if op.type in LOOPS:
+        if op.type in LOOP_OPS:
             return self.of(op.inputs[tensor.value_index], env, depth - 1)
         if op.type not in CARRIERS or not len(op.inputs):
             return False
@@ -93,7 +93,7 @@ def _op(tensor: Any) -> Any:
         return None
 
 
-def outside(tensor: Any, env: Env) -> Any:
+def outside(tensor: Any, env: OuterTensors) -> Any:
     """Return what an argument or a captured placeholder stands for in the graph around, None where that is data."""
     name = tensor.op.name
     if env and name in env[-1]:

@@ -12,9 +12,9 @@ from ..fits import Fit, Fits
 from ..layers import LayerHooks
 from .eager import EagerSampler
 from .execute import Collector, assign, match, optimised, swapped_in, unoptimised
-from .passes import Passes
+from .passes import GraphPasses
 from .records import Record, executed_record, op_record, write_json
-from .shapes import Shapes, Sizes, first_arguments, has_unknown, infer, shape_list, sizes_of_call
+from .shapes import CallSizes, OpShapes, first_arguments, has_unknown, infer, shape_list, sizes_of_call
 from .store import Function, Store, stem
 from .trace import Tracer
 from .types import is_gemm
@@ -28,7 +28,7 @@ class Trace(NamedTuple):
     key: Hashable
 
 
-class Call(NamedTuple):
+class FunctionCall(NamedTuple):
     """A call of a tf.function from outside any other.
 
     Attributes:
@@ -68,7 +68,7 @@ class GraphRecorder:
         self._collector = Collector(gaps)
         self._tf: Any = None
         self._keras: List[Any] = []
-        self._call: Optional[Call] = None
+        self._call: Optional[FunctionCall] = None
         self.store = Store(gaps)
         self._pending: List[Trace] = []
         self._owner = 0
@@ -87,7 +87,7 @@ class GraphRecorder:
         if self._pending:
             # A tape outside the function runs its gradient after the call: that graph is collected a little later.
             self._settle(final=True)
-        self._call = Call(key, threading.get_ident(), (args, kwds), self.fits.current())
+        self._call = FunctionCall(key, threading.get_ident(), (args, kwds), self.fits.current())
 
     def end(self) -> None:
         """End the call that `begin` began."""
@@ -169,7 +169,7 @@ class GraphRecorder:
             return  # a dataset's function, a model under construction
         function = self.store.functions.get(call.key)
         if function is not None and function.sizes is None:
-            function.sizes = Sizes(None, ())
+            function.sizes = CallSizes(None, ())
             with Guard(self._gaps, "sizes of the first call"):
                 function.sizes = sizes_of_call(self._tf, call.arguments, call.fit)
         self._owner = call.thread
@@ -230,23 +230,23 @@ class GraphRecorder:
                     self.on_trace(trace, visits, record["ops"])
             self.store.keep(trace.key, record)
 
-    def _sizes(self, function: Function, graph: Any) -> Sizes:
+    def _sizes(self, function: Function, graph: Any) -> CallSizes:
         """Return the sizes of the first call; the first trace knows its arguments best."""
-        sizes = function.sizes or Sizes(None, ())
+        sizes = function.sizes or CallSizes(None, ())
         if function.traces == 1 and not graph.name.startswith("__backward"):
-            function.sizes = sizes = Sizes(sizes.batch, first_arguments(graph, sizes.arguments))
+            function.sizes = sizes = CallSizes(sizes.batch, first_arguments(graph, sizes.arguments))
         return sizes
 
-    def _ops(self, root: Any, visits: Sequence[Visit], graphs: Any, sizes: Sizes) -> List[Record]:
+    def _ops(self, root: Any, visits: Sequence[Visit], graphs: Any, sizes: CallSizes) -> List[Record]:
         graph = None if graphs is None else optimised(graphs)
         matches, extra = (list(map(unoptimised, visits)), []) if graph is None else match(visits, graph)
-        inferred: Dict[str, Shapes] = {}
+        inferred: Dict[str, OpShapes] = {}
         if graphs is not None and _shapes_missing(visits):
             with Guard(self._gaps, "shapes of partial batches"):
                 inferred = infer(self._tf, graphs.post_optimization_graph, sizes, is_gemm)
         others = alternatives(self.tracer.within(root), visits)
         everything = [*zip(visits, matches), *((v, swapped_in(v, graph)) for v in others)]
-        passes, records = Passes(visits), []
+        passes, records = GraphPasses(visits), []
         for visit, found in everything:
             note = self.tracer.note(visit.op.graph, visit.op.name)
             records.append(op_record(visit, note, passes.of(note), found, inferred.get(found.name or "")))

@@ -9,7 +9,7 @@ from ...core.journal import write_atomically
 from ..places import traced_line
 from .execute import Executed, Match
 from .notes import OpNote
-from .shapes import Shape, Shapes, merged, shape_list
+from .shapes import GraphShape, OpShapes, merged_shape, shape_list
 from .walk import Visit
 
 SCHEMA = 1
@@ -21,7 +21,7 @@ ATTRIBUTES = (
 Record = Dict[str, Any]
 
 
-def op_record(visit: Visit, note: Optional[OpNote], pass_: str, match: Match, shapes: Optional[Shapes]) -> Record:
+def op_record(visit: Visit, note: Optional[OpNote], pass_: str, match: Match, shapes: Optional[OpShapes]) -> Record:
     """Return the record of one traced product; `shapes` fills in sizes that its graph does not know."""
     op = visit.op
     inputs, outputs = _shapes(op, note, shapes)
@@ -47,10 +47,10 @@ def op_record(visit: Visit, note: Optional[OpNote], pass_: str, match: Match, sh
     }
 
 
-def executed_record(op: Executed, shapes: Optional[Shapes]) -> Record:
+def executed_record(op: Executed, shapes: Optional[OpShapes]) -> Record:
     """Return the record of an op of the optimised graph that nothing traced explains."""
     record = dict.fromkeys(("layer", "layer_class", "calls_per_step", "source", "called_from"))
-    known = shapes or Shapes([], [])
+    known = shapes or OpShapes([], [])
     return {
         "op": op.path,
         "op_type": op.op_type,
@@ -72,24 +72,25 @@ def _forward(note: OpNote) -> Any:
     return note.forward_op()
 
 
-def _shapes(op: Any, note: Optional[OpNote], inferred: Optional[Shapes]) -> Tuple[List[Shape], List[Shape]]:
+def _shapes(op: Any, note: Optional[OpNote], inferred: Optional[OpShapes]) -> Tuple[List[GraphShape], List[GraphShape]]:
     inputs = [shape_list(t) for t in op.inputs]
     outputs = [shape_list(t) for t in op.outputs]
     forward = note.forward_op() if note is not None and "Backprop" in op.type else None
     if forward is not None and note is not None and note.wrt is not None and outputs:
-        outputs[0] = merged(outputs[0], shape_list(forward.inputs[note.wrt]))  # a gradient is as large as its input
+        # a gradient is as large as its input
+        outputs[0] = merged_shape(outputs[0], shape_list(forward.inputs[note.wrt]))
     if inferred is not None:
         count = OPERANDS if len(inferred.inputs) != len(inputs) else len(inputs)
-        inputs[:count] = [merged(a, b) for a, b in zip(inputs[:count], inferred.inputs)] or inputs[:count]
-        outputs[:1] = [merged(a, b) for a, b in zip(outputs[:1], inferred.outputs)]
+        inputs[:count] = [merged_shape(a, b) for a, b in zip(inputs[:count], inferred.inputs)] or inputs[:count]
+        outputs[:1] = [merged_shape(a, b) for a, b in zip(outputs[:1], inferred.outputs)]
     return inputs, outputs
 
 
 def attributes(
-    op_type: str, get: Any, present: Sequence[str], inputs: Sequence[Shape], outputs: Sequence[Shape]
+    op_type: str, get: Any, present: Sequence[str], inputs: Sequence[GraphShape], outputs: Sequence[GraphShape]
 ) -> Record:
     """Return the attributes that shape the arithmetic, with the groups of a convolution where they are known."""
-    values = {name: plain(get(name)) for name in ATTRIBUTES if name in present}
+    values = {name: json_value(get(name)) for name in ATTRIBUTES if name in present}
     values = {name: value for name, value in values.items() if value not in (None, [], "")}
     count = groups(op_type, str(values.get("data_format", "NHWC")), inputs, outputs)
     if count is not None:
@@ -97,16 +98,18 @@ def attributes(
     return values
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """Return an attribute's value as JSON has it."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
+        return [json_value(v) for v in value]
     return value if isinstance(value, (bool, int, float, str)) else None
 
 
-def groups(op_type: str, data_format: str, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> Optional[int]:
+def groups(
+    op_type: str, data_format: str, inputs: Sequence[GraphShape], outputs: Sequence[GraphShape]
+) -> Optional[int]:
     """Return the groups of a Conv2D or Conv3D, in either direction: channels of its input over those of its filter."""
     if not op_type.startswith(("Conv2D", "Conv3D")) or len(inputs) < 2 or not outputs:
         return None

@@ -6,15 +6,15 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 from ..fits import Fit
 
-Shape = Optional[List[Optional[int]]]
-ARGUMENTS = frozenset(("_Arg", "_DeviceArg"))
+GraphShape = Optional[List[Optional[int]]]
+ARGUMENT_OPS = frozenset(("_Arg", "_DeviceArg"))
 RESULTS = frozenset(("_Retval", "_DeviceRetval"))
 ITERATORS = frozenset(("IteratorGetNext", "IteratorGetNextSync", "MultiDeviceIteratorGetNextFromShard"))
 ANNOTATIONS = ("_output_shapes", "_handle_shapes", "_handle_dtypes", "_user_specified_name")
 DATASETS_DEEP = 24
 
 
-class Sizes(NamedTuple):
+class CallSizes(NamedTuple):
     """The sizes that a function was first called with.
 
     Attributes:
@@ -23,33 +23,33 @@ class Sizes(NamedTuple):
     """
 
     batch: Optional[int]
-    arguments: Tuple[Shape, ...]
+    arguments: Tuple[GraphShape, ...]
 
 
-class Shapes(NamedTuple):
+class OpShapes(NamedTuple):
     """Input and output shapes of one op."""
 
-    inputs: List[Shape]
-    outputs: List[Shape]
+    inputs: List[GraphShape]
+    outputs: List[GraphShape]
 
 
-def shape_list(tensor: Any) -> Shape:
+def shape_list(tensor: Any) -> GraphShape:
     """Return a tensor's shape as a list with None for unknown sizes; None for an unknown rank."""
     shape = tensor.shape
     return None if shape.rank is None else [None if d is None else int(d) for d in shape.as_list()]
 
 
-def sizes_of_call(tf: Any, arguments: Any, fit: Optional[Fit]) -> Sizes:
+def sizes_of_call(tf: Any, arguments: Any, fit: Optional[Fit]) -> CallSizes:
     """Return the sizes of a call's `arguments`, and of the batches that the `fit` around it or a dataset makes."""
     batch = None if fit is None else batch_of_fit(fit)
     flat = tf.nest.flatten(arguments)
     for item in [] if batch else flat:
         batch = batch or batch_of_dataset(getattr(item, "_dataset", item))
     tensors = tuple(_value_shape(v) for v in flat if hasattr(v, "shape") and hasattr(v, "dtype"))
-    return Sizes(_per_replica(tf, batch), tensors)
+    return CallSizes(_per_replica(tf, batch), tensors)
 
 
-def _value_shape(value: Any) -> Shape:
+def _value_shape(value: Any) -> GraphShape:
     return [None if d is None else int(d) for d in value.shape] if getattr(value.shape, "rank", 0) is not None else None
 
 
@@ -82,7 +82,7 @@ def batch_of_dataset(dataset: Any, depth: int = 0) -> Optional[int]:
     return None
 
 
-def merged(known: Shape, inferred: Shape) -> Shape:
+def merged_shape(known: GraphShape, inferred: GraphShape) -> GraphShape:
     """Fill the unknown sizes of `known` from `inferred`; where the two disagree, `known` stands."""
     if known is None or inferred is None:
         return inferred if known is None else known
@@ -91,12 +91,12 @@ def merged(known: Shape, inferred: Shape) -> Shape:
     return [b if a is None else a for a, b in zip(known, inferred)]
 
 
-def has_unknown(shapes: Sequence[Shape]) -> bool:
+def has_unknown(shapes: Sequence[GraphShape]) -> bool:
     """Return whether a size or a rank among `shapes` is unknown."""
     return any(shape is None or None in shape for shape in shapes)
 
 
-def infer(tf: Any, graph_def: Any, sizes: Sizes, wanted: Callable[[str], bool]) -> Dict[str, Shapes]:
+def infer(tf: Any, graph_def: Any, sizes: CallSizes, wanted: Callable[[str], bool]) -> Dict[str, OpShapes]:
     """Import an optimised graph with the sizes filled in, and return the shapes of ops whose type is `wanted`.
 
     Raises:
@@ -111,7 +111,7 @@ def infer(tf: Any, graph_def: Any, sizes: Sizes, wanted: Callable[[str], bool]) 
     with scratch.as_default():
         tf.import_graph_def(copy, name="")
     return {
-        op.name: Shapes([shape_list(t) for t in op.inputs], [shape_list(t) for t in op.outputs])
+        op.name: OpShapes([shape_list(t) for t in op.inputs], [shape_list(t) for t in op.outputs])
         for op in scratch.get_operations()
         if wanted(op.type)
     }
@@ -122,7 +122,7 @@ def _free_variables(graph_def: Any) -> None:
     handles = {
         node.name: node.attr["_handle_shapes"].list.shape[0]
         for node in graph_def.node
-        if node.op in ARGUMENTS and node.attr["_handle_shapes"].list.shape
+        if node.op in ARGUMENT_OPS and node.attr["_handle_shapes"].list.shape
     }
     for node in graph_def.node:
         source = node.input[0].split(":")[0] if node.op == "ReadVariableOp" else ""
@@ -140,9 +140,9 @@ def _to_placeholder(node: Any, dtype: int, shape: Any) -> None:
         node.attr["shape"].shape.CopyFrom(shape)
 
 
-def _make_importable(node: Any, sizes: Sizes) -> None:
+def _make_importable(node: Any, sizes: CallSizes) -> None:
     node.ClearField("device")
-    if node.op in ARGUMENTS:
+    if node.op in ARGUMENT_OPS:
         _fill_argument(node, sizes.arguments)
     elif node.op in RESULTS:
         node.op = "Identity"
@@ -157,7 +157,7 @@ def _make_importable(node: Any, sizes: Sizes) -> None:
             del node.attr[name]
 
 
-def _fill_argument(node: Any, arguments: Sequence[Shape]) -> None:
+def _fill_argument(node: Any, arguments: Sequence[GraphShape]) -> None:
     """Give an argument the sizes that it had in the first call."""
     noted, index = node.attr["_output_shapes"].list.shape, node.attr["index"].i
     first = arguments[index] if index < len(arguments) else None
@@ -168,10 +168,10 @@ def _fill_argument(node: Any, arguments: Sequence[Shape]) -> None:
     _to_placeholder(node, node.attr["T"].type, shape)
 
 
-def first_arguments(root: Any, called: Sequence[Shape]) -> Tuple[Shape, ...]:
+def first_arguments(root: Any, called: Sequence[GraphShape]) -> Tuple[GraphShape, ...]:
     """Return the shapes of a traced function's inputs, unknown sizes filled from what it was called with.
 
     The arguments stand before the captured tensors in a FuncGraph's inputs.
     """
     traced = [shape_list(t) for t in root.inputs]
-    return tuple(merged(s, called[i]) if i < len(called) else s for i, s in enumerate(traced))
+    return tuple(merged_shape(s, called[i]) if i < len(called) else s for i, s in enumerate(traced))

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Tuple
 
 from .records import SCHEMA, Record
-from .shapes import Sizes
+from .shapes import CallSizes
 
 KEPT = 4  # traces of one function that are kept, the first among them: Keras 3.3's train_on_batch traces at every call
 KEPT_IN_ALL = 64
@@ -36,7 +36,7 @@ class Function:
     def __init__(self, function: Any, name: str) -> None:
         self.reference = weakref.ref(function)
         self.name = name
-        self.sizes: Optional[Sizes] = None
+        self.sizes: Optional[CallSizes] = None
         self.traces = 0
         self.calls_per_step: Optional[float] = None
         self.training = False

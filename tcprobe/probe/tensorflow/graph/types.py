@@ -27,14 +27,14 @@ _SUFFIX = re.compile(r"(?:WithBias)?(?:V\d)?$")
 _FAMILIES = frozenset(re.sub(r"V\d$", "", name) for name in GEMM_TYPES)
 
 
-def family(op_type: str) -> str:
+def bare_type(op_type: str) -> str:
     """Return the type without version, fusion and library: ``_MklNativeFusedBatchMatMulV2`` -> ``BatchMatMul``."""
     return _SUFFIX.sub("", _PREFIX.sub("", op_type))
 
 
 def is_gemm(op_type: str) -> bool:
     """Return whether an op of the optimised graph is one that could use Tensor Cores."""
-    return op_type in GEMM_TYPES or family(op_type) in _FAMILIES
+    return op_type in GEMM_TYPES or bare_type(op_type) in _FAMILIES
 
 
 # Ops that grappler and oneDNN fold into the product before them; the fused op bears the name of the last.

@@ -7,10 +7,10 @@ from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Se
 from .types import FUSED_AFTER, GEMM_TYPES
 
 BRANCHES = {"then_branch": "then", "else_branch": "else", "body": "body", "cond": "cond", "branches": "branch"}
-DEEPEST = 16
+DEEPEST_GRAPH = 16
 ALIAS_DEPTH = 6
 MOST_ALIASES = 24
-Env = Tuple[Dict[str, Any], ...]  # per graph on the way in: placeholder name -> tensor of the graph outside
+OuterTensors = Tuple[Dict[str, Any], ...]  # per graph on the way in: placeholder name -> tensor of the graph outside
 
 
 class Called(NamedTuple):
@@ -38,7 +38,7 @@ class Visit(NamedTuple):
     op: Any
     path: str
     names: Tuple[str, ...]
-    env: Env
+    env: OuterTensors
     live: bool
     repeats: Optional[float]
     inlined: bool
@@ -57,7 +57,7 @@ class _Place(NamedTuple):
 
     graph: Any
     prefixes: Tuple[str, ...]
-    env: Env
+    env: OuterTensors
     outputs: Optional[Set[int]]
     live: bool
     repeats: Optional[float]
@@ -106,7 +106,7 @@ def walk(root: Any, compiled: bool = False) -> List[Visit]:
                         calls=place.calls,
                     )
                 )
-            if len(place.env) < DEEPEST:
+            if len(place.env) < DEEPEST_GRAPH:
                 todo.extend(_inside(place, op, op.name in live, used.get(op.name, set())))
     return found
 

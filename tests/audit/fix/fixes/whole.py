@@ -7,7 +7,7 @@ from typing import Any
 
 from tcprobe.audit.fix.fixes import with_fixes
 from tcprobe.audit.fix.source.text import apply
-from tcprobe.audit.severity import decide
+from tcprobe.audit.severity import grade
 from tcprobe.audit.source.read import parse_source, read_model
 from tcprobe.cost.predict import Target
 from tcprobe.hardware import find_gpu
@@ -45,7 +45,7 @@ def whole(text: str, dtype: str = "float16", batch: int = 4096) -> Whole:
     models, findings = tuple(read_model(source, batch)), []
     for model in models:
         step = Step(model, TARGET, dtype)
-        found = [decide(f, step) for rule in RULES for f in rule.check(Subject(model, step, sources))]
+        found = [grade(f, step) for rule in RULES for f in rule.check(Subject(model, step, sources))]
         sized = [f for f in dict.fromkeys(found) if f.suggested is not None]
         findings += with_fixes(sized, model, step, sources)
     return Whole(text, models, tuple(findings), apply(findings, sources).get(source.path, text))

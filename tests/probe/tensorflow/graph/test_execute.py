@@ -16,7 +16,7 @@ from tcprobe.probe.tensorflow.graph.execute import (
     swapped_in,
     unoptimised,
 )
-from tcprobe.probe.tensorflow.graph.types import family, is_gemm
+from tcprobe.probe.tensorflow.graph.types import bare_type, is_gemm
 from tcprobe.probe.tensorflow.graph.walk import Called, Visit, fused_names
 
 
@@ -137,7 +137,7 @@ def test_counters_and_marks_of_rewrites_do_not_count(path: str, expected: str) -
     ],
 )
 def test_families(kind: str, expected: str) -> None:
-    assert family(kind) == expected
+    assert bare_type(kind) == expected
     assert is_gemm(kind)
 
 

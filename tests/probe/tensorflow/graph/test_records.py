@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tcprobe.probe.tensorflow.graph.records import attributes, groups, plain, write_json
+from tcprobe.probe.tensorflow.graph.records import attributes, groups, json_value, write_json
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_attributes_are_those_that_shape_the_arithmetic() -> None:
 
 
 def test_what_json_cannot_hold_is_left_out() -> None:
-    assert plain([b"a", (1, 2.5), True, object()]) == ["a", [1, 2.5], True, None]
+    assert json_value([b"a", (1, 2.5), True, object()]) == ["a", [1, 2.5], True, None]
 
 
 def test_the_file_is_replaced_whole(tmp_path: Path) -> None:

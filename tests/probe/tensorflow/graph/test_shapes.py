@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.probe.tensorflow.fits import Fit
-from tcprobe.probe.tensorflow.graph.shapes import batch_of_dataset, batch_of_fit, has_unknown, merged
+from tcprobe.probe.tensorflow.graph.shapes import batch_of_dataset, batch_of_fit, has_unknown, merged_shape
 
 SIZES = st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=4)
 
@@ -27,12 +27,12 @@ SIZES = st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=4)
     ],
 )
 def test_unknown_sizes_are_filled_only_where_the_rest_agrees(known: Any, inferred: Any, expected: Any) -> None:
-    assert merged(known, inferred) == expected
+    assert merged_shape(known, inferred) == expected
 
 
 @given(SIZES, SIZES)
 def test_a_known_size_never_changes(known: list[int | None], inferred: list[int | None]) -> None:
-    result = merged(list(known), list(inferred))
+    result = merged_shape(list(known), list(inferred))
     assert result is not None
     assert all(after == before for before, after in zip(known, result, strict=True) if before is not None)
 
