@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from tcprobe.keras.catalogue import LAYERS
+from tcprobe.keras.catalogue import LAYER_CLASSES
 from tcprobe.keras.row import KerasClass
 
 FILE: Final = Path(__file__).parents[1] / "tcprobe/probe/audit/classes.py"
@@ -15,7 +15,7 @@ TEXT: Final = """
 # Their output features come from tables and loops, not one product.
 MAKERS = %s
 # A GPU runs them in cuDNN.
-CUDNN = %s
+CUDNN_LAYERS = %s
 # Settings asked of layers whose own get_config does not tell (subclasses without one).
 SETTINGS = %s
 """
@@ -25,9 +25,15 @@ OBJECTS: Final = frozenset({"output_shape", "layer", "cell", "cells", "backward_
 
 def text() -> str:
     """Return the whole file."""
-    makers = [row.name for row in LAYERS if row.output is not None and row.kind in ("embedding", "recurrent")]
-    asked = dict.fromkeys(name for row in LAYERS if _sized(row) for name in _settings(row) if name not in OBJECTS)
-    return f'"""{ABOUT}"""\n' + TEXT % (_tuple(makers), _tuple(row.name for row in LAYERS if row.cudnn), _tuple(asked))
+    makers = [row.name for row in LAYER_CLASSES if row.output is not None and row.kind in ("embedding", "recurrent")]
+    asked = dict.fromkeys(
+        name for row in LAYER_CLASSES if _sized(row) for name in _settings(row) if name not in OBJECTS
+    )
+    return f'"""{ABOUT}"""\n' + TEXT % (
+        _tuple(makers),
+        _tuple(row.name for row in LAYER_CLASSES if row.cudnn),
+        _tuple(asked),
+    )
 
 
 def _sized(row: KerasClass) -> bool:
