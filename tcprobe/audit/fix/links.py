@@ -190,6 +190,8 @@ class _Search:
         elif _keeps(layer) or _adds(layer):
             if layer.config.get("output_shape") is not None:
                 raise NotCertain(say("output_told", layer=layer.name))
+            if _adds(layer) and len(layer.input_shapes) > len(layer.inputs_from):  # an input of the model is added too
+                raise NotCertain(say("source_unknown", layer=layer.name))
             for source in self._sources(layer):
                 self._change(source, old, new)
         elif _multiplies(layer):

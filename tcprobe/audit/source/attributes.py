@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from tcprobe.audit.source.outside.options import AT_DEFAULTS, is_flags, option
 from tcprobe.audit.source.state import State
@@ -74,7 +75,7 @@ def _of_instance(of: Instance, name: str) -> SourceValue:
         return found
     member = find_member(of.of, name)
     if isinstance(member, Routine):
-        return Routine(member.node, member.env, of.of if marked(member, "classmethod") else of, member.holder)
+        return replace(member, bound=of.of if marked(member, "classmethod") else of)
     if member is not None:
         return member
     return Bound(of, name) if of.keras else Unknown(f"{name} of {of.of.node.name} is not known")
@@ -83,7 +84,7 @@ def _of_instance(of: Instance, name: str) -> SourceValue:
 def _of_class(of: Class, name: str) -> SourceValue:
     member = find_member(of, name)
     if isinstance(member, Routine) and marked(member, "classmethod"):
-        return Routine(member.node, member.env, of, member.holder)
+        return replace(member, bound=of)
     return member or Unknown(f"{name} of {of.node.name} is not known")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from tcprobe.audit.source.attributes import of_tensor
@@ -111,7 +112,7 @@ def extends(of: SourceValue) -> str | None:
 
 
 def _method(routine: Routine, bound: SourceValue) -> Routine:
-    return Routine(routine.node, routine.env, bound, routine.holder)
+    return replace(routine, bound=bound)
 
 
 def _fill(made: Instance, of: Class, given: Arguments) -> None:

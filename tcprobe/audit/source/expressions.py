@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tcprobe.audit.source.attributes import attribute_of
 from tcprobe.audit.source.comprehensions import Comprehension, Comprehensions
+from tcprobe.audit.source.functions import defaults_of
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.values.arrays import index_kind, indexed
 from tcprobe.audit.source.values.kinds import (
@@ -226,7 +227,8 @@ class Expressions:
         return value
 
     def _lambda(self, node: ast.Lambda) -> SourceValue:
-        made = self._state.routines[node] = Routine(node, self._state.env)
+        made = Routine(node, self._state.env, defaults_of(node.args, self.value))
+        self._state.routines[node] = made
         return made
 
     def _text(self, node: ast.JoinedStr) -> SourceValue:

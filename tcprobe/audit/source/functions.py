@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Final
 
 from tcprobe.audit.source.state import Interpreter, State
@@ -67,7 +68,7 @@ class Functions:
         known = {a.arg for a in all_parameters(arguments)}
         values: dict[str, SourceValue] = dict(zip(names, args, strict=False))
         values.update({k: v for k, v in given.keywords.items() if k in known})
-        values.update(self._defaults(routine, known - set(values), given.lacking))
+        values.update(_not_passed(routine, known - set(values), given.lacking))
         bare = isinstance(routine.node, ast.Lambda)
         for name, value in values.items():
             about = Doubt(f"{name} comes from a function argument", None if bare else routine.node)
@@ -80,22 +81,21 @@ class Functions:
         passed = [n for n, v in values.items() if n in PASSED and isinstance(v, Unknown)]
         return {**values, **{name: Named(PASSED[name]) for name in passed}}
 
-    def _defaults(self, routine: Routine, names: set[str], lacking: bool) -> Keywords:
-        """Return what parameters are that a call does not pass."""
-        defaults = _defaults(routine.node.args)
-        found: Keywords = {}
-        with self._state.within(routine.env):
-            for name in names:
-                default = defaults.get(name)
-                reason = f"{name} comes from a function argument"
-                value = self._interpreter.value(default) if default is not None else Unknown(reason)
-                found[name] = doubted(value, Doubt(reason)) if lacking else value
-        return found
 
-
-def _defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
+def defaults_of(arguments: ast.arguments, value: Callable[[ast.expr], SourceValue]) -> Keywords:
+    """Return the defaults of a function's parameters by name, `value` evaluating them where it is defined."""
     positional = [*arguments.posonlyargs, *arguments.args]
     pairs = zip(reversed(positional), reversed(arguments.defaults), strict=False)
-    found = {arg.arg: default for arg, default in pairs}
+    found = {arg.arg: value(default) for arg, default in pairs}
     named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    return {**found, **{arg.arg: default for arg, default in named if default is not None}}
+    return {**found, **{arg.arg: value(default) for arg, default in named if default is not None}}
+
+
+def _not_passed(routine: Routine, names: set[str], lacking: bool) -> Keywords:
+    """Return what parameters are that a call does not pass."""
+    found: Keywords = {}
+    for name in names:
+        reason = f"{name} comes from a function argument"
+        value = routine.defaults.get(name, Unknown(reason))
+        found[name] = doubted(value, Doubt(reason)) if lacking else value
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import Final
 
 from tcprobe.audit.source.answers import Answers
@@ -89,7 +90,7 @@ class Program:
         self._call_once(made)
         for member in list(of.members.values()):
             if isinstance(member, Routine) and member.node not in self._functions.entered:
-                self._enter_later(Routine(member.node, member.env, made, of), of.node)
+                self._enter_later(replace(member, bound=made, holder=of), of.node)
 
     def _enter_later(self, routine: Routine, handed: ast.AST) -> None:
         """Enter what nothing calls; where the policy changed since it could be called first, there is none known."""
@@ -155,7 +156,7 @@ class Rest:
                 self._interpreter.run(piece.body)
                 return
             bound = Instance(piece.holder, {}) if piece.holder is not None else piece.bound
-            self._functions.enter(Routine(piece.node, piece.env, bound, piece.holder), Arguments([], {}))
+            self._functions.enter(replace(piece, bound=bound), Arguments([], {}))
 
 
 def _extends_class(of: Class, above: Class) -> bool:

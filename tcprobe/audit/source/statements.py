@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from tcprobe.audit.source.expressions import Expressions
+from tcprobe.audit.source.functions import defaults_of
 from tcprobe.audit.source.state import Left, State
 from tcprobe.audit.source.targets import Targets
 from tcprobe.audit.source.values.containers import CHANGING
@@ -105,7 +106,8 @@ class Statements:
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Left:
         for mark in node.decorator_list:
             self._value(mark)
-        self._state.env.vars[node.name] = self._state.routines[node] = Routine(node, self._state.env)
+        made = Routine(node, self._state.env, defaults_of(node.args, self._value))
+        self._state.env.vars[node.name] = self._state.routines[node] = made
         return None
 
     def _class(self, node: ast.ClassDef) -> Left:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tcprobe.audit.fix.links import WantedSize, wanted_by
+from tcprobe.audit.source.read import parse_source, read_model
 from tcprobe.keras.products.layers import records_of
 from tcprobe.keras.shapes.layers import output_shape
 from tcprobe.schema.model import Layer, Model, Product
@@ -213,3 +214,15 @@ def test_what_fits_one_number_of_features_refuses_another(kind: str, config: dic
     )
     with refuses(f"what {kind} makes of another size is unknown"):
         wanted(model, "a", 63, 64)
+
+
+def test_an_output_that_is_added_to_an_input_of_the_model_stays() -> None:
+    text = (
+        "import keras\nfrom keras import layers\nx = keras.Input((63,))\ny = layers.Dense(63)(x)\n"
+        "keras.Model(x, layers.Dense(64)(layers.Add()([y, {other}])))\n"
+    )
+    (model,) = read_model(parse_source(text.format(other="x"), "/m.py"))
+    with refuses("what 'add' takes is unknown, or the model's input"):
+        wanted(model, "dense", 63, 64)
+    (model,) = read_model(parse_source(text.format(other="layers.Dense(63)(y)"), "/m.py"))
+    assert {w[0] for w in wanted(model, "dense", 63, 64)} == {"dense", "dense_2"}

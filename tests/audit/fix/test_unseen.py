@@ -74,6 +74,8 @@ CASES = {
     "bool": "layers.Dense(load() or N)\n",
     "max": "layers.Dense(max(N, 60))\n",
     "str": "layers.Dense(int(str(N)))\n",
+    "globals": "layers.Dense(globals()['N'])\n",
+    "eval": "layers.Dense(eval('N'))\n",
     "cond loop": "for k in range(3):\n    if k > N - 63:\n        layers.Dense(k)\n",
 }
 

@@ -55,6 +55,15 @@ def test_a_function_that_nothing_calls_has_its_defaults() -> None:
     assert model.unseen == ()
 
 
+def test_a_default_is_that_of_the_definition_and_one_object_for_all_calls() -> None:
+    model = read("n = 64\ndef build(k=n):\n    return layers.Dense(k)(keras.Input((8,)))\nn = 63\nbuild()\n")
+    assert [layer.config["units"] for layer in model.layers] == [64]
+    counted = (
+        "def build(c={'n': 63}):\n    layers.Dense(c['n'])(keras.Input((8,)))\n    c['n'] += 1\nbuild()\nbuild()\n"
+    )
+    assert [layer.config["units"] for layer in read(counted).layers] == [63, 64]
+
+
 def test_a_function_with_an_argument_says_so_once_per_call() -> None:
     model = read("def build(units, x):\n    for _ in range(3):\n        x = layers.Dense(units)(x)\n    return x\n")
     assert [layer.config["units"] for layer in model.layers] == [...] * 3

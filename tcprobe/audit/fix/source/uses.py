@@ -34,6 +34,7 @@ _NAMES: Final[dict[type[ast.AST], str]] = {  # the field whose value `target` na
 }
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 # Methods of Keras' that only tell what a layer has become; where the size changes they tell the new one.
+_REFLECTS: Final = frozenset(("globals", "locals", "eval", "exec"))  # may read any name
 _TELLS: Final = frozenset(("get_config", "compute_output_shape", "compute_output_spec", "__repr__"))
 
 
@@ -57,6 +58,8 @@ class Uses:
         """
         wanted = list(asked)
         self._names, self._found = {}, {}
+        if self._reflects:
+            raise NotCertain(say("used_otherwise"))
         self._resting = dict.fromkeys(node for place in literals for node in self._tree.resting.get(place, ()))
         for node in self._resting:
             if self._is_taken_apart(node):
@@ -218,6 +221,12 @@ class Uses:
                 return parent
             node = parent
         return None
+
+    @cached_property
+    def _reflects(self) -> bool:
+        """Whether the file calls what reads names by their text, so that no use of a name is surely the last."""
+        calls = (node.func for node in self._tree.of(ast.Call) if isinstance(node, ast.Call))
+        return any(isinstance(func, ast.Name) and func.id in _REFLECTS for func in calls)
 
     @cached_property
     def _records(self) -> set[str]:

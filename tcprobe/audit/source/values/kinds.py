@@ -184,10 +184,15 @@ class Env:
 
 @dataclass(slots=True, eq=False)
 class Routine:
-    """A function of the file, bound to an instance where it is a method."""
+    """A function of the file, bound to an instance where it is a method.
+
+    Attributes:
+        defaults: of its parameters by name, evaluated where it is defined, as Python does: calls share them.
+    """
 
     node: FunctionNode | ast.Lambda
     env: Env
+    defaults: Keywords
     bound: SourceValue | None = None
     holder: Class | None = None
 
