@@ -11,8 +11,8 @@ from typing import Final
 
 from tcprobe.calibration.plan import CPU
 from tcprobe.cost.measured import LIBRARIES, MEASUREMENT_COLUMNS, Measurement, read_measurements
-from tcprobe.cost.works import CONV_PASSES
 from tcprobe.errors import EmptyInput, MissingInput, UnreadableInput, UsageError, WrongFormat
+from tcprobe.gemm.conv import CONV_PASSES
 from tcprobe.hardware import Gpu, find_gpu, lookup_gpu
 
 _GEMM: Final = ("m", "n", "k", "batch")

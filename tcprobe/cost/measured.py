@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from tcprobe.cost.alignment import Library
-from tcprobe.cost.works import CONV_PASSES
 from tcprobe.errors import WrongFormat
+from tcprobe.gemm.conv import CONV_PASSES
 from tcprobe.schema.op import OpRecord
 
 MEASUREMENT_COLUMNS: Final = (

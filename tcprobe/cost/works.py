@@ -8,13 +8,12 @@ from typing import Final, Literal
 
 from tcprobe.cost.tiles import Work
 from tcprobe.gemm.alignment import next_size
-from tcprobe.gemm.conv import Convolution, ConvPass, convolution_of
+from tcprobe.gemm.conv import CONV_PASSES, Convolution, ConvPass, convolution_of
 from tcprobe.gemm.ops import family_of, gemms_of
 from tcprobe.gemm.torch import torch_kind
 from tcprobe.schema.op import Contiguous, Gemm, OpRecord, Shape, Size, product
 
 Arithmetic = Literal["gemm", "conv", "rnn"]
-CONV_PASSES: Final[dict[str, ConvPass]] = {"conv": "forward", "conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
 CHANNEL_STEP: Final = 32
 
 

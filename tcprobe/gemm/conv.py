@@ -16,6 +16,8 @@ from tcprobe.gemm.record import first_known
 from tcprobe.schema.op import UNKNOWN_GEMM, Contiguous, Gemm, OpRecord, Shape, Size, product
 
 ConvPass = Literal["forward", "dgrad", "wgrad"]
+CONV_PASSES: Final[dict[str, ConvPass]] = {"conv": "forward", "conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
+"""The pass that each family of convolutions is, as `tcprobe.gemm.ops.family_of` names them."""
 MOST_TAPS: Final = 65536  # no real filter is wider: the record is damaged
 
 

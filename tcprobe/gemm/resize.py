@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Final
 
-from tcprobe.gemm.conv import conv_operands, convolution_of, is_channels_last
+from tcprobe.gemm.conv import CONV_PASSES, ConvPass, conv_operands, convolution_of, is_channels_last
 from tcprobe.gemm.dimensions import gates_of, named_sizes, names_of_roles
 from tcprobe.gemm.einsum import innermost, labels_of, roles_of
 from tcprobe.gemm.matmul import transposes_of
 from tcprobe.gemm.ops import family_of, gemms_of
 from tcprobe.schema.op import OpRecord, Shape, product
 
-ConvKind = Literal["forward", "dgrad", "wgrad"]
-_CONVS: Final[dict[str, ConvKind]] = {"conv": "forward", "conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
 # Where image, kernel and result of the forward convolution are: the index of an input, or the output.
-_PLACES: Final[dict[ConvKind, tuple[int, int, int]]] = {"forward": (0, 1, -1), "dgrad": (-1, 1, 2), "wgrad": (0, -1, 2)}
+_PLACES: Final[dict[ConvPass, tuple[int, int, int]]] = {"forward": (0, 1, -1), "dgrad": (-1, 1, 2), "wgrad": (0, -1, 2)}
 _OUTPUT: Final = -1
 
 
@@ -44,8 +42,8 @@ def resized(record: OpRecord, dimension: str, old: int, new: int, transposed: bo
         return _einsum(record, old, new)
     if family == "rnn":
         return _rnn(record, dimension, old, new)
-    if family in _CONVS:
-        return _conv(record, _CONVS[family], names_of_roles(record, transposed), (dimension, new))
+    if family in CONV_PASSES:
+        return _conv(record, CONV_PASSES[family], names_of_roles(record, transposed), (dimension, new))
     raise ValueError(f"{record.op_type}: its sizes cannot be changed")
 
 
@@ -100,7 +98,7 @@ def _relabelled(shape: Shape | None, labels: str, values: Mapping[str, tuple[int
     )
 
 
-def _conv(record: OpRecord, kind: ConvKind, names: Mapping[str, str], change: tuple[str, int]) -> OpRecord:
+def _conv(record: OpRecord, kind: ConvPass, names: Mapping[str, str], change: tuple[str, int]) -> OpRecord:
     known, (image, kernel, result) = convolution_of(record, kind), conv_operands(record, kind)
     if known is None or kernel is None or known.groups is None:
         raise ValueError(f"{record.op_type}: its layout is not known")

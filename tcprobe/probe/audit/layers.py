@@ -9,6 +9,7 @@ from ..tensorflow.graph.feeds import Feeds, Key, key_of
 from ..tensorflow.graph.recorder import GraphRecorder, Trace
 from ..tensorflow.graph.records import Record
 from ..tensorflow.graph.shapes import GraphShape, shape_list
+from ..tensorflow.graph.trace import outermost
 from ..tensorflow.graph.walk import Visit
 from ..tensorflow.layers import CalledLayer
 from .classes import MAKERS, SETTINGS
@@ -65,7 +66,7 @@ class LayerLog:
         self._owners[id(layer)] = layer
         call = LayerCall(entry, layer, inputs, outputs, None)
         graph = _graph(call)
-        self._calls.append(call if graph is None else call._replace(graph=_outermost(graph)))
+        self._calls.append(call if graph is None else call._replace(graph=outermost(graph)))
 
     def _tensors(self, value: Any) -> List[Any]:
         flat = self.tf.nest.flatten(value)
@@ -254,12 +255,6 @@ def _graph(call: LayerCall) -> Any:
     """Return the graph that a call was traced into, None for an eager one."""
     graphs = (getattr(t, "graph", None) for t in (*call.outputs, *call.inputs))
     return next((graph for graph in graphs if graph is not None), None)
-
-
-def _outermost(graph: Any) -> Any:
-    while getattr(getattr(graph, "outer_graph", None), "outer_graph", None) is not None:
-        graph = graph.outer_graph
-    return graph
 
 
 def spec_of(tensor: Any) -> Tuple[GraphShape, str]:

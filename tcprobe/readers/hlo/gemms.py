@@ -9,18 +9,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+from tcprobe.gemm.conv import ConvPass
 from tcprobe.readers.hlo.module import MOST_DEPTH, HloShape, Instruction, Module, dtypes_of, shapes_json
 from tcprobe.schema.columns import Value
-
-Pass = Literal["forward", "dgrad", "wgrad"]
 
 GEMM_OPCODES: Final = ("dot", "convolution")
 CONTROL: Final = ("while", "conditional", "call", "async-start")  # instructions whose computations run as their own
 # xla/service/gpu/cublas_cudnn.cc: targets of the library calls
 CUBLAS: Final = ("__cublas$gemm", "__cublas$lt$matmul")
-CUDNN: Final[dict[str, Pass]] = {
+CUDNN: Final[dict[str, ConvPass]] = {
     "__cudnn$convForward": "forward",
     "__cudnn$convBiasActivationForward": "forward",
     "__cudnn$convBackwardInput": "dgrad",
@@ -44,7 +43,7 @@ class HloGemm:
     inputs: tuple[HloShape, ...]
     output: HloShape
     attributes: dict[str, Any]
-    pass_: Pass | None = None
+    pass_: ConvPass | None = None
 
 
 def executed_instructions(module: Module) -> Iterator[Instruction]:
@@ -145,7 +144,7 @@ _AS_WGRAD: Final = {
 }
 
 
-def _plain_convolution(attributes: dict[str, Any], kind: Pass) -> dict[str, Any]:
+def _plain_convolution(attributes: dict[str, Any], kind: ConvPass) -> dict[str, Any]:
     """Return the attributes of the plain convolution that a cuDNN call computes on its own operands.
 
     cuDNN's numbers and window describe the forward convolution in every direction. The input gradient is a
@@ -184,7 +183,7 @@ def graph_row(module: Module, gemm: HloGemm) -> dict[str, Value]:
     }
 
 
-def pass_of(op: str) -> Pass | None:
+def pass_of(op: str) -> ConvPass | None:
     """Return the pass that the type or the last part of the name of a TensorFlow op tells; None otherwise."""
     last = op.rpartition("/")[2]
     if "BackpropFilter" in last:

@@ -193,7 +193,7 @@ class _HostReader:
         code, first = combine([op[row], module[row]])
         for index, times in enumerate(_sums(code, duration[row], len(first))):
             key = (self.texts.names[op[row][first[index]]].rpartition("::")[2], int(module[row][first[index]]))
-            _add(host.hlo_ops, key, times)
+            add_times(host.hlo_ops, key, times)
 
     def _find_marks(self, name: NDArray[np.int32], start: Ints, duration: Ints, stats: Stats, host: Host) -> None:
         step, label = stats.of(STEP), stats.of(STEP_NAME)
@@ -218,7 +218,7 @@ class _HostReader:
             times = Times(calls, total, least, most, self.texts.text(int(self.shape[row])))
             op = self.ops[row]
             if op is not None:
-                _add(host.ops, op, times)
+                add_times(host.ops, op, times)
 
 
 def _sums(code: Ints, duration: Ints, count: int) -> list[Times]:
@@ -231,7 +231,8 @@ def _sums(code: Ints, duration: Ints, count: int) -> list[Times]:
     return [Times(*row) for row in np.stack((calls, total, shortest, longest), axis=1).tolist()]
 
 
-def _add(found: dict[_OpKey, Times], key: _OpKey, times: Times) -> None:
+def add_times(found: dict[_OpKey, Times], key: _OpKey, times: Times) -> None:
+    """Add the times of an op to those that are known of it, if any."""
     if key in found:
         found[key].add(times)
     else:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tcprobe.readers.arrays import Ints, dense
 from tcprobe.readers.hlo.module import Module
 from tcprobe.readers.xspace.gpu import NONE, DeviceEvents, Gpu
-from tcprobe.readers.xspace.host import Host, Times
+from tcprobe.readers.xspace.host import Host, Times, add_times
 from tcprobe.readers.xspace.steps import Steps, choose_steps, iterations, launch_times
 from tcprobe.readers.xspace.text import kernel_config, memory_kind, memory_size, parse_shapes
 from tcprobe.readers.xspace.wire import Space
@@ -204,17 +204,10 @@ def _host_ops(parts: Sequence[HostFile]) -> Table:
     found: dict[tuple[str, str], Times] = {}
     for part in parts:
         for key, times in part.host.ops.items():
-            _merge(found, key, times)
+            add_times(found, key, times)
         for (name, program), times in part.host.hlo_ops.items():
-            _merge(found, hlo_host_op(name, program, part.modules), times)
+            add_times(found, hlo_host_op(name, program, part.modules), times)
     return Table.from_rows(contract.HOST_OPS, [_host_row(*key, times) for key, times in sorted(found.items())])
-
-
-def _merge(found: dict[tuple[str, str], Times], key: tuple[str, str], times: Times) -> None:
-    if key in found:
-        found[key].add(times)
-    else:
-        found[key] = times
 
 
 def _host_row(op: str, op_type: str, times: Times) -> dict[str, Value]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from tcprobe.gemm.conv import ConvPass, convolution_of
+from tcprobe.gemm.conv import CONV_PASSES, convolution_of
 from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.ops import family_of
 from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
@@ -18,7 +18,6 @@ from tcprobe.schema.op import OpRecord
 OUTPUTS: Final = frozenset(row.output for row in LAYER_CLASSES if row.output)
 INPUTS: Final = ("inputs", "channels")
 FEATURES: Final = "features"
-_CONVOLUTIONS: Final[dict[str, ConvPass]] = {"conv": "forward", "conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
 _TRANSPOSED: Final = (("conv_dgrad", "forward"), ("conv", "dgrad"))
 
 
@@ -132,7 +131,7 @@ class LayerSizes:
             return told
         for index in self.by_layer.get(layer, ()):
             record = self.model.products[index].record
-            kind = _CONVOLUTIONS.get(family_of(record.op_type) or "")
+            kind = CONV_PASSES.get(family_of(record.op_type) or "")
             shapes = convolution_of(record, kind) if kind else None
             if shapes is not None and shapes.groups:
                 return shapes.groups

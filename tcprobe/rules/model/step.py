@@ -18,8 +18,6 @@ from tcprobe.schema.finding import Range
 from tcprobe.schema.model import Model
 from tcprobe.schema.op import OpRecord
 
-__all__ = ["Linked", "LinkedChange", "ProductTime", "Step"]
-
 Ends: TypeAlias = tuple[float, float, float]
 Changes: TypeAlias = tuple[LinkedChange, ...]
 Gain: TypeAlias = Callable[[int, Changes, Changes], Range | None]
@@ -127,9 +125,8 @@ class Step:
         """
         if self.ns is None or self.ns.low <= 0:
             return None
-        ends = (saved.low / self.ns.low, saved.mid / self.ns.mid, saved.high / self.ns.high)
-        low, high = min(ends), max(ends)
-        return Range(*(min(100.0, 100.0 * share) for share in (low, ends[1], high)))
+        found = _ordered((saved.low / self.ns.low, saved.mid / self.ns.mid, saved.high / self.ns.high))
+        return Range(*(min(100.0, 100.0 * share) for share in (found.low, found.mid, found.high)))
 
     def products_of(self, layer: str) -> list[int]:
         """Return the indexes of a layer's products; nothing where it multiplies nothing."""

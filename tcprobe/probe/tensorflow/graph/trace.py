@@ -61,7 +61,7 @@ class Tracer:
 
     def within(self, root: Any) -> List[Any]:
         """Return the noted graphs that were traced inside `root`, called from it or not."""
-        return [graph for graph in list(self._notes) if graph is not root and _outermost(graph) is root]
+        return [graph for graph in list(self._notes) if graph is not root and outermost(graph) is root]
 
     def gradient(self) -> Union[Gradient, EagerGradient, None]:
         """Return the gradient function running in this thread, None outside any."""
@@ -205,7 +205,8 @@ def func_graph_class(tf: Any) -> Any:
     return FuncGraph
 
 
-def _outermost(graph: Any) -> Any:
+def outermost(graph: Any) -> Any:
+    """Return the graph of the function that was called, for a graph inside it; the eager one does not count."""
     while getattr(getattr(graph, "outer_graph", None), "outer_graph", None) is not None:
         graph = graph.outer_graph
     return graph
