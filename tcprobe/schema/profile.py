@@ -12,6 +12,7 @@ from tcprobe.schema.causes import OffTensorCores
 from tcprobe.schema.columns import Table
 from tcprobe.schema.kinds import Advice, WindowBasis
 from tcprobe.schema.tables import TABLES
+from tcprobe.schema.waits import Tuning, Waiting
 
 NoteLevel = Literal["note", "warning", "error"]
 
@@ -126,6 +127,8 @@ class Profile:
         tables: by name; each follows its contract in `tcprobe.schema.tables.TABLES`.
         absent: name of a missing table -> why it is missing.
         off: ops that run off the Tensor Cores; None if there are none or the profile is not analysed yet.
+        waiting: how long a step takes and the GPU waits in it; None if no clock of the profile tells.
+        tuning: the autotuning that the window holds; None if none was seen.
         advice: recommendations, most important first.
     """
 
@@ -133,6 +136,8 @@ class Profile:
     tables: dict[str, Table] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
     off: OffTensorCores | None = None
+    waiting: Waiting | None = None
+    tuning: Tuning | None = None
     advice: tuple[Advice, ...] = ()
 
     def table(self, name: str) -> Table | None:

@@ -1,0 +1,69 @@
+"""How long a step takes and how long the GPU waits in it, and the autotuning that a window holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+HostWork = Literal["input", "copy", "compile", "python", "synchronise", "launch", "unknown"]
+HOST_WORK: Final[dict[HostWork, str]] = {
+    "input": "the input pipeline",
+    "copy": "a copy between host and GPU",
+    "compile": "tracing, compiling or autotuning",
+    "python": "Python between the calls",
+    "synchronise": "waiting for the GPU or another process",
+    "launch": "launching ops and kernels one by one",
+    "unknown": "nothing that the profile tells",
+}
+"""What the host did while the GPU waited."""
+StepLength = Literal["between steps", "marked step", "reported", "capture"]
+STEP_LENGTHS: Final[dict[StepLength, str]] = {
+    "between steps": "from the start of a step to the start of the next, the median of the window",
+    "marked step": "from the start to the end of the mark of a step",
+    "reported": "as the profiler reports it",
+    "capture": "the span of the capture, from the first to the last activity: no step is known",
+}
+"""What the length of a step rests on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How long the GPU waits in a step of the window; the mean over the GPUs that ran kernels.
+
+    Attributes:
+        step_ns: length of a step; of the whole capture if `length` is ``capture``.
+        length: what `step_ns` rests on.
+        busy_ns: time in a step during which at least one kernel ran, 0 to `step_ns`.
+        idle_ns: the rest of the step: what the end of all waiting could save at most.
+    """
+
+    step_ns: float
+    length: StepLength
+    busy_ns: float
+    idle_ns: float
+
+    @property
+    def idle_pct(self) -> float:
+        """Return the share of the step in which the GPU waits, 0-100."""
+        return 100.0 * self.idle_ns / self.step_ns if self.step_ns > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """Autotuning within the window: a library tried several kernels for one op.
+
+    Attributes:
+        ops: ops that were tuned.
+        kernels: their launches.
+        sum_ns: kernel time of these launches.
+        share_pct: that time as a share of the window's kernel time, 0-100.
+        worst_op: the op with the most launches a call.
+        worst_calls: its launches in one call.
+    """
+
+    ops: int
+    kernels: int
+    sum_ns: float
+    share_pct: float
+    worst_op: str
+    worst_calls: int
