@@ -15,12 +15,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 from tcprobe.errors import UsageError
 
 Capability = tuple[int, int]
 HasTensorCores = Literal["yes", "no", "unknown"]
+Board = Literal["sxm", "pcie", "nvl", "superchip", "mobile", "soc"]
 
 DEFAULT_TARGET: Final = "a100-sxm-40"  # a run without a GPU is judged for this one
 FIRST_WITH_TENSOR_CORES: Final = (7, 0)
@@ -64,6 +65,9 @@ class Gpu:
         name: marketing name.
         aliases: other names that drivers report, without the brand.
         arch: generation in lower case (turing).
+        chip: name of the die (TU104).
+        board: what carries the chip: an SXM module, a PCIe card, one of two cards that NVLink bridges (nvl), a module
+            with a Grace CPU (superchip), a laptop's mainboard (mobile), or the chip of the CPU itself (soc).
         compute_capability: major, minor.
         tensor_cores: whether it has any.
         sm: number of streaming multiprocessors.
@@ -81,6 +85,8 @@ class Gpu:
     name: str
     aliases: tuple[str, ...]
     arch: str
+    chip: str
+    board: Board
     compute_capability: Capability
     tensor_cores: bool
     sm: int
@@ -128,6 +134,8 @@ def _gpu(row: dict[str, str]) -> Gpu:
         name=row["name"],
         aliases=tuple(a for a in row["aliases"].split(";") if a),
         arch=row["arch"],
+        chip=row["chip"],
+        board=cast("Board", row["board"]),
         compute_capability=(int(major), int(minor)),
         tensor_cores=row["tensor_cores"] == "1",
         sm=int(row["sm"]),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import csv
+import re
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.errors import UsageError
-from tcprobe.hardware import GIB, Gpu, find_gpu, has_tensor_cores, identify, load_gpus, lookup_gpu
+from tcprobe.hardware import GIB, Board, Gpu, find_gpu, has_tensor_cores, identify, load_gpus, lookup_gpu
 from tests.support import shared
 
 
@@ -21,6 +23,8 @@ def test_every_gpu_has_a_source_and_a_float32_peak() -> None:
         assert gpu.source, gpu.id
         assert gpu.evidence, gpu.id
         assert gpu.peak_flop_per_s("float32"), gpu.id
+        assert gpu.board in get_args(Board), gpu.id
+        assert re.fullmatch(r"G[PVAHB]\d\d\w|TU\d{3}|AD\d{3}", gpu.chip), gpu.id
         assert gpu.tensor_cores == (gpu.peak_flop_per_s("fp16") is not None), gpu.id
 
 
