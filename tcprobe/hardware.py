@@ -1,7 +1,8 @@
-"""The GPUs of ``gpus.csv``: their Tensor Cores and peak rates, and which of them a profile ran on.
+"""The GPUs of ``gpus.csv``: their Tensor Cores, peak rates and names.
 
-Each row of the file is a GPU with its source; `evidence` says whether its figures were checked against a published
-table or follow from the formulas SMs x FMA per clock and SM x 2 x clock.
+Each row of the file is a GPU with its source. `evidence` is verified where NVIDIA's tables, what a driver reported or
+two independent tables give its figures; formula where one table gives SMs, clock and memory. Peaks that no table gives
+follow from SMs x FMA per clock and SM x 2 x clock.
 Peaks are dense and, for Tensor Cores, accumulate in float32, as frameworks do (GeForce cards then run at half the
 rate that is advertised for accumulation in float16).
 """
@@ -11,8 +12,7 @@ from __future__ import annotations
 import csv
 import pkgutil
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final, Literal, cast
@@ -25,18 +25,6 @@ Board = Literal["sxm", "pcie", "nvl", "superchip", "mobile", "soc"]
 
 DEFAULT_TARGET: Final = "a100-sxm-40"  # a run without a GPU is judged for this one
 FIRST_WITH_TENSOR_CORES: Final = (7, 0)
-# Largest TU116 has 24 SMs (GTX 1660 Ti), smallest TU106 30 (RTX 2060): NVIDIA Turing architecture whitepaper.
-TURING_SMS_WITHOUT_TENSOR_CORES: Final = 24
-TURING_WITHOUT_TENSOR_CORES: Final = re.compile(
-    r"\b(?:GTX\s*16\d\d|MX\s*(?:450|550)|T\s*(?:400|500|550|600|1000|1200|2000))\b", re.IGNORECASE
-)
-# A driver reports the theoretical bandwidth from memory clock and bus width; datasheets round it (GB200: 0.9 %).
-BANDWIDTH_TOLERANCE: Final = 0.02
-# Firmware and ECC reserve a part of the memory: a T4 reports 92 % of its 16 GiB.
-MEMORY_SHARE: Final = (0.90, 1.01)
-# The highest clock a driver reports exceeds the boost clock of the datasheet by up to 8 % (H100: 1980 against 1830).
-CLOCK_TOLERANCE: Final = 0.12
-CLOCK_TIE_BREAK: Final = 0.04
 GIB: Final = 2**30
 
 # dtype, spelled as by frameworks and kernel names -> column of gpus.csv, in TFLOP/s (TOP/s for int8)
@@ -67,15 +55,19 @@ class Gpu:
         arch: generation in lower case (turing).
         chip: name of the die (TU104).
         board: what carries the chip: an SXM module, a PCIe card, one of two cards that NVLink bridges (nvl), a module
-            with a Grace CPU (superchip), a laptop's mainboard (mobile), or the chip of the CPU itself (soc).
+            with a Grace CPU (superchip), a laptop's mainboard (mobile), or the chip of the CPU itself (soc);
+            None where several fit.
         compute_capability: major, minor.
         tensor_cores: whether it has any.
         sm: number of streaming multiprocessors.
-        boost_mhz: boost clock.
+        boost_mhz: boost clock, to which the peaks belong.
+        clocks_mhz: lowest and highest clock that drivers give as the highest, over all that is sold under the name:
+            a laptop's power limit and a Jetson's power mode change it.
         l2_bytes: size of the second-level cache.
         memory_bytes: nominal device memory.
         memory_variants: all nominal sizes that this model was sold with, in bytes.
         bandwidth_bytes_per_s: peak memory bandwidth.
+        bandwidth_variants: all peak bandwidths that this model was sold with.
         peaks: dtype -> dense peak in FLOP/s (OP/s for int8), if known.
         evidence: how the figures were checked.
         source: where the figures come from.
@@ -86,15 +78,17 @@ class Gpu:
     aliases: tuple[str, ...]
     arch: str
     chip: str
-    board: Board
+    board: Board | None
     compute_capability: Capability
     tensor_cores: bool
     sm: int
     boost_mhz: int
+    clocks_mhz: tuple[int, int]
     l2_bytes: int
     memory_bytes: int
     memory_variants: tuple[int, ...]
     bandwidth_bytes_per_s: float
+    bandwidth_variants: tuple[float, ...]
     peaks: dict[str, float] = field(hash=False)
     evidence: str
     source: str
@@ -107,28 +101,11 @@ class Gpu:
         return self.peaks.get(dtype.lower())
 
 
-@dataclass(frozen=True, slots=True)
-class Identification:
-    """Which GPU a profile ran on.
-
-    Attributes:
-        gpu: its row; None if none fits or several fit equally well.
-        name: the reported name, else the row's; None if neither is known.
-        basis: reported (by name), inferred (from its figures), or None.
-        tensor_cores: whether it has Tensor Cores.
-        reason: what decided, or why it is unknown.
-    """
-
-    gpu: Gpu | None
-    name: str | None
-    basis: Literal["reported", "inferred"] | None
-    tensor_cores: HasTensorCores
-    reason: str
-
-
 def _gpu(row: dict[str, str]) -> Gpu:
     major, _, minor = row["cc"].partition(".")
     sizes = [float(s) for s in (row["mem_gb_variants"] or row["mem_gb"]).split(";")]
+    bandwidths = [float(s) for s in (row["mem_bw_gbs_variants"] or row["mem_bw_gbs"]).split(";")]
+    boost = int(row["boost_mhz"])
     return Gpu(
         id=row["id"],
         name=row["name"],
@@ -139,11 +116,13 @@ def _gpu(row: dict[str, str]) -> Gpu:
         compute_capability=(int(major), int(minor)),
         tensor_cores=row["tensor_cores"] == "1",
         sm=int(row["sm"]),
-        boost_mhz=int(row["boost_mhz"]),
+        boost_mhz=boost,
+        clocks_mhz=(int(row["clock_mhz_low"] or boost), int(row["clock_mhz_high"] or boost)),
         l2_bytes=int(float(row["l2_mb"]) * 2**20),
         memory_bytes=int(float(row["mem_gb"]) * GIB),
         memory_variants=tuple(int(s * GIB) for s in sizes),
         bandwidth_bytes_per_s=float(row["mem_bw_gbs"]) * 1e9,
+        bandwidth_variants=tuple(b * 1e9 for b in bandwidths),
         peaks={dtype: float(row[c]) * 1e12 for dtype, c in _PEAK_COLUMNS.items() if row[c]},
         evidence=row["evidence"],
         source=row["source"],
@@ -165,13 +144,31 @@ def _normal(name: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _by_name() -> dict[str, Gpu]:
-    return {_normal(name): gpu for gpu in load_gpus() for name in (gpu.id, gpu.name, *gpu.aliases)}
+def _by_name() -> dict[str, tuple[Gpu, ...]]:
+    found: dict[str, dict[str, Gpu]] = {}
+    for gpu in load_gpus():
+        for name in (gpu.id, gpu.name, *gpu.aliases):
+            found.setdefault(_normal(name), {})[gpu.id] = gpu
+    return {name: tuple(gpus.values()) for name, gpus in found.items()}
+
+
+def gpus_named(name: str) -> tuple[Gpu, ...]:
+    """Return every GPU with this id, marketing name or driver's name: a desktop's and a laptop's may share one."""
+    return _by_name().get(_normal(name), ())
 
 
 def lookup_gpu(name: str) -> Gpu | None:
-    """Return the GPU with this id, marketing name or driver's name; None if the file lacks it."""
-    return _by_name().get(_normal(name))
+    """Return the GPU with this id, marketing name or driver's name, or the part of a GPU that the name describes.
+
+    Of several with one name it is the one whose marketing name it is, a desktop card before a laptop's.
+    None if the file lacks it, if several share the name, or if the size of the part is unknown.
+    """
+    found, wanted = gpus_named(name), _normal(name)
+    if len(found) == 1:
+        return found[0]
+    own = next((gpu for gpu in found if wanted in (_normal(gpu.id), _normal(gpu.name))), None)
+    part = None if found else partition_of(name)
+    return part.cut(None) if part else own
 
 
 def find_gpu(name: str) -> Gpu:
@@ -182,11 +179,13 @@ def find_gpu(name: str) -> Gpu:
     """
     if found := lookup_gpu(name):
         return found
+    if shared := gpus_named(name):
+        raise UsageError(f"{name!r} is the name of several GPUs", f"name one: {', '.join(g.id for g in shared)}")
     wanted = _normal(name)
     starting = [known for known in _by_name() if wanted and known.startswith(wanted)]
     close = [*starting, *get_close_matches(wanted, _by_name(), n=5, cutoff=0.5)]
-    near = list(dict.fromkeys(_by_name()[known].id for known in close))[:5]
-    hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(g.id for g in load_gpus())}"
+    near = list(dict.fromkeys(gpu.id for known in close for gpu in _by_name()[known]))[:5]
+    hint = f"did you mean {', '.join(near)}?" if near else "tcprobe explain gpus lists the known ones"
     raise UsageError(f"no GPU called {name!r} in gpus.csv", hint)
 
 
@@ -196,106 +195,94 @@ def spoken_name(name: str) -> str:
     return f"{'an' if short[:1] in 'AEFHILMNORSX' else 'a'} {short}"
 
 
-def has_tensor_cores(
-    compute_capability: Capability | None, name: str | None = None, sm_count: int | None = None
-) -> tuple[HasTensorCores, str]:
-    """Say whether an NVIDIA GPU has Tensor Cores, and why.
+# A GPU instance of MIG (NVIDIA Multi-Instance GPU user guide, MIG device names): its compute slices, or those of the
+# compute instance in it, and its memory.
+_MIG: Final = re.compile(r"(.+?)[\s-]+MIG[\s-]+(?:(\d)c\.)?(\d)g\.(\d+)gb(?:[+.]\w+)*", re.IGNORECASE)
+# A virtual GPU (NVIDIA vGPU user guide, virtual GPU types): GRID A100D-40C shares the SMs in time, A100D-1-10C is a
+# MIG instance.
+_VGPU: Final = re.compile(r"(?:GRID|NVIDIA)\s+(.+?)-(?:(\d)-)?(\d+)[ABCQ]\d?(?:ME)?", re.IGNORECASE)
+# Boards that virtual GPUs are named after where a name stands for several boards: X is a module, D the larger memory.
+_VGPU_BOARDS: Final = {
+    "v100": "v100-pcie",
+    "v100d": "v100-pcie",
+    "v100x": "v100-sxm2",
+    "v100dx": "v100-sxm2",
+    "v100l": "v100-fhhl",
+    "v100s": "v100s-pcie",
+    "a100": "a100-pcie-40",
+    "a100d": "a100-pcie-80",
+    "a100x": "a100-sxm-40",
+    "a100dx": "a100-sxm-80",
+    "a800dx": "a100-sxm-80",
+    "h100": "h100-pcie",
+    "h100xm": "h100-sxm",
+    "h800xm": "h100-sxm",
+    "h200x": "h200-sxm",
+    "rtx6000": "quadro-rtx6000-8000",
+    "rtx6000p": "quadro-rtx6000-8000",
+    "rtx8000": "quadro-rtx6000-8000",
+    "rtx8000p": "quadro-rtx6000-8000",
+}
+SMS_OF_A_SLICE: Final = {"GA100": 14}
+"""SMs of one compute slice by chip: A100 MIG 7g has 98, A30 MIG 4g has 56. Others are not multiples of one number."""
+_MEMORY_SLICES: Final = 8  # of an A100 or H100; an A30's four are two each
 
-    GPUs have them from compute capability 7.0 on, except the TU116 and TU117 chips, which report 7.5 like every
-    Turing and are recognised by name or by SM count.
-    Source: NVIDIA Turing architecture whitepaper; NVIDIA/TensorRT#892; tensorflow/tensorflow#44191.
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A part of a GPU, as a name describes it.
+
+    Attributes:
+        whole: the GPU that is divided.
+        label: what the name says of the part, ``MIG 3g.40gb``; empty if all SMs are shared in time.
+        slices: compute slices of a MIG instance; None if all SMs are shared in time.
+        memory_bytes: its memory.
     """
-    if name and TURING_WITHOUT_TENSOR_CORES.search(name):
-        return "no", f"{name}: TU116 and TU117 chips have no Tensor Cores"
-    if compute_capability is None:
-        return "unknown", "the profile gives no compute capability"
-    version = f"compute capability {compute_capability[0]}.{compute_capability[1]}"
-    if compute_capability < FIRST_WITH_TENSOR_CORES:
-        return "no", f"{version}: Tensor Cores came with 7.0"
-    if compute_capability != (7, 5) or name:
-        return "yes", version
-    if sm_count is None:
-        return "unknown", f"{version} without a name or SM count may be a TU116, which has no Tensor Cores"
-    if sm_count <= TURING_SMS_WITHOUT_TENSOR_CORES:
-        return "no", f"{version} with {sm_count} SMs is a TU116 or TU117, which has no Tensor Cores"
-    return "yes", f"{version} with {sm_count} SMs"
+
+    whole: Gpu
+    label: str
+    slices: int | None
+    memory_bytes: int
+
+    def cut(self, sm_count: int | None) -> Gpu | None:
+        """Return the part as a GPU of its own, with its share of peaks, bandwidth and cache.
+
+        Args:
+            sm_count: SMs of the part; None if the source does not say. Then its slices tell, where the chip allows.
+        """
+        whole = self.whole
+        if self.slices is None:
+            return replace(whole, memory_bytes=self.memory_bytes, memory_variants=(self.memory_bytes,))
+        size = SMS_OF_A_SLICE.get(whole.chip)
+        sms = sm_count or (self.slices * size if size else None)
+        if sms is None or sms > whole.sm:
+            return None
+        share = min(1.0, max(1, round(_MEMORY_SLICES * self.memory_bytes / whole.memory_bytes)) / _MEMORY_SLICES)
+        return replace(
+            whole,
+            id=f"{whole.id}-{self.label.lower().replace(' ', '-')}",
+            name=f"{whole.name} {self.label}",
+            aliases=(),
+            sm=sms,
+            l2_bytes=int(whole.l2_bytes * share),
+            memory_bytes=self.memory_bytes,
+            memory_variants=(self.memory_bytes,),
+            bandwidth_bytes_per_s=whole.bandwidth_bytes_per_s * share,
+            bandwidth_variants=tuple(b * share for b in whole.bandwidth_variants),
+            peaks={dtype: peak * sms / whole.sm for dtype, peak in whole.peaks.items()},
+        )
 
 
-def _near(value: float | None, nominal: float, tolerance: float) -> bool:
-    return value is None or abs(value / nominal - 1) <= tolerance
-
-
-def _memory_fits(gpu: Gpu, memory_bytes: float | None) -> bool:
-    low, high = MEMORY_SHARE
-    return memory_bytes is None or any(low <= memory_bytes / size <= high for size in gpu.memory_variants)
-
-
-def _fits(
-    compute_capability: Capability,
-    sm_count: int,
-    bandwidth: float | None,
-    memory: float | None,
-    clock_mhz: float | None,
-) -> Iterator[Gpu]:
-    for gpu in load_gpus():
-        if (
-            gpu.compute_capability == compute_capability
-            and gpu.sm == sm_count
-            and _near(bandwidth, gpu.bandwidth_bytes_per_s, BANDWIDTH_TOLERANCE)
-            and _memory_fits(gpu, memory)
-            and _near(clock_mhz, gpu.boost_mhz, CLOCK_TOLERANCE)
-        ):
-            yield gpu
-
-
-def _only(candidates: list[Gpu], test: Callable[[Gpu], bool]) -> list[Gpu]:
-    """Keep only the candidate that passes if there is exactly one; else keep all."""
-    passing = [gpu for gpu in candidates if test(gpu)]
-    return passing if len(passing) == 1 else candidates
-
-
-def identify(
-    compute_capability: Capability | None,
-    sm_count: int | None,
-    bandwidth_bytes_per_s: float | None,
-    memory_bytes: float | None,
-    clock_khz: float | None = None,
-    name: str | None = None,
-) -> Identification:
-    """Say which NVIDIA GPU has these figures.
-
-    A name in gpus.csv decides, unless the SM count contradicts it (a cut-down variant with the same name). Otherwise
-    compute capability and SM count must be equal, and bandwidth, memory and clock, if known, within the tolerances
-    above; memory or bandwidth must be known. If several GPUs fit, the clock may decide between them; if it does not,
-    the GPU is unknown.
-
-    Args:
-        compute_capability: major, minor.
-        sm_count: number of streaming multiprocessors.
-        bandwidth_bytes_per_s: theoretical peak memory bandwidth.
-        memory_bytes: memory as the driver reports it, a little less than the nominal size.
-        clock_khz: highest clock.
-        name: name that the profile reports; None if it reports none.
-    """
-    named = lookup_gpu(name) if name else None
-    if named and sm_count in (None, named.sm):
-        cores: HasTensorCores = "yes" if named.tensor_cores else "no"
-        return Identification(named, name, "reported", cores, f"reported as {name}")
-    basis: Literal["reported"] | None = "reported" if name else None
-    cores, why = has_tensor_cores(compute_capability, name, sm_count)
-    if compute_capability is None or sm_count is None or (bandwidth_bytes_per_s is None and memory_bytes is None):
-        return Identification(None, name, basis, cores, f"{why}; too few figures to tell the model")
-    clock_mhz = clock_khz / 1e3 if clock_khz else None
-    found = list(_fits(compute_capability, sm_count, bandwidth_bytes_per_s, memory_bytes, clock_mhz))
-    if clock_mhz:
-        found = _only(found, lambda gpu: _near(clock_mhz, gpu.boost_mhz, CLOCK_TIE_BREAK))
-    if len(found) != 1:
-        said = f"fits {' and '.join(g.id for g in found)} equally" if found else "fits no GPU of gpus.csv"
-        return Identification(None, name, basis, cores, f"{why}; {said}")
-    return _inferred(found[0], name)
-
-
-def _inferred(gpu: Gpu, name: str | None) -> Identification:
-    major, minor = gpu.compute_capability
-    reason = f"compute capability {major}.{minor}, {gpu.sm} SMs, memory and bandwidth fit only {gpu.id}"
-    return Identification(gpu, name or gpu.name, "inferred", "yes" if gpu.tensor_cores else "no", reason)
+def partition_of(name: str) -> Partition | None:
+    """Return the part of a GPU that a name describes: a MIG instance or a virtual GPU; None if it describes neither."""
+    if found := _MIG.fullmatch(name.strip()):
+        board, compute, slices, memory = found.groups()
+        whole = lookup_gpu(board)
+        label = f"MIG {compute + 'c.' if compute else ''}{slices}g.{memory}gb"
+        return Partition(whole, label, int(compute or slices), int(memory) * GIB) if whole else None
+    if found := _VGPU.fullmatch(name.strip()):
+        board, slices, memory = found.groups()
+        whole = lookup_gpu(_VGPU_BOARDS.get(_normal(board), board))
+        label = f"MIG {slices}g.{memory}gb" if slices else ""
+        return Partition(whole, label, int(slices) if slices else None, int(memory) * GIB) if whole else None
+    return None

@@ -21,7 +21,7 @@ ORDER = (
     *(
         {"schema", "errors", "jsonfile"},
         {"bypath", "hardware", "gemm"},
-        {"cost", "keras"},
+        {"cost", "keras", "identify"},
         {"source"},
         {"rules", "calibration"},
     ),

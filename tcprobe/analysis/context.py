@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from tcprobe.analysis.grouping import distinct_numbers
 from tcprobe.analysis.options import DEFAULT_TARGET, Options
-from tcprobe.hardware import Capability, Gpu, HasTensorCores, Identification, find_gpu, identify
+from tcprobe.hardware import Capability, Gpu, HasTensorCores, find_gpu
+from tcprobe.identify import Identification, identify
 from tcprobe.schema.columns import Table, Value
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import DEVICES

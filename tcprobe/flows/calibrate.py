@@ -22,7 +22,8 @@ from tcprobe.cost.measured import Measurement, csv_of
 from tcprobe.errors import MeasurementFailed, OutputError, ToolError, UsageError
 from tcprobe.flows.write.files import write_files
 from tcprobe.flows.write.say import Say
-from tcprobe.hardware import Gpu, find_gpu, identify
+from tcprobe.hardware import Gpu, find_gpu
+from tcprobe.identify import identify
 
 if TYPE_CHECKING:
     from tcprobe.calibration.check import Score

@@ -51,17 +51,28 @@ def test_every_rule_can_be_explained(code: str, format_: str) -> None:
         assert max(len(line) for line in prose) <= 80 + 20  # a long word stays whole
 
 
-def test_every_gpu_is_listed() -> None:
-    text = shown("gpus")
-    table, _, units = text.partition("\n\n")
-    assert [line.split()[0] for line in table.splitlines()[1:]] == [gpu.id for gpu in load_gpus()]
+def test_every_gpu_is_listed_once_under_its_generation() -> None:
+    *tables, units = shown("gpus").split("\n\n")
+    titles = [table.splitlines()[0] for table in tables]
+    ids = [line.split()[0] for table in tables for line in table.splitlines()[2:]]
+    assert sorted(ids) == sorted(gpu.id for gpu in load_gpus())
+    assert "Turing, cards and modules" in titles
+    assert "Ampere, laptops" in titles
     assert "TFLOP/s" in units
     assert "a100-sxm-40" in shown("GPUS")
 
 
-def test_gpus_fit_a_terminal_and_are_a_table_in_markdown() -> None:
-    assert max(len(line) for line in shown("gpus", "--width", "60").splitlines()) <= 60
-    assert shown("gpus", "--format", "markdown").startswith("| id | name | CC |")
+@pytest.mark.parametrize("width", ["60", "80", "100"])
+def test_gpus_fit_a_terminal(width: str) -> None:
+    text = shown("gpus", "--width", width)
+    assert max(len(line) for line in text.splitlines()) <= int(width)
+    assert "float16" in text or width == "60"
+
+
+def test_gpus_are_tables_in_markdown() -> None:
+    text = shown("gpus", "--format", "markdown")
+    assert text.startswith("## Pascal, cards and modules\n\n| id | name | CC |")
+    assert text.count("| id | name |") == text.count("## ")
 
 
 @pytest.mark.parametrize(("word", "near"), [("TC1O1", "TC101"), ("gpu", "gpus"), ("TC999", "TC"), ("qqqq", "lists")])

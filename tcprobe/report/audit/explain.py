@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.report.blocks import ColumnHead, Section
@@ -11,14 +12,18 @@ from tcprobe.report.formatting import full_number
 from tcprobe.report.grid import escape_markdown, markdown_lines, text_lines
 
 if TYPE_CHECKING:
-    from tcprobe.hardware import Gpu
+    from tcprobe.hardware import Board, Gpu
     from tcprobe.rules.base import RuleDoc
 
 WIDTH: Final = 100  # of prose, if the output is no terminal
 GPU_LEGEND: Final = (
-    "--target-gpu takes the id. CC: compute capability. float32 to float8: dense peak in TFLOP/s with accumulation in "
-    "float32; int8: TOP/s; -: none known. float32 runs as TF32 where there is a figure, unless --dtype float32."
+    "--target-gpu takes the id. CC: compute capability; TC: whether it has Tensor Cores. float32 to float8: dense peak "
+    "in TFLOP/s with accumulation in float32; int8: TOP/s; -: none known. float32 runs as TF32 where there is a "
+    "figure, unless --dtype float32. A laptop's GPU is listed at its highest boost clock: a power limit may allow less."
 )
+CARDS: Final = "cards and modules"
+KIND_OF: Final[Mapping[Board | None, str]] = {"mobile": "laptops", "soc": "on one chip with the CPU"}
+KINDS: Final = (CARDS, *KIND_OF.values())
 PEAKS: Final = ("float32", "tf32", "float16", "bfloat16", "float8", "int8")
 
 
@@ -68,19 +73,38 @@ def rule_list(docs: Sequence[RuleDoc], markdown: bool, width: int | None = None)
 
 
 def gpu_list(listed: Sequence[Gpu], markdown: bool, width: int | None = None) -> str:
-    """Return one line per GPU: id, name, compute capability, Tensor Cores, SMs, dense peaks in TFLOP/s (int8 TOP/s)."""
+    """Return a table per generation and kind of board, one line per GPU: id, name, SMs, bandwidth and dense peaks."""
     headings = (
         ColumnHead("id"),
-        ColumnHead("name", least=12, rank=1),
-        ColumnHead("CC"),
-        ColumnHead("Tensor Cores"),
+        ColumnHead("name", least=22, rank=1),
+        ColumnHead("CC", rank=2),
+        ColumnHead("TC", rank=2),
         ColumnHead("SMs", right=True, rank=2),
         ColumnHead("GB/s", right=True, rank=2),
-        *(ColumnHead(dtype, right=True, rank=3) for dtype in PEAKS),
+        *(ColumnHead(dtype, right=True, rank=2 if dtype == "float16" else 3) for dtype in PEAKS),
     )
-    table = _table(Section("", headings, tuple(_gpu(gpu) for gpu in listed)), markdown, width)
+    groups = [
+        Section(title, headings, tuple(_gpu(gpu) for gpu in sorted(group, key=_order)))
+        for title, group in _groups(listed).items()
+    ]
+    tables = [f"{'## ' if markdown else ''}{section.title}\n{'' if not markdown else chr(10)}" for section in groups]
     said = GPU_LEGEND if markdown or width is None else "\n".join(textwrap.wrap(GPU_LEGEND, width))
-    return f"{table}\n{said}\n"
+    blocks = [title + _table(section, markdown, width) for title, section in zip(tables, groups, strict=True)]
+    return "\n".join([*blocks, f"{said}\n"])
+
+
+def _groups(listed: Sequence[Gpu]) -> dict[str, list[Gpu]]:
+    found: dict[str, list[Gpu]] = {}
+    for kind in KINDS:
+        for gpu in listed:
+            if KIND_OF.get(gpu.board, CARDS) == kind:
+                found.setdefault(f"{gpu.arch.capitalize()}, {kind}", []).append(gpu)
+    return found
+
+
+def _order(gpu: Gpu) -> tuple[object, ...]:
+    """Order GPUs of a group by capability and then by id, numbers in it as numbers."""
+    return gpu.compute_capability, [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", gpu.id)]
 
 
 def _gpu(gpu: Gpu) -> tuple[str, ...]:
@@ -88,7 +112,7 @@ def _gpu(gpu: Gpu) -> tuple[str, ...]:
     major, minor = gpu.compute_capability
     return (
         gpu.id,
-        gpu.name,
+        re.sub(r"\s*\(.*\)", "", gpu.name),
         f"{major}.{minor}",
         "yes" if gpu.tensor_cores else "no",
         str(gpu.sm),
