@@ -203,7 +203,7 @@ def test_precision_that_differs_is_said() -> None:
     [
         ("tf24_t4_alexnet_fp32", 190, "Tesla T4"),
         ("tf24_v100_alexnet_fp32", 175, "Tesla V100 SXM2"),
-        ("tf25_turing_chess_fp32", 159, None),
+        ("tf25_turing_chess_fp32", 159, "GeForce RTX 2060 Max-Q"),
     ],
 )
 def test_real_captures_of_one_step(name: str, kernels: int, gpu: str | None) -> None:
