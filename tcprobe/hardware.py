@@ -1,8 +1,8 @@
 """The GPUs of ``gpus.csv``: their Tensor Cores, peak rates and names.
 
 Each row of the file is a GPU with its source. `evidence` is verified where NVIDIA's tables, what a driver reported or
-two independent tables give its figures; formula where one table gives SMs, clock and memory. Peaks that no table gives
-follow from SMs x FMA per clock and SM x 2 x clock.
+two independent tables give its figures; formula where one table gives SMs, clock and memory, or two disagree. Peaks
+that no table gives follow from SMs x FMA per clock and SM x 2 x clock.
 Peaks are dense and, for Tensor Cores, accumulate in float32, as frameworks do (GeForce cards then run at half the
 rate that is advertised for accumulation in float16).
 """
@@ -181,6 +181,8 @@ def find_gpu(name: str) -> Gpu:
         return found
     if shared := gpus_named(name):
         raise UsageError(f"{name!r} is the name of several GPUs", f"name one: {', '.join(g.id for g in shared)}")
+    if part := partition_of(name):
+        raise UsageError(f"how many SMs {name!r} has is not known", f"predict for all of it: {part.whole.id}")
     wanted = _normal(name)
     starting = [known for known in _by_name() if wanted and known.startswith(wanted)]
     close = [*starting, *get_close_matches(wanted, _by_name(), n=5, cutoff=0.5)]

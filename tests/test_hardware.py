@@ -225,6 +225,8 @@ def test_a_mig_instance_is_its_share_of_a_gpu(name: str, gpu: str, sm: int, gib:
 def test_a_mig_instance_of_unknown_size_is_no_gpu() -> None:
     # a slice of an H100 has 16 SMs, or 18: 132 are no multiple of seven
     assert lookup_gpu("NVIDIA H100 80GB HBM3 MIG 2g.20gb") is None
+    with pytest.raises(UsageError, match="how many SMs"):
+        find_gpu("NVIDIA H100 80GB HBM3 MIG 2g.20gb")
     part = partition_of("NVIDIA H100 80GB HBM3 MIG 2g.20gb")
     assert part is not None
     cut = part.cut(32)
