@@ -17,7 +17,7 @@ from tests.support import shared
 
 def test_every_gpu_has_a_source_and_a_float32_peak() -> None:
     gpus = load_gpus()
-    assert len(gpus) == 209
+    assert len(gpus) == 210
     assert len({gpu.id for gpu in gpus}) == len(gpus)
     for gpu in gpus:
         assert gpu.source, gpu.id

@@ -48,12 +48,14 @@ class Penalty:
         memory: the same if memory is the limit.
         level: alignment of its sizes; None if aligned.
         why: where the figure comes from, if it was not measured on this GPU.
+        of: id of the GPU that was timed, if it is of another generation.
     """
 
     compute: Multiplier = NO_SLOWDOWN
     memory: Multiplier = NO_SLOWDOWN
     level: Misalignment | None = None
     why: str | None = None
+    of: str | None = None
 
 
 def level_of(sizes: Sequence[int | None], family: RateFamily) -> Misalignment | None:
@@ -106,8 +108,10 @@ def penalty_of(contiguous: Sequence[Contiguous], family: RateFamily, gpu: Gpu, c
     if major >= 9 and key in _HOPPER:
         if major == 9:
             return Penalty(_HOPPER[key], memory, level, f"{_UNMEASURED}, few sizes of this generation")
-        return Penalty(_wide(_HOPPER[key]), _wide(memory), level, f"{_BORROWED} those of the H100, range widened")
-    return Penalty(_wide(_A100[key]), _wide(memory), level, f"{_BORROWED} those of the A100, range widened")
+        why = f"{_BORROWED} those of the H100, range widened"
+        return Penalty(_wide(_HOPPER[key]), _wide(memory), level, why, "h100-sxm")
+    why = f"{_BORROWED} those of the A100, range widened"
+    return Penalty(_wide(_A100[key]), _wide(memory), level, why, "a100-sxm-80")
 
 
 _UNMEASURED: Final = "slowdown of unaligned sizes from published timings"

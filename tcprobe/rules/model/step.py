@@ -17,6 +17,7 @@ from tcprobe.rules.model.sizes import LayerSizes
 from tcprobe.schema.finding import Range
 from tcprobe.schema.model import Model
 from tcprobe.schema.op import OpRecord
+from tcprobe.schema.provenance import Provenance, merged
 
 Ends: TypeAlias = tuple[float, float, float]
 Changes: TypeAlias = tuple[LinkedChange, ...]
@@ -100,9 +101,12 @@ class Step:
 
     @cached_property
     def ns(self) -> Range | None:
-        """Predicted time of one step's products, in ns; None where none of them could be predicted."""
+        """Predicted time of one step's products with their launches, in ns; None where none could be predicted.
+
+        At best the host runs ahead of the GPU, and no launch shows.
+        """
         times = [
-            Range(*_ends(cost)).scaled(product.calls)
+            Range(cost.low_ns, cost.timed_ns, cost.high_ns + cost.launch_ns).scaled(product.calls)
             for cost, product in zip(self.costs, self.model.products, strict=True)
             if cost is not None
         ]
@@ -116,6 +120,11 @@ class Step:
         """Return ``calibrated`` where all predicted costs of products are, else ``predicted``; None without any."""
         found = {cost.basis for index in indexes if (cost := self.cost(index)) is not None}
         return None if not found else "calibrated" if found == {"calibrated"} else "predicted"
+
+    def constants_of(self, indexes: Iterable[int]) -> Provenance | None:
+        """Return whose constants the predicted costs of products rest on: those of the costliest; None without any."""
+        costs = [cost for index in indexes if (cost := self.cost(index)) is not None]
+        return next(iter(rests_on(costs)), None)
 
     def share_pct(self, saved: Range) -> Range | None:
         """Return a saving over the step's predicted time, in percent up to 100; None where that is unknown.
@@ -250,6 +259,12 @@ class _Alike:
             self._numbers[key] = len(self.records)
             self.records.append(record)
         return self._numbers[key]
+
+
+def rests_on(costs: Iterable[Cost]) -> tuple[Provenance, ...]:
+    """Return whose constants costs rest on, those of the costliest first."""
+    ordered = sorted(costs, key=lambda cost: -cost.ns)
+    return merged(cost.constants for cost in ordered if cost.constants is not None)
 
 
 def total_range(parts: list[Range]) -> Range | None:
