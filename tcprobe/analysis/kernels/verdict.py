@@ -12,9 +12,9 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from tcprobe.analysis.capability import dtype_blocker, operand_dtypes
-from tcprobe.analysis.kernels.names import NAME_RULES
+from tcprobe.analysis.kernels.names import MOVING, NAME_RULES
 from tcprobe.analysis.kernels.precision import precision_of_dtype, precision_of_name
-from tcprobe.analysis.kernels.rule import words_of
+from tcprobe.analysis.kernels.rule import NameParts, Sought
 from tcprobe.gemm.ops import conv_like
 from tcprobe.hardware import FIRST_WITH_TENSOR_CORES, Capability, Gpu, spoken_name
 from tcprobe.schema.kinds import UsesTc
@@ -29,6 +29,7 @@ NARROW_FACTOR: Final = 4.0
 WINOGRAD_FACTOR: Final = 4.0
 TRITON_GEMM: Final = "triton-gemm"
 NARROW_FLOATS: Final = frozenset({"float16", "bfloat16", "half"})
+_IN_ARGUMENTS: Final = [sought for rule in NAME_RULES for sought in rule.sought if sought.part == "argument"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +67,40 @@ def classify(name: str, compute_capability: Capability | None = None, vendor: st
     if compute_capability is not None and compute_capability < FIRST_WITH_TENSOR_CORES:
         major, minor = compute_capability
         evidence = f"compute capability {major}.{minor}: the GPU has no Tensor Cores"
-        return replace(
-            found, uses_tc="no", basis="inferred", evidence=evidence, precision=precision_of_name(name, "no")
-        )
+        return replace(found, uses_tc="no", basis="inferred", evidence=evidence, precision=precision_as(name, "no"))
     return found
 
 
+def precision_as(name: str, uses_tc: UsesTc) -> str | None:
+    """Return the precision that a kernel's name tells if it uses Tensor Cores, or does not, whatever its name says."""
+    return precision_of_name(NameParts.of(name), uses_tc, _by_name(name).rule not in MOVING)
+
+
 @lru_cache(maxsize=65536)
-def _by_name(name: str) -> Verdict:
-    words = words_of(name)
+def _by_name(text: str) -> Verdict:
+    name = NameParts.of(text)
+    telling: frozenset[Sought] = frozenset().union(*map(_rules_of, name.arguments))
     for rule in NAME_RULES:
-        if match := rule.pattern.search(words if rule.in_words else name):
-            token = match.groupdict().get("token") or match[0]
-            evidence = f"{token[:60]}: {rule.says}"
-            precision = precision_of_name(name, rule.verdict)
-            return Verdict(rule.verdict, None if rule.verdict == "unknown" else "name", evidence, precision, rule.id)
-    return Verdict("unknown", None, "no rule knows this name", precision_of_name(name, "unknown"))
+        for sought in rule.sought:
+            if sought.part != "argument":
+                token = name.token(sought)
+            elif sought in telling:
+                token = next(word for word in name.arguments if sought in _rules_of(word))
+            else:
+                continue
+            if token is not None:
+                precision = precision_of_name(name, rule.verdict, rule.multiplies)
+                evidence = f"{token[:60]}: {rule.says}"
+                return Verdict(
+                    rule.verdict, None if rule.verdict == "unknown" else "name", evidence, precision, rule.id
+                )
+    return Verdict("unknown", None, "no rule knows this name", precision_of_name(name, "unknown", True))
+
+
+@lru_cache(maxsize=65536)
+def _rules_of(word: str) -> frozenset[Sought]:
+    """Return what rules seek in template arguments and find in this identifier; names share most of theirs."""
+    return frozenset(sought for sought in _IN_ARGUMENTS if sought.pattern.search(word))
 
 
 def refine(
