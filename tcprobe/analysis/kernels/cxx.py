@@ -14,6 +14,10 @@ _TOKEN: Final = re.compile(r"(?<!\w)operator\s*(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|
 _COMMA: Final = re.compile(_TOKEN.pattern + "|,")
 _CLOSES: Final = {">": "<", ")": "(", "}": "{", "]": "["}
 _OPERATOR: Final = re.compile(r"(?<!\w)operator(?!\w)")
+# a result type whose conditions may hold comparisons, printed without parentheses
+_ENABLED: Final = re.compile(r"(?:typename )?(?:\w+::)*enable_if<.*?>::type (?=[\w({<:])", re.DOTALL)
+# what may stand behind parameters: nothing, const, [clone .kd]
+_FOLLOWS: Final = ("", " ", "[", ".")
 _HIDDEN: Final = "\x00"
 
 
@@ -59,11 +63,14 @@ def parse(text: str) -> KernelName:
         text: demangled, or mangled (`_Z...`): then as far as `readable` decodes it; it may be cut off anywhere.
     """
     text = readable(text) if text.startswith("_Z") else text
-    groups = list(_groups(text))
+    behind = 0
+    while enabled := _ENABLED.match(text, behind):
+        behind = enabled.end()
+    groups = list(_groups(text, behind))
     called = _called(text, groups)
     head = text[: called.start if called else _end(text, groups)].rstrip()
     suffix = text[called.end if called else len(head) :]
-    start, cuts = _cuts(head, groups)
+    start, cuts = _cuts(head, groups, behind)
     result = head[: start - 1] if start else None
     *scopes, function = (head[a:b] for a, b in zip([start, *(c + 2 for c in cuts)], [*cuts, len(head)], strict=True))
     begins = len(head) - len(function)
@@ -134,10 +141,10 @@ class _Group(NamedTuple):
         return text[self.start + 1 : self.end - self.closed]
 
 
-def _groups(text: str) -> Iterator[_Group]:
-    """Yield every bracket that stands in no other."""
+def _groups(text: str, behind: int) -> Iterator[_Group]:
+    """Yield every bracket that stands in no other, from a place on."""
     stack, start = _Stack(), 0
-    for found in _TOKEN.finditer(text):
+    for found in _TOKEN.finditer(text, behind):
         if len(found[0]) > 1:
             continue
         outside = not stack.depth
@@ -151,12 +158,12 @@ def _groups(text: str) -> Iterator[_Group]:
 
 
 def _called(text: str, groups: list[_Group]) -> _Group | None:
-    """Return the bracket with the parameters: the first that follows a name and is no scope of what comes after."""
+    """Return the bracket with the parameters: the first behind a name that is no cast and holds no scope."""
     for group in groups:
         before = text[max(0, group.start - 10) : group.start].rstrip()
-        named = before[-1:].isalnum() or before[-1:] in tuple("_>})]'")
-        scope = text.startswith("::", group.end)
-        if text[group.start] == "(" and named and not scope and not before.endswith("decltype"):
+        named = before[-1:].isalnum() or before[-1:] in tuple("_>})]'") or _OPERATOR.search(before)
+        last = text[group.end : group.end + 1] in _FOLLOWS
+        if text[group.start] == "(" and named and last and not before.endswith("decltype"):
             return group
     return None
 
@@ -166,14 +173,14 @@ def _end(text: str, groups: list[_Group]) -> int:
     return next((g.start for g in groups if text[g.start] == "[" and text[g.start - 1 : g.start] == " "), len(text))
 
 
-def _cuts(head: str, groups: list[_Group]) -> tuple[int, list[int]]:
-    """Return where the name begins, behind its result type, and the places of the :: between its scopes."""
+def _cuts(head: str, groups: list[_Group], behind: int) -> tuple[int, list[int]]:
+    """Return where the name begins, at the earliest behind some place, and the places of the :: between its scopes."""
     plain, at = [], 0
     for group in groups:
         plain += [head[at : group.start], _HIDDEN * (min(group.end, len(head)) - group.start)]
         at = group.end
     masked = "".join(plain) + head[at:]
-    named = _OPERATOR.search(masked)
+    named = _OPERATOR.search(masked, behind)
     end = named.start() if named else len(masked)
-    start = masked.rfind(" ", 0, end) + 1
+    start = max(masked.rfind(" ", 0, end) + 1, behind)
     return start, [found.start() for found in re.finditer("::", masked[:end]) if found.start() >= start]

@@ -61,14 +61,15 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
                 | scalePackedTensor | (?:marlin|awq|gptq)\w{0,40}?_repack | permute_cols | reshape_and_cache\w*
                 | merge_?(?:attn_?)?states? | reduce_wgrad\w* | get_mla_metadata\w*
                 | moe_?(?:align|sum|permute|unpermute|sort|topk|finalize)\w* | topk\w{0,40}?gating\w*
-                | finalize_?moe\w* | routing(?:Indices|Main|Init)\w*
+                | finalize_?moe\w* | routing(?:Indices|Main|Init)\w* | \w*build_?expert_?maps\w*
+                | count_and_sort_expert\w* | concat_and_cache\w* | fmha_reduce\w* | flash_attn_stream_k_fixup\w*
                 """,
             ),
             seek("path", r"deep_gemm::(?:transpose|pack|smxx_)\w* | epilogue::impl::globalKernel | moe::dev::\w+::\w+"),
         ),
         "a helper beside a GEMM, convolution or attention: it prepares, routes, reduces or converts",
         "flash-attention, FlashMLA and CUTLASS (reduction/) sources; flashinfer trtllm/fused_moe (RoutingKernel.cuh); "
-        f"{DLPROF}",
+        f"ggml-cuda (fattn-common); {DLPROF}",
         multiplies=False,
     ),
     NameRule(
@@ -83,10 +84,10 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
                 """,
                 unless="gemm|matmul|mma",
             ),
-            seek("path", r"(?<!\w)(?:mscclpp|nvshmem\w*)::", unless="gemm|matmul|mma"),
+            seek("path", r"(?<!\w)(?:mscclpp|nvshmem\w*|deep_ep)::", unless="gemm|matmul|mma"),
         ),
         "communication between GPUs",
-        "NVIDIA/nccl, src/device",
+        "NVIDIA/nccl, src/device; deepseek-ai/DeepEP",
         multiplies=False,
     ),
     NameRule(
@@ -277,7 +278,7 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
                 r"""
                 fmha_cutlass[FB]_b?f16\w* | (?<![a-z])fmha_v2_\w+ | (?<![a-z])fmha(?:Sm\d+\w?)?Kernel_\w*
                 | (?<![a-z])fmha_(?:fprop|dgrad)_fp16\w* | qk_int8_sv_f(?:8|16)\w*
-                | (?<![a-z])(?:Single|Batch)Prefill\w{0,40}?Kernel\w* | (?<![a-z])gemm_mha_v\d+\w*
+                | (?<![a-z])(?:Single|Batch)?Prefill\w{0,40}?Kernel\w* | (?<![a-z])gemm_mha_v\d+\w*
                 """,
             ),
             *anywhere(r"Sm(?:90|100)Fmha\w*"),
@@ -385,7 +386,7 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
             seek(
                 "function",
                 r"""
-                ^(?:[a-z][a-z0-9]*_)*fusion(?:[_.]\d+)*$
+                ^(?:[a-z][a-z0-9]*_)*fusion(?:(?:__?|\.)\d+)*$
                 | ^(?:wrapped|loop|input)_(?!dot|gemm|conv(?!ert))[a-z_]+(?:[_.]\d+)*$
                 """,
             ),
@@ -427,7 +428,7 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
                 r"""
                 (?<![a-z])gemv\w* | gemmk1\w* | gemmSN\w* | ^dot_kernel\w* | reduce_1Block\w*
                 | transpose_readWrite\w*
-                | ^(?:axpy|axpby|scal|nrm2|asum|iamax|iamin|rot|swap|ger|syr|symv|trsv)[a-z0-9]{0,3}_kernel\w*
+                | ^(?:axpy|axpby|scal|nrm2|asum|iamax|iamin|rot|swap|ger|syr|symv|trsv)[2cgmu]?_kernel\w*
                 | kgemm_4bit_inference_naive | gemm_half_q_half\w*
                 """,
             ),
@@ -476,7 +477,8 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
                 "function",
                 r"""
                 split_embedding\w* | op_generic_tensor\w* | op_tensor\w* | add_tensor\w* | cunn_\w+
-                | genericReformat\w* | generatedNativePointwise | multi_tensor_apply\w* | xmma_pooling\w*
+                | cuCompute(?:GradInput|(?:Part)?GradGammaBeta) | genericReformat\w* | generatedNativePointwise
+                | multi_tensor_apply\w* | xmma_pooling\w*
                 """,
             ),
             seek(
@@ -491,7 +493,7 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
             ),
         ),
         "a framework's own pointwise, reduction, indexing or copy kernel",
-        "sources of Eigen, TensorFlow, PyTorch, Thrust and CUB: no MMA in them",
+        "sources of Eigen, TensorFlow, PyTorch (and apex's layer norm), Thrust and CUB: no MMA in them",
         multiplies=False,
     ),
     NameRule(

@@ -135,27 +135,28 @@ MULTIPLIES: Final = f"{_WITHIN} | " + whole_words(r"""
     (?:mat|matrix|mtx)_?(?:mul|vec)\w* | mm | bmm | b?addmm | spmm | sddmm | (?:[hidqbwu]|wg)?mma | conv\d*d?
     | deconv\w* | [dw]grad\w* | fprop | attn | \w{0,20}mha | mla | sdpa | linear | mlp | ffn | dot\w* | dense | einsum
     | lstm | gru | rnn | moe | experts? | lora\w* | [bs]gmv\w* | chunk\w* | ss[dm] | retention | delta | gla | fla
-    | gdn | kkt | recompute | qk(?!v?_?(?:rms_?)?(?:norm|rope|rotary|bias|split|reshape|transpose|pad))\w*
+    | gdn | kkt | recompute | qk(?!v?_?(?:rms_?|apply_?)?(?:norm|rope|rotary|bias|split|reshape|transpose|pad))\w*
     | proj\w* | fc\d* | outer | gram | cdist | syrk | trsm | trmm | hadamard
-    | marlin
+    | marlin | prefill
 """)
 # Those that a framework's own kernels have only if they multiply: its lstm_cell, cdist and bilinear are pointwise
 FRAMEWORK_MULTIPLIES: Final = f"{_WITHIN} | " + whole_words(
-    r"mm | bmm | b?addmm | (?:[hidqbwu]|wg)?mma | conv\d*d? | attn | mha | sdpa | einsum"
+    r"mm | bmm | b?addmm | (?:[hidqbwu]|wg)?mma | conv\d*d? | attn | \w{0,20}mha | sdpa | einsum"
 )
 MOVES_OR_MAPS: Final = r"""
-    element_?wise | point_?wise | vectorized | relu\d? | leaky | elu | selu | gelu | silu | swish | mish | swiglu
-    | geglu | glu | sigmoid | tanh | softplus | (?:log_?)?soft_?max\d? | cross_entropy | nll | exp | log | pow | sqrt
-    | rsqrt | abs | neg | sin | cos | erf | [a-z]{0,12}norm\w* | adds? | addition\d? | sub | subtract | mul | multiply
-    | div | divide | axpy | scal | scale | copy | cpy | memcpy | memset | fill | set | zeros? | ones | init\w*
-    | cast\w* | convert\w* | transposes? | transposed | permut\w* | unpermute | reshape | reformat | concat\w* | cat
-    | stack | slic\w* | strided | gather\w* | scatter\w* | index\w* | indices | embedding\w* | lookup | reduc\w* | sum
-    | mean | max | min | argmax | argmin | top_?k | sort\w* | radix | scan | cumsum | cumprod | drop_?out | bias
-    | pool\w* | resiz\w* | interp\w* | upsampl\w* | pad\w* | unpad | pack | repack\w* | unpack\w* | quant | quantiz\w*
-    | dequant\w* | rotary | rope | adam\w* | sgd | momentum | lamb | rmsprop | optimi[sz]er\w* | unique | random
-    | philox | rand | uniform | normal | histogram | one_?hot | arange | clamp | clip | compare | where | mask\w*
-    | tril | triu | nan | finite | im2col | col2im | nonzero | flip | roll | sampl\w* | grid_stride | backoff
-    | nchw\w* | nhwc\w* | kv_?cache | cache | flatten | expand | broadcast | select | nms | roi\w* | redzone\w*
-    | delay | spin | sleep | iota | reverse\w* | bitcast\w* | maximum | minimum | negate | logistic | power | floor
-    | ceil | round | sign | routing\w*
+    element_?wise | eltwise | point_?wise | vectorized | unary | binary | activation | relu\d? | leaky | elu | selu
+    | gelu | silu | swish | mish | swiglu | geglu | glu | sigmoid | tanh | softplus | (?:log_?)?soft_?max\d?
+    | cross_entropy | nll | exp | log | pow | sqrt | rsqrt | abs | neg | sin | cos | erf | [a-z]{0,12}norm\w* | adds?
+    | addition\d? | sub | subtract | mul | multiply | div | divide | axpy | scal | scale | copy | cpy | memcpy | memset
+    | move? | fill | set | zeros? | ones | init\w* | cast\w* | cvt | convert\w* | transposes? | transposed | permut\w*
+    | unpermute | reshape | reformat | concat\w* | cat | stack | slic\w* | strided | gather\w* | scatter\w* | index\w*
+    | indices | get_rows | embedding\w* | lookup | reduc\w* | sum | mean | max | min | argmax | argmin | top_?k
+    | sort\w* | radix | scan | cumsum | cumprod | drop_?out | bias | bcast | pool\w* | resiz\w* | interp\w*
+    | upsampl\w* | pad\w* | unpad | pack | repack\w* | unpack\w* | quant | quantiz\w* | dequant\w* | rotary | rope
+    | adam\w* | sgd | momentum | lamb | rmsprop | optimi[sz]er\w* | unique | random | philox | rand | rng | uniform
+    | normal | histogram | one_?hot | arange | clamp | clip | compare | where | mask\w* | tril | triu | nan | finite
+    | im2col | col2im | nonzero | flip | roll | sampl\w* | grid_stride | backoff | nchw\w* | nhwc\w* | kv_?cache | cache
+    | flatten | expand | broadcast | select | nms | roi\w* | redzone\w* | delay | spin | sleep | iota | reverse\w*
+    | bitcast\w* | maximum | minimum | negate | logistic | power | floor | ceil | round | sign | routing\w*
+    | resh | tran | repl
 """
