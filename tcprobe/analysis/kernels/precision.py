@@ -80,6 +80,12 @@ def precision_of_name(name: NameParts, uses_tc: UsesTc, multiplies: bool) -> str
     return _from_letter(function, name.arguments, uses_tc)
 
 
+def types_in_name(name: NameParts) -> frozenset[str]:
+    """Return every precision that template arguments, function or parameters name; int4 too."""
+    parts = (name.name.arguments, name.texts["function"], name.name.parameters)
+    return frozenset(operand for part in parts for word in _WORD.findall(part or "") for operand in _operands(word))
+
+
 @lru_cache(maxsize=65536)
 def _operands(word: str) -> tuple[str, ...]:
     """Return the types that one word names, in their order; names share most of their words."""
@@ -109,10 +115,17 @@ def _single(text: str, shape: str) -> str | None:
     return "tf32" if shape == "1688" else None
 
 
-def precision_of_dtype(dtype: str | None, uses_tc: str) -> str | None:
-    """Return the precision that an op's dtype implies for its kernels; None where it does not."""
+def precision_of_dtype(dtype: str | None, uses_tc: str, multiplies: bool = True) -> str | None:
+    """Return the precision that an op's dtype implies for its kernels; None where it does not.
+
+    Args:
+        dtype: as ops spell it.
+        uses_tc: verdict on the kernel.
+        multiplies: whether the kernel may multiply; else 8-bit and narrower types are only stored.
+    """
     if dtype is None:
         return None
     if dtype in ("float32", "float"):
         return {"yes": "tf32", "no": "fp32"}.get(uses_tc)
-    return OF_DTYPE.get(dtype)
+    found = OF_DTYPE.get(dtype)
+    return found if multiplies or found not in _NARROW else None

@@ -14,7 +14,7 @@ from tcprobe.analysis.kernels.contradictions import reported_notes
 from tcprobe.analysis.kernels.counters import Configuration, Counters
 from tcprobe.analysis.kernels.launches import LaunchGroups, group_launches
 from tcprobe.analysis.kernels.precision import precision_of_dtype
-from tcprobe.analysis.kernels.verdict import Verdict, classify, precision_as, refine
+from tcprobe.analysis.kernels.verdict import Verdict, classify, may_multiply, precision_as, refine
 from tcprobe.gemm.ops import gemms_of
 from tcprobe.gemm.record import flops_of, parse_json_shapes, parse_shape
 from tcprobe.hardware import Capability, Gpu
@@ -230,7 +230,7 @@ def _columns(found: list[Verdict], dtype: Names) -> dict[str, Names]:
         "uses_tc": [v.uses_tc for v, _ in told],
         "basis": [v.basis for v, _ in told],
         "evidence": [v.evidence for v, _ in told],
-        "precision": [v.precision or precision_of_dtype(d, v.uses_tc) for v, d in told],
+        "precision": [v.precision or precision_of_dtype(d, v.uses_tc, may_multiply(v)) for v, d in told],
     }
     return {name: Names.of(values).take(pair) for name, values in columns.items()}
 
