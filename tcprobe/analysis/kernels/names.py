@@ -485,12 +485,13 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
                 "path",
                 r"""
                 (?<!\w)(?P<token> Eigen::internal | at::(?:native|cuda)
-                | (?:Eigen|tensorflow|at|caffe2|thrust|cub|stream_executor|cudnn|genericReformat)::
+                | (?:Eigen|tensorflow|at|caffe2|thrust|cub|stream_executor|genericReformat)::
                 | fbgemm_gpu::(?!\S*(?:gemm|f8f8|i8i8|bf16x9)) | cusparse::(?!\S*blocked)
                 | CUTENSOR_NAMESPACE::\S*(?:permutation|elementwise)\w* )
                 """,
                 unless=FRAMEWORK_MULTIPLIES,
             ),
+            seek("path", r"(?<!\w)cudnn::[\w:]+", unless=MULTIPLIES),
         ),
         "a framework's own pointwise, reduction, indexing or copy kernel",
         "sources of Eigen, TensorFlow, PyTorch (and apex's layer norm), Thrust and CUB: no MMA in them",

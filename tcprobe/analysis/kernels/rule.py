@@ -137,7 +137,7 @@ MULTIPLIES: Final = f"{_WITHIN} | " + whole_words(r"""
     | lstm | gru | rnn | moe | experts? | lora\w* | [bs]gmv\w* | chunk\w* | ss[dm] | retention | delta | gla | fla
     | gdn | kkt | recompute | qk(?!v?_?(?:rms_?|apply_?)?(?:norm|rope|rotary|bias|split|reshape|transpose|pad))\w*
     | proj\w* | fc\d* | outer | gram | cdist | syrk | trsm | trmm | hadamard
-    | marlin | prefill
+    | marlin | prefill | first_layer
 """)
 # Those that a framework's own kernels have only if they multiply: its lstm_cell, cdist and bilinear are pointwise
 FRAMEWORK_MULTIPLIES: Final = f"{_WITHIN} | " + whole_words(
