@@ -1,12 +1,36 @@
-"""One rule about kernel names, and the words that names are made of."""
+"""One rule about kernel names, the parts of a name that rules look in, and the words that names are made of."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
+from tcprobe.analysis.kernels.cxx import KernelName, parse, split_list
 from tcprobe.schema.kinds import UsesTc
+
+# whole: the text as it is; path: scopes and function; function: its own name; signature: function<argument, ...;
+# words: the function's words; argument: each identifier of the template arguments
+Part = Literal["whole", "path", "function", "signature", "words", "argument"]
+# kernels that run what their first template argument names
+_CARRIERS: Final = re.compile(r"Kernel2?|device_kernel|enable_sm\w+|attention_kernel_(?:backward_)?batched_impl")
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*")
+_SIGNATURE: Final = 80
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sought:
+    """A pattern, and the part of a name in which it counts; result type and parameters are no such part.
+
+    Attributes:
+        part: where to search.
+        pattern: what to search; a group ``token`` is what decided.
+        unless: not where the words of the function hold this.
+    """
+
+    part: Part
+    pattern: re.Pattern[str]
+    unless: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,61 +40,123 @@ class NameRule:
     Attributes:
         id: stable identifier, documented in docs/classification.md.
         verdict: whether such a kernel uses Tensor Cores.
-        pattern: searched in the full name, or in its words where `in_words` is set; a group ``token`` is what decided.
+        sought: one of these must be found.
         says: why, in words that follow the matched part of the name.
         source: where the claim comes from.
-        in_words: match against `words_of(name)`.
+        multiplies: whether such a kernel multiplies matrices; else it moves or maps data, and what it has of 8-bit
+            and narrower types it stores only.
     """
 
     id: str
     verdict: UsesTc
-    pattern: re.Pattern[str]
+    sought: tuple[Sought, ...]
     says: str
     source: str
-    in_words: bool = False
+    multiplies: bool = True
 
 
-def words_of(name: str) -> str:
-    """Return the function's own name as lower-case words joined by underscores, without template and arguments."""
-    bare = re.sub(r"\(anonymous namespace\)|<unnamed>|\{anonymous\}", "", name).removeprefix("void ")
-    bare = re.sub(r"_?0x[0-9a-f]+", "", re.split(r"[<(]", bare, maxsplit=1)[0])
+@dataclass(frozen=True, slots=True)
+class NameParts:
+    """The parts of a kernel's name as rules look in them.
+
+    Attributes:
+        texts: part -> text; without ``argument``.
+        arguments: distinct identifiers of the template arguments, in their order.
+        name: as parsed.
+    """
+
+    texts: dict[Part, str]
+    arguments: tuple[str, ...]
+    name: KernelName
+
+    @classmethod
+    def of(cls, text: str) -> NameParts:
+        """Parse a name; a kernel that carries another in its first template argument counts as that one."""
+        name = parse(text)
+        subject = _carried(name)
+        arguments = tuple(dict.fromkeys(_IDENTIFIER.findall(name.arguments or "")))
+        texts: dict[Part, str] = {
+            "whole": text,
+            "path": name.path if subject is name else f"{name.path} {subject.path}",
+            "function": subject.function,
+            "signature": f"{subject.function}<{(subject.arguments or '')[:_SIGNATURE]}",
+            "words": words_of(subject.function),
+        }
+        return cls(texts, arguments, name)
+
+    def token(self, sought: Sought) -> str | None:
+        """Return what of the name matches; None where nothing does. Not for arguments."""
+        found = sought.pattern.search(self.texts[sought.part])
+        if found is None or (sought.unless and sought.unless.search(self.texts["words"])):
+            return None
+        return found.groupdict().get("token") or found[0]
+
+
+def _carried(name: KernelName) -> KernelName:
+    for _ in range(4):
+        if not (name.arguments and _CARRIERS.fullmatch(name.function)):
+            return name
+        name = parse(split_list(name.arguments)[0])
+    return name
+
+
+def words_of(function: str) -> str:
+    """Return a function's own name as lower-case words joined by underscores."""
+    bare = re.sub(r"_?0x[0-9a-f]+", "", function)
     bare = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", bare)
     return bare.lower()
 
 
-def by_name(pattern: str) -> re.Pattern[str]:
+def compiled(pattern: str) -> re.Pattern[str]:
     """Compile a verbose pattern without regard to case."""
     return re.compile(pattern, re.IGNORECASE | re.VERBOSE | re.ASCII)
 
 
-def by_words(having: str, without: str, within: str) -> re.Pattern[str]:
-    """Match words that hold one of `having`, and none of `without` or of `within`, which may be part of a word."""
-    guard = rf"(?!.*(?:{within}|(?<![a-z])(?:{without})(?![a-z])))"
-    return by_name(rf"^{guard}.*?(?<![a-z])(?P<token>{having})(?![a-z])")
+def seek(part: Part, pattern: str, unless: str | None = None) -> Sought:
+    """Search a part for a verbose pattern, without regard to case.
+
+    Args:
+        part: of the name.
+        pattern: to search.
+        unless: not where the words of the function hold this.
+    """
+    return Sought(part, compiled(pattern), None if unless is None else compiled(unless))
 
 
-# Words of kernels that may multiply matrices: where one stands, no other word proves the contrary.
-MULTIPLIES_WITHIN: Final = r"gemm(?!a) | matmul | flash(?!infer) | attention | convol | mul_mat | tensor_?core"
-MULTIPLIES: Final = r"""
+def whole_words(alternatives: str) -> str:
+    """Return a pattern for words that no letter precedes or follows; digits may."""
+    return rf"(?<![a-z])(?:{alternatives})(?![a-z])"
+
+
+# Words of kernels that may multiply matrices: where one stands, no other word proves the contrary. The first may
+# stand within a word. qk alone is one; with what is done to it (qk_norm, qkv_split) it is an object.
+_WITHIN: Final = "gemm(?!a) | matmul | flash(?!infer) | attention | convol | mul_mat | tensor_?core"
+MULTIPLIES: Final = f"{_WITHIN} | " + whole_words(r"""
     (?:mat|matrix|mtx)_?(?:mul|vec)\w* | mm | bmm | b?addmm | spmm | sddmm | (?:[hidqbwu]|wg)?mma | conv\d*d?
     | deconv\w* | [dw]grad\w* | fprop | attn | \w{0,20}mha | mla | sdpa | linear | mlp | ffn | dot\w* | dense | einsum
     | lstm | gru | rnn | moe | experts? | lora\w* | [bs]gmv\w* | chunk\w* | ss[dm] | retention | delta | gla | fla
-    | gdn | kkt | recompute | qkv?\w* | proj\w* | fc\d* | outer | gram | cdist | syrk | trsm | trmm | hadamard
-    | marlin
-"""
+    | gdn | kkt | recompute | qk(?!v?_?(?:rms_?|apply_?)?(?:norm|rope|rotary|bias|split|reshape|transpose|pad))\w*
+    | proj\w* | fc\d* | outer | gram | cdist | syrk | trsm | trmm | hadamard
+    | marlin | prefill | first_layer
+""")
+# Those that a framework's own kernels have only if they multiply: its lstm_cell, cdist and bilinear are pointwise
+FRAMEWORK_MULTIPLIES: Final = f"{_WITHIN} | " + whole_words(
+    r"mm | bmm | b?addmm | (?:[hidqbwu]|wg)?mma | conv\d*d? | attn | \w{0,20}mha | sdpa | einsum"
+)
 MOVES_OR_MAPS: Final = r"""
-    element_?wise | point_?wise | vectorized | relu\d? | leaky | elu | selu | gelu | silu | swish | mish | swiglu
-    | geglu | glu | sigmoid | tanh | softplus | (?:log_?)?soft_?max\d? | cross_entropy | nll | exp | log | pow | sqrt
-    | rsqrt | abs | neg | sin | cos | erf | [a-z]{0,12}norm\w* | adds? | addition\d? | sub | subtract | mul | multiply
-    | div | divide | axpy | scal | scale | copy | cpy | memcpy | memset | fill | set | zeros? | ones | init\w*
-    | cast\w* | convert\w* | transposes? | transposed | permut\w* | unpermute | reshape | reformat | concat\w* | cat
-    | stack | slic\w* | strided | gather\w* | scatter\w* | index\w* | embedding\w* | lookup | reduc\w* | sum | mean
-    | max | min | argmax | argmin | top_?k | sort\w* | radix | scan | cumsum | cumprod | drop_?out | bias | pool\w*
-    | resiz\w* | interp\w* | upsampl\w* | pad\w* | unpad | pack | repack\w* | unpack\w* | quant | quantiz\w*
-    | dequant\w* | rotary | rope | adam\w* | sgd | momentum | lamb | rmsprop | optimi[sz]er\w* | unique | random
-    | philox | rand | uniform | normal | histogram | one_?hot | arange | clamp | clip | compare | where | mask\w*
-    | tril | triu | nan | finite | im2col | col2im | nonzero | flip | roll | sampl\w* | grid_stride | backoff
-    | nchw\w* | nhwc\w* | kv_?cache | cache | flatten | expand | broadcast | select | nms | roi\w* | redzone\w*
-    | delay | spin | sleep | iota | reverse\w* | bitcast\w* | maximum | minimum | negate | logistic | power | floor
-    | ceil | round | sign
+    element_?wise | eltwise | point_?wise | vectorized | unary | binary | activation | relu\d? | leaky | elu | selu
+    | gelu | silu | swish | mish | swiglu | geglu | glu | sigmoid | tanh | softplus | (?:log_?)?soft_?max\d?
+    | cross_entropy | nll | exp | log | pow | sqrt | rsqrt | abs | neg | sin | cos | erf | [a-z]{0,12}norm\w* | adds?
+    | addition\d? | sub | subtract | mul | multiply | div | divide | axpy | scal | scale | copy | cpy | memcpy | memset
+    | move? | fill | set | zeros? | ones | init\w* | cast\w* | cvt | convert\w* | transposes? | transposed | permut\w*
+    | unpermute | reshape | reformat | concat\w* | cat | stack | slic\w* | strided | gather\w* | scatter\w* | index\w*
+    | indices | get_rows | embedding\w* | lookup | reduc\w* | sum | mean | max | min | argmax | argmin | top_?k
+    | sort\w* | radix | scan | cumsum | cumprod | drop_?out | bias | bcast | pool\w* | resiz\w* | interp\w*
+    | upsampl\w* | pad\w* | unpad | pack | repack\w* | unpack\w* | quant | quantiz\w* | dequant\w* | rotary | rope
+    | adam\w* | sgd | momentum | lamb | rmsprop | optimi[sz]er\w* | unique | random | philox | rand | rng | uniform
+    | normal | histogram | one_?hot | arange | clamp | clip | compare | where | mask\w* | tril | triu | nan | finite
+    | im2col | col2im | nonzero | flip | roll | sampl\w* | grid_stride | backoff | nchw\w* | nhwc\w* | kv_?cache | cache
+    | flatten | expand | broadcast | select | nms | roi\w* | redzone\w* | delay | spin | sleep | iota | reverse\w*
+    | bitcast\w* | maximum | minimum | negate | logistic | power | floor | ceil | round | sign | routing\w*
+    | resh | tran | repl
 """

@@ -13,8 +13,8 @@ from tcprobe.analysis.grouping import Numbers, count_by, distinct_rows, ranks, s
 from tcprobe.analysis.kernels.contradictions import reported_notes
 from tcprobe.analysis.kernels.counters import Configuration, Counters
 from tcprobe.analysis.kernels.launches import LaunchGroups, group_launches
-from tcprobe.analysis.kernels.precision import precision_of_dtype, precision_of_name
-from tcprobe.analysis.kernels.verdict import Verdict, classify, refine
+from tcprobe.analysis.kernels.precision import precision_of_dtype
+from tcprobe.analysis.kernels.verdict import Verdict, classify, may_multiply, precision_as, refine
 from tcprobe.gemm.ops import gemms_of
 from tcprobe.gemm.record import flops_of, parse_json_shapes, parse_shape
 from tcprobe.hardware import Capability, Gpu
@@ -45,7 +45,7 @@ class _Device:
         found = counters.verdict(kernel, configs, device, self.capability)
         if found is None:
             return None
-        return Verdict(found.uses_tc, "counter", found.evidence, precision_of_name(kernel, found.uses_tc))
+        return Verdict(found.uses_tc, "counter", found.evidence, precision_as(kernel, found.uses_tc))
 
     def classify(self, kernel: str) -> Verdict:
         """Return what the kernel's name says on this GPU."""
@@ -230,7 +230,7 @@ def _columns(found: list[Verdict], dtype: Names) -> dict[str, Names]:
         "uses_tc": [v.uses_tc for v, _ in told],
         "basis": [v.basis for v, _ in told],
         "evidence": [v.evidence for v, _ in told],
-        "precision": [v.precision or precision_of_dtype(d, v.uses_tc) for v, d in told],
+        "precision": [v.precision or precision_of_dtype(d, v.uses_tc, may_multiply(v)) for v, d in told],
     }
     return {name: Names.of(values).take(pair) for name, values in columns.items()}
 

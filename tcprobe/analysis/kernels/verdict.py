@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Literal
 
-from tcprobe.analysis.capability import dtype_blocker, operand_dtypes
-from tcprobe.analysis.kernels.names import NAME_RULES
-from tcprobe.analysis.kernels.precision import precision_of_dtype, precision_of_name
-from tcprobe.analysis.kernels.rule import words_of
+from tcprobe.analysis.capability import dtype_blocker, operand_dtypes, supported_since
+from tcprobe.analysis.kernels.names import MOVING, NAME_RULES
+from tcprobe.analysis.kernels.precision import precision_of_dtype, precision_of_name, types_in_name
+from tcprobe.analysis.kernels.rule import NameParts, Sought
 from tcprobe.gemm.ops import conv_like
 from tcprobe.hardware import FIRST_WITH_TENSOR_CORES, Capability, Gpu, spoken_name
 from tcprobe.schema.kinds import UsesTc
@@ -29,6 +29,7 @@ NARROW_FACTOR: Final = 4.0
 WINOGRAD_FACTOR: Final = 4.0
 TRITON_GEMM: Final = "triton-gemm"
 NARROW_FLOATS: Final = frozenset({"float16", "bfloat16", "half"})
+_IN_ARGUMENTS: Final = [sought for rule in NAME_RULES for sought in rule.sought if sought.part == "argument"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,26 +63,61 @@ def classify(name: str, compute_capability: Capability | None = None, vendor: st
     """
     if vendor is not None and vendor.lower() != "nvidia":
         return Verdict("no", "inferred", f"{vendor} GPU, not an NVIDIA GPU: no Tensor Cores", None)
-    found = _by_name(name)
+    found = by_name(name)
     if compute_capability is not None and compute_capability < FIRST_WITH_TENSOR_CORES:
         major, minor = compute_capability
         evidence = f"compute capability {major}.{minor}: the GPU has no Tensor Cores"
-        return replace(
-            found, uses_tc="no", basis="inferred", evidence=evidence, precision=precision_of_name(name, "no")
-        )
+        return replace(found, uses_tc="no", basis="inferred", evidence=evidence, precision=precision_as(name, "no"))
+    if found.uses_tc == "unknown" and found.precision == "fp64" and compute_capability is not None:
+        return _in_float64(name, found, compute_capability)
     return found
 
 
+def _in_float64(name: str, found: Verdict, capability: Capability) -> Verdict:
+    """Decide a kernel whose name speaks of float64 alone, where Tensor Cores do not multiply it."""
+    if supported_since("float64", capability) or types_in_name(NameParts.of(name)) != {"fp64"}:
+        return found
+    major, minor = capability
+    evidence = f"float64 alone in its name: the Tensor Cores of compute capability {major}.{minor} do not multiply it"
+    return replace(found, uses_tc="no", basis="inferred", evidence=evidence)
+
+
+def may_multiply(verdict: Verdict) -> bool:
+    """Say whether a kernel may multiply matrices: it does on Tensor Cores, or no rule says that it moves or maps."""
+    return verdict.uses_tc == "yes" or verdict.rule not in MOVING
+
+
+def precision_as(name: str, uses_tc: UsesTc) -> str | None:
+    """Return the precision that a kernel's name tells if it uses Tensor Cores, or does not, whatever its name says."""
+    return precision_of_name(NameParts.of(name), uses_tc, by_name(name).rule not in MOVING)
+
+
 @lru_cache(maxsize=65536)
-def _by_name(name: str) -> Verdict:
-    words = words_of(name)
+def by_name(text: str) -> Verdict:
+    """Return what a kernel's name says on any GPU: the first rule that is found in one of its places."""
+    name = NameParts.of(text)
+    telling: frozenset[Sought] = frozenset().union(*map(_rules_of, name.arguments))
     for rule in NAME_RULES:
-        if match := rule.pattern.search(words if rule.in_words else name):
-            token = match.groupdict().get("token") or match[0]
-            evidence = f"{token[:60]}: {rule.says}"
-            precision = precision_of_name(name, rule.verdict)
-            return Verdict(rule.verdict, None if rule.verdict == "unknown" else "name", evidence, precision, rule.id)
-    return Verdict("unknown", None, "no rule knows this name", precision_of_name(name, "unknown"))
+        for sought in rule.sought:
+            if sought.part != "argument":
+                token = name.token(sought)
+            elif sought in telling:
+                token = next(word for word in name.arguments if sought in _rules_of(word))
+            else:
+                continue
+            if token is not None:
+                precision = precision_of_name(name, rule.verdict, rule.multiplies)
+                evidence = f"{token[:60]}: {rule.says}"
+                return Verdict(
+                    rule.verdict, None if rule.verdict == "unknown" else "name", evidence, precision, rule.id
+                )
+    return Verdict("unknown", None, "no rule knows this name", precision_of_name(name, "unknown", True))
+
+
+@lru_cache(maxsize=65536)
+def _rules_of(word: str) -> frozenset[Sought]:
+    """Return what rules seek in template arguments and find in this identifier; names share most of theirs."""
+    return frozenset(sought for sought in _IN_ARGUMENTS if sought.pattern.search(word))
 
 
 def refine(

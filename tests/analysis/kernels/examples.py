@@ -445,7 +445,7 @@ NAMES: tuple[tuple[str, str, str | None], ...] = (
     ("void at::native::(anonymous namespace)::conv_depthwise2d_forward_kernel<1, float, int>", "no", "fp32"),
     ("void at::native::im2col_kernel<c10::Half>(long, c10::Half const*)", "no", "fp16"),
     ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "no", "bf16"),
-    ("ncclKernel_AllGather_RING_LL_Sum_int8_t(ncclDevComm*, unsigned long, ncclWork*)", "no", "int8"),
+    ("ncclKernel_AllGather_RING_LL_Sum_int8_t(ncclDevComm*, unsigned long, ncclWork*)", "no", None),
     (
         "void thrust::cuda_cub::core::_kernel_agent<thrust::cuda_cub::__parallel_for::ParallelForAgent<thrust::cuda_cub::__transform::unary_transform_f>>",
         "no",
@@ -521,7 +521,7 @@ NAMES: tuple[tuple[str, str, str | None], ...] = (
         "fp16",
     ),
     ("cudnn_generated_oss_sdpa_sm100_flash_fprop_f16_knob_7_128x128x64_4x1x1_cga1x1x1_kernel0_0", "yes", None),
-    ("cudnn_generated_fort_native_sm80_convFwd_pointwise_pointwise_pointwise", "unknown", None),
+    ("cudnn_generated_fort_native_sm80_convFwd_pointwise_pointwise_pointwise", "yes", None),
     ("_mul_silu_split", "no", None),
     ("chunk_gated_delta_rule_fwd_kernel_h_blockdim64", "unknown", None),
     ("_chunk_scan_fwd_kernel", "unknown", None),

@@ -10,11 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.analysis.kernels.names import NAME_RULES
-from tcprobe.analysis.kernels.rule import words_of
+from tcprobe.analysis.kernels.rule import NameParts, words_of
 from tcprobe.analysis.kernels.table import classify
-from tests.analysis.kernels.examples import NAMES
+from tests.analysis.kernels.examples import NAMES as LIBRARY_NAMES
+from tests.analysis.kernels.grammar_examples import GRAMMAR_NAMES
 from tests.support import ROOT, shared
 
+NAMES = LIBRARY_NAMES + GRAMMAR_NAMES
+# part of a name -> how the documentation calls it
+PLACES = {
+    "whole": "whole text",
+    "path": "scopes",
+    "function": "function",
+    "signature": "first arguments",
+    "words": "words",
+    "argument": "arguments",
+}
 csv.field_size_limit(2**24)  # a mangled CUTLASS name has 8 kB
 
 
@@ -100,9 +111,8 @@ def test_a_token_inside_a_word_is_none(word: str) -> None:
 
 
 def test_words_of_a_name_leave_out_template_and_arguments() -> None:
-    assert words_of("void at::native::(anonymous namespace)::CatArrayBatchedCopy<float, 1>(float*)") == (
-        "at::native::::cat_array_batched_copy"
-    )
+    name = NameParts.of("void at::native::(anonymous namespace)::CatArrayBatchedCopy<float, 1>(float*)")
+    assert name.texts["words"] == "cat_array_batched_copy"
     assert words_of("cunn_SoftMaxForward") == "cunn_soft_max_forward"
     assert words_of("RNNCellXYZNorm") == "rnn_cell_xyz_norm"
 
@@ -113,13 +123,18 @@ def test_every_rule_states_its_claim_and_source() -> None:
         assert re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*", rule.id)
         assert rule.says, rule.id
         assert rule.source, rule.id
-        assert not rule.pattern.search(""), rule.id
+        assert rule.sought, rule.id
+        for sought in rule.sought:
+            assert not sought.pattern.search(""), rule.id
 
 
 def test_every_rule_is_documented_and_every_documented_rule_exists() -> None:
     text = (ROOT / "docs" / "classification.md").read_text(encoding="utf-8")
-    documented = re.findall(r"^\| `([a-z0-9-]+)` \| (yes|no|unknown) \|", text, re.MULTILINE)
-    assert documented == [(rule.id, rule.verdict) for rule in NAME_RULES]
+    documented = re.findall(r"^\| `([a-z0-9-]+)` \| (yes|no|unknown) \| ([a-z, ]+) \|", text, re.MULTILINE)
+    assert documented == [
+        (rule.id, rule.verdict, ", ".join(dict.fromkeys(PLACES[sought.part] for sought in rule.sought)))
+        for rule in NAME_RULES
+    ]
 
 
 def test_every_rule_decides_some_name() -> None:

@@ -357,3 +357,24 @@ def test_dlprofs_own_verdicts_agree_with_ours() -> None:
     for row in rows:
         said = classify(row["Long Kernel Name"] or row["Kernel Name"], (7, 5)).uses_tc
         assert said in (row["Uses TC"], "unknown"), row["Long Kernel Name"]
+
+
+def test_a_kernel_on_float64_alone_uses_no_tensor_cores_where_they_do_not_multiply_it() -> None:
+    name = "compute_energy(fp64 *, fp64 const *, int)"
+    assert classify(name).uses_tc == "unknown"
+    assert (classify(name, (7, 5)).uses_tc, classify(name, (7, 5)).basis) == ("no", "inferred")
+    assert classify(name, (8, 6)).uses_tc == "no"
+    assert classify(name, (8, 0)).uses_tc == "unknown"
+    assert classify("compute_energy(fp64 *, __half *)", (7, 5)).uses_tc == "unknown"
+    assert classify("compute_energy(float *)", (7, 5)).uses_tc == "unknown"
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "float8_e4m3fn"])
+def test_a_copy_of_narrow_types_computes_in_none_of_them(dtype: str) -> None:
+    made = profile(
+        launches(("copy_kernel", 10, 0), ("my_product", 5, 0)),
+        details({"op": "op", "op_type": "MatMul", "dtype": dtype}),
+    )
+    rows = {row["kernel"]: row["precision"] for row in derive_kernels(made).rows()}
+    assert rows["copy_kernel"] is None
+    assert rows["my_product"] in ("int8", "fp8")

@@ -1,0 +1,186 @@
+"""Read the name of a kernel as C++: result type, scopes, function, template arguments, parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from tcprobe.analysis.kernels.mangled import readable
+
+# brackets, and what is none of them though it looks so: operator<, operator(), ->
+_TOKEN: Final = re.compile(r"(?<!\w)operator\s*(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|[<>]=?)|->|[<>(){}\[\]]")
+_COMMA: Final = re.compile(_TOKEN.pattern + "|,")
+_CLOSES: Final = {">": "<", ")": "(", "}": "{", "]": "["}
+_OPERATOR: Final = re.compile(r"(?<!\w)operator(?!\w)")
+# a result type whose conditions may hold comparisons, printed without parentheses
+_ENABLED: Final = re.compile(r"(?:typename )?(?:\w+::)*enable_if<.*?>::type (?=[\w({<:])", re.DOTALL)
+# what may stand behind parameters: nothing, const, [clone .kd]
+_FOLLOWS: Final = ("", " ", "[", ".")
+_HIDDEN: Final = "\x00"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelName:
+    """The parts of a kernel's name, as they are written in it.
+
+    `str` puts them together again: the text itself, with brackets closed that a cut left open and without blanks
+    between a name and its brackets.
+
+    Attributes:
+        result: type that stands before the name; None where none does.
+        scopes: namespaces, classes and functions that hold the function, outermost first, with their own arguments.
+        function: its own name; empty where the text has none.
+        arguments: what stands between the angle brackets of the function; None without them.
+        parameters: what stands between its parentheses; None without them.
+        suffix: what follows: const, [clone .kd].
+    """
+
+    result: str | None
+    scopes: tuple[str, ...]
+    function: str
+    arguments: str | None
+    parameters: str | None
+    suffix: str
+
+    def __str__(self) -> str:
+        result = "" if self.result is None else f"{self.result} "
+        arguments = "" if self.arguments is None else f"<{self.arguments}>"
+        parameters = "" if self.parameters is None else f"({self.parameters})"
+        return f"{result}{self.path}{arguments}{parameters}{self.suffix}"
+
+    @property
+    def path(self) -> str:
+        """Scopes and function, joined by ::."""
+        return "::".join((*self.scopes, self.function))
+
+
+def parse(text: str) -> KernelName:
+    """Return the parts of a kernel's name; any text has some, a plain identifier its function alone.
+
+    Args:
+        text: demangled, or mangled (`_Z...`): then as far as `readable` decodes it; it may be cut off anywhere.
+    """
+    text = readable(text) if text.startswith("_Z") else text
+    behind = 0
+    while enabled := _ENABLED.match(text, behind):
+        behind = enabled.end()
+    groups = list(_groups(text, behind))
+    called = _called(text, groups)
+    head = text[: called.start if called else _end(text, groups)].rstrip()
+    suffix = text[called.end if called else len(head) :]
+    start, cuts = _cuts(head, groups, behind)
+    result = head[: start - 1] if start else None
+    *scopes, function = (head[a:b] for a, b in zip([start, *(c + 2 for c in cuts)], [*cuts, len(head)], strict=True))
+    begins = len(head) - len(function)
+    own = next((g for g in groups if begins < g.start and g.end == len(head) and text[g.start] == "<"), None)
+    if own:
+        function = head[begins : own.start].rstrip()
+    parameters, arguments = (group and group.inside(text) for group in (called, own))
+    return KernelName(result, tuple(scopes), function, arguments, parameters, suffix)
+
+
+def split_list(text: str) -> list[str]:
+    """Split template arguments or parameters at the commas that stand in no bracket."""
+    stack = _Stack()
+    commas = [-1]
+    for found in _COMMA.finditer(text):
+        if found[0] == ",":
+            if not stack.depth:
+                commas.append(found.start())
+        elif len(found[0]) == 1:
+            stack.take(found[0])
+    return [text[a + 1 : b].strip() for a, b in zip(commas, [*commas[1:], len(text)], strict=True)]
+
+
+class _Stack:
+    """Open brackets, innermost last. An angle bracket may be a comparison, so that others close over it."""
+
+    def __init__(self) -> None:
+        self.open: list[str] = []
+        self.count = dict.fromkeys(_CLOSES.values(), 0)
+
+    @property
+    def depth(self) -> int:
+        return len(self.open)
+
+    def take(self, bracket: str) -> None:
+        """Open or close; a bracket that closes nothing is ignored."""
+        opener = _CLOSES.get(bracket)
+        if opener is None:
+            self.open.append(bracket)
+            self.count[bracket] += 1
+        elif opener == "<":
+            if self.open and self.open[-1] == "<":
+                self._drop()
+        elif self.count[opener]:
+            while self._drop() != opener:
+                pass
+
+    def _drop(self) -> str:
+        bracket = self.open.pop()
+        self.count[bracket] -= 1
+        return bracket
+
+
+class _Group(NamedTuple):
+    """A bracket that stands in no other.
+
+    Attributes:
+        start: place of the bracket that opens.
+        end: place behind the one that closes, or where the text was cut off.
+        closed: whether it is not cut off.
+    """
+
+    start: int
+    end: int
+    closed: bool
+
+    def inside(self, text: str) -> str:
+        return text[self.start + 1 : self.end - self.closed]
+
+
+def _groups(text: str, behind: int) -> Iterator[_Group]:
+    """Yield every bracket that stands in no other, from a place on."""
+    stack, start = _Stack(), 0
+    for found in _TOKEN.finditer(text, behind):
+        if len(found[0]) > 1:
+            continue
+        outside = not stack.depth
+        stack.take(found[0])
+        if outside:
+            start = found.start()
+        elif not stack.depth:
+            yield _Group(start, found.end(), True)
+    if stack.depth:
+        yield _Group(start, len(text), False)
+
+
+def _called(text: str, groups: list[_Group]) -> _Group | None:
+    """Return the bracket with the parameters: the first behind a name that is no cast and holds no scope."""
+    for group in groups:
+        before = text[max(0, group.start - 10) : group.start].rstrip()
+        named = before[-1:].isalnum() or before[-1:] in tuple("_>})]'") or _OPERATOR.search(before)
+        last = text[group.end : group.end + 1] in _FOLLOWS
+        if text[group.start] == "(" and named and last and not before.endswith("decltype"):
+            return group
+    return None
+
+
+def _end(text: str, groups: list[_Group]) -> int:
+    """Return where a name without parameters ends: before [clone ...] or with the text."""
+    return next((g.start for g in groups if text[g.start] == "[" and text[g.start - 1 : g.start] == " "), len(text))
+
+
+def _cuts(head: str, groups: list[_Group], behind: int) -> tuple[int, list[int]]:
+    """Return where the name begins, at the earliest behind some place, and the places of the :: between its scopes."""
+    plain, at = [], 0
+    for group in groups:
+        plain += [head[at : group.start], _HIDDEN * (min(group.end, len(head)) - group.start)]
+        at = group.end
+    masked = "".join(plain) + head[at:]
+    named = _OPERATOR.search(masked, behind)
+    end = named.start() if named else len(masked)
+    start = max(masked.rfind(" ", 0, end) + 1, behind)
+    return start, [found.start() for found in re.finditer("::", masked[:end]) if found.start() >= start]
