@@ -175,7 +175,7 @@ class Step:
         return None if ends is None else _ordered(ends).scaled(self.model.products[index].calls)
 
     def share(self, index: int, changes: Changes, made: Changes = ()) -> Range | None:
-        """Return the same in shares of the product's predicted time as it is, at most 1; None where `gain` is, or that time 0.
+        """Return the same in shares of the predicted time as it is, at most 1; None where `gain` is or that is 0.
 
         Least over least, likely over likely, largest over largest, since the model's errors go together.
         """

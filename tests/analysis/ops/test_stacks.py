@@ -1,4 +1,4 @@
-"""tcprobe/analysis/ops/stacks.py: the modules in name stacks of JAX, as its own tests and public HLO texts hold them."""
+"""tcprobe/analysis/ops/stacks.py: the modules in name stacks of JAX, as public HLO texts hold them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_scopes_are_those_of_modules(op: str) -> None:
 
 
 FRAMES = st.sampled_from(
-    ["jit(main)", "jvp()", "while/body", "closed_call", "checkpoint", "ij,jk->ik", "...qhd,...khd->...hqk", "cond/branch_0_fun"]
+    ["jit(main)", "jvp()", "while/body", "closed_call", "checkpoint", "...ij,...jk->...ik", "cond/branch_0_fun"]
 )  # fmt: skip
 MODULES = st.lists(st.sampled_from(["Net", "Dense_0", "attention", "block_3", "mlp"]), max_size=4)
 
