@@ -1,8 +1,12 @@
-"""How many steps the tables of a report add up."""
+"""Which steps the tables of a report are of: how many they add up, and whether any is known."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from tcprobe.schema.profile import Profile
+
+EACH_ONCE: Final = "FLOP, each op once"
 
 
 def steps_counted(profile: Profile) -> int | None:
@@ -11,6 +15,17 @@ def steps_counted(profile: Profile) -> int | None:
     if profile.metadata.window.first is None or not len(table):
         return None
     return int(table.numbers("steps")[table.numbers("in_window")].sum()) or None
+
+
+def step_known(profile: Profile) -> bool:
+    """Say whether FLOPs are those of a step; else each op of the graph or profile counts once."""
+    kinds = {row["metric"]: row["reason_kind"] for row in profile.require("summary").rows()}
+    return kinds.get("flops_per_step") != "no_step"
+
+
+def of_a_step(profile: Profile) -> str:
+    """Return the heading of a column of FLOPs."""
+    return "FLOP/step" if step_known(profile) else EACH_ONCE
 
 
 def summed(profile: Profile) -> str:
