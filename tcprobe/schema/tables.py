@@ -295,7 +295,7 @@ LAYERS: Final = T(
         C(
             "flops",
             "int",
-            "floating-point operations of these in a step; without a known step, of one execution of each",
+            "floating-point operations of these in a step; without a known step, in one execution of the graph",
         ),
         C("source", "str", "file:line where it was constructed"),
     ),

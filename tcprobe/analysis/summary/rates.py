@@ -98,12 +98,12 @@ def _flops_per_step(inputs: SummaryInputs) -> Row:
     if not inputs.gemms.traced and _marked_steps(inputs.profile) is None:
         return figure("flops_per_step", None, None, NO_STEP)
     known = [f for f in steps if f is not None]
+    sure = sum(f or 0 for f, e in zip(inputs.gemms.step_flops, runs, strict=True) if e == "yes")
     unseen, basis = inputs.gemms.unseen, "graph" if inputs.gemms.graph_rows else "shape"
     if len(known) < len(steps) or unseen:
         lacking, whole = len(steps) - len(known) + unseen, len(steps) + unseen
         why = f"{lacking} of {whole} matrix multiplications have {_unknown(inputs)}: a lower bound"
-        return figure("flops_per_step", None, basis, why, (float(sum(known)), None))
-    sure = sum(f or 0 for f, e in zip(inputs.gemms.step_flops, runs, strict=True) if e == "yes")
+        return figure("flops_per_step", None, basis, why, (float(sure), None))
     if sure < sum(known):
         unsure = sum(e == "unknown" for e in runs)
         why = f"whether {unsure} of {len(steps)} matrix multiplications execute is not known{_why_not(inputs)}: a range"

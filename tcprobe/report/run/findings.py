@@ -151,7 +151,7 @@ def bad_size_table(profile: Profile, top: int | None) -> Section | None:
         return None
     total = len(profile.require("bad_sizes"))
     marks, said = _marks(rows)
-    saves_when = "saves a step" if step_known(profile) else "saves, each op once"
+    saves_when = "saves a step" if step_known(profile) else "saves an execution"
     headings, cells = _bad_size_cells(rows, marks, saves_when)
     legend = (*_rests_on(rows, saves_when), *(f"{mark}: {text}" for mark, text in said.items()))
     over = summed(profile) if any(row["kernel_ns"] is not None for row in rows) else ""

@@ -179,7 +179,7 @@ def _reach(profile: Profile) -> list[str]:
     if share is None or not _needs_target(profile):
         return []
     target = f.visible(str(profile.metadata.target_gpu))
-    of = "of a step's GEMM-like ops" if step_known(profile) else "of the GEMM-like ops, each once,"
+    of = "of a step's GEMM-like ops" if step_known(profile) else "of the graph's GEMM-like ops"
     return [f"On {target}, {f.percent(share)} of the FLOPs {of} could use Tensor Cores as they are."]
 
 

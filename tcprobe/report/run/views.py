@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead
-from tcprobe.report.run.window import EACH_ONCE
+from tcprobe.report.run.window import OF_AN_EXECUTION
 from tcprobe.schema.columns import Row, Value
 
 
@@ -107,7 +107,7 @@ def _steps(row: Row) -> Cell:
     return Cell(f.NA if row["steps"] == 1 else f.count(row["steps"]), row["steps"])
 
 
-_FLOPS_OF_A_STEP = replace(_number("FLOP/step", "flops", "flops", 2), without_step=EACH_ONCE)
+_FLOPS_OF_A_STEP = replace(_number("FLOP/step", "flops", "flops", 2), without_step=OF_AN_EXECUTION)
 _TC_SHARE = Field(ColumnHead("TC share", right=True), _tc_share)
 
 KERNEL_VIEW = View(
@@ -258,7 +258,7 @@ GEMM_VIEW = View(
         _count("batch", "batch", 3),
         _word("dtype", "dtype", 1),
         _number("FLOP/call", "flops", "flops", 1),
-        Field(ColumnHead("calls/step", right=True, rank=1), _repeated, without_step="calls"),
+        Field(ColumnHead("calls/step", right=True, rank=1), _repeated, without_step="calls/execution"),
         _sentence("kept off by", "tc_blocker", 1),
         _time("kernel time", "kernel_ns", 2),
         _source(2),

@@ -6,7 +6,7 @@ from typing import Final
 
 from tcprobe.schema.profile import Profile
 
-EACH_ONCE: Final = "FLOP, each op once"
+OF_AN_EXECUTION: Final = "FLOP/execution"
 
 
 def steps_counted(profile: Profile) -> int | None:
@@ -18,14 +18,14 @@ def steps_counted(profile: Profile) -> int | None:
 
 
 def step_known(profile: Profile) -> bool:
-    """Say whether FLOPs are those of a step; else each op of the graph or profile counts once."""
+    """Say whether FLOPs are those of a step; else they are of one execution of the graph, each of its programs once."""
     kinds = {row["metric"]: row["reason_kind"] for row in profile.require("summary").rows()}
     return kinds.get("flops_per_step") != "no_step"
 
 
 def of_a_step(profile: Profile) -> str:
     """Return the heading of a column of FLOPs."""
-    return "FLOP/step" if step_known(profile) else EACH_ONCE
+    return "FLOP/step" if step_known(profile) else OF_AN_EXECUTION
 
 
 def summed(profile: Profile) -> str:

@@ -84,7 +84,7 @@ def test_flops_are_of_a_step_only_where_one_is_known() -> None:
     cost = off_tensor_cores(cpu_profile())
     assert cost is not None
     none = table("summary", figure("flops_per_step", reason="no step is marked", reason_kind="no_step"))
-    for profile, head in ((cpu_profile(), "FLOP/step"), (cpu_profile().with_tables(none), "FLOP, each op once")):
+    for profile, head in ((cpu_profile(), "FLOP/step"), (cpu_profile().with_tables(none), "FLOP/execution")):
         for section in (findings.causes(profile, cost, 5), findings.first(profile, cost, 5)):
             assert head in [h.text for h in section.headings]
 
