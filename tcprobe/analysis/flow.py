@@ -137,8 +137,10 @@ def _with_kernels(profile: Profile, window: Window, notes: tuple[Note, ...]) -> 
     A capture that is counted whole and holds kernels of no step is not that one step.
     """
     stored = profile.require("launches").numbers("iteration")
-    if window.basis == "whole capture":
-        return (whole_capture(profile) if np.isnan(stored).any() else window), notes
+    stray = int(np.isnan(stored).sum())
+    if window.basis == "whole capture" and window.first is not None and stray:
+        message = f"{stray} of {len(stored)} kernels belong to no step: the whole capture is counted"
+        return whole_capture(profile), (*notes, Note("kernels-outside-steps", message, level="note"))
     if window.basis == "given" or not len(stored) or counted(window, stored).any():
         return window, notes
     message = "no kernel belongs to the steps that the profile marks: the whole capture is counted"

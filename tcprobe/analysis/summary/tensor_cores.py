@@ -193,16 +193,16 @@ def precision_shares(kernels: Table, capable: frozenset[str]) -> dict[str, float
 
 
 def _size_rows(inputs: SummaryInputs) -> Iterator[Row]:
-    bad, graph = inputs.profile.table("bad_sizes"), inputs.gemms.table
+    bad = inputs.profile.table("bad_sizes")
     why = None if bad is not None else "no shapes of the graph were recorded"
     basis = "graph" if len(inputs.profile.require("graph_ops")) else "shape"
     yield figure("bad_size_count", None if bad is None else float(len(bad)), basis, why)
-    yield _gemm_layers(graph, basis, why)
+    yield _gemm_layers(inputs, basis, why)
 
 
-def _gemm_layers(gemms: Table, basis: str, why: str | None) -> Row:
-    """Return how many layers multiply matrices: a range where some may not execute."""
-    name = "gemm_layers"
+def _gemm_layers(inputs: SummaryInputs, basis: str, why: str | None) -> Row:
+    """Return how many layers multiply matrices: a range where some may not execute, or have unknown shapes."""
+    name, gemms = "gemm_layers", inputs.gemms.table
     pairs = list(zip(gemms.values("layer"), gemms.values("executes"), strict=True))
     sure, maybe = (
         {layer for layer, runs in pairs if runs in kinds} - {None} for kinds in (("yes",), ("yes", "unknown"))
@@ -211,6 +211,8 @@ def _gemm_layers(gemms: Table, basis: str, why: str | None) -> Row:
         lacking = "the source names no layers" if pairs else "no matrix multiplication is known"
         return figure(name, None, None, why or lacking)
     low, high = float(len(sure)), float(len(maybe))
+    if unseen := inputs.gemms.unseen:
+        return figure(name, None, basis, f"{unseen} more matrix multiplications have unknown shapes", (low, None))
     if low < high:
         return figure(name, None, basis, "whether some of them execute is not known: a range", (low, high))
     return figure(name, low, basis)

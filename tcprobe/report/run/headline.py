@@ -243,6 +243,8 @@ def _value(metric: str, row: Row) -> str:
         middle = f.metric_text(metric, row["value"])
         said = metric in MEDIANS or middle not in (low, high)
         return f"{middle} ({span})" if said and middle != f.NA else span
+    if row["value"] is None and low != f.NA and high == f.NA:
+        return f"at least {low}"
     if row["value"] is None and row["text"]:
         return f.visible(str(row["text"]))
     return "not measured" if row["value"] is None else f.metric_text(metric, row["value"])
