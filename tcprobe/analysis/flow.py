@@ -132,8 +132,15 @@ def _kernels(profile: Profile) -> _Kernels:
 
 
 def _with_kernels(profile: Profile, window: Window, notes: tuple[Note, ...]) -> tuple[Window, tuple[Note, ...]]:
-    """Return the window, or the whole capture where no kernel of the window was recorded."""
+    """Return the window, or the whole capture where no kernel of the window was recorded.
+
+    A capture that is counted whole and holds kernels of no step is not that one step.
+    """
     stored = profile.require("launches").numbers("iteration")
+    stray = int(np.isnan(stored).sum())
+    if window.basis == "whole capture" and window.first is not None and stray:
+        message = f"{stray} of {len(stored)} kernels belong to no step: the whole capture is counted"
+        return whole_capture(profile), (*notes, Note("kernels-outside-steps", message, level="note"))
     if window.basis == "given" or not len(stored) or counted(window, stored).any():
         return window, notes
     message = "no kernel belongs to the steps that the profile marks: the whole capture is counted"

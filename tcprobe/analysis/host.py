@@ -6,6 +6,7 @@ from typing import Final
 
 from tcprobe.schema.columns import Table
 
+_FUNCTIONS: Final = ("__inference_", "__forward_", "__backward_")  # as TensorFlow names what it traced and compiled
 # The call of a whole function, and control flow around one: their time is that of the ops inside.
 _CONTAINERS: Final = frozenset(
     {
@@ -17,5 +18,7 @@ _CONTAINERS: Final = frozenset(
 
 def without_containers(host_ops: Table) -> Table:
     """Return `host_ops` without calls of whole functions and control flow, which span other ops."""
-    own = ~host_ops.names("op_type").among(*_CONTAINERS)
+    types = host_ops.names("op_type")
+    traced = [name for name in types.names if name is not None and str(name).startswith(_FUNCTIONS)]
+    own = ~types.among(*_CONTAINERS, *traced)
     return host_ops if own.all() else host_ops.take(own)

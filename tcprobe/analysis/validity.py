@@ -122,7 +122,7 @@ def execution_notes(executes: Sequence[Value]) -> Iterator[Note]:
         yield Note(
             "executes-unknown",
             f"whether {unsure} of {counted} matrix multiplications of the graph execute is not known: "
-            "FLOPs of a step are a range, those of layers lower bounds",
+            "sums of FLOPs are a range, those of layers lower bounds",
             level="note",
         )
 

@@ -59,7 +59,8 @@ def run_workload(launch: Launch, stdout_to_stderr: bool = False, watch: Watcher 
     start = time.monotonic_ns()
     signals = _Signals(own_group, launch.forward_interrupt)
     with signals.handled():
-        signals.child = child = _start(launch, own_group, stdout_to_stderr)
+        child = _start(launch, own_group, stdout_to_stderr)
+        signals.started(child)
         while (code := _wait(child)) is None:
             if watch is not None:
                 watch()
@@ -111,6 +112,13 @@ class _Signals:
         self.own_group, self.forward_interrupt = own_group, forward_interrupt
         self.child: subprocess.Popen[bytes] | None = None
         self.interrupts = 0
+        self._early: list[signal.Signals] = []
+
+    def started(self, child: subprocess.Popen[bytes]) -> None:
+        """Pass on to the workload what reached us while it was being started: it may run long before we know it."""
+        self.child = child
+        for number in self._early:
+            self._send(number)
 
     @contextmanager
     def handled(self) -> Iterator[None]:
@@ -148,6 +156,7 @@ class _Signals:
 
     def _send(self, number: signal.Signals) -> None:
         if self.child is None:
+            self._early.append(number)
             return
         try:
             if self.own_group:

@@ -18,15 +18,16 @@ WindowBasis = Literal[
 ]
 """How the counted iterations were chosen."""
 
-ReasonKind = Literal["no_gpu", "no_record", "no_kernels", "not_nvidia", "no_tensor_cores"]
+ReasonKind = Literal["no_gpu", "no_record", "no_kernels", "not_nvidia", "no_tensor_cores", "no_step"]
 REASONS: Final[Mapping[ReasonKind, str]] = {
     "no_gpu": "the run used no GPU",
     "no_record": "no kernel was recorded, and nobody knows whether a GPU was used",
     "no_kernels": "the source has no kernel times",
     "not_nvidia": "the GPU is another vendor's",
     "no_tensor_cores": "the GPU has no Tensor Cores",
+    "no_step": "which part of the record is one step is not known",
 }
-"""Why a profile has no figures of the Tensor Cores at all."""
+"""Why a profile has no figures of the Tensor Cores at all, or none of a step."""
 
 UsesTc = Literal["yes", "no", "unknown"]
 """Whether a kernel runs on Tensor Cores."""

@@ -41,6 +41,8 @@ class Layer:
         is_last: whether its output is an output of the model; None if unknown.
         calls: how often one step calls it.
         trainable: whether it has weights that training updates; None if unknown.
+        also_from: names of those that its features must fit besides: what other calls of it take, and its initial
+            state; an empty name where that is no layer's or unknown.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Layer:
     is_last: bool | None = None
     calls: int = 1
     trainable: bool | None = None
+    also_from: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ def test_calls_of_whole_functions_are_no_ops() -> None:
         b.host_ops(
             CALL, ("StatefulPartitionedCall", "StatefulPartitionedCall", 3, 4000), ("while", "While", 3, 3500),
             ("model/a/MatMul", "MatMul", 3, 900), ("model/a/Relu", "Relu", 3, 90), ("loss/Mean", "Mean", 3, 950),
+            ("__inference_step_7", "__inference_step_7", 3, 4500),
         ),
         b.graph(b.dense("a", 100, 3087)),
         gpu_used=False,
@@ -26,7 +27,7 @@ def test_calls_of_whole_functions_are_no_ops() -> None:
     ]  # fmt: skip
     assert {row["op_type"] for row in b.rows(out, "host_ops")} == {"MatMul", "Relu", "Mean"}
     assert {row["layer"]: row["host_ns"] for row in b.rows(out, "layers")} == {"a": 990, "(no layer)": 950}
-    assert len(run.require("host_ops")) == 6
+    assert len(run.require("host_ops")) == 7
 
 
 @pytest.mark.parametrize(("used", "why"), [(False, "the run used no GPU"), (None, "the source records no kernels")])

@@ -11,7 +11,10 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +40,20 @@ print("ENDED", ended.exit_code, ended.interrupted, flush=True)
 
 def runner(code: str, forward: str = "forward") -> list[str]:
     return [sys.executable, "-c", RUNNER, textwrap.dedent(code), forward]
+
+
+@contextmanager
+def started(command: list[str], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a runner in a session of its own; whatever a test leaves of it is killed, its workload too."""
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, start_new_session=True, **options)
+    with child:
+        try:
+            yield child
+        finally:
+            if child.poll() is None:
+                for number in (signal.SIGTERM, signal.SIGKILL):  # the first reaches the workload's own group
+                    child.send_signal(number)
+                    time.sleep(1)
 
 
 def read_until(descriptor: int, word: bytes, seconds: float = 30) -> bytes:
@@ -138,44 +155,72 @@ def test_ctrl_c_in_a_terminal_reaches_the_workload_once() -> None:
 
 
 def test_an_interrupt_without_a_terminal_is_passed_on_once() -> None:
-    child = subprocess.Popen(runner(WAITS), stdout=subprocess.PIPE, cwd=ROOT, start_new_session=True)
-    assert child.stdout is not None
-    read_until(child.stdout.fileno(), b"READY\n")
-    os.killpg(child.pid, signal.SIGINT)
-    text = child.communicate(timeout=30)[0]
+    with started(runner(WAITS)) as child:
+        assert child.stdout is not None
+        read_until(child.stdout.fileno(), b"READY\n")
+        os.killpg(child.pid, signal.SIGINT)
+        text = child.communicate(timeout=30)[0]
     assert text == b"CLEANUP\nENDED 9 True\n"
 
 
+INTERRUPTED_EARLY = """
+import os, pathlib, signal, sys, time
+from tcprobe.capture import process
+from tcprobe.capture.base import Launch
+start, ready = process._start, pathlib.Path(sys.argv[1])
+
+def start_and_be_interrupted(*args):
+    child = start(*args)
+    while not ready.exists():
+        time.sleep(0.01)
+    os.kill(os.getpid(), getattr(signal, sys.argv[3]))
+    return child
+
+process._start = start_and_be_interrupted
+ended = process.run_workload(Launch((sys.executable, "-c", sys.argv[2], sys.argv[1])))
+print("ENDED", ended.exit_code, ended.interrupted, flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [("SIGINT", b"CLEANUP\nENDED 9 True\n"), ("SIGTERM", b"ENDED 143 False\n")]
+)
+def test_a_signal_that_comes_while_the_workload_is_being_started_is_passed_on(
+    tmp_path: Path, number: str, said: bytes
+) -> None:
+    code = textwrap.dedent(WAITS).replace('print("READY", flush=True)', "open(sys.argv[1], 'w').close()")
+    with started([sys.executable, "-c", INTERRUPTED_EARLY, str(tmp_path / "ready"), code, number]) as child:
+        assert child.communicate(timeout=30)[0] == said
+
+
 def test_the_second_interrupt_terminates() -> None:
-    child = subprocess.Popen(runner(STUBBORN), stdout=subprocess.PIPE, cwd=ROOT, start_new_session=True)
-    assert child.stdout is not None
-    read_until(child.stdout.fileno(), b"READY\n")
-    child.send_signal(signal.SIGINT)
-    read_until(child.stdout.fileno(), b"IGNORED\n")
-    child.send_signal(signal.SIGINT)
-    assert child.communicate(timeout=30)[0] == b"ENDED 143 True\n"
+    with started(runner(STUBBORN)) as child:
+        assert child.stdout is not None
+        read_until(child.stdout.fileno(), b"READY\n")
+        child.send_signal(signal.SIGINT)
+        read_until(child.stdout.fileno(), b"IGNORED\n")
+        child.send_signal(signal.SIGINT)
+        assert child.communicate(timeout=30)[0] == b"ENDED 143 True\n"
 
 
 def test_a_workload_that_must_not_be_interrupted_is_not() -> None:
-    child = subprocess.Popen(
-        runner(WAITS, "keep"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, start_new_session=True
-    )
-    assert child.stdout is not None
-    assert child.stderr is not None
-    read_until(child.stdout.fileno(), b"READY\n")
-    child.send_signal(signal.SIGINT)
-    read_until(child.stderr.fileno(), b"the workload goes on")
-    assert child.poll() is None
-    child.send_signal(signal.SIGINT)
-    assert child.communicate(timeout=30)[0] == b"ENDED 143 True\n"
+    with started(runner(WAITS, "keep"), stderr=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        read_until(child.stdout.fileno(), b"READY\n")
+        child.send_signal(signal.SIGINT)
+        read_until(child.stderr.fileno(), b"the workload goes on")
+        assert child.poll() is None
+        child.send_signal(signal.SIGINT)
+        assert child.communicate(timeout=30)[0] == b"ENDED 143 True\n"
 
 
 def test_a_termination_is_passed_on() -> None:
-    child = subprocess.Popen(runner(WAITS), stdout=subprocess.PIPE, cwd=ROOT, start_new_session=True)
-    assert child.stdout is not None
-    read_until(child.stdout.fileno(), b"READY\n")
-    child.send_signal(signal.SIGTERM)
-    assert child.communicate(timeout=30)[0] == b"ENDED 143 False\n"
+    with started(runner(WAITS)) as child:
+        assert child.stdout is not None
+        read_until(child.stdout.fileno(), b"READY\n")
+        child.send_signal(signal.SIGTERM)
+        assert child.communicate(timeout=30)[0] == b"ENDED 143 False\n"
 
 
 def test_handlers_are_restored() -> None:

@@ -225,8 +225,8 @@ def cpu_profile() -> Profile:
     )
     gemm = {"layer": "generator/dense", "layer_class": "Dense", "pass": "forward", "op": "dense/MatMul",
             "op_type": "MatMul", "m": 256, "n": 3087, "k": 100, "batch": 1, "dtype": "float32", "flops": 158054400,
-            "executes": "yes", "tc_blocker": "none", "tc_blocker_kind": "none", "source": "train_gan.py:54",
-            "basis": "graph"}  # fmt: skip
+            "executes": "yes", "calls_per_step": 1.0, "tc_blocker": "none", "tc_blocker_kind": "none",
+            "source": "train_gan.py:54", "basis": "graph"}  # fmt: skip
     off = {
         **gemm,
         "op": "big/MatMul",

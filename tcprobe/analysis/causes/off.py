@@ -21,7 +21,8 @@ def off_tensor_cores(profile: Profile) -> OffTensorCores | None:
         return _weighed(ops, off, total, capable & (np.nan_to_num(off) > 0), measured=True)
     gemms = profile.require("gemms")
     runs = ~gemms.names("executes").among("no")
-    return _weighed(gemms, gemms.numbers("flops"), _sum(gemms.numbers("flops")[runs]), runs, measured=False)
+    flops = gemms.numbers("flops") * gemms.numbers("calls_per_step")
+    return _weighed(gemms, flops, _sum(flops[runs]), runs, measured=False)
 
 
 def _weighed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
@@ -24,6 +25,8 @@ from tcprobe.schema.op import OpRecord
 
 JoinKey: TypeAlias = tuple[str, ...]
 _XLA_TYPES: Final = ("fusion", "custom-call")
+# Fusions that XLA's emitters of loops, reductions and transpositions write: none of them multiplies matrices.
+_NO_GEMM: Final = re.compile(r"(?:loop|input|wrapped)_|(?:copy|transpose|convert|broadcast|bitcast|reduce)_?fusion")
 _AGREED: Final = ("layer", "layer_class", "pass", "source", "called_from")
 
 
@@ -45,6 +48,18 @@ class OpName:
     layer: str | None = None
     pass_: str | None = None
 
+    @property
+    def may_multiply(self) -> bool:
+        """Whether it may be a matrix multiplication: XLA gives its name to what it fuses around it, too.
+
+        A fusion or library call in which the module has a dot has the type of that dot.
+        """
+        if self.op_type is None:
+            return _NO_GEMM.match(self.hlo_op or "") is None
+        if self.op_type == "fusion":
+            return False
+        return self.hlo_op is None or self.op_type == "custom-call" or family_of(self.op_type) is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
@@ -52,7 +67,7 @@ class Attribution:
 
     Attributes:
         layer, layer_class, pass_, source, called_from: as in the contract of `ops`.
-        rows: rows of `graph_ops` that the op may be, best first.
+        rows: rows of `graph_ops` that the op may be, best first; none of an op that only shares their name.
         basis: graph (joined), reported (by the source), name (told from the path), None (nothing known).
     """
 
@@ -74,7 +89,9 @@ def attribute_ops(names: Sequence[OpName], index: GraphIndex) -> list[Attributio
     models = model_scopes((n.op, n.op_type) for n in names)
     known = KnownScopes.of((n.op, n.op_type) for n in names)
     found = [(name, index.find(name)) for name in names]
-    return [_from_graph(index, rows) if rows else _without_graph(name, models, known, index) for name, rows in found]
+    return [
+        _from_graph(index, name, rows) if rows else _without_graph(name, models, known, index) for name, rows in found
+    ]
 
 
 def with_layers(graph: Table) -> Table:
@@ -134,10 +151,10 @@ def _from_path(name: OpName, models: frozenset[str], known: KnownScopes, index: 
     return Attribution(layer=layer, pass_=pass_, basis="name" if layer or pass_ else None)
 
 
-def _from_graph(index: GraphIndex, rows: list[int]) -> Attribution:
+def _from_graph(index: GraphIndex, name: OpName, rows: list[int]) -> Attribution:
     agreed = {column: index.agreed(column, rows) for column in _AGREED}
     agreed["pass_"] = agreed.pop("pass")
-    return Attribution(**agreed, rows=tuple(rows), basis="graph")
+    return Attribution(**agreed, rows=tuple(rows) if name.may_multiply else (), basis="graph")
 
 
 class GraphIndex:

@@ -63,14 +63,19 @@ def build_gemms(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
     for index in kept:
         record = graph_record(graph, index)
         calls = records[index]["calls_per_step"]
+        times = None if calls is None and is_instruction(record) else executions(calls)
         for row in _rows(record, records[index], context):
-            rows.append({**row, "kernel_ns": spent.get(index), "basis": "graph"})
+            rows.append({**row, "calls_per_step": times, "kernel_ns": spent.get(index), "basis": "graph"})
             numbers.append(index)
-            flops = row["flops"]
-            steps.append(None if flops is None else round(int(flops) * executions(calls)))
+            steps.append(None if row["flops"] is None or times is None else round(int(row["flops"]) * times))
     ran_on = ops.graph_gpus if ops else {}
     gpus = tuple(ran_on.get(index, 1) for index in numbers)
     return Gemms(Table.from_rows(GEMMS, rows), tuple(steps), tuple(numbers), tuple(kept), gpus, _is_traced(graph))
+
+
+def is_instruction(record: OpRecord) -> bool:
+    """Say whether an op is an instruction of XLA: these say how often they run, but in loops of unknown length."""
+    return (family_of(record.op_type) or "").startswith("hlo")
 
 
 def executions(calls_per_step: Value) -> float:
@@ -89,9 +94,7 @@ def _rows(record: OpRecord, source: Row, context: Context) -> list[Row]:
     aligned = all_aligned(contiguous_sizes(gemms), record.dtype)
     common: Row = {
         **{c: source.get(c) for c in ("op_type", "layer", "layer_class", "pass", "executes", "source", "called_from")},
-        "op": source["op"]
-        if (family_of(record.op_type) or "").startswith("hlo")
-        else source.get("executed_op") or source["op"],
+        "op": source["op"] if is_instruction(record) else source.get("executed_op") or source["op"],
         "dtype": record.dtype,
         **why_not(record.op_type, record.dtype, context, aligned, None).columns(),
     }
@@ -146,7 +149,7 @@ def _from_profile(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
             continue
         seen.add(shape)
         made = _rows(record, {**source, "executes": "yes"}, context)
-        rows += [{**row, "basis": "shape"} for row in made]
+        rows += [{**row, "calls_per_step": 1.0, "basis": "shape"} for row in made]
         numbers += [index] * len(made)
     times = Counter((row["op"], row["op_type"]) for row in rows)
     for row in rows:

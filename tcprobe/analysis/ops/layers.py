@@ -17,7 +17,7 @@ def build_layers(ops: Ops | None, gemms: Gemms, kernel_ns: float | None) -> Tabl
     """Return one row per layer, costliest first; None where no op belongs to a layer.
 
     Ops that launched no kernel bear no kernel time; where no op does, the time is unknown. Kernels of ops outside
-    any layer are the row ``(no layer)``, so that the rows add up to all kernel time.
+    any layer are the row ``(no layer)``, so that the rows add up to all kernel time, and to all FLOPs.
 
     Args:
         ops: of the profile.
@@ -46,8 +46,8 @@ def _per_step(gemms: Gemms) -> dict[str, Row]:
     """Return class, source, ops and FLOPs of one step for each layer whose ops execute."""
     steps: dict[str, list[Row]] = {}
     for gemm, flops in zip(gemms.table.rows(), gemms.step_flops, strict=True):
-        if gemm["layer"] is not None and gemm["executes"] != "no":
-            steps.setdefault(str(gemm["layer"]), []).append({**gemm, "flops": flops})
+        if gemm["executes"] != "no":
+            steps.setdefault(str(gemm["layer"] or NO_LAYER), []).append({**gemm, "flops": flops})
     return {layer: _step(rows) for layer, rows in steps.items()}
 
 
@@ -55,7 +55,7 @@ def _step(rows: list[Row]) -> Row:
     """Count what surely executes: a lower bound where that is not known of some, NA where of all."""
     sure = [row for row in rows if row["executes"] == "yes"]
     return {
-        "gemms": len({row["op"] for row in sure}) or None,
+        "gemms": len(sure) or None,
         "flops": _sum(row["flops"] for row in sure) if sure else None,
         "layer_class": _shared(row["layer_class"] for row in rows),
         "source": _shared(row["source"] for row in rows),
@@ -82,6 +82,7 @@ def _row(layer: str, ops: list[Row], step: Row, kernel_ns: float | None) -> Row:
         "tc_ns": _sum(op["tc_ns"] for op in timed) if measured else None,
         "unknown_ns": _sum(op["unknown_ns"] for op in timed) if measured else None,
         "capable_ns": capable_ns if measured else None,
+        "capable_unknown_ns": _sum(op["unknown_ns"] for op in capable) if measured else None,
         "tc_capable_time_pct": share,
         "host_ns": _host(ops),
         "gemms": step.get("gemms"),

@@ -10,16 +10,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from tcprobe.analysis.ops.stacks import is_name_stack, scopes_of_stack
 from tcprobe.gemm.ops import OpFamily, family_of
 
 _CALLS: Final = re.compile(r"^(?:(?:(?:Stateful)?PartitionedCall(?:_\d+)?|replica_\d+)/)+")
 _TAPE: Final = re.compile(r"^gradient_tape/")
 _REWRITER: Final = re.compile(r"ArithmeticOptimizer/FoldTranspose(?:Conjugate)?IntoMatMul_")
 _BRANCH: Final = re.compile(r"(^|/)(then|else|body|cond)/_\d+(?=/)")
-_JIT: Final = re.compile(r"^(?:jit|pjit)\(.*\)$")
-_JVP: Final = re.compile(r"^(transpose\()?jvp\((.*?)\)+$")
-# Scopes that an op's own implementation makes inside a layer's scope.
-_INNER: Final = frozenset({"Tensordot", "einsum"})
+# Scopes that TensorFlow's own functions open around the ops they are made of.
+_INNER: Final = re.compile(r"(?:Tensordot|einsum|MatVec)(?:_\d+)?")
 _NOT_MODELS: Final = frozenset({"while", "cond", "body", "then", "else", "gradients"})
 
 
@@ -47,29 +46,17 @@ def plain_path(op: str) -> str:
 def parse_path(op: str) -> OpPath:
     """Return the scopes of an op and whether it is a gradient's.
 
-    Knows TensorFlow's ``gradient_tape/<forward>/<op>`` and ``<forward>_grad/<op>``, and JAX's
-    ``jit(f)/transpose(jvp(Model))/<scope>/<op>``.
+    Knows TensorFlow's ``gradient_tape/<forward>/<op>`` and ``<forward>_grad/<op>``, and the name stacks of JAX.
     """
+    if is_name_stack(op):
+        return OpPath(*scopes_of_stack(op))
     text = _CALLS.sub("", _REWRITER.sub("", op))
     tape = bool(_TAPE.match(text))
-    parts, transposed = _unwrapped(_CALLS.sub("", _TAPE.sub("", text)).split("/"))
-    scopes = parts[:-1]
+    scopes = _CALLS.sub("", _TAPE.sub("", text)).split("/")[:-1]
     grad = next((i for i, part in enumerate(scopes) if part.endswith("_grad")), None)
     if tape or grad is None:
-        return OpPath(tuple(scopes), tape or transposed)
+        return OpPath(tuple(scopes), tape)
     return OpPath((*scopes[:grad], scopes[grad].removesuffix("_grad")), True)
-
-
-def _unwrapped(parts: list[str]) -> tuple[list[str], bool]:
-    kept, transposed = [], False
-    for part in parts:
-        match = _JVP.match(part)
-        transposed |= bool(match and match[1])
-        if match and match[2]:
-            kept.append(match[2])
-        elif not match and not _JIT.match(part):
-            kept.append(part)
-    return kept, transposed
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +95,7 @@ def scope_of(path: OpPath, known: KnownScopes) -> Scopes:
     that multiplies. What stands deeper in a model than its layers (``batch_norm/moments``) belongs to the layer.
     """
     kept = path.scopes
-    while len(kept) > 1 and (kept in known.ops or kept[-1] in _INNER or family_of(kept[-1])):
+    while kept and (_INNER.fullmatch(kept[-1]) or (len(kept) > 1 and (kept in known.ops or family_of(kept[-1])))):
         kept = kept[:-1]
     if kept in known.holders or not known.holders:
         return kept
@@ -124,7 +111,8 @@ def model_scopes(ops: Iterable[tuple[str, str | None]]) -> frozenset[str]:
         ops: path and type of every op of the profile.
     """
     found = {parse_path(op).scopes[:1] for op, op_type in ops if "::" not in op and family_of(op_type)}
-    return frozenset(scope[0] for scope in found if scope) - _NOT_MODELS - {""}
+    outermost = {scope[0] for scope in found if scope and not _INNER.fullmatch(scope[0])}
+    return frozenset(outermost - _NOT_MODELS - {""})
 
 
 def layer_of(scopes: Scopes, models: frozenset[str]) -> str | None:

@@ -93,7 +93,7 @@ def build_ops(profile: Profile, launched: Launched | None, kernels: Table, conte
     if launched is None:
         return Ops(table, by_op, ran)
     instructions, times, devices = _instructions(profile, launched)
-    where = [index.find(name) for name in instructions]
+    where = [index.find(name) if name.may_multiply else [] for name in instructions]
     ran_on: dict[int, set[int]] = {}
     for entry, device in devices:
         if len(where[entry]) == 1:
@@ -297,7 +297,7 @@ def _row(found: _OpEntry, where: Attribution, graph: Table, context: Context, ke
         "layer": where.layer, "pass": where.pass_, "source": where.source, "called_from": where.called_from,
         "dtype": _same(r.dtype for r in found.records or records) or _same(r.dtype for r in records),
         "shapes": _same(_shapes(r) for r in found.records or records) or _same(_shapes(r) for r in records),
-        "flops": _same(flops_of(gemms_of(r)) for r in records),
+        "flops": _same(_flops(graph, records, where.rows)),
         "basis": where.basis or ("shape" if any(r.input_shapes for r in records) else None),
     }  # fmt: skip
     row = {**row, **{k: v for k, v in found.row.items() if v is not None}}
@@ -306,6 +306,18 @@ def _row(found: _OpEntry, where: Attribution, graph: Table, context: Context, ke
     if row["op"] == NO_OP:
         return {**row, "tc_capable": "unknown"}
     return {**row, **_capability(row, records, context, kernels.idle.get(key))}
+
+
+def _flops(graph: Table, records: list[OpRecord], rows: Sequence[int]) -> Iterator[int | None]:
+    """Yield the FLOPs of one execution of each op that these may be; an instruction of XLA may hold several dots."""
+    names = ("function", "executed_op", "op")
+    columns = [graph.names(name) for name in names]
+    together: dict[object, list[OpRecord]] = {}
+    for place, record in enumerate(records):
+        function, executed, op = (column[rows[place]] for column in columns) if rows else (place, None, None)
+        together.setdefault((function, executed or op), []).append(record)
+    for members in together.values():
+        yield flops_of([gemm for record in members for gemm in gemms_of(record)])
 
 
 def _capability(row: Row, records: list[OpRecord], context: Context, kernel: str | None) -> Row:

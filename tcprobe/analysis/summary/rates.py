@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from tcprobe.analysis.summary.figures import SummaryInputs, figure, without_kernels
+from tcprobe.analysis.summary.figures import Reason, SummaryInputs, figure, without_kernels
 from tcprobe.analysis.summary.reported import Reported
 from tcprobe.schema.columns import FloatArray, Row, Value
 from tcprobe.schema.profile import Profile
@@ -19,9 +19,10 @@ RATE_KINDS: Final = {
     "profiled": UNDER_PROFILER,
 }
 MIXED_PEAK: Final = "several dtypes, or a GPU or dtype without a known peak"
-NO_STEP: Final = "no step is marked"
+NO_STEP: Final = Reason("no step is marked", "no_step")
 LOST: Final = "the profiler lost events: FLOPs of whole steps would stand over the time of what is left"
 UNPLACED: Final = "no kernel belongs to a marked step, and the whole capture includes warm-up"
+STRAY: Final = "kernels outside the marked step are counted with its own"
 ONCE: Final = "each op counts once a step"
 THROUGHPUT: Final = "throughput"
 
@@ -39,7 +40,7 @@ def rate_rows(inputs: SummaryInputs, reported: Reported) -> Iterator[Row]:
 def _iterations(inputs: SummaryInputs, reported: Reported) -> Row:
     table = inputs.profile.require("iterations")
     if len(table):
-        return figure("iterations_in_window", counted_steps(inputs.profile) or 0.0, "measured")
+        return figure("iterations_in_window", _marked_steps(inputs.profile) or 0.0, "measured")
     told = reported.get("iterations / aggregated iterations")
     if told:
         return figure("iterations_in_window", told, "reported")
@@ -94,20 +95,27 @@ def _flops_per_step(inputs: SummaryInputs) -> Row:
     steps = [f for f, e in zip(inputs.gemms.step_flops, runs, strict=True) if e != "no"]
     if not steps:
         return figure("flops_per_step", None, None, "no matrix multiplication with shapes was recorded")
-    if not inputs.gemms.traced and counted_steps(inputs.profile) is None:
+    if not inputs.gemms.traced and _marked_steps(inputs.profile) is None:
         return figure("flops_per_step", None, None, NO_STEP)
     known = [f for f in steps if f is not None]
+    sure = sum(f or 0 for f, e in zip(inputs.gemms.step_flops, runs, strict=True) if e == "yes")
     unseen, basis = inputs.gemms.unseen, "graph" if inputs.gemms.graph_rows else "shape"
     if len(known) < len(steps) or unseen:
         lacking, whole = len(steps) - len(known) + unseen, len(steps) + unseen
-        why = f"{lacking} of {whole} matrix multiplications have unknown shapes: a lower bound"
-        return figure("flops_per_step", None, basis, why, (float(sum(known)), None))
-    sure = sum(f or 0 for f, e in zip(inputs.gemms.step_flops, runs, strict=True) if e == "yes")
+        why = f"{lacking} of {whole} matrix multiplications have {_unknown(inputs)}: a lower bound"
+        return figure("flops_per_step", None, basis, why, (float(sure), None))
     if sure < sum(known):
         unsure = sum(e == "unknown" for e in runs)
         why = f"whether {unsure} of {len(steps)} matrix multiplications execute is not known{_why_not(inputs)}: a range"
         return figure("flops_per_step", None, basis, why, (float(sure), float(sum(known))))
     return figure("flops_per_step", float(sum(known)), basis)
+
+
+def _unknown(inputs: SummaryInputs) -> str:
+    """Return what is unknown of the multiplications whose FLOPs in a step are: shapes, or how often they run."""
+    rows = zip(inputs.gemms.table.values("flops"), inputs.gemms.step_flops, strict=True)
+    looped = any(once is not None and step is None for once, step in rows)
+    return "unknown shapes, or run in loops of unknown length" if looped else "unknown shapes"
 
 
 def _why_not(inputs: SummaryInputs) -> str:
@@ -125,9 +133,9 @@ def _achieved(inputs: SummaryInputs) -> Iterator[Row]:
     steps = counted_steps(inputs.profile)
     why = not_of_steps(inputs.profile)
     if why or not timed or steps is None:
-        why = why or (NO_STEP if steps is None else "no op has both shapes and kernel time")
-        yield figure(rate, None, None, why)
-        yield figure(peak, None, None, why)
+        lacking = why or (NO_STEP if steps is None else "no op has both shapes and kernel time")
+        yield figure(rate, None, None, lacking)
+        yield figure(peak, None, None, lacking)
         return
     spent = sum(time for _, _, time in timed)
     yield figure(rate, steps * sum(f for f, _, _ in timed) / spent / 1e3, "shape", ONCE)
@@ -145,7 +153,9 @@ def not_of_steps(profile: Profile) -> str | None:
     codes = {note.code for note in profile.metadata.notes}
     if not codes.isdisjoint(("events-lost", "event-cap")):
         return LOST
-    return UNPLACED if "steps-without-kernels" in codes else None
+    if "steps-without-kernels" in codes:
+        return UNPLACED
+    return STRAY if profile.metadata.window.first is None and _marked_steps(profile) else None
 
 
 def _timed(inputs: SummaryInputs) -> list[tuple[float, Value, float]]:
@@ -170,6 +180,11 @@ def _timed(inputs: SummaryInputs) -> list[tuple[float, Value, float]]:
 
 
 def counted_steps(profile: Profile) -> float | None:
+    """Return how many steps the counted kernels are of; None where that is not known."""
+    return None if profile.metadata.window.first is None else _marked_steps(profile)
+
+
+def _marked_steps(profile: Profile) -> float | None:
     """Return how many steps the window holds; None where the source marks none."""
     table = profile.require("iterations")
     counted = float(table.numbers("steps")[table.numbers("in_window")].sum()) if len(table) else 0.0

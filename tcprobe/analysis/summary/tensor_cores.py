@@ -155,7 +155,9 @@ def _busy(inputs: SummaryInputs, reported: Reported) -> Row:
 def _memory(inputs: SummaryInputs, reported: Reported) -> Row:
     spent = known_total(inputs.profile.require("devices").numbers("memory_ns"))
     if spent is not None:
-        return figure("memory_time_ns", spent, "measured")
+        steps = inputs.profile.require("iterations")
+        of_steps = float(np.nansum(steps.numbers("memory_ns")[steps.numbers("in_window")])) if len(steps) else spent
+        return figure("memory_time_ns", spent, "measured", None if of_steps == spent else "those of no step included")
     if reported.memory_ns is not None:
         return figure("memory_time_ns", reported.memory_ns, "reported")
     return figure("memory_time_ns", None, None, _untimed(inputs, "the source has no copies and sets"))
@@ -191,14 +193,26 @@ def precision_shares(kernels: Table, capable: frozenset[str]) -> dict[str, float
 
 
 def _size_rows(inputs: SummaryInputs) -> Iterator[Row]:
-    bad, graph = inputs.profile.table("bad_sizes"), inputs.gemms.table
+    bad = inputs.profile.table("bad_sizes")
     why = None if bad is not None else "no shapes of the graph were recorded"
     basis = "graph" if len(inputs.profile.require("graph_ops")) else "shape"
     yield figure("bad_size_count", None if bad is None else float(len(bad)), basis, why)
-    layers = {name for name, runs in zip(graph.values("layer"), graph.values("executes"), strict=True) if runs != "no"}
-    known = len(layers - {None})
-    told = len(graph) > 0 and (known > 0 or basis == "graph")
-    missing = (
-        None if told else why or ("the source names no layers" if len(graph) else "no matrix multiplication is known")
+    yield _gemm_layers(inputs, basis, why)
+
+
+def _gemm_layers(inputs: SummaryInputs, basis: str, why: str | None) -> Row:
+    """Return how many layers multiply matrices: a range where some may not execute, or have unknown shapes."""
+    name, gemms = "gemm_layers", inputs.gemms.table
+    pairs = list(zip(gemms.values("layer"), gemms.values("executes"), strict=True))
+    sure, maybe = (
+        {layer for layer, runs in pairs if runs in kinds} - {None} for kinds in (("yes",), ("yes", "unknown"))
     )
-    yield figure("gemm_layers", float(known) if told else None, basis, missing)
+    if not pairs or (not maybe and basis != "graph"):
+        lacking = "the source names no layers" if pairs else "no matrix multiplication is known"
+        return figure(name, None, None, why or lacking)
+    low, high = float(len(sure)), float(len(maybe))
+    if unseen := inputs.gemms.unseen:
+        return figure(name, None, basis, f"{unseen} more matrix multiplications have unknown shapes", (low, None))
+    if low < high:
+        return figure(name, None, basis, "whether some of them execute is not known: a range", (low, high))
+    return figure(name, low, basis)

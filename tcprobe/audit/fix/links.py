@@ -137,6 +137,7 @@ class _Search:
         self._seen: set[str] = set()
         self._wanted: set[WantedSize] = set()
         self._queue: deque[tuple[Layer, int, int]] = deque()
+        self._adapted: dict[str, tuple[int, int]] = {}
 
     def run(self, changes: Iterable[tuple[str, int, int]]) -> frozenset[WantedSize]:
         for name, old, new in changes:
@@ -146,6 +147,7 @@ class _Search:
             self._make(layer, old, new)
             self._tell(layer, old, new)
         self._check_joins()
+        self._check_shared()
         self._check_products()
         return frozenset(self._wanted)
 
@@ -157,7 +159,7 @@ class _Search:
     def _takers(self) -> dict[str, list[Layer]]:
         found: dict[str, list[Layer]] = {}
         for layer in self._model.layers:
-            for name in layer.inputs_from:
+            for name in dict.fromkeys((*layer.inputs_from, *layer.also_from)):
                 found.setdefault(name, []).append(layer)
         return found
 
@@ -183,6 +185,8 @@ class _Search:
     def _make(self, layer: Layer, old: int, new: int) -> None:
         """Ask for what makes a layer put out `new` features."""
         own = output_of(layer)
+        if _takes_state(layer):
+            raise NotCertain(say("takes_state", layer=layer.name))
         if own is not None:
             self._argument(layer, own, old, new)
         elif layer.kind == "Reshape":
@@ -233,10 +237,13 @@ class _Search:
 
     def _is_whole(self, taker: Layer) -> bool:
         """Say whether a layer of the user's only hands what it takes to its parts, which are asked themselves."""
-        known = _keeps(taker) or output_of(taker) is not None or _adds(taker)
+        if _keeps(taker) or output_of(taker) is not None or _adds(taker):
+            return False
         made = any(taker.name in layer.inputs_from for layer in self._model.layers)
-        parts = any(layer.name.startswith(f"{taker.name}/") for layer in self._takers[taker.inputs_from[0]])
-        return not known and not made and parts and not taker.is_last
+        parts = any(
+            layer.name.startswith(f"{taker.name}/") for name in taker.inputs_from[:1] for layer in self._takers[name]
+        )
+        return not made and parts and not taker.is_last
 
     def _is_part(self, taker: Layer) -> bool:
         """Say whether a layer belongs to an attention layer, which answers for it."""
@@ -295,8 +302,9 @@ class _Search:
 
     def _adapt(self, taker: Layer, old: int, new: int) -> None:
         """Ask of a layer that builds itself from its input only what it was told of it by hand."""
-        if class_of(taker.kind).kind == "recurrent" and len(set(taker.inputs_from)) > 1:
+        if _takes_state(taker):
             raise NotCertain(say("takes_state", layer=taker.name))
+        self._adapted[taker.name] = (old, new)
         groups = taker.config.get("groups", 1)
         if not isinstance(groups, int) or new % groups:
             raise NotCertain(say("taker_groups", channels=new, layer=taker.name))
@@ -328,6 +336,15 @@ class _Search:
                 if not sum(before) or old * sum(after) != new * sum(before):
                     raise NotCertain(say("would_not_fit", layer=name))
 
+    def _check_shared(self) -> None:
+        """See that all that a layer takes, in whatever call, changes as one: it has one kernel for all of it."""
+        for name, change in self._adapted.items():
+            layer = self._layers[name]
+            products = [p for p in self._model.products if p.layer == name and p.record.pass_ in (None, "forward")]
+            kept = layer.calls > 1 and any(self._changed.keys().isdisjoint(p.inputs_from) for p in products)
+            if kept or any(self._changed.get(source) != change for source in layer.also_from):
+                raise NotCertain(say("several_inputs", layer=name))
+
     def _sources(self, layer: Layer) -> tuple[str, ...]:
         if not layer.inputs_from or layer.is_first is not False:
             raise NotCertain(say("source_unknown", layer=layer.name))
@@ -349,6 +366,12 @@ class _Search:
         if not isinstance(size, int):
             raise NotCertain(say("output_unknown", layer=name))
         return size
+
+
+def _takes_state(layer: Layer) -> bool:
+    """Say whether a recurrent layer takes an initial state, whose size is that of its own units."""
+    several = len(set(layer.inputs_from)) > 1 or len(layer.input_shapes) > 1 or bool(layer.also_from)
+    return class_of(layer.kind).kind == "recurrent" and several
 
 
 def _has(layer: Layer, argument: str, index: int | None, size: int) -> bool:

@@ -26,6 +26,7 @@ from tcprobe.audit.source.values.kinds import (
     Routine,
     SourceValue,
     Stack,
+    Tensor,
     Unknown,
     tensors_of,
 )
@@ -118,6 +119,8 @@ class Calls:
             return self._classes.apply(func, given, node)
         if isinstance(func, Draft | Stack | Graph):
             inputs = [*given.args, *(v for k, v in given.keywords.items() if k not in _NO_INPUT)]
+            if isinstance(func, Draft) and (state := given.keywords.get("initial_state")) is not None:
+                func.other += [*tensors_of(state)] or [Tensor()]
             return self._models.apply(func, inputs, node)
         if isinstance(func, Bound):
             return self._bound(func, given, node)

@@ -130,11 +130,20 @@ def _layer(draft: Draft, fed: dict[str, list[Tensor]]) -> Layer:
         config=draft.config,
         arguments=draft.arguments,
         inputs_from=tuple(sources),
+        also_from=_also(draft, fed),
         is_first=is_first,
         is_last=draft.is_last,
         calls=draft.calls,
         trainable=draft.trainable,
     )
+
+
+def _also(draft: Draft, fed: dict[str, list[Tensor]]) -> tuple[str, ...]:
+    """Return the layers that a draft's features must fit besides those of its first call; "" where one is none."""
+    found: dict[str, None] = {}
+    for tensor in (*draft.inputs, *draft.other) if draft.other else ():
+        found.update(dict.fromkeys(_behind(list(tensor.sources), fed)[0] or [""]))
+    return tuple(found)
 
 
 def is_layer(draft: Draft) -> bool:

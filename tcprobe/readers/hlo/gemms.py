@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tcprobe.gemm.conv import ConvPass
+from tcprobe.gemm.ops import family_of
 from tcprobe.readers.hlo.module import MOST_DEPTH, HloShape, Instruction, Module, dtypes_of, shapes_json
 from tcprobe.schema.columns import Value
 
 GEMM_OPCODES: Final = ("dot", "convolution")
 CONTROL: Final = ("while", "conditional", "call", "async-start")  # instructions whose computations run as their own
+MOST_TRIPS: Final = 10**9
 # xla/service/gpu/cublas_cudnn.cc: targets of the library calls
 CUBLAS: Final = ("__cublas$gemm", "__cublas$lt$matmul")
 CUDNN: Final[dict[str, ConvPass]] = {
@@ -46,18 +48,51 @@ class HloGemm:
     pass_: ConvPass | None = None
 
 
-def executed_instructions(module: Module) -> Iterator[Instruction]:
-    """Yield the instructions that run on their own, each once; a fusion counts as one."""
-    waiting, seen = [module.entry], set()
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """An instruction that runs on its own; a fusion counts as one.
+
+    Attributes:
+        times: how often in one execution of its module; None in a loop of unknown length.
+        sure: False in a branch, of which another may run instead.
+    """
+
+    instruction: Instruction
+    times: int | None = 1
+    sure: bool = True
+
+
+def executed_instructions(module: Module) -> Iterator[Executed]:
+    """Yield the instructions that run on their own, each once."""
+    waiting: list[tuple[int, int | None, bool]] = [(module.entry, 1, True)]
+    seen: set[int] = set()
     while waiting:
-        key = waiting.pop()
+        key, times, sure = waiting.pop()
         if key in seen:
             continue
         seen.add(key)
         for instruction in module.computations.get(key, []):
-            yield instruction
+            yield Executed(instruction, times, sure)
             if instruction.opcode in CONTROL:
-                waiting.extend(instruction.calls)
+                trips = _trips(instruction) if instruction.opcode == "while" else 1
+                inside = None if times is None or trips is None else min(times * trips, MOST_TRIPS)
+                waiting += [(c, inside, sure and instruction.opcode != "conditional") for c in instruction.calls]
+
+
+def _trips(loop: Instruction) -> int | None:
+    """Return how often a while loop runs, where XLA found it out (WhileLoopBackendConfig as JSON)."""
+    known = _configuration(loop.backend_config).get("known_trip_count")
+    count = str(known.get("n")) if isinstance(known, dict) else ""
+    return int(count) if count.isdecimal() and len(count) < 10 else None
+
+
+def _configuration(text: str) -> dict[str, Any]:
+    """Return a backend configuration, which protobuf wrote as JSON; empty where it is none."""
+    try:
+        found = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def gemms_of(module: Module, executed: Instruction) -> list[HloGemm]:
@@ -102,12 +137,9 @@ def _gemm(module: Module, instruction: Instruction) -> HloGemm | None:
 
 
 def _cublas_numbers(config: str) -> dict[str, Any]:
-    """Return the dimension numbers in a GemmBackendConfig, which protobuf wrote as JSON; int64 are strings."""
-    try:
-        found = json.loads(config or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    found = found.get("gemm_backend_config", found) if isinstance(found, dict) else {}
+    """Return the dimension numbers in a GemmBackendConfig; int64 are strings in it."""
+    found = _configuration(config)
+    found = found.get("gemm_backend_config", found)
     numbers = found.get("dot_dimension_numbers") if isinstance(found, dict) else None
     if not isinstance(numbers, dict):
         return {}
@@ -165,15 +197,16 @@ def _plain_convolution(attributes: dict[str, Any], kind: ConvPass) -> dict[str, 
     }
 
 
-def graph_row(module: Module, gemm: HloGemm) -> dict[str, Value]:
-    """Return the row of `graph_ops` for one multiplication."""
+def graph_row(module: Module, gemm: HloGemm, executed: Executed) -> dict[str, Value]:
+    """Return the row of `graph_ops` for one multiplication of an executed instruction."""
     return {
         "function": module.name,
         "op": gemm.op_name or gemm.executed.op_name or gemm.executed.name,
         "op_type": gemm.opcode,
         "executed_op": gemm.executed.name,
         "executed_type": gemm.executed.opcode,
-        "executes": "yes",
+        "executes": "yes" if executed.sure else "unknown",
+        "calls_per_step": executed.times,
         "pass": gemm.pass_ or pass_of(gemm.op_type or gemm.op_name),
         "input_shapes": shapes_json(list(gemm.inputs)),
         "input_dtypes": json.dumps([s.dtype for s in gemm.inputs]),
@@ -191,6 +224,16 @@ def pass_of(op: str) -> ConvPass | None:
     return "dgrad" if "BackpropInput" in last else None
 
 
+def _type_without_gemm(instruction: Instruction) -> str:
+    """Return the framework's type of an instruction that multiplies nothing; its opcode where that type would.
+
+    XLA names what it makes of a MatMul like the MatMul: the copy of an operand, the conversion of the result. What
+    other a library call does is not known.
+    """
+    foreign = instruction.opcode != "custom-call" and family_of(instruction.op_type) is not None
+    return instruction.opcode if foreign else instruction.op_type or instruction.opcode
+
+
 def op_row(module: Module, instruction: Instruction) -> dict[str, Value]:
     """Return the row of `op_details` for an executed instruction."""
     gemms = gemms_of(module, instruction)
@@ -198,7 +241,7 @@ def op_row(module: Module, instruction: Instruction) -> dict[str, Value]:
     inputs = list(one.inputs) if one else module.operands(instruction)
     output = one.output if one else instruction.shape.array
     name = (one.op_name if one else "") or instruction.op_name or instruction.name
-    kind = gemms[0].opcode if gemms else instruction.op_type or instruction.opcode
+    kind = gemms[0].opcode if gemms else _type_without_gemm(instruction)
     return {
         "op": name,
         "op_type": kind,

@@ -64,9 +64,9 @@ def _blob(data: Buffer, span: Span, stats: dict[int, str]) -> Span | None:
 def graph_rows(modules: dict[int, Module]) -> Iterator[dict[str, Value]]:
     """Yield the rows of `graph_ops`: every dot and convolution that a module executes."""
     for module in modules.values():
-        for instruction in executed_instructions(module):
-            for gemm in gemms_of(module, instruction):
-                yield graph_row(module, gemm)
+        for executed in executed_instructions(module):
+            for gemm in gemms_of(module, executed.instruction):
+                yield graph_row(module, gemm, executed)
 
 
 @dataclass(slots=True)

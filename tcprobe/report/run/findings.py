@@ -13,7 +13,7 @@ from tcprobe.report.blocks import Cell, ColumnHead, Section
 from tcprobe.report.provenance import constants_of, gpu_of
 from tcprobe.report.ranges import range_text
 from tcprobe.report.run import words
-from tcprobe.report.run.window import summed
+from tcprobe.report.run.window import of_a_step, step_known, summed
 from tcprobe.schema.causes import OffTensorCores
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.kinds import LEAVE, Blocker, SizeAdvice
@@ -39,11 +39,11 @@ def _share(pct: Value) -> Cell:
 
 
 def reach(profile: Profile) -> float | None:
-    """Return the share of a step's GEMM FLOPs that nothing keeps off the Tensor Cores; None if unknown."""
+    """Return the share of the GEMM FLOPs that nothing keeps off the Tensor Cores; None if unknown."""
     gemms = profile.require("gemms")
     pruned = np.array([x == "no" for x in gemms.values("executes")], dtype=np.bool_)
     free = np.array([kind == "none" for kind in gemms.values("tc_blocker_kind")], dtype=np.bool_)
-    flops = np.where(pruned, 0, gemms.numbers("flops"))
+    flops = np.where(pruned, 0, gemms.numbers("flops") * gemms.numbers("calls_per_step"))
     total = float(flops.sum())
     return 100 * float(flops[free].sum()) / total if total > 0 else None
 
@@ -81,19 +81,19 @@ def by_blocker(cost: OffTensorCores) -> list[Group]:
     return sorted(groups, key=lambda group: -group.spent)
 
 
-def causes(cost: OffTensorCores, top: int | None, over: str = "") -> Section:
-    """Return the table of blockers: cost, number of ops, costliest op; `over` says how many steps are added up."""
+def causes(profile: Profile, cost: OffTensorCores, top: int | None) -> Section:
+    """Return the table of blockers: cost, number of ops, costliest op."""
     groups = by_blocker(cost)
     rows = tuple(_cause(cost, group) for group in groups[:top])
     headings = (
         ColumnHead("reason", wraps=True),
-        ColumnHead("kernel time" if cost.measured else "FLOP/step", right=True),
+        ColumnHead("kernel time" if cost.measured else of_a_step(profile), right=True),
         ColumnHead("share", right=True),
         ColumnHead("ops", right=True),
         ColumnHead("costliest", least=28),
         ColumnHead("source", rank=1, least=20, path=True),
     )
-    title = f"Why not more{_over(over)}" if cost.measured else "What would keep ops off the Tensor Cores"
+    title = f"Why not more{_over(summed(profile))}" if cost.measured else "What would keep ops off the Tensor Cores"
     return Section(title, headings, rows, _more(len(groups) - len(rows)))
 
 
@@ -116,8 +116,8 @@ def _where(row: Row) -> str:
     return words.where(row["layer"], row["op"], row["pass"])
 
 
-def first(cost: OffTensorCores, top: int | None, over: str = "") -> Section:
-    """Return the table of the costliest ops off the Tensor Cores, with what to change; `over` as in `causes`."""
+def first(profile: Profile, cost: OffTensorCores, top: int | None) -> Section:
+    """Return the table of the costliest ops off the Tensor Cores, with what to change."""
     shown = cost.table.take(np.arange(min(len(cost.table), top or len(cost.table))))
     rows = [
         (
@@ -133,13 +133,13 @@ def first(cost: OffTensorCores, top: int | None, over: str = "") -> Section:
     headings = (
         ColumnHead("layer or op", least=36),
         ColumnHead("type", rank=2),
-        ColumnHead("kernel time" if cost.measured else "FLOP/step", right=True),
+        ColumnHead("kernel time" if cost.measured else of_a_step(profile), right=True),
         ColumnHead("share", right=True),
         ColumnHead("reason", wraps=True),
         ColumnHead("source", rank=1, least=20, path=True),
     )
     return Section(
-        f"Costliest ops off the Tensor Cores{_over(over)}" if cost.measured else "Largest of these ops",
+        f"Costliest ops off the Tensor Cores{_over(summed(profile))}" if cost.measured else "Largest of these ops",
         headings,
         tuple(rows),
         _more(len(cost.table) - len(rows)),
@@ -153,8 +153,9 @@ def bad_size_table(profile: Profile, top: int | None) -> Section | None:
         return None
     total = len(profile.require("bad_sizes"))
     marks, said = _marks(rows)
-    headings, cells = _bad_size_cells(rows, marks)
-    legend = (*_rests_on(rows), *(f"{mark}: {text}" for mark, text in said.items()))
+    saves_when = "saves a step" if step_known(profile) else "saves an execution"
+    headings, cells = _bad_size_cells(rows, marks, saves_when)
+    legend = (*_rests_on(rows, saves_when), *(f"{mark}: {text}" for mark, text in said.items()))
     over = summed(profile) if any(row["kernel_ns"] is not None for row in rows) else ""
     title = f"Badly sized ({total:,}{'; ' * bool(over)}{over})"
     return Section(title, headings, cells, (*_more(total - len(rows)), *legend))
@@ -180,11 +181,11 @@ def saves(row: Row) -> str:
     return range_text(saved) if saved.high > 0 else "nothing"
 
 
-def _rests_on(rows: list[Row]) -> tuple[str, ...]:
+def _rests_on(rows: list[Row], saves_when: str) -> tuple[str, ...]:
     """Say what savings rest on, and that the other side of a size is another row."""
     bases = {str(row["saving_basis"]) for row in rows if row["saving_basis"] is not None}
     told = [text for basis, text in _SAVING_BASES.items() if basis in bases]
-    own_row = f"saves a step: in the layer's own ops, {', '.join(told)}; a layer that takes the size has its own row"
+    own_row = f"{saves_when}: in the layer's own ops, {', '.join(told)}; a layer that takes the size has its own row"
     return (*([own_row] if told else []), *_constants(rows))
 
 
@@ -195,7 +196,7 @@ def _constants(rows: list[Row]) -> tuple[str, ...]:
 
 
 def _bad_size_cells(
-    rows: list[Row], marks: dict[SizeAdvice | None, str]
+    rows: list[Row], marks: dict[SizeAdvice | None, str], saves_when: str
 ) -> tuple[tuple[ColumnHead, ...], tuple[tuple[Cell | str, ...], ...]]:
     columns: tuple[tuple[ColumnHead, Callable[[Row], Cell | str]], ...] = (
         (ColumnHead("layer", least=24), lambda r: f.any_text(r["layer"])),
@@ -203,7 +204,7 @@ def _bad_size_cells(
         (ColumnHead("size", right=True), lambda r: Cell(_size(r), r["size"])),
         (ColumnHead("kernel time", right=True), lambda r: Cell(f.duration(r["kernel_ns"]), r["kernel_ns"], "ns")),
         (ColumnHead("share", right=True), lambda r: _share(r["share_pct"])),
-        (ColumnHead("saves a step", right=True), lambda r: Cell(saves(r), r["saving_ns"], "ns")),
+        (ColumnHead(saves_when, right=True), lambda r: Cell(saves(r), r["saving_ns"], "ns")),
         (ColumnHead("of GEMM FLOPs", right=True, rank=1), lambda r: _share(r["flops_pct"])),
         (ColumnHead("passes", rank=4), lambda r: f.any_text(r["passes"])),
         (ColumnHead("dtype", rank=5), lambda r: f.any_text(r["dtype"])),

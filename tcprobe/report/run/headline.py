@@ -8,6 +8,7 @@ from tcprobe.hardware import DEFAULT_TARGET
 from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead, Section
 from tcprobe.report.run.findings import reach
+from tcprobe.report.run.window import step_known
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
 
@@ -173,14 +174,13 @@ def _grounds(profile: Profile, row: Row) -> str:
 
 
 def _reach(profile: Profile) -> list[str]:
-    """Say how much of a step's arithmetic the target GPU's Tensor Cores could take, if the graph is known."""
+    """Say how much of the arithmetic the target GPU's Tensor Cores could take, if the graph is known."""
     share = reach(profile)
     if share is None or not _needs_target(profile):
         return []
     target = f.visible(str(profile.metadata.target_gpu))
-    return [
-        f"On {target}, {f.percent(share)} of the FLOPs of a step's GEMM-like ops could use Tensor Cores as they are."
-    ]
+    of = "of a step's GEMM-like ops" if step_known(profile) else "of the graph's GEMM-like ops"
+    return [f"On {target}, {f.percent(share)} of the FLOPs {of} could use Tensor Cores as they are."]
 
 
 def _unmeasured(profile: Profile, row: Row | None) -> str:
@@ -243,6 +243,8 @@ def _value(metric: str, row: Row) -> str:
         middle = f.metric_text(metric, row["value"])
         said = metric in MEDIANS or middle not in (low, high)
         return f"{middle} ({span})" if said and middle != f.NA else span
+    if row["value"] is None and low != f.NA and high == f.NA:
+        return f"at least {low}"
     if row["value"] is None and row["text"]:
         return f.visible(str(row["text"]))
     return "not measured" if row["value"] is None else f.metric_text(metric, row["value"])

@@ -11,7 +11,6 @@ from tcprobe.report.formatting import any_text, full_number, visible
 from tcprobe.report.run import advice, findings, headline, views
 from tcprobe.report.run.sections import section
 from tcprobe.report.run.spec import ReportSpec
-from tcprobe.report.run.window import summed
 from tcprobe.schema.columns import Row
 from tcprobe.schema.profile import Profile
 
@@ -98,8 +97,8 @@ def _reason(profile: Profile, view: views.View) -> str:
 def _why(profile: Profile, spec: ReportSpec) -> list[Section]:
     top = spec.rows_for_people
     rows = None if top is None else min(FIRST_SCREEN_ROWS, top)
-    cost, over = profile.off, summed(profile)
-    sections = [findings.causes(cost, rows, over), findings.first(cost, rows, over)] if cost else []
+    cost = profile.off
+    sections = [findings.causes(profile, cost, rows), findings.first(profile, cost, rows)] if cost else []
     return [s for s in (*sections, findings.bad_size_table(profile, top)) if s]
 
 

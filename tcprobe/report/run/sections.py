@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from tcprobe.report.blocks import Section
+from tcprobe.report.blocks import ColumnHead, Section
 from tcprobe.report.formatting import NA
-from tcprobe.report.run.views import ITERATION_VIEW, KERNEL_VIEW, View
-from tcprobe.report.run.window import summed
+from tcprobe.report.run.views import ITERATION_VIEW, KERNEL_VIEW, Field, View
+from tcprobe.report.run.window import step_known, summed
 from tcprobe.schema.columns import Table, Value
 from tcprobe.schema.profile import Profile
 
@@ -23,13 +24,18 @@ def section(profile: Profile, view: View, top: int | None) -> Section | None:
     start = _start(table, top) if view is ITERATION_VIEW else 0
     stop = total if top is None else min(start + top, total)
     rows = _rows(profile, view, table.take(np.arange(start, stop)), table)
-    columns = [(field.head, [field.show(row) for row in rows]) for field in view.fields]
+    known = step_known(profile)
+    columns = [(_head(field, known), [field.show(row) for row in rows]) for field in view.fields]
     shown = [(head, cells) for head, cells in columns if {cell.text for cell in cells} != {NA}]
     left = total - len(rows)
     notes = (f"({left:,} more; --top 0 shows all)",) if left else ()
     of = "" if not left else f"{len(rows):,} of " if not view.order else f"top {len(rows):,} of "
-    title = f"{view.title} ({of}{total:,}{_over(profile, view, table)})"
+    title = f"{view.title if known else view.without_step or view.title} ({of}{total:,}{_over(profile, view, table)})"
     return Section(title, tuple(h for h, _ in shown), tuple(zip(*(cells for _, cells in shown), strict=True)), notes)
+
+
+def _head(field: Field, step: bool) -> ColumnHead:
+    return field.head if step or not field.without_step else replace(field.head, text=field.without_step)
 
 
 def _over(profile: Profile, view: View, table: Table) -> str:

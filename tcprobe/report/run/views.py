@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead
+from tcprobe.report.run.window import OF_AN_EXECUTION
 from tcprobe.schema.columns import Row, Value
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One column of a view: its heading, and the function that makes a row's cell."""
+    """One column of a view: its heading, and the function that makes a row's cell.
+
+    Attributes:
+        without_step: its heading where no step is known, if it is another.
+    """
 
     head: ColumnHead
     show: Callable[[Row], Cell]
+    without_step: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,7 @@ class View:
         title: its heading; the plural names the rows (``kernels``).
         fields: its columns in order; a column that is NA in every row is not shown.
         order: columns to sort by, largest first; each breaks ties and NA of the one before; empty keeps the order
+        without_step: its title where no step is known, if it is another.
     """
 
     by: str
@@ -35,6 +42,7 @@ class View:
     title: str
     fields: tuple[Field, ...]
     order: tuple[str, ...] = ("sum_ns",)
+    without_step: str = ""
 
 
 def _field(head: ColumnHead, column: str, show: Callable[[Value], str] = f.any_text, unit: str = "") -> Field:
@@ -75,17 +83,31 @@ def _count(text: str, column: str, rank: int = 0) -> Field:
 
 def _tc_share(row: Row) -> Cell:
     """Return the share of Tensor Core kernels; a range if some kernels are unclassified."""
-    low, unknown, total = row["tc_kernel_time_pct"], row["unknown_ns"], row["sum_ns"]
+    return _share_range(row["tc_kernel_time_pct"], row["unknown_ns"], row["sum_ns"])
+
+
+def _share_range(low: Value, unknown: Value, total: Value) -> Cell:
     if low is None or not unknown or not total:
         return Cell(f.percent(low), low, "pct")
     high = min(100.0, float(low) + 100 * float(unknown) / float(total))
     return Cell(f.percents(low, high), low, "pct")
 
 
+def _capable_share(row: Row) -> Cell:
+    """Return the same share within capable ops."""
+    return _share_range(row["tc_capable_time_pct"], row["capable_unknown_ns"], row["capable_ns"])
+
+
+def _repeated(row: Row) -> Cell:
+    """Return how often a product runs, where that is not once."""
+    return Cell(f.NA if row["calls_per_step"] == 1 else f.count(row["calls_per_step"]), row["calls_per_step"])
+
+
 def _steps(row: Row) -> Cell:
     return Cell(f.NA if row["steps"] == 1 else f.count(row["steps"]), row["steps"])
 
 
+_FLOPS_OF_A_STEP = replace(_number("FLOP/step", "flops", "flops", 2), without_step=OF_AN_EXECUTION)
 _TC_SHARE = Field(ColumnHead("TC share", right=True), _tc_share)
 
 KERNEL_VIEW = View(
@@ -150,7 +172,7 @@ LAYER_VIEW = View(
         _word("class", "layer_class", 3),
         _time("kernel time", "sum_ns"),
         _share("share", "share_pct", 1),
-        _share("capable on TC", "tc_capable_time_pct"),
+        Field(ColumnHead("capable on TC", right=True), _capable_share),
         _time("forward", "forward_ns", 4),
         _time("input grad", "dgrad_ns", 4),
         _time("weight grad", "wgrad_ns", 4),
@@ -158,8 +180,8 @@ LAYER_VIEW = View(
         _time("unknown", "unknown_ns", 5),
         _time("host time", "host_ns", 4),
         _count("kernels", "launches", 6),
-        _count("GEMM ops", "gemms", 5),
-        _number("FLOP/step", "flops", "flops", 2),
+        _count("GEMMs", "gemms", 5),
+        _FLOPS_OF_A_STEP,
         _source(1),
     ),
     order=("sum_ns", "flops", "host_ns"),
@@ -235,12 +257,14 @@ GEMM_VIEW = View(
         _count("K", "k"),
         _count("batch", "batch", 3),
         _word("dtype", "dtype", 1),
-        _number("FLOP", "flops", "flops", 1),
+        _number("FLOP/call", "flops", "flops", 1),
+        Field(ColumnHead("calls/step", right=True, rank=1), _repeated, without_step="calls/execution"),
         _sentence("kept off by", "tc_blocker", 1),
         _time("kernel time", "kernel_ns", 2),
         _source(2),
         _name("op", "op", 5),
     ),
     order=("flops",),
+    without_step="Matrix multiplications",
 )
 BY = {view.by: view for view in (KERNEL_VIEW, OP_VIEW, LAYER_VIEW, ITERATION_VIEW, DEVICE_VIEW)}

@@ -1,8 +1,12 @@
-"""How many steps the tables of a report add up."""
+"""Which steps the tables of a report are of: how many they add up, and whether any is known."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from tcprobe.schema.profile import Profile
+
+OF_AN_EXECUTION: Final = "FLOP/execution"
 
 
 def steps_counted(profile: Profile) -> int | None:
@@ -11,6 +15,17 @@ def steps_counted(profile: Profile) -> int | None:
     if profile.metadata.window.first is None or not len(table):
         return None
     return int(table.numbers("steps")[table.numbers("in_window")].sum()) or None
+
+
+def step_known(profile: Profile) -> bool:
+    """Say whether FLOPs are those of a step; else they are of one execution of the graph, each of its programs once."""
+    kinds = {row["metric"]: row["reason_kind"] for row in profile.require("summary").rows()}
+    return kinds.get("flops_per_step") != "no_step"
+
+
+def of_a_step(profile: Profile) -> str:
+    """Return the heading of a column of FLOPs."""
+    return "FLOP/step" if step_known(profile) else OF_AN_EXECUTION
 
 
 def summed(profile: Profile) -> str:

@@ -184,12 +184,12 @@ class Step:
         return None if ends is None else _ordered(ends).scaled(self.model.products[index].calls)
 
     def share(self, index: int, changes: Changes, made: Changes = ()) -> Range | None:
-        """Return the same in shares of the product's predicted time as it is, at most 1; None where `gain` is.
+        """Return the same in shares of the predicted time as it is, at most 1; None where `gain` is or that is 0.
 
         Least over least, likely over likely, largest over largest, since the model's errors go together.
         """
         ends, whole = self._saved(index, changes, made), self.cost(index)
-        if ends is None or whole is None:
+        if ends is None or whole is None or whole.low_ns <= 0:
             return None
         low, mid, high = (saved / now for saved, now in zip(ends, _ends(whole), strict=True))
         return _ordered((low, mid, high))

@@ -207,6 +207,9 @@ def test_ops_without_shapes_make_flops_a_lower_bound() -> None:
         {"op": "b/MatMul", "op_type": "MatMul"},
     ]
     rows = [(b.TC, i % 2, i // 2, 500 * i, 300) for i in range(12)]
-    found = b.summary(analyse(b.profile(b.launches(*rows), b.table(OP_DETAILS, made), b.devices({}))))["flops_per_step"]
+    summary = b.summary(analyse(b.profile(b.launches(*rows), b.table(OP_DETAILS, made), b.devices({}))))
+    layers = summary["gemm_layers"]
+    assert (layers["value"], layers["low"], layers["high"]) == (None, 1, None)
+    found = summary["flops_per_step"]
     assert (found["value"], found["low"], found["basis"]) == (None, 2 * 32 * 100 * 31, "shape")
     assert found["reason"] == "1 of 2 matrix multiplications have unknown shapes: a lower bound"

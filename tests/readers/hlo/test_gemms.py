@@ -21,12 +21,12 @@ def module(proto: object | None = None) -> Module:
 
 
 def rows(found: Module) -> dict[str, dict[str, object]]:
-    made = [graph_row(found, gemm) for i in executed_instructions(found) for gemm in gemms_of(found, i)]
+    made = [graph_row(found, gemm, e) for e in executed_instructions(found) for gemm in gemms_of(found, e.instruction)]
     return {str(row["executed_op"]): dict(row) for row in made}
 
 
 def test_instructions_of_fusions_do_not_run_on_their_own() -> None:
-    names = {i.name for i in executed_instructions(module())}
+    names = {e.instruction.name for e in executed_instructions(module())}
     assert "gemm_fusion_dot.2" in names
     assert "while.1" in names
     assert "dot.3" not in names

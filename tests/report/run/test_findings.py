@@ -8,7 +8,7 @@ from tcprobe.analysis.causes.off import off_tensor_cores
 from tcprobe.report.run import findings
 from tcprobe.schema.kinds import Blocker, SizeAdviceKind
 from tcprobe.schema.profile import Profile
-from tests.report.builders import MS, cpu_profile, gpu_profile, summary_only, table, texts
+from tests.report.builders import MS, cpu_profile, figure, gpu_profile, summary_only, table, texts
 
 NONE, SHAPE = Blocker("none"), Blocker("shape", kernel="sgemm")
 FLOAT32 = Blocker("dtype", dtype="float32", gpu="Tesla T4")
@@ -39,12 +39,12 @@ def test_blockers_are_summed_and_stand_by_cost() -> None:
     )
     assert cost is not None
     # Off the Tensor Cores: shape 50 - 10 = 40 of 200 ms, float32 10 + 20 = 30 of 200 ms.
-    assert texts(findings.causes(cost, 5)) == (
+    assert texts(findings.causes(summary_only(), cost, 5)) == (
         (RAN, "40.0 ms", "20.0 %", "1", "b", "-"),
         ("float32 cannot use a T4's Tensor Cores", "30.0 ms", "15.0 %", "2", "c", "-"),
     )
-    assert [row[0] for row in texts(findings.first(cost, 2))] == ["b", "c"]
-    assert findings.first(cost, 2).notes == ("(1 more; --top 0 shows all)",)
+    assert [row[0] for row in texts(findings.first(summary_only(), cost, 2))] == ["b", "c"]
+    assert findings.first(summary_only(), cost, 2).notes == ("(1 more; --top 0 shows all)",)
 
 
 def test_of_a_foreign_gpu_nothing_is_off_the_tensor_cores() -> None:
@@ -58,14 +58,35 @@ def test_time_of_unknown_class_is_no_cost() -> None:
 def test_equal_costs_keep_the_order_of_the_table() -> None:
     cost = off_tensor_cores(profile_of(*(op(name, SHAPE, 7) for name in "abcdef")))
     assert cost is not None
-    assert [row[0] for row in texts(findings.first(cost, None))] == list("abcdef")
+    assert [row[0] for row in texts(findings.first(summary_only(), cost, None))] == list("abcdef")
 
 
 def test_without_kernel_time_flops_are_weighed() -> None:
     cost = off_tensor_cores(cpu_profile())
     assert cost is not None
     assert not cost.measured
-    assert [row[:4] for row in texts(findings.causes(cost, 5))] == [("TF32 off", "41.9 MFLOP", "21.0 %", "1")]
+    assert [row[:4] for row in texts(findings.causes(summary_only(), cost, 5))] == [
+        ("TF32 off", "41.9 MFLOP", "21.0 %", "1")
+    ]
+
+
+def test_a_product_in_a_loop_weighs_as_often_as_it_runs() -> None:
+    gemm = {"op": "x", "executes": "yes", "flops": 10, "tc_blocker_kind": "none", "calls_per_step": 3.0}
+    off = {**gemm, "op": "y", "tc_blocker_kind": "tf32", "calls_per_step": 1.0}
+    profile = summary_only().with_tables(table("gemms", gemm, off))  # type: ignore[arg-type]
+    assert findings.reach(profile) == 75.0
+    cost = off_tensor_cores(profile)
+    assert cost is not None
+    assert (cost.weight.tolist(), cost.total) == ([10.0], 40.0)
+
+
+def test_flops_are_of_a_step_only_where_one_is_known() -> None:
+    cost = off_tensor_cores(cpu_profile())
+    assert cost is not None
+    none = table("summary", figure("flops_per_step", reason="no step is marked", reason_kind="no_step"))
+    for profile, head in ((cpu_profile(), "FLOP/step"), (cpu_profile().with_tables(none), "FLOP/execution")):
+        for section in (findings.causes(profile, cost, 5), findings.first(profile, cost, 5)):
+            assert head in [h.text for h in section.headings]
 
 
 def test_nothing_known_is_nothing_said() -> None:
@@ -76,7 +97,7 @@ def test_nothing_known_is_nothing_said() -> None:
 
 @pytest.mark.parametrize("flops", [None, 0])
 def test_reach_is_unknown_where_flops_are(flops: int | None) -> None:
-    gemm = {"op": "x", "executes": "yes", "tc_blocker_kind": "none", "flops": flops}
+    gemm = {"op": "x", "executes": "yes", "tc_blocker_kind": "none", "flops": flops, "calls_per_step": 1.0}
     assert findings.reach(gpu_profile().with_tables(table("gemms", gemm))) is None  # type: ignore[arg-type]
 
 

@@ -31,6 +31,13 @@ def test_equal_ends_are_one_figure() -> None:
     ]
 
 
+def test_a_lower_bound_is_shown() -> None:
+    summary = table("summary", figure("flops_per_step", low=2e9, basis="graph"))
+    found = headline.figures(summary_only().with_tables(summary), first=False)
+    assert found is not None
+    assert [str(row[1]) for row in found.cells] == ["at least 2.00 GFLOP"]
+
+
 def test_zero_measured_is_zero() -> None:
     assert headline.answer(with_share(value=0.0, low=0.0, high=0.0))[0].endswith("took 0.0 % of the kernel time.")
 

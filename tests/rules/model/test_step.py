@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.cost.predict import op_cost
+from tcprobe.cost.predict import Cost, op_cost
 from tcprobe.report.audit.phrases.statements import sentence_of
 from tcprobe.rules.model.links import LinkedChange
 from tcprobe.schema.finding import Range
@@ -210,3 +210,22 @@ def test_mending_a_wide_layer_never_costs(units: int) -> None:
     saved = step.saving(step.linked("dense_0", "units", units, -(-units // 8) * 8))
     assert saved is not None
     assert saved.mid >= 0
+
+
+@given(st.lists(st.floats(0, 1e9), min_size=3, max_size=3), st.lists(st.floats(0, 1e9), min_size=3, max_size=3))
+def test_a_share_of_any_time_is_at_most_1_and_of_none_unknown(before: list[float], after: list[float]) -> None:
+    times = {63: sorted(before), 64: sorted(after)}
+
+    def cost(record: OpRecord, *_: object) -> Cost:
+        low, mid, high = times[max(shape[-1] or 0 for shape in record.input_shapes if shape)]
+        return Cost(low, mid, high, "compute", "yes")
+
+    step = step_of(dense(8, 63))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tcprobe.rules.model.step.op_cost", cost)
+        found = step.share(0, [LinkedChange("dense_0", "units", 63, 64)])
+    if times[63][0] == 0:
+        assert found is None
+    else:
+        assert found is not None
+        assert found.low <= found.mid <= found.high <= 1

@@ -74,6 +74,15 @@ class FileTree:
         return {alias.name for node in nodes for alias in node.names}
 
     @cached_property
+    def modules(self) -> set[str]:
+        """Modules that the file imports, or takes names from."""
+        plain = [alias.name for node in self.of(ast.Import) if isinstance(node, ast.Import) for alias in node.names]
+        return {
+            *plain,
+            *(node.module for node in self.of(ast.ImportFrom) if isinstance(node, ast.ImportFrom) and node.module),
+        }
+
+    @cached_property
     def arguments(self) -> dict[tuple[Place, str], Argument]:
         """The arguments of all calls, by place and name."""
         return {(a.place, a.name): a for call in self.source.calls() for a in call.arguments.values()}

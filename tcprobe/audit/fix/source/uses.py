@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Final
 
 from tcprobe.audit.fix.links import NotCertain
+from tcprobe.audit.fix.source.holders import Holders
 from tcprobe.audit.fix.source.text import inside
 from tcprobe.audit.fix.source.tree import FileTree
 from tcprobe.schema.place import Place
@@ -33,8 +34,12 @@ _NAMES: Final[dict[type[ast.AST], str]] = {  # the field whose value `target` na
     ast.comprehension: "iter",
 }
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
+# What may read any name of the file: functions, attributes of modules, functions and frames, and the module itself.
+_REFLECTS: Final = frozenset(("globals", "locals", "eval", "exec", "__import__"))
+_REFLECTING: Final = frozenset(("__globals__", "f_globals", "f_locals", "eval", "exec", "currentframe", "_getframe"))
+# What reads any attribute of an object, as in `vars(Cfg)` and `asdict(config)`.
+_TAKES_APART: Final = frozenset(("vars", "asdict", "astuple", "getmembers", "fields", "attrgetter"))
 # Methods of Keras' that only tell what a layer has become; where the size changes they tell the new one.
-_REFLECTS: Final = frozenset(("globals", "locals", "eval", "exec"))  # may read any name
 _TELLS: Final = frozenset(("get_config", "compute_output_shape", "compute_output_spec", "__repr__"))
 
 
@@ -46,6 +51,7 @@ class Uses:
         self._source = tree.source
         self._parents = tree.parents
         self._others = others
+        self._holders = Holders(tree)
         self._names: dict[tuple[str, ast.AST | None], None] = {}
         self._found: dict[Place, None] = {}
         self._resting: dict[ast.expr, None] = {}
@@ -87,7 +93,7 @@ class Uses:
         if getattr(self._scope(node), "name", None) in _TELLS:
             return
         while (parent := self._parents.get(node)) is not None:
-            if isinstance(parent, ast.JoinedStr):
+            if isinstance(parent, ast.JoinedStr) and self._is_said(parent):
                 return
             if self._ends(parent, node):
                 return
@@ -98,6 +104,21 @@ class Uses:
                 return
             node = parent
         raise NotCertain(say("used_otherwise"))
+
+    def _is_said(self, text: ast.AST) -> bool:
+        """Say whether a text is only for people: it is printed, logged, raised, or the name of a layer."""
+        node = text
+        while (parent := self._parents.get(node)) is not None:
+            if isinstance(parent, ast.Raise | ast.Assert):
+                return True
+            if isinstance(parent, ast.Call):
+                name = self._source.name_of(parent.func) or ast.unparse(parent.func)
+                called = isinstance(node, ast.keyword) and node.arg == "name" and name.startswith("keras.")
+                return called or name.startswith(_SPEAKS) or name.endswith(("Error", "Exception"))
+            if not isinstance(parent, ast.keyword | ast.BinOp | ast.JoinedStr | ast.FormattedValue | ast.IfExp):
+                return isinstance(parent, ast.Expr)
+            node = parent
+        return False
 
     def _copies(self, node: ast.AST) -> bool:
         """Say whether an expression repeats a list: one operand is how often."""
@@ -153,12 +174,20 @@ class Uses:
         for target in (t for whole in targets for t in ast.walk(whole)):
             if isinstance(target, ast.Attribute) and isinstance(target.ctx, ast.Store):
                 self._names[f".{target.attr}", None] = None
+                self._hold(target)
             elif isinstance(target, ast.Subscript) and isinstance(target.ctx, ast.Store):
                 raise NotCertain(say("in_container"))
             elif isinstance(target, ast.Name) and isinstance(target.ctx, ast.Store):
                 self._names[target.id, self._owner(target.id, scope)] = None
                 if isinstance(scope, ast.ClassDef):
                     self._names[f".{target.id}", None] = None
+                    self._hold(target)
+
+    def _hold(self, target: ast.AST) -> None:
+        """See that what gets the attribute stays in sight, and is not taken apart."""
+        if self._takes_apart:
+            raise NotCertain(say("used_otherwise"))
+        self._holders.refuse_escape(target)
 
     def _owner(self, name: str, scope: ast.AST | None) -> ast.AST | None:
         """Return the function or class whose name it is that one in `scope` assigns; None for the module's."""
@@ -188,8 +217,16 @@ class Uses:
             if isinstance(getattr(use, "ctx", None), ast.Load) and not self._resolved(use):
                 self._follow(use)
         plain = name.lstrip(".")
-        if scope is None and any(plain in other.imported or plain in other.attributes for other in self._others):
+        if scope is None and (self._exports(plain) or any(_reads(other, plain) for other in self._others)):
             raise NotCertain(say("used_in_other_file", name=plain))
+
+    def _exports(self, name: str) -> bool:
+        """Say whether the file offers a name to others in its `__all__`, or one that cannot be told."""
+        stores = [node for node in self._tree.of(ast.Name) if isinstance(node, ast.Name) and node.id == "__all__"]
+        lists = [getattr(self._parents.get(node), "value", None) for node in stores if isinstance(node.ctx, ast.Store)]
+        told = all(isinstance(found, ast.List | ast.Tuple) for found in lists)
+        texts = {getattr(item, "value", None) for found in lists for item in getattr(found, "elts", ())}
+        return name in texts or not told or None in texts or len(stores) > len(lists)
 
     def _loads(self, name: str, scope: ast.AST | None) -> Iterator[ast.Name]:
         """Yield where a name of a scope is read, without functions inside it that have such a name of their own."""
@@ -225,8 +262,26 @@ class Uses:
     @cached_property
     def _reflects(self) -> bool:
         """Whether the file calls what reads names by their text, so that no use of a name is surely the last."""
-        calls = (node.func for node in self._tree.of(ast.Call) if isinstance(node, ast.Call))
-        return any(isinstance(func, ast.Name) and func.id in _REFLECTS for func in calls)
+        calls = [node for node in self._tree.of(ast.Call) if isinstance(node, ast.Call)]
+        bare = any(isinstance(c.func, ast.Name) and c.func.id in ("vars", "dir") and not c.args for c in calls)
+        of_itself = any(_loads_itself(c) for c in calls)
+        modules = [a for a in self._tree.attributes.get("modules", ()) if self._source.name_of(a) == "sys.modules"]
+        read = any(name in self._tree.loads for name in _REFLECTS) or any(
+            a in self._tree.attributes for a in _REFLECTING
+        )
+        return read or bare or of_itself or bool(modules) or "__main__" in self._tree.modules
+
+    @cached_property
+    def _takes_apart(self) -> bool:
+        """Whether the file reads attributes of objects without their names, or by names that it computes."""
+        calls = [node for node in self._tree.of(ast.Call) if isinstance(node, ast.Call)]
+        names = {ast.unparse(c.func).rpartition(".")[2] for c in calls}
+        computed = any(
+            isinstance(c.func, ast.Name) and c.func.id == "getattr" and not isinstance(c.args[1], ast.Constant)
+            for c in calls
+            if len(c.args) > 1
+        )
+        return computed or not names.isdisjoint(_TAKES_APART)
 
     @cached_property
     def _records(self) -> set[str]:
@@ -254,6 +309,17 @@ class Uses:
                 if isinstance(target, ast.Name):
                     found[target.id] = found.get(target.id, True) and isinstance(node.value, ast.Dict)
         return {name for name, is_dict in found.items() if is_dict}
+
+
+def _reads(other: FileTree, name: str) -> bool:
+    """Say whether another file may take a name from this one."""
+    return name in other.imported or name in other.attributes or ("*" in other.imported and name in other.loads)
+
+
+def _loads_itself(call: ast.Call) -> bool:
+    """Say whether a call imports a module that may be the file itself: `import_module(__name__)`."""
+    imports = ast.unparse(call.func).rpartition(".")[2] == "import_module"
+    return imports and not all(isinstance(a, ast.Constant) for a in call.args)
 
 
 def _parameter(function: FunctionNode, skipped: int, call: ast.Call, node: ast.AST) -> str | None:

@@ -82,6 +82,8 @@ class SourceLayers:
             draft.inputs = known
             draft.is_first = True if ages == {True} else (False if False in ages else None)
             draft.output = output
+        elif {s for t in tensors for s in t.sources} != {s for t in draft.inputs for s in t.sources}:
+            draft.other += tensors
         if symbolic or not draft.applied:
             draft.applied += 1
             draft.calls = max(draft.applied, 1)

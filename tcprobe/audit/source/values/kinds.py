@@ -123,6 +123,7 @@ class Draft:
     Attributes:
         missing: why an argument is not known, by name.
         wrapped: whether a wrapper holds it.
+        other: what further calls take that the first does not, and initial states.
     """
 
     name: str
@@ -139,6 +140,7 @@ class Draft:
     calls: int = 1
     wrapped: bool = False
     inputs: list[Tensor] = field(default_factory=list)
+    other: list[Tensor] = field(default_factory=list)
     output: Tensor | None = None
     is_first: bool | None = None
     is_last: bool | None = None
