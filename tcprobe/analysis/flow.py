@@ -39,6 +39,8 @@ from tcprobe.analysis.validity import (
     precision_notes,
     without_gpu,
 )
+from tcprobe.analysis.waits.step_time import step_time
+from tcprobe.analysis.waits.waiting import with_waiting
 from tcprobe.rules.model.known_gpu import KnownGpu
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Note, Profile, Window
@@ -90,13 +92,14 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     profile = profile.with_metadata(window=window, target_gpu=target).with_notes(*notes)
     kernels = _kernels(profile)
     profile = _timed(profile, found, kernels).with_notes(*kernels.notes)
+    profile = with_waiting(profile, found)
     context = context_of(profile, options, _used(profile), has_gpu_record(profile))
     ops = build_ops(profile, kernels.launched, kernels.table, context, kernels.whole)
     profile = _proven(profile, ops)
     gemms = build_gemms(profile, ops, context)
     gpu = known_gpu(context, options, _compiled(profile, ops))
     profile = _without_shares(_per_layer(profile, ops, gemms, kernels, gpu), context)
-    inputs = SummaryInputs(profile, context, kernels.table, ops, gemms)
+    inputs = SummaryInputs(profile, context, kernels.table, ops, gemms, step_time(profile, found))
     recorded = () if graph is None else (graph,)
     profile = profile.with_tables(build_summary(inputs), *recorded).with_notes(*_limits(inputs, kernels))
     return with_causes(profile)

@@ -241,20 +241,41 @@ def _deviating(found: Iterations) -> NDArray[np.bool_]:
     return result
 
 
+def marked_step(profile: Profile, found: Iterations) -> tuple[int, int] | None:
+    """Return start and end of the only step of a profile that marks it; None if it marks none or several.
+
+    The step ends with its mark or with the last kernel that it launched while the mark lasted.
+    """
+    if len(found.numbers) != 1 or len(profile.require("step_marks")) != 1:
+        return None
+    start, end = found.start_ns[0], found.end_ns[0]
+    launches = profile.require("launches")
+    called = launches.numbers("launch_ns")
+    mine = (found.of_launch == 0) & ((called <= end) | np.isnan(called))
+    ends = launches.numbers("start_ns")[mine] + launches.numbers("duration_ns")[mine]
+    end = np.fmax(end, ends.max() if len(ends) else np.nan)
+    return (int(start), int(end)) if start == start and end > start else None
+
+
 def whole_capture(profile: Profile, found: Iterations | None = None) -> Window:
-    """Return the whole capture: from the first to the last GPU activity, where the reader gives no bounds."""
+    """Return the whole capture, where the reader gives no bounds: the only marked step and all kernels, if there is
+    one, else from the first to the last GPU activity.
+    """
     given = profile.metadata.window
     if given.start_ns is not None and given.end_ns is not None:
         return given
     numbers = found.numbers if found else np.zeros(0, np.int64)
     first, last = (int(numbers[0]), int(numbers[-1])) if len(numbers) else (None, None)
-    starts, ends = _activity(profile)
+    step = marked_step(profile, found) if found else None
+    starts, ends = _activity(profile, ("launches",) if step else ("launches", "memory_ops"))
     low, high = (int(starts.min()), int(ends.max())) if len(starts) else (None, None)
+    if step and low is not None and high is not None:
+        low, high = min(low, step[0]), max(high, step[1])
     return Window(first, last, low, high, "whole capture")
 
 
-def _activity(profile: Profile) -> tuple[IntArray, IntArray]:
-    tables = [profile.require("launches"), profile.require("memory_ops")]
+def _activity(profile: Profile, names: tuple[str, ...]) -> tuple[IntArray, IntArray]:
+    tables = [profile.require(name) for name in names]
     starts = np.concatenate([t.numbers("start_ns") for t in tables])
     return starts, starts + np.concatenate([t.numbers("duration_ns") for t in tables])
 

@@ -46,7 +46,9 @@ class Clock:
 
 def tables(parts: Sequence[HostFile]) -> tuple[list[Table], dict[str, str], list[Note]]:
     """Return (tables, reason of each absent one, notes)."""
-    clocks = [Clock(choose_steps(p.host.marks), _origin(p), p.host.launches()) for p in parts]
+    clocks = [
+        Clock(choose_steps(p.host.marks, [g.steps for g in p.gpus]), _origin(p), p.host.launches()) for p in parts
+    ]
     builder = _Builder()
     for part, clock in zip(parts, clocks, strict=True):
         for gpu in part.gpus:
