@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead
 from tcprobe.schema.columns import Row, Value
+from tcprobe.schema.waits import HOST_WORK, HostWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,11 @@ def _tc_share(row: Row) -> Cell:
         return Cell(f.percent(low), low, "pct")
     high = min(100.0, float(low) + 100 * float(unknown) / float(total))
     return Cell(f.percents(low, high), low, "pct")
+
+
+def _work(value: Value) -> str:
+    """Return what the host did, in words."""
+    return HOST_WORK.get(cast(HostWork, value), f.NA)
 
 
 def _steps(row: Row) -> Cell:
@@ -207,6 +214,24 @@ DEVICE_VIEW = View(
         _number("peak memory", "peak_memory_bytes", "bytes", 3),
     ),
 )
+GAP_VIEW = View(
+    "gap",
+    "gaps",
+    "Longest gaps",
+    (
+        _time("start", "start_ns"),
+        _time("length", "duration_ns"),
+        _share("of the window", "share_pct"),
+        _field(ColumnHead("the host did"), "host_work", _work),
+        _name("evidence", "host_op", 2),
+        _time("of it", "host_ns", 3),
+        _name("after", "after", 4),
+        _name("before", "before", 1),
+        _count("step", "iteration", 5),
+        _count("GPU", "device", 6),
+    ),
+    order=("duration_ns",),
+)
 HOST_OP_VIEW = View(
     "host op",
     "host_ops",
@@ -243,4 +268,4 @@ GEMM_VIEW = View(
     ),
     order=("flops",),
 )
-BY = {view.by: view for view in (KERNEL_VIEW, OP_VIEW, LAYER_VIEW, ITERATION_VIEW, DEVICE_VIEW)}
+BY = {view.by: view for view in (KERNEL_VIEW, OP_VIEW, LAYER_VIEW, ITERATION_VIEW, DEVICE_VIEW, GAP_VIEW)}
