@@ -26,7 +26,9 @@ from tcprobe.analysis.sizes.run import known_gpu
 from tcprobe.analysis.sizes.table import build_bad_sizes
 from tcprobe.analysis.summary.figures import SummaryInputs, Totals, not_applicable
 from tcprobe.analysis.summary.reported import Reported, compare_reported
+from tcprobe.analysis.summary.step_time import step_time
 from tcprobe.analysis.summary.tensor_cores import build_summary, capable_times, precision_shares
+from tcprobe.analysis.summary.waiting import with_waiting
 from tcprobe.analysis.timing import device_table, iteration_table
 from tcprobe.analysis.validity import (
     NO_LAUNCHES,
@@ -39,6 +41,8 @@ from tcprobe.analysis.validity import (
     precision_notes,
     without_gpu,
 )
+from tcprobe.analysis.waits.gaps import build_gaps
+from tcprobe.analysis.waits.tuning import TunedCalls, tuned_calls, tuning_notes, tuning_of
 from tcprobe.rules.model.known_gpu import KnownGpu
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Note, Profile, Window
@@ -85,18 +89,20 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     graph = profile.table("graph_ops")
     profile = with_identity(profile if graph is None else profile.with_tables(with_layers(graph)))
     found = collect_iterations(profile)
-    window, notes = choose_window(profile, found, options)
+    tuned = tuned_calls(profile)
+    window, notes = choose_window(profile, found, options, tuned.rows(found.of_launch))
     window, notes = _with_kernels(profile, window, notes)
     profile = profile.with_metadata(window=window, target_gpu=target).with_notes(*notes)
     kernels = _kernels(profile)
     profile = _timed(profile, found, kernels).with_notes(*kernels.notes)
+    profile = _with_gaps(_with_tuning(with_waiting(profile, found), tuned), tuned)
     context = context_of(profile, options, _used(profile), has_gpu_record(profile))
     ops = build_ops(profile, kernels.launched, kernels.table, context, kernels.whole)
     profile = _proven(profile, ops)
     gemms = build_gemms(profile, ops, context)
     gpu = known_gpu(context, options, _compiled(profile, ops))
     profile = _without_shares(_per_layer(profile, ops, gemms, kernels, gpu), context)
-    inputs = SummaryInputs(profile, context, kernels.table, ops, gemms)
+    inputs = SummaryInputs(profile, context, kernels.table, ops, gemms, step_time(profile, found))
     recorded = () if graph is None else (graph,)
     profile = profile.with_tables(build_summary(inputs), *recorded).with_notes(*_limits(inputs, kernels))
     return with_causes(profile)
@@ -187,6 +193,23 @@ def _timed(profile: Profile, found: Iterations, kernels: _Kernels) -> Profile:
     if profile.table("iterations") is None and "iterations" not in profile.absent:
         profile = profile.with_absent(iterations="the source marks no steps")
     return profile
+
+
+def _with_tuning(profile: Profile, tuned: TunedCalls) -> Profile:
+    """Add the autotuning that the window holds, and warn of it."""
+    inside = counted(profile.metadata.window, profile.require("launches").numbers("iteration"))
+    tuning = tuning_of(profile, tuned, inside)
+    return replace(profile, tuning=tuning).with_notes(*tuning_notes(tuning))
+
+
+def _with_gaps(profile: Profile, tuned: TunedCalls) -> Profile:
+    """Add the long stretches without a kernel; say why they are missing."""
+    gaps = build_gaps(profile, tuned.call)
+    return (
+        _without(profile, "gaps", "the source does not say when kernels ran")
+        if gaps is None
+        else profile.with_tables(gaps)
+    )
 
 
 def _per_layer(profile: Profile, ops: Ops | None, gemms: Gemms, kernels: _Kernels, gpu: KnownGpu) -> Profile:

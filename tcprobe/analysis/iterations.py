@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -113,12 +114,21 @@ def _bounds(count: int, row: Codes, launches: Table, marked: Codes, marks: Table
     return np.where(np.isfinite(start), start, np.nan)[:count], np.where(np.isfinite(end), end, np.nan)[:count]
 
 
-def choose_window(profile: Profile, found: Iterations, options: Options) -> tuple[Window, tuple[Note, ...]]:
+def choose_window(
+    profile: Profile, found: Iterations, options: Options, tuned: frozenset[int] = frozenset()
+) -> tuple[Window, tuple[Note, ...]]:
     """Return the iterations that count, and what the reader must know about the choice.
 
     Asked-for bounds go first, then the window in which the probe profiled, then detection: the first
     iterations are left out while their kernels or length differ from the later ones' median (autotuning,
-    compilation), and the last where it is incomplete. One iteration or none is counted whole.
+    compilation), and the last where it is incomplete. Of what is not asked for, the longest part without autotuning
+    counts, if there is one. One iteration or none is counted whole.
+
+    Args:
+        profile: as read.
+        found: its iterations.
+        options: the bounds asked for.
+        tuned: rows of the iterations that hold autotuning.
 
     Raises:
         UsageError: a bound lies outside the iterations of the profile.
@@ -132,6 +142,9 @@ def choose_window(profile: Profile, found: Iterations, options: Options) -> tupl
     kept = _complete(found, first, last) if probed and not given else last
     notes = _cut(found, kept, last)
     last = kept
+    if not given:
+        first, last, more = _untuned(found, first, last, tuned)
+        notes += more
     if given:
         basis = "given"
         stop = int(found.numbers[last]) if options.iter_stop is None else options.iter_stop
@@ -160,6 +173,18 @@ def _cut(found: Iterations, kept: int, last: int) -> tuple[Note, ...]:
     left = ", ".join(f"{found.numbers[i]} ({found.launches[i]:.0f} kernels)" for i in range(kept + 1, last + 1))
     message = f"the window ends before iteration {left}: the steps before have {found.launches[kept]:.0f} kernels"
     return (Note("incomplete-steps", message, "profile fewer steps"),)
+
+
+def _untuned(found: Iterations, first: int, last: int, tuned: frozenset[int]) -> tuple[int, int, tuple[Note, ...]]:
+    """Return the longest part of a window, the last of equal ones, whose iterations hold no autotuning."""
+    ends = [first - 1, *sorted(row for row in tuned if first <= row <= last), last + 1]
+    parts = [(start + 1, stop - 1) for start, stop in pairwise(ends)]
+    best = max(parts, key=lambda part: (part[1] - part[0], part[0]))
+    if best == (first, last) or best[1] < best[0]:
+        return first, last, ()
+    listed = ", ".join(str(found.numbers[row]) for row in ends[1:-1])
+    message = f"the window leaves out what is before or after autotuning, in iteration {listed}"
+    return *best, (Note("autotuning-left-out", message, level="note"),)
 
 
 def _check(found: Iterations, options: Options) -> None:
@@ -241,20 +266,41 @@ def _deviating(found: Iterations) -> NDArray[np.bool_]:
     return result
 
 
+def marked_step(profile: Profile, found: Iterations) -> tuple[int, int] | None:
+    """Return start and end of the only step of a profile that marks it; None if it marks none or several.
+
+    The step ends with its mark or with the last kernel that it launched while the mark lasted.
+    """
+    if len(found.numbers) != 1 or len(profile.require("step_marks")) != 1:
+        return None
+    start, end = found.start_ns[0], found.end_ns[0]
+    launches = profile.require("launches")
+    called = launches.numbers("launch_ns")
+    mine = (found.of_launch == 0) & ((called <= end) | np.isnan(called))
+    ends = launches.numbers("start_ns")[mine] + launches.numbers("duration_ns")[mine]
+    end = np.fmax(end, ends.max() if len(ends) else np.nan)
+    return (int(start), int(end)) if start == start and end > start else None
+
+
 def whole_capture(profile: Profile, found: Iterations | None = None) -> Window:
-    """Return the whole capture: from the first to the last GPU activity, where the reader gives no bounds."""
+    """Return the whole capture, where the reader gives no bounds: the only marked step and all kernels, if there is
+    one, else from the first to the last GPU activity.
+    """
     given = profile.metadata.window
     if given.start_ns is not None and given.end_ns is not None:
         return given
     numbers = found.numbers if found else np.zeros(0, np.int64)
     first, last = (int(numbers[0]), int(numbers[-1])) if len(numbers) else (None, None)
-    starts, ends = _activity(profile)
+    step = marked_step(profile, found) if found else None
+    starts, ends = _activity(profile, ("launches",) if step else ("launches", "memory_ops"))
     low, high = (int(starts.min()), int(ends.max())) if len(starts) else (None, None)
+    if step and low is not None and high is not None:
+        low, high = min(low, step[0]), max(high, step[1])
     return Window(first, last, low, high, "whole capture")
 
 
-def _activity(profile: Profile) -> tuple[IntArray, IntArray]:
-    tables = [profile.require("launches"), profile.require("memory_ops")]
+def _activity(profile: Profile, names: tuple[str, ...]) -> tuple[IntArray, IntArray]:
+    tables = [profile.require(name) for name in names]
     starts = np.concatenate([t.numbers("start_ns") for t in tables])
     return starts, starts + np.concatenate([t.numbers("duration_ns") for t in tables])
 

@@ -16,6 +16,7 @@ from tcprobe.schema.columns import Column as C
 from tcprobe.schema.columns import TableSpec as T
 from tcprobe.schema.kinds import BLOCKERS, RATE_BASES, REASONS, SIZE_ADVICE
 from tcprobe.schema.op import PASSES
+from tcprobe.schema.waits import HOST_WORK
 
 USES_TC: Final = ("yes", "no", "unknown")
 BASES: Final = ("counter", "name", "shape", "reported", "predicted", "measured", "graph", "inferred")
@@ -107,6 +108,18 @@ HOST_OPS: Final = T(
         C("input_shapes", "str", "JSON list of input shapes, as the trace has them"),
     ),
     key=("op", "op_type"),
+)
+HOST_EVENTS: Final = T(
+    "host_events",
+    "one long event that says what the host did while a GPU ran no kernel",
+    (
+        C("thread", "int", "host thread", nullable=False),
+        C("start_ns", "int", "start, from the start of the capture", nullable=False),
+        C("duration_ns", "int", "length", nullable=False),
+        C("name", "str", "name as recorded", nullable=False),
+        C("work", "str", "what the host does in it", False, tuple(HOST_WORK)),
+    ),
+    capture=True,
 )
 RANGES: Final = T(
     "ranges",
@@ -348,6 +361,22 @@ DEVICES: Final = T(
     ),
     key=("device",),
 )
+GAPS: Final = T(
+    "gaps",
+    "one long stretch of the window in which no kernel ran on a GPU (copies do not count), longest first",
+    (
+        C("device", "int", "GPU ordinal", nullable=False),
+        C("start_ns", "int", "start, from the start of the capture", nullable=False),
+        C("duration_ns", "int", "length", nullable=False),
+        C("iteration", "int", "step that launched the kernel after it, else the one before it"),
+        C("share_pct", "float", "share of the window's length, 0-100", nullable=False),
+        C("after", "str", "kernel or copy (MemcpyH2D 4096 B) that ends before the GPU waits; NA: the window begins"),
+        C("before", "str", "kernel or copy that starts when the wait is over; NA: the window ends"),
+        C("host_work", "str", "what the host did in most of it", False, tuple(HOST_WORK)),
+        C("host_op", "str", "event that overlaps most of it: the evidence; NA where nothing tells"),
+        C("host_ns", "int", "time of that overlap"),
+    ),
+)
 GEMMS: Final = T(
     "gemms",
     "one matrix multiplication that an op performs",
@@ -435,8 +464,8 @@ SUMMARY: Final = T(
 )
 
 RECORDED: Final = (
-    LAUNCHES, LAUNCH_CONFIGS, OP_DETAILS, MEMORY_OPS, HOST_OPS, RANGES, STEP_MARKS, GRAPH_OPS, STEPS, METRICS,
-    KERNEL_COUNTERS, REPORTED,
+    LAUNCHES, LAUNCH_CONFIGS, OP_DETAILS, MEMORY_OPS, HOST_OPS, HOST_EVENTS, RANGES, STEP_MARKS, GRAPH_OPS, STEPS,
+    METRICS, KERNEL_COUNTERS, REPORTED,
 )  # fmt: skip
-DERIVED: Final = (SUMMARY, KERNELS, OPS, LAYERS, ITERATIONS, DEVICES, GEMMS, BAD_SIZES)
+DERIVED: Final = (SUMMARY, KERNELS, OPS, LAYERS, ITERATIONS, DEVICES, GAPS, GEMMS, BAD_SIZES)
 TABLES: Final = {spec.name: spec for spec in (*RECORDED, *DERIVED)}

@@ -89,8 +89,11 @@ def _by_saving(ranked: list[Advice]) -> list[Advice]:
 
 
 def _in_a_step(item: Advice, profile: Profile) -> Advice:
-    """Divide the kernel time of an item by the steps of the window, and add the time of a step."""
-    steps = counted_steps(profile)
+    """Divide the kernel time of an item by the steps of the window, and add the time of a step.
+
+    Autotuning is no step: its time stays a share.
+    """
+    steps = None if profile.tuning is not None else counted_steps(profile)
     step = next((r["value"] for r in profile.require("summary").rows() if r["metric"] == "step_time_ns"), None)
     each = None if item.kernel_ns is None or steps is None else item.kernel_ns / steps
     return replace(item, kernel_ns=each, step_ns=None if step is None else float(step))

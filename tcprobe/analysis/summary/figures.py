@@ -12,6 +12,7 @@ from tcprobe.analysis.grouping import known_total
 from tcprobe.analysis.ops.gemms import Gemms
 from tcprobe.analysis.ops.table import Ops
 from tcprobe.analysis.summary.reported import KernelTimes
+from tcprobe.analysis.summary.step_time import StepTime
 from tcprobe.schema.columns import FloatArray, Names, Row, Table
 from tcprobe.schema.kinds import ReasonKind
 from tcprobe.schema.profile import Profile
@@ -26,6 +27,7 @@ class Reason:
 
 
 NO_GPU: Final = Reason("no GPU: Tensor Core use was not measured", "no_gpu")
+NO_GPU_TIME: Final = Reason("no GPU: its time was not measured", "no_gpu")
 NO_RECORD: Final = Reason(
     "no kernel was recorded, and whether a GPU was used is unknown: Tensor Core use was not measured", "no_record"
 )
@@ -45,6 +47,7 @@ class SummaryInputs:
         kernels: of the window; empty where there are none.
         ops: None where there are none.
         gemms: of the graph.
+        step: length of a step; None if unknown.
     """
 
     profile: Profile
@@ -52,6 +55,7 @@ class SummaryInputs:
     kernels: Table
     ops: Ops | None
     gemms: Gemms
+    step: StepTime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,11 @@ def figure(
 def without_kernels(context: Context) -> Reason:
     """Return why there are no Tensor Core figures of a run without a kernel."""
     return NO_GPU if context.gpu_used is False else NO_RECORD
+
+
+def without_time(context: Context) -> Reason:
+    """Return why there are no times of a GPU of a run without a kernel."""
+    return NO_GPU_TIME if context.gpu_used is False else NO_KERNELS
 
 
 def not_applicable(context: Context) -> Reason | None:

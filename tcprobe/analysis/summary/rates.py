@@ -7,17 +7,14 @@ from typing import Final
 
 import numpy as np
 
-from tcprobe.analysis.summary.figures import Reason, SummaryInputs, figure, without_kernels
+from tcprobe.analysis.summary.figures import Reason, SummaryInputs, figure, without_kernels, without_time
 from tcprobe.analysis.summary.reported import Reported
-from tcprobe.schema.columns import FloatArray, Row, Value
+from tcprobe.analysis.summary.step_time import spread_of
+from tcprobe.analysis.summary.waiting import window_steps
+from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.waits import Waiting
 
-UNDER_PROFILER: Final = "steps under the profiler, which slows them"
-RATE_KINDS: Final = {
-    "measured": "steps outside the profiled window",
-    "after": "steps after the profiled window, none before it was left to measure",
-    "profiled": UNDER_PROFILER,
-}
 MIXED_PEAK: Final = "several dtypes, or a GPU or dtype without a known peak"
 NO_STEP: Final = Reason("no step is marked", "no_step")
 LOST: Final = "the profiler lost events: FLOPs of whole steps would stand over the time of what is left"
@@ -25,12 +22,16 @@ UNPLACED: Final = "no kernel belongs to a marked step, and the whole capture inc
 STRAY: Final = "kernels outside the marked step are counted with its own"
 ONCE: Final = "each op counts once a step"
 THROUGHPUT: Final = "throughput"
+NO_CLOCK: Final = "the source does not say when things ran"
+SPANNED: Final = "from the first to the last GPU activity"
+OF_STEP: Final = "the one marked step"
 
 
 def rate_rows(inputs: SummaryInputs, reported: Reported) -> Iterator[Row]:
     """Yield the figures per step and per second."""
     yield _iterations(inputs, reported)
-    yield _step_time(inputs, reported)
+    yield _step_time(inputs)
+    yield from _waiting(inputs)
     if len(inputs.profile.require("metrics")):
         yield _throughput(inputs)
     yield _flops_per_step(inputs)
@@ -47,30 +48,47 @@ def _iterations(inputs: SummaryInputs, reported: Reported) -> Row:
     return figure("iterations_in_window", None, None, "the source marks no steps")
 
 
-def _step_time(inputs: SummaryInputs, reported: Reported) -> Row:
-    """Return the median of steps that no profiler slowed, else of those there are; the reason says which, how many."""
-    steps = inputs.profile.require("steps")
-    kinds, lengths = steps.names("kind"), steps.numbers("duration_ns")
-    table = inputs.profile.require("iterations")
-    each = table.numbers("duration_ns") / table.numbers("steps")
-    marked = each[table.numbers("in_window")] if len(table) else np.zeros(0)
-    for found, which in (
-        *((lengths[kinds.among(kind)], which) for kind, which in RATE_KINDS.items()),
-        (marked, UNDER_PROFILER),
-    ):
-        if count := len(known := found[~np.isnan(found)]):
-            why = f"median of {count} {which}" if count > 1 else f"1 of the {which}"
-            return figure("step_time_ns", float(np.median(known)), "measured", why, _spread(known))
-    told = reported.get("iterations / average iteration time (ns)")
-    if told:
-        return figure("step_time_ns", told, "reported", f"mean of {UNDER_PROFILER}")
-    return figure("step_time_ns", None, None, "no two steps were marked")
+def _step_time(inputs: SummaryInputs) -> Row:
+    """Return the length of a step; the reason says of which steps, and how many."""
+    step = inputs.step
+    if step is None:
+        held = "no step is marked" if inputs.profile.metadata.window.first is None else "no two steps were marked"
+        return figure("step_time_ns", None, None, held)
+    return figure("step_time_ns", step.ns, step.basis, step.why, step.spread or (None, None))
 
 
-def _spread(values: FloatArray) -> tuple[float, float]:
-    """Return percentiles 10 and 90, interpolated: a step that stalled moves them less than it moves the extremes."""
-    low, high = np.percentile(values, [10, 90])
-    return float(low), float(high)
+def _waiting(inputs: SummaryInputs) -> Iterator[Row]:
+    """Yield the length of the window, and how long the GPU waits in a step; the reason says what stands for a step."""
+    window, waiting = inputs.profile.metadata.window, inputs.profile.waiting
+    span = None if window.start_ns is None or window.end_ns is None else float(window.end_ns - window.start_ns)
+    yield _window(inputs, span)
+    if waiting is None:
+        why = NO_CLOCK if inputs.context.measured else without_time(inputs.context)
+        yield from (figure(name, None, None, why) for name in ("idle_ns", "idle_pct"))
+        return
+    basis = "reported" if waiting.length == "reported" or span is None else "measured"
+    why = f"{_whole(inputs, waiting)}; copies do not count as busy"
+    yield figure("idle_ns", waiting.idle_ns, basis, why)
+    yield figure("idle_pct", waiting.idle_pct, basis, why)
+
+
+def _whole(inputs: SummaryInputs, waiting: Waiting) -> str:
+    """Return what the waiting is a part of."""
+    if waiting.length == "capture" or inputs.step is None:
+        return "of the capture: no step is known"
+    return "of a step under the profiler" if inputs.step.profiled else "of a step outside the profiled window"
+
+
+def _window(inputs: SummaryInputs, span: float | None) -> Row:
+    waiting, whole = inputs.profile.waiting, inputs.profile.metadata.window.basis == "whole capture"
+    if waiting is not None and waiting.length == "reported" and whole and waiting.step_ns > (span or 0.0):
+        return figure("window_ns", waiting.step_ns * (window_steps(inputs.profile) or 1.0), "reported")
+    if span is not None:
+        marked = waiting is not None and waiting.length == "marked step"
+        return figure("window_ns", span, "measured", (OF_STEP if marked else SPANNED) if whole else None)
+    if waiting is not None and waiting.length == "capture":
+        return figure("window_ns", waiting.step_ns, "reported")
+    return figure("window_ns", None, None, NO_CLOCK)
 
 
 def _throughput(inputs: SummaryInputs) -> Row:
@@ -87,7 +105,7 @@ def _throughput(inputs: SummaryInputs) -> Row:
     unit = units[0] if len(set(units)) == 1 else None
     if not len(chosen):
         return figure(THROUGHPUT, None, None, "the script logged no finite number")
-    return figure(THROUGHPUT, float(np.median(chosen)), "reported", why, _spread(chosen), unit)
+    return figure(THROUGHPUT, float(np.median(chosen)), "reported", why, spread_of(chosen), unit)
 
 
 def _flops_per_step(inputs: SummaryInputs) -> Row:

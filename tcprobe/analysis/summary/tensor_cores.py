@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 import numpy as np
 
@@ -18,14 +17,13 @@ from tcprobe.analysis.summary.figures import (
     figure,
     not_applicable,
     time_by_name,
+    without_time,
 )
 from tcprobe.analysis.summary.ops_only import op_time_rows
 from tcprobe.analysis.summary.rates import rate_rows
 from tcprobe.analysis.summary.reported import Reported
 from tcprobe.schema.columns import Row, Table
 from tcprobe.schema.tables import SUMMARY
-
-NO_GPU_TIME: Final = Reason("no GPU: its time was not measured", "no_gpu")
 
 
 def build_summary(inputs: SummaryInputs) -> Table:
@@ -145,11 +143,17 @@ def _busy(inputs: SummaryInputs, reported: Reported) -> Row:
         count = int(active.sum())
         why = None if count == 1 else f"mean of {count} active devices"
         if inputs.profile.metadata.window.basis == "whole capture":
-            why = "; ".join(filter(None, (why, "from the first to the last GPU activity")))
+            why = "; ".join(filter(None, (why, _whole(inputs))))
         return figure("gpu_busy_pct", float(share[active].mean()), "measured", why)
     if reported.gpu_busy_pct is not None:
         return figure("gpu_busy_pct", reported.gpu_busy_pct, "reported")
     return figure("gpu_busy_pct", None, None, _untimed(inputs, "no start times of kernels"))
+
+
+def _whole(inputs: SummaryInputs) -> str:
+    """Return what a share of the whole capture is a share of."""
+    known = inputs.profile.waiting is not None and inputs.profile.waiting.length in ("marked step", "reported")
+    return "of the one step" if known else "from the first to the last GPU activity"
 
 
 def _memory(inputs: SummaryInputs, reported: Reported) -> Row:
@@ -165,9 +169,7 @@ def _memory(inputs: SummaryInputs, reported: Reported) -> Row:
 
 def _untimed(inputs: SummaryInputs, why: str) -> str | Reason:
     """Return why a time of a GPU is missing: `why` where one ran."""
-    if inputs.context.measured:
-        return why
-    return NO_GPU_TIME if inputs.context.gpu_used is False else NO_KERNELS
+    return why if inputs.context.measured else without_time(inputs.context)
 
 
 def _precision_rows(inputs: SummaryInputs, totals: Totals | None) -> Iterator[Row]:

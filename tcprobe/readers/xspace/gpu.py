@@ -1,9 +1,9 @@
-"""Read the GPU planes of an XSpace: kernels, memory operations, and what the device is."""
+"""Read the GPU planes of an XSpace: kernels, memory operations, spans of steps, and what the device is."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +25,7 @@ DERIVED_NAMES: Final = frozenset(
         *("TensorFlow Name Scope", "TensorFlow Ops", "Framework Name Scope", "Framework Ops"),
     )
 )
+STEPS_LINE: Final = "Steps"
 OTHER_LINES: Final = ("CUPTI overhead", "_counters_")  # neither kernels nor copies
 NONE: Final = -(1 << 62)  # no number
 UNNAMED: Final = "(no name)"
@@ -94,7 +95,11 @@ class DeviceEvents:
 
 @dataclass(slots=True)
 class Gpu:
-    """One GPU plane."""
+    """One GPU plane.
+
+    Attributes:
+        steps: group -> start and end in ns of its step, as the profiler derived them from the GPU's activity.
+    """
 
     ordinal: int
     stats: dict[str, str | int | float]
@@ -102,6 +107,7 @@ class Gpu:
     memory: DeviceEvents
     unclassed: int = 0
     graph_launches: int = 0
+    steps: dict[int, Span] = field(default_factory=dict)
 
 
 class _Columns:
@@ -134,6 +140,7 @@ class _PlaneReader:
         self.wanted = Wanted(self.stat_names, STATS)
         self.kernels, self.memory = _Columns(), _Columns()
         self.graph_launches = self.unclassed = 0
+        self.steps: dict[int, Span] = {}
 
     def add(self, line: Line, events: Events) -> None:
         """Sort the events of one chunk into kernels, memory operations and the rest."""
@@ -145,6 +152,12 @@ class _PlaneReader:
         rest = self.is_graph[columns["name"][~kernel & ~memory]]
         self.graph_launches += int(rest.sum())
         self.unclassed += int((~rest).sum())
+
+    def add_steps(self, line: Line, events: Events) -> None:
+        """Keep the spans of the steps of one chunk of the line that holds them."""
+        start = line.timestamp_ns + events.offset_ps // 1000
+        spans = zip(_number(events, GROUP).tolist(), start.tolist(), (events.duration_ps // 1000).tolist(), strict=True)
+        self.steps |= {group: (begin, begin + length) for group, begin, length in spans if group != NONE}
 
     def _columns(self, line: Line, events: Events) -> dict[str | int, NDArray[Any]]:
         rows = len(events)
@@ -231,6 +244,9 @@ def read_gpu(file: Bytes, plane: Plane) -> Gpu:
         if _is_recorded(line):
             for starts, ends in event_bounds(file, line.events):
                 reader.add(line, decode(file, starts, ends, reader.wanted))
+        elif line.name == STEPS_LINE:
+            for starts, ends in event_bounds(file, line.events):
+                reader.add_steps(line, decode(file, starts, ends, reader.wanted))
     found = GPU_PLANE.match(plane.name)
     return Gpu(
         int(found[1]) if found else 0,
@@ -239,6 +255,7 @@ def read_gpu(file: Bytes, plane: Plane) -> Gpu:
         reader.events(reader.memory, MEMORY),
         reader.unclassed,
         reader.graph_launches,
+        reader.steps,
     )
 
 

@@ -12,6 +12,7 @@ from tcprobe.readers.arrays import Bytes, Ints, combine, dense
 from tcprobe.readers.xspace.codes import Index, Texts
 from tcprobe.readers.xspace.events import DECODE, LEAVE_OUT, NO_STATS, Events, Stats, Wanted, decode
 from tcprobe.readers.xspace.gpu import NONE
+from tcprobe.readers.xspace.host_work import HostEvents, stretches, work_code
 from tcprobe.readers.xspace.lines import event_bounds
 from tcprobe.readers.xspace.text import executor_op
 from tcprobe.readers.xspace.wire import Line, Plane, line_head, string_map
@@ -21,10 +22,11 @@ EAGER: Final = "EagerLocalExecute"
 # frequent events of the runtime, of no use here: no op, no launch, no step
 USELESS: Final = frozenset(
     (
-        *("MemoryAllocation", "MemoryDeallocation", "ExecutorState::Process", "ExecutorPropagateOutputs"),
+        *("MemoryAllocation", "MemoryDeallocation", "ExecutorPropagateOutputs"),
         *("ThreadpoolListener::Record", "ThreadpoolListener::StartRegion", "ThreadpoolListener::StopRegion"),
     )
 )
+TIMES_ONLY: Final = frozenset(("ExecutorState::Process",))  # frequent as well, and its stats tell nothing
 _OpKey = TypeVar("_OpKey", bound=tuple[str, str] | tuple[str, int])
 
 CORRELATION, STEP, ROOT, STEP_NAME, GROUP, HLO_OP, PROGRAM, SHAPE = range(8)
@@ -80,6 +82,7 @@ class Host:
         hlo_ops: (HLO instruction, program id) -> times, of XLA programs on the CPU.
         correlation, launch_ns: launches of GPU work, equally long.
         marks: candidates for steps.
+        events: long events that say what the host does while a GPU runs no kernel.
     """
 
     ops: dict[tuple[str, str], Times] = field(default_factory=dict)
@@ -87,6 +90,7 @@ class Host:
     correlation: list[Ints] = field(default_factory=list)
     launch_ns: list[Ints] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
+    events: HostEvents = field(default_factory=lambda: HostEvents(stretches(())))
 
     def launches(self) -> tuple[Ints, Ints]:
         """Return (correlation ids in ascending order, each once; time of the first launch under it)."""
@@ -106,6 +110,7 @@ def read_host(file: Bytes, plane: Plane, host: Host) -> None:
         DamagedError: a line or an event of the plane is no such message.
     """
     reader = _HostReader(file, plane)
+    reader.first_name = len(host.events.names)
     for span in plane.lines:
         line = line_head(file.data, span)
         for starts, ends in event_bounds(file, line.events):
@@ -132,13 +137,16 @@ class _HostReader:
     def __init__(self, file: Bytes, plane: Plane) -> None:
         stat_names = string_map(file.data, plane.stat_metadata)
         event_names = string_map(file.data, plane.event_metadata)
+        self.first_name = 0
         self.wanted = Wanted(stat_names, STATS)
         self.texts = Texts(file, stat_names)
         self.names = list(event_names.values())
         self.index = Index(event_names)
         self.ops = [host_op(name) for name in self.names]
         self.is_op = np.array([*(op is not None for op in self.ops), False])
-        useless = [LEAVE_OUT if name in USELESS else DECODE for name in self.names]
+        self.work = np.array([*map(work_code, self.names), -1], np.int8)
+        known = {**dict.fromkeys(USELESS, LEAVE_OUT), **dict.fromkeys(TIMES_ONLY, NO_STATS)}
+        useless = [known.get(name, DECODE) for name in self.names]
         self.needed = np.array([*useless, DECODE], np.int8)
         rows = len(self.names)
         self.calls, self.sum_ns, self.max_ns = (np.zeros(rows, np.int64) for _ in range(3))
@@ -150,6 +158,7 @@ class _HostReader:
         name = self.index.rows(events.metadata_id)
         duration = events.duration_ps // 1000
         start = line.timestamp_ns + events.offset_ps // 1000
+        host.events.add(line.id, name + self.first_name, self.work[name], start, duration)
         self._count_ops(name, duration, events.stats.of(SHAPE))
         launches = events.stats.of(CORRELATION)
         valid = np.flatnonzero(launches.number() > 0)
@@ -212,7 +221,8 @@ class _HostReader:
             host.marks.append(mark)
 
     def finish(self, host: Host) -> None:
-        """Give the sums to `host`."""
+        """Give the sums and the names of events to `host`."""
+        host.events.names += self.names
         for row in np.flatnonzero(self.calls).tolist():
             calls, total, least, most = (int(c[row]) for c in (self.calls, self.sum_ns, self.min_ns, self.max_ns))
             times = Times(calls, total, least, most, self.texts.text(int(self.shape[row])))

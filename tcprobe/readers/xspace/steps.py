@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tcprobe.probe.constants import STEP_MARK
 from tcprobe.readers.arrays import Ints
+from tcprobe.readers.protobuf import Span
 from tcprobe.readers.xspace.gpu import NONE, DeviceEvents
 from tcprobe.readers.xspace.host import Mark
 from tcprobe.schema.columns import FloatArray
@@ -30,11 +31,33 @@ class Steps:
     renumbered: bool = False
 
 
-def choose_steps(marks: Sequence[Mark]) -> Steps:
+def choose_steps(marks: Sequence[Mark], spans: Sequence[Mapping[int, Span]] = ()) -> Steps:
     """Return the steps among `marks`: ours, Keras 2's `train`, any root with a step number, XProf's groups.
 
-    Of several names in the best class the most frequent one counts.
+    Of several names in the best class the most frequent one counts. Where the host marks none, the spans count that
+    the profiler derived from the activity of each GPU; the only step that it marks takes the bounds of its span.
+
+    Args:
+        marks: of the host.
+        spans: of each GPU, group -> start and end in ns.
     """
+    steps = _marked(marks)
+    held = {group: _around([s[group] for s in spans if group in s]) for group in sorted({g for s in spans for g in s})}
+    if not steps.marks:
+        found = sorted((Mark("", None, False, group, *span) for group, span in held.items()), key=lambda m: m.start_ns)
+        return Steps(tuple(m.group or 0 for m in found), tuple(found))
+    only = steps.marks[0]
+    if len(steps.marks) > 1 or only.group not in held:
+        return steps
+    start, end = held[only.group]
+    return replace(steps, marks=(replace(only, start_ns=start, end_ns=end),))
+
+
+def _around(spans: list[Span]) -> Span:
+    return min(start for start, _ in spans), max(end for _, end in spans)
+
+
+def _marked(marks: Sequence[Mark]) -> Steps:
     classes = (
         [m for m in marks if m.step is not None and m.name == STEP_MARK],
         [m for m in marks if m.step is not None and m.name == "train" and m.root],

@@ -13,6 +13,7 @@ from tcprobe.readers.arrays import Ints, dense
 from tcprobe.readers.hlo.module import Module
 from tcprobe.readers.xspace.gpu import NONE, DeviceEvents, Gpu
 from tcprobe.readers.xspace.host import Host, Times, add_times
+from tcprobe.readers.xspace.host_work import KINDS
 from tcprobe.readers.xspace.steps import Steps, choose_steps, iterations, launch_times
 from tcprobe.readers.xspace.text import kernel_config, memory_kind, memory_size, parse_shapes
 from tcprobe.readers.xspace.wire import Space
@@ -46,7 +47,9 @@ class Clock:
 
 def tables(parts: Sequence[HostFile]) -> tuple[list[Table], dict[str, str], list[Note]]:
     """Return (tables, reason of each absent one, notes)."""
-    clocks = [Clock(choose_steps(p.host.marks), _origin(p), p.host.launches()) for p in parts]
+    clocks = [
+        Clock(choose_steps(p.host.marks, [g.steps for g in p.gpus]), _origin(p), p.host.launches()) for p in parts
+    ]
     builder = _Builder()
     for part, clock in zip(parts, clocks, strict=True):
         for gpu in part.gpus:
@@ -54,6 +57,7 @@ def tables(parts: Sequence[HostFile]) -> tuple[list[Table], dict[str, str], list
     made = [
         _host_ops(parts),
         Table.from_rows(contract.STEP_MARKS, _step_rows(clocks)),
+        _host_events(parts, clocks),
         Table.from_rows(contract.GRAPH_OPS, [row for part in parts for row in graph_rows(part.modules)]),
     ]
     absent = {"kernel_counters": "the profiler of TensorFlow and JAX records no hardware counters"}
@@ -70,6 +74,7 @@ def _present(made: list[Table], absent: dict[str, str]) -> list[Table]:
     reasons = {
         "host_ops": "the profile has no host op",
         "step_marks": "the profile marks no step",
+        "host_events": "no long event of the host says what it did while a GPU ran no kernel",
         "graph_ops": "the profile holds no HLO module with a dot or convolution",
     }
     for table in made:
@@ -220,6 +225,22 @@ def _host_row(op: str, op_type: str, times: Times) -> dict[str, Value]:
         "max_ns": times.max_ns,
         "input_shapes": parse_shapes(times.shape)[1] if times.shape else None,
     }
+
+
+def _host_events(parts: Sequence[HostFile], clocks: Sequence[Clock]) -> Table:
+    """Return the long events of the only host; those of several would not tell which GPU they belong to."""
+    if len(parts) > 1:
+        return Table(contract.HOST_EVENTS, {c.name: [] for c in contract.HOST_EVENTS.columns})
+    events = parts[0].host.events
+    thread, code, kind, start, duration = events.columns()
+    columns = {
+        "thread": thread,
+        "start_ns": start - clocks[0].origin,
+        "duration_ns": duration,
+        "name": Names(code, events.names),
+        "work": Names(kind, KINDS),
+    }
+    return Table(contract.HOST_EVENTS, columns)
 
 
 def _step_rows(clocks: Sequence[Clock]) -> list[dict[str, Value]]:

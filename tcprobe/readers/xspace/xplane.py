@@ -14,6 +14,7 @@ from tcprobe.readers.arrays import PADDING, Bytes
 from tcprobe.readers.protobuf import BYTES, VARINT, Buffer, DamagedError, fields, varint
 from tcprobe.readers.xspace.gpu import GPU_PLANE, read_gpu
 from tcprobe.readers.xspace.host import HOST_PLANES, Host, read_host
+from tcprobe.readers.xspace.host_work import HostEvents, stretches
 from tcprobe.readers.xspace.notes import gpu_notes, said_notes
 from tcprobe.readers.xspace.session import check_hosts, check_place, started_ns
 from tcprobe.readers.xspace.tables import HostFile, tables
@@ -128,8 +129,8 @@ def _memory(size: int) -> mmap.mmap:
 def _read_space(file: Bytes, space: Space, path: Path, first_device: int) -> HostFile:
     if not any(plane.name for plane in space.planes) and not space.errors:
         raise WrongFormat(path, "no XSpace: it has no named plane", "give a *.xplane.pb of the TensorFlow profiler")
-    host = Host()
     gpus = [read_gpu(file, plane) for plane in space.planes if GPU_PLANE.fullmatch(plane.name)]
+    host = Host(events=HostEvents(stretches([gpu.kernels for gpu in gpus])))
     for plane in space.planes:
         if plane.name in HOST_PLANES:
             read_host(file, plane, host)

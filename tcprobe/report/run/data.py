@@ -12,6 +12,7 @@ from tcprobe.report.run.spec import ReportSpec
 from tcprobe.report.run.tables import written
 from tcprobe.schema.columns import Row, Table
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.waits import Waiting
 
 SCHEMA: Final = 1
 
@@ -28,9 +29,15 @@ def data(profile: Profile, spec: ReportSpec) -> dict[str, Any]:
         "summary": _rows(profile.require("summary"), None),
         "tables": {t.spec.name: _rows(t, spec.rows_for_programs) for t in tables},
         "advice": [advice.as_json(item, metadata["framework"]) for item in profile.advice],
+        "waiting": None if profile.waiting is None else _waiting(profile.waiting),
+        "tuning": None if profile.tuning is None else dataclasses.asdict(profile.tuning),
         "absent": dict(sorted(profile.absent.items())),
         "notes": notes,
     }
+
+
+def _waiting(waiting: Waiting) -> dict[str, Any]:
+    return {**dataclasses.asdict(waiting), "idle_pct": waiting.idle_pct}
 
 
 def _rows(table: Table, top: int | None) -> list[Row]:

@@ -8,7 +8,7 @@ from tcprobe.hardware import DEFAULT_TARGET
 from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead, Section
 from tcprobe.report.run.findings import reach
-from tcprobe.report.run.window import step_known
+from tcprobe.report.run.window import step_known, steps_counted
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
 
@@ -18,12 +18,15 @@ FIRST = {
     "capable_time_pct": "capable ops, share of kernel time",
     "coverage_pct": "kernel time of known class",
     "gpu_busy_pct": "GPU busy",
+    "idle_pct": "GPU waits",
     "step_time_ns": "step time",
     "achieved_tflop_per_s": "achieved TFLOP/s",
     "peak_pct": "share of the GPU's peak",
 }
 LABELS = {
     **FIRST,
+    "idle_ns": "GPU waits in a step",
+    "window_ns": "length of the window",
     "tc_time_ns": "time of TC kernels",
     "memory_time_ns": "time of copies and sets",
     "kernels": "kernels launched",
@@ -138,12 +141,23 @@ def _states(rows: list[Row]) -> str:
 def _window(profile: Profile, window: Window) -> str:
     table = profile.require("iterations")
     if window.first is None:
-        return window.basis
+        return window.basis + _length(profile)
     held = table.numbers("steps")
     counted = held[table.numbers("in_window")].sum() if len(table) else 0
     many = f": {counted} of {held.sum()} steps counted" if len(table) else ""
     span = f"iteration {window.first}" if window.first == window.last else f"iterations {window.first} to {window.last}"
-    return f"{span} ({window.basis}){many}"
+    return f"{span} ({window.basis}){many}{_length(profile)}"
+
+
+def _length(profile: Profile) -> str:
+    """Return the length of the window and of a step, as far as they are known; once where they are one."""
+    window, step = (summary_row(profile, name) for name in ("window_ns", "step_time_ns"))
+    span, each = (None if row is None else row["value"] for row in (window, step))
+    known = [f.duration(span)] if span is not None and span != each else []
+    known += [f"a step of {f.duration(each)}"] if each is not None else []
+    if profile.waiting is not None and profile.waiting.length == "capture":
+        known.append("no step is known")
+    return f"; {', '.join(known)}" if known else ""
 
 
 def _needs_target(profile: Profile) -> bool:
@@ -155,13 +169,24 @@ def answer(profile: Profile) -> list[str]:
     row = summary_row(profile, "tc_kernel_time_pct")
     low, high = (None, None) if row is None else (row["low"], row["high"])
     if row is None or (row["value"] is None and None in (low, high)):
-        return [f"{_unmeasured(profile, row)}.", *_reach(profile)]
+        return [f"{_unmeasured(profile, row)}.", *_reach(profile), *_tuned(profile)]
     open_range = f.percents(low, high) != f.percent(low)
     share = f.percents(low, high) if open_range or row["value"] is None else f.percent(row["value"])
     lines = [f"Kernels that use Tensor Cores took {share} of the kernel time{_grounds(profile, row)}."]
     if open_range:
         lines.append("It is a range because the class of some kernels is unknown: all on Tensor Cores, or none.")
-    return lines
+    return [*lines, *_tuned(profile)]
+
+
+def _tuned(profile: Profile) -> list[str]:
+    """Say that autotuning stands for training, if the window holds any."""
+    tuning, steps = profile.tuning, steps_counted(profile)
+    if tuning is None:
+        return []
+    held = {None: "The capture holds", 1: "The counted step holds"}.get(steps, "The counted steps hold")
+    whose = "its" if steps in (None, 1) else "their"
+    share = f"{f.percent(tuning.share_pct)} of {whose} kernel time"
+    return [f"{held} autotuning: {share}; the figures are not those of a training step. Profile a later step."]
 
 
 def _grounds(profile: Profile, row: Row) -> str:

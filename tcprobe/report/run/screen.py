@@ -15,6 +15,7 @@ from tcprobe.schema.columns import Row
 from tcprobe.schema.profile import Profile
 
 FIRST_SCREEN_ROWS = 5
+NOTICEABLE_PCT = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +78,15 @@ def _notes(profile: Profile, levels: tuple[str, ...]) -> Remarks:
 def _views(profile: Profile, spec: ReportSpec) -> list[views.View]:
     if spec.by:
         return [views.BY[name] for name in spec.by]
-    shown = [*views.BY.values()]
+    shown = [view for view in views.BY.values() if view is not views.GAP_VIEW]
     if np.isnan(profile.require("ops").numbers("host_ns")).all():
         shown.append(views.HOST_OP_VIEW)
     return shown if len(profile.require("kernels")) else [*shown, views.GEMM_VIEW]
+
+
+def _waits(profile: Profile) -> bool:
+    """Return whether the GPU waits a noticeable share of a step."""
+    return profile.waiting is not None and profile.waiting.idle_pct >= NOTICEABLE_PCT
 
 
 def _worth_saying(profile: Profile, view: views.View, spec: ReportSpec) -> bool:
@@ -99,7 +105,8 @@ def _why(profile: Profile, spec: ReportSpec) -> list[Section]:
     rows = None if top is None else min(FIRST_SCREEN_ROWS, top)
     cost = profile.off
     sections = [findings.causes(profile, cost, rows), findings.first(profile, cost, rows)] if cost else []
-    return [s for s in (*sections, findings.bad_size_table(profile, top)) if s]
+    gaps = section(profile, views.GAP_VIEW, rows) if _waits(profile) else None
+    return [s for s in (gaps, *sections, findings.bad_size_table(profile, top)) if s]
 
 
 def _rest(profile: Profile, spec: ReportSpec) -> list[Section]:

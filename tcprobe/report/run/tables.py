@@ -13,7 +13,14 @@ from tcprobe.schema.columns import ColumnKind, Table, Value
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import DERIVED, HOST_OPS, KERNEL_COUNTERS, METRICS, REPORTED, STEPS, TABLES
 
-TABLE_OF: Final = {"kernel": "kernels", "op": "ops", "layer": "layers", "iteration": "iterations", "device": "devices"}
+TABLE_OF: Final = {
+    "kernel": "kernels",
+    "op": "ops",
+    "layer": "layers",
+    "iteration": "iterations",
+    "device": "devices",
+    "gap": "gaps",
+}
 ALWAYS: Final = ("summary", "kernels", "ops", "layers", "iterations", "devices", "bad_sizes")
 WRITTEN: Final = tuple(t.name for t in (*DERIVED, HOST_OPS, STEPS, METRICS, KERNEL_COUNTERS, REPORTED))
 PANDAS_DTYPES: Final[dict[ColumnKind, str]] = {"str": "string", "int": "Int64", "float": "Float64", "bool": "boolean"}

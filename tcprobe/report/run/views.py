@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import cast
 
 from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead
 from tcprobe.report.run.window import OF_AN_EXECUTION
 from tcprobe.schema.columns import Row, Value
+from tcprobe.schema.waits import HOST_WORK, HostWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,11 @@ def _capable_share(row: Row) -> Cell:
 def _repeated(row: Row) -> Cell:
     """Return how often a product runs, where that is not once."""
     return Cell(f.NA if row["calls_per_step"] == 1 else f.count(row["calls_per_step"]), row["calls_per_step"])
+
+
+def _work(value: Value) -> str:
+    """Return what the host did, in words."""
+    return HOST_WORK.get(cast(HostWork, value), f.NA)
 
 
 def _steps(row: Row) -> Cell:
@@ -229,6 +236,24 @@ DEVICE_VIEW = View(
         _number("peak memory", "peak_memory_bytes", "bytes", 3),
     ),
 )
+GAP_VIEW = View(
+    "gap",
+    "gaps",
+    "Longest gaps",
+    (
+        _time("start", "start_ns"),
+        _time("length", "duration_ns"),
+        _share("of the window", "share_pct"),
+        _field(ColumnHead("the host did"), "host_work", _work),
+        _name("evidence", "host_op", 2),
+        _time("of it", "host_ns", 3),
+        _name("after", "after", 4),
+        _name("before", "before", 1),
+        _count("step", "iteration", 5),
+        _count("GPU", "device", 6),
+    ),
+    order=("duration_ns",),
+)
 HOST_OP_VIEW = View(
     "host op",
     "host_ops",
@@ -267,4 +292,4 @@ GEMM_VIEW = View(
     order=("flops",),
     without_step="Matrix multiplications",
 )
-BY = {view.by: view for view in (KERNEL_VIEW, OP_VIEW, LAYER_VIEW, ITERATION_VIEW, DEVICE_VIEW)}
+BY = {view.by: view for view in (KERNEL_VIEW, OP_VIEW, LAYER_VIEW, ITERATION_VIEW, DEVICE_VIEW, GAP_VIEW)}

@@ -33,4 +33,5 @@ def summed(profile: Profile) -> str:
     steps = steps_counted(profile)
     if steps is None:
         return ""
-    return "kernel time of 1 step" if steps == 1 else f"kernel time: sum of {steps:,} steps"
+    tuned = " with autotuning" if profile.tuning else ""
+    return f"kernel time of 1 step{tuned}" if steps == 1 else f"kernel time: sum of {steps:,} steps{tuned}"

@@ -1,0 +1,172 @@
+"""List the long stretches in which a GPU ran no kernel, with what ran around them and what the host did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from tcprobe.analysis.waits.host_work import Events, Evidence, events_of, host_work
+from tcprobe.schema.columns import IntArray, Names, Row, Table
+from tcprobe.schema.profile import Profile
+from tcprobe.schema.tables import GAPS
+
+MOST_ROWS: Final = 20  # of a GPU
+LEAST_NS: Final = 100_000  # shorter ones are the pace at which the host launches kernels
+LEAST_OF_STEP: Final = 0.01
+LEAST_OF_CAPTURE: Final = 0.0001  # of a capture without steps, which may hold thousands of them
+MOVES: Final = ("MemcpyH2D", "MemcpyD2H", "MemcpyP2P")
+
+
+@dataclass(frozen=True, slots=True)
+class _Gpu:
+    """What one GPU ran, kernels in order of their starts.
+
+    Attributes:
+        kernels: its rows of `launches`.
+        start_ns, end_ns: of the kernels.
+        until_ns: when all kernels that started until then had ended.
+        copies: its rows of `memory_ops` that move data.
+        events: what the host did, these copies included.
+        ops: by `op_id`.
+    """
+
+    device: int
+    kernels: Table
+    start_ns: IntArray
+    end_ns: IntArray
+    until_ns: IntArray
+    copies: Table
+    events: Events
+    ops: Names
+
+
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """A stretch without a kernel: the rows of the kernels around it, -1 where the window begins or ends."""
+
+    start: int
+    end: int
+    before: int
+    after: int
+
+
+def build_gaps(profile: Profile, tuned: IntArray) -> Table | None:
+    """Return `gaps`; None where no clock tells when kernels ran.
+
+    Args:
+        profile: with its window and `waiting`.
+        tuned: for each launch the autotuned call of an op that it belongs to, -1 for none.
+    """
+    window, launches = profile.metadata.window, profile.require("launches")
+    if window.start_ns is None or window.end_ns is None or not len(launches):
+        return None
+    span = window.end_ns - window.start_ns
+    rows: list[Row] = []
+    for device in sorted(set(launches.numbers("device").tolist())):
+        mine = np.flatnonzero(launches.numbers("device") == device)
+        mine = mine[np.argsort(launches.numbers("start_ns")[mine], kind="stable")]
+        gpu = _gpu(profile, int(device), launches.take(mine))
+        rows += [
+            _row(gpu, gap, span, tuned[mine])
+            for gap in _gaps(gpu, window.start_ns, window.end_ns, _least(profile, span))
+        ]
+    return Table.from_rows(
+        GAPS, sorted(rows, key=lambda row: (-int(row["duration_ns"] or 0), int(row["start_ns"] or 0)))
+    )
+
+
+def _least(profile: Profile, span: int) -> float:
+    """Return the length of the shortest gap worth a row."""
+    step = profile.waiting
+    if step is None or step.length == "capture":
+        return max(LEAST_NS, LEAST_OF_CAPTURE * span)
+    return max(LEAST_NS, LEAST_OF_STEP * step.step_ns)
+
+
+def _gpu(profile: Profile, device: int, kernels: Table) -> _Gpu:
+    start = kernels.numbers("start_ns").astype(np.int64)
+    end = start + kernels.numbers("duration_ns").astype(np.int64)
+    memory = profile.require("memory_ops")
+    moves = memory.take((memory.numbers("device") == device) & memory.names("kind").among(*MOVES))
+    events = events_of(profile.require("host_events"), moves)
+    return _Gpu(
+        device,
+        kernels,
+        start,
+        end,
+        np.maximum.accumulate(end),
+        moves,
+        events,
+        profile.require("op_details").names("op"),
+    )
+
+
+def _gaps(gpu: _Gpu, low: int, high: int, least: float) -> Iterator[_Gap]:
+    """Yield the longest stretches from `low` to `high` without a kernel."""
+    start = np.append(gpu.start_ns.clip(low, high), high)
+    end = np.append(low, gpu.until_ns.clip(low, high))
+    length = start - end
+    long = np.flatnonzero(length >= least)
+    for place in long[np.argsort(-length[long], kind="stable")][:MOST_ROWS].tolist():
+        before = (
+            -1
+            if place == 0 or gpu.until_ns[place - 1] <= low
+            else int(np.flatnonzero(gpu.end_ns[:place] == gpu.until_ns[place - 1])[-1])
+        )
+        after = place if place < len(gpu.start_ns) and gpu.start_ns[place] < high else -1
+        yield _Gap(int(end[place]), int(start[place]), before, after)
+
+
+def _row(gpu: _Gpu, gap: _Gap, span: int, calls: IntArray) -> Row:
+    length = gap.end - gap.start
+    after, before = _around(gpu, gap)
+    found = host_work(gpu.events, gap.start, gap.end)
+    if found.work in ("unknown", "launch", "synchronise") and _tunes(gap, calls):
+        found = Evidence("compile", gpu.ops[int(gpu.kernels.numbers("op_id")[gap.after])], length)
+    iterations = gpu.kernels.numbers("iteration")
+    of = next((int(iterations[k]) for k in (gap.after, gap.before) if k >= 0 and iterations[k] == iterations[k]), None)
+    return {
+        "device": gpu.device,
+        "start_ns": gap.start,
+        "duration_ns": length,
+        "iteration": of,
+        "share_pct": 100.0 * length / span if span else 0.0,
+        "after": after,
+        "before": before,
+        "host_work": found.work,
+        "host_op": found.op,
+        "host_ns": found.ns,
+    }
+
+
+def _around(gpu: _Gpu, gap: _Gap) -> tuple[str | None, str | None]:
+    """Return what ends before the wait and what starts after it.
+
+    That is a copy within the gap where the GPU did nothing at all for most of the gap before or after it.
+    """
+    names = gpu.kernels.names("kernel")
+    after, before = (None if row < 0 else names[row] for row in (gap.before, gap.after))
+    start = gpu.copies.numbers("start_ns").astype(np.int64)
+    end = start + gpu.copies.numbers("duration_ns").astype(np.int64)
+    inside = np.flatnonzero((start < gap.end) & (end > gap.start))
+    inside = inside[np.argsort(start[inside], kind="stable")]
+    begins = np.append(start[inside].clip(gap.start, gap.end), gap.end)
+    ends = np.maximum.accumulate(np.append(gap.start, end[inside].clip(gap.start, gap.end)))
+    silent = int((begins - ends).argmax())
+    if 2 * (begins[silent] - ends[silent]) < gap.end - gap.start:
+        return after, before
+    after = after if silent == 0 else _copy(gpu.copies, int(inside[silent - 1]))
+    return after, before if silent == len(inside) else _copy(gpu.copies, int(inside[silent]))
+
+
+def _copy(copies: Table, row: int) -> str:
+    size = copies.numbers("size_bytes")[row]
+    return f"{copies.names('kind')[row]}{'' if size != size else f' {int(size)} B'}"
+
+
+def _tunes(gap: _Gap, calls: IntArray) -> bool:
+    """Return whether the gap lies within one autotuned call of an op."""
+    return min(gap.before, gap.after) >= 0 and 0 <= calls[gap.before] == calls[gap.after]

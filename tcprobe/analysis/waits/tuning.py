@@ -1,0 +1,190 @@
+"""Find autotuning: calls of an op in which a library tries one algorithm after the other and keeps the fastest.
+
+docs/figures.md gives the rule and where its thresholds come from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcprobe.analysis.grouping import Codes, count_by, distinct_rows
+from tcprobe.gemm.ops import conv_like, family_of
+from tcprobe.schema.columns import IntArray, Names, Table
+from tcprobe.schema.profile import Note, Profile
+from tcprobe.schema.waits import Tuning
+
+ALGORITHMS: Final = 3  # of a convolution; a call outside autotuning runs one, a backward call of PyTorch two
+TRIED: Final = 4  # kernels that multiply; such a call runs one or two
+MANY: Final = 10  # launches; such a call makes up to seven, an autotuned one 18 to 58 on real profiles
+NO_OP: Final = "(no op)"
+
+CHECKER: Final = re.compile(r"redzone_checker|xla_\w+_comparison")
+_FAMILIES: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"fft2d_|DSE::.*fft",
+        r"[wW]inograd",
+        r"im2col|explicit_convolve",
+        r"direct_kernel|(?:dgrad|wgrad)\w*_engine|conv_depthwise",
+        r"implicit_convolve|implicit_gemm|scudnn_(?!winograd)|\dcudnn|xmma_(?:fprop|dgrad|wgrad)",
+    )
+)
+_MULTIPLIES: Final = re.compile(
+    r"gemm|convolve|cudnn_\d|scudnn|\dcudnn|xmma_|cutlass|nvjet|_engine<|direct_kernel|winograd_\d|Cijk_", re.IGNORECASE
+)
+_HELPS: Final = re.compile(
+    r"offsets|pointers|reduce|im2col|transpose|flip_filter|scale|nchw\w*to|nhwc\w*to|shuffle|bias_act|convert|winograd\w*(?:data|filter|output|tiles)",
+    re.IGNORECASE,
+)
+_TORCH: Final = re.compile(r"(?:aten::)?_?(?:conv(?:olution)?\w*|linear|matmul|b?mm|b?addb?mm|einsum)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class TunedCalls:
+    """Which launches belong to autotuned calls of an op.
+
+    Attributes:
+        call: of each launch of the profile, number of the tuned call it belongs to; -1 for none.
+    """
+
+    call: IntArray
+
+    def rows(self, of_launch: Codes) -> frozenset[int]:
+        """Return the rows of the iterations that hold such a call, by the row of each launch, -1 for none."""
+        return frozenset(of_launch[(self.call >= 0) & (of_launch >= 0)].tolist())
+
+
+def tuned_calls(profile: Profile) -> TunedCalls:
+    """Return the launches of autotuned calls.
+
+    A call is a run of launches of one op in one step on one GPU, in the order in which the host made them.
+    """
+    launches = profile.require("launches")
+    kernel = launches.names("kernel")
+    told = _Told.of(kernel.names)
+    candidate = _candidates(profile, kernel, told)
+    if not candidate.any():
+        return TunedCalls(np.full(len(launches), -1, np.int64))
+    op = launches.numbers("op_id").astype(np.int64)
+    made = launches.numbers("launch_ns")
+    made = np.where(np.isnan(made), launches.numbers("start_ns"), made)
+    device, step = launches.numbers("device"), np.nan_to_num(launches.numbers("iteration"), nan=-1.0)
+    order = np.lexsort((made, device))
+    changed = [np.diff(column[order]) != 0 for column in (op, device, step)]
+    run = np.append(0, np.cumsum(np.logical_or.reduce(changed)))
+    tuned = _tuned_runs(run, kernel.ids[order], op[order], candidate, told)
+    call = np.full(len(launches), -1, np.int64)
+    call[order] = np.where(tuned, run, -1)
+    return TunedCalls(call)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What the names of kernels tell, by the place of the name: checkers, kernels that multiply, family or -1."""
+
+    checks: NDArray[np.bool_]
+    multiplies: NDArray[np.bool_]
+    family: IntArray
+
+    @classmethod
+    def of(cls, names: list[str]) -> _Told:
+        family = [next((i for i, known in enumerate(_FAMILIES) if known.search(name)), -1) for name in names]
+        multiplies = [bool(_MULTIPLIES.search(name)) and not _HELPS.search(name) for name in names]
+        checks = [bool(CHECKER.search(name)) for name in names]
+        return cls(np.array(checks, np.bool_), np.array(multiplies, np.bool_), np.array(family, np.int64))
+
+
+def _candidates(profile: Profile, kernel: Names, told: _Told) -> NDArray[np.bool_]:
+    """Return which ops may have been tuned, by their row of `op_details`; the last is that of launches without one."""
+    details, launches = profile.require("op_details"), profile.require("launches")
+    count = len(details) + 1
+    (kernels, ops), _ = distinct_rows(kernel.ids, launches.numbers("op_id"))
+    ops = np.where((ops >= 0) & (ops < count - 1), ops, count - 1)
+    checked = np.bincount(ops, weights=told.checks[kernels], minlength=count) > 0
+    tried = np.bincount(ops, weights=told.multiplies[kernels], minlength=count)
+    families = _distinct(ops, told.family[kernels], count)
+    kinds = details.names("op_type")
+    product = np.array([*map(_is_product, kinds.names), False], np.bool_)[kinds.ids]
+    product = np.append(product, False)
+    found: NDArray[np.bool_] = checked | (product & ((tried >= TRIED) | (families >= ALGORITHMS)))
+    return found
+
+
+def _is_product(op_type: str) -> bool:
+    """Return whether an op of this type is one product or convolution: it needs one algorithm a call."""
+    family = family_of(op_type)
+    return family not in (None, "rnn") or conv_like(op_type) or _TORCH.match(op_type) is not None
+
+
+def _distinct(groups: IntArray, values: IntArray, count: int) -> IntArray:
+    """Return how many distinct values of 0 or more each of `count` groups holds."""
+    known = values >= 0
+    (found, _), _ = distinct_rows(groups[known], values[known])
+    return count_by(found, count)
+
+
+def _tuned_runs(
+    run: IntArray, kernel: NDArray[np.int32], op: IntArray, candidate: NDArray[np.bool_], told: _Told
+) -> NDArray[np.bool_]:
+    """Return which launches, in the order of the runs, belong to a tuned call."""
+    count = int(run[-1]) + 1
+    known = (op >= 0) & (op < len(candidate) - 1)
+    may = candidate[np.where(known, op, len(candidate) - 1)]
+    launched, checks = count_by(run, count), np.bincount(run, weights=told.checks[kernel], minlength=count)
+    multiplying = told.multiplies[kernel]
+    tried = _distinct(run[may], np.where(multiplying, kernel, -1)[may].astype(np.int64), count)
+    families = _distinct(run[may], told.family[kernel][may], count)
+    tuned = (checks > 0) | (families >= ALGORITHMS) | ((tried >= TRIED) & (launched >= MANY))
+    inside: NDArray[np.bool_] = may & tuned[run] & (known | _checked_part(run, told.checks[kernel]))
+    return inside
+
+
+def _checked_part(run: IntArray, checks: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which launches lie between the launch before the first checker of their run and the last one.
+
+    Of launches without an op, a run may hold much else.
+    """
+    place = np.arange(len(run))
+    first, last = np.full(int(run[-1]) + 1, len(run)), np.full(int(run[-1]) + 1, -1)
+    np.minimum.at(first, run[checks], place[checks] - 1)
+    np.maximum.at(last, run[checks], place[checks])
+    part: NDArray[np.bool_] = (place >= first[run]) & (place <= last[run])
+    return part
+
+
+def tuning_of(profile: Profile, found: TunedCalls, counted: NDArray[np.bool_]) -> Tuning | None:
+    """Return what autotuning takes of the launches that count; None if they hold none."""
+    launches = profile.require("launches")
+    mine = (found.call >= 0) & counted
+    if not mine.any():
+        return None
+    spent = launches.numbers("duration_ns")
+    op, call = launches.numbers("op_id")[mine].astype(np.int64), found.call[mine]
+    calls = np.bincount(call)
+    worst = int(calls.argmax())
+    total = float(spent[counted].sum())
+    share = 100.0 * float(spent[mine].sum()) / total if total > 0 else 0.0
+    name = _op_name(profile.require("op_details"), int(op[call == worst][0]))
+    return Tuning(len(set(op.tolist())), int(mine.sum()), float(spent[mine].sum()), share, name, int(calls[worst]))
+
+
+def tuning_notes(tuning: Tuning | None) -> Iterator[Note]:
+    """Yield a warning where the window holds autotuning."""
+    if tuning is not None:
+        ops = "1 op" if tuning.ops == 1 else f"{tuning.ops} ops"
+        yield Note(
+            "autotuning-inside",
+            f"the window holds autotuning: {ops} with up to {tuning.worst_calls} kernels a call, "
+            f"{tuning.share_pct:.1f} % of the kernel time",
+            "profile later steps: each shape is tuned the first time that it occurs",
+        )
+
+
+def _op_name(details: Table, op: int) -> str:
+    return str(details.names("op")[op]) if 0 <= op < len(details) else NO_OP
