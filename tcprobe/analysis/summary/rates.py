@@ -120,6 +120,8 @@ def _flops_per_step(inputs: SummaryInputs) -> Row:
     unseen, basis = inputs.gemms.unseen, "graph" if inputs.gemms.graph_rows else "shape"
     if len(known) < len(steps) or unseen:
         lacking, whole = len(steps) - len(known) + unseen, len(steps) + unseen
+        if not sum(known):
+            return figure("flops_per_step", None, None, f"all {whole} matrix multiplications have {_unknown(inputs)}")
         why = f"{lacking} of {whole} matrix multiplications have {_unknown(inputs)}: a lower bound"
         return figure("flops_per_step", None, basis, why, (float(sure), None))
     if sure < sum(known):

@@ -214,7 +214,7 @@ def _gemm_layers(inputs: SummaryInputs, basis: str, why: str | None) -> Row:
         return figure(name, None, None, why or lacking)
     low, high = float(len(sure)), float(len(maybe))
     if unseen := inputs.gemms.unseen:
-        return figure(name, None, basis, f"{unseen} more matrix multiplications have unknown shapes", (low, None))
+        return figure(name, None, basis, f"and those of {unseen} more products with unknown shapes", (low, None))
     if low < high:
         return figure(name, None, basis, "whether some of them execute is not known: a range", (low, high))
     return figure(name, low, basis)
