@@ -52,6 +52,11 @@ def percent(value: Value, sign: bool = True) -> str:
     return f"{text} %" if sign else text
 
 
+def small_percent(value: float) -> str:
+    """Return 0-100 with two significant digits below 1, so that small shares can be told apart."""
+    return f"{full_number(value, 2)} %" if 0 < value < 0.995 else percent(value)
+
+
 def percents(low: Value, high: Value) -> str:
     """Return a range of 0-100, or one figure if both ends print alike."""
     if low is None or high is None or percent(low) == percent(high):

@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from tcprobe.schema.advice import Advice
 from tcprobe.schema.causes import OffTensorCores
 from tcprobe.schema.columns import Table
-from tcprobe.schema.kinds import Advice, WindowBasis
+from tcprobe.schema.kinds import WindowBasis
 from tcprobe.schema.tables import TABLES
 from tcprobe.schema.waits import Tuning, Waiting
 
@@ -129,7 +130,7 @@ class Profile:
         off: ops that run off the Tensor Cores; None if there are none or the profile is not analysed yet.
         waiting: how long a step takes and the GPU waits in it; None if no clock of the profile tells.
         tuning: the autotuning that the window holds; None if none was seen.
-        advice: recommendations, most important first.
+        advice: what to do, most important first; the table of that name has a row for each.
     """
 
     metadata: Metadata
