@@ -154,8 +154,8 @@ class RunSubject:
         if self.waiting is None or spent_ns is None:
             return Concern(share, of, each, None, self.step_ns, self.waiting.length if self.waiting else None)
         busy = self.busy_ns
-        alone = busy * share / 100.0 if each is None else min(busy, each * self.busiest)
-        return Concern(share, of, each, shrinks * alone, self.waiting.step_ns, self.waiting.length)
+        alone = busy * share / 100.0 if each is None else each * self.busiest
+        return Concern(share, of, each, shrinks * min(alone, busy), self.waiting.step_ns, self.waiting.length)
 
     @property
     def busy_ns(self) -> float:

@@ -130,7 +130,7 @@ def _meanwhile(fields: Mapping[str, Any]) -> str:
     work = HOST_WORK[fields["work"]]
     if fields["work"] == "unknown":
         return "; the profile does not tell what the host did meanwhile"
-    most = f"; {{work_pct!p}} of the time in gaps goes to {work}"
+    most = f"; {{work_pct!p}} of the time in long gaps goes to {work}"
     most += " ({host_op!n}, {host_ns!d})" if fields["host_op"] and fields["host_ns"] else ""
     return most + (f", {{also_pct!p}} to {HOST_WORK[fields['also']]}" if fields["also"] else "")
 
