@@ -38,7 +38,7 @@ WITHIN = {
             {"kernels"},
             {"ops", "timing"},
         ),
-        *({"summary"}, {"sizes", "validity"}, {"causes"}, {"flow"}),
+        *({"summary", "waits"}, {"sizes", "validity"}, {"causes"}, {"flow"}),
     ),
     "audit": ({"settings", "severity", "suppress"}, {"fix", "source", "trace"}),
     "capture": ({"base", "environment"}, {"folder", "probed", "process"}, {"dlprof", "tensorflow"}),

@@ -26,7 +26,9 @@ from tcprobe.analysis.sizes.run import known_gpu
 from tcprobe.analysis.sizes.table import build_bad_sizes
 from tcprobe.analysis.summary.figures import SummaryInputs, Totals, not_applicable
 from tcprobe.analysis.summary.reported import Reported, compare_reported
+from tcprobe.analysis.summary.step_time import step_time
 from tcprobe.analysis.summary.tensor_cores import build_summary, capable_times, precision_shares
+from tcprobe.analysis.summary.waiting import with_waiting
 from tcprobe.analysis.timing import device_table, iteration_table
 from tcprobe.analysis.validity import (
     NO_LAUNCHES,
@@ -40,9 +42,7 @@ from tcprobe.analysis.validity import (
     without_gpu,
 )
 from tcprobe.analysis.waits.gaps import build_gaps
-from tcprobe.analysis.waits.step_time import step_time
 from tcprobe.analysis.waits.tuning import TunedCalls, tuned_calls, tuning_notes, tuning_of
-from tcprobe.analysis.waits.waiting import with_waiting
 from tcprobe.rules.model.known_gpu import KnownGpu
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Note, Profile, Window

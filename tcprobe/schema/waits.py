@@ -18,10 +18,11 @@ HOST_WORK: Final[dict[HostWork, str]] = {
 """What the host did while the GPU waited."""
 StepLength = Literal["between steps", "marked step", "reported", "capture"]
 STEP_LENGTHS: Final[dict[StepLength, str]] = {
-    "between steps": "from the start of a step to the start of the next, the median of the window",
+    "between steps": "from the start of a step to the start of the next, the median: of steps outside the profiler, "
+    "if the run timed some, else of the window",
     "marked step": "from the start to the end of the mark of a step",
     "reported": "as the profiler reports it",
-    "capture": "the span of the capture, from the first to the last activity: no step is known",
+    "capture": "the span of the capture, as no step is known",
 }
 """What the length of a step rests on."""
 
@@ -33,7 +34,8 @@ class Waiting:
     Attributes:
         step_ns: length of a step; of the whole capture if `length` is ``capture``.
         length: what `step_ns` rests on.
-        busy_ns: time in a step during which at least one kernel ran, 0 to `step_ns`.
+        busy_ns: time in a step during which at least one kernel ran, 0 to `step_ns`; copies do not count. If the
+            profiler reports neither that nor when kernels ran, the summed time of the kernels, which may be longer.
         idle_ns: the rest of the step: what the end of all waiting could save at most.
     """
 

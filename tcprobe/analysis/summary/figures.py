@@ -12,7 +12,7 @@ from tcprobe.analysis.grouping import known_total
 from tcprobe.analysis.ops.gemms import Gemms
 from tcprobe.analysis.ops.table import Ops
 from tcprobe.analysis.summary.reported import KernelTimes
-from tcprobe.analysis.waits.step_time import StepTime
+from tcprobe.analysis.summary.step_time import StepTime
 from tcprobe.schema.columns import FloatArray, Names, Row, Table
 from tcprobe.schema.kinds import ReasonKind
 from tcprobe.schema.profile import Profile

@@ -9,9 +9,10 @@ import numpy as np
 
 from tcprobe.analysis.summary.figures import SummaryInputs, figure, without_kernels, without_time
 from tcprobe.analysis.summary.reported import Reported
-from tcprobe.analysis.waits.step_time import spread_of
+from tcprobe.analysis.summary.step_time import spread_of
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.waits import Waiting
 
 MIXED_PEAK: Final = "several dtypes, or a GPU or dtype without a known peak"
 NO_STEP: Final = "no step is marked"
@@ -64,9 +65,16 @@ def _waiting(inputs: SummaryInputs) -> Iterator[Row]:
         yield from (figure(name, None, None, why) for name in ("idle_ns", "idle_pct"))
         return
     basis = "reported" if waiting.length == "reported" or span is None else "measured"
-    why = f"{'of the capture: no step is known' if waiting.length == 'capture' else 'of a step'}; copies do not count"
+    why = f"{_whole(inputs, waiting)}; copies do not count as busy"
     yield figure("idle_ns", waiting.idle_ns, basis, why)
     yield figure("idle_pct", waiting.idle_pct, basis, why)
+
+
+def _whole(inputs: SummaryInputs, waiting: Waiting) -> str:
+    """Return what the waiting is a part of."""
+    if waiting.length == "capture" or inputs.step is None:
+        return "of the capture: no step is known"
+    return "of a step under the profiler" if inputs.step.profiled else "of a step outside the profiled window"
 
 
 def _window(inputs: SummaryInputs, span: float | None) -> Row:

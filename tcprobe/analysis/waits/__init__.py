@@ -1,1 +1,1 @@
-"""Say how long a step takes, how long the GPU waits in it and where, and what the host did meanwhile."""
+"""Find the long waits of a GPU and what the host did in them, and calls that are autotuning."""

@@ -63,7 +63,7 @@ class TunedCalls:
 def tuned_calls(profile: Profile) -> TunedCalls:
     """Return the launches of autotuned calls.
 
-    A call is a run of launches of one op on one GPU in the order in which the host made them.
+    A call is a run of launches of one op in one step on one GPU, in the order in which the host made them.
     """
     launches = profile.require("launches")
     kernel = launches.names("kernel")
@@ -74,10 +74,10 @@ def tuned_calls(profile: Profile) -> TunedCalls:
     op = launches.numbers("op_id").astype(np.int64)
     made = launches.numbers("launch_ns")
     made = np.where(np.isnan(made), launches.numbers("start_ns"), made)
-    device = launches.numbers("device")
+    device, step = launches.numbers("device"), np.nan_to_num(launches.numbers("iteration"), nan=-1.0)
     order = np.lexsort((made, device))
-    changed = (np.diff(op[order]) != 0) | (np.diff(device[order]) != 0)
-    run = np.append(0, np.cumsum(changed))
+    changed = [np.diff(column[order]) != 0 for column in (op, device, step)]
+    run = np.append(0, np.cumsum(np.logical_or.reduce(changed)))
     tuned = _tuned_runs(run, kernel.ids[order], op[order], candidate, told)
     call = np.full(len(launches), -1, np.int64)
     call[order] = np.where(tuned, run, -1)

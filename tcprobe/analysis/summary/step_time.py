@@ -31,12 +31,14 @@ class StepTime:
         length: what it rests on.
         why: which steps, in words.
         spread: percentiles 10 and 90; None for a single step or figure.
+        profiled: whether the profiler ran, which slows steps.
     """
 
     ns: float
     length: StepLength
     why: str
     spread: tuple[float, float] | None = None
+    profiled: bool = True
 
     @property
     def basis(self) -> str:
@@ -52,7 +54,7 @@ def step_time(profile: Profile, found: Iterations) -> StepTime | None:
     for each, which in (*candidates, (profiled_lengths(profile), UNDER_PROFILER)):
         if count := len(known := each[~np.isnan(each)]):
             why = f"median of {count} {which}" if count > 1 else f"1 of the {which}"
-            return StepTime(float(np.median(known)), "between steps", why, spread_of(known))
+            return StepTime(float(np.median(known)), "between steps", why, spread_of(known), UNDER_PROFILER in which)
     if told := Reported(profile).get(AVERAGE):
         return StepTime(told, "reported", f"mean of {UNDER_PROFILER}")
     only = marked_step(profile, found)

@@ -10,7 +10,7 @@ import numpy as np
 from tcprobe.analysis.grouping import ratio_pct, union_by
 from tcprobe.analysis.iterations import Iterations, marked_step
 from tcprobe.analysis.summary.reported import Reported
-from tcprobe.analysis.waits.step_time import StepTime, profiled_lengths, step_time
+from tcprobe.analysis.summary.step_time import StepTime, profiled_lengths, step_time
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.waits import StepLength, Waiting
 
