@@ -18,8 +18,8 @@ DOC: Final = RuleDoc(
         "Volta and Turing multiply float16 on Tensor Cores, and neither float32 nor bfloat16; Ampere and later take "
         "bfloat16 and TF32 too; float64 runs on Tensor Cores of data-centre GPUs alone, far slower than less. Mixed "
         "precision keeps the weights in float32 and multiplies in 16 bits.\n\n"
-        "What it saves of the step is bounded: by the time of those kernels in a step, less the part that even the "
-        "Tensor Cores' peak rate leaves of it. Where the GPU waits most of the time this is little, and below 1 % of "
+        "What it saves of the step is bounded: by the time of those kernels in a step, less what it would take at the "
+        "ratio of the two peak rates. Where the GPU waits most of the time this is little, and below 1 % of "
         "the step nothing is said."
     ),
     severity="it counts the kernel time concerned times 1 - float32 rate / float16 rate of the GPU, at most.",
@@ -29,8 +29,8 @@ DOC: Final = RuleDoc(
         'model = keras.Sequential([keras.layers.Dense(1024), keras.layers.Dense(1024, dtype="float32")])\n'
     ),
     sources=(
-        "NVIDIA Tesla V100, Turing and A100 architecture whitepapers: types of the Tensor Cores, peak rates",
-        "NVIDIA, Train With Mixed Precision, section Mixed Precision Training",
+        "NVIDIA A100 whitepaper: BF16 and TF32 Tensor Cores came with compute capability 8.0",
+        "tcprobe/gpus.csv: peak rates of each GPU, with their sources",
     ),
 )
 SAYS: Final[Says] = {

@@ -25,9 +25,9 @@ DOC: Final = RuleDoc(
     bad="tf.config.experimental.enable_tensor_float_32_execution(False)\n",
     good="tf.config.experimental.enable_tensor_float_32_execution(True)\n",
     sources=(
-        "NVIDIA A100 Tensor Core GPU Architecture whitepaper, section TF32",
-        "TensorFlow API, tf.config.experimental.enable_tensor_float_32_execution: enabled by default",
-        "PyTorch documentation, CUDA semantics, section TensorFloat-32 on Ampere (and later) devices",
+        "NVIDIA A100 whitepaper: BF16 and TF32 Tensor Cores came with compute capability 8.0",
+        "PyTorch notes, Numerical accuracy and CUDA semantics: TF32 in matrix products off by default since 1.12",
+        "tcprobe/gpus.csv: peak rates of each GPU, with their sources",
     ),
 )
 SAYS: Final[Says] = {

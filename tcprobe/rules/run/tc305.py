@@ -21,7 +21,7 @@ DOC: Final = RuleDoc(
     severity="it counts the kernel time of the ops that could use Tensor Cores, at most.",
     bad="# on a Tesla P100\nmodel.fit(dataset)\n",
     good="# the same on a T4, V100, A100 or later\nmodel.fit(dataset)\n",
-    sources=("NVIDIA, CUDA GPUs: compute capability of each; Tesla V100 whitepaper: the first with Tensor Cores",),
+    sources=("tcprobe/gpus.csv: which GPUs have Tensor Cores, with their sources",),
 )
 SAYS: Final[Says] = {"use_gpu": "Run on a GPU with Tensor Cores (Volta or later, but no GTX 16xx)"}
 

@@ -24,8 +24,8 @@ DOC: Final = RuleDoc(
     bad="images = keras.layers.Conv2D(64, 3, data_format='channels_first')(images)\n",
     good="images = keras.layers.Conv2D(64, 3, data_format='channels_last')(images)\n",
     sources=(
-        "cuDNN documentation, section Tensor Core operations: layouts and supported sizes",
-        "cuBLAS documentation, section Tensor Core Usage: heuristics may choose another kernel",
+        "docs/classification.md: which kernels' names tell that they run without Tensor Cores",
+        "cuBLAS documentation, section Tensor Core Usage",
     ),
 )
 

@@ -24,7 +24,7 @@ DOC: Final = RuleDoc(
     severity="it counts the time of the kernels that are known to run without Tensor Cores, at most.",
     bad="# dlprof --mode=simple python train.py\nmodel.fit(dataset)\n",
     good="# dlprof --mode=tensorflow2 --reports=all python train.py, or tcprobe profile train.py\nmodel.fit(dataset)\n",
-    sources=("DLProf user guide, section Profiling modes: simple mode has no ops",),
+    sources=("DLProf 0.16 summaries of simple mode: kernel times by use of Tensor Cores, and no op",),
 )
 SAYS: Final[Says] = {
     "name_ops": (
