@@ -109,3 +109,10 @@ def test_a_number_never_turns_into_another(value: float) -> None:
     shown = f.full_number(value, 10)
     assert float(shown) == pytest.approx(value, rel=1e-9, abs=0.5 if abs(value) > 1e9 else 0)
     assert re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", shown)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.07, "0.07 %"), (0.066956, "0.067 %"), (0.996, "1.0 %"), (5.04, "5.0 %"), (0.0, "0.0 %")]
+)
+def test_small_shares_keep_two_digits(value: float, text: str) -> None:
+    assert f.small_percent(value) == text

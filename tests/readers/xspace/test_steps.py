@@ -71,3 +71,22 @@ def test_the_first_launch_under_a_correlation_id_counts() -> None:
 
 def test_no_launches_at_all() -> None:
     assert launch_times(Host().launches(), events([4])).tolist() == [NONE]
+
+
+def test_the_only_step_takes_the_bounds_that_the_profiler_derived() -> None:
+    spans = [{3: (50, 400)}, {3: (20, 300), 4: (500, 600)}]
+    (only,) = choose_steps([mark("EagerKernelExecute", None, 10, group=3)], spans).marks
+    assert (only.start_ns, only.end_ns) == (20, 400)
+    (other,) = choose_steps([mark("EagerKernelExecute", None, 10, group=9)], spans).marks
+    assert (other.start_ns, other.end_ns) == (10, 100)
+
+
+def test_several_marks_keep_their_bounds() -> None:
+    marks = [mark("train", 3, 10, group=3), mark("train", 4, 500, group=4)]
+    assert choose_steps(marks, [{3: (50, 400), 4: (700, 900)}]).marks == tuple(marks)
+
+
+def test_without_marks_the_derived_steps_count() -> None:
+    found = choose_steps([], [{5: (900, 990)}, {4: (100, 400), 5: (880, 950)}])
+    assert found.number == (4, 5)
+    assert [(m.start_ns, m.end_ns) for m in found.marks] == [(100, 400), (880, 990)]

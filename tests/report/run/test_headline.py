@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tcprobe.analysis import Options, analyse
 from tcprobe.report.run import headline
-from tcprobe.schema.profile import Metadata, Note, Profile
+from tcprobe.report.run.window import summed
+from tcprobe.schema.profile import Metadata, Note, Profile, Window
+from tcprobe.schema.waits import StepLength, Tuning, Waiting
 from tests.report.builders import cpu_profile, figure, gpu_profile, several_gpus, summary_only, table, texts
 
 
@@ -172,3 +175,57 @@ def test_notes_stand_with_the_worst_first_and_once() -> None:
     profile = gpu_profile()
     noted = replace(profile, metadata=replace(profile.metadata, notes=(hint, loss, gap, loss)))
     assert [n.code for n in headline.sorted_notes(noted)] == ["c", "a", "b"]
+
+
+@pytest.mark.parametrize(("steps", "said"), [(1, "The counted step holds"), (2, "The counted steps hold")])
+def test_autotuning_is_no_training_step(steps: int, said: str) -> None:
+    tuned = replace(gpu_profile(), tuning=Tuning(2, 90, 5e6, 97.03, "conv", 58))
+    table = tuned.require("iterations")
+    counted = np.arange(len(table)) < steps
+    tuned = tuned.with_tables(table.with_columns(in_window=counted))
+    line = headline.answer(tuned)[-1]
+    whose = "its" if steps == 1 else "their"
+    assert line == (
+        f"{said} autotuning: 97.0 % of {whose} kernel time; the figures are not those of a training step. "
+        "Profile a later step."
+    )
+    assert summed(tuned).endswith("with autotuning")
+
+
+def test_autotuning_in_a_capture_without_steps() -> None:
+    tuned = replace(gpu_profile(window=Window()), tuning=Tuning(2, 90, 5e6, 50.0, "conv", 58))
+    assert headline.answer(tuned)[-1].startswith("The capture holds autotuning: 50.0 % of its kernel time;")
+    assert summed(tuned) == ""
+
+
+@pytest.mark.parametrize(
+    ("window_ns", "step_ns", "length", "said"),
+    [
+        (300e6, 55e6, "between steps", "; 300 ms, a step of 55.0 ms"),
+        (55e6, 55e6, "marked step", "; a step of 55.0 ms"),
+        (300e6, None, "capture", "; 300 ms, no step is known"),
+        (None, None, None, ""),
+    ],
+)
+def test_the_window_says_how_long_it_and_a_step_are(
+    window_ns: float | None, step_ns: float | None, length: StepLength | None, said: str
+) -> None:
+    rows = table("summary", figure("window_ns", window_ns), figure("step_time_ns", step_ns))
+    waiting = Waiting(1.0, length, 0.5, 0.5) if length else None
+    found = dict(headline.facts(replace(gpu_profile(), waiting=waiting).with_tables(rows)))
+    assert found["window"] == f"iterations 2 to 3 (detected): 2 of 4 steps counted{said}"
+
+
+@pytest.mark.parametrize(
+    ("busy", "length", "said"),
+    [
+        (0.07, "marked step", ["The GPU was busy for 0.07 % of the step: it waited 99.9 ms of 100 ms."]),
+        (20.0, "capture", ["The GPU was busy for 20.0 % of the time captured: it waited 80.0 ms of 100 ms."]),
+        (51.0, "between steps", []),
+    ],
+)
+def test_a_gpu_that_mostly_waits_is_said_to(busy: float, length: StepLength, said: list[str]) -> None:
+    waiting = Waiting(100e6, length, busy * 1e6, (100 - busy) * 1e6)
+    assert headline.answer(replace(gpu_profile(), waiting=waiting))[2:] == said
+    unmeasured = replace(with_share(reason="not an NVIDIA GPU", reason_kind="not_nvidia"), waiting=waiting)
+    assert headline.answer(unmeasured)[1:] == said

@@ -1,0 +1,80 @@
+"""Steps, gaps and autotuning of real profiles, each looked up in the file by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcprobe.analysis import analyse
+from tcprobe.readers.open import open_profile
+from tcprobe.schema.profile import Profile
+from tests.support import shared
+
+
+def sample(name: str) -> Profile:
+    return open_profile(shared(f"samples/xplane/{name}.xplane.pb"))
+
+
+@pytest.mark.parametrize(
+    ("name", "ms"),
+    [
+        ("tf24_v100_idle_0.07pct", 62185.023617),
+        ("tf24_t4_autotuning_step", 3758.409873),
+        ("tf24_t4_alexnet_fp32", 151.821257),
+        ("tf24_v100_alexnet_fp32", 74.157233),
+        ("tf24_p100_alexnet_fp32", 131.933446),
+        ("tf25_turing_chess_fp32", 16.886634),
+        ("tf25_turing_idle", 40.978801),
+        ("tf25_turing_busy_88pct", 43.710340),
+        ("tf22_8xv100_bert_step0", 668.866125),  # from the first of two GPUs to the last
+    ],
+)
+def test_the_line_of_steps_says_how_long_a_step_is(name: str, ms: float) -> None:
+    waiting = analyse(sample(name)).waiting
+    assert waiting is not None
+    assert (waiting.length, waiting.step_ns / 1e6) == ("marked step", pytest.approx(ms, abs=1e-5))
+
+
+def test_a_gap_of_62_s_before_a_copy() -> None:
+    (row,) = analyse(sample("tf24_v100_idle_0.07pct")).require("gaps").rows()
+    assert (row["before"], row["host_work"], row["host_op"]) == (
+        "MemcpyH2D 4096 B", "input", "IteratorGetNextOp::DoCompute",
+    )  # fmt: skip
+    assert 62e9 < float(row["duration_ns"] or 0) < 62.2e9
+    assert float(row["share_pct"] or 0) > 99.9
+
+
+@pytest.mark.parametrize(
+    ("name", "worked"),
+    [
+        ("tf24_v100_alexnet_fp32", "copy"),
+        ("tf24_t4_alexnet_fp32", "copy"),
+        ("tf24_p100_alexnet_fp32", "unknown"),  # 35 ms after the step, in which nothing was recorded
+        ("tf25_turing_idle", "copy"),
+        ("tf24_t4_autotuning_step", "input"),
+        ("jax08_mi300_attention", "unknown"),
+        ("jax08_mi300_gemm", "python"),
+    ],
+)
+def test_the_longest_gap(name: str, worked: str) -> None:
+    row = next(analyse(sample(name)).require("gaps").rows())
+    assert row["host_work"] == worked
+
+
+def test_only_one_xspace_holds_autotuning() -> None:
+    names = [path.name.partition(".xplane")[0] for path in shared("samples/xplane").glob("*.xplane.pb")]
+    found = {name: analyse(sample(name)).tuning for name in names}
+    tuned = {name: tuning for name, tuning in found.items() if tuning is not None}
+    assert set(tuned) == {"tf24_t4_autotuning_step"}
+    tuning = tuned["tf24_t4_autotuning_step"]
+    assert (tuning.ops, tuning.kernels, tuning.worst_op, tuning.worst_calls) == (14, 621, "alex_net/conv2d_1/Relu", 58)
+    assert 97.0 < tuning.share_pct < 97.1
+
+
+def test_cudnn_benchmark_of_pytorch_in_a_dlprof_report() -> None:
+    profile = analyse(open_profile(shared("samples/dlprof/pytorch_1.8")))  # read_only_model_config: benchmark is on
+    assert profile.tuning is not None
+    assert (profile.tuning.ops, profile.tuning.kernels, profile.tuning.worst_calls) == (2, 46, 24)
+    waiting = profile.waiting
+    assert waiting is not None
+    assert (waiting.length, waiting.step_ns) == ("reported", 2864091540.0)
+    assert waiting.busy_ns == 296799.0  # of 308960 ns of kernels, some side by side
