@@ -345,3 +345,18 @@ def test_a_gpu_that_waits_is_busy_as_made(changed: Callable[[Change], Path], pct
     report = Report(changed(lambda run: variants.busy(run, pct)))
     assert report.summary["gpu_busy_pct"]["value"] == pytest.approx(pct, rel=1e-4)
     assert report.summary["kernel_time_ns"]["value"] == Report(RUN).summary["kernel_time_ns"]["value"]
+
+
+def test_the_longest_gaps_say_what_the_host_did(changed: Callable[[Change], Path]) -> None:
+    folder = changed(lambda run: variants.busy(run, 5))
+    assert "the input pipeline" in shown(folder, "--by", "gap")
+    page = shown(folder)
+    assert page.index("\nLongest gaps (3)") < page.index("\nWhy not more")
+    head, first, *_ = shown(folder, "--by", "gap", "--format", "csv").splitlines()
+    assert head.split(",") == [column.name for column in TABLES["gaps"].columns]
+    assert first.split(",")[-3:-1] == ["input", "IteratorGetNextOp::DoCompute"]
+    report = Report(folder)
+    assert len(report.rows("gaps", host_work="input", before="MemcpyH2D 25088 B")) == 3
+    assert report.all["waiting"]["idle_pct"] == pytest.approx(95, abs=0.01)
+    assert report.all["tuning"] is None
+    assert "Longest gaps" not in shown(changed(lambda run: variants.busy(run, 20)), "--by", "op")

@@ -47,6 +47,8 @@ class Reference:
         events["step"] = [self._step(at) for at in events["called_ns"]]
         self.kernels = events[events["kernel"]]
         self.copies = events[events["copy"]]
+        steps = [span for plane in space.planes for span in _steps(plane)]
+        self.step = (min(s for s, _ in steps), max(e for _, e in steps)) if steps else None
 
     def _step(self, at: float) -> int | None:
         before = [number for number, begin, _ in self.marks if not np.isnan(at) and begin <= at]
@@ -65,6 +67,13 @@ def _value(plane: Any, stat: Any) -> Any:
 
 def _stats(plane: Any, event: Any) -> dict[str, Any]:
     return {plane.stat_metadata[s.metadata_id].name: _value(plane, s) for s in event.stats}
+
+
+def _steps(plane: Any) -> list[tuple[int, int]]:
+    """Return start and end in ps of the steps on the line that a GPU has for them."""
+    lines = [line for line in plane.lines if line.name == "Steps"]
+    starts = [(line.timestamp_ns * 1000 + e.offset_ps, e.duration_ps) for line in lines for e in line.events]
+    return [(start, start + length) for start, length in starts]
 
 
 def _events(plane: Any) -> list[dict[str, Any]]:
@@ -420,11 +429,23 @@ def test_float32_before_ampere_uses_no_tensor_cores(name: str) -> None:
 
 @pytest.mark.parametrize("name", REAL)
 def test_window_of_real_files(name: str) -> None:
+    """The window is the one step that the file holds, on its line Steps, which no kernel leaves."""
     reference, tables, window = real(name)
-    events = pd.concat([reference.kernels, reference.copies])
-    length = ((events["start_ps"] + events["duration_ps"]).max() - events["start_ps"].min()) / 1000
-    assert window.end_ns - window.start_ns == pytest.approx(length, abs=2)
+    begin, end = reference.step
+    assert reference.kernels["start_ps"].min() >= begin
+    assert (reference.kernels["start_ps"] + reference.kernels["duration_ps"]).max() <= end
+    assert window.end_ns - window.start_ns == pytest.approx((end - begin) / 1000, abs=2)
     assert set(tables["devices"]["window_ns"].dropna()) == {window.end_ns - window.start_ns}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_waiting_of_real_files(name: str) -> None:
+    reference, tables, _ = real(name)
+    said, length = figures(tables), (reference.step[1] - reference.step[0]) / 1000
+    busy = [union_ns(group) for _, group in reference.kernels.groupby("device")]
+    assert said.value["step_time_ns"] == pytest.approx(length, abs=2)
+    assert said.value["idle_ns"] == pytest.approx(length - np.mean(busy), abs=rounding(2 * len(reference.kernels)))
+    assert said.value["idle_pct"] == pytest.approx(100 - said.value["gpu_busy_pct"])
 
 
 @pytest.mark.parametrize("name", REAL)

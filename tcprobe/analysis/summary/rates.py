@@ -10,6 +10,7 @@ import numpy as np
 from tcprobe.analysis.summary.figures import SummaryInputs, figure, without_kernels, without_time
 from tcprobe.analysis.summary.reported import Reported
 from tcprobe.analysis.summary.step_time import spread_of
+from tcprobe.analysis.summary.waiting import window_steps
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.waits import Waiting
@@ -79,6 +80,8 @@ def _whole(inputs: SummaryInputs, waiting: Waiting) -> str:
 
 def _window(inputs: SummaryInputs, span: float | None) -> Row:
     waiting, whole = inputs.profile.waiting, inputs.profile.metadata.window.basis == "whole capture"
+    if waiting is not None and waiting.length == "reported" and whole and waiting.step_ns > (span or 0.0):
+        return figure("window_ns", waiting.step_ns * (window_steps(inputs.profile) or 1.0), "reported")
     if span is not None:
         marked = waiting is not None and waiting.length == "marked step"
         return figure("window_ns", span, "measured", (OF_STEP if marked else SPANNED) if whole else None)

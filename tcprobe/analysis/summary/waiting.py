@@ -21,7 +21,7 @@ def with_waiting(profile: Profile, found: Iterations) -> Profile:
     """Add how long the GPU waits; where the profiler reports longer steps than the window, GPUs are busy in those."""
     waiting, window = waiting_of(profile, found), profile.metadata.window
     profile = replace(profile, waiting=waiting)
-    devices, steps = profile.table("devices"), _steps(profile)
+    devices, steps = profile.table("devices"), window_steps(profile)
     if waiting is None or waiting.length != "reported" or devices is None or not steps:
         return profile
     span = np.full(len(devices), waiting.step_ns * steps)
@@ -76,7 +76,7 @@ def _busy_in_step(profile: Profile, found: Iterations, length: StepTime) -> floa
     known, share = lengths[~np.isnan(lengths)], _busy_share(profile)
     if share is not None and len(known):
         return share * float(np.median(known))
-    steps, ran = _steps(profile), _mean_device(profile, "union_ns")
+    steps, ran = window_steps(profile), _mean_device(profile, "union_ns")
     if ran is not None and steps:
         return ran / steps
     return _reported_busy(profile, length.ns, steps)
@@ -107,7 +107,8 @@ def _mean_device(profile: Profile, column: str) -> float | None:
     return float(values[known].mean()) if known.any() else None
 
 
-def _steps(profile: Profile) -> float | None:
+def window_steps(profile: Profile) -> float | None:
+    """Return how many steps the window holds; None if unknown."""
     table = profile.require("iterations")
     counted = float(table.numbers("steps")[table.numbers("in_window")].sum()) if len(table) else 0.0
     return counted or Reported(profile).get("iterations / aggregated iterations")

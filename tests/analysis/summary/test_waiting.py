@@ -100,6 +100,8 @@ def test_a_reported_step_that_is_longer_than_its_kernels() -> None:
     assert found.waiting == Waiting(2000.0, "reported", 200.0, 1800.0)
     (device,) = b.rows(found, "devices")
     assert (device["window_ns"], device["gpu_busy_pct"]) == (2000, 10.0)
+    row = b.summary(found)["window_ns"]
+    assert (row["value"], row["basis"]) == (2000.0, "reported")
 
 
 def test_the_wall_clock_where_the_profiler_reports_no_iteration() -> None:
