@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tcprobe.rules.base import RuleDoc
-from tcprobe.rules.registry import RULES
+from tcprobe.rules.registry import DOCS
 
 HEAD = """<!-- fmt: off -->
 # The rules
@@ -13,7 +13,8 @@ HEAD = """<!-- fmt: off -->
 Generated from `tcprobe/rules/` by `python -m docs.make_rules`: what `tcprobe audit-shapes` looks for, one section per
 rule, the same text that `tcprobe explain CODE` prints. TC1xx judge sizes, TC2xx precision. Unless a rule decides its
 severity itself, it comes from what the suggestion is predicted to save: error at 5 % of the step or more, warning
-where it may be 1 % or more, else note.
+where it may be 1 % or more, else note. TC3xx judge a run: they are what `tcprobe report` and `tcprobe profile` list
+under "What to do first", ordered by what each saves of the step ([figures.md](figures.md#advice)).
 """
 
 
@@ -23,7 +24,7 @@ def _row(doc: RuleDoc) -> str:
 
 
 def _index() -> str:
-    rows = "\n".join(_row(rule.DOC) for rule in RULES)
+    rows = "\n".join(_row(doc) for doc in DOCS)
     return f"| code | name | finds | `--fix` |\n|---|---|---|---|\n{rows}\n"
 
 
@@ -34,7 +35,7 @@ def _section(doc: RuleDoc) -> str:
             f"## {doc.code} {doc.name}",
             f"{doc.summary}\n",
             f"{doc.explanation}\n",
-            f"Severity: {doc.severity}\n",
+            f"{doc.weighed_by}: {doc.severity}\n",
             f"Bad:\n```python\n{doc.bad.strip()}\n```",
             f"Good:\n```python\n{doc.good.strip()}\n```",
             f"Sources:\n{sources}\n",
@@ -44,7 +45,7 @@ def _section(doc: RuleDoc) -> str:
 
 def page() -> str:
     """Return the whole page."""
-    return "\n".join([HEAD, _index(), *(_section(rule.DOC) for rule in RULES)])
+    return "\n".join([HEAD, _index(), *(_section(doc) for doc in DOCS)])
 
 
 if __name__ == "__main__":

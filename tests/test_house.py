@@ -53,13 +53,13 @@ WITHIN = {
         {"open"},
     ),
     "report": (
-        {"formatting", "provenance", "ranges"},
-        {"blocks"},
+        {"formatting", "provenance"},
+        {"blocks", "sentences"},
         {"document"},
         {"base", "grid", "scan"},
         {"audit", "run", "csv", "github", "json", "markdown", "sarif", "text"},
     ),
-    "rules": ({"model"}, {"base"}, {"precision", "sizes"}, {"registry"}, {"says"}),
+    "rules": ({"model"}, {"base"}, {"precision", "run", "sizes"}, {"registry"}, {"says"}),
 }
 """Rooms with rooms in them, or files beside those, likewise: each imports only what stands further down."""
 DATA = {"tcprobe/schema/tables.py", "tcprobe/keras/classes.py", "tcprobe/analysis/kernels/names.py"}

@@ -110,8 +110,7 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
 
 def with_causes(profile: Profile) -> Profile:
     """Add what keeps ops off the Tensor Cores and what to do first; both follow from the derived tables."""
-    profile = replace(profile, off=off_tensor_cores(profile))
-    return replace(profile, advice=advise(profile))
+    return advise(replace(profile, off=off_tensor_cores(profile)))
 
 
 def _cleared(profile: Profile) -> Profile:

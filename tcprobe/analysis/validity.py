@@ -20,6 +20,8 @@ NO_LAUNCHES: Final = "the source records no kernels"
 NOT_USED: Final = "the run used no GPU"
 _OF_A_GPU: Final = ("launches", "launch_configs", "op_details", "memory_ops", "kernels", "devices")
 _GPU_FORMATS: Final = ("dlprof", "nsys")
+_HIDES: Final = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES"}
+"""Vendor -> variable that hides the other GPUs; AMD's by the ROCm documentation, GPU isolation techniques (Linux)."""
 
 
 def check_recorded(profile: Profile) -> None:
@@ -134,4 +136,6 @@ def idle_notes(devices: Table) -> Iterator[Note]:
     if 0 < active < len(state):
         idle = len(state) - active
         message = f"{active} of {len(state)} GPUs ran kernels, {idle} {'was' if idle == 1 else 'were'} idle"
-        yield Note("idle-devices", message, "set CUDA_VISIBLE_DEVICES to those in use", "note")
+        vendors = {str(vendor or "nvidia").lower() for vendor in devices.values("vendor")}
+        hides = _HIDES.get(vendors.pop()) if len(vendors) == 1 else None
+        yield Note("idle-devices", message, hides and f"set {hides} to those in use", "note")

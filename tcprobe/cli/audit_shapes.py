@@ -157,13 +157,13 @@ def _outcome(wanted: AuditOptions, fix: bool) -> AuditOutcome:
 
 
 def _show(outcome: AuditOutcome, to: Destination, verbose: bool, width: int | None, typed: tuple[str, ...]) -> None:
-    from tcprobe.flows.explain import rule_docs
+    from tcprobe.flows.explain import audit_docs
     from tcprobe.flows.write.document import write_document
     from tcprobe.report.audit.document import AuditDocument
     from tcprobe.report.audit.spec import AuditSpec
     from tcprobe.report.base import RenderSpec
 
-    spec = AuditSpec(str(Path.cwd()), tuple(rule_docs()), verbose, typed)
+    spec = AuditSpec(str(Path.cwd()), audit_docs(), verbose, typed)
     for path in write_document(
         AuditDocument(outcome.report, spec), RenderSpec(o.text_width(width), o.wants_color()), to
     ):

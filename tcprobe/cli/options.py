@@ -34,6 +34,7 @@ class By(StrEnum):
     iteration = "iteration"
     device = "device"
     gap = "gap"
+    advice = "advice"
 
 
 FormatOption = Annotated[

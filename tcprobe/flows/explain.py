@@ -5,14 +5,14 @@ from __future__ import annotations
 from tcprobe.errors import UsageError
 from tcprobe.hardware import load_gpus
 from tcprobe.rules.base import RuleDoc
-from tcprobe.rules.registry import RULES
+from tcprobe.rules.registry import DOCS, RULES
 
 GPUS = "gpus"
 
 
-def rule_docs() -> list[RuleDoc]:
-    """Return the documentation of every rule, ordered by code."""
-    return sorted((rule.DOC for rule in RULES), key=lambda doc: doc.code)
+def audit_docs() -> tuple[RuleDoc, ...]:
+    """Return the documentation of the rules that an audit applies, ordered by code."""
+    return tuple(rule.DOC for rule in RULES)
 
 
 def find_rule(word: str) -> RuleDoc:
@@ -23,12 +23,11 @@ def find_rule(word: str) -> RuleDoc:
     """
     from difflib import get_close_matches
 
-    docs = rule_docs()
     wanted = word.strip().lower()
-    for doc in docs:
+    for doc in DOCS:
         if wanted in (doc.code.lower(), doc.name):
             return doc
-    names = {name: doc.code for doc in docs for name in (doc.code.lower(), doc.name)} | {GPUS: GPUS}
+    names = {name: doc.code for doc in DOCS for name in (doc.code.lower(), doc.name)} | {GPUS: GPUS}
     starting = [code for name, code in names.items() if wanted and name.startswith(wanted)]
     close = [*starting, *(names[name] for name in get_close_matches(wanted, names, n=5))]
     near = list(dict.fromkeys(close))[:5]
@@ -52,7 +51,7 @@ def explanation(what: str | None, format_: str = "text", width: int | None = Non
 
     markdown = format_ == "markdown"
     if what is None:
-        return audit_explain.rule_list(rule_docs(), markdown, width)
+        return audit_explain.rule_list(DOCS, markdown, width)
     if what.strip().lower() == GPUS:
         return audit_explain.gpu_list(load_gpus(), markdown, width)
     return audit_explain.rule_text(find_rule(what), markdown, width)

@@ -8,7 +8,7 @@ from pathlib import Path
 from tcprobe.analysis import Options, analyse
 from tcprobe.errors import UsageError
 from tcprobe.readers.open import open_profile
-from tcprobe.report.run.words import with_texts
+from tcprobe.report.run.texts import with_texts
 from tcprobe.schema.profile import Note, Profile
 
 

@@ -6,10 +6,13 @@ Every function accepts None for NA. Values are scaled only here: tables hold ns,
 from __future__ import annotations
 
 import json
+import math
 import unicodedata
 from collections.abc import Callable
 from os.path import relpath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from tcprobe.schema.finding import Range
 
 if TYPE_CHECKING:
     from tcprobe.schema.columns import Value
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
 NA = "-"
 TIMES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
 BINARY = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+# Size of a unit in ns, the shortest time printed in it, and its name: 0.4 ms reads better than 400 us.
+RANGE_UNITS: Final = ((1e9, 1e9, "s"), (1e6, 1e5, "ms"), (1e3, 1e3, "us"), (1.0, 0.0, "ns"))
+WIDE: Final = 2.5  # times the low end: from here on a range says little without its likely value
 DECIMAL = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
@@ -50,6 +56,11 @@ def percent(value: Value, sign: bool = True) -> str:
     share = float(value)
     text = "<0.1" if 0 < share < 0.05 else ">99.9" if 99.95 <= share < 100 else f"{share:.1f}"
     return f"{text} %" if sign else text
+
+
+def small_percent(value: float) -> str:
+    """Return 0-100 with two significant digits below 1, so that small shares can be told apart."""
+    return f"{full_number(value, 2)} %" if 0 < value < 0.995 else percent(value)
 
 
 def percents(low: Value, high: Value) -> str:
@@ -153,3 +164,35 @@ def _shape_list(part: str) -> str:
 
 def _shape(dimensions: list[object]) -> str:
     return "x".join("?" if d is None else str(d) for d in dimensions) or "scalar"
+
+
+def about(ns: Range) -> str:
+    """Return a range, with its likely value if the range is wide: ``up to 4 ms (likely 1 ms)``."""
+    if ns.low > 0 and ns.high <= WIDE * ns.low:
+        return range_text(ns)
+    return f"{range_text(ns)} (likely {likely(ns)})"
+
+
+def likely(ns: Range) -> str:
+    """Return the likely value of a range of ns; ``nothing`` if it is not above 0."""
+    return range_text(Range(ns.mid, ns.mid, ns.mid)) if ns.mid > 0 else "nothing"
+
+
+def range_text(ns: Range) -> str:
+    """Return a range of ns in one unit (``0.4-0.6 ms``), or one figure if both ends print alike.
+
+    A range whose start is negative or prints as 0 is ``up to`` its end.
+    """
+    size, unit = next(((s, u) for s, least, u in RANGE_UNITS if ns.high >= least), (1.0, "ns"))
+    low, high = _digits(ns.low / size), _digits(ns.high / size)
+    if ns.high > 0 and (ns.low <= 0 or low == "0"):
+        return f"up to {high} {unit}"
+    return f"{high} {unit}" if low == high else f"{low}-{high} {unit}"
+
+
+def _digits(value: float) -> str:
+    """Return two significant digits, and all digits before the point."""
+    if value == 0 or abs(value) >= 9.95:
+        return f"{value:.0f}"
+    places = max(0, 1 - math.floor(math.log10(abs(value))))
+    return f"{value:.{min(places, 2)}f}".rstrip("0").rstrip(".") or "0"

@@ -1,4 +1,4 @@
-"""What makes a module a rule: the names it must define. `tcprobe.rules.RULES` lists the rules.
+"""What makes a module a rule: the names it must define. `tcprobe.rules.registry` lists the rules.
 
 A rule yields findings; the audit adds severity, suppression and fixes, and the reports print them. A finding
 carries a severity only if the rule itself decides it; otherwise the predicted saving does.
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from tcprobe.source.source import Source
 
 Template: TypeAlias = str | tuple[str, str]
-"""A sentence with fields, filled by `tcprobe.report.audit.phrases`; a finding has two: what it is and how bad it is.
+"""A sentence with fields, filled by `tcprobe.report.sentences`. A finding has two: what it is and how bad it is; advice
+has what to do and why.
 
-``{gpu!a}`` is the name of a GPU with its article, ``{passes!l}`` a list with ``and``, ``{settings!c}`` one with commas.
+``{gpu!a}`` is the name of a GPU with its article, ``{passes!l}`` a list with ``and``, ``{settings!c}`` one with commas,
+``{gap_ns!d}`` a duration, ``{share_pct!p}`` a percentage, ``{before!n}`` a name that may be long.
 """
 Says: TypeAlias = Mapping[str, Template | Callable[[Mapping[str, Any]], Template]]
 """The template of each kind, or a function that chooses it from the fields."""
@@ -35,7 +37,7 @@ class RuleDoc:
         name: two to four words in kebab case (``unaligned-dimension``).
         summary: one sentence.
         explanation: a paragraph or two: what happens, on which GPUs, and when it does not matter.
-        severity: how the severity is decided, in a sentence.
+        severity: how the severity is decided, or of a rule on runs what it weighs, in a sentence.
         bad: code that the rule finds.
         good: the same code, corrected.
         sources: what the claim rests on (document, version, section).
@@ -53,6 +55,16 @@ class RuleDoc:
     sources: tuple[str, ...]
     fixable: bool = False
     level: Severity = "warning"
+
+    @property
+    def of_runs(self) -> bool:
+        """Return whether the rule judges a run that was profiled, not a model."""
+        return self.code.startswith("TC3")
+
+    @property
+    def weighed_by(self) -> str:
+        """Return what `severity` tells, as its heading."""
+        return "Weight" if self.of_runs else "Severity"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The kinds of things tcprobe reports on a run, as closed lists with their meanings and typed fields.
 
-What keeps an op off the Tensor Cores, what to do about a size, what to do first: each is a kind plus the fields
-that its sentence needs. Only `tcprobe.report` turns a kind into a sentence, and no code parses a sentence.
+What keeps an op off the Tensor Cores and what to do about a size: each is a kind plus the fields that its sentence
+needs. Only `tcprobe.report` turns a kind into a sentence, and no code parses a sentence.
 """
 
 from __future__ import annotations
@@ -98,31 +98,6 @@ RATE_BASES: Final[Mapping[RateBasis, str]] = {
 Limit = Literal["compute", "memory", "launch"]
 """What limits the speed of a product."""
 
-AdviceKind = Literal[
-    "use_float32", "use_float16", "mixed_precision", "allow_tf32", "check_tf32", "use_gpu", "align_sizes", "library",
-    "change_size", "slice_filters",
-]  # fmt: skip
-ADVICE: Final[Mapping[AdviceKind, str]] = {
-    "use_float32": "compute in float32 or less instead of float64",
-    "use_float16": "use float16 instead of bfloat16, which the GPU's Tensor Cores do not take",
-    "mixed_precision": "train in mixed precision",
-    "allow_tf32": "allow TF32",
-    "check_tf32": "make sure that TF32 is allowed",
-    "use_gpu": "run on a GPU with Tensor Cores",
-    "align_sizes": "make sizes multiples of 8",
-    "library": "let the library choose another kernel: channels, layout, larger sizes, XLA",
-    "change_size": "change sizes of a layer",
-    "slice_filters": "compute 8 filters of a convolution and keep the first ones",
-}
-"""What to do first."""
-ShareOf = Literal["kernel_time", "flops", "products"]
-SHARES: Final[Mapping[ShareOf, str]] = {
-    "kernel_time": "the time of all kernels",
-    "flops": "the FLOPs of a step's GEMM-like ops",
-    "products": "the predicted time of a step's products",
-}
-"""What a share is a share of."""
-
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
@@ -217,58 +192,3 @@ class SizeAdvice:
 
 SIXTEEN_BIT: Final = ("float16", "bfloat16", "half")
 _OF_SIZES: Final = ("rate_low_pct", "rate_high_pct", "rate_basis", "limit", "xla_pads", "image_channels")
-
-
-@dataclass(frozen=True, slots=True)
-class SizeChange:
-    """A dimension of a layer, its size and the next aligned size."""
-
-    dimension: str
-    size: int
-    next_size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """One recommendation and its figures; times are per step.
-
-    Attributes:
-        kind: one of `ADVICE`.
-        share_pct: share of the run that it concerns, 0-100.
-        share_of: what that is a share of.
-        layer, op, pass_, source: what it concerns; if several ops, the costliest.
-        kernel_ns: kernel time that it concerns; None if that time or the number of steps is unknown.
-        step_ns: time of a step; None if unknown.
-        saving_low_ns, saving_ns, saving_high_ns: predicted saving: least, likely, most.
-        saving_pct: likely saving as a percentage of `saving_of`.
-        saving_of: kernel time or the step's products.
-        calibrated: whether the saving comes from a calibration of the GPU.
-        blocker: what keeps the costliest op off the Tensor Cores.
-        sizes: sizes to change; for ``slice_filters`` the filters.
-        effect: what the first of these sizes costs.
-        convolution: for ``library``: whether the op is a convolution.
-        compiled: for ``library``: whether XLA already compiles the step.
-        listed: for ``align_sizes``: whether the report lists badly sized layers.
-    """
-
-    kind: AdviceKind
-    share_pct: float
-    share_of: ShareOf
-    layer: str | None = None
-    op: str | None = None
-    pass_: str | None = None
-    source: str | None = None
-    kernel_ns: float | None = None
-    step_ns: float | None = None
-    saving_low_ns: float | None = None
-    saving_ns: float | None = None
-    saving_high_ns: float | None = None
-    saving_pct: float | None = None
-    saving_of: ShareOf | None = None
-    calibrated: bool | None = None
-    blocker: Blocker | None = None
-    sizes: tuple[SizeChange, ...] = ()
-    effect: SizeAdvice | None = None
-    convolution: bool | None = None
-    compiled: bool | None = None
-    listed: bool | None = None

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from tcprobe.schema.causes import OffTensorCores
-from tcprobe.schema.columns import Table
-from tcprobe.schema.kinds import Advice, WindowBasis
+from tcprobe.schema.advice import Advice
+from tcprobe.schema.columns import FloatArray, Table
+from tcprobe.schema.kinds import WindowBasis
 from tcprobe.schema.tables import TABLES
 from tcprobe.schema.waits import Tuning, Waiting
 
@@ -119,6 +119,23 @@ class Metadata:
 
 
 @dataclass(frozen=True, slots=True)
+class OffTensorCores:
+    """Ops that run off the Tensor Cores, and what each costs: measured kernel time, else the FLOPs of the graph's ops.
+
+    Attributes:
+        table: the rows of `ops` (else of `gemms`) that something keeps off the Tensor Cores, costliest first.
+        weight: cost of each row, all in the same unit.
+        total: what shares are taken of, in the same unit.
+        measured: True if weights are ns of kernel time, False if they are FLOPs.
+    """
+
+    table: Table
+    weight: FloatArray
+    total: float
+    measured: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """One profile: metadata and tables.
 
@@ -129,7 +146,7 @@ class Profile:
         off: ops that run off the Tensor Cores; None if there are none or the profile is not analysed yet.
         waiting: how long a step takes and the GPU waits in it; None if no clock of the profile tells.
         tuning: the autotuning that the window holds; None if none was seen.
-        advice: recommendations, most important first.
+        advice: what to do, most important first; the table of that name has a row for each.
     """
 
     metadata: Metadata

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from tcprobe.schema.advice import REMEDIES, SHARES
 from tcprobe.schema.columns import Column as C
 from tcprobe.schema.columns import TableSpec as T
 from tcprobe.schema.kinds import BLOCKERS, RATE_BASES, REASONS, SIZE_ADVICE
 from tcprobe.schema.op import PASSES
-from tcprobe.schema.waits import HOST_WORK
+from tcprobe.schema.waits import HOST_WORK, STEP_LENGTHS
 
 USES_TC: Final = ("yes", "no", "unknown")
 BASES: Final = ("counter", "name", "shape", "reported", "predicted", "measured", "graph", "inferred")
@@ -462,10 +463,38 @@ SUMMARY: Final = T(
         ),
     ),
 )
+ADVICE: Final = T(
+    "advice",
+    "one thing to do, most important first",
+    (
+        C("rank", "int", "place in the list, from 1", nullable=False),
+        C("code", "str", "rule that says it (TC301); tcprobe explain CODE has more", nullable=False),
+        C("name", "str", "name of the rule", nullable=False),
+        C("kind", "str", "what to do, as a kind", False, tuple(REMEDIES)),
+        C("step_pct", "float", "share of a step that it saves: likely if predicted, else at most; to 100"),
+        C("at_most_ns", "float", "what it can save of a step at most; NA where no step's length is known"),
+        C("saving_low_ns", "float", "least that it is predicted to save a step; below 0 where it may cost"),
+        C("saving_ns", "float", "likely"),
+        C("saving_high_ns", "float", "most"),
+        C("saving_pct", "float", "the likely as a percentage of `saving_of`"),
+        C("saving_of", "str", "what `saving_pct` is a share of", values=tuple(SHARES)),
+        C("kernel_ns", "float", "kernel time in a step that it concerns, summed over GPUs"),
+        C("share_pct", "float", "share of the run that it concerns, 0-100", nullable=False),
+        C("share_of", "str", "what that is a share of", False, tuple(SHARES)),
+        C("step_ns", "float", "length of a step"),
+        C("step_length", "str", "what that length rests on", values=tuple(STEP_LENGTHS)),
+        C("layer", "str", "layer that it concerns; if several, the costliest"),
+        C("op", "str", "op that it concerns; if several, the costliest"),
+        C("pass", "str", "pass of that op", values=PASSES),
+        C("source", "str", "file:line where the layer was constructed"),
+        C("text", "str", "the whole advice, in words"),
+    ),
+    key=("rank",),
+)
 
 RECORDED: Final = (
     LAUNCHES, LAUNCH_CONFIGS, OP_DETAILS, MEMORY_OPS, HOST_OPS, HOST_EVENTS, RANGES, STEP_MARKS, GRAPH_OPS, STEPS,
     METRICS, KERNEL_COUNTERS, REPORTED,
 )  # fmt: skip
-DERIVED: Final = (SUMMARY, KERNELS, OPS, LAYERS, ITERATIONS, DEVICES, GAPS, GEMMS, BAD_SIZES)
+DERIVED: Final = (SUMMARY, KERNELS, OPS, LAYERS, ITERATIONS, DEVICES, GAPS, GEMMS, BAD_SIZES, ADVICE)
 TABLES: Final = {spec.name: spec for spec in (*RECORDED, *DERIVED)}

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tcprobe.analysis import Options, analyse
+from tcprobe.analysis.validity import idle_notes
 from tcprobe.errors import MeasurementFailed, UsageError
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import DERIVED
@@ -176,6 +177,21 @@ def test_idle_devices_are_named() -> None:
     assert [n.message for n in out.metadata.notes if n.code == "idle-devices"] == [
         "1 of 3 GPUs ran kernels, 2 were idle"
     ]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "variable"),
+    [("Nvidia", "CUDA_VISIBLE_DEVICES"), (None, "CUDA_VISIBLE_DEVICES"), ("AMD", "ROCR_VISIBLE_DEVICES")],
+)
+def test_idle_gpus_are_hidden_by_the_variable_of_their_vendor(vendor: str | None, variable: str) -> None:
+    (note,) = idle_notes(
+        b.devices({"state": "active", "vendor": vendor}, {"device": 1, "state": "idle", "vendor": vendor})
+    )
+    assert note.remedy == f"set {variable} to those in use"
+    (note,) = idle_notes(
+        b.devices({"state": "active", "vendor": vendor}, {"device": 1, "state": "idle", "vendor": "Intel"})
+    )
+    assert note.remedy is None
 
 
 def test_kernels_of_no_step_are_named() -> None:

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tcprobe.hardware import load_gpus
-from tcprobe.rules.registry import RULES
+from tcprobe.rules.registry import DOCS
 
 
 def explain(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -27,8 +27,8 @@ def shown(*args: str, **environment: str) -> str:
 
 def test_alone_it_lists_every_rule() -> None:
     text = shown()
-    for rule in RULES:
-        assert f"{rule.DOC.code}  {rule.DOC.name}" in text
+    for doc in DOCS:
+        assert f"{doc.code}  {doc.name}" in text
 
 
 @pytest.mark.parametrize("word", ["TC101", "tc101", "Unaligned-Dimension"])
@@ -39,7 +39,7 @@ def test_a_rule_by_code_or_name(word: str) -> None:
         assert part in text
 
 
-@pytest.mark.parametrize("code", [rule.DOC.code for rule in RULES])
+@pytest.mark.parametrize("code", [doc.code for doc in DOCS])
 @pytest.mark.parametrize("format_", ["text", "markdown"])
 def test_every_rule_can_be_explained(code: str, format_: str) -> None:
     from tcprobe.flows.explain import explanation

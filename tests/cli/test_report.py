@@ -238,7 +238,8 @@ def test_dlprofs_own_efficiency_is_shown() -> None:
 def test_a_folder_of_dlprof_reports_is_one_profile() -> None:
     text = shown(shared("samples/dlprof/pytorch_1.8"))
     assert "GeForce RTX 2070 SUPER" in text
-    assert "(torch.autocast with dtype=torch.float16)" in text
+    assert "float32 cannot use an RTX 2070 SUPER's Tensor Cores" in text
+    assert "autocast" not in text.split("Figures")[0]  # of a step of 2.86 s the kernels take 303 us
 
 
 def test_dlprofs_ops_of_tensorflow_1() -> None:

@@ -16,6 +16,7 @@ from tcprobe.report.run.spec import ReportSpec
 from tcprobe.schema.columns import Table, Value
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
 from tcprobe.schema.tables import TABLES
+from tcprobe.schema.waits import Waiting
 
 MS = 1_000_000
 WGRAD = "void cudnn::cnn::wgrad2d_grouped_direct_kernel<__half, __half, float, int, (bool)1, (bool)0, (int)1>(...)"
@@ -52,7 +53,8 @@ def run(profile: Profile, top: int | None = None, by: tuple[str, ...] = ()) -> R
 def gpu_profile(**metadata: Any) -> Profile:
     """A mixed-precision run of four steps on one A100, half of its kernel time in a kernel off the Tensor Cores.
 
-    Kernel time in the window: 42 (wgrad) + 30 (gemm, TC) + 20 (elementwise) + 8 (unknown) = 100 ms.
+    Kernel time in the window: 42 (wgrad) + 30 (gemm, TC) + 20 (elementwise) + 8 (unknown) = 100 ms, over two steps of
+    55 ms each.
     """
     meta = Metadata(
         format="xplane",
@@ -71,7 +73,8 @@ def gpu_profile(**metadata: Any) -> Profile:
         ),
     )
     tables = [_summary(), _kernels(), _ops(), _layers(), _iterations(), _devices(), _bad_sizes(), _metrics()]
-    return with_causes(Profile(replace(meta, **metadata)).with_tables(*tables))
+    waiting = Waiting(55.0 * MS, "between steps", 50.0 * MS, 5.0 * MS)
+    return with_causes(Profile(replace(meta, **metadata), waiting=waiting).with_tables(*tables))
 
 
 def _summary() -> Table:

@@ -11,10 +11,9 @@ import pytest
 
 from docs.make_rules import page
 from tcprobe.rules.base import Rule, RuleDoc
-from tcprobe.rules.registry import RULES
+from tcprobe.rules.registry import DOCS, RULES, RUN_RULES
+from tcprobe.rules.run.base import RunRule
 from tests.support import ROOT
-
-DOCS = [rule.DOC for rule in RULES]
 
 
 def named(doc: RuleDoc) -> str:
@@ -33,7 +32,7 @@ def test_every_module_of_a_rule_is_listed_once_in_order() -> None:
 
 @pytest.mark.parametrize("doc", DOCS, ids=named)
 def test_a_rule_says_all_that_explain_prints(doc: RuleDoc) -> None:
-    assert re.fullmatch(r"TC[12]\d\d", doc.code)
+    assert re.fullmatch(r"TC[123]\d\d", doc.code)
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", doc.name)
     assert doc.summary.endswith(".")
     assert doc.explanation.rstrip().endswith(".")
@@ -51,12 +50,15 @@ def test_the_index_leads_to_every_section(doc: RuleDoc) -> None:
     assert f"## {doc.code} {doc.name}\n" in text
 
 
-def test_a_rule_is_what_the_audit_takes() -> None:
+def test_a_rule_is_what_the_audit_or_the_report_takes() -> None:
     def taken(rule: Rule) -> str:
         return rule.DOC.code
 
-    assert [taken(rule) for rule in RULES] == [doc.code for doc in DOCS]
-    assert all(callable(rule.check) for rule in RULES)
+    def weighed(rule: RunRule) -> str:
+        return rule.DOC.code
+
+    assert [*map(taken, RULES), *map(weighed, RUN_RULES)] == [doc.code for doc in DOCS]
+    assert all(callable(rule.check) for rule in (*RULES, *RUN_RULES))
 
 
 def test_listing_the_rules_loads_nothing_heavy() -> None:

@@ -1,185 +1,137 @@
-"""Choose what to do first: an item for each remedy, and for each layer whose sizes cost most."""
+"""Choose what to do first: gather what the rules on runs read, and order what they say by what it saves of a step."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
 
+from tcprobe.analysis.context import identified
 from tcprobe.analysis.summary.rates import counted_steps
-from tcprobe.gemm.ops import conv_like
-from tcprobe.schema.causes import OffTensorCores
-from tcprobe.schema.columns import Row, Value
-from tcprobe.schema.finding import Range
-from tcprobe.schema.kinds import LEAVE, Advice, AdviceKind, Blocker, BlockerKind, ShareOf, SizeAdvice, SizeChange
-from tcprobe.schema.profile import Profile
-from tcprobe.schema.sizes import saving_of, worst_first
+from tcprobe.hardware import Gpu
+from tcprobe.rules.registry import NAMES, RUN_RULES
+from tcprobe.rules.run.base import OffOp, RunSubject
+from tcprobe.rules.run.savings import SMALLEST_PCT
+from tcprobe.rules.run.words import framework_of
+from tcprobe.schema.advice import Advice
+from tcprobe.schema.columns import Row, Table
+from tcprobe.schema.kinds import Blocker
+from tcprobe.schema.profile import OffTensorCores, Profile
+from tcprobe.schema.sizes import worst_first
+from tcprobe.schema.tables import ADVICE
 
-MOST_ACTIONS: Final = 3
-SMALLEST_PCT: Final = 1.0
-REMEDIES: Final[dict[BlockerKind, AdviceKind]] = {
-    "tf32": "allow_tf32",
-    "tf32_unknown": "check_tf32",
-    "gpu": "use_gpu",
-    "shape": "align_sizes",
-    "shape_required": "align_sizes",
-    "library": "library",
-}
-LOWER: Final[dict[str | None, AdviceKind]] = {
-    "float64": "use_float32",
-    "bfloat16": "use_float16",
-    "float32": "mixed_precision",  # before compute capability 8.0, which has no bfloat16
-}
-SHAPES: Final[tuple[BlockerKind, ...]] = ("shape", "shape_required")
-CHOSEN: Final[tuple[BlockerKind, ...]] = (*SHAPES, "library")
-VECTOR: Final = re.compile(r"gemv", re.IGNORECASE)  # a matrix times a vector is bound by memory: no size changes that
 HLO_TYPES: Final = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot", "__cublas", "__cudnn"})
-SizeRow: TypeAlias = Row
-"""A row of `bad_sizes`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Remedy:
-    """What helps against a blocker; where the library chose the kernel, it depends on op and compiler."""
+def advise(profile: Profile) -> Profile:
+    """Add what to do, ordered by what it saves of a step, without what saves less than 1 % of it.
 
-    kind: AdviceKind
-    convolution: bool | None = None
-    compiled: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Off:
-    """One op off the Tensor Cores."""
-
-    row: Row
-    blocker: Blocker
-    weight: float
-
-    @property
-    def place(self) -> str:
-        """The name under which `bad_sizes` lists it: its layer's, else its own."""
-        return str(self.row["layer"] or self.row["op"])
-
-    @property
-    def chosen(self) -> bool:
-        """Whether a library chose its kernel, where GPU and dtype would have allowed Tensor Cores."""
-        return self.blocker.kind in CHOSEN
-
-
-def advise(profile: Profile) -> tuple[Advice, ...]:
-    """Return at most three things to do, the costliest first; none that concerns less than 1 %.
-
-    Of sizes the one whose change saves most comes first, where that is predicted.
+    Where no step's length is known, by the share of the run that it concerns; of sizes the one whose change saves most
+    comes first, where that is predicted. Autotuning comes before all, for nothing else is then about a usual step.
 
     Args:
         profile: with all tables, and what keeps ops off the Tensor Cores.
     """
-    sizes = list(worst_first(profile.require("bad_sizes")).rows())
-    cost, off = profile.off, list(_off(profile.off))
-    found = [*_few_measured(sizes, cost, off), *_blockers(profile, sizes, cost, off), *_sizes(sizes), *_few(sizes)]
-    ranked = sorted((item for item in found if item.share_pct >= SMALLEST_PCT), key=lambda item: -item.share_pct)
-    return tuple(_in_a_step(item, profile) for item in _by_saving(ranked)[:MOST_ACTIONS])
+    subject = _subject(profile)
+    found = [item for rule in RUN_RULES for item in rule.check(subject)]
+    ranked = tuple(sorted(_by_step(found) if subject.waiting else _by_share(found), key=_after_tuning))
+    table = Table.from_rows(ADVICE, [_row(rank, item) for rank, item in enumerate(ranked, 1)])
+    return replace(profile, advice=ranked).with_tables(table)
 
 
-def _by_saving(ranked: list[Advice]) -> list[Advice]:
-    """Sort the items of known saving, the largest first; the others keep their places."""
-    largest = iter(sorted((i for i in ranked if i.saving_ns is not None), key=lambda i: -(i.saving_ns or 0.0)))
-    return [item if item.saving_ns is None else next(largest) for item in ranked]
+def _after_tuning(item: Advice) -> bool:
+    return item.kind != "profile_later"
 
 
-def _in_a_step(item: Advice, profile: Profile) -> Advice:
-    """Divide the kernel time of an item by the steps of the window, and add the time of a step.
-
-    Autotuning is no step: its time stays a share.
-    """
-    steps = None if profile.tuning is not None else counted_steps(profile)
-    step = next((r["value"] for r in profile.require("summary").rows() if r["metric"] == "step_time_ns"), None)
-    each = None if item.kernel_ns is None or steps is None else item.kernel_ns / steps
-    return replace(item, kernel_ns=each, step_ns=None if step is None else float(step))
+def _by_step(found: list[Advice]) -> Iterator[Advice]:
+    """Yield the items that may save 1 % of a step, largest saving first; those of unknown saving last."""
+    ranked = sorted(found, key=lambda item: (-(item.saves_ns or 0.0), -item.concern.share_pct, item.code))
+    yield from (item for item in ranked if _most_pct(item) >= SMALLEST_PCT or item.kind == "profile_later")
 
 
-def remedy(blocker: Blocker, op_type: str | None = None, compiled: bool = False) -> Remedy | None:
-    """Return what helps against a blocker; None where nothing is known to.
-
-    Args:
-        blocker: what keeps an op off the Tensor Cores.
-        op_type: of the op that it blocks.
-        compiled: XLA compiled the step already.
-    """
-    if blocker.kernel and VECTOR.search(blocker.kernel):
-        return None
-    kind = LOWER.get(blocker.dtype) if blocker.kind == "dtype" else REMEDIES.get(blocker.kind)
-    if kind == "library":
-        return Remedy(kind, conv_like(op_type), compiled)
-    return None if kind is None else Remedy(kind)
+def _most_pct(item: Advice) -> float:
+    """Return the most that an item may save of a step, 0-100; the share that it concerns where that is unknown."""
+    most = item.concern.at_most_ns if item.saving is None else item.saving.ns.high
+    if most is None or not item.concern.step_ns:
+        return item.concern.share_pct
+    return 100.0 * most / item.concern.step_ns
 
 
-def _off(cost: OffTensorCores | None) -> Iterator[_Off]:
-    """Yield the ops off the Tensor Cores, the costliest first."""
-    for row, weight in zip(cost.table.rows(), cost.weight.tolist(), strict=True) if cost else ():
-        if (blocker := Blocker.of(row)) is not None:
-            yield _Off(row, blocker, weight)
+def _by_share(found: list[Advice]) -> Iterator[Advice]:
+    """Yield the items that concern 1 % of the run, largest share first, predicted savings sorted among themselves."""
+    ranked = sorted((i for i in found if i.concern.share_pct >= SMALLEST_PCT), key=lambda i: -i.concern.share_pct)
+    saving = iter(sorted((i for i in ranked if i.saving), key=lambda i: -(i.saves_ns or 0.0)))
+    yield from (next(saving) if item.saving else item for item in ranked)
 
 
-def _few_filters(sizes: list[SizeRow]) -> Iterator[SizeRow]:
-    """Yield the rows of convolutions of few filters: computing more and slicing them off may be faster."""
-    yield from (row for row in sizes if row["advice_kind"] == "slice")
-
-
-def _few_measured(sizes: list[SizeRow], cost: OffTensorCores | None, ops: list[_Off]) -> Iterator[Advice]:
-    """Yield what to do about convolutions of few filters that a library ran without Tensor Cores."""
-    if cost is None or not cost.measured or not cost.total:
-        return
-    for size in _few_filters(sizes):
-        off = [op for op in ops if op.place == size["layer"] and op.chosen]
-        if off:
-            worst = off[0]
-            spent = sum(op.weight for op in off if op.row["pass"] == worst.row["pass"])
-            share = 100 * spent / cost.total
-            more = {"pass_": worst.row["pass"], "op": worst.row["op"], "blocker": worst.blocker, "kernel_ns": spent}
-            yield _of_sizes("slice_filters", share, "kernel_time", [size], **more)
-
-
-def _few(sizes: list[SizeRow]) -> Iterator[Advice]:
-    """Yield what to do about convolutions of few filters of which no kernel was measured, by prediction."""
-    for size in _few_filters(sizes):
-        if size["kernel_ns"] is None and size["saving_ns"] is not None and _pays([size]):
-            yield _of_sizes("slice_filters", float(size["saving_pct"] or 0), _saving_of([size]), [size])
-
-
-def _blockers(profile: Profile, sizes: list[SizeRow], cost: OffTensorCores | None, ops: list[_Off]) -> Iterator[Advice]:
-    """Yield one item per remedy, for the ops that no item on sizes covers."""
-    compiled = _compiled(profile)
-    heads = {row["layer"] for row in _few_filters(sizes)}
-    settled = {row["layer"] for row in sizes if _to_change(row)} | _left_alone(sizes)
-    groups: dict[Remedy, list[_Off]] = {}
-    for op in ops:
-        cure = remedy(op.blocker, _text(op.row["op_type"]), compiled)
-        spoken_of = (op.place in heads and op.chosen) or (op.place in settled and op.blocker.kind in SHAPES)
-        if cure and not spoken_of:
-            groups.setdefault(cure, []).append(op)
-    for cure, off in groups.items():
-        if cost is not None and cost.total:
-            yield replace(_cured(cure, off, cost), listed=bool(sizes) if cure.kind == "align_sizes" else None)
-
-
-def _cured(cure: Remedy, off: list[_Off], cost: OffTensorCores) -> Advice:
-    worst, spent = off[0], sum(op.weight for op in off)
-    return Advice(
-        cure.kind,
-        100 * spent / cost.total,
-        "kernel_time" if cost.measured else "flops",
-        **_places(worst.row),
-        kernel_ns=spent if cost.measured else None,
-        blocker=worst.blocker,
-        convolution=cure.convolution,
-        compiled=cure.compiled,
+def _subject(profile: Profile) -> RunSubject:
+    """Return what the rules read of a profile."""
+    off, waiting = profile.off, profile.waiting
+    kernel_ns, unnamed_ns = _unnamed(profile)
+    spent = [float(row["sum_ns"]) for row in _active(profile) if row["sum_ns"]]
+    step = _figure(profile, "step_time_ns", "value")
+    return RunSubject(
+        off=tuple(_off(off)),
+        total=off.total if off else 0.0,
+        measured=bool(off and off.measured),
+        unnamed_ns=unnamed_ns,
+        kernel_ns=kernel_ns,
+        sizes=tuple(worst_first(profile.require("bad_sizes")).rows()),
+        waiting=waiting,
+        gaps=tuple(profile.require("gaps").rows()),
+        tuning=profile.tuning,
+        gpu=_gpu(profile),
+        gpus=len(spent) or 1,
+        busiest=max(spent) / sum(spent) if spent else 1.0,
+        steps=_steps(profile),
+        step_ns=waiting.step_ns if waiting else step,
+        framework=framework_of(profile.metadata.framework),
+        compiled=_compiled(profile),
     )
 
 
-def _places(row: Row) -> dict[str, Any]:
-    return {"layer": row["layer"], "op": row["op"], "pass_": row["pass"], "source": row["source"]}
+def _off(cost: OffTensorCores | None) -> Iterator[OffOp]:
+    for row, weight in zip(cost.table.rows(), cost.weight.tolist(), strict=True) if cost else ():
+        if (blocker := Blocker.of(row)) is not None:
+            yield OffOp(row, blocker, weight)
+
+
+def _unnamed(profile: Profile) -> tuple[float, float]:
+    """Return the window's kernel time, and what of it ran off the Tensor Cores in ops that the source does not name."""
+    whole = _figure(profile, "kernel_time_ns", "value") or 0.0
+    most = _figure(profile, "tc_kernel_time_pct", "high")
+    most = _figure(profile, "tc_kernel_time_pct", "value") if most is None else most
+    if most is None or len(profile.require("ops")):
+        return whole, 0.0
+    return whole, whole * (1.0 - most / 100.0)
+
+
+def _figure(profile: Profile, metric: str, column: str) -> float | None:
+    found = next((row[column] for row in profile.require("summary").rows() if row["metric"] == metric), None)
+    return None if found is None else float(found)
+
+
+def _steps(profile: Profile) -> float | None:
+    """Return how many steps the kernel times are of; the whole capture is one where it stands for a step.
+
+    Autotuning is no part of a step: its kernel times stay shares.
+    """
+    if profile.tuning is not None:
+        return None
+    if profile.waiting and profile.waiting.length == "capture":
+        return 1.0
+    if profile.metadata.window.first is not None:
+        return counted_steps(profile)
+    return _figure(profile, "iterations_in_window", "value")
+
+
+def _active(profile: Profile) -> list[Row]:
+    return [row for row in profile.require("devices").rows() if row["state"] == "active"]
+
+
+def _gpu(profile: Profile) -> Gpu | None:
+    models = {gpu.id: gpu for row in _active(profile) if (gpu := identified(row).gpu)}
+    return next(iter(models.values())) if len(models) == 1 else None
 
 
 def _compiled(profile: Profile) -> bool:
@@ -188,79 +140,17 @@ def _compiled(profile: Profile) -> bool:
     return profile.metadata.xla is True or bool(types & HLO_TYPES)
 
 
-def _left_alone(sizes: list[SizeRow]) -> set[Value]:
-    """Return the layers of which every listed size is best left as it is."""
-    return {row["layer"] for row in sizes} - {row["layer"] for row in sizes if row["advice_kind"] not in LEAVE}
-
-
-def _to_change(row: SizeRow) -> bool:
-    """Return whether to change this size: it costs something, and is not set by another layer."""
-    return row["advice_kind"] in (None, "change")
-
-
-def _sizes(sizes: list[SizeRow]) -> Iterator[Advice]:
-    """Yield one item per layer: the sizes worth changing, with what the costliest of them costs."""
-    layers: dict[Value, list[SizeRow]] = {}
-    for row in sizes:
-        if _to_change(row) and not (row["share_pct"] is None and row["flops_pct"] is None):
-            layers.setdefault(row["layer"], []).append(row)
-    for rows in layers.values():
-        if _pays(rows):
-            first = rows[0]
-            measured = first["share_pct"] is not None
-            share = float((first["share_pct"] if measured else first["flops_pct"]) or 0)
-            spent = None if first["kernel_ns"] is None else float(first["kernel_ns"])
-            yield _of_sizes("change_size", share, "kernel_time" if measured else "flops", rows, kernel_ns=spent)
-
-
-def _of_sizes(kind: AdviceKind, share: float, share_of: ShareOf, rows: list[SizeRow], **more: Any) -> Advice:
-    """Return the item on sizes of one layer, the costliest first."""
-    changes = tuple(SizeChange(str(r["dimension"]), int(r["size"] or 0), int(r["next_size"] or 0)) for r in rows)
-    place: dict[str, Any] = {"layer": rows[0]["layer"], "source": rows[0]["source"]}
-    return Advice(
-        kind, share, share_of, **place, **more, **_saved(rows), sizes=changes, effect=SizeAdvice.of(rows[0])
-    )  # fmt: skip
-
-
-def _pays(rows: list[SizeRow]) -> bool:
-    """Return whether changing these sizes likely saves, and may save 1 %; True where that is unknown."""
-    saved = _together(rows)
-    if saved is None:
-        return True
-    if saved.mid <= 0:
-        return False
-    return _saving_pct(rows) * saved.high / saved.mid >= SMALLEST_PCT
-
-
-def _together(rows: list[SizeRow]) -> Range | None:
-    """Return what rows of `bad_sizes` save together, in ns a step; None where one of them is unknown."""
-    found = [saving_of(row) for row in rows]
-    known = [saved for saved in found if saved is not None]
-    if not known or len(known) < len(found):
-        return None
-    return Range(sum(k.low for k in known), sum(k.mid for k in known), sum(k.high for k in known))
-
-
-def _saving_pct(rows: Iterable[SizeRow]) -> float:
-    return sum(float(row["saving_pct"] or 0) for row in rows)
-
-
-def _saving_of(rows: list[SizeRow]) -> ShareOf:
-    measured = {"measured x predicted", "measured x calibrated"}
-    return "kernel_time" if any(row["saving_basis"] in measured for row in rows) else "products"
-
-
-def _saved(rows: list[SizeRow]) -> dict[str, Any]:
-    """Return what changing sizes of a layer saves, as fields of an advice; none where it is unknown."""
-    saved = _together(rows)
-    if saved is None:
-        return {}
-    calibrated = all(row["saving_basis"] in ("calibrated", "measured x calibrated") for row in rows)
-    return {
-        "saving_low_ns": saved.low, "saving_ns": saved.mid, "saving_high_ns": saved.high,
-        "saving_pct": _saving_pct(rows), "saving_of": _saving_of(rows), "calibrated": calibrated,
+def _row(rank: int, item: Advice) -> Row:
+    """Return an item as a row of `advice`; its text is the report's."""
+    concern, where = item.concern, item.where
+    row: Row = {
+        "rank": rank, "code": item.code, "name": NAMES[item.code], "kind": item.kind, "step_pct": item.step_pct,
+        "at_most_ns": concern.at_most_ns, "kernel_ns": concern.kernel_ns, "share_pct": concern.share_pct,
+        "share_of": concern.share_of, "step_ns": concern.step_ns, "step_length": concern.length,
+        "layer": where.layer, "op": where.op, "pass": where.pass_, "source": where.source,
     }  # fmt: skip
-
-
-def _text(value: Value) -> str | None:
-    return None if value is None else str(value)
+    if (saving := item.saving) is not None:
+        low, likely, high = saving.ns.low, saving.ns.mid, saving.ns.high
+        row |= {"saving_low_ns": low, "saving_ns": likely, "saving_high_ns": high}
+        row |= {"saving_pct": saving.pct, "saving_of": saving.of}
+    return row

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.schema.causes import OffTensorCores
 from tcprobe.schema.columns import FloatArray, Table
 from tcprobe.schema.kinds import NOT_BLOCKED
-from tcprobe.schema.profile import Profile
+from tcprobe.schema.profile import OffTensorCores, Profile
 
 
 def off_tensor_cores(profile: Profile) -> OffTensorCores | None:

@@ -33,22 +33,28 @@ def rule_text(doc: RuleDoc, markdown: bool, width: int | None = None) -> str:
 
 
 def _rule_text(doc: RuleDoc, width: int) -> str:
-    sized = doc.code.startswith("TC1")
-    changes = " (changes the model: checkpoints no longer fit)" if sized else ""
-    fixable = f"--fix may mend it{changes}." if doc.fixable else "--fix leaves it."
     blocks = [
         f"{doc.code} {doc.name}",
         textwrap.fill(doc.summary, width),
         *(textwrap.fill(p, width) for p in doc.explanation.split("\n\n")),
         f"Bad:\n{textwrap.indent(doc.bad.strip(), '    ')}",
         f"Good:\n{textwrap.indent(doc.good.strip(), '    ')}",
-        textwrap.fill(f"Severity: {doc.severity}", width),
-        fixable,
+        textwrap.fill(f"{doc.weighed_by}: {doc.severity}", width),
+        *(() if doc.of_runs else (_fixing(doc),)),
         "Sources:\n"
         + "\n".join(textwrap.fill(s, width, initial_indent="- ", subsequent_indent="  ") for s in doc.sources),
-        f"Silence it on its line with # tcprobe: ignore[{doc.code}], everywhere with --ignore {doc.code}.",
+        *(() if doc.of_runs else (_silencing(doc),)),
     ]
     return "\n\n".join(blocks) + "\n"
+
+
+def _fixing(doc: RuleDoc) -> str:
+    changes = " (changes the model: checkpoints no longer fit)" if doc.code.startswith("TC1") else ""
+    return f"--fix may mend it{changes}." if doc.fixable else "--fix leaves it."
+
+
+def _silencing(doc: RuleDoc) -> str:
+    return f"Silence it on its line with # tcprobe: ignore[{doc.code}], everywhere with --ignore {doc.code}."
 
 
 def _rule_markdown(doc: RuleDoc) -> str:
@@ -58,8 +64,8 @@ def _rule_markdown(doc: RuleDoc) -> str:
         doc.explanation,
         f"Bad:\n\n```python\n{doc.bad.strip()}\n```",
         f"Good:\n\n```python\n{doc.good.strip()}\n```",
-        f"Severity: {doc.severity}",
-        "Fixable with `--fix`." if doc.fixable else "Not fixable with `--fix`.",
+        f"{doc.weighed_by}: {doc.severity}",
+        *(() if doc.of_runs else ("Fixable with `--fix`." if doc.fixable else "Not fixable with `--fix`.",)),
         "Sources:\n\n" + "\n".join(f"- {escape_markdown(s)}" for s in doc.sources),
     ]
     return "\n\n".join(blocks) + "\n"

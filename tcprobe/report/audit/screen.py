@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tcprobe.report import ranges
+from tcprobe.report import formatting as f
 from tcprobe.report.audit import fold, words
 from tcprobe.report.audit.next import next_step
 from tcprobe.report.audit.spec import AuditSpec
@@ -110,7 +110,7 @@ def _costliest(found: list[fold.FoldedFindings], spec: AuditSpec) -> list[Sectio
 
 def _cells(audited: Audited, finding: Finding, spec: AuditSpec, unit: bool) -> tuple[Cell | str, ...]:
     saved, pct = finding.saving_ns, finding.saving_pct
-    likely, span = (ranges.likely(saved), ranges.range_text(saved)) if saved else ("-", "-")
+    likely, span = (f.likely(saved), f.range_text(saved)) if saved else ("-", "-")
     return (
         words.location_text(finding.place, audited.file, spec.cwd),
         finding.code,

@@ -10,9 +10,8 @@ from typing import Final
 from tcprobe.hardware import lookup_gpu
 from tcprobe.report.audit.phrases import statements
 from tcprobe.report.audit.phrases.order import order
-from tcprobe.report.formatting import relative, visible
+from tcprobe.report.formatting import about, relative, visible
 from tcprobe.report.provenance import constants_of
-from tcprobe.report.ranges import about
 from tcprobe.schema.finding import SEVERITIES, WARNING_PCT, Audited, AuditReport, Finding, Fix
 from tcprobe.schema.place import Place
 from tcprobe.schema.provenance import merged

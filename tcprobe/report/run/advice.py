@@ -3,167 +3,139 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from tcprobe.report import formatting as f
-from tcprobe.report.ranges import range_text
 from tcprobe.report.run import words
-from tcprobe.schema.finding import Range
-from tcprobe.schema.kinds import Advice, AdviceKind, ShareOf
+from tcprobe.report.sentences import Sentences
+from tcprobe.rules.registry import NAMES
+from tcprobe.rules.says import RUN_SAYS
+from tcprobe.schema.advice import Advice, Concern, ShareOf
 from tcprobe.schema.profile import Profile
 
-PASS_WORDS: Final = {"wgrad": "weight gradient", "dgrad": "input gradient", "forward": "forward pass"}
+MOST_ACTIONS: Final = 3
 OF_OPS: Final[Mapping[ShareOf, str]] = {"kernel_time": "kernel time", "flops": "FLOPs of a step's GEMM-like ops"}
 OF_SIZES: Final[Mapping[ShareOf, str]] = {"kernel_time": "kernel time", "flops": "GEMM FLOPs"}
+_SENTENCES: Final = Sentences(RUN_SAYS)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PrecisionWords:
-    """How a framework's user chooses a precision, in words.
-
-    Attributes:
-        half: how to choose mixed precision in float16.
-        mixed: how to choose mixed precision.
-        tf32: how to choose TF32.
-    """
-
-    half: str = "mixed precision in float16"
-    mixed: str = "mixed precision"
-    tf32: str = "TF32 (unset NVIDIA_TF32_OVERRIDE)"
+def title(profile: Profile) -> str:
+    """Return the heading of the list, with what its figures are of where that is not a step of known length."""
+    if profile.tuning is not None:
+        return "What to do first (figures of a step that holds autotuning)"
+    by_kernels = any(item.concern.share_of == "kernel_time" for item in profile.advice)
+    return f"What to do first{NO_STEP if by_kernels and profile.waiting is None else ''}"
 
 
-DEFAULT_WORDS: Final = PrecisionWords()
-KERAS_WAYS: Final = "tf.keras.mixed_precision, or tcprobe profile --precision"
-WORDS_BY_FRAMEWORK: Final = {
-    "tensorflow": PrecisionWords(
-        f"mixed_float16 ({KERAS_WAYS})",
-        f"mixed_bfloat16 or mixed_float16 ({KERAS_WAYS})",
-        "TF32 (unset NVIDIA_TF32_OVERRIDE, enable_tensor_float_32_execution(True))",
-    ),
-    "pytorch": PrecisionWords(
-        f"{DEFAULT_WORDS.half} (torch.autocast with dtype=torch.float16)",
-        f"{DEFAULT_WORDS.mixed} (torch.autocast)",
-        "TF32 (unset NVIDIA_TF32_OVERRIDE, torch.set_float32_matmul_precision('high'))",
-    ),
-}
+NO_STEP: Final = " (by kernel time: how long the GPU waits in a step is not known)"
 
 
 def advice_sentences(profile: Profile) -> list[str]:
     """Return what to do first, one sentence per item."""
-    return [advice_sentence(item, profile.metadata.framework) for item in profile.advice]
+    return [advice_sentence(item) for item in profile.advice[:MOST_ACTIONS]]
 
 
-def advice_sentence(item: Advice, framework: str | None) -> str:
-    """Return one item as a sentence: what to do, in the framework's words, and why."""
-    known = (framework or "").lower()
-    ways = next((how for name, how in WORDS_BY_FRAMEWORK.items() if known.startswith(name)), DEFAULT_WORDS)
-    return f"{ORDERS[item.kind](item, ways)}. Why: {WHYS[item.kind](item)}."
+def with_codes(profile: Profile) -> tuple[str, ...]:
+    """Return the same, each with the code that `tcprobe explain` takes."""
+    pairs = zip(advice_sentences(profile), profile.advice, strict=False)
+    return tuple(f"{sentence} ({item.code})" for sentence, item in pairs)
 
 
-def as_json(item: Advice, framework: str | None) -> dict[str, Any]:
+def advice_sentence(item: Advice) -> str:
+    """Return one item as a sentence: what to do, and why."""
+    where = item.where
+    more = {"layer": f.any_text(where.layer), "line": _line(item), "pass_": where.pass_, "sizes": item.sizes,
+            "blocker": item.blocker, "effect": item.effect}  # fmt: skip
+    order, reason = _SENTENCES.halves(item.kind, {**dict(item.says.fields), **more})
+    return f.visible(f"{order}. Why: {'; '.join(part for part in (reason, *_why(item)) if part)}.")
+
+
+def as_json(item: Advice) -> dict[str, Any]:
     """Return one item as its fields and its sentence."""
-    fields = dataclasses.asdict(item)
-    return {**{name.rstrip("_"): value for name, value in fields.items()}, "text": advice_sentence(item, framework)}
+    found = dataclasses.asdict(item)
+    concern, where, saving = found["concern"], found["where"], item.saving
+    return {
+        "code": item.code,
+        "name": NAMES[item.code],
+        "kind": item.kind,
+        "share_pct": concern["share_pct"],
+        "share_of": concern["share_of"],
+        "step_pct": item.step_pct,
+        "at_most_ns": concern["at_most_ns"],
+        "layer": where["layer"],
+        "op": where["op"],
+        "pass": where["pass_"],
+        "source": where["source"],
+        "kernel_ns": concern["kernel_ns"],
+        "step_ns": concern["step_ns"],
+        "step_length": concern["length"],
+        "saving_low_ns": saving and saving.ns.low,
+        "saving_ns": saving and saving.ns.mid,
+        "saving_high_ns": saving and saving.ns.high,
+        "saving_pct": saving and saving.pct,
+        "saving_of": saving and saving.of,
+        "calibrated": saving and saving.calibrated,
+        "blocker": found["blocker"],
+        "sizes": found["sizes"],
+        "effect": found["effect"],
+        **dict.fromkeys(("convolution", "compiled", "listed")),
+        **dict(item.says.fields),
+        "text": advice_sentence(item),
+    }
 
 
-def _library(item: Advice, _: PrecisionWords) -> str:
-    ways = ["8 or more channels", "NHWC layout"] if item.convolution else ["larger sizes or a larger batch"]
-    ways += [] if item.compiled else ["XLA"]
-    listed = ", ".join(ways[:-1]) + ("," * (len(ways) > 2)) + " or " * (len(ways) > 1) + ways[-1]
-    return f"Try {listed}; then compare step times"
+def _why(item: Advice) -> Iterator[str]:
+    """Yield the reasons that do not depend on the rule: what is kept off, what that costs, what a change saves."""
+    if item.blocker is not None and not item.sizes:
+        yield words.blocker(item.blocker)
+    yield f"{_costs(item)}{_bound(item)}"
+    yield _gain(item)
+    if item.effect is not None and item.effect.kind != "slice":
+        yield words.size_advice(item.effect, predicted=item.saving is not None and item.saving.ns.mid > 0)
+    if item.blocker is not None and not item.sizes:
+        yield f"above all {words.where(item.where.layer, item.where.op, item.where.pass_)}{_line(item)}"
 
 
-def _align(item: Advice, _: PrecisionWords) -> str:
-    return f"Make the sizes multiples of 8{' (see Badly sized)' if item.listed else ''}"
-
-
-def _slice(item: Advice, _: PrecisionWords) -> str:
-    kept = words.kept(item.sizes[0].size)
-    return f"Give {f.any_text(item.layer)} 8 filters, keep {kept} (slice) and measure{_line(item)}"
-
-
-def _change(item: Advice, _: PrecisionWords) -> str:
-    first, *rest = item.sizes
-    changes = [f"from {first.size} to {first.next_size}"]
-    changes += [f"{f.any_text(r.dimension)} from {r.size} to {r.next_size}" for r in rest]
-    return f"Change {f.any_text(first.dimension)} of {f.any_text(item.layer)} {' and '.join(changes)}{_line(item)}"
-
-
-ORDERS: Final[Mapping[AdviceKind, Callable[[Advice, PrecisionWords], str]]] = {
-    "use_float32": lambda *_: "Compute in float32 or less",
-    "use_float16": lambda *_: "Use mixed_float16: this GPU's Tensor Cores take float16",
-    "mixed_precision": lambda _, ways: f"Train in {ways.half}",
-    "allow_tf32": lambda _, ways: f"Allow {ways.tf32} first; then try {ways.mixed}",
-    "check_tf32": lambda _, ways: f"Make sure that the run allows {ways.tf32}",
-    "use_gpu": lambda *_: "Run on a GPU with Tensor Cores (Volta or later, but no GTX 16xx)",
-    "align_sizes": _align,
-    "library": _library,
-    "change_size": _change,
-    "slice_filters": _slice,
-}
-
-
-def _blocked(item: Advice) -> str:
-    """Return what keeps ops off the Tensor Cores, what that costs, and where it costs most."""
-    reason = f.visible(words.blocker(item.blocker)) if item.blocker else f.NA
-    place = words.where(item.layer, item.op, item.pass_)
-    return f"{reason}; {_costs(item, OF_OPS)}; above all {place}{_line(item)}"
-
-
-def _sliced(item: Advice) -> str:
-    channels = words.output_channels(item.sizes[0].size)
-    if item.blocker is not None:
-        return f"{channels}: {_ran(item)}; {_costs(item, OF_OPS)}{_gain(item)}"
-    may = f": {words.MAY_LEAVE}" if item.effect and item.effect.sixteen_bit else ""
-    return f"{channels}{may}{_gain(item)}"
-
-
-def _sized(item: Advice) -> str:
-    said = item.saving_ns is not None and item.saving_ns > 0
-    effect = f"; {f.visible(words.size_advice(item.effect, predicted=said))}" if item.effect else ""
-    return f"{_costs(item, OF_SIZES)}{_gain(item)}{effect}"
-
-
-WHYS: Final[Mapping[AdviceKind, Callable[[Advice], str]]] = {
-    "use_float32": _blocked,
-    "use_float16": _blocked,
-    "mixed_precision": _blocked,
-    "allow_tf32": _blocked,
-    "check_tf32": _blocked,
-    "use_gpu": _blocked,
-    "align_sizes": _blocked,
-    "library": _blocked,
-    "change_size": _sized,
-    "slice_filters": _sliced,
-}
-
-
-def _costs(item: Advice, units: Mapping[ShareOf, str]) -> str:
-    """Return a cost in words: kernel time per step, if known, and its share."""
-    share = f"{f.percent(item.share_pct)} of the {units[item.share_of]}"
-    if item.kernel_ns is None:
+def _costs(item: Advice) -> str:
+    """Return a cost in words: kernel time per step, if known, and its share; empty if the rule itself says it."""
+    concern, units = item.concern, OF_SIZES if item.sizes else OF_OPS
+    if concern.share_of not in units:
+        return ""
+    share = f"{f.percent(concern.share_pct)} of the {units[concern.share_of]}"
+    if concern.kernel_ns is None:
         return share
-    step_time = f" of {f.duration(item.step_ns)}" if item.step_ns else ""
-    return f"{f.duration(item.kernel_ns)} of kernel time in a step{step_time}, {share}"
+    if concern.length == "capture":
+        return f"{f.duration(concern.kernel_ns)} of kernel time, {share}"
+    step = f" of {f.duration(concern.step_ns)}" if concern.step_ns and concern.at_most_ns is None else ""
+    return f"{f.duration(concern.kernel_ns)} of kernel time in a step{step}, {share}"
 
 
-def _ran(item: Advice) -> str:
-    kernel = item.blocker and item.blocker.kernel
-    named = f", {f.visible(kernel)}" if kernel else ""
-    return f"cuDNN runs its {PASS_WORDS.get(item.pass_ or '', 'convolution')} on a CUDA-core kernel{named}"
+def _bound(item: Advice) -> str:
+    """Return what an item can save of a step at most, if only that is known."""
+    concern = item.concern
+    if concern.at_most_ns is None or item.saving is not None or concern.share_of == "step":
+        return ""
+    return f": at most {f.duration(concern.at_most_ns)} of {_step(concern)}, {f.percent(item.step_pct)}"
+
+
+def _step(concern: Concern) -> str:
+    step = f.duration(concern.step_ns)
+    return f"the {step} captured" if concern.length == "capture" else f"a step of {step}"
 
 
 def _gain(item: Advice) -> str:
-    """Return half a sentence on what changing a layer's sizes saves; empty if unknown or unlikely."""
-    low, likely, high = item.saving_low_ns, item.saving_ns, item.saving_high_ns
-    if low is None or likely is None or high is None or likely <= 0:
+    """Return what changing a layer's sizes is predicted to save; empty if unknown or unlikely."""
+    saving = item.saving
+    if saving is None or saving.ns.mid <= 0:
         return ""
-    of = "kernel time" if item.saving_of == "kernel_time" else "step's products"
-    by = " (calibrated)" if item.calibrated else ""
-    saves = f"save {range_text(Range(low, likely, high))} a step in this layer"
-    return f"; predicted{by} to {saves}, likely {f.percent(item.saving_pct)} of the {of}"
+    share, of = saving.pct, "kernel time" if saving.of == "kernel_time" else "step's products"
+    if item.step_pct is not None:
+        share, of = item.step_pct, "step"
+    by = " (calibrated)" if saving.calibrated else ""
+    saves = f"save {f.range_text(saving.ns)} a step in this layer"
+    return f"predicted{by} to {saves}, likely {f.percent(share)} of the {of}"
 
 
 def _line(item: Advice) -> str:
-    return f" ({f.any_text(item.source)})" if item.source else ""
+    return f" ({f.any_text(item.where.source)})" if item.where.source else ""

@@ -21,14 +21,14 @@ def data(profile: Profile, spec: ReportSpec) -> dict[str, Any]:
     """Return the whole report; ``spec.by`` selects tables, ``spec.top`` limits their rows."""
     metadata = dataclasses.asdict(profile.metadata)
     notes = metadata.pop("notes")
-    tables = [t for t in written(profile, spec.by) if t.spec.name != "summary"]
+    tables = [t for t in written(profile, spec.by) if t.spec.name not in ("summary", "advice")]
     return {
         "schema": SCHEMA,
         "tcprobe": __version__,
         "metadata": metadata,
         "summary": _rows(profile.require("summary"), None),
         "tables": {t.spec.name: _rows(t, spec.rows_for_programs) for t in tables},
-        "advice": [advice.as_json(item, metadata["framework"]) for item in profile.advice],
+        "advice": [advice.as_json(item) for item in profile.advice[: spec.rows_for_programs]],
         "waiting": None if profile.waiting is None else _waiting(profile.waiting),
         "tuning": None if profile.tuning is None else dataclasses.asdict(profile.tuning),
         "absent": dict(sorted(profile.absent.items())),

@@ -11,13 +11,11 @@ import numpy as np
 from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead, Section
 from tcprobe.report.provenance import constants_of, gpu_of
-from tcprobe.report.ranges import range_text
 from tcprobe.report.run import words
 from tcprobe.report.run.window import of_a_step, step_known, summed
-from tcprobe.schema.causes import OffTensorCores
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.kinds import LEAVE, Blocker, SizeAdvice
-from tcprobe.schema.profile import Profile
+from tcprobe.schema.profile import OffTensorCores, Profile
 from tcprobe.schema.provenance import Provenance, merged
 from tcprobe.schema.sizes import saving_of, worst_first
 
@@ -178,7 +176,7 @@ def saves(row: Row) -> str:
     saved = saving_of(row)
     if saved is None:
         return f.NA
-    return range_text(saved) if saved.high > 0 else "nothing"
+    return f.range_text(saved) if saved.high > 0 else "nothing"
 
 
 def _rests_on(rows: list[Row], saves_when: str) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ LABELS = {
     "bad_size_count": "bad sizes",
     "gemm_layers": "layers with GEMM-like ops",
 }
+MOSTLY_IDLE_PCT = 50.0
 MEDIANS = ("step_time_ns", "throughput")  # a median is not printed as an end of its range, however it rounds
 DLPROF_REPORTS = {"dlprof_csv": "CSV reports", "dlprof_json": "JSON reports"}
 FRAMEWORK_NAMES = ("TensorFlow", "PyTorch", "JAX")
@@ -169,13 +170,13 @@ def answer(profile: Profile) -> list[str]:
     row = summary_row(profile, "tc_kernel_time_pct")
     low, high = (None, None) if row is None else (row["low"], row["high"])
     if row is None or (row["value"] is None and None in (low, high)):
-        return [f"{_unmeasured(profile, row)}.", *_reach(profile), *_tuned(profile)]
+        return [f"{_unmeasured(profile, row)}.", *_idle(profile), *_reach(profile), *_tuned(profile)]
     open_range = f.percents(low, high) != f.percent(low)
     share = f.percents(low, high) if open_range or row["value"] is None else f.percent(row["value"])
     lines = [f"Kernels that use Tensor Cores took {share} of the kernel time{_grounds(profile, row)}."]
     if open_range:
         lines.append("It is a range because the class of some kernels is unknown: all on Tensor Cores, or none.")
-    return [*lines, *_tuned(profile)]
+    return [*lines, *_idle(profile), *_tuned(profile)]
 
 
 def _tuned(profile: Profile) -> list[str]:
@@ -196,6 +197,17 @@ def _grounds(profile: Profile, row: Row) -> str:
     known = "" if share is None else f"{f.percent(share)} of it is of known class"
     told = "; ".join(x for x in (f"by {basis}" if basis else "", known) if x)
     return f" ({told})" if told else ""
+
+
+def _idle(profile: Profile) -> list[str]:
+    """Say how little of a step the GPU was busy, if it waits for most of it."""
+    waiting = profile.waiting
+    if waiting is None or waiting.idle_pct < MOSTLY_IDLE_PCT:
+        return []
+    whole = "time captured" if waiting.length == "capture" else "step"
+    busy = f.small_percent(100.0 - waiting.idle_pct)
+    waited = f"{f.duration(waiting.idle_ns)} of {f.duration(waiting.step_ns)}"
+    return [f"The GPU was busy for {busy} of the {whole}: it waited {waited}."]
 
 
 def _reach(profile: Profile) -> list[str]:

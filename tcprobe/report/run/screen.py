@@ -51,7 +51,7 @@ def screen(profile: Profile, spec: ReportSpec) -> Screen:
     return Screen(
         Facts(tuple(headline.facts(profile))),
         _answer(profile),
-        NumberedList("What to do first", tuple(advice.advice_sentences(profile))),
+        NumberedList(advice.title(profile), advice.with_codes(profile)),
         () if spec.by else tuple(s for s in (headline.figures(profile, first=True),) if s),
         _notes(profile, ("error", "warning")),
         () if spec.by else tuple(_why(profile, spec)),
@@ -78,7 +78,7 @@ def _notes(profile: Profile, levels: tuple[str, ...]) -> Remarks:
 def _views(profile: Profile, spec: ReportSpec) -> list[views.View]:
     if spec.by:
         return [views.BY[name] for name in spec.by]
-    shown = [view for view in views.BY.values() if view is not views.GAP_VIEW]
+    shown = [view for view in views.BY.values() if view not in (views.GAP_VIEW, views.ADVICE_VIEW)]
     if np.isnan(profile.require("ops").numbers("host_ns")).all():
         shown.append(views.HOST_OP_VIEW)
     return shown if len(profile.require("kernels")) else [*shown, views.GEMM_VIEW]

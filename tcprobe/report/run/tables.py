@@ -20,6 +20,7 @@ TABLE_OF: Final = {
     "iteration": "iterations",
     "device": "devices",
     "gap": "gaps",
+    "advice": "advice",
 }
 ALWAYS: Final = ("summary", "kernels", "ops", "layers", "iterations", "devices", "bad_sizes")
 WRITTEN: Final = tuple(t.name for t in (*DERIVED, HOST_OPS, STEPS, METRICS, KERNEL_COUNTERS, REPORTED))

@@ -292,4 +292,24 @@ GEMM_VIEW = View(
     order=("flops",),
     without_step="Matrix multiplications",
 )
-BY = {view.by: view for view in (KERNEL_VIEW, OP_VIEW, LAYER_VIEW, ITERATION_VIEW, DEVICE_VIEW, GAP_VIEW)}
+ADVICE_VIEW = View(
+    "advice",
+    "advice",
+    "What to do",
+    (
+        _count("rank", "rank"),
+        _word("code", "code"),
+        _word("name", "name", 2),
+        replace(_share("of the step", "step_pct"), without_step="of the time captured"),
+        _time("at most", "at_most_ns", 1),
+        _time("likely", "saving_ns", 1),
+        _time("kernel time", "kernel_ns", 3),
+        _share("concerns", "share_pct", 2),
+        _word("of", "share_of", 2),
+        _sentence("what and why", "text"),
+        _source(4),
+    ),
+    order=(),
+)
+_BY = (KERNEL_VIEW, OP_VIEW, LAYER_VIEW, ITERATION_VIEW, DEVICE_VIEW, GAP_VIEW, ADVICE_VIEW)
+BY = {view.by: view for view in _BY}

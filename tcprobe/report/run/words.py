@@ -8,25 +8,10 @@ from typing import Final
 from tcprobe.gemm.alignment import next_size
 from tcprobe.hardware import lookup_gpu, spoken_name
 from tcprobe.report import formatting as f
+from tcprobe.rules.run import words as run_words
 from tcprobe.rules.sizes.words import BOUND, ESTIMATED, UNHURT, gpu_name, listed
-from tcprobe.schema.columns import Row, Table, Value
+from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.kinds import Blocker, BlockerKind, SizeAdvice, SizeAdviceKind
-from tcprobe.schema.profile import Profile
-
-
-def with_texts(profile: Profile) -> Profile:
-    """Fill the text columns ``tc_blocker`` and ``advice`` of a profile's tables from their kinds.
-
-    Text that the profile already has is kept.
-    """
-    texts = {"ops": ("tc_blocker", blocker_of), "gemms": ("tc_blocker", blocker_of), "bad_sizes": ("advice", advice_of)}
-    known = [(profile.table(name), *how) for name, how in texts.items()]
-    filled = [_filled(table, column, words) for table, column, words in known if table is not None]
-    return profile.with_tables(*filled)
-
-
-def _filled(table: Table, column: str, words: Callable[[Row], str | None]) -> Table:
-    return table.with_columns(**{column: [words(row) for row in table.rows()]})
 
 
 def blocker_of(row: Row) -> str | None:
@@ -97,23 +82,10 @@ def on_gpu(name: str | None) -> str:
     return gpu_name(gpu) if gpu else name or "this GPU"
 
 
-def output_channels(count: int) -> str:
-    """Return ``1 output channel``, ``3 output channels``."""
-    return f"{count} output channel{'s' * (count > 1)}"
-
-
-MAY_LEAVE: Final = "cuDNN may run the weight gradient on a CUDA-core kernel"  # of few filters in 16 bits
-
-
-def kept(count: int) -> str:
-    """Return which of eight filters are kept: ``the first``, ``the first 3``."""
-    return f"the first{f' {count}' if count > 1 else ''}"
-
-
 def _slice(found: SizeAdvice) -> str:
     count = found.size or 0
-    how = f"give the convolution 8 filters, keep {kept(count)} (slice) and measure"
-    return f"{output_channels(count)}: {f'{MAY_LEAVE}; ' if found.sixteen_bit else ''}{how}"
+    how = f"give the convolution 8 filters, keep {run_words.kept(count)} (slice) and measure"
+    return f"{run_words.output_channels(count)}: {f'{run_words.MAY_LEAVE}; ' if found.sixteen_bit else ''}{how}"
 
 
 def _image(found: SizeAdvice) -> str:
@@ -180,7 +152,7 @@ SIZE_WORDS: Final[Mapping[SizeAdviceKind, Callable[[SizeAdvice], str]]] = {
     ),
     "tf32_aligned": lambda _: "nothing for TF32, which asks for multiples of 4; float16 asks for 8",
     "slice_in_vain": lambda a: (
-        f"nothing: {output_channels(a.size or 0)}, and 8 filters would cost as much as they gain"
+        f"nothing: {run_words.output_channels(a.size or 0)}, and 8 filters would cost as much as they gain"
     ),
     "free": _free,
     "no_tensor_cores": lambda a: f"no effect: {a.gpu or 'this GPU'} has no Tensor Cores",

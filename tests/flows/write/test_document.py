@@ -34,7 +34,7 @@ def test_a_folder_gets_every_table(tmp_path: Path) -> None:
     )
     assert [f.name for f in files] == [
         "summary.csv", "kernels.csv", "ops.csv", "layers.csv", "iterations.csv", "devices.csv", "bad_sizes.csv",
-        "metrics.csv",
+        "advice.csv", "metrics.csv",
     ]  # fmt: skip
     assert sorted(p.name for p in (tmp_path / "deep" / "tables").iterdir()) == sorted(f.name for f in files)
 

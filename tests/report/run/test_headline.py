@@ -221,3 +221,18 @@ def test_the_window_says_how_long_it_and_a_step_are(
     waiting = Waiting(1.0, length, 0.5, 0.5) if length else None
     found = dict(headline.facts(replace(gpu_profile(), waiting=waiting).with_tables(rows)))
     assert found["window"] == f"iterations 2 to 3 (detected): 2 of 4 steps counted{said}"
+
+
+@pytest.mark.parametrize(
+    ("busy", "length", "said"),
+    [
+        (0.07, "marked step", ["The GPU was busy for 0.07 % of the step: it waited 99.9 ms of 100 ms."]),
+        (20.0, "capture", ["The GPU was busy for 20.0 % of the time captured: it waited 80.0 ms of 100 ms."]),
+        (51.0, "between steps", []),
+    ],
+)
+def test_a_gpu_that_mostly_waits_is_said_to(busy: float, length: StepLength, said: list[str]) -> None:
+    waiting = Waiting(100e6, length, busy * 1e6, (100 - busy) * 1e6)
+    assert headline.answer(replace(gpu_profile(), waiting=waiting))[2:] == said
+    unmeasured = replace(with_share(reason="not an NVIDIA GPU", reason_kind="not_nvidia"), waiting=waiting)
+    assert headline.answer(unmeasured)[1:] == said

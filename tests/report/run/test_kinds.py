@@ -16,9 +16,14 @@ import pytest
 
 import tcprobe.flows.report
 from tcprobe.__main__ import main
-from tcprobe.analysis.causes.advice import remedy
 from tcprobe.analysis.flow import with_causes
 from tcprobe.report.run import advice, words
+from tcprobe.report.run.texts import with_texts
+from tcprobe.rules.base import Template
+from tcprobe.rules.registry import RUN_RULES
+from tcprobe.rules.run.base import OffOp, RunSubject
+from tcprobe.rules.says import RUN_SAYS
+from tcprobe.schema import advice as advice_kinds
 from tcprobe.schema import kinds
 from tcprobe.schema.columns import Table
 from tcprobe.schema.kinds import Blocker, SizeAdvice
@@ -32,12 +37,12 @@ FIXTURES = ROOT / "tests" / "fixtures"
 VARIANTS = (variants.refused, variants.without_launches, variants.gtx1650, variants.tf32_off)
 PROFILE_FILES = (RUN, *sorted((FIXTURES / "xplane").glob("*.pb")), *sorted((FIXTURES / "dlprof").glob("*_*")))
 LISTS = {
-    "BLOCKERS": kinds.BlockerKind, "SIZE_ADVICE": kinds.SizeAdviceKind, "ADVICE": kinds.AdviceKind,
-    "REASONS": kinds.ReasonKind, "RATE_BASES": kinds.RateBasis, "SHARES": kinds.ShareOf,
+    "BLOCKERS": kinds.BlockerKind, "SIZE_ADVICE": kinds.SizeAdviceKind, "REMEDIES": advice_kinds.AdviceKind,
+    "REASONS": kinds.ReasonKind, "RATE_BASES": kinds.RateBasis, "SHARES": advice_kinds.ShareOf,
 }  # fmt: skip
 WORDED = (
     (words.BLOCKER_WORDS, kinds.BLOCKERS), (words.SIZE_WORDS, kinds.SIZE_ADVICE),
-    (advice.ORDERS, kinds.ADVICE), (advice.WHYS, kinds.ADVICE),
+    (RUN_SAYS, advice_kinds.REMEDIES),
 )  # fmt: skip
 SENTENCE = re.compile("«.*?»", re.DOTALL)
 TEXT_COLUMNS = {"summary": "reason", "kernels": "evidence"}
@@ -46,7 +51,8 @@ Told = Callable[[str], str]
 
 @pytest.mark.parametrize("name", LISTS)
 def test_every_kind_has_a_meaning(name: str) -> None:
-    assert list(getattr(kinds, name)) == list(get_args(LISTS[name]))
+    home = kinds if hasattr(kinds, name) else advice_kinds
+    assert list(getattr(home, name)) == list(get_args(LISTS[name]))
 
 
 @pytest.mark.parametrize(("worded", "known"), WORDED)
@@ -71,13 +77,23 @@ def same_token(tokens: dict[str, str], text: str) -> str:
 
 def replace_words(patch: pytest.MonkeyPatch, told: Told) -> None:
     """Let `told` stand for every sentence that the report makes of a kind."""
-    for worded in (words.BLOCKER_WORDS, words.SIZE_WORDS, advice.ORDERS, advice.WHYS):
+    for worded in (words.BLOCKER_WORDS, words.SIZE_WORDS):
         for kind, say in list(worded.items()):
             patch.setitem(worded, kind, _replaced(say, told))  # type: ignore[arg-type]
+    for name, said in list(RUN_SAYS.items()):
+        patch.setitem(RUN_SAYS, name, _retold_rule(said, told))  # type: ignore[arg-type]
 
 
 def _replaced(say: Callable[..., str], told: Told) -> Callable[..., str]:
     return lambda *given: told(say(*given))
+
+
+def _retold_rule(said: Template | Callable[..., Template], told: Told) -> Callable[..., Template]:
+    def template(fields: Mapping[str, Any]) -> Template:
+        found = said(fields) if callable(said) else said
+        return told(found) if isinstance(found, str) else (told(found[0]), told(found[1]))
+
+    return template
 
 
 def replace_texts(profile: Profile, told: Told) -> Profile:
@@ -152,7 +168,7 @@ def test_a_report_does_not_hang_on_its_sentences(path: Path, report: Callable[..
     code, made = compared(report, path)
     if path == RUN:
         assert code == 0
-        assert [item["kind"] for item in made["advice"]] == ["slice_filters"]
+        assert [item["kind"] for item in made["advice"]] == ["feed_gpu", "slice_filters"]
         assert {"slice", "change", "image"} <= {row["advice_kind"] for row in made["tables"]["bad_sizes"]}
         assert {row["advice"] for row in made["tables"]["bad_sizes"]} <= {"«»", "predicted: «»"}
 
@@ -194,13 +210,18 @@ def test_what_to_do_first_is_chosen_without_a_word(
     profile = with_causes(replace_texts(make(), token))
     assert profile.advice == chosen
     told = advice.advice_sentences(profile)
-    assert len(told) == len(steps) == len(chosen)
+    assert len(told) == len(steps) == min(len(chosen), advice.MOST_ACTIONS)
     assert not set(told) & set(steps)
 
 
 def test_which_blockers_have_a_remedy() -> None:
-    found = {kind: remedy(Blocker(kind, dtype="float32")) for kind in kinds.BLOCKERS}
-    assert {kind: cure.kind for kind, cure in found.items() if cure} == {
+    row = {"op": "a", "layer": None, "pass": None, "source": None, "op_type": "MatMul"}
+    off = {kind: OffOp(row, Blocker(kind, dtype="float32"), 1.0) for kind in kinds.BLOCKERS}  # type: ignore[arg-type]
+    cures = {
+        kind: [item.kind for rule in RUN_RULES for item in rule.check(RunSubject(off=(op,), total=1.0))]
+        for kind, op in off.items()
+    }
+    assert {kind: found[0] for kind, found in cures.items() if found} == {
         "dtype": "mixed_precision", "tf32": "allow_tf32", "tf32_unknown": "check_tf32", "gpu": "use_gpu",
         "shape": "align_sizes", "shape_required": "align_sizes", "library": "library",
     }  # fmt: skip
@@ -218,7 +239,7 @@ def test_an_advice_is_folded_by_its_figures() -> None:
 
 def test_the_advice_of_a_report_is_in_its_json() -> None:
     profile = PROFILES["gpu"]()
-    first = advice.as_json(profile.advice[0], profile.metadata.framework)
+    first = advice.as_json(profile.advice[0])
     assert (first["kind"], first["layer"], first["pass"], first["share_pct"]) == (
         "slice_filters", "generator/conv2d_3", "wgrad", 42.0,
     )  # fmt: skip
@@ -231,7 +252,7 @@ def test_the_advice_of_a_report_is_in_its_json() -> None:
 
 def test_texts_of_a_source_stay() -> None:
     row = {"op": "a", "tc_capable": "yes", "tc_blocker_kind": "tf32"}
-    filled = words.with_texts(Profile(PROFILES["gpu"]().metadata).with_tables(
+    filled = with_texts(Profile(PROFILES["gpu"]().metadata).with_tables(
         table("ops", row, {**row, "tc_blocker": "as it said"}, {"op": "b", "tc_capable": "no"}))
     )  # fmt: skip
     assert filled.require("ops").values("tc_blocker") == ["TF32 off", "as it said", None]

@@ -95,7 +95,7 @@ def test_an_absent_table_is_not_written_as_an_empty_one() -> None:
 def test_of_the_tables_there_seven_are_always_written_the_rest_where_they_have_rows() -> None:
     emptied = gpu_profile().with_tables(table("kernels"), table("metrics"), table("host_ops"))
     written = [t.spec.name for t in tables.written(emptied)]
-    assert written == ["summary", "kernels", "ops", "layers", "iterations", "devices", "bad_sizes"]
+    assert written == ["summary", "kernels", "ops", "layers", "iterations", "devices", "bad_sizes", "advice"]
     assert "metrics" in [t.spec.name for t in tables.written(gpu_profile())]
 
 

@@ -1,0 +1,147 @@
+"""`Advice`: one thing to do about a run, with what it concerns and what it can save of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from tcprobe.schema.finding import Range
+from tcprobe.schema.kinds import Blocker, SizeAdvice
+from tcprobe.schema.statement import Statement
+from tcprobe.schema.waits import StepLength
+
+AdviceKind = Literal[
+    "feed_gpu", "profile_later", "use_float32", "use_float16", "mixed_precision", "allow_tf32", "check_tf32", "use_gpu",
+    "align_sizes", "change_size", "slice_filters", "library", "name_ops",
+]  # fmt: skip
+REMEDIES: Final[Mapping[AdviceKind, str]] = {
+    "feed_gpu": "end what the GPU waits for",
+    "profile_later": "profile steps after autotuning",
+    "use_float32": "compute in float32 or less instead of float64",
+    "use_float16": "use float16 instead of bfloat16, which the GPU's Tensor Cores do not take",
+    "mixed_precision": "train in mixed precision",
+    "allow_tf32": "allow TF32",
+    "check_tf32": "make sure that TF32 is allowed",
+    "use_gpu": "run on a GPU with Tensor Cores",
+    "align_sizes": "make sizes multiples of 8",
+    "change_size": "change sizes of a layer",
+    "slice_filters": "compute 8 filters of a convolution and keep the first ones",
+    "library": "let the library choose another kernel: channels, layout, larger sizes, XLA",
+    "name_ops": "record which ops the kernels belong to",
+}
+"""What to do about a run."""
+ShareOf = Literal["step", "kernel_time", "flops", "products"]
+SHARES: Final[Mapping[ShareOf, str]] = {
+    "step": "the length of a step",
+    "kernel_time": "the time of all kernels",
+    "flops": "the FLOPs of a step's GEMM-like ops",
+    "products": "the predicted time of a step's products",
+}
+"""What a share is a share of."""
+
+
+@dataclass(frozen=True, slots=True)
+class SizeChange:
+    """A dimension of a layer, its size and the next aligned size."""
+
+    dimension: str
+    size: int
+    next_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """What an item concerns; if several ops, the costliest of them.
+
+    Attributes:
+        layer: path of the layer.
+        op: path of the op.
+        pass_: forward, dgrad, wgrad or other.
+        source: file:line where the layer was constructed.
+    """
+
+    layer: str | None = None
+    op: str | None = None
+    pass_: str | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """How much of a step an item concerns: a bound on what it can save.
+
+    Attributes:
+        share_pct: share of the run, 0-100.
+        share_of: what that is a share of.
+        kernel_ns: kernel time in a step, summed over GPUs; None if that time or the number of steps is unknown.
+        at_most_ns: what it can save of a step at most; None if no clock tells how long a step takes.
+        step_ns: length of a step; None if unknown.
+        length: what `step_ns` rests on; None if that clock is not the one of the kernels, or there is none.
+    """
+
+    share_pct: float
+    share_of: ShareOf
+    kernel_ns: float | None = None
+    at_most_ns: float | None = None
+    step_ns: float | None = None
+    length: StepLength | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """What an item is predicted to save.
+
+    Attributes:
+        ns: time of a step: least, likely, most.
+        pct: the likely time as a percentage of `of`.
+        of: kernel time or the step's products.
+        calibrated: whether it comes from a calibration of the GPU.
+    """
+
+    ns: Range
+    pct: float
+    of: ShareOf
+    calibrated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One thing to do about a run, as one of the rules TC3xx says.
+
+    Attributes:
+        code: code of the rule.
+        says: what to do and why; its kind is one of `REMEDIES`.
+        concern: how much of a step it concerns.
+        where: what it concerns.
+        saving: predicted saving; None if only the bound of `concern` is known.
+        blocker: what keeps the costliest op off the Tensor Cores.
+        sizes: sizes to change; for ``slice_filters`` the filters.
+        effect: what the first of these sizes costs.
+    """
+
+    code: str
+    says: Statement[AdviceKind]
+    concern: Concern
+    where: Where = Where()
+    saving: Saving | None = None
+    blocker: Blocker | None = None
+    sizes: tuple[SizeChange, ...] = ()
+    effect: SizeAdvice | None = None
+
+    @property
+    def kind(self) -> AdviceKind:
+        """Return what to do, as a kind."""
+        return self.says.kind
+
+    @property
+    def saves_ns(self) -> float | None:
+        """Return what it likely saves of a step, else what it can save at most; None if neither is known."""
+        return self.concern.at_most_ns if self.saving is None else self.saving.ns.mid
+
+    @property
+    def step_pct(self) -> float | None:
+        """Return `saves_ns` as a share of the step, 0-100 (below 0 where it may cost); None if unknown."""
+        if self.saves_ns is None or self.concern.length is None or not self.concern.step_ns:
+            return None
+        return 100.0 * self.saves_ns / self.concern.step_ns

@@ -1,0 +1,156 @@
+"""What `tcprobe report` says to do first, on public profiles and on made runs whose GPU waits."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fixtures.gpu_run import variants
+from tests.fixtures.gpu_run.make import RUN, load
+from tests.support import ROOT, shared
+
+XPLANE = "samples/xplane/{}.xplane.pb"
+SIMPLE = "samples/dlprof/simple_0.16_json/{}.json"
+SAMPLES = {
+    XPLANE.format("tf24_v100_idle_0.07pct"): ["TC301"],
+    XPLANE.format("tf25_turing_idle"): ["TC301", "TC303"],
+    XPLANE.format("tf25_turing_chess_fp32"): ["TC301", "TC303"],
+    XPLANE.format("tf25_turing_busy_88pct"): ["TC303", "TC301"],
+    XPLANE.format("tf24_t4_alexnet_fp32"): ["TC303", "TC301"],
+    XPLANE.format("tf24_v100_alexnet_fp32"): ["TC301", "TC303"],
+    XPLANE.format("tf24_p100_alexnet_fp32"): ["TC301", "TC305"],
+    XPLANE.format("tf24_t4_autotuning_step"): ["TC302", "TC301", "TC303"],
+    XPLANE.format("tf22_8xv100_bert_step0"): ["TC301"],
+    XPLANE.format("jax08_mi300_gemm"): ["TC301"],
+    XPLANE.format("jax08_mi300_attention"): ["TC301"],
+    "samples/dlprof/a100x4_pytorch_1.7_summary.csv": ["TC301"],
+    "samples/dlprof/pytorch_1.8": ["TC302", "TC301"],
+    "samples/dlprof/v100_tf1_0.13_detailed.csv": [],
+    SIMPLE.format("a100-40gb-400w_distilroberta-base_128-128"): ["TC301", "TC309"],
+    SIMPLE.format("a100-40gb-400w_roberta-large_128-8"): ["TC301", "TC309"],
+    SIMPLE.format("v100-16gb-300w_roberta-large_128-8"): ["TC301", "TC309"],
+}
+Changed = Callable[[Callable[[Any], Any]], Path]
+
+
+def shown(*args: str | Path) -> str:
+    command = [sys.executable, "-m", "tcprobe", *map(str, args)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(ROOT / "no calibration")}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)
+    assert (done.returncode, done.stderr if "-o" not in args else "") == (0, "")
+    return done.stdout
+
+
+def advice(path: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(shown("report", path, "--format", "json"))["advice"]
+    return found
+
+
+def saves(item: dict[str, Any]) -> float | None:
+    likely: float | None = item["saving_ns"]
+    return item["at_most_ns"] if likely is None else likely
+
+
+def holds(items: list[dict[str, Any]]) -> None:
+    """Assert that the items are ordered by what they save of the step, and that none promises more than it has."""
+    known = [ns for item in items if (ns := saves(item)) is not None]
+    assert known == sorted(known, reverse=True)
+    for item in items:
+        assert all(ns is None or ns <= item["step_ns"] for ns in (item["at_most_ns"], item["saving_high_ns"]))
+        assert item["step_pct"] is None or item["step_pct"] >= 1
+
+
+@pytest.mark.parametrize("path", SAMPLES)
+def test_the_first_item_saves_most_of_the_step(path: str) -> None:
+    items = advice(shared(path))
+    assert [item["code"] for item in items] == SAMPLES[path]
+    holds(items)
+
+
+@pytest.fixture
+def changed(tmp_path: Path) -> Changed:
+    def write(change: Callable[[Any], Any]) -> Path:
+        run = load()
+        change(run)
+        return run.write(tmp_path / "run")
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("pct", "work", "said", "more"),
+    [
+        (0.07, "input", "Dataset.prefetch", []),
+        (5, "copy", "prefetch_to_device", ["TC307"]),
+        (5, "compile", "Profile after warm-up", ["TC307"]),
+        (20, "python", "tf.function", ["TC307"]),
+        (20, "launch", "jit_compile=True", ["TC307"]),
+    ],
+)
+def test_a_made_run_is_told_what_its_gpu_waits_for(
+    changed: Changed, pct: float, work: Any, said: str, more: list[str]
+) -> None:
+    items = advice(changed(lambda run: variants.busy(run, pct, work)))
+    assert [item["code"] for item in items] == ["TC301", *more]
+    assert (items[0]["work"], round(100 - items[0]["step_pct"], 1)) == (work, pytest.approx(pct, abs=0.5))
+    assert said in items[0]["text"]
+    holds(items)
+
+
+def test_a_busy_run_is_told_of_its_kernels_too() -> None:
+    items = advice(RUN)
+    assert [item["code"] for item in items] == ["TC301", "TC307"]
+    holds(items)
+
+
+def test_the_headline_says_what_the_first_item_says() -> None:
+    text = shown("report", shared(XPLANE.format("tf24_v100_idle_0.07pct")), "--width", "0")
+    answer, first = text.split("\nWhat to do first\n")
+    assert "The GPU was busy for 0.067 % of the step: it waited 62.1 s of 62.2 s." in answer
+    assert first.startswith("1. Prepare the next batches while the GPU computes")
+    assert "the GPU waits 62.1 s of a step of 62.2 s" in first.splitlines()[0]
+    assert "mixed precision" not in first.split("\n\n")[0]
+
+
+def test_amd_is_not_told_of_cuda_or_tensor_cores_in_its_advice() -> None:
+    text = shown("report", shared(XPLANE.format("jax08_mi300_gemm")))
+    assert "CUDA_VISIBLE_DEVICES" not in text
+    assert "set ROCR_VISIBLE_DEVICES to those in use" in text
+    assert "Tensor Core" not in text.split("What to do first")[1].split("Figures")[0]
+
+
+def test_advice_is_a_table_in_every_format(tmp_path: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(shown("report", RUN, "--by", "advice", "--format", "csv"))))
+    assert [(row["rank"], row["code"], row["kind"]) for row in rows] == [
+        ("1", "TC301", "feed_gpu"), ("2", "TC307", "slice_filters"),
+    ]  # fmt: skip
+    assert [row["text"] for row in rows] == [item["text"] for item in advice(RUN)]
+    assert (
+        len(list(csv.DictReader(io.StringIO(shown("report", RUN, "--by", "advice", "--format", "csv", "--top", "1")))))
+        == 1
+    )
+    assert len(json.loads(shown("report", RUN, "--format", "json", "--top", "1"))["advice"]) == 1
+    page = shown("report", RUN, "--by", "advice", "--format", "markdown")
+    assert "## What to do (2)" in page
+    assert "| 1 | TC301 |" in page
+    assert "What to do (2)\n" in shown("report", RUN, "--by", "advice")
+    shown("report", RUN, "-o", tmp_path / "all")
+    assert (tmp_path / "all" / "advice.csv").read_text(encoding="utf-8").count("\n") == 3
+
+
+@pytest.mark.parametrize("word", ["TC301", "waiting-gpu"])
+def test_advice_is_explained(word: str) -> None:
+    text = shown("explain", word)
+    assert text.startswith("TC301 waiting-gpu\n\n")
+    assert "Weight: " in text
+    assert "--fix" not in text
+    assert "--ignore" not in text

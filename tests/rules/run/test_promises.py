@@ -1,0 +1,113 @@
+"""What items promise: never more than the step, and bounds that hold whatever GPUs and streams ran the kernels."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tcprobe.hardware import find_gpu, load_gpus
+from tcprobe.rules.run.base import RunSubject
+from tcprobe.schema.finding import Range
+from tcprobe.schema.kinds import BLOCKERS, SIZE_ADVICE
+from tcprobe.schema.waits import HOST_WORK, STEP_LENGTHS, Tuning, Waiting
+from tests.rules.run.builders import MS, found, gap, off, rule, saved, size, subject, waits
+from tests.support import examples
+
+TIMES = st.floats(0, 1e4, allow_nan=False)
+OPS = st.builds(
+    off,
+    st.sampled_from(list(BLOCKERS)),
+    TIMES,
+    st.sampled_from(["a", "b"]),
+    st.sampled_from(["Conv2D", "MatMul"]),
+    dtype=st.sampled_from([None, "float32", "bfloat16", "float64"]),
+)
+
+
+@st.composite
+def sizes(draw: st.DrawFn) -> dict[str, object]:
+    low, likely, high = sorted(draw(st.floats(-1e3, 1e4, allow_nan=False)) for _ in range(3))
+    more = saved(low, likely, high, draw(st.floats(0, 100))) if draw(st.booleans()) else {}
+    row = size(draw(st.sampled_from(["a", "b"])), draw(st.sampled_from(list(SIZE_ADVICE))), ms=draw(st.none() | TIMES))
+    return {**row, **more}
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> RunSubject:
+    step = draw(st.floats(1, 1e6))
+    busy = step * draw(st.floats(0, 1))
+    gpus = draw(st.integers(1, 8))
+    ops = sorted(draw(st.lists(OPS, max_size=5)), key=lambda op: -op.weight)
+    return subject(
+        *ops,
+        total=sum(op.weight for op in ops) * draw(st.floats(1, 3)),
+        measured=draw(st.booleans()),
+        unnamed_ns=(unnamed := draw(TIMES) * MS),
+        kernel_ns=unnamed + draw(TIMES) * MS,
+        sizes=tuple(draw(st.lists(sizes(), max_size=4))),
+        waiting=Waiting(step * MS, draw(st.sampled_from(list(STEP_LENGTHS))), busy * MS, (step - busy) * MS),
+        gaps=tuple(draw(st.lists(st.builds(gap, TIMES, st.sampled_from(list(HOST_WORK))), max_size=3))),
+        tuning=draw(st.none() | st.just(Tuning(2, 90, 5.0 * MS, 50.0, "conv", 45))),
+        gpu=draw(st.none() | st.sampled_from(load_gpus())),
+        gpus=gpus,
+        busiest=draw(st.floats(1 / gpus, 1)),
+        steps=draw(st.none() | st.floats(1, 100)),
+        step_ns=step * MS,
+    )
+
+
+@settings(max_examples=examples(300))
+@given(runs())
+def test_no_item_promises_more_than_the_step(run: RunSubject) -> None:
+    waiting = run.waiting
+    assert waiting is not None
+    for item in found(run):
+        most = [item.concern.at_most_ns, *([item.saving.ns.high, item.saving.ns.mid] if item.saving else [])]
+        assert all(ns is None or ns <= waiting.step_ns * (1 + 1e-9) for ns in most)
+        if item.kind == "feed_gpu":
+            assert item.saves_ns == waiting.idle_ns
+        elif most[0] is not None:
+            assert 0 <= most[0] <= run.busy_ns * (1 + 1e-9)
+        assert item.step_pct is None or item.step_pct <= 100 * (1 + 1e-9)
+
+
+def at_most(given: RunSubject, code: str = "TC305") -> float | None:
+    (item,) = rule(code).check(given)
+    return item.concern.at_most_ns
+
+
+def test_kernels_of_several_steps_and_gpus_are_those_of_one() -> None:
+    # 40 ms over 2 steps on 2 GPUs that share them 3 to 1: 15 ms of a step on the busier one
+    run = {"steps": 2.0, "gpus": 2, "busiest": 0.75, "waiting": waits(100, 40)}
+    assert at_most(subject(off("gpu", 40), **run)) == pytest.approx(15 * MS)
+
+
+def test_kernels_that_overlap_save_no_more_than_the_gpu_is_busy() -> None:
+    assert at_most(subject(off("gpu", 80), total=160.0 * MS, waiting=waits(100, 50))) == 50 * MS
+
+
+def test_without_a_count_of_steps_the_share_of_the_busy_time_is_the_bound() -> None:
+    assert at_most(subject(off("gpu", 40), steps=None, waiting=waits(100, 50))) == 20 * MS
+
+
+def test_without_a_clock_nothing_is_promised() -> None:
+    (item,) = rule("TC305").check(subject(off("gpu", 40), waiting=None))
+    assert (item.concern.at_most_ns, item.step_pct, item.concern.kernel_ns) == (None, None, 40 * MS)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "left"),
+    [("v100-sxm2", 15.7 / 125.3), ("t4", 8.1 / 65), ("a100-sxm-40", 19.5 / 312), ("p100", 0.0), (None, 0.0)],
+)
+def test_the_peak_rates_tell_what_tensor_cores_leave(gpu: str | None, left: float) -> None:
+    run = subject(off("dtype", 40, dtype="float32"), gpu=find_gpu(gpu) if gpu else None)
+    assert at_most(run, "TC303") == pytest.approx(40 * MS * (1 - left), rel=0.01)
+
+
+def test_a_prediction_is_cut_to_what_the_step_has() -> None:
+    (item,) = rule("TC306").check(subject(sizes=(size("a", "change", ms=30, **saved(-1, 70, 200, 70.0)),),
+                                          waiting=waits(100, 50)))  # fmt: skip
+    assert item.saving is not None
+    assert item.saving.ns == Range(-1.0 * MS, 50.0 * MS, 50.0 * MS)
+    assert item.step_pct == 50.0
