@@ -24,6 +24,10 @@ TURING_SMS_WITHOUT_TENSOR_CORES: Final = 24
 TURING_WITHOUT_TENSOR_CORES: Final = re.compile(
     r"\b(?:GTX\s*16\d\d|MX\s*(?:450|550)|T\s*(?:400E?|500|550|600|1000|1200|2000)|CMP\s*30HX)\b", re.IGNORECASE
 )
+# Every RTX has Tensor Cores, and every data-centre card from Volta on, whatever follows in its name (V100-DGXS-16GB).
+CHIPS_WITH_TENSOR_CORES: Final = re.compile(
+    r"\b(?:RTX|TITAN V|T4|V100S?|A2|A10G?|A16|A30|A40|A100X?|L4|L40S?|H20|H100|H200|GH200|G?B[23]00)\b"
+)
 # Their Tensor Cores are slowed down, to a rate that no table gives; the other figures are those of a card that is not.
 SLOWED_DOWN: Final = re.compile(r"\b(?:CMP\s*\d+HX|RTX\s*5090\s*D)\b", re.IGNORECASE)
 # A driver reports the theoretical bandwidth from memory clock and bus width; datasheets round it (GB200: 0.9 %).
@@ -119,6 +123,8 @@ def has_tensor_cores(
     """
     if name and TURING_WITHOUT_TENSOR_CORES.search(name):
         return "no", f"{name}: TU116 and TU117 chips have no Tensor Cores"
+    if compute_capability is None and name and CHIPS_WITH_TENSOR_CORES.search(name):
+        return "yes", f"{name}: every GPU of that name has Tensor Cores"
     if compute_capability is None:
         return "unknown", "the profile gives no compute capability"
     version = f"compute capability {compute_capability[0]}.{compute_capability[1]}"

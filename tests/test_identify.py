@@ -89,6 +89,10 @@ def test_too_few_figures_are_not_guessed_from() -> None:
         ((7, 5), None, None, "unknown"),
         ((12, 0), None, None, "yes"),
         (None, None, None, "unknown"),
+        (None, "Tesla V100-DGXS-16GB", None, "yes"),
+        (None, "NVIDIA RTX 9999 Laptop GPU", None, "yes"),
+        (None, "Tesla P100-PCIE-16GB", None, "unknown"),
+        (None, "Quadro T2000", None, "no"),
     ],
 )
 def test_tensor_cores_by_capability_except_the_small_turings(

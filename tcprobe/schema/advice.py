@@ -39,6 +39,13 @@ SHARES: Final[Mapping[ShareOf, str]] = {
     "products": "the predicted time of a step's products",
 }
 """What a share is a share of."""
+Bound = Literal["idle", "kernel time", "peak rates"]
+BOUNDS: Final[Mapping[Bound, str]] = {
+    "idle": "the time that the GPU waits",
+    "kernel time": "all of the kernels' time",
+    "peak rates": "the kernels' time less what they take at the ratio of the GPU's peak rates",
+}
+"""What the most that an item can save is: a strict bound, except by peak rates, which kernels need not reach alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,7 @@ class Concern:
         at_most_ns: what it can save of a step at most; None if no clock tells how long a step takes.
         step_ns: length of a step; None if unknown.
         length: what `step_ns` rests on; None if that clock is not the one of the kernels, or there is none.
+        bound: what `at_most_ns` is.
     """
 
     share_pct: float
@@ -86,6 +94,7 @@ class Concern:
     at_most_ns: float | None = None
     step_ns: float | None = None
     length: StepLength | None = None
+    bound: Bound = "kernel time"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tcprobe.schema.advice import REMEDIES, SHARES
+from tcprobe.schema.advice import BOUNDS, REMEDIES, SHARES
 from tcprobe.schema.columns import Column as C
 from tcprobe.schema.columns import TableSpec as T
 from tcprobe.schema.kinds import BLOCKERS, RATE_BASES, REASONS, SIZE_ADVICE
@@ -473,6 +473,7 @@ ADVICE: Final = T(
         C("kind", "str", "what to do, as a kind", False, tuple(REMEDIES)),
         C("step_pct", "float", "share of a step that it saves: likely if predicted, else at most; to 100"),
         C("at_most_ns", "float", "what it can save of a step at most; NA where no step's length is known"),
+        C("bound", "str", "what that most is; by peak rates it is no strict bound", values=tuple(BOUNDS)),
         C("saving_low_ns", "float", "least that it is predicted to save a step; below 0 where it may cost"),
         C("saving_ns", "float", "likely"),
         C("saving_high_ns", "float", "most"),

@@ -145,7 +145,8 @@ def _row(rank: int, item: Advice) -> Row:
     concern, where = item.concern, item.where
     row: Row = {
         "rank": rank, "code": item.code, "name": NAMES[item.code], "kind": item.kind, "step_pct": item.step_pct,
-        "at_most_ns": concern.at_most_ns, "kernel_ns": concern.kernel_ns, "share_pct": concern.share_pct,
+        "at_most_ns": concern.at_most_ns, "bound": concern.bound if concern.at_most_ns is not None else None,
+        "kernel_ns": concern.kernel_ns, "share_pct": concern.share_pct,
         "share_of": concern.share_of, "step_ns": concern.step_ns, "step_length": concern.length,
         "layer": where.layer, "op": where.op, "pass": where.pass_, "source": where.source,
     }  # fmt: skip

@@ -161,7 +161,7 @@ def _called(text: str, groups: list[_Group]) -> _Group | None:
     """Return the bracket with the parameters: the first behind a name that is no cast and holds no scope."""
     for group in groups:
         before = text[max(0, group.start - 10) : group.start].rstrip()
-        named = before[-1:].isalnum() or before[-1:] in tuple("_>})]'") or _OPERATOR.search(before)
+        named = before[-1:].isalnum() or before[-1:] in tuple("_>})]'.") or _OPERATOR.search(before)
         last = text[group.end : group.end + 1] in _FOLLOWS
         if text[group.start] == "(" and named and last and not before.endswith("decltype"):
             return group

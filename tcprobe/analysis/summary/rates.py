@@ -19,6 +19,7 @@ MIXED_PEAK: Final = "several dtypes, or a GPU or dtype without a known peak"
 NO_STEP: Final = Reason("no step is marked", "no_step")
 LOST: Final = "the profiler lost events: FLOPs of whole steps would stand over the time of what is left"
 UNPLACED: Final = "no kernel belongs to a marked step, and the whole capture includes warm-up"
+TUNED: Final = "the kernels that autotuning tried are counted with the one that it chose"
 STRAY: Final = "kernels outside the marked step are counted with its own"
 ONCE: Final = "each op counts once a step"
 THROUGHPUT: Final = "throughput"
@@ -175,6 +176,8 @@ def not_of_steps(profile: Profile) -> str | None:
         return LOST
     if "steps-without-kernels" in codes:
         return UNPLACED
+    if profile.tuning is not None:
+        return TUNED
     return STRAY if profile.metadata.window.first is None and _marked_steps(profile) else None
 
 

@@ -63,6 +63,7 @@ def as_json(item: Advice) -> dict[str, Any]:
         "share_of": concern["share_of"],
         "step_pct": item.step_pct,
         "at_most_ns": concern["at_most_ns"],
+        "bound": concern["bound"],
         "layer": where["layer"],
         "op": where["op"],
         "pass": where["pass_"],
@@ -116,7 +117,8 @@ def _bound(item: Advice) -> str:
     concern = item.concern
     if concern.at_most_ns is None or item.saving is not None or concern.share_of == "step":
         return ""
-    return f": at most {f.duration(concern.at_most_ns)} of {_step(concern)}, {f.percent(item.step_pct)}"
+    rates = "by peak rates " if concern.bound == "peak rates" else ""
+    return f": {rates}at most {f.duration(concern.at_most_ns)} of {_step(concern)}, {f.percent(item.step_pct)}"
 
 
 def _step(concern: Concern) -> str:

@@ -25,7 +25,7 @@ FIRST = {
 }
 LABELS = {
     **FIRST,
-    "idle_ns": "GPU waits in a step",
+    "idle_ns": "time that the GPU waits",
     "window_ns": "length of the window",
     "tc_time_ns": "time of TC kernels",
     "memory_time_ns": "time of copies and sets",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from tcprobe.rules.base import RuleDoc, Says
-from tcprobe.schema.advice import Advice, AdviceKind, Concern, ShareOf, Where
+from tcprobe.schema.advice import Advice, AdviceKind, Bound, Concern, ShareOf, Where
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import LEAVE, Blocker, BlockerKind
 from tcprobe.schema.statement import FieldValue, say
@@ -155,7 +155,8 @@ class RunSubject:
             return Concern(share, of, each, None, self.step_ns, self.waiting.length if self.waiting else None)
         busy = self.busy_ns
         alone = busy * share / 100.0 if each is None else each * self.busiest
-        return Concern(share, of, each, shrinks * min(alone, busy), self.waiting.step_ns, self.waiting.length)
+        bound: Bound = "kernel time" if shrinks == 1.0 else "peak rates"
+        return Concern(share, of, each, shrinks * min(alone, busy), self.waiting.step_ns, self.waiting.length, bound)
 
     @property
     def busy_ns(self) -> float:

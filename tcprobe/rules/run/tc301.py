@@ -156,7 +156,7 @@ def check(subject: RunSubject) -> Iterator[Advice]:
             **_host(subject.gaps),
             **_longest_gap(subject.gaps),
         ),
-        Concern(waiting.idle_pct, "step", None, waiting.idle_ns, waiting.step_ns, waiting.length),
+        Concern(waiting.idle_pct, "step", None, waiting.idle_ns, waiting.step_ns, waiting.length, "idle"),
     )
 
 

@@ -103,6 +103,8 @@ def test_without_a_clock_nothing_is_promised() -> None:
 def test_the_peak_rates_tell_what_tensor_cores_leave(gpu: str | None, left: float) -> None:
     run = subject(off("dtype", 40, dtype="float32"), gpu=find_gpu(gpu) if gpu else None)
     assert at_most(run, "TC303") == pytest.approx(40 * MS * (1 - left), rel=0.01)
+    (item,) = rule("TC303").check(run)
+    assert item.concern.bound == ("peak rates" if left else "kernel time")
 
 
 def test_a_prediction_is_cut_to_what_the_step_has() -> None:
