@@ -106,6 +106,14 @@ def test_a_made_run_is_told_what_its_gpu_waits_for(
     holds(items)
 
 
+def test_a_run_that_is_busy_for_60_pct_waits_for_more_than_its_layer_may_save(changed: Changed) -> None:
+    """Of the waiting, little is the input pipeline's: most stood in the recorded run, for a reason nobody recorded."""
+    idle, filters = advice(changed(lambda run: variants.busy(run, 60)))
+    assert (idle["code"], idle["work"], filters["code"]) == ("TC301", "unknown", "TC307")
+    assert idle["step_pct"] == pytest.approx(40, abs=0.5)
+    holds([idle, filters])
+
+
 def test_a_busy_run_is_told_of_its_kernels_too() -> None:
     items = advice(RUN)
     assert [item["code"] for item in items] == ["TC301", "TC307"]
