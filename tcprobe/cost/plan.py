@@ -11,7 +11,7 @@ from tcprobe.cost.constants import Basis, Constants, Multiplier, RateFamily, Tim
 from tcprobe.cost.dtype import ComputeUnits, compute_units_of
 from tcprobe.cost.shipped import fitted
 from tcprobe.cost.spread import least_ns, spread_of
-from tcprobe.cost.tiles import Chip
+from tcprobe.cost.tiles import Chip, compute_bound
 from tcprobe.cost.ways import Way, Ways, copies_ns, in_order, way_of, with_channels
 from tcprobe.cost.works import Task, task_of
 from tcprobe.cost.xla import padded_by_xla
@@ -102,6 +102,7 @@ class Planner:
         self.task, self.target, self.units, self.dtype = task, target, units, dtype
         self.whys: list[str] = []
         self.basis: Basis = "predicted"
+        self.own_rate = False  # whether arithmetic runs at a rate measured for this alignment
         self.chip = self._chip(units.family, units.flop_per_s)
         self.ideal = way_of(task, self.chip)
 
@@ -150,14 +151,19 @@ class Planner:
         return padded_by_xla(self.task, self.dtype, self.target.gpu, self.chip, self.units.width)
 
     def _slower(self) -> Ways:
-        penalty = penalty_of(self.task.contiguous, self.units.family, self.target.gpu, self.target.constants)
+        penalty = self._penalty(self.units.family, self.chip)
         if penalty.why:
             self.whys.append(penalty.why)
         if self.task.arithmetic == "conv":
             return self._slower_conv(penalty)
+        self.own_rate = penalty.is_own
         ends = zip(_ends(penalty.compute), _ends(penalty.memory), strict=True)
         best, likely, worst = (way_of(self.task, self.chip, end) for end in ends)
         return best, likely, worst
+
+    def _penalty(self, family: RateFamily, chip: Chip) -> Penalty:
+        least = min(min(work.m, work.n, work.k) for work, _ in self.task.works)
+        return penalty_of(self.task.contiguous, family, self.target.gpu, chip.rate, self.target.constants, least)
 
     def _slower_conv(self, penalty: Penalty) -> Ways:
         """cuDNN 7.6.3 or later pads unaligned channels itself, or chooses a kernel for smaller alignments."""
@@ -210,7 +216,7 @@ class Planner:
         self.whys.append("float8 needs multiples of 16: it runs in 16 bits, if at all")
         peak = self.target.gpu.peak_flop_per_s("bfloat16") or self.units.flop_per_s
         chip = self._chip("tc16", peak)
-        penalty = penalty_of(self.task.contiguous, "tc16", self.target.gpu, self.target.constants)
+        penalty = self._penalty("tc16", chip)
         ends = zip(_ends(penalty.compute), _ends(penalty.memory), strict=True)
         return in_order(*(way_of(self.task, chip, end) for end in ends))
 
@@ -241,6 +247,10 @@ class Planner:
         family, least = self.units.family, least_ns(self.task, self.units.family, self.chip) / self.ideal.ns
         (low, likely, high), why = spread_of(self.task, family, self.target.gpu, self.chip, self.target.constants)
         self.whys += [why] if why else []
+        if self.own_rate:
+            # the error of aligned products counts as far as memory is the limit; the measured rate brings its own
+            rest = 1 - min(compute_bound(work, self.chip) for work, _ in self.task.works)
+            low, likely, high = low**rest, likely**rest, high**rest
         return max(low, least), max(likely, least), max(high, least)
 
 

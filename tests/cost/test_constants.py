@@ -26,6 +26,14 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert load_constants(T4, tmp_path) == OWN
 
 
+def test_a_class_of_older_files_keeps_its_multiplier(tmp_path: Path) -> None:
+    nt = Multiplier(0.2, 0.25, 0.3)
+    older = replace(OWN, multipliers={"gemm:tc16:output": nt})
+    (tmp_path / "t4.json").write_text(older.to_json(), encoding="utf-8")
+    found = load_constants(T4, tmp_path)
+    assert found is not None and found.multipliers == {"gemm:tc16:nt_odd": nt}
+
+
 def test_a_gpu_that_was_not_measured_has_none(tmp_path: Path) -> None:
     assert load_constants(T4, tmp_path) is None
     assert load_constants(T4, tmp_path / "absent") is None

@@ -59,20 +59,35 @@ def test_limits() -> None:
     assert known(gemm(8, 16384, 16384)).limit == "memory"
 
 
-def test_an_odd_size_runs_at_two_fifths() -> None:
-    aligned, odd = known(gemm(8192, 4096, 4096)), known(gemm(8192, 4095, 4096))
-    assert odd.rate_pct is not None
-    assert odd.rate_pct.mid == pytest.approx(40, abs=1)
-    assert odd.ns == pytest.approx(aligned.ns / 0.40, rel=0.03)
-    assert odd.uses_tc == "yes"
-    assert odd.why is not None and "unaligned" in odd.why
+@pytest.mark.parametrize(
+    ("shape", "flips", "measured"),
+    [
+        ((8192, 4095, 4096), {}, 86.0),
+        ((8192, 4094, 4096), {}, 136.9),
+        ((8192, 4095, 4096), {"transpose_b": True}, 72.8),
+        ((8192, 4096, 4094), {"transpose_b": True}, 130.0),
+    ],
+)
+def test_a_large_unaligned_product_has_a_rate_of_its_own(
+    shape: tuple[int, int, int], flips: dict[str, bool], measured: float
+) -> None:
+    """TFLOP/s on an A100, whatever a stack makes of aligned products."""
+    m, n, k = shape
+    found, aligned = known(gemm(m, n, k, **flips)), known(gemm(8192, 4096, 4096))
+    assert 2e-3 * m * n * k / found.ns == pytest.approx(measured, rel=0.09)  # tiles and waves count too
+    assert found.high_ns / found.low_ns < 1.2
+    assert found.rate_pct is not None
+    assert found.rate_pct.mid == pytest.approx(100 * aligned.ns / found.ns, rel=0.06)
+    assert found.uses_tc == "yes"
+    assert found.why is not None and "unaligned" in found.why
 
 
 def test_a_skinny_product_loses_less() -> None:
     skinny, heavy = known(gemm(16, 4095, 4096)), known(gemm(8192, 4095, 4096))
     assert skinny.rate_pct is not None and heavy.rate_pct is not None
-    assert 100 / 1.3 - 1 < skinny.rate_pct.mid < 100
+    assert 100 / 1.7 - 1 < skinny.rate_pct.mid < 100
     assert skinny.rate_pct.mid > heavy.rate_pct.mid + 20
+    assert skinny.high_ns / skinny.low_ns > heavy.high_ns / heavy.low_ns
 
 
 @pytest.mark.parametrize("pass_", [{}, {"transpose_b": True}])
@@ -252,7 +267,7 @@ def test_unaligned_convolutions_lie_between_none_and_the_slowdown_of_a_product()
     aligned, found = known(conv("forward", 64, 32)), known(conv("forward", 63, 31))
     assert found.low_ns == pytest.approx(aligned.low_ns, rel=0.02)
     assert found.rate_pct is not None
-    assert (found.rate_pct.low, found.rate_pct.high) == (pytest.approx(37, abs=1), pytest.approx(100, abs=1))
+    assert (found.rate_pct.low, found.rate_pct.high) == (pytest.approx(35, abs=3), pytest.approx(100, abs=1))
     assert found.why is not None and "unaligned convolutions were not measured" in found.why
 
 
