@@ -1,8 +1,9 @@
-"""Measure how well the cost model predicts products to which its constants were not fitted.
+"""Measure how well the cost model predicts products to which its constants were not fitted: serving stacks, benchmarks.
 
 Usage: python bench/cost_model.py [SAMPLES]
 
 SAMPLES is the folder of measured products (see `fit_cost.py`), `../shared/samples/gemm` beside the checkout by default.
+`fit_framework.py` tests the constants of frameworks.
 One line per set: products tested, mean absolute error of all and of those above 0.1 ms, median error, share within
 25 %, share inside the range that is shown, and the mean error of a plain roofline at full peak and bandwidth. The
 figures come from `op_cost`, one call per product. Exits 1 if a promised bound is missed, 2 without samples.
@@ -31,7 +32,7 @@ HEADER = ("set", "n", "all %", ">0.1ms %", "median %", "<25 % off", "in range", 
 def predicted(measured: Measured) -> tuple[float, float, float, float]:
     """Return the predicted time, its range, and the time of a plain roofline, in ns."""
     gpu, record = find_gpu(measured.row.gpu), measured.row.record
-    cost = op_cost(record, Target(gpu, measured.row.library))
+    cost = op_cost(record, Target(gpu, measured.row.library, through="serving"))
     units = compute_units_of(record.dtype, gpu, True)
     task = task_of(record, units.width) if units else None
     assert cost is not None and units is not None and task is not None, record

@@ -26,8 +26,10 @@ from tcprobe.cost.fit import START, fit
 from tcprobe.cost.measured import Measurement, conv_record, gemm_record
 from tcprobe.gemm.alignment import next_size
 from tcprobe.hardware import find_gpu
+from tcprobe.schema.provenance import Stack, StackKind
 
 DEFAULT = Path(__file__).resolve().parent.parent.parent / "shared" / "samples" / "gemm"
+SHIPPED = Path(__file__).resolve().parent.parent / "tcprobe" / "cost" / "rates.json"
 SEED = 20261121
 TRAIN_PCT = {"parquet": 25, "deepbench": 50}
 MOST = 3000  # rows fitted per family: more take long and change nothing
@@ -42,6 +44,7 @@ DEEPBENCH = {"V100": "v100-sxm2", "T4": "t4", "P100": "p100"}
 DEEPBENCH_DTYPES = {"fp32": "float32", "fp16_mixed": "float16"}
 ABOUT = "constants of the cost model, each GPU's as a calibration file: printed by bench/fit_cost.py"
 SOURCES = {"parquet": "NVIDIA aiconfigurator, vLLM", "deepbench": "Baidu DeepBench, cuDNN 7.6"}
+STACKS = {"parquet": Stack("serving", "vLLM"), "deepbench": Stack("benchmark", "DeepBench")}
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,7 @@ def _rounded(rate: Rate) -> Rate:
     names = ("emax", "bwf", "l2_speed", "l2_share", "quantised", "sharp")
     digits = {name: round(getattr(rate, name), 3) for name in names}
     tiles = tuple((rows, columns, round(e, 3)) for rows, columns, e in rate.tiles)
-    whole = {name: round(getattr(rate, name)) for name in ("t0_ns", "split_ns", "fill_k")}
+    whole = {name: round(getattr(rate, name)) for name in ("t0_ns", "split_ns", "fill_k", "launch_ns")}
     return replace(rate, **digits, **whole, tiles=tiles, spread=tuple(round(v, 3) for v in rate.spread))
 
 
@@ -159,6 +162,12 @@ def text_of(gpus: list[dict[str, object]]) -> str:
     return re.sub(r"\[\s+([^][{}]+?)\s+\]", lambda m: f"[{' '.join(m[1].split())}]", text) + "\n"
 
 
+def shipped_entries(*kinds: StackKind) -> list[dict[str, object]]:
+    """Return the entries of tcprobe/cost/rates.json whose stacks are of these kinds."""
+    body = json.loads(SHIPPED.read_text(encoding="utf-8"))
+    return [gpu for gpu in body["gpus"] if gpu["stack"]["kind"] in kinds]
+
+
 def main() -> int:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT
     found = samples(folder)
@@ -169,12 +178,12 @@ def main() -> int:
     for gpu in (*PARQUET, *DEEPBENCH.values()):
         origin = "parquet" if gpu in PARQUET else "deepbench"
         rows = thinned([m.row for m in found if m.row.gpu == gpu and m.train])
-        constants = fit(rows, find_gpu(gpu), SOURCES[origin], "predicted", start=START)
+        constants = fit(rows, find_gpu(gpu), SOURCES[origin], "predicted", start=START, stack=STACKS[origin])
         if constants is not None:
             gpus.append(body_of(rounded(constants), len(rows)))
         said = "too few products" if constants is None else f"{len(rows)} products fitted"
         print(f"{gpu}: {said}", file=sys.stderr, flush=True)
-    print(text_of(gpus), end="")
+    print(text_of([*gpus, *shipped_entries("framework")]), end="")
     return 0
 
 

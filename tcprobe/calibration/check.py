@@ -94,7 +94,7 @@ def kind_of_row(row: Measurement, gpu: Gpu) -> str:
 
 def _ns(row: Measurement, gpu: Gpu, constants: Constants | None) -> float | None:
     cost = op_cost(row.record, Target(gpu, row.library, tf32=False, constants=constants))
-    return None if cost is None else cost.ns
+    return None if cost is None else cost.timed_ns
 
 
 def _score(kind: str, off: Sequence[tuple[float, float]]) -> Score:

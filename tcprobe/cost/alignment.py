@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from tcprobe.cost.constants import Constants, Multiplier, Rate, RateFamily
-from tcprobe.cost.shipped import fitted
+from tcprobe.cost.shipped import RunsThrough, fitted
 from tcprobe.gemm.alignment import ALIGN_BYTES
 from tcprobe.hardware import Gpu, find_gpu
 from tcprobe.schema.op import Contiguous
@@ -161,6 +161,7 @@ def penalty_of(
     rate: Rate,
     constants: Constants | None = None,
     least: int = SMALL,
+    through: RunsThrough = "framework",
 ) -> Penalty:
     """Return the penalty of a matrix multiplication (cuBLAS 11 or later).
 
@@ -172,6 +173,7 @@ def penalty_of(
             GPU's are relative to aligned products of the same timings, and of that GPU.
         constants: calibrated constants, whose multipliers take precedence.
         least: the product's smallest dimension.
+        through: what runs the product.
     """
     level = product_level(contiguous, family)
     if level is None or family not in ("tc16", "tf32"):
@@ -188,7 +190,10 @@ def penalty_of(
     if is_convolution(contiguous):
         compute = _over(rates, timed.aligned[family])
     else:
-        compute = _over(rates, _best_tile(timed.gpu, family, rate if measured else None))
+        compute = _over(
+            rates,
+            _best_tile(timed.gpu, family, rate if measured else fitted(find_gpu(timed.gpu), family, through).rate),
+        )
     if measured:
         few = timed is _H100
         why = f"{_UNMEASURED}, few sizes of this generation" if few else _UNMEASURED
@@ -219,11 +224,10 @@ def _calibrated(constants: Constants | None, family: RateFamily, level: Misalign
     return found.get(f"gemm:{family}:{level}") or found.get(f"gemm:{family}:{level.removeprefix('nt_')}")
 
 
-def _best_tile(gpu_id: str, family: RateFamily, rate: Rate | None) -> float:
-    """Return the TFLOP/s of the best tile of aligned products on a GPU; without a rate, the shipped one counts."""
+def _best_tile(gpu_id: str, family: RateFamily, rate: Rate) -> float:
+    """Return the TFLOP/s of the best tile of aligned products on a GPU."""
     gpu = find_gpu(gpu_id)
-    share = (rate or fitted(gpu, family).rate).emax
-    return share * (gpu.peak_flop_per_s("tf32" if family == "tf32" else "float16") or 0.0) / 1e12
+    return rate.emax * (gpu.peak_flop_per_s("tf32" if family == "tf32" else "float16") or 0.0) / 1e12
 
 
 def _over(rates: Multiplier, aligned: float) -> Multiplier:

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from tcprobe.errors import UnreadableInput, UnsupportedVersion, WrongFormat
 from tcprobe.hardware import Gpu
+from tcprobe.schema.provenance import STACK_KINDS, UNKNOWN_STACK, Stack
 
 Basis = Literal["predicted", "calibrated"]
 RateFamily = Literal["tc16", "tf32", "fp32", "fp8", "int8"]
@@ -19,6 +20,8 @@ TimeFactors: TypeAlias = tuple[float, float, float]
 FAMILIES: Final[tuple[RateFamily, ...]] = ("tc16", "tf32", "fp32", "fp8", "int8")
 FORMAT: Final = "tcprobe-calibration"
 VERSION: Final = 1
+KERNEL_NS: Final = 2500.0
+"""What an empty kernel takes by itself: fits to serving stacks, which hide the launches, give 1.5-2.5 us in 16 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class Rate:
     Attributes:
         emax: share of the dense peak that the best tile reaches, 0-1.
         bwf: share of the peak memory bandwidth that a large product reaches, 0-1.
-        t0_ns: time of an empty kernel, including its launch.
+        t0_ns: time of an empty kernel: part of every kernel's time.
         split_ns: extra time if the contraction is split over thread blocks and summed up afterwards.
         fill_k: contraction length that takes as long as filling the pipeline of one tile.
         l2_speed: how many times faster operands come from the second-level cache than from memory, 1 or more.
@@ -38,6 +41,8 @@ class Rate:
         sharp: exponent that combines compute and memory time; the larger, the closer the result is to their maximum.
         tiles: (rows, columns, efficiency relative to the best) of the tiles that libraries choose from.
         spread: 10th, 50th and 90th percentile of measured over predicted time; `low` and `high` come from it.
+        launch_ns: what launching it adds as the stack times it: time of a step, in which the GPU waits, but not of the
+            kernel. 0 where the stack hides it or the measurements do not tell it from `t0_ns`.
     """
 
     emax: float
@@ -51,6 +56,7 @@ class Rate:
     sharp: float
     tiles: tuple[tuple[int, int, float], ...]
     spread: TimeFactors
+    launch_ns: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +70,17 @@ class Multiplier:
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """The cost model's constants for one GPU.
+    """The cost model's constants for one GPU, as one stack runs it.
 
     Attributes:
-        gpu: id of the GPU that was measured.
+        gpu: id of the GPU that was measured, which names its board (SXM, PCIe, NVL) too.
         source: where the measurements come from.
         basis: predicted (shipped with tcprobe) or calibrated (measured on the user's own GPU).
         rates: by dtype family; a family that was not measured is absent.
         conv: measured time of a convolution over its time as a plain product: 10th percentile, median, 90th; by family
             and `tcprobe.cost.works.conv_classes` (``tc16:wgrad``); absent if not measured.
         multipliers: by product and alignment (``gemm:tc16:nt_odd``, ``conv:tc16:wgrad:even``); absent if not measured.
+        stack: what timed them; of an unknown kind in files written before it was stored.
     """
 
     gpu: str
@@ -82,6 +89,7 @@ class Constants:
     rates: Mapping[RateFamily, Rate]
     conv: Mapping[str, TimeFactors] = field(default_factory=dict)
     multipliers: Mapping[str, Multiplier] = field(default_factory=dict)
+    stack: Stack = UNKNOWN_STACK
 
     def to_json(self) -> str:
         """Return the constants as the text of a calibration file."""
@@ -120,6 +128,12 @@ class Constants:
 
 
 _AGAIN: Final = "measure again with `tcprobe calibrate`, or remove the file"
+
+
+def launch_apart(t0_ns: float) -> tuple[float, float]:
+    """Return what an empty kernel itself takes of a time that holds its launch, and the launch."""
+    kernel_ns = min(t0_ns, KERNEL_NS)
+    return kernel_ns, t0_ns - kernel_ns
 
 
 def calibration_folder() -> Path:
@@ -162,7 +176,16 @@ def _constants(body: Mapping[str, Any]) -> Constants:
         raise ValueError("no rates")
     multipliers = {_RENAMED.get(key, str(key)): _multiplier(value) for key, value in body["multipliers"].items()}
     conv = {str(key): _spread(value) for key, value in body["conv"].items()}
-    return Constants(str(body["gpu"]), str(body["source"]), basis, rates, conv, multipliers)
+    return Constants(str(body["gpu"]), str(body["source"]), basis, rates, conv, multipliers, _stack(body.get("stack")))
+
+
+def _stack(body: Any) -> Stack:
+    if body is None:
+        return UNKNOWN_STACK
+    kind = next((known for known in STACK_KINDS if known == body["kind"]), None)
+    if kind is None:
+        raise ValueError(f"a stack of kind {body['kind']!r}")
+    return Stack(kind, str(body["name"]))
 
 
 _RENAMED: Final = {"gemm:tc16:output": "gemm:tc16:nt_odd"}
@@ -175,10 +198,13 @@ def _rate(body: Mapping[str, Any]) -> Rate:
     )
     if not tiles:
         raise ValueError("no tiles")
+    t0_ns, launch_ns = _number(body["t0_ns"], "t0_ns", 0.0), _number(body.get("launch_ns", 0.0), "launch_ns", 0.0)
+    if "launch_ns" not in body:  # a file from before the two were told apart
+        t0_ns, launch_ns = launch_apart(t0_ns)
     return Rate(
         emax=_number(body["emax"], "emax"),
         bwf=_number(body["bwf"], "bwf"),
-        t0_ns=_number(body["t0_ns"], "t0_ns", 0.0),
+        t0_ns=t0_ns,
         split_ns=_number(body["split_ns"], "split_ns", 0.0),
         fill_k=_number(body["fill_k"], "fill_k", 0.0),
         l2_speed=_number(body["l2_speed"], "l2_speed", 1.0),
@@ -187,6 +213,7 @@ def _rate(body: Mapping[str, Any]) -> Rate:
         sharp=_number(body["sharp"], "sharp", 1.0),
         tiles=tiles,
         spread=_spread(body["spread"]),
+        launch_ns=launch_ns,
     )
 
 

@@ -11,13 +11,23 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tcprobe.cost.alignment import product_level
-from tcprobe.cost.constants import FAMILIES, Basis, Constants, Multiplier, Rate, RateFamily, TimeFactors
+from tcprobe.cost.constants import (
+    FAMILIES,
+    Basis,
+    Constants,
+    Multiplier,
+    Rate,
+    RateFamily,
+    TimeFactors,
+    launch_apart,
+)
 from tcprobe.cost.dtype import ComputeUnits, compute_units_of
 from tcprobe.cost.measured import Measurement
 from tcprobe.cost.shipped import fitted
 from tcprobe.cost.tiles import PARTIAL_BYTES, SPLIT_WAVES, SPLITS, STEP_K, Chip, Work, estimate
 from tcprobe.cost.works import Task, conv_classes, task_of
 from tcprobe.hardware import Gpu
+from tcprobe.schema.provenance import UNKNOWN_STACK, Stack
 
 if TYPE_CHECKING:
     import numpy as np
@@ -107,16 +117,16 @@ def _memory(sample: Sample, chip: Chip) -> Floats:
     return sample.moved * slower / (chip.bytes_per_ns * rate.bwf)
 
 
-def fit_rate(sample: Sample, chip: Chip, sweeps: int = len(STEP_FACTORS)) -> Rate:
+def fit_rate(sample: Sample, chip: Chip, sweeps: int = len(STEP_FACTORS), names: tuple[str, ...] | None = None) -> Rate:
     """Return the rate that predicts a sample best, searching from `chip.rate` along one constant at a time.
 
     Minimises the mean absolute error of all products plus half that of the products above 0.1 ms. With fewer than
     `FEWEST_FOR_TILES` products the tiles keep their efficiencies; with fewer than `FEWEST_FOR_ALL` only launch, peak
-    and bandwidth move.
+    and bandwidth move. With `names`, only these constants do.
     """
-    names = tuple(_LIMITS) if len(sample.time_ns) >= FEWEST_FOR_ALL else _FEW
-    moves: list[Callable[[Rate, float], Rate]] = [_scalar(name) for name in names]
-    if len(sample.time_ns) >= FEWEST_FOR_TILES:
+    few = _FEW if len(sample.time_ns) < FEWEST_FOR_ALL else tuple(_LIMITS)
+    moves: list[Callable[[Rate, float], Rate]] = [_scalar(name) for name in names or few]
+    if names is None and len(sample.time_ns) >= FEWEST_FOR_TILES:
         moves += [_tile(index) for index in range(len(chip.rate.tiles))]
     rate, least = chip.rate, _error(sample, chip)
     for step in STEP_FACTORS[:sweeps]:
@@ -197,6 +207,7 @@ def fit(
     basis: Basis = "calibrated",
     tf32: bool = True,
     start: Rate | None = None,
+    stack: Stack = UNKNOWN_STACK,
 ) -> Constants | None:
     """Return the constants that predict measured products best; None if too few aligned GEMMs were measured.
 
@@ -207,6 +218,7 @@ def fit(
         basis: basis stored in the constants.
         tf32: whether float32 rows were measured with TF32 on.
         start: where the search starts; defaults to the shipped constants nearest to the GPU.
+        stack: what timed the products; unless it hides the launches, they are told apart from the kernels.
 
     Rates come from aligned GEMMs, the factors of passes from aligned convolutions, and multipliers from unaligned
     products that arithmetic limits. Anything that was not measured keeps its shipped figure.
@@ -221,12 +233,24 @@ def fit(
     conv: dict[str, TimeFactors] = {}
     multipliers: dict[str, Multiplier] = {}
     for family in FAMILIES:
-        found = _fit_family(by_family[family], gpu, start or fitted(gpu, family).rate)
+        found = _fit_family(by_family[family], gpu, start or _with_launch(fitted(gpu, family).rate))
         if found is not None:
             rates[family] = found.rate
             conv |= _conv_factors(by_family[family], found, family)
             multipliers |= _multipliers(by_family[family], found, family, conv)
-    return Constants(gpu.id, source, basis, rates, conv, multipliers) if rates else None
+    if stack.kind in ("framework", "unknown"):
+        rates = {family: _launch_apart(rate) for family, rate in rates.items()}
+    return Constants(gpu.id, source, basis, rates, conv, multipliers, stack) if rates else None
+
+
+def _launch_apart(rate: Rate) -> Rate:
+    t0_ns, launch_ns = launch_apart(rate.t0_ns)
+    return replace(rate, t0_ns=t0_ns, launch_ns=launch_ns)
+
+
+def _with_launch(rate: Rate) -> Rate:
+    """Return a rate whose `t0_ns` holds the launch, as measured times do."""
+    return replace(rate, t0_ns=rate.t0_ns + rate.launch_ns, launch_ns=0.0)
 
 
 def _fit_family(rows: Sequence[_Measured], gpu: Gpu, start: Rate) -> Chip | None:

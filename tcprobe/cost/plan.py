@@ -9,7 +9,7 @@ from typing import Final
 from tcprobe.cost.alignment import Library, Penalty, level_of, penalty_of, product_level
 from tcprobe.cost.constants import Basis, Constants, Multiplier, RateFamily, TimeFactors
 from tcprobe.cost.dtype import ComputeUnits, compute_units_of
-from tcprobe.cost.shipped import fitted
+from tcprobe.cost.shipped import RunsThrough, conv_owner, fitted
 from tcprobe.cost.spread import least_ns, spread_of
 from tcprobe.cost.tiles import Chip, compute_bound
 from tcprobe.cost.ways import Way, Ways, copies_ns, in_order, way_of, with_channels
@@ -19,6 +19,7 @@ from tcprobe.gemm.alignment import next_size
 from tcprobe.hardware import Gpu
 from tcprobe.schema.kinds import UsesTc
 from tcprobe.schema.op import OpRecord
+from tcprobe.schema.provenance import Provenance
 
 FEW_CHANNELS: Final = 4  # images and masks: the library pads these, whatever it does with others
 FEW_FILTERS: Final = 4
@@ -48,6 +49,7 @@ class Target:
         xla: whether XLA compiles ops that do not say so themselves.
         tf32: whether float32 products run as TF32 if the GPU supports it (TensorFlow's default).
         constants: calibrated constants of this GPU; None for the shipped ones.
+        through: what runs the products: a framework, or a serving stack, which reaches more and hides its launches.
     """
 
     gpu: Gpu
@@ -55,6 +57,7 @@ class Target:
     xla: bool = False
     tf32: bool = True
     constants: Constants | None = None
+    through: RunsThrough = "framework"
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class Plan:
         uses_tc: whether the likely way runs on Tensor Cores.
         spread: measured over predicted time of such tasks: 10th percentile, median, 90th.
         basis: basis of the constants.
+        constants: whose they are.
         whys: which figures are not measurements on this GPU, and why.
     """
 
@@ -75,14 +79,20 @@ class Plan:
     uses_tc: UsesTc
     spread: TimeFactors
     basis: Basis
+    constants: Provenance
     whys: tuple[str, ...] = field(default_factory=tuple)
 
     @property
     def ends_ns(self) -> TimeFactors:
-        """Least, likely and largest time: of the best, the likely and the worst way, each with its error."""
+        """Least, likely and largest time of the kernels: of the best, likely and worst way, each with its error."""
         ends = (w.ns * (1.0 if w.measured else s) for w, s in zip(self.ways, self.spread, strict=True))
         low, likely, high = sorted(ends)
         return low, likely, high
+
+    @property
+    def launch_ns(self) -> float:
+        """Likely time of the launches."""
+        return self.ways[1].launch_ns
 
 
 def plan_of(record: OpRecord, target: Target, dtype: str | None, compiled: bool | None) -> Plan | None:
@@ -103,6 +113,7 @@ class Planner:
         self.whys: list[str] = []
         self.basis: Basis = "predicted"
         self.own_rate = False  # whether arithmetic runs at a rate measured for this alignment
+        self.provenance: Provenance | None = None
         self.chip = self._chip(units.family, units.flop_per_s)
         self.ideal = way_of(task, self.chip)
 
@@ -127,18 +138,29 @@ class Planner:
         if self.task.groups > 1 and self.units.family == "tc16":
             ways = (ways[0], ways[1], replace(ways[2], factor=ways[2].factor * GROUPED_SLOWER))
             self.whys.append("grouped convolutions were not measured")
-        return Plan(ways, self.ideal, uses, spread, self.basis, tuple(dict.fromkeys(self.whys)))
+        assert self.provenance is not None, "every plan has a chip"
+        return Plan(ways, self.ideal, uses, spread, self.basis, self.provenance, tuple(dict.fromkeys(self.whys)))
 
     def _chip(self, family: RateFamily, flop_per_s: float) -> Chip:
         gpu, own = self.target.gpu, self.target.constants
         if own is not None and family in own.rates:
             rate, self.basis = own.rates[family], own.basis
+            self._rests_on(Provenance(gpu.id, own.gpu, own.stack))
         else:
-            found = fitted(gpu, family)
+            found = fitted(gpu, family, self.target.through)
             rate = found.rate
-            if found.why:
-                self.whys.append(found.why)
+            self._rests_on(found.provenance)
         return Chip(rate, flop_per_s / 1e9, gpu.bandwidth_bytes_per_s / 1e9, gpu.sm, gpu.l2_bytes)
+
+    def _rests_on(self, provenance: Provenance) -> None:
+        """Note whose constants the plan rests on, besides those noted before."""
+        self.provenance = self.provenance.beside(provenance) if self.provenance else provenance
+
+    def _borrows(self, unaligned_of: str | None = None, convolutions_of: str | None = None) -> None:
+        """Note whose unaligned sizes or convolutions stand in."""
+        assert self.provenance is not None, "a plan rests on rates first"
+        more = replace(self.provenance, unaligned_of=unaligned_of, convolutions_of=convolutions_of)
+        self.provenance = self.provenance.beside(more)
 
     def _aligned(self) -> bool:
         work = self.task.works[0][0]
@@ -154,6 +176,7 @@ class Planner:
         penalty = self._penalty(self.units.family, self.chip)
         if penalty.why:
             self.whys.append(penalty.why)
+        self._borrows(unaligned_of=penalty.of)
         if self.task.arithmetic == "conv":
             return self._slower_conv(penalty)
         self.own_rate = penalty.is_own
@@ -163,7 +186,8 @@ class Planner:
 
     def _penalty(self, family: RateFamily, chip: Chip) -> Penalty:
         least = min(min(work.m, work.n, work.k) for work, _ in self.task.works)
-        return penalty_of(self.task.contiguous, family, self.target.gpu, chip.rate, self.target.constants, least)
+        target = self.target
+        return penalty_of(self.task.contiguous, family, target.gpu, chip.rate, target.constants, least, target.through)
 
     def _slower_conv(self, penalty: Penalty) -> Ways:
         """cuDNN 7.6.3 or later pads unaligned channels itself, or chooses a kernel for smaller alignments."""
@@ -217,6 +241,7 @@ class Planner:
         peak = self.target.gpu.peak_flop_per_s("bfloat16") or self.units.flop_per_s
         chip = self._chip("tc16", peak)
         penalty = self._penalty("tc16", chip)
+        self._borrows(unaligned_of=penalty.of)
         ends = zip(_ends(penalty.compute), _ends(penalty.memory), strict=True)
         return in_order(*(way_of(self.task, chip, end) for end in ends))
 
@@ -238,7 +263,7 @@ class Planner:
         self.whys.append("a weight gradient of so few filters may fall to a kernel on CUDA cores")
         sms = min(conv.channels * conv.filters * DIRECT_SHARE, self.target.gpu.sm)
         likely = self.task.flops / (peak / 1e9 / self.target.gpu.sm * sms)
-        direct = Way((), 0.0, likely, measured=True)
+        direct = Way((), 0.0, self.ideal.launch_ns, likely, measured=True)
         worst = replace(direct, factor=DIRECT_SPREAD)
         return ways[0], direct if conv.filters == 1 else ways[1], max(ways[2], worst, key=lambda way: way.ns)
 
@@ -246,7 +271,10 @@ class Planner:
         """Return the past error of such tasks, limited so that the GPU never beats its own peak."""
         family, least = self.units.family, least_ns(self.task, self.units.family, self.chip) / self.ideal.ns
         (low, likely, high), why = spread_of(self.task, family, self.target.gpu, self.chip, self.target.constants)
-        self.whys += [why] if why else []
+        if why:
+            self.whys.append(why)
+            owner = conv_owner(fitted(self.target.gpu, family).provenance.measured_on, family)
+            self._borrows(convolutions_of=owner if owner != self.target.gpu.id else None)
         if self.own_rate:
             # the error of aligned products counts as far as memory is the limit; the measured rate brings its own
             rest = 1 - min(compute_bound(work, self.chip) for work, _ in self.task.works)

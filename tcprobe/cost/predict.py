@@ -10,23 +10,26 @@ from tcprobe.cost.plan import Plan, Target, plan_of
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import Limit, UsesTc
 from tcprobe.schema.op import OpRecord
+from tcprobe.schema.provenance import Provenance
 
 __all__ = ["Constants", "Cost", "Library", "Target", "load_constants", "op_cost", "saving"]
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The predicted time of one execution of an op.
+    """The predicted time of one execution of an op: of its kernels, and of their launch.
 
     Attributes:
-        low_ns, ns, high_ns: likely time, and the span that it may lie in.
+        low_ns, ns, high_ns: likely time of its kernels, and the span that it may lie in.
         limit: what limits its speed.
         uses_tc: whether it runs on Tensor Cores.
         rate_pct: its rate relative to the same product without a penalty, 0-100; None if it has no penalty.
         tile: tile of the costliest part (``128x256``, with ``/4`` if the contraction is split in four).
         waves: rounds of its tiles over all SMs.
+        launch_ns: what launching them adds to a step, if the GPU waits for it; not part of a kernel's measured time.
         basis: predicted, or calibrated on this GPU.
-        why: where the figure comes from if it was not measured on this GPU; else None.
+        constants: whose constants the figures rest on.
+        why: what makes the figure less sure than a product that was measured on this GPU; else None.
     """
 
     low_ns: float
@@ -37,8 +40,15 @@ class Cost:
     rate_pct: Range | None = None
     tile: str | None = None
     waves: float | None = None
+    launch_ns: float = 0.0
     basis: Basis = "predicted"
+    constants: Provenance | None = None
     why: str | None = None
+
+    @property
+    def timed_ns(self) -> float:
+        """Likely time with the launch, as the stack itself times one call."""
+        return self.ns + self.launch_ns
 
 
 def op_cost(record: OpRecord, target: Target, dtype: str | None = None, compiled: bool | None = None) -> Cost | None:
@@ -65,7 +75,7 @@ def saving(
     dtype: str | None = None,
     compiled: bool | None = None,
 ) -> Range | None:
-    """Return how many ns one execution saves if `before` becomes `after`, as predicted; None if unknown.
+    """Return how many ns the kernels of one execution save if `before` becomes `after`, as predicted; None if unknown.
 
     Errors of the model apply to both ops alike: the least times are compared with each other, then the likely ones,
     then the largest ones. A saving is negative if the change costs more than it saves.
@@ -90,7 +100,9 @@ def _cost(plan: Plan) -> Cost:
         rate_pct=_rate_pct(plan),
         tile=main.tile if main else None,
         waves=main.waves if main else None,
+        launch_ns=plan.launch_ns,
         basis=plan.basis,
+        constants=plan.constants,
         why="; ".join(plan.whys) or None,
     )
 
@@ -100,7 +112,7 @@ def _limit(plan: Plan) -> Limit:
     way = plan.ways[1]
     if not way.parts:
         return "compute"
-    if way.launch_ns >= sum(part.ns for part in way.parts) + way.extra_ns:
+    if way.empty_ns + way.launch_ns >= sum(part.ns for part in way.parts) + way.extra_ns:
         return "launch"
     busy = sum(part.compute_ns for part in way.parts)
     return "compute" if busy >= sum(part.memory_ns for part in way.parts) + way.extra_ns else "memory"

@@ -1,8 +1,8 @@
-"""The constants that tcprobe ships, and which of them stand in for a GPU that was not measured.
+"""The constants that tcprobe ships, by GPU and stack, and which of them stand in for what was not measured.
 
-``rates.json`` holds them as `bench/fit_cost.py` prints them: a calibration file per GPU, with the source of its
-measurements and how many products were fitted. `bench/cost_model.py` tests them on the other products;
-docs/cost-model.md gives the results.
+``rates.json`` holds them: a calibration file per GPU and stack, with the source of its measurements and how many
+products were fitted. `bench/fit_cost.py` prints those of serving stacks and benchmarks, `bench/fit_framework.py` adds
+those of frameworks; each tests on other products. docs/cost-model.md gives the results.
 """
 
 from __future__ import annotations
@@ -12,15 +12,22 @@ import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Final
+from typing import Final, Literal
 
 from tcprobe.cost.constants import Constants, Rate, RateFamily, TimeFactors
 from tcprobe.hardware import Gpu, find_gpu
+from tcprobe.schema.provenance import Provenance
 
-# How much slower another framework runs products on the same GPU: the best tile's share of the peak is 0.86 through
-# vLLM, 0.74 (A100) and 0.62 (H100) through PyTorch of 2024, in fits of a similar model to public timings.
-_STACK: Final = {"a100-sxm-80": 0.86 / 0.74}
-_STACK_ELSEWHERE: Final = 0.86 / 0.62
+RunsThrough = Literal["framework", "serving"]
+"""What runs the products: a framework (TensorFlow, PyTorch, JAX), or a serving stack."""
+FRAMEWORK_FROM: Final = "a100-sxm-80"
+"""The GPU measured through both, whose launch and efficiency stand in for other GPUs' frameworks."""
+INFERRED: Final = 1.1
+"""Widens the range where a framework's constants are inferred in that way.
+
+Inferred so from an H100 SXM and an A100, an H100 with HBM2e comes out 9.2 % off (8.6 % fitted), and 97 % of its
+products lie within the range, which is 1.8 times wide (`python bench/fit_framework.py`).
+"""
 SAME_CHIP: Final = 1.1  # widens the range for another board with the same chip; a judgement, not a measurement
 RELATIVE: Final = 1.3  # for another chip of the generation, or another dtype family: likewise a judgement
 BLACKWELL: Final = 0.74 / 0.86
@@ -34,59 +41,109 @@ class Fitted:
     """The constants for one GPU and dtype family, its own or those of a similar GPU.
 
     Attributes:
-        rate: rate of the family; its spread is widened for other frameworks and for another GPU.
+        rate: rate of the family; its spread is widened for what is borrowed.
         conv: measured over predicted time of a convolution by pass, widened in the same way.
-        why: whose constants they are; None if this GPU's own.
+        provenance: whose constants `rate` is.
     """
 
     rate: Rate
     conv: Mapping[str, TimeFactors]
-    why: str | None
+    provenance: Provenance
 
 
 @cache
-def shipped() -> Mapping[str, Constants]:
-    """Return the shipped constants, by GPU id."""
+def shipped(through: RunsThrough = "serving") -> Mapping[str, Constants]:
+    """Return the constants measured through a framework, or through a serving stack or a benchmark, by GPU id."""
     body = json.loads(pkgutil.get_data("tcprobe.cost", "rates.json") or b"")
     found = [Constants.from_body(gpu, "rates.json") for gpu in body["gpus"]]
-    return {constants.gpu: constants for constants in found}
+    return {own.gpu: own for own in found if (own.stack.kind == "framework") == (through == "framework")}
 
 
-@lru_cache(maxsize=256)
-def fitted(gpu: Gpu, family: RateFamily) -> Fitted:
-    """Return the shipped constants nearest to a GPU and a dtype family.
+@lru_cache(maxsize=512)
+def fitted(gpu: Gpu, family: RateFamily, through: RunsThrough = "framework") -> Fitted:
+    """Return the shipped constants nearest to a GPU, a dtype family and what runs the products.
 
     If the family was not measured on this GPU, the nearest relative stands in: a GPU of the same generation, else the
-    one with the most similar SMs; 16-bit constants stand in for TF32 and 1-byte types, V100's for float32.
+    one with the most similar SMs; 16-bit constants stand in for TF32 and 1-byte types, V100's for float32. If no
+    framework was timed on it, what `FRAMEWORK_FROM` loses through one is put on the constants of its serving stack.
     """
+    own = _through_framework(gpu, family) if through == "framework" else None
+    rate, provenance = own or _inferred(gpu, family, through)
+    return Fitted(rate, _conv(gpu, family, provenance), provenance)
+
+
+def inferred_rate(gpu: Gpu, family: RateFamily, through: RunsThrough = "framework") -> Rate:
+    """Return the constants of a GPU as if no framework had been timed on it."""
+    return _inferred(gpu, family, through)[0]
+
+
+def _inferred(gpu: Gpu, family: RateFamily, through: RunsThrough) -> tuple[Rate, Provenance]:
+    found = _through_serving(gpu, family)
+    return found if through == "serving" else _as_through_framework(*found, family)
+
+
+def _through_framework(gpu: Gpu, family: RateFamily) -> tuple[Rate, Provenance] | None:
+    owner = gpu.id if gpu.id in shipped("framework") else _relative(gpu)
+    known = shipped("framework").get(owner)
+    measured: RateFamily = "tc16" if family == "tf32" and known and "tf32" not in known.rates else family
+    return _lent(gpu, known, measured, family) if known and measured in known.rates else None
+
+
+def _through_serving(gpu: Gpu, family: RateFamily) -> tuple[Rate, Provenance]:
     owner, measured = _nearest(gpu, family)
-    known = shipped()
-    rate = known[owner].rates[measured]
+    rate, provenance = _lent(gpu, shipped()[owner], measured, family)
     if gpu.compute_capability[0] == 10:
         rate = replace(rate, emax=rate.emax * BLACKWELL)
-    wider = _wider(gpu, owner) if measured == family else RELATIVE
-    why = None if owner == gpu.id and measured == family else f"constants of {owner} in {_NAMES[measured]}"
+    return rate, provenance
+
+
+def _lent(gpu: Gpu, known: Constants, measured: RateFamily, family: RateFamily) -> tuple[Rate, Provenance]:
+    """Return constants as they stand in for a GPU and a family, with a range as wide as that asks for."""
+    wider = _wider(gpu, known.gpu) if measured == family else RELATIVE
+    rate = known.rates[measured]
+    dtype = None if measured == family else measured
+    provenance = Provenance(gpu.id, known.gpu, known.stack, dtype, widened=wider)
+    return replace(rate, spread=widened(rate.spread, wider, wider)), provenance
+
+
+def _as_through_framework(rate: Rate, provenance: Provenance, family: RateFamily) -> tuple[Rate, Provenance]:
+    """Return constants with the launch of a framework and, if a serving stack was timed, with what it loses.
+
+    A benchmark calls the library as a framework does; it only hides the launch.
+    """
+    there = shipped("framework")[FRAMEWORK_FROM].rates
+    slower, serving = there.get(family, there["tc16"]), shipped()[FRAMEWORK_FROM].rates["tc16"]
+    if provenance.stack.kind == "serving":
+        rate = replace(
+            rate,
+            emax=rate.emax * slower.emax / serving.emax,
+            bwf=rate.bwf * slower.bwf / serving.bwf,
+            fill_k=rate.fill_k * slower.fill_k / serving.fill_k,
+        )
+    spread = widened(rate.spread, INFERRED, INFERRED)
+    inferred = replace(provenance, framework_of=FRAMEWORK_FROM, widened=provenance.widened * INFERRED)
+    return replace(rate, launch_ns=there["tc16"].launch_ns, spread=spread), inferred
+
+
+def _conv(gpu: Gpu, family: RateFamily, provenance: Provenance) -> Mapping[str, TimeFactors]:
     kind = "fp32" if family == "fp32" else "tc16"
-    conv_owner = owner if any(key.startswith(kind) for key in known[owner].conv) else CONV_FROM
-    conv_wider = wider if conv_owner == gpu.id else RELATIVE
-    conv = {
-        key.partition(":")[2]: widened(spread, conv_wider, conv_wider)
-        for key, spread in known[conv_owner].conv.items()
-        if key.startswith(kind)
-    }
-    stack = _STACK.get(owner, _STACK_ELSEWHERE)
-    return Fitted(replace(rate, spread=widened(rate.spread, wider, wider * stack)), conv, why)
+    owner = conv_owner(provenance.measured_on, family)
+    wider = provenance.widened if owner == gpu.id else RELATIVE
+    measured = {key: spread for key, spread in shipped()[owner].conv.items() if key.startswith(kind)}
+    return {key.partition(":")[2]: widened(spread, wider, wider) for key, spread in measured.items()}
+
+
+def conv_owner(measured_on: str, family: RateFamily) -> str:
+    """Return the GPU whose convolutions go with the rates of another GPU: its own if they were measured."""
+    kind = "fp32" if family == "fp32" else "tc16"
+    known = shipped().get(measured_on)
+    return measured_on if known and any(key.startswith(kind) for key in known.conv) else CONV_FROM
 
 
 def widened(spread: TimeFactors, down: float, up: float) -> TimeFactors:
     """Return a spread whose ends are moved apart by factors of 1 or more."""
     low, mid, high = spread
     return low / down, mid, high * up
-
-
-_NAMES: Final[Mapping[RateFamily, str]] = {
-    "tc16": "16 bits", "tf32": "TF32", "fp32": "float32", "fp8": "float8", "int8": "int8",
-}  # fmt: skip
 
 
 def _nearest(gpu: Gpu, family: RateFamily) -> tuple[str, RateFamily]:

@@ -16,22 +16,24 @@ class Way:
 
     Attributes:
         parts: estimates of its products.
-        launch_ns: time of the launches.
+        empty_ns: time of its kernels if they were empty.
+        launch_ns: time of their launches, in which the GPU waits: not part of `ns`.
         extra_ns: time of copies, and of kernels that the tile model does not describe.
         factor: factor on the total.
         measured: True if the time is not from the tile model, whose errors then do not apply.
     """
 
     parts: tuple[Estimate, ...]
-    launch_ns: float
+    empty_ns: float
+    launch_ns: float = 0.0
     extra_ns: float = 0.0
     factor: float = 1.0
     measured: bool = False
 
     @property
     def ns(self) -> float:
-        """Total time, in ns."""
-        return self.factor * (math.fsum(p.ns for p in self.parts) + self.launch_ns + self.extra_ns)
+        """Total time of its kernels, in ns."""
+        return self.factor * (math.fsum(p.ns for p in self.parts) + self.empty_ns + self.extra_ns)
 
 
 Ways: TypeAlias = "tuple[Way, Way, Way]"  # the best, the likely and the worst
@@ -47,7 +49,8 @@ def way_of(task: Task, chip: Chip, penalty: tuple[float, float] = (1.0, 1.0)) ->
     steps = max(times for _, times in task.works)
     launches = 1 if task.arithmetic == "conv" else len(task.works)
     # the steps of a recurrent layer partly overlap their launches: half is a judgement
-    return Way(tuple(parts), chip.rate.t0_ns * (launches + (steps - 1) / 2))
+    starts = launches + (steps - 1) / 2
+    return Way(tuple(parts), chip.rate.t0_ns * starts, chip.rate.launch_ns * starts)
 
 
 def in_order(*ways: Way) -> Ways:

@@ -64,5 +64,6 @@ def _copied(way: Way, likely: float, all_copies: float, chip: Chip) -> Ways:
     was measured at 1.09-1.19 times the padded product (autoheuristic-datasets, A100, 16 bits: the gain of a larger
     layer over that of padding, 2.25 / 2.02, 1.49 / 1.25, 2.43 / 2.23, 1.53 / 1.39).
     """
-    worst = replace(way, extra_ns=all_copies, launch_ns=way.launch_ns + 3 * chip.rate.t0_ns)
+    empty, launch = way.empty_ns + 3 * chip.rate.t0_ns, way.launch_ns + 3 * chip.rate.launch_ns
+    worst = replace(way, extra_ns=all_copies, empty_ns=empty, launch_ns=launch)
     return way, replace(way, extra_ns=likely), worst

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tcprobe.calibration.plan import Case, cases_for
-from tcprobe.cost.constants import Constants, Multiplier, Rate, RateFamily
+from tcprobe.cost.constants import Constants, Multiplier, Rate, RateFamily, launch_apart
 from tcprobe.cost.measured import csv_of, read_measurements
 from tcprobe.cost.predict import Target, op_cost
 from tcprobe.cost.shipped import fitted
@@ -24,10 +24,12 @@ def exactly(value: float) -> Multiplier:
 
 
 def truth(gpu: Gpu = H200, emax: float = 0.6, bwf: float = 0.6, t0_ns: float = 6000.0) -> Constants:
-    """Return the constants of a GPU that was never measured."""
+    """Return the constants of a GPU that was never measured; `t0_ns` is an empty kernel with its launch."""
+    empty, launch = launch_apart(t0_ns)
 
     def rate(family: RateFamily) -> Rate:
-        return replace(fitted(gpu, family).rate, spread=(1.0, 1.0, 1.0), emax=emax, bwf=bwf, t0_ns=t0_ns)
+        known = replace(fitted(gpu, family, "serving").rate, spread=(1.0, 1.0, 1.0), emax=emax, bwf=bwf)
+        return replace(known, t0_ns=empty, launch_ns=launch)
 
     families: tuple[RateFamily, ...] = (*CORES, "fp32")
     return Constants(
@@ -48,7 +50,7 @@ def truth(gpu: Gpu = H200, emax: float = 0.6, bwf: float = 0.6, t0_ns: float = 6
 def timed(
     cases: Sequence[Case], gpu: Gpu, constants: Constants, path: Path, noise: float = 0.02
 ) -> list[dict[str, object]]:
-    """Return the rows of cases with the times that constants give, off by as much as noise either way."""
+    """Return the rows of cases with the times that constants give with launches, off by as much as noise either way."""
     rows = [{**case.row, "time_ns": 1, "source": "made"} for case in cases]
     path.write_text(csv_of(rows), encoding="utf-8")
     draw = random.Random(1)
@@ -56,7 +58,7 @@ def timed(
     for row, read in zip(rows, read_measurements(path), strict=True):
         cost = op_cost(read.record, on)
         assert cost is not None
-        row["time_ns"] = f"{cost.ns * draw.uniform(1 - noise, 1 + noise):.1f}"
+        row["time_ns"] = f"{cost.timed_ns * draw.uniform(1 - noise, 1 + noise):.1f}"
     path.unlink()
     return rows
 

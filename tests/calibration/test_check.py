@@ -23,7 +23,7 @@ def row(time_ns: float, n: int = 4096, dtype: str = "float16") -> Measurement:
 
 def test_errors_by_hand() -> None:
     constants = truth()
-    ns = [op_cost(row(1.0).record, Target(H200, constants=c)).ns for c in (constants, None)]  # type: ignore[union-attr]
+    ns = [op_cost(row(1.0).record, Target(H200, constants=c)).timed_ns for c in (constants, None)]  # type: ignore[union-attr]
     found = scores([row(ns[0] * 2), row(ns[0])], H200, constants)
     shipped = 50 * (abs(ns[1] / (2 * ns[0]) - 1) + abs(ns[1] / ns[0] - 1))
     assert [(s.kind, s.rows) for s in found] == [("aligned GEMMs", 2), (ALL, 2)]

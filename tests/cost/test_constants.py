@@ -12,11 +12,13 @@ import pytest
 from bench.fit_cost import text_of
 from tcprobe.cost.constants import Constants, Multiplier, calibration_folder
 from tcprobe.cost.predict import load_constants
-from tcprobe.cost.shipped import RELATIVE, SAME_CHIP, fitted, shipped, widened
+from tcprobe.cost.shipped import RELATIVE, SAME_CHIP, RunsThrough, fitted, shipped, widened
 from tcprobe.errors import InputError, UnsupportedVersion, WrongFormat
 from tcprobe.hardware import find_gpu, load_gpus
+from tcprobe.schema.provenance import Stack
 from tests.support import ROOT
 
+THROUGH: tuple[RunsThrough, ...] = ("serving", "framework")
 T4 = find_gpu("t4")
 OWN = replace(shipped()["t4"], basis="calibrated", multipliers={"gemm:tc16:odd": Multiplier(0.3, 0.4, 0.5)})
 
@@ -32,6 +34,19 @@ def test_a_class_of_older_files_keeps_its_multiplier(tmp_path: Path) -> None:
     (tmp_path / "t4.json").write_text(older.to_json(), encoding="utf-8")
     found = load_constants(T4, tmp_path)
     assert found is not None and found.multipliers == {"gemm:tc16:nt_odd": nt}
+
+
+def test_a_file_from_before_launches_were_told_apart() -> None:
+    body = json.loads(OWN.to_json())
+    del body["stack"]
+    for rate in body["rates"].values():
+        del rate["launch_ns"]
+    body["rates"]["tc16"]["t0_ns"], body["rates"]["fp32"]["t0_ns"] = 8000.0, 1500.0
+    found = Constants.from_body(body)
+    assert found.stack == Stack("unknown", "")
+    # 2.5 us are the empty kernel's own
+    assert (found.rates["tc16"].t0_ns, found.rates["tc16"].launch_ns) == (2500.0, 5500.0)
+    assert (found.rates["fp32"].t0_ns, found.rates["fp32"].launch_ns) == (1500.0, 0.0)
 
 
 def test_a_gpu_that_was_not_measured_has_none(tmp_path: Path) -> None:
@@ -66,6 +81,8 @@ def with_rate(**changed: Any) -> str:
         "{}",
         '{"format": "other"}',
         damaged(rates={}),
+        damaged(stack={"kind": "other", "name": ""}),
+        damaged(stack=3),
         damaged(rates=None),
         damaged(basis="guessed"),
         damaged(conv={"tc16:forward": [1.2, 1.0, 1.1]}),
@@ -134,7 +151,11 @@ def test_what_ships_is_sound(gpu: str) -> None:
     ],
 )
 def test_who_stands_in_for_whom(gpu: str, owner: str) -> None:
-    assert fitted(find_gpu(gpu), "tc16").why == f"constants of {owner} in 16 bits"
+    serving, framework = (fitted(find_gpu(gpu), "tc16", through).provenance for through in THROUGH)
+    assert (serving.measured_on, serving.framework_of, framework.measured_on) == (owner, None, owner)
+    own = owner == "a100-sxm-80"  # measured through a framework too
+    assert framework.framework_of == (None if own else "a100-sxm-80")
+    assert framework.borrowed == (("gpu",) if own else ("gpu", "stack"))
 
 
 def test_the_further_the_relative_the_wider_the_range() -> None:
@@ -143,6 +164,8 @@ def test_the_further_the_relative_the_wider_the_range() -> None:
         return high / low
 
     own = width("a100-sxm-80")
+    low, _, high = shipped("framework")["a100-sxm-80"].rates["tc16"].spread
+    assert own == pytest.approx(high / low)
     assert width("a100-sxm-40") == pytest.approx(own * SAME_CHIP**2)
     assert width("a30") == pytest.approx(own * RELATIVE**2)
     assert widened((0.5, 1.0, 2.0), 2.0, 3.0) == (0.25, 1.0, 6.0)
@@ -160,4 +183,6 @@ def test_the_file_is_as_the_fit_prints_it() -> None:
     text = (ROOT / "tcprobe" / "cost" / "rates.json").read_text(encoding="utf-8")
     gpus = json.loads(text)["gpus"]
     assert text_of(gpus) == text
-    assert {gpu["gpu"]: gpu["calibration"]["rows"] for gpu in gpus}.keys() == shipped().keys()
+    fitted_rows = {(gpu["gpu"], gpu["stack"]["kind"] == "framework"): gpu["calibration"]["rows"] for gpu in gpus}
+    assert len(fitted_rows) == len(gpus)
+    assert fitted_rows.keys() == {(gpu, t == "framework") for t in THROUGH for gpu in shipped(t)}

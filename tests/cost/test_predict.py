@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import timeit
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,9 +16,10 @@ from tcprobe.cost.constants import Multiplier
 from tcprobe.cost.measured import conv_record, gemm_record
 from tcprobe.cost.plan import DIRECT_SPREAD, GROUPED_SLOWER
 from tcprobe.cost.predict import Constants, Cost, Target, op_cost, saving
-from tcprobe.cost.shipped import fitted, shipped
+from tcprobe.cost.shipped import RELATIVE, fitted, shipped
 from tcprobe.hardware import find_gpu, load_gpus
 from tcprobe.schema.op import OpRecord
+from tcprobe.schema.provenance import Provenance, Stack
 
 A100 = Target(find_gpu("a100-sxm-40"))
 IMAGE = (4096, 28, 28)  # of the GAN whose last layer started it
@@ -317,9 +319,46 @@ def test_a_recurrent_layer_waits_for_each_step() -> None:
 
 def test_a_gpu_without_measurements_borrows_and_says_so() -> None:
     own, other = known(gemm(4096, 4096, 4096), target("a100-sxm-80")), known(gemm(4096, 4096, 4096), target("a30"))
-    assert own.why is None
-    assert other.why == "constants of a100-sxm-80 in 16 bits"
+    assert own.constants == Provenance("a100-sxm-80", "a100-sxm-80", Stack("framework", "PyTorch"))
+    assert own.constants.borrowed == ()
+    assert other.constants == replace(own.constants, gpu="a30", widened=RELATIVE)
+    assert other.constants.borrowed == ("gpu",)
     assert other.high_ns / other.low_ns > own.high_ns / own.low_ns
+
+
+def test_whose_constants_each_figure_rests_on() -> None:
+    b200 = known(gemm(4096, 4095, 4096, "float32"), target("b200")).constants
+    assert b200 is not None
+    assert (b200.measured_on, b200.stack, b200.dtype) == ("h200-sxm", Stack("serving", "vLLM"), "tc16")
+    assert (b200.framework_of, b200.unaligned_of, b200.convolutions_of) == ("a100-sxm-80", "a100-sxm-80", None)
+    assert b200.borrowed == ("gpu", "dtype", "stack", "alignment")
+    conv_of_t4, conv_of_a100 = (known(conv("forward", 64, 64), target(gpu)).constants for gpu in ("t4", "a100-sxm-80"))
+    assert conv_of_t4 is not None and conv_of_t4.borrowed == ("stack",)
+    assert conv_of_a100 is not None and conv_of_a100.convolutions_of == "v100-sxm2"
+    own = Constants("t4", "here", "calibrated", shipped()["t4"].rates, stack=Stack("framework", "TensorFlow 2.21.0"))
+    mine = known(gemm(4096, 4096, 4096), target("t4", constants=own)).constants
+    assert mine == Provenance("t4", "t4", own.stack)
+
+
+def test_a_launch_is_no_part_of_a_kernel() -> None:
+    """A framework's launch costs a step 5-7 us a product; the kernel is as long through either stack, but for rates."""
+    tiny = gemm(8, 8, 8)
+    for gpu in ("a100-sxm-80", "h100-sxm", "h200-sxm", "l40s", "t4"):
+        framework, serving = known(tiny, target(gpu)), known(tiny, target(gpu, through="serving"))
+        assert (serving.launch_ns, serving.timed_ns) == (0, serving.ns)
+        assert 5000 < framework.launch_ns < 7000
+        assert framework.timed_ns == framework.ns + framework.launch_ns
+        assert framework.ns == pytest.approx(serving.ns, rel=0.15)
+    saved = saving(gemm(8192, 4090, 4096), gemm(8192, 4096, 4096), A100)
+    before, after = known(gemm(8192, 4090, 4096)), known(gemm(8192, 4096, 4096))
+    assert saved is not None and saved.mid == pytest.approx(before.ns - after.ns)
+
+
+def test_a_framework_reaches_less_than_a_serving_stack() -> None:
+    """8192 cubed is 1.1 TFLOP: 86 % of the peak at most through vLLM, 74 % (A100) and 62 % (H100) through PyTorch."""
+    for gpu, least, most in (("a100-sxm-80", 1.1, 1.3), ("h100-sxm", 1.1, 1.3), ("t4", 1.0, 1.001)):
+        framework, serving = (known(gemm(8192, 8192, 8192), target(gpu, through=t)) for t in ("framework", "serving"))
+        assert least <= framework.ns / serving.ns <= most
 
 
 @pytest.mark.parametrize("gpu", load_gpus(), ids=lambda gpu: gpu.id)

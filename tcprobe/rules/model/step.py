@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Final, TypeAlias
 
 from tcprobe.cost.predict import Cost, Target, op_cost
@@ -17,6 +17,7 @@ from tcprobe.rules.model.sizes import LayerSizes
 from tcprobe.schema.finding import Range
 from tcprobe.schema.model import Model
 from tcprobe.schema.op import OpRecord
+from tcprobe.schema.provenance import Provenance
 
 Ends: TypeAlias = tuple[float, float, float]
 Changes: TypeAlias = tuple[LinkedChange, ...]
@@ -100,9 +101,12 @@ class Step:
 
     @cached_property
     def ns(self) -> Range | None:
-        """Predicted time of one step's products, in ns; None where none of them could be predicted."""
+        """Predicted time of one step's products with their launches, in ns; None where none could be predicted.
+
+        At best the host runs ahead of the GPU, and no launch shows.
+        """
         times = [
-            Range(*_ends(cost)).scaled(product.calls)
+            Range(cost.low_ns, cost.timed_ns, cost.high_ns + cost.launch_ns).scaled(product.calls)
             for cost, product in zip(self.costs, self.model.products, strict=True)
             if cost is not None
         ]
@@ -116,6 +120,12 @@ class Step:
         """Return ``calibrated`` where all predicted costs of products are, else ``predicted``; None without any."""
         found = {cost.basis for index in indexes if (cost := self.cost(index)) is not None}
         return None if not found else "calibrated" if found == {"calibrated"} else "predicted"
+
+    def constants_of(self, indexes: Iterable[int]) -> Provenance | None:
+        """Return whose constants the predicted costs of products rest on: of the costliest, with what any borrows."""
+        costs = [cost for index in indexes if (cost := self.cost(index)) is not None]
+        found = [cost.constants for cost in sorted(costs, key=lambda cost: -cost.ns) if cost.constants is not None]
+        return reduce(Provenance.beside, dict.fromkeys(found)) if found else None
 
     def share_pct(self, saved: Range) -> Range | None:
         """Return a saving over the step's predicted time, in percent up to 100; None where that is unknown.

@@ -82,9 +82,9 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def _small(step: Step) -> dict[int, float]:
-    """Return the time per step of each product that takes less than one wave of tiles, by its index."""
+    """Return the time per step, with launches, of each product of less than one wave of tiles, by its index."""
     found = {}
     for index, (cost, product) in enumerate(zip(step.costs, step.model.products, strict=True)):
         if cost is not None and cost.waves is not None and cost.waves < 1:
-            found[index] = cost.ns * product.calls
+            found[index] = cost.timed_ns * product.calls
     return found

@@ -99,7 +99,7 @@ def _weight(step: Step, dimension: Dimension) -> float:
 def _share(step: Step, index: int) -> float:
     """Return the share of the step, in percent, of one product."""
     cost = step.costs[index]
-    spent = cost.ns * step.model.products[index].calls if cost is not None else 0.0
+    spent = cost.timed_ns * step.model.products[index].calls if cost is not None else 0.0
     return 100.0 * spent / step.ns.mid if step.ns and step.ns.mid > 0 else 0.0
 
 

@@ -30,7 +30,7 @@ def test_a_heavy_layer_is_an_error_with_what_it_saves() -> None:
     assert (finding.severity, finding.place, finding.passes) == ("error", AT, ("forward",))
     assert finding.saving_ns is not None
     # 2 * 1024 * 4096 * 4096 = 34 GFLOP: 0.22 ms at TF32's peak of 156 TFLOP/s, 0.11 ms at float16's 312.
-    assert 80_000 < finding.saving_ns.mid < 200_000
+    assert 80_000 < finding.saving_ns.mid < 250_000
     assert finding.saving_ns.low <= finding.saving_ns.mid <= finding.saving_ns.high
     assert finding.saving_pct is not None
 

@@ -91,7 +91,7 @@ def test_what_it_costs_is_that_of_the_layers_in_float32() -> None:
     assert (finding.severity, finding.basis) == ("error", "predicted")
     assert finding.saving_ns is not None
     # 34 GFLOP take 0.22 ms at TF32's peak of 156 TFLOP/s and 0.11 ms at float16's 312
-    assert 80_000 < finding.saving_ns.mid < 200_000
+    assert 80_000 < finding.saving_ns.mid < 250_000
     without = subject(HEAD + MODEL + SET + "model.fit(x)\n", gpu="gtx1080ti", layers=(full,), products=(slow,))
     (finding,) = found("TC205", without)
     assert (finding.severity, finding.saving_ns) == ("warning", None)
