@@ -9,7 +9,7 @@ from typing import Final
 from tcprobe.cost.alignment import Library, Penalty, level_of, penalty_of, product_level
 from tcprobe.cost.constants import Basis, Constants, Multiplier, RateFamily, TimeFactors
 from tcprobe.cost.dtype import ComputeUnits, compute_units_of
-from tcprobe.cost.shipped import RunsThrough, conv_owner, fitted
+from tcprobe.cost.shipped import RunsThrough, fitted
 from tcprobe.cost.spread import least_ns, spread_of
 from tcprobe.cost.tiles import Chip, compute_bound
 from tcprobe.cost.ways import Way, Ways, copies_ns, in_order, way_of, with_channels
@@ -270,11 +270,13 @@ class Planner:
     def _spread(self) -> TimeFactors:
         """Return the past error of such tasks, limited so that the GPU never beats its own peak."""
         family, least = self.units.family, least_ns(self.task, self.units.family, self.chip) / self.ideal.ns
-        (low, likely, high), why = spread_of(self.task, family, self.target.gpu, self.chip, self.target.constants)
+        target = self.target
+        (low, likely, high), why, owner = spread_of(
+            self.task, family, target.gpu, self.chip, target.constants, target.library
+        )
         if why:
             self.whys.append(why)
-            owner = conv_owner(fitted(self.target.gpu, family).provenance.measured_on, family)
-            self._borrows(convolutions_of=owner if owner != self.target.gpu.id else None)
+            self._borrows(convolutions_of=owner if owner != target.gpu.id else None)
         if self.own_rate:
             # the error of aligned products counts as far as memory is the limit; the measured rate brings its own
             rest = 1 - min(compute_bound(work, self.chip) for work, _ in self.task.works)

@@ -142,10 +142,11 @@ def test_what_ships_is_sound(gpu: str) -> None:
         ("a30", "a100-sxm-80"),
         ("h100-pcie", "h100-sxm"),
         ("gh200", "h200-sxm"),
-        ("b200", "h200-sxm"),
+        ("b200", "b200"),
+        ("gb300", "gb300"),
         ("rtx4090", "l40s"),
         ("rtx3090", "l40s"),
-        ("rtx5090", "l40s"),
+        ("rtx5090", "rtxpro6000bw-server"),
         ("rtx2080ti", "t4"),
         ("v100-pcie", "v100-sxm2"),
     ],
@@ -155,7 +156,7 @@ def test_who_stands_in_for_whom(gpu: str, owner: str) -> None:
     assert (serving.measured_on, serving.framework_of, framework.measured_on) == (owner, None, owner)
     own = owner == "a100-sxm-80"  # measured through a framework too
     assert framework.framework_of == (None if own else "a100-sxm-80")
-    assert framework.borrowed == (("gpu",) if own else ("gpu", "stack"))
+    assert framework.borrowed == ((("gpu",) if gpu != owner else ()) + (() if own else ("stack",)))
 
 
 def test_the_further_the_relative_the_wider_the_range() -> None:

@@ -329,9 +329,9 @@ def test_a_gpu_without_measurements_borrows_and_says_so() -> None:
 def test_whose_constants_each_figure_rests_on() -> None:
     b200 = known(gemm(4096, 4095, 4096, "float32"), target("b200")).constants
     assert b200 is not None
-    assert (b200.measured_on, b200.stack, b200.dtype) == ("h200-sxm", Stack("serving", "vLLM"), "tc16")
+    assert (b200.measured_on, b200.stack, b200.dtype) == ("b200", Stack("serving", "vLLM"), "tc16")
     assert (b200.framework_of, b200.unaligned_of, b200.convolutions_of) == ("a100-sxm-80", "a100-sxm-80", None)
-    assert b200.borrowed == ("gpu", "dtype", "stack", "alignment")
+    assert b200.borrowed == ("dtype", "stack", "alignment")
     conv_of_t4, conv_of_a100 = (known(conv("forward", 64, 64), target(gpu)).constants for gpu in ("t4", "a100-sxm-80"))
     assert conv_of_t4 is not None and conv_of_t4.borrowed == ("stack",)
     assert conv_of_a100 is not None and conv_of_a100.convolutions_of == "v100-sxm2"
