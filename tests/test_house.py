@@ -53,7 +53,7 @@ WITHIN = {
         {"open"},
     ),
     "report": (
-        {"formatting", "ranges"},
+        {"formatting", "provenance", "ranges"},
         {"blocks"},
         {"document"},
         {"base", "grid", "scan"},

@@ -8,6 +8,7 @@ from typing import Final, Literal
 from tcprobe.schema.finding_kinds import FindingKind, FixKind, RelatedKind, WhyKind
 from tcprobe.schema.model import Mode, Unseen
 from tcprobe.schema.place import Place
+from tcprobe.schema.provenance import Provenance
 from tcprobe.schema.statement import Statement
 
 Severity = Literal["error", "warning", "note"]
@@ -76,6 +77,7 @@ class Finding:
         saving_pct: `saving_ns` over the predicted time of the step, 0-100.
         why: why it costs nothing, or why its cost is unknown; None if `saving_ns` says it all.
         basis: predicted or calibrated; None if there is no figure.
+        constants: whose constants the figure rests on; None if there is no figure.
         related: other places that the same size affects, and how each is related.
         fix: edits that make the change; None if tcprobe cannot make it.
     """
@@ -95,6 +97,7 @@ class Finding:
     saving_pct: Range | None = None
     why: Statement[WhyKind] | None = None
     basis: str | None = None
+    constants: Provenance | None = None
     related: tuple[tuple[Place, Statement[RelatedKind]], ...] = ()
     fix: Fix | None = None
 
@@ -114,6 +117,7 @@ class Audited:
         layers: number of layers seen.
         gpu, dtype, library, xla: what the prediction is for; dtype is None if each layer keeps its own.
         basis: predicted or calibrated.
+        constants: whose constants the figures rest on, that of the costliest products first.
         keras, tensorflow: versions, if known.
         unseen: what could not be judged.
         notes: what limits the audit, as text for people.
@@ -137,6 +141,7 @@ class Audited:
     library: str = ""
     xla: bool = False
     basis: str = "predicted"
+    constants: tuple[Provenance, ...] = ()
     keras: str | None = None
     tensorflow: str | None = None
     unseen: tuple[Unseen, ...] = ()

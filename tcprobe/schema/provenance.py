@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 StackKind = Literal["serving", "framework", "benchmark", "unknown"]
 Borrowed = Literal["gpu", "dtype", "stack", "convolution", "alignment"]
+COLUMNS: Final = ("constants_gpu", "constants_stack", "constants_borrowed")
 STACK_KINDS: Final[tuple[StackKind, ...]] = ("serving", "framework", "benchmark", "unknown")
 
 
@@ -51,16 +53,38 @@ class Provenance:
     widened: float = 1.0
 
     @property
-    def borrowed(self) -> tuple[Borrowed, ...]:
-        """Return in which respects the constants are not this GPU's own; empty where they all are."""
-        found: dict[Borrowed, bool] = {
-            "gpu": self.measured_on != self.gpu,
-            "dtype": self.dtype is not None,
-            "stack": self.framework_of is not None,
-            "convolution": self.convolutions_of is not None,
-            "alignment": self.unaligned_of is not None,
+    def borrowed(self) -> Mapping[Borrowed, str]:
+        """Return in which respects the constants are not the product's own, and whose they are; empty if all are."""
+        found: dict[Borrowed, str | None] = {
+            "gpu": self.measured_on if self.measured_on != self.gpu else None,
+            "dtype": self.dtype,
+            "stack": self.framework_of,
+            "convolution": self.convolutions_of,
+            "alignment": self.unaligned_of,
         }
-        return tuple(kind for kind, borrowed in found.items() if borrowed)
+        return {kind: whose for kind, whose in found.items() if whose is not None}
+
+    def columns(self) -> dict[str, str | None]:
+        """Return it as columns of a table: the GPU measured, what timed it, and all that is borrowed."""
+        borrowed = "; ".join(f"{kind}: {whose}" for kind, whose in self.borrowed.items())
+        return dict(zip(COLUMNS, (self.measured_on, self.stack.name or None, borrowed or None), strict=True))
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], gpu: str) -> Provenance | None:
+        """Return what a row of a table says of figures predicted for a GPU; None where it says nothing."""
+        owner, stack, borrowed = (row[column] for column in COLUMNS)
+        if owner is None:
+            return None
+        parts = {kind: whose for kind, _, whose in (part.partition(": ") for part in (borrowed or "").split("; "))}
+        return cls(
+            gpu,
+            owner,
+            Stack(name=stack or ""),
+            dtype=parts.get("dtype"),
+            framework_of=parts.get("stack"),
+            convolutions_of=parts.get("convolution"),
+            unaligned_of=parts.get("alignment"),
+        )
 
     def beside(self, other: Provenance) -> Provenance:
         """Return this one with what only the other borrows: that of a figure that rests on both."""
@@ -72,3 +96,12 @@ class Provenance:
             unaligned_of=self.unaligned_of or other.unaligned_of,
             widened=max(self.widened, other.widened),
         )
+
+
+def merged(found: Iterable[Provenance]) -> tuple[Provenance, ...]:
+    """Return each GPU and stack once, with all that is borrowed beside it, in the order given."""
+    by_owner: dict[tuple[str, Stack], Provenance] = {}
+    for one in found:
+        key = one.measured_on, one.stack
+        by_owner[key] = by_owner[key].beside(one) if key in by_owner else one
+    return tuple(by_owner.values())

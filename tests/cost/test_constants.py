@@ -156,7 +156,7 @@ def test_who_stands_in_for_whom(gpu: str, owner: str) -> None:
     assert (serving.measured_on, serving.framework_of, framework.measured_on) == (owner, None, owner)
     own = owner == "a100-sxm-80"  # measured through a framework too
     assert framework.framework_of == (None if own else "a100-sxm-80")
-    assert framework.borrowed == ((("gpu",) if gpu != owner else ()) + (() if own else ("stack",)))
+    assert framework.borrowed == ({"gpu": owner} if gpu != owner else {}) | ({} if own else {"stack": "a100-sxm-80"})
 
 
 def test_the_further_the_relative_the_wider_the_range() -> None:

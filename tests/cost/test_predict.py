@@ -320,9 +320,9 @@ def test_a_recurrent_layer_waits_for_each_step() -> None:
 def test_a_gpu_without_measurements_borrows_and_says_so() -> None:
     own, other = known(gemm(4096, 4096, 4096), target("a100-sxm-80")), known(gemm(4096, 4096, 4096), target("a30"))
     assert own.constants == Provenance("a100-sxm-80", "a100-sxm-80", Stack("framework", "PyTorch"))
-    assert own.constants.borrowed == ()
+    assert own.constants.borrowed == {}
     assert other.constants == replace(own.constants, gpu="a30", widened=RELATIVE)
-    assert other.constants.borrowed == ("gpu",)
+    assert other.constants.borrowed == {"gpu": "a100-sxm-80"}
     assert other.high_ns / other.low_ns > own.high_ns / own.low_ns
 
 
@@ -331,9 +331,9 @@ def test_whose_constants_each_figure_rests_on() -> None:
     assert b200 is not None
     assert (b200.measured_on, b200.stack, b200.dtype) == ("b200", Stack("serving", "vLLM"), "tc16")
     assert (b200.framework_of, b200.unaligned_of, b200.convolutions_of) == ("a100-sxm-80", "a100-sxm-80", None)
-    assert b200.borrowed == ("dtype", "stack", "alignment")
+    assert tuple(b200.borrowed) == ("dtype", "stack", "alignment")
     conv_of_t4, conv_of_a100 = (known(conv("forward", 64, 64), target(gpu)).constants for gpu in ("t4", "a100-sxm-80"))
-    assert conv_of_t4 is not None and conv_of_t4.borrowed == ("stack",)
+    assert conv_of_t4 is not None and conv_of_t4.borrowed == {"stack": "a100-sxm-80"}
     assert conv_of_a100 is not None and conv_of_a100.convolutions_of == "v100-sxm2"
     own = Constants("t4", "here", "calibrated", shipped()["t4"].rates, stack=Stack("framework", "TensorFlow 2.21.0"))
     mine = known(gemm(4096, 4096, 4096), target("t4", constants=own)).constants

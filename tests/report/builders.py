@@ -186,6 +186,8 @@ def _bad_sizes() -> Table:
          "saving_pct": 1.6, "saving_basis": "measured x predicted",
          "advice_kind": "change", "advice_gpu": "A100 SXM4 40GB", "rate_low_pct": 37, "rate_high_pct": 43,
          "rate_basis": "predicted",
+         "predicted_for": "a100-sxm-40", "constants_gpu": "a100-sxm-80", "constants_stack": "PyTorch",
+         "constants_borrowed": "gpu: a100-sxm-80; convolution: v100-sxm2",
          "source": "train_gan.py:57", "basis": "graph"},
         {"layer": "generator/conv2d_3", "layer_class": "Conv2D", "dimension": "filters", "size": 1, "next_size": 8,
          "multiple": 8, "passes": "forward", "dtype": "float16", "kernel_ns": 42 * MS, "share_pct": 42.0,

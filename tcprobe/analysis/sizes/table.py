@@ -81,7 +81,14 @@ class _Rows:
             **advice.columns(),
             **self._shares(bad, times),
         }
-        return row if advice.kind in GAINLESS else {**row, **self._saved(bad)}
+        saved = {} if advice.kind in GAINLESS else self._saved(bad)
+        predicted = bool(saved) or advice.rate_basis in ("predicted", "estimated")
+        return {**row, **saved, **(self._constants(bad) if predicted else {})}
+
+    def _constants(self, bad: Bad) -> Row:
+        """Return whose constants the saving and the rates rest on."""
+        found = self._step.constants_of(bad.dimension.products)
+        return {} if found is None else {"predicted_for": found.gpu, **found.columns()}
 
     def _shares(self, bad: Bad, times: list[int]) -> Row:
         whole = self._run.kernel_ns

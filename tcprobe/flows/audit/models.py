@@ -141,6 +141,8 @@ class Auditor:
         return Step(_compiled(model, choice.xla), target, choice.dtype)
 
     def _sorted_out(self, step: Step, findings: tuple[Finding, ...], silent: frozenset[Finding]) -> Audited:
+        from tcprobe.rules.model.step import rests_on
+
         model, choice = step.model, self._choice
         wanted = [f for f in findings if choice.wants(f, model.file)]
         kept = sorted((f for f in wanted if f not in silent), key=_costliest_first)
@@ -163,6 +165,7 @@ class Auditor:
             library=choice.library,
             xla=step.target.xla,
             basis="calibrated" if any(cost.basis == "calibrated" for cost in costs) else "predicted",
+            constants=rests_on(costs),
             keras=model.keras,
             tensorflow=model.tensorflow,
             unseen=model.unseen,

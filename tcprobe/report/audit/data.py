@@ -10,6 +10,7 @@ from tcprobe.report.audit import words
 from tcprobe.report.audit.phrases import statements
 from tcprobe.schema.finding import SEVERITIES, Audited, AuditReport, Finding, Fix
 from tcprobe.schema.place import Place
+from tcprobe.schema.provenance import Provenance
 from tcprobe.schema.statement import Statement
 
 SCHEMA: Final = 1
@@ -60,6 +61,9 @@ def _plain(value: Any) -> Any:
             plain = {TEXTS.get(name, name): _plain(v) for name, v in _fields(value)}
             plain["related"] = [{"place": _plain(p), "text": text} for p, text in words.related(value)]
             return plain | {"kind": value.says.kind, "why_kind": value.why and value.why.kind}
+        case Provenance():
+            plain = {name: _plain(v) for name, v in _fields(value)}
+            return plain | {"borrowed": list(value.borrowed)}
         case Statement():
             return statements.sentence_of(value)
         case Fix():

@@ -41,6 +41,7 @@ def _properties(audited: Audited, finding: Finding) -> dict[str, Any]:
         "dtype": finding.dtype,
         "gpu": audited.gpu or None,
         "basis": finding.basis,
+        **(finding.constants.columns() if finding.constants else {}),
     }
     for name, figure in (("saving_ns", finding.saving_ns), ("saving_pct", finding.saving_pct)):
         given[name] = None if figure is None else {"low": figure.low, "mid": figure.mid, "high": figure.high}

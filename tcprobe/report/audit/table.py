@@ -10,6 +10,7 @@ from tcprobe.report.audit.spec import AuditSpec
 from tcprobe.report.document import DataTable
 from tcprobe.report.formatting import relative
 from tcprobe.schema.finding import Audited, AuditReport, Finding, Range
+from tcprobe.schema.provenance import COLUMNS as PROVENANCE
 
 if TYPE_CHECKING:
     from tcprobe.schema.columns import Row, Value
@@ -52,6 +53,7 @@ COLUMNS: Final = (
     "fix",
     "kind",
     "why_kind",
+    *PROVENANCE,
 )
 
 
@@ -100,6 +102,7 @@ def _row(audited: Audited, finding: Finding, suppressed: bool, spec: AuditSpec) 
         "fix": words.fixing(finding.fix) if finding.fix else None,
         "kind": finding.says.kind,
         "why_kind": finding.why.kind if finding.why else None,
+        **(finding.constants.columns() if finding.constants else {}),
     }
 
 

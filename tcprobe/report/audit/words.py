@@ -11,14 +11,17 @@ from tcprobe.hardware import lookup_gpu
 from tcprobe.report.audit.phrases import statements
 from tcprobe.report.audit.phrases.order import order
 from tcprobe.report.formatting import relative, visible
+from tcprobe.report.provenance import constants_of
 from tcprobe.report.ranges import about
 from tcprobe.schema.finding import SEVERITIES, WARNING_PCT, Audited, AuditReport, Finding, Fix
 from tcprobe.schema.place import Place
+from tcprobe.schema.provenance import merged
 from tcprobe.schema.statement import parts
 
 LIBRARY_NAMES: Final = {"cublas10": "cuBLAS 10", "cublas11": "cuBLAS 11", "cublas12": "cuBLAS 12"}
 ASSUMED: Final = "no precision policy is set in this file: Keras' default, float32, is assumed"
 UNMEASURED: Final = "Estimated: nobody has published what unaligned sizes cost a convolution."
+COUNTED: Final = "A step counts its matrix products and convolutions only, with their launches."
 ModelFinding = tuple[Audited, Finding]
 
 
@@ -190,9 +193,15 @@ def _prediction(models: list[Audited]) -> str:
         _either({a.mode == "traced" for a in models}, "traced shapes", "shapes read from the source", "shapes by file"),
     ]
     basis = "Calibrated" if first.basis == "calibrated" else "Predicted"
-    said = f"{basis} for {', '.join(g for g in given if g)}. A step counts its matrix products and convolutions only."
+    said = f"{basis} for {', '.join(g for g in given if g)}. {_constants(models)}{COUNTED}"
     guessed = any(part.get("estimated") for a in models for f in a.findings for part in parts(f.says))
     return f"{said} {UNMEASURED}" if guessed else said
+
+
+def _constants(models: list[Audited]) -> str:
+    """Return whose constants the figures of all models rest on, a sentence each."""
+    found = merged(one for a in models for one in a.constants)
+    return "".join(f"{'It rests' if one == found[0] else 'Some of it rests'} on {constants_of(one)}. " for one in found)
 
 
 def _tf32(models: list[Audited]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead, Section
+from tcprobe.report.provenance import constants_of, gpu_of
 from tcprobe.report.ranges import range_text
 from tcprobe.report.run import words
 from tcprobe.report.run.window import summed
@@ -17,6 +18,7 @@ from tcprobe.schema.causes import OffTensorCores
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.kinds import LEAVE, Blocker, SizeAdvice
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.provenance import Provenance, merged
 from tcprobe.schema.sizes import saving_of, worst_first
 
 _SAVING_BASES: Final = {
@@ -182,9 +184,14 @@ def _rests_on(rows: list[Row]) -> tuple[str, ...]:
     """Say what savings rest on, and that the other side of a size is another row."""
     bases = {str(row["saving_basis"]) for row in rows if row["saving_basis"] is not None}
     told = [text for basis, text in _SAVING_BASES.items() if basis in bases]
-    if not told:
-        return ()
-    return (f"saves a step: in the layer's own ops, {', '.join(told)}; a layer that takes the size has its own row",)
+    own_row = f"saves a step: in the layer's own ops, {', '.join(told)}; a layer that takes the size has its own row"
+    return (*([own_row] if told else []), *_constants(rows))
+
+
+def _constants(rows: list[Row]) -> tuple[str, ...]:
+    """Say whose constants savings and rates are predicted with."""
+    found = [Provenance.of(row, str(row["predicted_for"])) for row in rows if row["predicted_for"] is not None]
+    return tuple(f"predicted for {gpu_of(one.gpu)} with {constants_of(one)}" for one in merged(p for p in found if p))
 
 
 def _bad_size_cells(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Final, TypeAlias
 
 from tcprobe.cost.predict import Cost, Target, op_cost
@@ -17,7 +17,7 @@ from tcprobe.rules.model.sizes import LayerSizes
 from tcprobe.schema.finding import Range
 from tcprobe.schema.model import Model
 from tcprobe.schema.op import OpRecord
-from tcprobe.schema.provenance import Provenance
+from tcprobe.schema.provenance import Provenance, merged
 
 Ends: TypeAlias = tuple[float, float, float]
 Changes: TypeAlias = tuple[LinkedChange, ...]
@@ -122,10 +122,9 @@ class Step:
         return None if not found else "calibrated" if found == {"calibrated"} else "predicted"
 
     def constants_of(self, indexes: Iterable[int]) -> Provenance | None:
-        """Return whose constants the predicted costs of products rest on: of the costliest, with what any borrows."""
+        """Return whose constants the predicted costs of products rest on: those of the costliest; None without any."""
         costs = [cost for index in indexes if (cost := self.cost(index)) is not None]
-        found = [cost.constants for cost in sorted(costs, key=lambda cost: -cost.ns) if cost.constants is not None]
-        return reduce(Provenance.beside, dict.fromkeys(found)) if found else None
+        return next(iter(rests_on(costs)), None)
 
     def share_pct(self, saved: Range) -> Range | None:
         """Return a saving over the step's predicted time, in percent up to 100; None where that is unknown.
@@ -260,6 +259,12 @@ class _Alike:
             self._numbers[key] = len(self.records)
             self.records.append(record)
         return self._numbers[key]
+
+
+def rests_on(costs: Iterable[Cost]) -> tuple[Provenance, ...]:
+    """Return whose constants costs rest on, those of the costliest first."""
+    ordered = sorted(costs, key=lambda cost: -cost.ns)
+    return merged(cost.constants for cost in ordered if cost.constants is not None)
 
 
 def total_range(parts: list[Range]) -> Range | None:

@@ -3,36 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from tcprobe.cost.predict import op_cost
+from tcprobe.cost.predict import Cost, op_cost
 from tcprobe.rules.base import Subject
+from tcprobe.rules.model.step import added, rests_on
 from tcprobe.schema.finding import Range
 from tcprobe.schema.model import Product
+from tcprobe.schema.provenance import Provenance
 
 
-def basis_of(subject: Subject) -> str:
-    """Return what figures rest on: predicted, or calibrated on that GPU."""
-    return "predicted" if subject.step.target.constants is None else "calibrated"
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What 16 bits save per step over float32.
+
+    Attributes:
+        ns: the saving.
+        basis: predicted, or calibrated on that GPU.
+        constants: whose constants it rests on, those of the costliest product.
+    """
+
+    ns: Range
+    basis: str
+    constants: Provenance | None
 
 
-def saved(subject: Subject, products: Iterable[Product], half: str) -> Range | None:
-    """Return what 16 bits save per step over float32, in ns; None if no product can be predicted.
+def saved(subject: Subject, products: Iterable[Product], half: str) -> Saved | None:
+    """Return what 16 bits save over float32; None if no product can be predicted.
 
     Both costs are from one model, so its error cancels out: the saved share scales the range of float32's time.
     Casts are not counted.
     """
-    parts = [part for product in products if (part := _saving_of(subject, product, half)) is not None]
+    target, parts, costs = subject.step.target, [], []
+    for product in products:
+        before = op_cost(product.record, target, "float32", product.compiled)
+        after = op_cost(product.record, target, half, product.compiled)
+        if before is not None and after is not None and before.ns > 0:
+            parts.append(_saving_of(before, after).scaled(product.calls))
+            costs.append(before)
     if not parts:
         return None
-    return Range(sum(p.low for p in parts), sum(p.mid for p in parts), sum(p.high for p in parts))
+    basis = "predicted" if target.constants is None else "calibrated"
+    return Saved(added(parts), basis, next(iter(rests_on(costs)), None))
 
 
-def _saving_of(subject: Subject, product: Product, half: str) -> Range | None:
-    target = subject.step.target
-    before = op_cost(product.record, target, "float32", product.compiled)
-    after = op_cost(product.record, target, half, product.compiled)
-    if before is None or after is None or before.ns <= 0:
-        return None
+def _saving_of(before: Cost, after: Cost) -> Range:
     share = 1 - after.ns / before.ns
     bounds = sorted((before.low_ns * share, before.high_ns * share))
-    return Range(bounds[0], before.ns * share, bounds[1]).scaled(product.calls)
+    return Range(bounds[0], before.ns * share, bounds[1])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.precision.cost import basis_of, saved
+from tcprobe.rules.precision.cost import saved
 from tcprobe.rules.precision.policy import GUIDE, half_of, has_cores_for, name_of, policy_of, touched
 from tcprobe.rules.precision.tree import Parents
 from tcprobe.schema.finding import Edit, Finding, Fix
@@ -97,7 +97,7 @@ def _layer(subject: Subject, layer: Layer, half: str) -> Iterator[Finding]:
     if not products:
         return
     gain = saved(subject, products, half)
-    if gain is not None and gain.high <= 0:
+    if gain is not None and gain.ns.high <= 0:
         return
     yield Finding(
         code=DOC.code,
@@ -108,10 +108,11 @@ def _layer(subject: Subject, layer: Layer, half: str) -> Iterator[Finding]:
         layer_class=layer.class_name,
         passes=tuple(dict.fromkeys(p.record.pass_ for p in products if p.record.pass_)),
         dtype="float32",
-        saving_ns=gain,
-        saving_pct=subject.step.share_pct(gain) if gain is not None else None,
+        saving_ns=gain.ns if gain is not None else None,
+        saving_pct=subject.step.share_pct(gain.ns) if gain is not None else None,
         why=None if gain is not None else say("sizes_unknown"),
-        basis=basis_of(subject) if gain is not None else None,
+        basis=gain.basis if gain is not None else None,
+        constants=gain.constants if gain is not None else None,
         fix=_fix(subject, layer),
     )
 
@@ -160,10 +161,11 @@ def _product(subject: Subject, source: Source, node: ast.Call, operand: ast.expr
         place=source.place(operand),
         severity=None if gain is not None else "note",
         dtype="float32",
-        saving_ns=gain,
-        saving_pct=subject.step.share_pct(gain) if gain is not None else None,
+        saving_ns=gain.ns if gain is not None else None,
+        saving_pct=subject.step.share_pct(gain.ns) if gain is not None else None,
         why=None if gain is not None else say("sizes_unknown"),
-        basis=basis_of(subject) if gain is not None else None,
+        basis=gain.basis if gain is not None else None,
+        constants=gain.constants if gain is not None else None,
     )
 
 

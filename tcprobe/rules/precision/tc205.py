@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 from tcprobe.keras.catalogue import class_of
 from tcprobe.keras.row import PREPARES, LayerKind
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.precision.cost import basis_of, saved
+from tcprobe.rules.precision.cost import Saved, saved
 from tcprobe.rules.precision.policy import GUIDE, MIXED, Setter, half_of, has_cores_for, name_of, setters, tree_of
 from tcprobe.rules.precision.tree import Parents, keyword
-from tcprobe.schema.finding import ERROR_PCT, Finding, Range
+from tcprobe.schema.finding import ERROR_PCT, Finding
 from tcprobe.schema.model import Layer
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
@@ -85,22 +85,23 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 def _finding(subject: Subject, setter: Setter, places: list[Place]) -> Finding:
     gain = _gain(subject, setter)
-    share = subject.step.share_pct(gain) if gain is not None else None
+    share = subject.step.share_pct(gain.ns) if gain is not None else None
     return Finding(
         code=DOC.code,
         says=say("policy_after_layers", policy=setter.policy, layers=len(places)),
         place=setter.place,
         severity=None if share is not None and share.mid >= ERROR_PCT else "warning",
         dtype="float32",
-        saving_ns=gain,
+        saving_ns=gain.ns if gain is not None else None,
         saving_pct=share,
         why=None if gain is not None else say("cost_unknown"),
-        basis=basis_of(subject) if gain is not None else None,
+        basis=gain.basis if gain is not None else None,
+        constants=gain.constants if gain is not None else None,
         related=tuple((place, say("built_before_policy")) for place in places[:_SHOWN]),
     )
 
 
-def _gain(subject: Subject, setter: Setter) -> Range | None:
+def _gain(subject: Subject, setter: Setter) -> Saved | None:
     """Return what the policy would save in all layers that are float32 for no other reason; None if unknown."""
     names = {layer.name for layer in _float32(subject)}
     half = half_of(setter.policy)

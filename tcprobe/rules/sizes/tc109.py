@@ -188,4 +188,5 @@ def _finding(step: Step, dimension: Dimension, better: _Smaller) -> Finding:
         saving_ns=better.net,
         saving_pct=step.share_pct(better.net),
         basis=basis,
+        constants=step.constants_of(dimension.products),
     )

@@ -236,5 +236,6 @@ def finding_of(
         saving_pct=step.share_pct(saved) if saved is not None else None,
         why=why,
         basis=step.basis_of(dimension.products) if saved is not None else None,
+        constants=step.constants_of(dimension.products) if saved is not None else None,
         related=related_of(step, bad),
     )

@@ -21,6 +21,7 @@ from tcprobe.schema.model import Layer, Model, Product
 from tcprobe.schema.op import OpRecord
 from tests.analysis import builders as b
 
+COLUMNS_OF_CONSTANTS = ("constants_gpu", "constants_stack", "constants_borrowed")
 COLUMNS = ("saving_low_ns", "saving_ns", "saving_high_ns", "saving_pct", "saving_basis")
 NOTHING_KNOWN = (None,) * 5
 # One tile of 128 x 128 at the full peak, no launch, nothing hidden, half the rate for even sizes: an A100 (312 TFLOP/s)
@@ -198,7 +199,11 @@ def test_the_audit_says_the_same(gpu: str, xla: bool, dtype: str, units: int, ba
     product = Product(graph_record(b.graph(made), 0), "a", compiled=xla)
     model = Model("traced", "m", "m.py", layers=(layer,), products=(product,))
     (audited,) = tc101.check(Subject(model, Step(model, Target(find_gpu(gpu), xla=xla)), {}))
-    advice = found(made, target_gpu=gpu, xla=xla)["a", "units"]["advice"]
+    row = found(made, target_gpu=gpu, xla=xla)["a", "units"]
+    advice = row["advice"]
+    if row["predicted_for"] is not None and audited.constants is not None:
+        assert {c: row[c] for c in COLUMNS_OF_CONSTANTS} == audited.constants.columns()
+    assert (row["saving_ns"] is None) or row["predicted_for"] == gpu
     said, again = RATES.search(message(audited)), RATES.search(advice)
     assert (said and said[0]) == (again and again[0])
     assert said or "no effect" in message(audited) or "not use Tensor Cores" in message(audited)

@@ -9,6 +9,7 @@ from tcprobe.schema.finding import Audited, AuditReport, Edit, Finding, Fix, Ran
 from tcprobe.schema.finding_kinds import EffectKind, FindingKind
 from tcprobe.schema.model import Unseen
 from tcprobe.schema.place import Place
+from tcprobe.schema.provenance import Provenance, Stack
 from tcprobe.schema.statement import About, Statement, say
 
 ROOT = "/home/me/project"
@@ -50,6 +51,13 @@ def bad(about: About, *passes: str) -> Statement[FindingKind]:
     return say("not_a_multiple", subject=about, multiple=8, effect=slower(*passes), added=())
 
 
+LENT = Provenance(
+    "a100-sxm-40",
+    "a100-sxm-80",
+    Stack("framework", "PyTorch"),
+    convolutions_of="v100-sxm2",
+    widened=1.1,
+)
 COSTLY = Finding(
     code="TC101",
     says=bad(About("Conv2D", "conv2d_1", "filters", 63), "forward", "dgrad", "wgrad"),
@@ -65,6 +73,7 @@ COSTLY = Finding(
     saving_ns=Range(400_000.0, 500_000.0, 600_000.0),
     saving_pct=Range(4.5, 5.6, 6.7),
     basis="predicted",
+    constants=LENT,
     related=(
         (
             Place(FILE, 30, 17, 30, 19),
@@ -86,6 +95,7 @@ MILD = Finding(
     saving_ns=Range(90_000.0, 100_000.0, 120_000.0),
     saving_pct=Range(0.9, 1.05, 1.2),
     basis="predicted",
+    constants=LENT,
 )
 FREE = Finding(
     code="TC102",
@@ -132,6 +142,7 @@ def audited(findings: tuple[Finding, ...] = (COSTLY, MILD, FREE), batch_known: b
         dtype=None,
         library="cublas12",
         xla=False,
+        constants=(LENT,),
         keras="3.12.0",
         tensorflow="2.21.0",
         unseen=UNSEEN,
