@@ -14,8 +14,8 @@ from tcprobe.cost.spread import least_ns, spread_of
 from tcprobe.cost.tiles import Chip, compute_bound
 from tcprobe.cost.ways import Way, Ways, copies_ns, in_order, way_of, with_channels
 from tcprobe.cost.works import Task, task_of
-from tcprobe.cost.xla import padded_by_xla
-from tcprobe.gemm.alignment import next_size
+from tcprobe.cost.xla import padded_by_xla, padded_products
+from tcprobe.gemm.alignment import ALIGN_BYTES, next_size
 from tcprobe.hardware import Gpu
 from tcprobe.schema.kinds import UsesTc
 from tcprobe.schema.op import OpRecord
@@ -105,6 +105,20 @@ def plan_of(record: OpRecord, target: Target, dtype: str | None, compiled: bool 
     return planner.plan(target.xla if compiled is None else compiled)
 
 
+def padded_plan_of(record: OpRecord, target: Target, dtype: str | None) -> Plan | None:
+    """Return how an unaligned product runs on Tensor Cores if its operands are padded with zeros at run time.
+
+    None for all else: what is aligned, convolutions, 1-byte types, and what `plan_of` does not know.
+    """
+    units = compute_units_of(dtype, target.gpu, target.tf32 and target.library != "cublas10")
+    task = task_of(record, units.width) if units else None
+    if units is None or task is None or task.arithmetic != "gemm" or units.family not in ("tc16", "tf32"):
+        return None
+    if product_level(task.contiguous, units.family) is None:
+        return None
+    return Planner(task, target, units, dtype or "").padded()
+
+
 class Planner:
     """Works out the ways to run one task."""
 
@@ -140,6 +154,12 @@ class Planner:
             self.whys.append("grouped convolutions were not measured")
         assert self.provenance is not None, "every plan has a chip"
         return Plan(ways, self.ideal, uses, spread, self.basis, self.provenance, tuple(dict.fromkeys(self.whys)))
+
+    def padded(self) -> Plan:
+        """Return the plan of products that are padded at run time."""
+        ways = padded_products(self.task, self.chip, self.units.width, ALIGN_BYTES // self.units.width)
+        assert self.provenance is not None, "every plan has a chip"
+        return Plan(ways, self.ideal, "yes", self._spread(), self.basis, self.provenance)
 
     def _chip(self, family: RateFamily, flop_per_s: float) -> Chip:
         gpu, own = self.target.gpu, self.target.constants

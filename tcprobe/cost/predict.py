@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from tcprobe.cost.alignment import Library
 from tcprobe.cost.constants import Basis, Constants, load_constants
-from tcprobe.cost.plan import Plan, Target, plan_of
+from tcprobe.cost.plan import Plan, Target, padded_plan_of, plan_of
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import Limit, UsesTc
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.provenance import Provenance
 
-__all__ = ["Constants", "Cost", "Library", "Target", "load_constants", "op_cost", "saving"]
+__all__ = ["Constants", "Cost", "Library", "Target", "load_constants", "op_cost", "padding", "saving"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,21 @@ def saving(
         return None
     gains = [a - b for a, b in zip(first.ends_ns, second.ends_ns, strict=True)]
     return Range(min(gains), gains[1], max(gains))
+
+
+def padding(record: OpRecord, target: Target, dtype: str | None = None) -> Range | None:
+    """Return how many ns padding an op's operands with zeros at run time saves, copies counted, as predicted.
+
+    None where nothing is to be padded or a time is unknown. An unaligned product's error has nothing to do with that of
+    the padded one: the least that padding saves is the least time without it less the largest with it. Where that is 0
+    or below, padding may lose.
+    """
+    before = plan_of(record, target, dtype or record.dtype, False)
+    after = padded_plan_of(record, target, dtype or record.dtype)
+    if before is None or after is None:
+        return None
+    (low, likely, high), (least, padded, most) = before.ends_ns, after.ends_ns
+    return Range(low - most, likely - padded, high - least)
 
 
 def _cost(plan: Plan) -> Cost:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tcprobe.cost.constants import Multiplier
 from tcprobe.cost.measured import conv_record, gemm_record
 from tcprobe.cost.plan import DIRECT_SPREAD, GROUPED_SLOWER
-from tcprobe.cost.predict import Constants, Cost, Target, op_cost, saving
+from tcprobe.cost.predict import Constants, Cost, Target, op_cost, padding, saving
 from tcprobe.cost.shipped import RELATIVE, fitted, shipped
 from tcprobe.hardware import find_gpu, load_gpus
 from tcprobe.schema.op import OpRecord
@@ -452,3 +452,30 @@ def test_it_loads_nothing_heavy() -> None:
     code = "import sys, tcprobe.cost.predict; print(sorted({'numpy', 'pandas', 'tensorflow'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_padding_at_run_time_may_lose_where_the_copies_weigh() -> None:
+    large, short = padding(gemm(8192, 4095, 4096), A100), padding(gemm(512, 4096, 4094), A100)
+    assert large is not None and short is not None
+    assert 0 < large.low < large.mid < large.high
+    assert short.low <= 0 < short.high
+
+
+def test_padding_copies_a_twelfth_to_a_fifth_of_a_large_product() -> None:
+    """1.09-1.19 times the padded product was measured."""
+    before, gain = known(gemm(8192, 8192, 8191)), padding(gemm(8192, 8192, 8191), A100)
+    assert gain is not None
+    assert 1.09 < (before.ns - gain.mid) / known(gemm(8192, 8192, 8192)).ns < 1.19
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        gemm(4096, 4096, 4096),
+        gemm(4096, 4095, 4096, "float8_e4m3fn"),
+        conv("forward", 63, 64),
+        OpRecord("Relu", ((8, 8),), (8, 8), {}, "float16"),
+    ],
+)
+def test_nothing_to_pad(record: OpRecord) -> None:
+    assert padding(record, target("h100-sxm")) is None

@@ -54,6 +54,7 @@ def _rated(step: Step, bad: Bad, does: Effect, measured: bool) -> SizeAdvice:
         return SizeAdvice("off_tensor_cores", gpu=told["gpu"])
     if does.says.kind != "slower":
         return _published(step, bad)
+    padded = step.padding_pct(bad.dimension.products)
     return SizeAdvice(
         _worth(bad),
         gpu=told["gpu"],
@@ -61,6 +62,7 @@ def _rated(step: Step, bad: Bad, does: Effect, measured: bool) -> SizeAdvice:
         rate_high_pct=told["high_pct"],
         rate_basis="estimated" if told["estimated"] else "predicted",
         xla_pads=told["padded"],
+        padding_may_lose=None if padded is None else padded.low <= 0,
     )
 
 

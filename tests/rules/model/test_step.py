@@ -210,3 +210,13 @@ def test_mending_a_wide_layer_never_costs(units: int) -> None:
     saved = step.saving(step.linked("dense_0", "units", units, -(-units // 8) * 8))
     assert saved is not None
     assert saved.mid >= 0
+
+
+def test_padding_is_judged_over_all_products_of_a_size() -> None:
+    large, small = (step_of(dense(4096, 4090, 4096, batch=batch)) for batch in (8192, 256))
+    (found, other) = (step.padding_pct(step.products_of("dense_0")) for step in (large, small))
+    assert found is not None and other is not None
+    assert 0 < found.low < found.mid < found.high < 100
+    assert other.low <= 0  # the weights weigh more
+    assert step_of(dense(4096, 4096)).padding_pct([0, 1]) is None
+    assert step_of(dense(4096, 4090), xla=True).padding_pct([0, 1]) is None  # XLA pads it
