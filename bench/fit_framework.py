@@ -28,13 +28,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from fit_cost import body_of, in_train, rounded, shipped_entries, text_of
 
 from tcprobe.cost.alignment import product_level
-from tcprobe.cost.constants import Constants, Rate, RateFamily, launch_apart
+from tcprobe.cost.constants import Constants, Rate, RateFamily, TimeFactors, launch_apart
 from tcprobe.cost.dtype import compute_units_of
-from tcprobe.cost.fit import FEWEST_FOR_ALL, Sample, fit_rate
+from tcprobe.cost.fit import FEWEST_FOR_ALL, Sample, estimates, fit_rate
 from tcprobe.cost.measured import Measurement, gemm_record
 from tcprobe.cost.predict import Target, op_cost
 from tcprobe.cost.shipped import inferred_rate
@@ -49,6 +50,7 @@ SOURCE = "autoheuristic-datasets, PyTorch's cuBLAS, 2024"
 STACK = Stack("framework", "PyTorch")
 CUBLAS = "extern_mm"
 TRAIN_PCT = 50
+FOLDS = 4
 MOVED = ("t0_ns", "emax", "bwf", "fill_k")
 MOVED_IN_TF32 = ("emax", "bwf", "fill_k")  # hardly a product of it is short enough to show a launch
 LONG_NS = 1e5
@@ -63,7 +65,7 @@ def rows(folder: Path, gpu: str) -> Iterator[tuple[Measurement, bool]]:
     path = folder / FILES[gpu]
     if not path.is_file():
         return
-    times: dict[tuple[object, ...], list[float]] = defaultdict(list)
+    times: dict[tuple[Any, ...], list[float]] = defaultdict(list)
     for line in _lines(path):
         times[tuple(line[:-1])].append(float(line[-1]) * 1e6)
     for (m, n, k, dtype, *strides, tf32), found in times.items():
@@ -73,7 +75,7 @@ def rows(folder: Path, gpu: str) -> Iterator[tuple[Measurement, bool]]:
             yield row, in_train((int(m), int(n), int(k)), TRAIN_PCT)
 
 
-def _lines(path: Path) -> Iterator[list[object]]:
+def _lines(path: Path) -> Iterator[list[Any]]:
     import pandas as pd
 
     columns = ["m", "n", "k", "mat1_dtype", "mat1_stride_0", "mat1_stride_1", "mat2_stride_0", "mat2_stride_1"]
@@ -128,7 +130,23 @@ def fit(train: Sequence[Aligned], gpu: Gpu, family: RateFamily, start: Rate, nam
     if len(own) < FEWEST_FOR_ALL:
         return None
     chip = Chip(start, own[0].flop_per_s / 1e9, gpu.bandwidth_bytes_per_s / 1e9, gpu.sm, gpu.l2_bytes)
-    return fit_rate(Sample.of([a.work for a in own], [a.row.time_ns for a in own]), chip, names=names)
+    return replace(fit_rate(_sample(own), chip, names=names), spread=_spread(own, chip, names))
+
+
+def _sample(some: Sequence[Aligned]) -> Sample:
+    return Sample.of([a.work for a in some], [a.row.time_ns for a in some])
+
+
+def _spread(own: Sequence[Aligned], chip: Chip, names: tuple[str, ...]) -> TimeFactors:
+    """Return measured over predicted time of fitted products, each by constants that were fitted without it."""
+    found: list[float] = []
+    for fold in range(FOLDS):
+        rest = [a for i, a in enumerate(own) if i % FOLDS != fold]
+        left = _sample([a for i, a in enumerate(own) if i % FOLDS == fold])
+        rate = fit_rate(_sample(rest), chip, names=names)
+        found += (left.time_ns / (estimates(left, replace(chip, rate=rate)) + rate.t0_ns)).tolist()
+    deciles = statistics.quantiles(found, n=10)
+    return deciles[0], deciles[4], deciles[8]
 
 
 def fitted_to(train: Sequence[Aligned], gpu: Gpu) -> Constants:
@@ -137,7 +155,9 @@ def fitted_to(train: Sequence[Aligned], gpu: Gpu) -> Constants:
     half = fit(train, gpu, "tc16", start, MOVED)
     assert half is not None, "the set has hundreds of them"
     tf32 = fit(train, gpu, "tf32", half, MOVED_IN_TF32)
-    rates: dict[RateFamily, Rate] = {"tc16": _apart(half)} | ({"tf32": _apart(tf32)} if tf32 else {})
+    rates: dict[RateFamily, Rate] = {"tc16": _apart(half)}
+    if tf32 is not None:
+        rates["tf32"] = _apart(tf32)
     return rounded(Constants(gpu.id, SOURCE, "predicted", rates, stack=STACK))
 
 

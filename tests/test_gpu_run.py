@@ -153,6 +153,12 @@ def test_bad_sizes_say_what_their_next_sizes_save(run: Report) -> None:
     left = [r for r in sizes.values() if r["advice"].startswith("nothing")]
     assert left
     assert {r["saving_ns"] for r in left} == {None}
+    assert {r["constants_gpu"] for r in left} == {None}
+    assert (direct["predicted_for"], direct["constants_gpu"]) == ("a100-sxm-40", "a100-sxm-80")
+    assert (direct["constants_stack"], direct["constants_borrowed"]) == (
+        "PyTorch",
+        "gpu: a100-sxm-80; convolution: v100-sxm2",
+    )
 
 
 def test_a_calibration_of_the_users_is_taken(tmp_path: Path) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from tcprobe.bypath import StandalonePackage, ending, last_line, run_to_end
 from tcprobe.calibration.plan import CPU, Case
-from tcprobe.cost.measured import MEASUREMENT_COLUMNS
+from tcprobe.cost.measured import MEASUREMENT_COLUMNS, Measurement
 from tcprobe.errors import MeasurementFailed, ToolError
+from tcprobe.schema.provenance import Stack
 
 PROGRAM: Final = StandalonePackage(Path(__file__).parent / "measure", "tcprobe_measure", "the measuring program")
 FRAMEWORKS: Final = {"tensorflow": "TensorFlow", "torch": "PyTorch", "jax": "JAX"}
@@ -68,6 +69,13 @@ class MeasureResult:
     measured: int
     left: int
     failed: Mapping[str, int]
+
+
+def stack_of(rows: Iterable[Measurement]) -> Stack:
+    """Return what timed products: the framework that `Device.text` puts first in their source, else an unknown one."""
+    titles = dict.fromkeys(row.source.partition(",")[0].strip() for row in rows)
+    known = all(title.startswith(tuple(FRAMEWORKS.values())) for title in titles)
+    return Stack("framework" if known else "unknown", " and ".join(title for title in titles if title))
 
 
 def ask_device(python: str, framework: str, device: str) -> Device | str:

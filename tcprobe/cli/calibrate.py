@@ -97,7 +97,11 @@ def _lines(found: Calibrated) -> list[str]:
     lines += ["", *_table([header, *body]), ""]
     if found.worse:
         lines.append("these constants predict worse than the shipped ones; kept because of --force")
-    return [*lines, f"{found.path}: predictions for {found.gpu.id} rest on it from now on; remove it to go back"]
+    through = f" ({found.stack.name})" if found.stack and found.stack.name else ""
+    return [
+        *lines,
+        f"{found.path}: predictions for {found.gpu.id} rest on it from now on{through}; remove it to go back",
+    ]
 
 
 def _measured(measured: MeasuredRun) -> list[str]:
@@ -111,7 +115,7 @@ def _measured(measured: MeasuredRun) -> list[str]:
 def _list(found: list[Calibration]) -> str:
     if not found:
         return "no GPU is calibrated\n"
-    header = ("gpu", "date", "products", "off by %", "shipped %", "measured through")
+    header = ("gpu", "date", "products", "off by %", "shipped %", "stack", "measured through")
     body = [
         (
             c.constants.gpu,
@@ -119,6 +123,7 @@ def _list(found: list[Calibration]) -> str:
             _whole(c.rows),
             _pct(c.error_pct),
             _pct(c.shipped_pct),
+            c.constants.stack.kind,
             c.constants.source or "-",
         )
         for c in found

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from tcprobe.calibration.plan import CPU, Case, cases_for, dry_cases
 from tcprobe.calibration.raw import gpu_of, read_raw
-from tcprobe.calibration.start import FRAMEWORKS, Device, MeasureResult, ask_device, measure_cases
+from tcprobe.calibration.start import FRAMEWORKS, Device, MeasureResult, ask_device, measure_cases, stack_of
 from tcprobe.calibration.store import Calibration, calibrations, file_of, text_of
 from tcprobe.cost.alignment import Library
 from tcprobe.cost.measured import Measurement, csv_of
@@ -23,6 +23,7 @@ from tcprobe.errors import MeasurementFailed, OutputError, ToolError, UsageError
 from tcprobe.flows.write.files import write_files
 from tcprobe.flows.write.say import Say
 from tcprobe.hardware import Gpu, find_gpu, identify
+from tcprobe.schema.provenance import Stack
 
 if TYPE_CHECKING:
     from tcprobe.calibration.check import Score
@@ -89,6 +90,7 @@ class Calibrated:
         scores: errors on products that were not fitted, ``all`` last.
         path: the file of constants; None for a dry run.
         worse: True if the constants predict worse than the shipped ones and were kept only because of `force`.
+        stack: what timed the products; None for a dry run.
     """
 
     measured: MeasuredRun | None
@@ -96,6 +98,7 @@ class Calibrated:
     scores: tuple[Score, ...] = ()
     path: Path | None = None
     worse: bool = False
+    stack: Stack | None = None
 
 
 def calibrate(options: CalibrateOptions, say: Say) -> Calibrated:
@@ -295,7 +298,8 @@ def _fitted(
             "is it the GPU that the rows name? --force fits them all the same",
         )
     train, held = split_rows(rows)
-    constants = fit(train, gpu, "; ".join(dict.fromkeys(row.source for row in rows if row.source)), tf32=False)
+    source = "; ".join(dict.fromkeys(row.source for row in rows if row.source))
+    constants = fit(train, gpu, source, tf32=False, stack=stack_of(rows))
     found = scores(held, gpu, constants) if constants is not None else []
     if constants is None or not found:
         raise MeasurementFailed(
@@ -317,4 +321,4 @@ def _fitted(
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror}", "check the folder") from error
     write_files([(path, lambda out: print(text, end="", file=out))], options.force)
-    return Calibrated(measured, gpu, tuple(found), path, worse)
+    return Calibrated(measured, gpu, tuple(found), path, worse, constants.stack)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -72,6 +73,34 @@ def test_a_badly_sized_model(project: Path) -> None:
     assert "all suggestions together save" in done.stdout
     assert re.search(r"^Found 1 (error|warning)", done.stdout, re.MULTILINE)
     assert done.stdout.splitlines()[-1].startswith("See the fixes: tcprobe audit-shapes --diff --mode source bad.py ")
+
+
+LENT = (
+    "It rests on the constants of an H200 SXM through vLLM, what a framework costs on an A100 SXM4 80GB, the "
+    "convolutions of a V100 SXM2 and the unaligned sizes of an H100 SXM5; the range is wider for it."
+)
+BORROWED = "gpu: h200-sxm; stack: a100-sxm-80; convolution: v100-sxm2; alignment: h100-sxm"
+
+
+def test_borrowed_constants_are_said_in_every_format(project: Path) -> None:
+    given = ("bad.py", *HALF, "--target-gpu", "b200")
+    for form in ("text", "markdown"):
+        assert LENT in source(*given, "--format", form, cwd=project).stdout
+    body = json.loads(source(*given, "--format", "json", cwd=project).stdout)
+    (model,) = body["audited"]
+    (whole,), (finding,) = model["constants"], [f for f in model["findings"] if f["saving_ns"]]
+    for said in (whole, finding["constants"]):
+        assert (said["gpu"], said["measured_on"]) == ("b200", "h200-sxm")
+        assert said["stack"] == {"kind": "serving", "name": "vLLM"}
+        assert (said["framework_of"], said["unaligned_of"]) == ("a100-sxm-80", "h100-sxm")
+        assert said["borrowed"] == ["gpu", "stack", "convolution", "alignment"]
+    rows = list(csv.DictReader(source(*given, "--format", "csv", cwd=project).stdout.splitlines()))
+    assert {(r["constants_gpu"], r["constants_stack"], r["constants_borrowed"]) for r in rows if r["saving_ns"]} == {
+        ("h200-sxm", "vLLM", BORROWED)
+    }
+    sarif = json.loads(source(*given, "--format", "sarif", cwd=project).stdout)["runs"][0]
+    assert sarif["results"][0]["properties"]["constants_borrowed"] == BORROWED
+    assert LENT in json.dumps(sarif)
 
 
 def test_the_help_stands_in_groups_and_ends_with_examples(project: Path) -> None:

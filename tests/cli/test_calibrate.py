@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import signal
 import subprocess
@@ -66,10 +67,32 @@ def test_from_a_file_to_a_calibration_that_is_used(tmp_path: Path) -> None:
     assert shown.returncode == 0
     titles, line = shown.stdout.splitlines()
     assert titles.split()[:2] == ["gpu", "date"]
-    assert line.split()[0] == "h200-sxm" and line.split()[-1] == "made"
+    assert titles.split()[-3:] == ["stack", "measured", "through"]
+    assert line.split()[0] == "h200-sxm" and line.split()[-2:] == ["unknown", "made"]
     assert f"{own:.1f}" in line.split() and f"{shipped:.1f}" in line.split()
     assert "exists already" in refused(tmp_path, "--from", "raw.csv")
     assert calibrate(tmp_path, "--from", "raw.csv", "--force").returncode == 0
+
+
+def test_the_stack_is_kept_and_named(tmp_path: Path) -> None:
+    raw = raw_csv(tmp_path / "raw.csv", levels=1)
+    raw.write_text(
+        raw.read_text(encoding="utf-8").replace(",made\n", ',"PyTorch 2.13.0, CUDA 13.0"\n'), encoding="utf-8"
+    )
+    done = calibrate(tmp_path, "--from", "raw.csv")
+    assert "rest on it from now on (PyTorch 2.13.0); remove it to go back" in done.stdout
+    kept = json.loads((tmp_path / "config" / "tcprobe" / "calibration" / "h200-sxm.json").read_text(encoding="utf-8"))
+    assert kept["stack"] == {"kind": "framework", "name": "PyTorch 2.13.0"}
+    assert "  framework  PyTorch 2.13.0, CUDA 13.0" in calibrate(tmp_path, "--show").stdout
+    (tmp_path / "model.py").write_text(
+        "import keras\nkeras.Sequential([keras.Input((512,)), keras.layers.Dense(4090), keras.layers.Dense(8)])\n",
+        encoding="utf-8",
+    )
+    audit = [sys.executable, "-m", "tcprobe", "audit-shapes", "--mode", "source", "--target-gpu", "h200", "model.py"]
+    said = subprocess.run(audit, capture_output=True, text=True, cwd=tmp_path, env=environment(tmp_path), check=False)
+    text = " ".join(said.stdout.split())
+    assert "Calibrated for H200 SXM" in text
+    assert "It rests on its own constants through PyTorch 2.13.0" in text
 
 
 def test_show_without_any_and_with_a_damaged_one(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ VLLM, TORCH = Stack("serving", "vLLM"), Stack("framework", "PyTorch")
             "costs on an A100 SXM4 80GB, the convolutions of a V100 SXM2 and the unaligned sizes of an H100 SXM5; the "
             "range is wider for it",
         ),
-        (Provenance("", "new-gpu"), "the constants of an new-gpu; the range is wider for it"),
+        (Provenance("", "new-gpu"), "the constants of a new-gpu; the range is wider for it"),
     ],
 )
 def test_a_phrase(known: Provenance, said: str) -> None:

@@ -23,11 +23,11 @@ def test_what_is_borrowed() -> None:
     assert (own.borrowed, own.columns()) == ({}, {"constants_gpu": "t4", **dict.fromkeys(COLUMNS[1:])})
 
 
-@given(IDS, IDS, st.sampled_from(["", "vLLM"]), MAYBE, MAYBE, MAYBE, MAYBE)
+@given(IDS, IDS, st.sampled_from(["", "vLLM"]), st.tuples(MAYBE, MAYBE, MAYBE, MAYBE))
 def test_columns_say_all_but_the_kind_of_stack_and_the_width(
-    gpu: str, owner: str, name: str, *lent: str | None
+    gpu: str, owner: str, name: str, lent: tuple[str | None, str | None, str | None, str | None]
 ) -> None:
-    made = Provenance(gpu, owner, Stack(name=name), *lent)  # type: ignore[arg-type]
+    made = Provenance(gpu, owner, Stack(name=name), *lent)
     assert Provenance.of(made.columns(), gpu) == made
 
 
