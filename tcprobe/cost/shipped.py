@@ -28,6 +28,11 @@ INFERRED: Final = 1.1
 Inferred so from an H100 SXM and an A100, an H100 with HBM2e comes out 9.2 % off (8.6 % fitted), and 97 % of its
 products lie within the range, which is 1.8 times wide (`python bench/fit_framework.py`).
 """
+OTHER_VERSION: Final = 1.05
+"""Widens the range of a serving stack for its other versions, and for other stacks: a judgement.
+
+Without it, 58-86 % of their products in bfloat16 lay in the range, median 78 (`python bench/cost_model.py --others`).
+"""
 SAME_CHIP: Final = 1.1  # widens the range for another board with the same chip; a judgement, not a measurement
 RELATIVE: Final = 1.3  # for another chip of the generation, or another dtype family: likewise a judgement
 CONV_FROM: Final = "v100-sxm2"
@@ -105,7 +110,10 @@ def _through_framework(gpu: Gpu, family: RateFamily) -> tuple[Rate, Provenance] 
 
 def _through_serving(gpu: Gpu, family: RateFamily) -> tuple[Rate, Provenance]:
     owner, measured = _nearest(gpu, family)
-    return _lent(gpu, shipped()[owner], measured, family)
+    rate, provenance = _lent(gpu, shipped()[owner], measured, family)
+    if provenance.stack.kind == "serving":
+        rate = replace(rate, spread=widened(rate.spread, OTHER_VERSION, OTHER_VERSION))
+    return rate, provenance
 
 
 def _lent(gpu: Gpu, known: Constants, measured: RateFamily, family: RateFamily) -> tuple[Rate, Provenance]:
