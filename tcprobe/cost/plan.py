@@ -71,6 +71,7 @@ class Plan:
         spread: measured over predicted time of such tasks: 10th percentile, median, 90th.
         basis: basis of the constants.
         constants: whose they are.
+        own_rate: whether arithmetic runs at a rate measured for its alignment on this GPU, with an error of its own.
         whys: which figures are not measurements on this GPU, and why.
     """
 
@@ -81,6 +82,7 @@ class Plan:
     basis: Basis
     constants: Provenance
     whys: tuple[str, ...] = field(default_factory=tuple)
+    own_rate: bool = False
 
     @property
     def ends_ns(self) -> TimeFactors:
@@ -153,7 +155,8 @@ class Planner:
             ways = (ways[0], ways[1], replace(ways[2], factor=ways[2].factor * GROUPED_SLOWER))
             self.whys.append("grouped convolutions were not measured")
         assert self.provenance is not None, "every plan has a chip"
-        return Plan(ways, self.ideal, uses, spread, self.basis, self.provenance, tuple(dict.fromkeys(self.whys)))
+        whys = tuple(dict.fromkeys(self.whys))
+        return Plan(ways, self.ideal, uses, spread, self.basis, self.provenance, whys, self.own_rate)
 
     def padded(self) -> Plan:
         """Return the plan of products that are padded at run time."""

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tcprobe.cost.constants import Multiplier
 from tcprobe.cost.measured import conv_record, gemm_record
 from tcprobe.cost.plan import DIRECT_SPREAD, GROUPED_SLOWER
-from tcprobe.cost.predict import Constants, Cost, Target, op_cost, padding, saving
+from tcprobe.cost.predict import Constants, Cost, Target, gains, op_cost, padding, saving
 from tcprobe.cost.shipped import RELATIVE, fitted, shipped
 from tcprobe.hardware import find_gpu, load_gpus
 from tcprobe.schema.op import OpRecord
@@ -479,3 +479,14 @@ def test_padding_copies_a_twelfth_to_a_fifth_of_a_large_product() -> None:
 )
 def test_nothing_to_pad(record: OpRecord) -> None:
     assert padding(record, target("h100-sxm")) is None
+
+
+def test_the_error_of_a_measured_rate_is_not_that_of_an_aligned_product() -> None:
+    odd, whole, larger = (known(gemm(4096, 4096, k)) for k in (4095, 4096, 8192))
+    assert gains(larger, whole) == tuple(
+        a - b for a, b in ((getattr(larger, e), getattr(whole, e)) for e in ("low_ns", "ns", "high_ns"))
+    )
+    low, likely, high = gains(odd, whole)
+    assert likely == pytest.approx(odd.ns - whole.ns)
+    assert odd.low_ns - whole.high_ns < low < min(odd.low_ns - whole.low_ns, odd.high_ns - whole.high_ns)
+    assert max(odd.low_ns - whole.low_ns, odd.high_ns - whole.high_ns) < high < odd.high_ns - whole.low_ns

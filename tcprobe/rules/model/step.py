@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, TypeAlias
 
-from tcprobe.cost.predict import Cost, Target, op_cost, padding
+from tcprobe.cost.predict import Cost, Target, gains, op_cost, padding
 from tcprobe.gemm.resize import resized
 from tcprobe.rules.model.heads import NAMES, products_within, with_heads
 from tcprobe.rules.model.known_gpu import KnownGpu
@@ -222,7 +222,7 @@ class Step:
         now, then = self._cost(index, before), self._cost(index, after)
         if now is None or then is None:
             return None
-        return now.low_ns - then.low_ns, now.ns - then.ns, now.high_ns - then.high_ns
+        return gains(now, then)
 
     def changed(self, index: int, changes: Iterable[LinkedChange]) -> OpRecord:
         """Return the record of a product after those of the changes that touch it."""
