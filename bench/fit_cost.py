@@ -5,7 +5,9 @@ Usage: python bench/fit_cost.py [SAMPLES] > tcprobe/cost/rates.json
 SAMPLES is the folder of measured products, `../shared/samples/gemm` beside the checkout by default: NVIDIA
 aiconfigurator's parquet files (Apache-2.0; A100, H100, H200, L40S through vLLM) and Baidu DeepBench's CSV files
 (Apache-2.0; V100, T4, P100; dimensions of float16 zero-padded to 8 by the benchmark itself). A seeded quarter of the
-shapes of the former, and half of the far smaller latter, is fitted; `cost_model.py` tests on the rest.
+shapes of the former, and half of the far smaller latter, is fitted; `cost_model.py` tests on the rest. With these files
+of aiconfigurator's beside them, Blackwell's GPUs too (`LIMITS_OF`); named as in `PARQUET`, they are its
+`systems/data/<system>/gemm/vllm/<version>/gemm_perf.parquet`.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from pathlib import Path
 
 from tcprobe.calibration.store import KEY
 from tcprobe.cost.constants import FORMAT, VERSION, Constants, Rate
-from tcprobe.cost.fit import START, fit
+from tcprobe.cost.fit import START, fit, fit_limits
 from tcprobe.cost.measured import Measurement, conv_record, gemm_record
 from tcprobe.gemm.alignment import next_size
 from tcprobe.hardware import find_gpu
@@ -38,7 +40,17 @@ PARQUET = {
     "h100-sxm": "h100_sxm__vllm__0.24.0.parquet",
     "h200-sxm": "h200_sxm__vllm__0.24.0.parquet",
     "l40s": "l40s__vllm__0.24.0.parquet",
+    "b200": "b200_sxm__vllm__0.24.0.parquet",
+    "b300": "b300_sxm__vllm__0.24.0.parquet",
+    "gb200": "gb200__vllm__0.24.0.parquet",
+    "gb300": "gb300__vllm__0.24.0.parquet",
+    "rtxpro6000bw-server": "rtx_pro_6000_server__vllm__0.24.0.parquet",
 }
+LIMITS_OF = {
+    **dict.fromkeys(("b200", "b300", "gb200", "gb300"), "h200-sxm"),
+    "rtxpro6000bw-server": "l40s",
+}
+"""Whose constants a GPU takes with one factor per limit fitted; without its file the shipped entry stays."""
 DTYPES = {"torch.nn.functional.linear": "bfloat16", "vllm_default": "bfloat16", "CutlassFP8ScaledMMLinearKernel": "fp8"}
 DEEPBENCH = {"V100": "v100-sxm2", "T4": "t4", "P100": "p100"}
 DEEPBENCH_DTYPES = {"fp32": "float32", "fp16_mixed": "float16"}
@@ -174,17 +186,30 @@ def main() -> int:
     if not found:
         print(f"no measured products in {folder}: nothing fitted", file=sys.stderr)
         return 2
+    fitted: dict[str, Constants] = {}
     gpus = []
     for gpu in (*PARQUET, *DEEPBENCH.values()):
-        origin = "parquet" if gpu in PARQUET else "deepbench"
         rows = thinned([m.row for m in found if m.row.gpu == gpu and m.train])
-        constants = fit(rows, find_gpu(gpu), SOURCES[origin], "predicted", start=START, stack=STACKS[origin])
+        constants = fitted_to(rows, gpu, fitted)
         if constants is not None:
-            gpus.append(body_of(rounded(constants), len(rows)))
+            fitted[gpu] = rounded(constants)
+            gpus.append(body_of(fitted[gpu], len(rows)))
+        elif gpu in LIMITS_OF:
+            gpus += [entry for entry in shipped_entries("serving") if entry["gpu"] == gpu]
         said = "too few products" if constants is None else f"{len(rows)} products fitted"
         print(f"{gpu}: {said}", file=sys.stderr, flush=True)
     print(text_of([*gpus, *shipped_entries("framework")]), end="")
     return 0
+
+
+def fitted_to(rows: list[Measurement], gpu: str, fitted: dict[str, Constants]) -> Constants | None:
+    """Return constants fitted to a GPU's rows; None with too few. `fitted` are those of the GPUs before."""
+    origin = "parquet" if gpu in PARQUET else "deepbench"
+    of = fitted.get(LIMITS_OF.get(gpu, ""))
+    if gpu in LIMITS_OF:
+        source = f"{SOURCES[origin]}; one factor per limit on {LIMITS_OF[gpu]}"
+        return fit_limits(rows, find_gpu(gpu), source, of) if of and rows else None
+    return fit(rows, find_gpu(gpu), SOURCES[origin], "predicted", start=START, stack=STACKS[origin])
 
 
 if __name__ == "__main__":

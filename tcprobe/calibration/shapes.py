@@ -118,7 +118,7 @@ def unaligned(size: tuple[int, int, int]) -> list[MatMul]:
     """Return GEMMs near a size, with each contiguous dimension of each layout at each alignment below 8.
 
     Contiguous are k and n of A[m, k] B[k, n], k of A[m, k] B[n, k]^T, and m and n of A[k, m]^T B[k, n]; always n of the
-    result. A result with odd rows alone, the slowest class, has just one such dimension, so it comes in three sizes.
+    result. A result with odd rows alone has just one such dimension, in the slowest layout, so it comes in three sizes.
     """
     found = []
     for transposed, names in zip(TRANSPOSES, ("kn", "kn", "mn"), strict=True):

@@ -1,4 +1,4 @@
-"""What an unaligned size costs: its rate relative to an aligned one, by GPU, dtype and library."""
+"""What an unaligned size costs: the rate that such products reach, by GPU, dtype, layout and library."""
 
 from __future__ import annotations
 
@@ -6,36 +6,91 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from tcprobe.cost.constants import Constants, Multiplier, RateFamily
+from tcprobe.cost.constants import Constants, Multiplier, Rate, RateFamily
+from tcprobe.cost.shipped import RunsThrough, fitted
 from tcprobe.gemm.alignment import ALIGN_BYTES
-from tcprobe.hardware import Gpu
+from tcprobe.hardware import Gpu, find_gpu
 from tcprobe.schema.op import Contiguous
 
 Library = Literal["cublas10", "cublas11", "cublas12"]
-Misalignment = Literal["odd", "even", "output"]
+Misalignment = Literal["odd", "even", "nt_odd", "nt_even"]
 BYTES: Final[dict[RateFamily, int]] = {"tc16": 2, "tf32": 4, "fp32": 4, "fp8": 1, "int8": 1}
 
-# Public timings of cuBLAS through PyTorch, 2024 (autoheuristic-datasets), aligned products of the same size = 1; all
-# dimensions 1024 or more. low and high: the least and the largest ratio among dtypes and sets of measurements.
-# A100: odd 85.0/211.2 (fp16), 86.6/222.8 (bf16), 91/225 (second set); even 134.8/211.2, 138.4/222.8, 145/225; only the
-# result's rows odd 67-73. TF32: odd 65.7/108.3, even 66.0/108.3; a multiple of 4 is aligned.
-# H100: even 239-273 beside 570-650 (five products), odd 132.7/600 (one product); no other class was measured there.
-_A100: Final = {
-    "tc16:odd": Multiplier(0.37, 0.40, 0.43),
-    "tc16:even": Multiplier(0.60, 0.63, 0.66),
-    "tc16:output": Multiplier(0.30, 0.33, 0.36),
-    "tf32:odd": Multiplier(0.58, 0.61, 0.70),
-}
-_HOPPER: Final = {
-    "tc16:odd": Multiplier(0.17, 0.22, 0.30),
-    "tc16:even": Multiplier(0.37, 0.45, 0.55),
-    "tc16:output": Multiplier(0.17, 0.22, 0.30),
-}
-# How much slower an unaligned product is if memory is its limit (same data): A100 1.2-1.3, H100 1.5-1.9, at least
-# 1.1.
-_A100_MEMORY: Final = Multiplier(1 / 1.3, 1 / 1.2, 1 / 1.1)
-_HOPPER_MEMORY: Final = Multiplier(1 / 1.9, 1 / 1.7, 1 / 1.1)
-WIDER: Final = 1.3  # widens each side of a multiplier measured on another generation; a judgement, not a measurement
+
+WIDER: Final = 1.3  # widens each side of what was measured on another generation; a judgement, not a measurement
+LARGE_ERROR: Final = 1.06
+"""Each side of an A100's rate: 80 % of products lie within 1.6 times the mean error, here 3.5 % (6,322 products)."""
+SMALL_ERROR: Final = 1.18
+"""The same where a dimension is below `SMALL`: the mean error is 10-12 %."""
+SMALL: Final = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class _Unaligned:
+    """Rates of one class of unaligned products, in TFLOP/s.
+
+    Attributes:
+        measured: of large products.
+        tile: of the best tile, slowest, likely and fastest: what the tile model starts from.
+    """
+
+    measured: float
+    tile: Multiplier
+
+
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """Public timings of cuBLAS through PyTorch, 2024 (autoheuristic-datasets; six products of `_H100` apart).
+
+    Attributes:
+        gpu: the GPU that was timed.
+        aligned: TFLOP/s of large aligned products in the same timings, by family.
+        rates: by family and alignment.
+    """
+
+    gpu: str
+    aligned: dict[RateFamily, float]
+    rates: dict[str, _Unaligned]
+
+
+def _rate(measured: float, error: float, tile: float | None = None, nt: float = 1.0) -> _Unaligned:
+    """Return a class whose best tile's rate is known within a factor; `nt` of 1 or less slows all but the fast end."""
+    best = measured if tile is None else tile
+    return _Unaligned(measured * nt, Multiplier(best * nt / error, best * nt, best * error))
+
+
+# A100, 16 bits (float16 and bfloat16 together): medians of 6,322 products of 1,024 and more in every dimension. In NT,
+# where both operands are contiguous along the contraction (TensorFlow's transpose_b: a Dense layer's dgrad), any odd
+# size has one rate, the result's rows alone too. The best tile's: 0.29, 0.47, 0.25 and 0.45 of the 300 TFLOP/s of an
+# aligned product's, fitted to half of these products. Aligned: 211.2 in float16, 222.8 in bfloat16.
+# TF32: odd 65.7, even 66.0; a multiple of 4 is aligned.
+_A100: Final = _Timed(
+    "a100-sxm-80",
+    {"tc16": 217.0, "tf32": 108.3},
+    {
+        "tc16:odd": _rate(86.0, LARGE_ERROR, 0.29 * 300),
+        "tc16:even": _rate(136.9, LARGE_ERROR, 0.47 * 300),
+        "tc16:nt_odd": _rate(72.8, LARGE_ERROR, 0.25 * 300),
+        "tc16:nt_even": _rate(130.0, LARGE_ERROR, 0.45 * 300),
+        "tf32:odd": _rate(65.7, LARGE_ERROR),
+    },
+)
+# H100: even 239-273, the middle of five products; odd 132.7, one product; aligned 570-650. All six are TN: NT is as
+# fast, or likely slower by as much as on the A100.
+_H100: Final = _Timed(
+    "h100-sxm",
+    {"tc16": 600.0},
+    {
+        "tc16:odd": _rate(132.7, WIDER),
+        "tc16:even": _rate(255.0, SMALL_ERROR),
+        "tc16:nt_odd": _rate(132.7, WIDER, nt=72.8 / 86.0),
+        "tc16:nt_even": _rate(255.0, SMALL_ERROR, nt=130.0 / 136.9),
+    },
+)
+# How much slower an unaligned product is if memory is its limit (same data): A100 1.7 times, H100 1.5-1.9; at least
+# 1.1. The A100's range is a judgement.
+_A100_MEMORY: Final = Multiplier(1 / 1.7 / WIDER, 1 / 1.7, WIDER / 1.7)
+_H100_MEMORY: Final = Multiplier(1 / 1.9, 1 / 1.7, 1 / 1.1)
 NO_SLOWDOWN: Final = Multiplier(1.0, 1.0, 1.0)
 
 
@@ -47,6 +102,7 @@ class Penalty:
         compute: its rate relative to an aligned product, if arithmetic is the limit.
         memory: the same if memory is the limit.
         level: alignment of its sizes; None if aligned.
+        is_own: whether `compute` is a rate measured on this GPU: then the error of aligned products is not in it.
         why: where the figure comes from, if it was not measured on this GPU.
         of: id of the GPU that was timed, if it is of another generation.
     """
@@ -54,11 +110,12 @@ class Penalty:
     compute: Multiplier = NO_SLOWDOWN
     memory: Multiplier = NO_SLOWDOWN
     level: Misalignment | None = None
+    is_own: bool = False
     why: str | None = None
     of: str | None = None
 
 
-def level_of(sizes: Sequence[int | None], family: RateFamily) -> Misalignment | None:
+def level_of(sizes: Sequence[int | None], family: RateFamily) -> Literal["odd", "even"] | None:
     """Return how far the worst contiguous size is from whole 16 bytes; None if all fit or all are unknown.
 
     ``odd`` leaves a single element over, ``even`` more. Source: cuBLAS 12, "Tensor Core Usage".
@@ -73,49 +130,112 @@ def level_of(sizes: Sequence[int | None], family: RateFamily) -> Misalignment | 
 def product_level(contiguous: Sequence[Contiguous], family: RateFamily) -> Misalignment | None:
     """Return the measured class of a product's sizes; None if all are aligned or alignment does not matter here.
 
-    ``output``, the slowest class: both operands are aligned and the rows of the result are odd. For TF32, odd and even
-    sizes run alike (65.7 and 66.0 TFLOP/s on an A100). On CUDA cores, unaligned float32 is as fast (17.3 and 17.7).
+    ``nt_`` classes: both operands are contiguous along the contraction (`is_nt`). For TF32, odd and even sizes run
+    alike (65.7 and 66.0 TFLOP/s on an A100). On CUDA cores, unaligned float32 is as fast (17.3 and 17.7).
     """
-    sizes = [c.size for c in contiguous]
-    level = None if family == "fp32" else level_of(sizes, family)
-    if family == "tf32" and level == "even":
-        return "odd"
-    if family == "tc16" and level == "odd" and len(sizes) == 3 and level_of(sizes[:2], family) is None:
-        return "output"
+    level = None if family == "fp32" else level_of([c.size for c in contiguous], family)
+    if level is None or family != "tc16":
+        return "odd" if level == "even" and family == "tf32" else level
+    if is_nt(contiguous):
+        return "nt_odd" if level == "odd" else "nt_even"
     return level
 
 
-def penalty_of(contiguous: Sequence[Contiguous], family: RateFamily, gpu: Gpu, constants: Constants | None) -> Penalty:
+def is_nt(contiguous: Sequence[Contiguous]) -> bool:
+    """Return whether both operands are contiguous along the contraction: A[M,K] B[N,K]^T, row-major.
+
+    A convolution's operands are channels and filters: it has no such layout here, as cuDNN arranges its operands.
+    """
+    return len(contiguous) >= 2 and all(c.role == "k" for c in contiguous[:2])
+
+
+def is_convolution(contiguous: Sequence[Contiguous]) -> bool:
+    """Return whether dimensions are those of a convolution."""
+    return any(c.role in ("channels", "filters") for c in contiguous)
+
+
+def penalty_of(
+    contiguous: Sequence[Contiguous],
+    family: RateFamily,
+    gpu: Gpu,
+    rate: Rate,
+    constants: Constants | None = None,
+    least: int = SMALL,
+    through: RunsThrough = "framework",
+) -> Penalty:
     """Return the penalty of a matrix multiplication (cuBLAS 11 or later).
 
     Args:
         contiguous: innermost dimensions of the two operands and, if there are three, of the result, in this order.
         family: family of the operands' dtype; 1-byte types have no penalty here (float8 must be aligned).
         gpu: decides which measurements apply.
+        rate: constants of aligned products, to which a penalty of this GPU's is relative. A convolution's and another
+            GPU's are relative to aligned products of the same timings, and of that GPU.
         constants: calibrated constants, whose multipliers take precedence.
+        least: the product's smallest dimension.
+        through: what runs the product.
     """
     level = product_level(contiguous, family)
     if level is None or family not in ("tc16", "tf32"):
         return Penalty()
-    major = gpu.compute_capability[0]
-    memory = _HOPPER_MEMORY if major >= 9 else _A100_MEMORY
-    own = constants.multipliers.get(f"gemm:{family}:{level}") if constants else None
+    timed = _timed(family, gpu.compute_capability[0])
+    memory = _H100_MEMORY if gpu.compute_capability[0] >= 9 else _A100_MEMORY
+    own = _calibrated(constants, family, level)
     if own is not None:
         return Penalty(own, memory, level)
-    key = f"{family}:{level}"
-    if gpu.compute_capability == (8, 0):
-        return Penalty(_A100[key], memory, level, _UNMEASURED)
-    if major >= 9 and key in _HOPPER:
-        if major == 9:
-            return Penalty(_HOPPER[key], memory, level, f"{_UNMEASURED}, few sizes of this generation")
-        why = f"{_BORROWED} those of the H100, range widened"
-        return Penalty(_wide(_HOPPER[key]), _wide(memory), level, why, "h100-sxm")
-    why = f"{_BORROWED} those of the A100, range widened"
-    return Penalty(_wide(_A100[key]), _wide(memory), level, why, "a100-sxm-80")
+    rates = timed.rates[f"{family}:{level}"].tile
+    if least < SMALL:
+        rates = Multiplier(min(rates.low, rates.mid / SMALL_ERROR), rates.mid, max(rates.high, rates.mid * SMALL_ERROR))
+    measured = gpu.compute_capability == find_gpu(timed.gpu).compute_capability
+    if is_convolution(contiguous):
+        compute = _over(rates, timed.aligned[family])
+    else:
+        compute = _over(
+            rates,
+            _best_tile(timed.gpu, family, rate if measured else fitted(find_gpu(timed.gpu), family, through).rate),
+        )
+    if measured:
+        few = timed is _H100
+        why = f"{_UNMEASURED}, few sizes of this generation" if few else _UNMEASURED
+        return Penalty(compute, memory, level, not few, why)
+    why = f"{_BORROWED} those of the {_NAMES[timed.gpu]}, range widened"
+    return Penalty(_wide(compute), _wide(memory), level, False, why, timed.gpu)
+
+
+def published_pct(size: int, family: RateFamily, compute_capability: tuple[int, int] | None) -> tuple[Gpu, int]:
+    """Return the GPU that was timed for a generation, and its rate with an unaligned size over an aligned one, in %."""
+    timed = _timed(family, (compute_capability or (0, 0))[0])
+    level = product_level([Contiguous("n", size)], family)
+    return find_gpu(timed.gpu), round(100 * timed.rates[f"{family}:{level}"].measured / timed.aligned[family])
 
 
 _UNMEASURED: Final = "slowdown of unaligned sizes from published timings"
 _BORROWED: Final = "slowdown of unaligned sizes not measured on this generation:"
+_NAMES: Final = {"a100-sxm-80": "A100", "h100-sxm": "H100"}
+
+
+def _timed(family: RateFamily, major: int) -> _Timed:
+    return _H100 if major >= 9 and family in _H100.aligned else _A100
+
+
+def _calibrated(constants: Constants | None, family: RateFamily, level: Misalignment) -> Multiplier | None:
+    """Return the user's own multiplier; of the layout if it was measured, else of the alignment."""
+    found = {} if constants is None else constants.multipliers
+    return found.get(f"gemm:{family}:{level}") or found.get(f"gemm:{family}:{level.removeprefix('nt_')}")
+
+
+def _best_tile(gpu_id: str, family: RateFamily, rate: Rate) -> float:
+    """Return the TFLOP/s of the best tile of aligned products on a GPU."""
+    gpu = find_gpu(gpu_id)
+    return rate.emax * (gpu.peak_flop_per_s("tf32" if family == "tf32" else "float16") or 0.0) / 1e12
+
+
+def _over(rates: Multiplier, aligned: float) -> Multiplier:
+    """Return rates relative to that of aligned products.
+
+    An unaligned product has a rate of its own, which hardly depends on how fast a stack runs aligned ones.
+    """
+    return Multiplier(*(min(1.0, value / aligned) for value in (rates.low, rates.mid, rates.high)))
 
 
 def _wide(value: Multiplier) -> Multiplier:

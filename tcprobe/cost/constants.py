@@ -79,7 +79,7 @@ class Constants:
         rates: by dtype family; a family that was not measured is absent.
         conv: measured time of a convolution over its time as a plain product: 10th percentile, median, 90th; by family
             and `tcprobe.cost.works.conv_classes` (``tc16:wgrad``); absent if not measured.
-        multipliers: by product and alignment (``gemm:tc16:odd``, ``conv:tc16:even``); absent if not measured.
+        multipliers: by product and alignment (``gemm:tc16:nt_odd``, ``conv:tc16:wgrad:even``); absent if not measured.
         stack: what timed them; of an unknown kind in files written before it was stored.
     """
 
@@ -174,7 +174,7 @@ def _constants(body: Mapping[str, Any]) -> Constants:
     rates: dict[RateFamily, Rate] = {f: _rate(body["rates"][f]) for f in FAMILIES if f in body["rates"]}
     if not rates:
         raise ValueError("no rates")
-    multipliers = {str(key): _multiplier(value) for key, value in body["multipliers"].items()}
+    multipliers = {_RENAMED.get(key, str(key)): _multiplier(value) for key, value in body["multipliers"].items()}
     conv = {str(key): _spread(value) for key, value in body["conv"].items()}
     return Constants(str(body["gpu"]), str(body["source"]), basis, rates, conv, multipliers, _stack(body.get("stack")))
 
@@ -186,6 +186,10 @@ def _stack(body: Any) -> Stack:
     if kind is None:
         raise ValueError(f"a stack of kind {body['kind']!r}")
     return Stack(kind, str(body["name"]))
+
+
+_RENAMED: Final = {"gemm:tc16:output": "gemm:tc16:nt_odd"}
+"""Older files name the class by what was measured of it: the layout NT, only the result's rows odd."""
 
 
 def _rate(body: Mapping[str, Any]) -> Rate:

@@ -223,12 +223,7 @@ def fit(
     Rates come from aligned GEMMs, the factors of passes from aligned convolutions, and multipliers from unaligned
     products that arithmetic limits. Anything that was not measured keeps its shipped figure.
     """
-    by_family: dict[RateFamily, list[_Measured]] = defaultdict(list)
-    for row in rows:
-        units = compute_units_of(row.record.dtype, gpu, tf32) if row.gpu == gpu.id else None
-        task = task_of(row.record, units.width) if units else None
-        if units and task and not units.emulated:
-            by_family[units.family].append(_Measured(task, units, row.record.dtype or "", row.time_ns))
+    by_family = _by_family(rows, gpu, tf32)
     rates: dict[RateFamily, Rate] = {}
     conv: dict[str, TimeFactors] = {}
     multipliers: dict[str, Multiplier] = {}
@@ -243,6 +238,30 @@ def fit(
     return Constants(gpu.id, source, basis, rates, conv, multipliers, stack) if rates else None
 
 
+def fit_limits(rows: Iterable[Measurement], gpu: Gpu, source: str, of: Constants) -> Constants:
+    """Return the constants of another GPU, `of`, with one factor per limit fitted: compute, memory and launch.
+
+    Args:
+        rows: products measured on `gpu`, aligned GEMMs of the families that `of` has; others are ignored.
+        gpu: the GPU.
+        source: description of the measurements, stored in the constants.
+        of: the other GPU's constants, of the same kind of stack; what was not measured is left out.
+    """
+    by_family = _by_family(rows, gpu, True)
+    found = {family: _fit_family(by_family[family], gpu, rate, _FEW) for family, rate in of.rates.items()}
+    return Constants(gpu.id, source, "predicted", {f: chip.rate for f, chip in found.items() if chip}, stack=of.stack)
+
+
+def _by_family(rows: Iterable[Measurement], gpu: Gpu, tf32: bool) -> dict[RateFamily, list[_Measured]]:
+    found: dict[RateFamily, list[_Measured]] = defaultdict(list)
+    for row in rows:
+        units = compute_units_of(row.record.dtype, gpu, tf32) if row.gpu == gpu.id else None
+        task = task_of(row.record, units.width) if units else None
+        if units and task and not units.emulated:
+            found[units.family].append(_Measured(task, units, row.record.dtype or "", row.time_ns))
+    return found
+
+
 def _launch_apart(rate: Rate) -> Rate:
     t0_ns, launch_ns = launch_apart(rate.t0_ns)
     return replace(rate, t0_ns=t0_ns, launch_ns=launch_ns)
@@ -253,7 +272,7 @@ def _with_launch(rate: Rate) -> Rate:
     return replace(rate, t0_ns=rate.t0_ns + rate.launch_ns, launch_ns=0.0)
 
 
-def _fit_family(rows: Sequence[_Measured], gpu: Gpu, start: Rate) -> Chip | None:
+def _fit_family(rows: Sequence[_Measured], gpu: Gpu, start: Rate, names: tuple[str, ...] | None = None) -> Chip | None:
     aligned = [
         r for r in rows if r.task.arithmetic == "gemm" and product_level(r.task.contiguous, r.units.family) is None
     ]
@@ -262,7 +281,7 @@ def _fit_family(rows: Sequence[_Measured], gpu: Gpu, start: Rate) -> Chip | None
     peak = aligned[0].units.flop_per_s / 1e9
     chip = Chip(start, peak, gpu.bandwidth_bytes_per_s / 1e9, gpu.sm, gpu.l2_bytes)
     sample = Sample.of([r.task.works[0][0] for r in aligned], [r.time_ns for r in aligned])
-    return replace(chip, rate=fit_rate(sample, chip))
+    return replace(chip, rate=fit_rate(sample, chip, names=names))
 
 
 def _conv_factors(rows: Sequence[_Measured], chip: Chip, family: RateFamily) -> dict[str, TimeFactors]:

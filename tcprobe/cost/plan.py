@@ -9,13 +9,13 @@ from typing import Final
 from tcprobe.cost.alignment import Library, Penalty, level_of, penalty_of, product_level
 from tcprobe.cost.constants import Basis, Constants, Multiplier, RateFamily, TimeFactors
 from tcprobe.cost.dtype import ComputeUnits, compute_units_of
-from tcprobe.cost.shipped import RunsThrough, conv_owner, fitted
+from tcprobe.cost.shipped import RunsThrough, fitted
 from tcprobe.cost.spread import least_ns, spread_of
-from tcprobe.cost.tiles import Chip
+from tcprobe.cost.tiles import Chip, compute_bound
 from tcprobe.cost.ways import Way, Ways, copies_ns, in_order, way_of, with_channels
 from tcprobe.cost.works import Task, task_of
-from tcprobe.cost.xla import padded_by_xla
-from tcprobe.gemm.alignment import next_size
+from tcprobe.cost.xla import padded_by_xla, padded_products
+from tcprobe.gemm.alignment import ALIGN_BYTES, next_size
 from tcprobe.hardware import Gpu
 from tcprobe.schema.kinds import UsesTc
 from tcprobe.schema.op import OpRecord
@@ -71,6 +71,7 @@ class Plan:
         spread: measured over predicted time of such tasks: 10th percentile, median, 90th.
         basis: basis of the constants.
         constants: whose they are.
+        own_rate: whether arithmetic runs at a rate measured for its alignment on this GPU, with an error of its own.
         whys: which figures are not measurements on this GPU, and why.
     """
 
@@ -81,6 +82,7 @@ class Plan:
     basis: Basis
     constants: Provenance
     whys: tuple[str, ...] = field(default_factory=tuple)
+    own_rate: bool = False
 
     @property
     def ends_ns(self) -> TimeFactors:
@@ -105,6 +107,20 @@ def plan_of(record: OpRecord, target: Target, dtype: str | None, compiled: bool 
     return planner.plan(target.xla if compiled is None else compiled)
 
 
+def padded_plan_of(record: OpRecord, target: Target, dtype: str | None) -> Plan | None:
+    """Return how an unaligned product runs on Tensor Cores if its operands are padded with zeros at run time.
+
+    None for all else: what is aligned, convolutions, 1-byte types, and what `plan_of` does not know.
+    """
+    units = compute_units_of(dtype, target.gpu, target.tf32 and target.library != "cublas10")
+    task = task_of(record, units.width) if units else None
+    if units is None or task is None or task.arithmetic != "gemm" or units.family not in ("tc16", "tf32"):
+        return None
+    if product_level(task.contiguous, units.family) is None:
+        return None
+    return Planner(task, target, units, dtype or "").padded()
+
+
 class Planner:
     """Works out the ways to run one task."""
 
@@ -112,6 +128,7 @@ class Planner:
         self.task, self.target, self.units, self.dtype = task, target, units, dtype
         self.whys: list[str] = []
         self.basis: Basis = "predicted"
+        self.own_rate = False  # whether arithmetic runs at a rate measured for this alignment
         self.provenance: Provenance | None = None
         self.chip = self._chip(units.family, units.flop_per_s)
         self.ideal = way_of(task, self.chip)
@@ -138,7 +155,14 @@ class Planner:
             ways = (ways[0], ways[1], replace(ways[2], factor=ways[2].factor * GROUPED_SLOWER))
             self.whys.append("grouped convolutions were not measured")
         assert self.provenance is not None, "every plan has a chip"
-        return Plan(ways, self.ideal, uses, spread, self.basis, self.provenance, tuple(dict.fromkeys(self.whys)))
+        whys = tuple(dict.fromkeys(self.whys))
+        return Plan(ways, self.ideal, uses, spread, self.basis, self.provenance, whys, self.own_rate)
+
+    def padded(self) -> Plan:
+        """Return the plan of products that are padded at run time."""
+        ways = padded_products(self.task, self.chip, self.units.width, ALIGN_BYTES // self.units.width)
+        assert self.provenance is not None, "every plan has a chip"
+        return Plan(ways, self.ideal, "yes", self._spread(), self.basis, self.provenance)
 
     def _chip(self, family: RateFamily, flop_per_s: float) -> Chip:
         gpu, own = self.target.gpu, self.target.constants
@@ -172,15 +196,21 @@ class Planner:
         return padded_by_xla(self.task, self.dtype, self.target.gpu, self.chip, self.units.width)
 
     def _slower(self) -> Ways:
-        penalty = penalty_of(self.task.contiguous, self.units.family, self.target.gpu, self.target.constants)
+        penalty = self._penalty(self.units.family, self.chip)
         if penalty.why:
             self.whys.append(penalty.why)
         self._borrows(unaligned_of=penalty.of)
         if self.task.arithmetic == "conv":
             return self._slower_conv(penalty)
+        self.own_rate = penalty.is_own
         ends = zip(_ends(penalty.compute), _ends(penalty.memory), strict=True)
         best, likely, worst = (way_of(self.task, self.chip, end) for end in ends)
         return best, likely, worst
+
+    def _penalty(self, family: RateFamily, chip: Chip) -> Penalty:
+        least = min(min(work.m, work.n, work.k) for work, _ in self.task.works)
+        target = self.target
+        return penalty_of(self.task.contiguous, family, target.gpu, chip.rate, target.constants, least, target.through)
 
     def _slower_conv(self, penalty: Penalty) -> Ways:
         """cuDNN 7.6.3 or later pads unaligned channels itself, or chooses a kernel for smaller alignments."""
@@ -233,7 +263,7 @@ class Planner:
         self.whys.append("float8 needs multiples of 16: it runs in 16 bits, if at all")
         peak = self.target.gpu.peak_flop_per_s("bfloat16") or self.units.flop_per_s
         chip = self._chip("tc16", peak)
-        penalty = penalty_of(self.task.contiguous, "tc16", self.target.gpu, self.target.constants)
+        penalty = self._penalty("tc16", chip)
         self._borrows(unaligned_of=penalty.of)
         ends = zip(_ends(penalty.compute), _ends(penalty.memory), strict=True)
         return in_order(*(way_of(self.task, chip, end) for end in ends))
@@ -263,11 +293,17 @@ class Planner:
     def _spread(self) -> TimeFactors:
         """Return the past error of such tasks, limited so that the GPU never beats its own peak."""
         family, least = self.units.family, least_ns(self.task, self.units.family, self.chip) / self.ideal.ns
-        (low, likely, high), why = spread_of(self.task, family, self.target.gpu, self.chip, self.target.constants)
+        target = self.target
+        (low, likely, high), why, owner = spread_of(
+            self.task, family, target.gpu, self.chip, target.constants, target.library
+        )
         if why:
             self.whys.append(why)
-            owner = conv_owner(fitted(self.target.gpu, family).provenance.measured_on, family)
-            self._borrows(convolutions_of=owner if owner != self.target.gpu.id else None)
+            self._borrows(convolutions_of=owner if owner != target.gpu.id else None)
+        if self.own_rate:
+            # the error of aligned products counts as far as memory is the limit; the measured rate brings its own
+            rest = 1 - min(compute_bound(work, self.chip) for work, _ in self.task.works)
+            low, likely, high = low**rest, likely**rest, high**rest
         return max(low, least), max(likely, least), max(high, least)
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from tcprobe.cost.alignment import Library
 from tcprobe.cost.constants import Basis, Constants, load_constants
-from tcprobe.cost.plan import Plan, Target, plan_of
+from tcprobe.cost.plan import Plan, Target, padded_plan_of, plan_of
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import Limit, UsesTc
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.provenance import Provenance
 
-__all__ = ["Constants", "Cost", "Library", "Target", "load_constants", "op_cost", "saving"]
+__all__ = ["Constants", "Cost", "Library", "Target", "gains", "load_constants", "op_cost", "padding", "saving"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Cost:
         launch_ns: what launching them adds to a step, if the GPU waits for it; not part of a kernel's measured time.
         basis: predicted, or calibrated on this GPU.
         constants: whose constants the figures rest on.
+        own_rate: whether arithmetic runs at a rate measured for an unaligned size, with an error of its own.
         why: what makes the figure less sure than a product that was measured on this GPU; else None.
     """
 
@@ -44,6 +46,7 @@ class Cost:
     basis: Basis = "predicted"
     constants: Provenance | None = None
     why: str | None = None
+    own_rate: bool = False
 
     @property
     def timed_ns(self) -> float:
@@ -77,15 +80,42 @@ def saving(
 ) -> Range | None:
     """Return how many ns the kernels of one execution save if `before` becomes `after`, as predicted; None if unknown.
 
-    Errors of the model apply to both ops alike: the least times are compared with each other, then the likely ones,
-    then the largest ones. A saving is negative if the change costs more than it saves.
+    A saving is negative if the change costs more than it saves; `gains` tells how its range follows.
     """
-    first = plan_of(before, target, dtype or before.dtype, compiled)
-    second = plan_of(after, target, dtype or after.dtype, compiled)
+    first, second = op_cost(before, target, dtype, compiled), op_cost(after, target, dtype, compiled)
     if first is None or second is None:
         return None
-    gains = [a - b for a, b in zip(first.ends_ns, second.ends_ns, strict=True)]
-    return Range(min(gains), gains[1], max(gains))
+    found = gains(first, second)
+    return Range(min(found), found[1], max(found))
+
+
+def gains(before: Cost, after: Cost) -> tuple[float, float, float]:
+    """Return how many ns a change saves: at the least times of both, at the likely and at the largest ones.
+
+    The model's errors apply to both alike, so the ends are compared with each other. The measured rate of an unaligned
+    size has an error of its own: it and the aligned product's add up as independent ones, least saving first.
+    """
+    likely = before.ns - after.ns
+    if before.own_rate == after.own_rate:
+        return before.low_ns - after.low_ns, likely, before.high_ns - after.high_ns
+    less = math.hypot(before.ns - before.low_ns, after.high_ns - after.ns)
+    more = math.hypot(before.high_ns - before.ns, after.ns - after.low_ns)
+    return likely - less, likely, likely + more
+
+
+def padding(record: OpRecord, target: Target, dtype: str | None = None) -> Range | None:
+    """Return how many ns padding an op's operands with zeros at run time saves, copies counted, as predicted.
+
+    None where nothing is to be padded or a time is unknown. An unaligned product's error has nothing to do with that of
+    the padded one: the least that padding saves is the least time without it less the largest with it. Where that is 0
+    or below, padding may lose.
+    """
+    before = plan_of(record, target, dtype or record.dtype, False)
+    after = padded_plan_of(record, target, dtype or record.dtype)
+    if before is None or after is None:
+        return None
+    (low, likely, high), (least, padded, most) = before.ends_ns, after.ends_ns
+    return Range(low - most, likely - padded, high - least)
 
 
 def _cost(plan: Plan) -> Cost:
@@ -104,6 +134,7 @@ def _cost(plan: Plan) -> Cost:
         basis=plan.basis,
         constants=plan.constants,
         why="; ".join(plan.whys) or None,
+        own_rate=plan.own_rate,
     )
 
 

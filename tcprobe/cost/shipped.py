@@ -28,12 +28,25 @@ INFERRED: Final = 1.1
 Inferred so from an H100 SXM and an A100, an H100 with HBM2e comes out 9.2 % off (8.6 % fitted), and 97 % of its
 products lie within the range, which is 1.8 times wide (`python bench/fit_framework.py`).
 """
+OTHER_VERSION: Final = 1.05
+"""Widens the range of a serving stack for its other versions, and for other stacks: a judgement.
+
+Without it, 58-86 % of their products in bfloat16 lay in the range, median 78 (`python bench/cost_model.py --others`).
+"""
 SAME_CHIP: Final = 1.1  # widens the range for another board with the same chip; a judgement, not a measurement
 RELATIVE: Final = 1.3  # for another chip of the generation, or another dtype family: likewise a judgement
-BLACKWELL: Final = 0.74 / 0.86
-"""Share of the peak on B200 over that on H200, in fits of a similar model to NVIDIA aiconfigurator's sets of both."""
 CONV_FROM: Final = "v100-sxm2"
 """The GPU whose measured convolutions stand in for GPUs without any."""
+
+
+POWER_LIMITED: Final[Mapping[tuple[str, RateFamily], tuple[float, TimeFactors]]] = {
+    ("l4", "fp32"): (3.0, (1 / 1.15, 1.0, 1.15))
+}
+"""Where the power limit leaves far less than the peak: how many times slower arithmetic is, and the spread with it.
+
+L4 (72 W), float32 on CUDA cores: 9 of 30 TFLOP/s are sustained. One factor of 3 leaves a mean error of 9.4 % of 1,040
+products (NeuSight's timings of PyTorch), and 80 % lie within 1.6 times a mean error.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +82,7 @@ def fitted(gpu: Gpu, family: RateFamily, through: RunsThrough = "framework") -> 
     """
     own = _through_framework(gpu, family) if through == "framework" else None
     rate, provenance = own or _inferred(gpu, family, through)
+    rate = _under_power_limit(rate, gpu, family)
     return Fitted(rate, _conv(gpu, family, provenance), provenance)
 
 
@@ -82,6 +96,11 @@ def _inferred(gpu: Gpu, family: RateFamily, through: RunsThrough) -> tuple[Rate,
     return found if through == "serving" else _as_through_framework(*found, family)
 
 
+def _under_power_limit(rate: Rate, gpu: Gpu, family: RateFamily) -> Rate:
+    slower, spread = POWER_LIMITED.get((gpu.id, family), (1.0, rate.spread))
+    return replace(rate, emax=rate.emax / slower, spread=spread)
+
+
 def _through_framework(gpu: Gpu, family: RateFamily) -> tuple[Rate, Provenance] | None:
     owner = gpu.id if gpu.id in shipped("framework") else _relative(gpu)
     known = shipped("framework").get(owner)
@@ -92,8 +111,8 @@ def _through_framework(gpu: Gpu, family: RateFamily) -> tuple[Rate, Provenance] 
 def _through_serving(gpu: Gpu, family: RateFamily) -> tuple[Rate, Provenance]:
     owner, measured = _nearest(gpu, family)
     rate, provenance = _lent(gpu, shipped()[owner], measured, family)
-    if gpu.compute_capability[0] == 10:
-        rate = replace(rate, emax=rate.emax * BLACKWELL)
+    if provenance.stack.kind == "serving":
+        rate = replace(rate, spread=widened(rate.spread, OTHER_VERSION, OTHER_VERSION))
     return rate, provenance
 
 
@@ -162,7 +181,11 @@ def _relative(gpu: Gpu) -> str:
     if gpu.id in shipped():
         return gpu.id
     capability = gpu.compute_capability
-    if (9, 0) <= capability < (12, 0):
+    if capability >= (12, 0):
+        return "rtxpro6000bw-server"
+    if capability >= (10, 0):
+        return "b200"
+    if capability >= (9, 0):
         return "h100-sxm" if gpu.id.startswith("h100") else "h200-sxm"
     if capability == (8, 0):
         return "a100-sxm-80"

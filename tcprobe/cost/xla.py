@@ -1,4 +1,4 @@
-"""How XLA pads a product whose sizes do not suit the Tensor Cores, before any library sees it."""
+"""How a product is padded at run time whose sizes do not suit the Tensor Cores: by XLA, or by hand."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ def padded_by_xla(task: Task, dtype: str, gpu: Gpu, chip: Chip, width: int) -> W
     if least is None or gpu.compute_capability < least or task.arithmetic == "rnn":
         return None
     if task.arithmetic == "gemm":
-        return _dot(task, chip, width)
+        return padded_products(task, chip, width, XLA_MULTIPLE)
     return _convolution(task, chip, width) if dtype != "bfloat16" else None
 
 
-def _dot(task: Task, chip: Chip, width: int) -> Ways:
-    found = [padded_work(work, XLA_MULTIPLE, width) for work, _ in task.works]
+def padded_products(task: Task, chip: Chip, width: int, multiple: int) -> Ways:
+    """Return how products run whose operands are padded with zeros at run time, `width` bytes per element."""
+    found = [padded_work(work, multiple, width) for work, _ in task.works]
     way = way_of(replace(task, works=tuple((work, 1) for work, _, _ in found)), chip)
     operands = copy_ns(math.fsum(moved for _, moved, _ in found), chip)
     results = copy_ns(math.fsum(moved for _, _, moved in found), chip)

@@ -75,6 +75,8 @@ class Finding:
         dtype: dtype of the products concerned.
         saving_ns: predicted time that the suggestion saves per step; None if unknown or if it is not about time.
         saving_pct: `saving_ns` over the predicted time of the step, 0-100.
+        padding_pct: what zeros around its operands at run time would save instead of the products' time, copies
+            counted; None if unknown or nothing is to be padded. Where the least is 0 or below, padding may lose.
         why: why it costs nothing, or why its cost is unknown; None if `saving_ns` says it all.
         basis: predicted or calibrated; None if there is no figure.
         constants: whose constants the figure rests on; None if there is no figure.
@@ -95,6 +97,7 @@ class Finding:
     dtype: str | None = None
     saving_ns: Range | None = None
     saving_pct: Range | None = None
+    padding_pct: Range | None = None
     why: Statement[WhyKind] | None = None
     basis: str | None = None
     constants: Provenance | None = None

@@ -115,6 +115,7 @@ AddedKind = Literal[
     "feed_sets_it",
     "must_fit",
     "keep_first",
+    "padding_may_lose",
     "labels_unused",
     "groups_unpadded",
     "setting",

@@ -152,6 +152,8 @@ class SizeAdvice:
         limit: what limits the speed of its products, if the size costs next to nothing.
         xla_pads: whether XLA pads its products.
         image_channels: channels of the images that the units may be reshaped to.
+        padding_may_lose: whether zeros around its operands at run time, which are copied, may cost more than they gain;
+            None if unknown.
         size, passes: from its row of `bad_sizes`.
         sixteen_bit: whether the dtype of that row has 16 bits.
     """
@@ -164,6 +166,7 @@ class SizeAdvice:
     limit: Limit | None = None
     xla_pads: bool | None = None
     image_channels: int | None = None
+    padding_may_lose: bool | None = None
     size: int | None = None
     passes: str | None = None
     sixteen_bit: bool | None = None
@@ -191,4 +194,6 @@ class SizeAdvice:
 
 
 SIXTEEN_BIT: Final = ("float16", "bfloat16", "half")
-_OF_SIZES: Final = ("rate_low_pct", "rate_high_pct", "rate_basis", "limit", "xla_pads", "image_channels")
+_OF_SIZES: Final = (
+    "rate_low_pct", "rate_high_pct", "rate_basis", "limit", "xla_pads", "image_channels", "padding_may_lose",
+)  # fmt: skip

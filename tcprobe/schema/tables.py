@@ -438,6 +438,7 @@ BAD_SIZES: Final = T(
         C("limit", "str", "what bounds its products, where it costs next to nothing", values=LIMITS),
         C("xla_pads", "bool", "whether XLA pads its products, where their rates are predicted"),
         C("image_channels", "int", "channels of the images that the units may be reshaped to"),
+        C("padding_may_lose", "bool", "whether zeros at run time, which are copied, may lose; NA where unknown"),
         C("predicted_for", "str", "id of the GPU that saving and rates are predicted for; NA where nothing is"),
         C("constants_gpu", "str", "id of the GPU whose constants these predictions rest on"),
         C("constants_stack", "str", "software that timed that GPU; NA where unknown"),

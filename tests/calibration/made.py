@@ -16,7 +16,7 @@ from tcprobe.hardware import Gpu, find_gpu
 
 H200 = find_gpu("h200-sxm")
 CORES: tuple[RateFamily, ...] = ("tc16", "tf32")
-SLOWER = {"odd": 0.3, "even": 0.5, "output": 0.25}
+SLOWER = {"odd": 0.3, "even": 0.5, "nt_odd": 0.25, "nt_even": 0.4}
 
 
 def exactly(value: float) -> Multiplier:

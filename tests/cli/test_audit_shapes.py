@@ -76,27 +76,27 @@ def test_a_badly_sized_model(project: Path) -> None:
 
 
 LENT = (
-    "It rests on the constants of an H200 SXM through vLLM, what a framework costs on an A100 SXM4 80GB, the "
-    "convolutions of a V100 SXM2 and the unaligned sizes of an H100 SXM5; the range is wider for it."
+    "It rests on the constants of an RTX PRO 6000 Blackwell Server through vLLM, what a framework costs on an A100 "
+    "SXM4 80GB, the convolutions of a V100 SXM2 and the unaligned sizes of an H100 SXM5; the range is wider for it."
 )
-BORROWED = "gpu: h200-sxm; stack: a100-sxm-80; convolution: v100-sxm2; alignment: h100-sxm"
+BORROWED = "gpu: rtxpro6000bw-server; stack: a100-sxm-80; convolution: v100-sxm2; alignment: h100-sxm"
 
 
 def test_borrowed_constants_are_said_in_every_format(project: Path) -> None:
-    given = ("bad.py", *HALF, "--target-gpu", "b200")
+    given = ("bad.py", *HALF, "--target-gpu", "rtx5090")
     for form in ("text", "markdown"):
         assert LENT in source(*given, "--format", form, cwd=project).stdout
     body = json.loads(source(*given, "--format", "json", cwd=project).stdout)
     (model,) = body["audited"]
     (whole,), (finding,) = model["constants"], [f for f in model["findings"] if f["saving_ns"]]
     for said in (whole, finding["constants"]):
-        assert (said["gpu"], said["measured_on"]) == ("b200", "h200-sxm")
+        assert (said["gpu"], said["measured_on"]) == ("rtx5090", "rtxpro6000bw-server")
         assert said["stack"] == {"kind": "serving", "name": "vLLM"}
         assert (said["framework_of"], said["unaligned_of"]) == ("a100-sxm-80", "h100-sxm")
         assert said["borrowed"] == ["gpu", "stack", "convolution", "alignment"]
     rows = list(csv.DictReader(source(*given, "--format", "csv", cwd=project).stdout.splitlines()))
     assert {(r["constants_gpu"], r["constants_stack"], r["constants_borrowed"]) for r in rows if r["saving_ns"]} == {
-        ("h200-sxm", "vLLM", BORROWED)
+        ("rtxpro6000bw-server", "vLLM", BORROWED)
     }
     sarif = json.loads(source(*given, "--format", "sarif", cwd=project).stdout)["runs"][0]
     assert sarif["results"][0]["properties"]["constants_borrowed"] == BORROWED

@@ -1,20 +1,40 @@
-"""What an unaligned size costs, by GPU, dtype and library: the measured table, and who borrows whose."""
+"""What an unaligned size costs: the measured rates, the slow layout, and who borrows whose."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tcprobe.cost.alignment import WIDER, Penalty, level_of, penalty_of, product_level
+from tcprobe.cost.alignment import (
+    SMALL_ERROR,
+    WIDER,
+    Penalty,
+    is_nt,
+    level_of,
+    penalty_of,
+    product_level,
+    published_pct,
+)
 from tcprobe.cost.constants import Constants, Multiplier, RateFamily
-from tcprobe.cost.measured import gemm_record
-from tcprobe.cost.shipped import shipped
+from tcprobe.cost.measured import conv_record, gemm_record
+from tcprobe.cost.shipped import fitted, shipped
 from tcprobe.gemm.ops import gemms_of
 from tcprobe.hardware import find_gpu
+from tcprobe.schema.op import Contiguous, OpRecord
 
 
 def penalty(gpu: str, m: int, n: int, k: int, family: RateFamily = "tc16", **flips: bool) -> Penalty:
     (gemm,) = gemms_of(gemm_record(m, n, k, "float16", **flips))
-    return penalty_of(gemm.contiguous, family, find_gpu(gpu), None)
+    known = find_gpu(gpu)
+    return penalty_of(gemm.contiguous, family, known, fitted(known, family).rate, least=min(m, n, k))
+
+
+def tflop_per_s(gpu: str, found: Penalty, family: RateFamily = "tc16") -> float:
+    """Return the likely rate of the best tile."""
+    known = find_gpu(gpu)
+    peak = known.peak_flop_per_s("float16" if family == "tc16" else "tf32") or 0.0
+    return found.compute.mid * fitted(known, family).rate.emax * peak / 1e12
 
 
 @pytest.mark.parametrize(
@@ -37,66 +57,147 @@ def test_sixteen_bytes_decide(sizes: tuple[int | None, ...], family: RateFamily,
     assert level_of(sizes, family) == level
 
 
+NN: dict[str, bool] = {}
+NT = {"transpose_b": True}  # a Dense layer's dgrad
+TN = {"transpose_a": True}  # its wgrad
+TT = {"transpose_a": True, "transpose_b": True}
+
+
 @pytest.mark.parametrize(
-    ("shape", "flips", "family", "mid"),
+    ("shape", "flips", "family", "rate"),
     [
-        ((4096, 4096, 4096), {}, "tc16", 1.0),
-        ((4095, 4096, 4096), {}, "tc16", 1.0),  # rows of the left operand are contiguous in nothing
-        ((4096, 4094, 4096), {}, "tc16", 0.63),
-        ((4096, 4096, 4092), {}, "tc16", 0.63),
-        ((4096, 4095, 4096), {}, "tc16", 0.40),
-        ((4096, 4096, 4095), {}, "tc16", 0.40),
-        ((4096, 4095, 4096), {"transpose_b": True}, "tc16", 0.33),  # only the result's rows are odd
-        ((4095, 4096, 4096), {"transpose_a": True}, "tc16", 0.40),  # the left operand's rows are m
-        ((4096, 4095, 4096), {}, "tf32", 0.61),
-        ((4096, 4094, 4096), {}, "tf32", 0.61),
-        ((4096, 4092, 4096), {}, "tf32", 1.0),
-        ((4096, 4095, 4096), {}, "fp32", 1.0),
+        ((4096, 4096, 4096), NN, "tc16", None),
+        ((4095, 4096, 4096), NN, "tc16", None),  # rows of the left operand are contiguous in nothing
+        ((4095, 4096, 4096), NT, "tc16", None),
+        ((4096, 4096, 4095), TN, "tc16", None),  # nor is the contraction here
+        ((4096, 4094, 4096), NN, "tc16", 141.0),
+        ((4096, 4096, 4092), NN, "tc16", 141.0),
+        ((4096, 4095, 4096), NN, "tc16", 87.0),
+        ((4096, 4096, 4095), NN, "tc16", 87.0),
+        ((4095, 4096, 4096), TN, "tc16", 87.0),  # the left operand's rows are m
+        ((4096, 4096, 4095), NT, "tc16", 75.0),
+        ((4096, 4095, 4096), NT, "tc16", 75.0),  # only the result's rows are odd: no slower than the operands'
+        ((4096, 4095, 4094), NT, "tc16", 75.0),
+        ((4096, 4094, 4096), NT, "tc16", 135.0),
+        ((4096, 4095, 4096), TT, "tc16", 87.0),  # only the result's rows are odd, but not NT
+        ((4096, 4095, 4096), NN, "tf32", 65.7),
+        ((4096, 4094, 4096), NT, "tf32", 65.7),
+        ((4096, 4092, 4096), NN, "tf32", None),
+        ((4096, 4095, 4096), NN, "fp32", None),
     ],
 )
+@pytest.mark.parametrize("gpu", ["a100-sxm-40", "a100-sxm-80"])
 def test_an_a100_as_measured(
-    shape: tuple[int, int, int], flips: dict[str, bool], family: RateFamily, mid: float
+    gpu: str, shape: tuple[int, int, int], flips: dict[str, bool], family: RateFamily, rate: float | None
 ) -> None:
-    found = penalty("a100-sxm-40", *shape, family, **flips)
-    assert found.compute.mid == mid
-    assert (found.level is None) == (mid == 1.0)
-    assert found.compute.low <= found.compute.mid <= found.compute.high
+    found = penalty(gpu, *shape, family, **flips)
+    assert (found.level is None) == (rate is None)
+    if rate is None:
+        assert found == Penalty()
+        return
+    assert tflop_per_s(gpu, found, family) == pytest.approx(rate, rel=1e-6)
+    assert (found.is_own, found.of) == (True, None)
+    assert found.compute.high / found.compute.low < 1.13
 
 
-@pytest.mark.parametrize(("n", "mid"), [(4094, 0.45), (4095, 0.22)])
+def test_an_unaligned_rate_does_not_follow_the_aligned_one() -> None:
+    """A stack that runs aligned products slower runs unaligned ones as fast."""
+    gpu = find_gpu("a100-sxm-80")
+    rate = fitted(gpu, "tc16").rate
+    (gemm,) = gemms_of(gemm_record(4096, 4095, 4096, "float16"))
+    fast, slow = (penalty_of(gemm.contiguous, "tc16", gpu, replace(rate, emax=emax)) for emax in (0.96, 0.72))
+    assert 0.96 * fast.compute.mid == pytest.approx(0.72 * slow.compute.mid)
+
+
+def test_a_small_dimension_widens_the_range() -> None:
+    large, small = penalty("a100-sxm-80", 4096, 4095, 4096), penalty("a100-sxm-80", 1024, 4095, 4096)
+    assert small.compute.mid == large.compute.mid
+    assert small.compute.high == pytest.approx(small.compute.mid * SMALL_ERROR)
+    assert small.compute.low == pytest.approx(small.compute.mid / SMALL_ERROR)
+
+
+def test_the_layout_is_in_what_is_contiguous() -> None:
+    def contiguous(record: OpRecord) -> tuple[Contiguous, ...]:
+        return gemms_of(record)[0].contiguous
+
+    assert [is_nt(contiguous(gemm_record(8, 16, 24, "float16", **f))) for f in (NN, NT, TN, TT)] == [0, 1, 0, 0]
+    dot = OpRecord("dot", ((8, 24), (16, 24)), (8, 16), {
+        "dot_dimension_numbers": {"lhs_contracting_dimensions": [1], "rhs_contracting_dimensions": [1]}
+    }, "float16")  # fmt: skip
+    assert is_nt(contiguous(dot))
+    einsum = OpRecord("Einsum", ((8, 24), (16, 24)), (8, 16), {"equation": "mk,nk->mn"}, "float16")
+    assert is_nt(contiguous(einsum))
+    assert not is_nt(contiguous(conv_record("dgrad", "float16", (8, 28, 28, 63), 63, (3, 3))))
+
+
+@pytest.mark.parametrize(("n", "rate"), [(4094, 255.0), (4095, 132.7)])
 @pytest.mark.parametrize("gpu", ["h100-sxm", "h200-sxm", "gh200"])
-def test_hopper_as_measured_on_few_sizes(gpu: str, n: int, mid: float) -> None:
-    found = penalty(gpu, 4096, n, 4096)
-    assert found.compute.mid == mid
+def test_hopper_as_measured_on_few_sizes(gpu: str, n: int, rate: float) -> None:
+    found = penalty(gpu, 4096, n, 4096, **TN)
+    assert tflop_per_s(gpu, found) == pytest.approx(rate, rel=0.03)
     assert found.why is not None and "few sizes" in found.why
+    assert not found.is_own
+    nt = penalty(gpu, 4096, n, 4096, **NT)
+    assert nt.compute.mid < found.compute.mid
+    assert nt.compute.high == found.compute.high  # not measured
 
 
 @pytest.mark.parametrize(("gpu", "owner"), [("l40s", "A100"), ("t4", "A100"), ("v100-sxm2", "A100"), ("b200", "H100")])
 def test_an_unmeasured_generation_borrows_and_doubts_more(gpu: str, owner: str) -> None:
     found = penalty(gpu, 4096, 4095, 4096)
-    own = penalty("a100-sxm-40" if owner == "A100" else "h100-sxm", 4096, 4095, 4096)
-    assert found.compute.mid == own.compute.mid
+    own = penalty("a100-sxm-80" if owner == "A100" else "h100-sxm", 4096, 4095, 4096)
+    assert found.compute.mid == pytest.approx(own.compute.mid)
     assert found.compute.low == pytest.approx(own.compute.low / WIDER)
     assert found.compute.high == pytest.approx(own.compute.high * WIDER)
     assert found.why is not None and owner in found.why
+    assert found.of == {"A100": "a100-sxm-80", "H100": "h100-sxm"}[owner]
 
 
 def test_tf32_on_hopper_was_not_measured() -> None:
-    found = penalty("h100-sxm", 4096, 4095, 4096, "tf32")
-    assert found.compute.mid == 0.61
+    found, own = (penalty(gpu, 4096, 4095, 4096, "tf32") for gpu in ("h100-sxm", "a100-sxm-80"))
+    assert found.compute.mid == pytest.approx(own.compute.mid)
     assert found.why is not None and "not measured" in found.why
 
 
-def test_memory_suffers_less_than_arithmetic() -> None:
+def test_a_convolution_is_relative_to_aligned_products_of_the_same_timings() -> None:
+    channels = (Contiguous("channels", 63), Contiguous("filters", 64))
+    for gpu in ("a100-sxm-80", "t4"):
+        known = find_gpu(gpu)
+        found = penalty_of(channels, "tc16", known, fitted(known, "tc16").rate)
+        assert (found.level, found.compute.mid) == ("odd", pytest.approx(0.40, abs=0.005))
+
+
+def test_where_memory_is_the_limit_an_a100_takes_1_7_times_as_long() -> None:
     found = penalty("a100-sxm-40", 4096, 4095, 4096)
-    assert found.memory.low == pytest.approx(1 / 1.3)
-    assert found.memory.low > found.compute.high
+    assert found.memory.mid == pytest.approx(1 / 1.7)
+    assert found.memory.low < found.memory.mid < found.memory.high < 1
+
+
+@pytest.mark.parametrize(
+    ("size", "family", "capability", "gpu", "pct"),
+    [
+        (4090, "tc16", (8, 0), "a100-sxm-80", 63),
+        (4091, "tc16", (7, 5), "a100-sxm-80", 40),
+        (4091, "tc16", (9, 0), "h100-sxm", 22),
+        (4090, "tc16", None, "a100-sxm-80", 63),
+        (4090, "tf32", (9, 0), "a100-sxm-80", 61),
+    ],
+)
+def test_published_rates(size: int, family: RateFamily, capability: tuple[int, int], gpu: str, pct: int) -> None:
+    assert published_pct(size, family, capability) == (find_gpu(gpu), pct)
 
 
 def test_calibrated_multipliers_go_first() -> None:
-    own = Multiplier(0.5, 0.6, 0.7)
-    constants = Constants("a100-sxm-40", "here", "calibrated", shipped()["t4"].rates, {}, {"gemm:tc16:odd": own})
+    own, nt = Multiplier(0.5, 0.6, 0.7), Multiplier(0.4, 0.5, 0.6)
+    rates = shipped()["t4"].rates
+    constants = Constants("a100-sxm-40", "here", "calibrated", rates, {}, {"gemm:tc16:odd": own})
     (gemm,) = gemms_of(gemm_record(64, 65, 64, "float16"))
-    found = penalty_of(gemm.contiguous, "tc16", find_gpu("a100-sxm-40"), constants)
+    (turned,) = gemms_of(gemm_record(64, 65, 64, "float16", transpose_b=True))
+    found = penalty_of(gemm.contiguous, "tc16", find_gpu("a100-sxm-40"), rates["tc16"], constants)
     assert (found.compute, found.why) == (own, None)
-    assert product_level(gemm.contiguous, "tc16") == "odd"
+    assert (product_level(gemm.contiguous, "tc16"), product_level(turned.contiguous, "tc16")) == ("odd", "nt_odd")
+    # of the layout if it was measured, else of the alignment
+    with_nt = replace(constants, multipliers={"gemm:tc16:odd": own, "gemm:tc16:nt_odd": nt})
+    for known, expected in ((constants, own), (with_nt, nt)):
+        found = penalty_of(turned.contiguous, "tc16", find_gpu("a100-sxm-40"), rates["tc16"], known)
+        assert found.compute == expected

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tcprobe.cost.constants import Multiplier
 from tcprobe.cost.measured import conv_record, gemm_record
 from tcprobe.cost.plan import DIRECT_SPREAD, GROUPED_SLOWER
-from tcprobe.cost.predict import Constants, Cost, Target, op_cost, saving
+from tcprobe.cost.predict import Constants, Cost, Target, gains, op_cost, padding, saving
 from tcprobe.cost.shipped import RELATIVE, fitted, shipped
 from tcprobe.hardware import find_gpu, load_gpus
 from tcprobe.schema.op import OpRecord
@@ -61,20 +61,35 @@ def test_limits() -> None:
     assert known(gemm(8, 16384, 16384)).limit == "memory"
 
 
-def test_an_odd_size_runs_at_two_fifths() -> None:
-    aligned, odd = known(gemm(8192, 4096, 4096)), known(gemm(8192, 4095, 4096))
-    assert odd.rate_pct is not None
-    assert odd.rate_pct.mid == pytest.approx(40, abs=1)
-    assert odd.ns == pytest.approx(aligned.ns / 0.40, rel=0.03)
-    assert odd.uses_tc == "yes"
-    assert odd.why is not None and "unaligned" in odd.why
+@pytest.mark.parametrize(
+    ("shape", "flips", "measured"),
+    [
+        ((8192, 4095, 4096), {}, 86.0),
+        ((8192, 4094, 4096), {}, 136.9),
+        ((8192, 4095, 4096), {"transpose_b": True}, 72.8),
+        ((8192, 4096, 4094), {"transpose_b": True}, 130.0),
+    ],
+)
+def test_a_large_unaligned_product_has_a_rate_of_its_own(
+    shape: tuple[int, int, int], flips: dict[str, bool], measured: float
+) -> None:
+    """TFLOP/s on an A100, whatever a stack makes of aligned products."""
+    m, n, k = shape
+    found, aligned = known(gemm(m, n, k, **flips)), known(gemm(8192, 4096, 4096))
+    assert 2e-3 * m * n * k / found.ns == pytest.approx(measured, rel=0.09)  # tiles and waves count too
+    assert found.high_ns / found.low_ns < 1.2
+    assert found.rate_pct is not None
+    assert found.rate_pct.mid == pytest.approx(100 * aligned.ns / found.ns, rel=0.06)
+    assert found.uses_tc == "yes"
+    assert found.why is not None and "unaligned" in found.why
 
 
 def test_a_skinny_product_loses_less() -> None:
     skinny, heavy = known(gemm(16, 4095, 4096)), known(gemm(8192, 4095, 4096))
     assert skinny.rate_pct is not None and heavy.rate_pct is not None
-    assert 100 / 1.3 - 1 < skinny.rate_pct.mid < 100
+    assert 100 / 1.7 - 1 < skinny.rate_pct.mid < 100
     assert skinny.rate_pct.mid > heavy.rate_pct.mid + 20
+    assert skinny.high_ns / skinny.low_ns > heavy.high_ns / heavy.low_ns
 
 
 @pytest.mark.parametrize("pass_", [{}, {"transpose_b": True}])
@@ -254,7 +269,7 @@ def test_unaligned_convolutions_lie_between_none_and_the_slowdown_of_a_product()
     aligned, found = known(conv("forward", 64, 32)), known(conv("forward", 63, 31))
     assert found.low_ns == pytest.approx(aligned.low_ns, rel=0.02)
     assert found.rate_pct is not None
-    assert (found.rate_pct.low, found.rate_pct.high) == (pytest.approx(37, abs=1), pytest.approx(100, abs=1))
+    assert (found.rate_pct.low, found.rate_pct.high) == (pytest.approx(35, abs=3), pytest.approx(100, abs=1))
     assert found.why is not None and "unaligned convolutions were not measured" in found.why
 
 
@@ -314,9 +329,9 @@ def test_a_gpu_without_measurements_borrows_and_says_so() -> None:
 def test_whose_constants_each_figure_rests_on() -> None:
     b200 = known(gemm(4096, 4095, 4096, "float32"), target("b200")).constants
     assert b200 is not None
-    assert (b200.measured_on, b200.stack, b200.dtype) == ("h200-sxm", Stack("serving", "vLLM"), "tc16")
+    assert (b200.measured_on, b200.stack, b200.dtype) == ("b200", Stack("serving", "vLLM"), "tc16")
     assert (b200.framework_of, b200.unaligned_of, b200.convolutions_of) == ("a100-sxm-80", "a100-sxm-80", None)
-    assert tuple(b200.borrowed) == ("gpu", "dtype", "stack", "alignment")
+    assert tuple(b200.borrowed) == ("dtype", "stack", "alignment")
     conv_of_t4, conv_of_a100 = (known(conv("forward", 64, 64), target(gpu)).constants for gpu in ("t4", "a100-sxm-80"))
     assert conv_of_t4 is not None and conv_of_t4.borrowed == {"stack": "a100-sxm-80"}
     assert conv_of_a100 is not None and conv_of_a100.convolutions_of == "v100-sxm2"
@@ -437,3 +452,41 @@ def test_it_loads_nothing_heavy() -> None:
     code = "import sys, tcprobe.cost.predict; print(sorted({'numpy', 'pandas', 'tensorflow'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_padding_at_run_time_may_lose_where_the_copies_weigh() -> None:
+    large, short = padding(gemm(8192, 4095, 4096), A100), padding(gemm(512, 4096, 4094), A100)
+    assert large is not None and short is not None
+    assert 0 < large.low < large.mid < large.high
+    assert short.low <= 0 < short.high
+
+
+def test_padding_copies_a_twelfth_to_a_fifth_of_a_large_product() -> None:
+    """1.09-1.19 times the padded product was measured."""
+    before, gain = known(gemm(8192, 8192, 8191)), padding(gemm(8192, 8192, 8191), A100)
+    assert gain is not None
+    assert 1.09 < (before.ns - gain.mid) / known(gemm(8192, 8192, 8192)).ns < 1.19
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        gemm(4096, 4096, 4096),
+        gemm(4096, 4095, 4096, "float8_e4m3fn"),
+        conv("forward", 63, 64),
+        OpRecord("Relu", ((8, 8),), (8, 8), {}, "float16"),
+    ],
+)
+def test_nothing_to_pad(record: OpRecord) -> None:
+    assert padding(record, target("h100-sxm")) is None
+
+
+def test_the_error_of_a_measured_rate_is_not_that_of_an_aligned_product() -> None:
+    odd, whole, larger = (known(gemm(4096, 4096, k)) for k in (4095, 4096, 8192))
+    assert gains(larger, whole) == tuple(
+        a - b for a, b in ((getattr(larger, e), getattr(whole, e)) for e in ("low_ns", "ns", "high_ns"))
+    )
+    low, likely, high = gains(odd, whole)
+    assert likely == pytest.approx(odd.ns - whole.ns)
+    assert odd.low_ns - whole.high_ns < low < min(odd.low_ns - whole.low_ns, odd.high_ns - whole.high_ns)
+    assert max(odd.low_ns - whole.low_ns, odd.high_ns - whole.high_ns) < high < odd.high_ns - whole.low_ns

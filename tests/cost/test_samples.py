@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -50,6 +52,7 @@ def test_convolutions_and_products_of_deepbench(bench: ModuleType, tmp_path: Pat
     only(tmp_path, "deepbench_gemm.csv")
     by_set = bench.sets(bench.samples(only(tmp_path, "deepbench_conv.csv")))
     # what docs/cost-model.md says, with room for a change of constants
+    # through a benchmark of the library, cuDNN 7.6
     for name, most in (
         ("v100-sxm2 gemm float16", 15),
         ("t4 gemm float16", 15),
@@ -58,6 +61,49 @@ def test_convolutions_and_products_of_deepbench(bench: ModuleType, tmp_path: Pat
         ("v100-sxm2 conv wgrad float16", 30),
     ):
         assert bench.line(by_set[name])[2] <= most, name
+
+
+PADDED = """{}
+m,k,n,mat1_stride_0,mat1_stride_1,mat2_stride_0,mat2_stride_1,mat1_dtype,using_tf32,choice,feedback
+4096,4096,4095,4096,1,4095,1,torch.float16,not_float_32,orig,1.6
+4096,4096,4095,4096,1,4095,1,torch.float16,not_float_32,orig,1.5
+4096,4096,4095,4096,1,4095,1,torch.float16,not_float_32,orig,1.7
+4096,4096,4095,4096,1,4095,1,torch.float16,not_float_32,pad,0.8
+4096,512,4094,512,1,1,512,torch.bfloat16,not_float_32,orig,0.2
+4096,512,4094,512,1,1,512,torch.bfloat16,not_float_32,pad,0.3
+4096,4095,4096,4096,1,4096,1,torch.float16,not_float_32,orig,0.6
+4096,4095,4096,4095,1,4096,1,torch.float32,True,orig,2.0
+4096,4095,4096,4095,1,4096,1,torch.float32,False,orig,7.5
+"""
+
+
+def test_unaligned_products_are_read_by_class_and_never_fitted(bench: ModuleType, tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    with zipfile.ZipFile(tmp_path / "pad_mm_a100_data.zip", "w") as archive:
+        archive.writestr("a100.txt", PADDED)
+    found = {name.removeprefix("A100 PyTorch "): rows for name, rows in bench.held_out.unaligned(tmp_path).items()}
+    assert {name: len(rows) for name, rows in found.items()} == {
+        "16-bit unaligned, least >= 2048": 1,
+        "16-bit unaligned, other layouts, odd": 1,
+        "16-bit unaligned, all of 1024 and more": 1,
+        "16-bit unaligned, least < 1024": 1,
+        "TF32 unaligned": 1,
+        "float32": 1,
+    }  # the one whose rows are padded in memory is left out
+    (measured,) = found["16-bit unaligned, least >= 2048"]
+    assert (measured.row.time_ns, measured.train, measured.origin) == (1.6e6, False, "framework")
+    assert bench.decisions(tmp_path).startswith("padding: of 2 products 1 lost; ")
+
+
+def test_what_is_not_given_is_said_to_be_skipped(
+    bench: ModuleType, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only(tmp_path, "deepbench_gemm.csv")
+    monkeypatch.setattr(sys, "argv", ["cost_model.py", str(tmp_path)])
+    assert bench.main() == 1  # the samples of what is promised are absent
+    said = capsys.readouterr()
+    assert said.err.splitlines() == [f"--{name} is not given: skipped" for name in bench.HELD_OUT]
+    assert "MISSED a100-sxm-80 gemm bfloat16: its samples are absent" in said.out
 
 
 def test_an_absent_folder_is_said(tmp_path: Path) -> None:

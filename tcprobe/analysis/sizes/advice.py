@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tcprobe.cost.alignment import penalty_of
-from tcprobe.cost.constants import RateFamily
-from tcprobe.hardware import find_gpu
+from tcprobe.cost.alignment import published_pct
 from tcprobe.rules.model.bad import Bad, convolves
 from tcprobe.rules.model.sizes import INPUTS
 from tcprobe.rules.model.step import Step
 from tcprobe.rules.sizes.tc103 import is_depthwise
 from tcprobe.rules.sizes.words import BOUND, Effect, effect
 from tcprobe.schema.kinds import SIXTEEN_BIT, Limit, RateBasis, SizeAdvice, SizeAdviceKind
-from tcprobe.schema.op import Contiguous
 
 _BEST_LEFT: Final[Mapping[str, SizeAdviceKind]] = {"channels": "image", "units": "small_head"}
 _IDLE: Final[Mapping[str, SizeAdviceKind]] = {
@@ -57,6 +54,7 @@ def _rated(step: Step, bad: Bad, does: Effect, measured: bool) -> SizeAdvice:
         return SizeAdvice("off_tensor_cores", gpu=told["gpu"])
     if does.says.kind != "slower":
         return _published(step, bad)
+    padded = step.padding_pct(bad.dimension.products)
     return SizeAdvice(
         _worth(bad),
         gpu=told["gpu"],
@@ -64,6 +62,7 @@ def _rated(step: Step, bad: Bad, does: Effect, measured: bool) -> SizeAdvice:
         rate_high_pct=told["high_pct"],
         rate_basis="estimated" if told["estimated"] else "predicted",
         xla_pads=told["padded"],
+        padding_may_lose=None if padded is None else padded.low <= 0,
     )
 
 
@@ -78,9 +77,6 @@ def _published(step: Step, bad: Bad) -> SizeAdvice:
     half = bad.dtype in SIXTEEN_BIT
     if not half and bad.dtype not in ("float32", "float"):
         return SizeAdvice(_worth(bad))
-    hopper = half and (step.gpu.compute_capability or (0, 0))[0] == 9
-    family: RateFamily = "tc16" if half else "tf32"
-    gpu = find_gpu("h100-sxm" if hopper else "a100-sxm-80")
-    rate = round(100 * penalty_of([Contiguous("n", bad.dimension.size)], family, gpu, None).compute.mid)
+    gpu, rate = published_pct(bad.dimension.size, "tc16" if half else "tf32", step.gpu.compute_capability)
     basis: RateBasis = "published products" if convolves(step, bad.dimension) else "published"
     return SizeAdvice(_worth(bad), gpu=gpu.name, rate_low_pct=rate, rate_high_pct=rate, rate_basis=basis)

@@ -43,7 +43,8 @@ def _properties(audited: Audited, finding: Finding) -> dict[str, Any]:
         "basis": finding.basis,
         **(finding.constants.columns() if finding.constants else {}),
     }
-    for name, figure in (("saving_ns", finding.saving_ns), ("saving_pct", finding.saving_pct)):
+    spans = ("saving_ns", finding.saving_ns), ("saving_pct", finding.saving_pct), ("padding_pct", finding.padding_pct)
+    for name, figure in spans:
         given[name] = None if figure is None else {"low": figure.low, "mid": figure.mid, "high": figure.high}
     return given
 

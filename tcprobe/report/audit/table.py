@@ -54,6 +54,9 @@ COLUMNS: Final = (
     "kind",
     "why_kind",
     *PROVENANCE,
+    "padding_low_pct",
+    "padding_pct",
+    "padding_high_pct",
 )
 
 
@@ -103,6 +106,7 @@ def _row(audited: Audited, finding: Finding, suppressed: bool, spec: AuditSpec) 
         "kind": finding.says.kind,
         "why_kind": finding.why.kind if finding.why else None,
         **(finding.constants.columns() if finding.constants else {}),
+        **_span("padding", "pct", finding.padding_pct),
     }
 
 

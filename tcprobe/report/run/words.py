@@ -117,7 +117,8 @@ def _rates(found: SizeAdvice) -> str:
         passes, run = _passes(found, "run", "runs")
         rate = f"{found.rate_low_pct}-{found.rate_high_pct} % of an aligned one"
         apart = f" ({ESTIMATED})" if found.rate_basis == "estimated" else ""
-        return f"{padded}{passes} {run} at {rate} on {on_gpu(found.gpu)}{apart}"
+        loses = "; padded on the GPU instead, it may lose by the copies" if found.padding_may_lose else ""
+        return f"{padded}{passes} {run} at {rate} on {on_gpu(found.gpu)}{apart}{loses}"
     kind = "16-bit" if found.sixteen_bit else "TF32"
     rate = f"about {found.rate_low_pct} % of the aligned rate ({kind}, large products on {on_gpu(found.gpu)})"
     if found.rate_basis == "published":

@@ -13,6 +13,7 @@ The rules divide the rest, the first that fits:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -33,7 +34,7 @@ TINY: Final = 16
 VOCABULARY: Final = 1000
 _CONVOLUTIONS: Final[tuple[OpFamily, ...]] = ("conv", "conv_dgrad", "conv_wgrad", "hlo_conv")
 _VOCABULARY_MULTIPLE: Final = 64  # EleutherAI, "The Case for Co-Designing Model Architectures with Hardware"
-_LITTLE: Final = 0.01  # share that a vocabulary may grow by for it
+_LITTLE: Final = 0.01  # share that a vocabulary may grow by for it, and that an image must save of its products
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +82,20 @@ def convolves(step: Step, dimension: Dimension) -> bool:
 def bad_sizes(step: Step) -> tuple[Bad, ...]:
     """Return every size that breaks the rule of 8 and is the layer's own, in the order of the model."""
     found = _with_parts(step, [_judged(step, dimension) for dimension in _own(step)])
-    if any(_image_in_vain(bad) for bad in found):
-        found = _with_parts(step, [replace(b, linked=None) if _image_in_vain(b) else b for b in found])
+    if any(_image_in_vain(step, bad) for bad in found):
+        found = _with_parts(step, [replace(b, linked=None) if _image_in_vain(step, b) else b for b in found])
     return tuple(found)
 
 
-def _image_in_vain(bad: Bad) -> bool:
+def _image_in_vain(step: Step, bad: Bad) -> bool:
     """Return whether computing more filters than an image has is predicted not to pay: then none are suggested.
 
     A measured kernel may be one that no prediction expects.
     """
-    return bad.is_image and bad.saved is not None and bad.recorded_ns is None and bad.saved.mid <= 0
+    if not bad.is_image or bad.saved is None or bad.recorded_ns is not None:
+        return False
+    takes = math.fsum(cost.ns for index in bad.dimension.products if (cost := step.cost(index)) is not None)
+    return bad.saved.mid <= _LITTLE * takes
 
 
 def _with_parts(step: Step, found: list[Bad]) -> list[Bad]:

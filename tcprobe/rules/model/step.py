@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, TypeAlias
 
-from tcprobe.cost.predict import Cost, Target, op_cost
+from tcprobe.cost.predict import Cost, Target, gains, op_cost, padding
 from tcprobe.gemm.resize import resized
 from tcprobe.rules.model.heads import NAMES, products_within, with_heads
 from tcprobe.rules.model.known_gpu import KnownGpu
@@ -126,6 +126,25 @@ class Step:
         costs = [cost for index in indexes if (cost := self.cost(index)) is not None]
         return next(iter(rests_on(costs)), None)
 
+    def padding_pct(self, indexes: Iterable[int]) -> Range | None:
+        """Return what padding products with zeros at run time saves of their predicted time, copies counted, in %.
+
+        Where the least is 0 or below, padding may lose. None where one of them could not be padded, or XLA pads it.
+        """
+        saved, times = [], []
+        for index in indexes:
+            product, cost = self.model.products[index], self.cost(index)
+            if cost is None or cost.rate_pct is None:
+                continue  # it is aligned, or runs as fast
+            compiled = self.target.xla if product.compiled is None else product.compiled
+            gain = None if compiled else padding(product.record, self.target, self.dtype)
+            if gain is None:
+                return None
+            saved.append(gain.scaled(product.calls))
+            times.append(cost.ns * product.calls)
+        whole = total_range(saved)
+        return whole.scaled(100 / sum(times)) if whole and times else None
+
     def share_pct(self, saved: Range) -> Range | None:
         """Return a saving over the step's predicted time, in percent up to 100; None where that is unknown.
 
@@ -203,7 +222,7 @@ class Step:
         now, then = self._cost(index, before), self._cost(index, after)
         if now is None or then is None:
             return None
-        return now.low_ns - then.low_ns, now.ns - then.ns, now.high_ns - then.high_ns
+        return gains(now, then)
 
     def changed(self, index: int, changes: Iterable[LinkedChange]) -> OpRecord:
         """Return the record of a product after those of the changes that touch it."""

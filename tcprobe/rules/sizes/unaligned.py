@@ -33,6 +33,7 @@ SAYS: Final[Says] = {
     "data_sets_it": "; the data sets it, and zeros can fill it up",
     "feed_sets_it": "; it follows from what feeds this layer",
     "must_fit": "; what comes before and after must fit it: {reason}",
+    "padding_may_lose": "; padded on the GPU instead, it may lose by the copies",
     "keep_first": "; what takes the output must keep the first {size}",
 }
 
@@ -49,15 +50,24 @@ def finding_on(step: Step, bad: Bad, *more: Added) -> Finding:
     if does.free and bad.saved is not None:  # only the time of a few elements more or less
         bad = replace(bad, saved=Range(0.0, 0.0, 0.0))
     told = does.says if does.free else _few(step, bad) or does.says
-    added = () if does.free else (*_image(bad), *_data(step, bad), *_fits(step, bad))
+    padded = None if does.free else step.padding_pct(bad.dimension.products)
+    added = () if does.free else (*_image(bad), *_data(step, bad), *_fits(step, bad), *_padding(padded))
     about = subject(step, bad.dimension)
-    return finding_of(
+    found = finding_of(
         step,
         bad,
         say("not_a_multiple", subject=about, multiple=bad.multiple, effect=told, added=(*added, *more)),
         _why(bad, does),
         "note" if does.free or bad.linked is None else None,
     )
+    return replace(found, padding_pct=padded)
+
+
+def _padding(saved: Range | None) -> tuple[Added, ...]:
+    """Return that padding at run time, which copies the operands, may lose, if so."""
+    if saved is None or saved.low > 0:
+        return ()
+    return (say("padding_may_lose"),)
 
 
 def _image(bad: Bad) -> tuple[Added, ...]:

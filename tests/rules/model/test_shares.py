@@ -45,7 +45,9 @@ def test_of_measured_products_the_prediction_gives_the_share_alone() -> None:
     assert saved.saved.low == pytest.approx(1000 * forward.low + 3000 * wgrad.low)
     assert saved.saved.high == pytest.approx(1000 * forward.high + 3000 * wgrad.high)
     assert saved.recorded_ns == pytest.approx(6 * saved.saved.mid)
-    assert 0.3 < forward.mid < 0.4  # 1 - 0.63
+    cost = step.cost(0)
+    assert cost is not None and cost.rate_pct is not None
+    assert forward.mid == pytest.approx(1 - cost.rate_pct.mid / 100, abs=0.01)
 
 
 def test_where_one_product_was_not_measured_all_is_predicted() -> None:

@@ -42,13 +42,13 @@ def test_says_what_a_size_does_pass_by_pass_and_what_changes_with_it() -> None:
     finding = one(check(tc101, dense(4096, 4090, 4096)))
     assert message(finding) == (
         "Dense 'dense_0' units=4090 is not a multiple of 8: "
-        "forward and wgrad run at 60-66 % of an aligned one on an A100"
+        "forward and wgrad run at 55-62 % of an aligned one on an A100"
     )
     assert (finding.size, finding.suggested, finding.severity) == (4090, 4096, None)
     assert finding.passes == ("forward", "wgrad")  # nothing needs the gradient of the data
     assert [text for _, text in related(finding)] == ["Dense 'dense_1' takes: inputs 4090 -> 4096"]
     assert finding.saving_pct is not None
-    assert finding.saving_pct.mid == pytest.approx(36, abs=3)  # 1 - 0.63
+    assert finding.saving_pct.mid == pytest.approx(42, abs=3)  # of 217 TFLOP/s or so to 137, and in dgrad to 130
     assert finding.basis == "predicted"
 
 
@@ -115,7 +115,7 @@ def test_tf32_asks_for_multiples_of_4() -> None:
     assert why(free) == "costs nothing in TF32, which asks for multiples of 4; float16 asks for 8"
     slow = one(check(tc101, dense(4096, 4090, 4096, dtype="float32")))
     assert slow.severity is None
-    assert "run at 58-70 % of an aligned one" in message(slow)
+    assert "run at 52-58 % of an aligned one" in message(slow)
 
 
 def test_where_no_size_matters_it_is_a_note_with_the_reason() -> None:

@@ -1,0 +1,50 @@
+"""The error of past predictions: float32 convolutions by size, and a GPU that its power limit slows down."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcprobe.cost.measured import conv_record, gemm_record
+from tcprobe.cost.predict import Cost, Target, op_cost
+from tcprobe.hardware import find_gpu
+
+
+def convolution(side: int, gpu: str = "v100-pcie", pass_: str = "forward", taps: int = 3, **options: str) -> Cost:
+    record = conv_record(pass_, "float32", (32, side, side, 256), 256, (taps, taps))
+    found = op_cost(record, Target(find_gpu(gpu), tf32=False, **options))  # type: ignore[arg-type]
+    assert found is not None
+    return found
+
+
+def per_position(side: int, **options: str) -> float:
+    return convolution(side, **options).ns / side**2
+
+
+@pytest.mark.parametrize("gpu", ["a100-pcie-80", "v100-pcie", "t4", "p100"])
+def test_a_float32_convolution_of_3x3_gains_on_large_images(gpu: str) -> None:
+    assert per_position(6, gpu=gpu) > 3 * per_position(64, gpu=gpu)
+    found = convolution(28, gpu)
+    assert found.high_ns / found.low_ns < 2.4
+    assert found.why is not None and "without autotuning" in found.why
+
+
+def test_sizes_beyond_those_timed_change_nothing_more() -> None:
+    assert per_position(512) == pytest.approx(per_position(256), rel=0.1)
+
+
+def test_a_gradient_was_timed_by_deepbench_alone() -> None:
+    forward, wgrad = convolution(28), convolution(28, pass_="wgrad")
+    assert wgrad.high_ns / wgrad.low_ns > 1.5 * forward.high_ns / forward.low_ns
+
+
+@pytest.mark.parametrize("options", [{"taps": 5}, {"library": "cublas10"}])
+def test_what_deepbench_timed_keeps_its_factor(options: dict[str, str]) -> None:
+    found = convolution(28, **options)  # type: ignore[arg-type]
+    assert found.why is not None and "without autotuning" not in found.why
+
+
+def test_an_l4_sustains_a_third_of_its_float32_peak() -> None:
+    found = op_cost(gemm_record(8192, 8192, 8192, "float32"), Target(find_gpu("l4"), tf32=False))
+    assert found is not None
+    assert 2e-3 * 8192**3 / found.ns == pytest.approx(9, rel=0.1)  # TFLOP/s of 30
+    assert found.high_ns / found.low_ns < 1.4
