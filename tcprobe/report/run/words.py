@@ -9,7 +9,7 @@ from tcprobe.gemm.alignment import next_size
 from tcprobe.hardware import lookup_gpu, spoken_name
 from tcprobe.report import formatting as f
 from tcprobe.rules.run import words as run_words
-from tcprobe.rules.sizes.words import BOUND, ESTIMATED, UNHURT, gpu_name, listed
+from tcprobe.rules.sizes.words import BOUND, ESTIMATED, MAY_LOSE, UNHURT, gpu_name, listed
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.kinds import Blocker, BlockerKind, SizeAdvice, SizeAdviceKind
 
@@ -117,7 +117,7 @@ def _rates(found: SizeAdvice) -> str:
         passes, run = _passes(found, "run", "runs")
         rate = f"{found.rate_low_pct}-{found.rate_high_pct} % of an aligned one"
         apart = f" ({ESTIMATED})" if found.rate_basis == "estimated" else ""
-        loses = "; padded on the GPU instead, it may lose by the copies" if found.padding_may_lose else ""
+        loses = MAY_LOSE if found.padding_may_lose else ""
         return f"{padded}{passes} {run} at {rate} on {on_gpu(found.gpu)}{apart}{loses}"
     kind = "16-bit" if found.sixteen_bit else "TF32"
     rate = f"about {found.rate_low_pct} % of the aligned rate ({kind}, large products on {on_gpu(found.gpu)})"

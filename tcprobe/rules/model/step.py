@@ -129,7 +129,8 @@ class Step:
     def padding_pct(self, indexes: Iterable[int]) -> Range | None:
         """Return what padding products with zeros at run time saves of their predicted time, copies counted, in %.
 
-        Where the least is 0 or below, padding may lose. None where one of them could not be padded, or XLA pads it.
+        Least over least, likely over likely, largest over largest: 100 at most. Where the least is 0 or below, padding
+        may lose. None where one of them could not be padded, or XLA pads it.
         """
         saved, times = [], []
         for index in indexes:
@@ -141,9 +142,12 @@ class Step:
             if gain is None:
                 return None
             saved.append(gain.scaled(product.calls))
-            times.append(cost.ns * product.calls)
-        whole = total_range(saved)
-        return whole.scaled(100 / sum(times)) if whole and times else None
+            times.append(Range(*_ends(cost)).scaled(product.calls))
+        gained, spent = total_range(saved), total_range(times)
+        if gained is None or spent is None or spent.low <= 0:
+            return None
+        parts = (gained.low / spent.low, gained.mid / spent.mid, gained.high / spent.high)
+        return Range(*(100 * part for part in parts))
 
     def share_pct(self, saved: Range) -> Range | None:
         """Return a saving over the step's predicted time, in percent up to 100; None where that is unknown.

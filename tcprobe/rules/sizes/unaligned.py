@@ -10,7 +10,7 @@ from tcprobe.rules.model.bad import Bad
 from tcprobe.rules.model.heads import NAMES
 from tcprobe.rules.model.sizes import INPUTS
 from tcprobe.rules.model.step import Step
-from tcprobe.rules.sizes.words import Effect, effect, finding_of, subject
+from tcprobe.rules.sizes.words import MAY_LOSE, Effect, effect, finding_of, subject
 from tcprobe.schema.finding import Finding, Range
 from tcprobe.schema.finding_kinds import AddedKind, EffectKind, WhyKind
 from tcprobe.schema.kinds import SIXTEEN_BIT
@@ -33,7 +33,7 @@ SAYS: Final[Says] = {
     "data_sets_it": "; the data sets it, and zeros can fill it up",
     "feed_sets_it": "; it follows from what feeds this layer",
     "must_fit": "; what comes before and after must fit it: {reason}",
-    "padding_may_lose": "; padded on the GPU instead, it may lose by the copies",
+    "padding_may_lose": MAY_LOSE,
     "keep_first": "; what takes the output must keep the first {size}",
 }
 

@@ -23,6 +23,7 @@ from tcprobe.schema.place import Place
 from tcprobe.schema.statement import About, Statement, say
 
 ESTIMATED: Final = "estimated"  # for convolutions: nobody has published what unaligned sizes cost them
+MAY_LOSE: Final = "; padding it at run time instead may lose"
 HARDLY: Final = 97.0  # percent of an aligned product's rate; the rest to 100 is within the error of any measurement
 _FORM: Final = re.compile(r"\s*(?:\(.*|\bSXM.*|\bPCIe.*|\bNVL.*|\bFE\b.*|\b\d+\s*GB.*)")
 UNHURT: Final[Mapping[WhyKind, str]] = {

@@ -237,5 +237,7 @@ def test_padding_is_judged_over_all_products_of_a_size() -> None:
     assert found is not None and other is not None
     assert 0 < found.low < found.mid < found.high < 100
     assert other.low <= 0  # the weights weigh more
+    borrowed = step_of(dense(4096, 4090, 4096, batch=8192), gpu="rtx4090").padding_pct([0])
+    assert borrowed is not None and borrowed.low < 0 < borrowed.mid < borrowed.high < 100
     assert step_of(dense(4096, 4096)).padding_pct([0, 1]) is None
     assert step_of(dense(4096, 4090), xla=True).padding_pct([0, 1]) is None  # XLA pads it
