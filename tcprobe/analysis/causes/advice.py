@@ -8,6 +8,7 @@ from typing import Final
 
 from tcprobe.analysis.context import identified
 from tcprobe.analysis.summary.rates import counted_steps
+from tcprobe.analysis.waits.gaps import idle_of, short_of
 from tcprobe.hardware import Gpu
 from tcprobe.rules.registry import NAMES, RUN_RULES
 from tcprobe.rules.run.base import OffOp, RunSubject
@@ -79,6 +80,8 @@ def _subject(profile: Profile) -> RunSubject:
         sizes=tuple(worst_first(profile.require("bad_sizes")).rows()),
         waiting=waiting,
         gaps=tuple(profile.require("gaps").rows()),
+        idle_ns=idle_of(profile),
+        short_ns=short_of(profile),
         tuning=profile.tuning,
         gpu=_gpu(profile),
         gpus=len(spent) or 1,

@@ -40,6 +40,9 @@ def anywhere(pattern: str) -> tuple[Sought, ...]:
     return seek("function", pattern), seek("argument", pattern)
 
 
+# in upper case: cuDNN's generated kernels of any kind write the architecture in lower case and sizes of clusters
+CUTE_ATOM: Final = re.compile(r"(?<![A-Za-z])SM(?:70|75|80|89|90|100|103|120)_\w{0,40}?\d+x\d+x\d+_", re.ASCII)
+
 NAME_RULES: Final[tuple[NameRule, ...]] = (
     NameRule(
         "graph-launch",
@@ -57,7 +60,8 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
                 r"""
                 split_?k_?reduce\w* | reduce_?split_?k\w* | offsets_?kernel\w* | compute_gemm_pointers
                 | make_batch_pointers | (?:splitkv|flash_)\w{0,40}?combine | (?:fwd|forward)_?combine | attn_?combine
-                | dot_do_o | convert_d[qkv]+ | (?:bwd|backward)_?(?:pre|post)_?process | prepare_varlen
+                | dot_do_o | convert_d[qkv]+ | clear_d[qkv]+_?accum\w* | prepack_\w+ | marlin\w{0,40}?_preprocess\w*
+                | (?:bwd|backward)_?(?:pre|post)_?process | prepare_varlen
                 | scalePackedTensor | (?:marlin|awq|gptq)\w{0,40}?_repack | permute_cols | reshape_and_cache\w*
                 | merge_?(?:attn_?)?states? | reduce_wgrad\w* | get_mla_metadata\w*
                 | moe_?(?:align|sum|permute|unpermute|sort|topk|finalize)\w* | topk\w{0,40}?gating\w*
@@ -69,7 +73,8 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
         ),
         "a helper beside a GEMM, convolution or attention: it prepares, routes, reduces or converts",
         "flash-attention, FlashMLA and CUTLASS (reduction/) sources; flashinfer trtllm/fused_moe (RoutingKernel.cuh); "
-        f"ggml-cuda (fattn-common); {DLPROF}",
+        "vLLM csrc/quantization (machete_prepack_kernel, marlin_int4_fp8_preprocess); ggml-cuda (fattn-common); "
+        f"{DLPROF}",
         multiplies=False,
     ),
     NameRule(
@@ -186,14 +191,18 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
     NameRule(
         "ptx-shape",
         "yes",
-        anywhere(r"(?<![a-z0-9])m(?:8|16|32|64|128|256)n\d+k\d+"),
+        anywhere(
+            r"""
+            (?<![a-z0-9])m(?:8|16|32|64|128|256) n(?:\d{1,2}|1\d\d|2[0-4]\d|25[0-6]) k(?:4|8|16|32|64|96|128|256)(?!\d)
+            """
+        ),
         "an MMA shape as PTX spells it",
         PTX,
     ),
     NameRule(
         "cute-atom",
         "yes",
-        anywhere(r"(?<![a-z])SM(?:70|75|80|89|90|100|103|120)_\w{0,40}?\d+x\d+x\d+_"),
+        (Sought("function", CUTE_ATOM), Sought("argument", CUTE_ATOM)),
         "a CuTe MMA atom",
         "NVIDIA/cutlass, include/cute/arch",
     ),
@@ -278,7 +287,8 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
                 r"""
                 fmha_cutlass[FB]_b?f16\w* | (?<![a-z])fmha_v2_\w+ | (?<![a-z])fmha(?:Sm\d+\w?)?Kernel_\w*
                 | (?<![a-z])fmha_(?:fprop|dgrad)_fp16\w* | qk_int8_sv_f(?:8|16)\w*
-                | (?<![a-z])(?:Single|Batch)?Prefill\w{0,40}?Kernel\w* | (?<![a-z])gemm_mha_v\d+\w*
+                | (?<![a-z])(?:Single|Batch)?Prefill_?With\w{0,40}?Kernel\w* | (?<![a-z])gemm_mha_v\d+\w*
+                | BatchDecodeWithPagedKVCacheKernelMlaCute\w*
                 """,
             ),
             *anywhere(r"Sm(?:90|100)Fmha\w*"),
@@ -288,7 +298,8 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
             ),
         ),
         "fused attention on half precision or narrower",
-        "facebookresearch/xformers; NVIDIA/TensorRT-LLM; NVIDIA/apex; flashinfer prefill.cuh; SageAttention; "
+        "facebookresearch/xformers; NVIDIA/TensorRT-LLM; NVIDIA/apex; flashinfer prefill.cuh "
+        "and decode_mla_cute_sm80.cuh; SageAttention; "
         "NVIDIA/TensorRT#4167 (its MHA kernels take FP16, BF16 or INT8, from compute capability 7.5 on)",
     ),
     NameRule(
@@ -411,7 +422,7 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
                 "function",
                 r"""
                 (?:volta|turing|ampere|hopper|ada|blackwell)_\w{0,40}?(?<![a-z])g?[sczdhi]gemm\w*
-                | (?<![a-z])g?[sc]gemm(?!_?tf32)\w* | (?<![a-z])[dz]gemm_(?:large|sm_?\d|\d+x\d+)\w*
+                | (?<![a-z])g?[sc]gemm(?!_?(?:tf32|bf16))\w* | (?<![a-z])[dz]gemm_(?:large|sm_?\d|\d+x\d+)\w*
                 | magma_\w{0,40}?gemm\w* | (?<![a-z])[sdczhi]cudnn\w*
                 """,
             ),
@@ -446,7 +457,7 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
                 r"""
                 (?:implicit|explicit|precomputed)_convolve\w* | convolve_common_engine\w* | [dw]grad\d?d?_alg\w*
                 | [dw]grad_engine\w* | grouped_direct\w* | GroupedDirect\w* | (?:conv|dgrad|wgrad)2d_c1_k1\w*
-                | (?:conv_?)?depthwise\w* | winograd\w* | im2col\w* | col2im\w* | flip_filter
+                | (?:conv_?)?depthwise\w* | winograd\w* | im2col(?!\w*(?:gemm|matmul))\w* | col2im\w* | flip_filter
                 | pointwise_mult_and_sum_complex | causal_conv1d\w*
                 """,
             ),

@@ -13,7 +13,7 @@ from tcprobe.schema.kinds import UsesTc
 # words: the function's words; argument: each identifier of the template arguments
 Part = Literal["whole", "path", "function", "signature", "words", "argument"]
 # kernels that run what their first template argument names
-_CARRIERS: Final = re.compile(r"Kernel2?|device_kernel|enable_sm\w+|attention_kernel_(?:backward_)?batched_impl")
+_CARRIERS: Final = re.compile(r"Kernel2?|device_kernel|enable_\w+|attention_kernel_(?:backward_)?batched_impl")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*")
 _SIGNATURE: Final = 80
 
@@ -135,7 +135,8 @@ MULTIPLIES: Final = f"{_WITHIN} | " + whole_words(r"""
     (?:mat|matrix|mtx)_?(?:mul|vec)\w* | mm | bmm | b?addmm | spmm | sddmm | (?:[hidqbwu]|wg)?mma | conv\d*d?
     | deconv\w* | [dw]grad\w* | fprop | attn | \w{0,20}mha | mla | sdpa | linear | mlp | ffn | dot\w* | dense | einsum
     | lstm | gru | rnn | moe | experts? | lora\w* | [bs]gmv\w* | chunk\w* | ss[dm] | retention | delta | gla | fla
-    | gdn | kkt | recompute | qk(?!v?_?(?:rms_?|apply_?)?(?:norm|rope|rotary|bias|split|reshape|transpose|pad))\w*
+    | gdn | nsa | fp8_index | kkt | recompute | lm_head
+    | qk(?!v?_?(?:rms_?|apply_?)?(?:norm|rope|rotary|bias|split|reshape|transpose|pad))\w*
     | proj\w* | fc\d* | outer | gram | cdist | syrk | trsm | trmm | hadamard
     | marlin | prefill | first_layer
 """)

@@ -78,6 +78,23 @@ def build_gaps(profile: Profile, tuned: IntArray) -> Table | None:
     )
 
 
+def idle_of(profile: Profile) -> float | None:
+    """Return the time of the window in which a GPU that ran kernels ran none, summed over those; None if unknown."""
+    window, devices = profile.metadata.window, profile.require("devices")
+    ran = devices.numbers("union_ns")[devices.names("state").among("active")]
+    if window.start_ns is None or window.end_ns is None or not len(ran) or np.isnan(ran).any():
+        return None
+    return float((window.end_ns - window.start_ns - ran).clip(min=0).sum())
+
+
+def short_of(profile: Profile) -> float:
+    """Return what of that time passes in stretches too short for `gaps`; 0 where `gaps` leaves out longer ones too."""
+    idle, gaps = idle_of(profile), profile.table("gaps")
+    if idle is None or gaps is None or (np.bincount(gaps.numbers("device")) >= MOST_ROWS).any():
+        return 0.0
+    return max(0.0, idle - float(gaps.numbers("duration_ns").sum()))
+
+
 def _least(profile: Profile, span: int) -> float:
     """Return the length of the shortest gap worth a row."""
     step = profile.waiting

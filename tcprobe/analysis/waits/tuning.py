@@ -22,6 +22,7 @@ from tcprobe.schema.waits import Tuning
 ALGORITHMS: Final = 3  # of a convolution; a call outside autotuning runs one, a backward call of PyTorch two
 TRIED: Final = 4  # kernels that multiply; such a call runs one or two
 MANY: Final = 10  # launches; such a call makes up to seven, an autotuned one 18 to 58 on real profiles
+RECURS: Final = 3  # steps: what looks like autotuning in so many of them is none, for each shape is tuned once
 NO_OP: Final = "(no op)"
 
 CHECKER: Final = re.compile(r"redzone_checker|xla_\w+_comparison")
@@ -79,6 +80,9 @@ def tuned_calls(profile: Profile) -> TunedCalls:
     changed = [np.diff(column[order]) != 0 for column in (op, device, step)]
     run = np.append(0, np.cumsum(np.logical_or.reduce(changed)))
     tuned = _tuned_runs(run, kernel.ids[order], op[order], candidate, told)
+    checked = np.bincount(run, weights=told.checks[kernel.ids[order]])[run] > 0
+    seems = tuned & ~checked
+    tuned &= checked | ~_recurring(op[order], device[order].astype(np.int64), step[order].astype(np.int64), seems)
     call = np.full(len(launches), -1, np.int64)
     call[order] = np.where(tuned, run, -1)
     return TunedCalls(call)
@@ -143,6 +147,23 @@ def _tuned_runs(
     tuned = (checks > 0) | (families >= ALGORITHMS) | ((tried >= TRIED) & (launched >= MANY))
     inside: NDArray[np.bool_] = may & tuned[run] & (known | _checked_part(run, told.checks[kernel]))
     return inside
+
+
+def _recurring(op: IntArray, device: IntArray, step: IntArray, seems: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which launches are of ops that seem tuned in most of their steps on a GPU.
+
+    Calls one after the other that a source names alike, as those of an eager loop, look like one that tries kernels.
+    """
+    seems = seems & (step >= 0)
+    if not seems.any():
+        return np.zeros(len(op), np.bool_)
+    (ops, devices, _), place = distinct_rows(op, device, step)
+    (_, _), of_step = distinct_rows(ops, devices)
+    looked = np.bincount(place, weights=seems, minlength=len(ops)) > 0
+    times, steps = np.bincount(of_step, weights=looked), np.bincount(of_step)
+    recurs = (times >= RECURS) & (2 * times >= steps)
+    found: NDArray[np.bool_] = recurs[of_step][place]
+    return found
 
 
 def _checked_part(run: IntArray, checks: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -77,6 +77,8 @@ class RunSubject:
         sizes: the rows of `bad_sizes`, costliest first.
         waiting: how long a step takes and the GPU waits in it; None if no clock tells.
         gaps: the rows of `gaps`, longest first.
+        idle_ns: time of the window without a kernel, summed over GPUs; None if no clock tells.
+        short_ns: what of it passes in stretches shorter than those of `gaps`; 0 if unknown.
         tuning: the autotuning that the window holds.
         gpu: the GPU that ran; None if it is unknown or if several models ran.
         gpus: number of GPUs that are known to have run kernels, at least 1.
@@ -95,6 +97,8 @@ class RunSubject:
     sizes: tuple[SizeRow, ...] = ()
     waiting: Waiting | None = None
     gaps: tuple[GapRow, ...] = ()
+    idle_ns: float | None = None
+    short_ns: float = 0.0
     tuning: Tuning | None = None
     gpu: Gpu | None = None
     gpus: int = 1

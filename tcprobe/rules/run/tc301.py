@@ -13,7 +13,7 @@ from tcprobe.schema.statement import FieldValue, say
 from tcprobe.schema.waits import HOST_WORK, HostWork
 
 LEAST_PCT: Final = 5.0  # of the step: gaps between launches alone reach a few percent of a busy GPU's step
-MUCH_PCT: Final = 25.0  # of the gaps' time: a cause from here on is worth its remedy
+MUCH_PCT: Final = 25.0  # of the waiting: a cause from here on is worth its remedy
 
 DOC: Final = RuleDoc(
     code="TC301",
@@ -28,6 +28,8 @@ DOC: Final = RuleDoc(
         "the whole step into one compiled function. Tracing or compiling: keep shapes the same, and profile after "
         "warm-up. A wait for results: fetch them less often. Many short launches: let a compiler fuse them, or give "
         "each more work. A profile without a record of the host tells how long the GPU waits and not why.\n\n"
+        "Stretches too short for a row of their own are the pace at which the host launches kernels, and count as "
+        "that.\n\n"
         f"Less than {LEAST_PCT:g} % of a step is not listed. A profiler slows the host, so that gaps between short "
         "kernels look longer than they are without it."
     ),
@@ -125,13 +127,14 @@ def _gap(fields: Mapping[str, Any]) -> str:
 
 
 def _meanwhile(fields: Mapping[str, Any]) -> str:
-    if fields["gap_ns"] is None:
-        return "; the profile does not tell when"
     work = HOST_WORK[fields["work"]]
     if fields["work"] == "unknown":
-        return "; the profile does not tell what the host did meanwhile"
-    most = f"; {{work_pct!p}} of the time in long gaps goes to {work}"
-    most += " ({host_op!n}, {host_ns!d})" if fields["host_op"] and fields["host_ns"] else ""
+        return "; the profile does not tell " + ("when" if fields["gap_ns"] is None else "what the host did meanwhile")
+    most = f"; {{work_pct!p}} of the waiting goes to {work}"
+    if fields["work"] == "launch" and fields["in_short"]:
+        most += ", in short gaps"
+    elif fields["host_op"] and fields["host_ns"]:
+        most += " ({host_op!n}, {host_ns!d})"
     return most + (f", {{also_pct!p}} to {HOST_WORK[fields['also']]}" if fields["also"] else "")
 
 
@@ -153,22 +156,24 @@ def check(subject: RunSubject) -> Iterator[Advice]:
             busy_ns=waiting.busy_ns,
             step_ns=waiting.step_ns,
             length=waiting.length,
-            **_host(subject.gaps),
+            **_host(subject),
             **_longest_gap(subject.gaps),
         ),
         Concern(waiting.idle_pct, "step", None, waiting.idle_ns, waiting.step_ns, waiting.length, "idle"),
     )
 
 
-def _host(gaps: Sequence[GapRow]) -> dict[str, FieldValue]:
-    """Return what the host did in most of the gaps' time that is told, and in much of the rest."""
-    works = [(work, pct) for work, pct in _by_work(gaps) if work != "unknown" and pct >= MUCH_PCT]
+def _host(subject: RunSubject) -> dict[str, FieldValue]:
+    """Return what the host did in most of the waiting that is told, and in much of the rest."""
+    works = [(work, pct) for work, pct in _by_work(subject) if work != "unknown" and pct >= MUCH_PCT]
     work, pct = works[0] if works else ("unknown", None)
     also, also_pct = works[1] if len(works) > 1 else (None, None)
-    worst = next((gap for gap in gaps if gap["host_work"] == work), None)
+    worst = next((gap for gap in subject.gaps if gap["host_work"] == work), None)
+    launched = sum(float(gap["duration_ns"] or 0) for gap in subject.gaps if gap["host_work"] == "launch")
     return {
         "work": work, "work_pct": pct, "also": also, "also_pct": also_pct,
         "host_op": worst["host_op"] if worst else None, "host_ns": worst["host_ns"] if worst else None,
+        "in_short": subject.short_ns > launched,
     }  # fmt: skip
 
 
@@ -176,12 +181,12 @@ def _longest_gap(gaps: Sequence[GapRow]) -> dict[str, FieldValue]:
     return {"gap_ns": gaps[0]["duration_ns"], "before": gaps[0]["before"]} if gaps else {"gap_ns": None, "before": None}
 
 
-def _by_work(gaps: Sequence[GapRow]) -> list[tuple[HostWork, float]]:
-    """Return what the host did in the gaps and its share of their time, 0-100, the largest first."""
-    spent: dict[HostWork, float] = {}
-    for gap in gaps:
+def _by_work(subject: RunSubject) -> list[tuple[HostWork, float]]:
+    """Return what the host did and its share of the waiting, 0-100, the largest first; the gaps' time if unknown."""
+    spent: dict[HostWork, float] = {"launch": subject.short_ns}
+    for gap in subject.gaps:
         work: Any = gap["host_work"] or "unknown"
         spent[work] = spent.get(work, 0.0) + float(gap["duration_ns"] or 0)
-    whole = sum(spent.values())
+    whole = max(sum(spent.values()), subject.idle_ns or 0.0)
     shares = ((work, 100.0 * ns / whole if whole else 0.0) for work, ns in spent.items())
     return sorted(shares, key=lambda share: (-share[1], share[0]))

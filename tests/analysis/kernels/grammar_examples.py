@@ -88,4 +88,16 @@ GRAMMAR_NAMES: tuple[tuple[str, str, str | None], ...] = (
     ("void cast_kernel<signed char, float>(signed char const*, float*)", "no", "fp32"),
     ("void genericReformat::copyPackedKernel<signed char, signed char, true, true>(unsigned int)", "no", None),
     ("void quantize_kernel<__nv_fp8_e4m3>(__nv_fp8_e4m3*)", "no", None),
+    ("void machete::prepack_B_kernel<128, cute::tuple<int>, cutlass::half_t>(float*)", "no", "fp16"),
+    ("marlin::marlin_int4_fp8_preprocess_kernel_without_zp(int const*, int*)", "no", None),
+    ("void flash_bwd_clear_dkvaccum_kernel<Flash_bwd_kernel_traits<64, 128, cutlass::half_t>>(int)", "no", "fp16"),
+    ("void flashinfer::BatchDecodeWithPagedKVCacheKernelMlaCuteSM80<512u, 64u, 16u, P<__half>>(P)", "yes", "fp16"),
+    ("void flashinfer::BatchPrefillWithRaggedKVCacheKernel<K<__half>>(P)", "yes", "fp16"),
+    ("void prefill_copy_kv_kernel<__half>(__half*)", "unknown", "fp16"),
+    ("parallel_nsa_kernel_topk", "unknown", None),
+    ("fp8_index_kernel__kernel", "unknown", "fp8"),
+    ("_fused_lm_head_cross_entropy_fwd", "unknown", None),
+    ("im2col_matmul_kernel", "unknown", None),
+    ("matmul_m16n4096k4096_kernel", "unknown", None),  # the sizes of a product, no instruction's
+    ("cudnn_generated_fort_native_layernorm_sm90_fwd_knob_3_1x1x1_cga1x1x1_kernel0_0", "no", None),
 )

@@ -40,6 +40,11 @@ def test_names_that_libraries_compose(name: str, uses_tc: str, precision: str | 
     assert (verdict.uses_tc, verdict.precision) == (uses_tc, precision), verdict.evidence
 
 
+@pytest.mark.parametrize("guard", ["enable_3x_kernel_for_sm9x", "enable_2x_kernel_for_sm89", "enable_sm90_or_later"])
+def test_a_carried_product_stays_unknown_where_its_name_is_cut_off(guard: str) -> None:
+    assert classify(f"void cutlass::device_kernel<at::cuda::detail::{guard}<cutlass::gemm::ker").uses_tc == "unknown"
+
+
 def test_no_false_positive_among_the_labelled_names() -> None:
     wrong = [
         r["kernel_name"] for r in labelled() if r["uses_tc"] == "no" and classify(r["kernel_name"]).uses_tc == "yes"

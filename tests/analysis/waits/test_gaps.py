@@ -102,6 +102,25 @@ def test_short_gaps_have_no_row_and_few_long_ones_have_one() -> None:
     assert [r["duration_ns"] for r in rows] == [9 * MS - i for i in range(MOST_ROWS)]
 
 
+def test_short_gaps_that_are_most_of_the_waiting_are_its_cause() -> None:
+    # 100 short waits of 0.05 ms, and one of 0.2 ms for data
+    short = [(b.TC, -1, None, i * MS // 10, MS // 20) for i in range(100)]
+    made = b.launches(*short, (b.FP32, -1, None, 10 * MS + MS // 5 - MS // 20, MS))
+    found = analyse(b.profile(b.devices({}), made, events(("input", "IteratorGetNext", 9 * MS, 2 * MS))))
+    (item,) = (advice for advice in found.advice if advice.code == "TC301")
+    assert [row["host_work"] for row in b.rows(found, "gaps")] == ["input"]
+    assert (item.says.get("work"), item.says.get("also"), item.says.get("in_short")) == ("launch", None, True)
+    assert item.says.get("work_pct") == pytest.approx(100 * 99 * 0.05 / (99 * 0.05 + 0.2))
+
+
+def test_short_gaps_tell_nothing_where_longer_ones_are_cut_off() -> None:
+    made = b.launches(*((b.TC, -1, None, i * MS, MS // 2) for i in range(3 * MOST_ROWS)))
+    found = analyse(b.profile(b.devices({}), made, events(("copy", "MemcpyH2D", 0, 100 * MS))))
+    (item,) = (advice for advice in found.advice if advice.code == "TC301")
+    assert (item.says.get("work"), item.says.get("in_short")) == ("copy", False)
+    assert item.says.get("work_pct") == pytest.approx(100 * MOST_ROWS / (3 * MOST_ROWS - 1))
+
+
 def test_each_gpu_has_its_own() -> None:
     made = b.launches((b.TC, -1, 0, 0, MS), (b.TC, -1, 0, 9 * MS, MS), (b.TC, -1, 0, 0, 10 * MS, 1))
     rows = b.rows(analyse(b.profile(b.devices({}, {"device": 1}), made)), "gaps")

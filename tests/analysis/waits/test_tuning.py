@@ -110,6 +110,21 @@ def test_tuned_iterations_are_left_out_where_steps_remain(
     assert found.tuning is None
 
 
+def eager(*looped: int, count: int = 6) -> Profile:
+    """Steps of twelve products of four kernels under one name, as an eager loop makes them; others of one."""
+    rows = []
+    for i in range(count):
+        kernels = TILES * 3 if i in looped else TILES[:1]
+        rows += [(name, 0, i, 500 * i + 10 * k, 10) for k, name in enumerate(kernels)]
+    return b.profile(b.launches(*rows), b.details(DENSE), b.devices({}), b.marks([500 * i for i in range(count)], 450))
+
+
+@pytest.mark.parametrize(("looped", "tuned"), [(range(6), False), (range(3), False), (range(2), True), ([0], True)])
+def test_what_most_steps_repeat_is_no_tuning(looped: list[int], tuned: bool) -> None:
+    found = analyse(eager(*looped), Options(iter_start=0, iter_stop=5))
+    assert (found.tuning is not None) == tuned
+
+
 def test_where_none_remains_a_warning_says_it() -> None:
     found = analyse(steps(0, 1, count=2))
     assert found.tuning is not None
