@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from tcprobe.schema.columns import Row
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import Blocker, SizeAdvice
 from tcprobe.schema.statement import Statement
 from tcprobe.schema.waits import StepLength
+
+if TYPE_CHECKING:
+    from tcprobe.schema.columns import Row
 
 AdviceKind = Literal[
     "feed_gpu", "profile_later", "use_float32", "use_float16", "mixed_precision", "allow_tf32", "check_tf32", "use_gpu",
