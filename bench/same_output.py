@@ -94,6 +94,11 @@ def commands(inputs: Path, traced: bool) -> Iterator[list[str]]:
     yield ["report", "nosuch"]
     yield ["report", "styles"]
     yield ["audit-shapes", "nosuch.py"]
+    for path in profiles(inputs):
+        for by in ("gap", "advice"):
+            yield ["report", path, "--by", by]
+    for rule in (f"TC{n}" for n in range(301, 310)):
+        yield ["explain", rule]
     if traced:
         for path in (p for p in sources if p.startswith("styles")):
             yield ["audit-shapes", "--mode", "traced", path]

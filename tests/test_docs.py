@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import typer.main
@@ -65,3 +68,38 @@ def test_the_architecture_names_what_is_there(name: str) -> None:
 def test_the_architecture_names_every_room() -> None:
     rooms = {p.name + "/" * p.is_dir() for p in (ROOT / "tcprobe").iterdir() if p.is_dir() or p.suffix == ".py"}
     assert rooms - {"__init__.py", "__pycache__/"} <= set(architecture())
+
+
+MODEL = """
+import keras
+from keras import layers
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+def make():
+    inputs = keras.Input((512,))
+    x = layers.Dense(4090, activation="relu")(inputs)
+    x = layers.Dense(4090, activation="relu")(x)
+    return keras.Model(inputs, layers.Dense(10, activation="softmax")(x))
+"""
+
+
+SHOWN = re.compile(r"(?ms)(?<=^```\n)model\.py:\d.*?(?=\n```)")
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/audit-shapes.md"])
+def test_the_audit_that_a_page_shows_is_what_is_printed(
+    page: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """A page shows the first lines of what is printed; `--update-golden` writes as many anew."""
+    (tmp_path / "model.py").write_text(MODEL, encoding="utf-8")
+    command = [sys.executable, "-m", "tcprobe", "audit-shapes", "--mode", "source", "--batch-size", "8192", "model.py"]
+    printed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout.splitlines()
+    path = ROOT / page
+    text = path.read_text(encoding="utf-8")
+    (shown,) = SHOWN.findall(text)
+    expected = "\n".join(printed[: shown.count("\n") + 1])
+    if request.config.getoption("--update-golden", default=False):
+        path.write_text(text.replace(shown, expected), encoding="utf-8")
+        return
+    assert shown == expected

@@ -1,4 +1,4 @@
-"""`tcprobe explain`: show what a rule means, or list the GPUs to predict for."""
+"""`tcprobe explain`: show what a rule of an audit or of a report means, or list the GPUs to predict for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def explain(
     ] = "text",
     width: o.WidthOption = None,
 ) -> None:
-    """Explain a rule of `tcprobe audit-shapes` from its own documentation, or list the GPUs of --target-gpu."""
+    """Explain a rule of `tcprobe audit-shapes`, or advice of `tcprobe report`, or list the GPUs of --target-gpu."""
     from tcprobe.flows.explain import explanation
 
     sys.stdout.write(explanation(what, format, o.text_width(width)))

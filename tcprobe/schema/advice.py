@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import Blocker, SizeAdvice
 from tcprobe.schema.statement import Statement
 from tcprobe.schema.waits import StepLength
+
+if TYPE_CHECKING:
+    from tcprobe.schema.columns import Row
 
 AdviceKind = Literal[
     "feed_gpu", "profile_later", "use_float32", "use_float16", "mixed_precision", "allow_tf32", "check_tf32", "use_gpu",
@@ -154,3 +157,21 @@ class Advice:
         if self.saves_ns is None or self.concern.length is None or not self.concern.step_ns:
             return None
         return 100.0 * self.saves_ns / self.concern.step_ns
+
+    def figures(self) -> Row:
+        """Return its figures and its place as columns of the table `advice`."""
+        concern, where = self.concern, self.where
+        return {
+            "share_pct": concern.share_pct, "share_of": concern.share_of, "step_pct": self.step_pct,
+            "at_most_ns": concern.at_most_ns, "bound": None if concern.at_most_ns is None else concern.bound,
+            "layer": where.layer, "op": where.op, "pass": where.pass_, "source": where.source,
+            "kernel_ns": concern.kernel_ns, "step_ns": concern.step_ns, "step_length": concern.length,
+            **self._saved(),
+        }  # fmt: skip
+
+    def _saved(self) -> Row:
+        if (saving := self.saving) is None:
+            return dict.fromkeys(("saving_low_ns", "saving_ns", "saving_high_ns", "saving_pct", "saving_of"))
+        low, likely, high = saving.ns.low, saving.ns.mid, saving.ns.high
+        row: Row = {"saving_low_ns": low, "saving_ns": likely, "saving_high_ns": high}
+        return {**row, "saving_pct": saving.pct, "saving_of": saving.of}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tcprobe.schema.advice import Advice
-from tcprobe.schema.columns import FloatArray, Table
+from tcprobe.schema.columns import FloatArray, Row, Table
 from tcprobe.schema.kinds import WindowBasis
 from tcprobe.schema.tables import TABLES
 from tcprobe.schema.waits import Tuning, Waiting
@@ -171,6 +171,21 @@ class Profile:
         """Return the table; an empty one if it is absent."""
         found = self.table(name)
         return Table(TABLES[name], {c.name: [] for c in TABLES[name].columns}) if found is None else found
+
+    def figure(self, metric: str) -> Row | None:
+        """Return the row of `summary` for a metric; None if there is none."""
+        return next((row for row in self.require("summary").rows() if row["metric"] == metric), None)
+
+    @property
+    def marked_steps(self) -> int | None:
+        """Return how many steps the window holds; None if the source marks none."""
+        table = self.require("iterations")
+        return int(table.numbers("steps")[table.numbers("in_window")].sum()) or None if len(table) else None
+
+    @property
+    def counted_steps(self) -> int | None:
+        """Return how many steps the counted kernels are of; None if kernels of no step may be among them."""
+        return None if self.metadata.window.first is None else self.marked_steps
 
     def with_tables(self, *tables: Table) -> Profile:
         """Return a copy with `tables` added, replacing those of the same name."""

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Final
 
 from tcprobe.analysis.context import identified
-from tcprobe.analysis.summary.rates import counted_steps
 from tcprobe.analysis.waits.gaps import idle_of, short_of
 from tcprobe.hardware import Gpu
 from tcprobe.rules.registry import NAMES, RUN_RULES
@@ -110,7 +109,8 @@ def _unnamed(profile: Profile) -> tuple[float, float]:
 
 
 def _figure(profile: Profile, metric: str, column: str) -> float | None:
-    found = next((row[column] for row in profile.require("summary").rows() if row["metric"] == metric), None)
+    row = profile.figure(metric)
+    found = None if row is None else row[column]
     return None if found is None else float(found)
 
 
@@ -124,7 +124,7 @@ def _steps(profile: Profile) -> float | None:
     if profile.waiting and profile.waiting.length == "capture":
         return 1.0
     if profile.metadata.window.first is not None:
-        return counted_steps(profile)
+        return profile.counted_steps
     return _figure(profile, "iterations_in_window", "value")
 
 
@@ -145,16 +145,4 @@ def _compiled(profile: Profile) -> bool:
 
 def _row(rank: int, item: Advice) -> Row:
     """Return an item as a row of `advice`; its text is the report's."""
-    concern, where = item.concern, item.where
-    row: Row = {
-        "rank": rank, "code": item.code, "name": NAMES[item.code], "kind": item.kind, "step_pct": item.step_pct,
-        "at_most_ns": concern.at_most_ns, "bound": concern.bound if concern.at_most_ns is not None else None,
-        "kernel_ns": concern.kernel_ns, "share_pct": concern.share_pct,
-        "share_of": concern.share_of, "step_ns": concern.step_ns, "step_length": concern.length,
-        "layer": where.layer, "op": where.op, "pass": where.pass_, "source": where.source,
-    }  # fmt: skip
-    if (saving := item.saving) is not None:
-        low, likely, high = saving.ns.low, saving.ns.mid, saving.ns.high
-        row |= {"saving_low_ns": low, "saving_ns": likely, "saving_high_ns": high}
-        row |= {"saving_pct": saving.pct, "saving_of": saving.of}
-    return row
+    return {"rank": rank, "code": item.code, "name": NAMES[item.code], "kind": item.kind, **item.figures()}

@@ -12,7 +12,7 @@ from tcprobe.analysis.ops.attribution import graph_record, profile_record
 from tcprobe.analysis.ops.gemms import Gemms, executions
 from tcprobe.analysis.ops.table import Ops
 from tcprobe.analysis.options import Options
-from tcprobe.analysis.summary.rates import counted_steps, not_of_steps
+from tcprobe.analysis.summary.rates import not_of_steps
 from tcprobe.cost.predict import Target
 from tcprobe.gemm.dimensions import tells_features
 from tcprobe.gemm.ops import family_of, gemms_of
@@ -82,7 +82,7 @@ def run_of(profile: Profile, gemms: Gemms, ops: Ops | None, kernel_ns: float | N
         ops: kernel time of each row, where measured.
         kernel_ns: all kernel time, None where nothing was measured.
     """
-    steps = counted_steps(profile) if not_of_steps(profile) is None else None
+    steps = profile.counted_steps if not_of_steps(profile) is None else None
     if len(profile.require("graph_ops")):
         found = _of_graph(profile, gemms, ops)
         return RecordedStep(found, found, kernel_ns, steps, "graph")

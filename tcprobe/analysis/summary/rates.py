@@ -42,7 +42,7 @@ def rate_rows(inputs: SummaryInputs, reported: Reported) -> Iterator[Row]:
 def _iterations(inputs: SummaryInputs, reported: Reported) -> Row:
     table = inputs.profile.require("iterations")
     if len(table):
-        return figure("iterations_in_window", _marked_steps(inputs.profile) or 0.0, "measured")
+        return figure("iterations_in_window", float(inputs.profile.marked_steps or 0), "measured")
     told = reported.get("iterations / aggregated iterations")
     if told:
         return figure("iterations_in_window", told, "reported")
@@ -114,7 +114,7 @@ def _flops_per_step(inputs: SummaryInputs) -> Row:
     steps = [f for f, e in zip(inputs.gemms.step_flops, runs, strict=True) if e != "no"]
     if not steps:
         return figure("flops_per_step", None, None, "no matrix multiplication with shapes was recorded")
-    if not inputs.gemms.traced and _marked_steps(inputs.profile) is None:
+    if not inputs.gemms.traced and inputs.profile.marked_steps is None:
         return figure("flops_per_step", None, None, NO_STEP)
     known = [f for f in steps if f is not None]
     sure = sum(f or 0 for f, e in zip(inputs.gemms.step_flops, runs, strict=True) if e == "yes")
@@ -151,7 +151,7 @@ def _achieved(inputs: SummaryInputs) -> Iterator[Row]:
         yield figure(peak, None, None, without_kernels(inputs.context))
         return
     timed = _timed(inputs)
-    steps = counted_steps(inputs.profile)
+    steps = inputs.profile.counted_steps
     why = not_of_steps(inputs.profile)
     if why or not timed or steps is None:
         lacking = why or (NO_STEP if steps is None else "no op has both shapes and kernel time")
@@ -178,7 +178,7 @@ def not_of_steps(profile: Profile) -> str | None:
         return UNPLACED
     if profile.tuning is not None:
         return TUNED
-    return STRAY if profile.metadata.window.first is None and _marked_steps(profile) else None
+    return STRAY if profile.metadata.window.first is None and profile.marked_steps else None
 
 
 def _timed(inputs: SummaryInputs) -> list[tuple[float, Value, float]]:
@@ -200,18 +200,6 @@ def _timed(inputs: SummaryInputs) -> list[tuple[float, Value, float]]:
         for parts in found.values()
         if all(f is not None for f, _, _ in parts)
     ]
-
-
-def counted_steps(profile: Profile) -> float | None:
-    """Return how many steps the counted kernels are of; None where that is not known."""
-    return None if profile.metadata.window.first is None else _marked_steps(profile)
-
-
-def _marked_steps(profile: Profile) -> float | None:
-    """Return how many steps the window holds; None where the source marks none."""
-    table = profile.require("iterations")
-    counted = float(table.numbers("steps")[table.numbers("in_window")].sum()) if len(table) else 0.0
-    return counted or None
 
 
 def _ideal_ns(flops: float, dtype: Value, inputs: SummaryInputs) -> float | None:

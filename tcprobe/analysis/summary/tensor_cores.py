@@ -22,6 +22,7 @@ from tcprobe.analysis.summary.figures import (
 from tcprobe.analysis.summary.ops_only import op_time_rows
 from tcprobe.analysis.summary.rates import rate_rows
 from tcprobe.analysis.summary.reported import Reported
+from tcprobe.analysis.summary.waiting import of_active
 from tcprobe.schema.columns import Row, Table
 from tcprobe.schema.tables import SUMMARY
 
@@ -136,15 +137,12 @@ def _time_rows(inputs: SummaryInputs, totals: Totals | None, reported: Reported)
 
 
 def _busy(inputs: SummaryInputs, reported: Reported) -> Row:
-    devices = inputs.profile.require("devices")
-    share = devices.numbers("gpu_busy_pct")
-    active = devices.names("state").among("active") & ~np.isnan(share)
-    if active.any():
-        count = int(active.sum())
+    shares = of_active(inputs.profile, "gpu_busy_pct")
+    if count := len(shares):
         why = None if count == 1 else f"mean of {count} active devices"
         if inputs.profile.metadata.window.basis == "whole capture":
             why = "; ".join(filter(None, (why, _whole(inputs))))
-        return figure("gpu_busy_pct", float(share[active].mean()), "measured", why)
+        return figure("gpu_busy_pct", float(shares.mean()), "measured", why)
     if reported.gpu_busy_pct is not None:
         return figure("gpu_busy_pct", reported.gpu_busy_pct, "reported")
     return figure("gpu_busy_pct", None, None, _untimed(inputs, "no start times of kernels"))

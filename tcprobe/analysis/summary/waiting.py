@@ -11,6 +11,7 @@ from tcprobe.analysis.grouping import ratio_pct, union_by
 from tcprobe.analysis.iterations import Iterations, marked_step
 from tcprobe.analysis.summary.reported import Reported
 from tcprobe.analysis.summary.step_time import StepTime, profiled_lengths, step_time
+from tcprobe.schema.columns import FloatArray
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.waits import StepLength, Waiting
 
@@ -101,17 +102,20 @@ def _busy_share(profile: Profile) -> float | None:
 
 def _mean_device(profile: Profile, column: str) -> float | None:
     """Return the mean of a column over the GPUs that ran kernels; None where none has a value."""
+    values = of_active(profile, column)
+    return float(values.mean()) if len(values) else None
+
+
+def of_active(profile: Profile, column: str) -> FloatArray:
+    """Return the values of a column of `devices` that are known, of the GPUs that ran kernels."""
     devices = profile.require("devices")
-    values = devices.numbers(column)
-    known = devices.names("state").among("active") & ~np.isnan(values)
-    return float(values[known].mean()) if known.any() else None
+    values: FloatArray = devices.numbers(column)
+    return values[devices.names("state").among("active") & ~np.isnan(values)]
 
 
 def window_steps(profile: Profile) -> float | None:
-    """Return how many steps the window holds; None if unknown."""
-    table = profile.require("iterations")
-    counted = float(table.numbers("steps")[table.numbers("in_window")].sum()) if len(table) else 0.0
-    return counted or Reported(profile).get("iterations / aggregated iterations")
+    """Return how many steps the window holds, by the marks or as the profiler reports it; None if unknown."""
+    return profile.marked_steps or Reported(profile).get("iterations / aggregated iterations")
 
 
 def _reported_busy(profile: Profile, step_ns: float, steps: float | None) -> float | None:

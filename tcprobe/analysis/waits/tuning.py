@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.analysis.grouping import Codes, count_by, distinct_rows
+from tcprobe.analysis.ops.table import NO_OP
 from tcprobe.gemm.ops import conv_like, family_of
 from tcprobe.schema.columns import IntArray, Names, Table
 from tcprobe.schema.profile import Note, Profile
@@ -23,7 +24,6 @@ ALGORITHMS: Final = 3  # of a convolution; a call outside autotuning runs one, a
 TRIED: Final = 4  # kernels that multiply; such a call runs one or two
 MANY: Final = 10  # launches; such a call makes up to seven, an autotuned one 18 to 58 on real profiles
 RECURS: Final = 3  # steps: what looks like autotuning in so many of them is none, for each shape is tuned once
-NO_OP: Final = "(no op)"
 
 CHECKER: Final = re.compile(r"redzone_checker|xla_\w+_comparison")
 _FAMILIES: Final = tuple(

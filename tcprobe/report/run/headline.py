@@ -8,7 +8,8 @@ from tcprobe.hardware import DEFAULT_TARGET
 from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead, Section
 from tcprobe.report.run.findings import reach
-from tcprobe.report.run.window import step_known, steps_counted
+from tcprobe.report.run.window import step_known
+from tcprobe.rules.run.words import FRAMEWORKS
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
 
@@ -38,7 +39,6 @@ LABELS = {
 MOSTLY_IDLE_PCT = 50.0
 MEDIANS = ("step_time_ns", "throughput")  # a median is not printed as an end of its range, however it rounds
 DLPROF_REPORTS = {"dlprof_csv": "CSV reports", "dlprof_json": "JSON reports"}
-FRAMEWORK_NAMES = ("TensorFlow", "PyTorch", "JAX")
 BASIS_WORDS = {
     "counter": "hardware counters",
     "name": "kernel names",
@@ -49,11 +49,6 @@ BASIS_WORDS = {
     "graph": "the graph",
     "inferred": "inference",
 }
-
-
-def summary_row(profile: Profile, metric: str) -> Row | None:
-    """Return the row of `summary` for a metric; None if there is none."""
-    return next((row for row in profile.require("summary").rows() if row["metric"] == metric), None)
 
 
 def facts(profile: Profile) -> list[tuple[str, str]]:
@@ -84,7 +79,7 @@ def _profiler(meta: Metadata) -> str:
 def _about(meta: Metadata) -> str:
     """Return what recorded the profile, which framework ran, and where, without unknown facts."""
     framework = meta.framework or ""
-    for name in FRAMEWORK_NAMES:
+    for name in FRAMEWORKS.values():
         framework = re.sub(rf"^{name}\b", name, framework, flags=re.IGNORECASE)
     words = (_profiler(meta), framework, meta.host and f"on {meta.host}")
     return f.visible(", ".join(word for word in words if word))
@@ -144,15 +139,14 @@ def _window(profile: Profile, window: Window) -> str:
     if window.first is None:
         return window.basis + _length(profile)
     held = table.numbers("steps")
-    counted = held[table.numbers("in_window")].sum() if len(table) else 0
-    many = f": {counted} of {held.sum()} steps counted" if len(table) else ""
+    many = f": {profile.marked_steps or 0} of {held.sum()} steps counted" if len(table) else ""
     span = f"iteration {window.first}" if window.first == window.last else f"iterations {window.first} to {window.last}"
     return f"{span} ({window.basis}){many}{_length(profile)}"
 
 
 def _length(profile: Profile) -> str:
     """Return the length of the window and of a step, as far as they are known; once where they are one."""
-    window, step = (summary_row(profile, name) for name in ("window_ns", "step_time_ns"))
+    window, step = (profile.figure(name) for name in ("window_ns", "step_time_ns"))
     span, each = (None if row is None else row["value"] for row in (window, step))
     known = [f.duration(span)] if span is not None and span != each else []
     known += [f"a step of {f.duration(each)}"] if each is not None else []
@@ -167,7 +161,7 @@ def _needs_target(profile: Profile) -> bool:
 
 def answer(profile: Profile) -> list[str]:
     """Return the headline: how much of the kernel time ran on Tensor Cores, or why that is unknown."""
-    row = summary_row(profile, "tc_kernel_time_pct")
+    row = profile.figure("tc_kernel_time_pct")
     low, high = (None, None) if row is None else (row["low"], row["high"])
     if row is None or (row["value"] is None and None in (low, high)):
         return [f"{_unmeasured(profile, row)}.", *_idle(profile), *_reach(profile), *_tuned(profile)]
@@ -181,7 +175,7 @@ def answer(profile: Profile) -> list[str]:
 
 def _tuned(profile: Profile) -> list[str]:
     """Say that autotuning stands for training, if the window holds any."""
-    tuning, steps = profile.tuning, steps_counted(profile)
+    tuning, steps = profile.tuning, profile.counted_steps
     if tuning is None:
         return []
     held = {None: "The capture holds", 1: "The counted step holds"}.get(steps, "The counted steps hold")
@@ -192,7 +186,7 @@ def _tuned(profile: Profile) -> list[str]:
 
 def _grounds(profile: Profile, row: Row) -> str:
     basis = BASIS_WORDS.get(str(row["basis"]))
-    coverage = summary_row(profile, "coverage_pct")
+    coverage = profile.figure("coverage_pct")
     share = coverage["value"] if coverage else None
     known = "" if share is None else f"{f.percent(share)} of it is of known class"
     told = "; ".join(x for x in (f"by {basis}" if basis else "", known) if x)
@@ -238,7 +232,7 @@ def figures(profile: Profile, first: bool) -> Section | None:
     """
     rows = [row for row in profile.require("summary").rows() if (row["metric"] in FIRST) == first]
     known, missing = [r for r in rows if _known(r)], [r for r in rows if not _known(r)]
-    headline = summary_row(profile, "tc_kernel_time_pct")
+    headline = profile.figure("tc_kernel_time_pct")
     said = _unmeasured_by(headline) if headline and not _known(headline) else None
     by_reason: dict[str, list[str]] = {}
     for row in missing:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, cast, get_args
+from typing import Final, Literal
 
 Framework = Literal["tensorflow", "pytorch", "jax"]
+FRAMEWORKS: Final[dict[Framework, str]] = {"tensorflow": "TensorFlow", "pytorch": "PyTorch", "jax": "JAX"}
+"""How each is spelled."""
 
 
 def framework_of(name: str | None) -> Framework | None:
     """Return the framework of a name with version (``tensorflow 2.21.0``); None if it is another or unknown."""
     known = (name or "").lower()
-    return next((cast("Framework", f) for f in get_args(Framework) if known.startswith(f)), None)
+    return next((f for f in FRAMEWORKS if known.startswith(f)), None)
 
 
 KERAS: Final = "tf.keras.mixed_precision, or tcprobe profile --precision"
