@@ -76,7 +76,9 @@ def _waiting(inputs: SummaryInputs) -> Iterator[Row]:
 def _whole(inputs: SummaryInputs, waiting: Waiting) -> str:
     """Return what the waiting is a part of."""
     if waiting.length == "capture" or inputs.step is None:
-        return "of the capture: no step is known"
+        return (
+            "of the capture: no step is known" if inputs.step is None else "of the capture: no kernel's step is known"
+        )
     return "of a step under the profiler" if inputs.step.profiled else "of a step outside the profiled window"
 
 

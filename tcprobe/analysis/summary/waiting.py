@@ -42,10 +42,15 @@ def waiting_of(profile: Profile, found: Iterations) -> Waiting | None:
         found: its iterations.
     """
     length = step_time(profile, found)
-    if length is None:
+    if length is None or (length.length == "between steps" and _counts_all(profile)):
         return _capture(profile)
     busy = _busy_in_step(profile, found, length)
     return None if busy is None else _waiting(length.ns, length.length, busy)
+
+
+def _counts_all(profile: Profile) -> bool:
+    """Return whether kernels of no step count, warm-up among them: their share of the capture is none of a step."""
+    return profile.metadata.window.first is None and len(profile.require("launches")) > 0
 
 
 def _waiting(step_ns: float, length: StepLength, busy_ns: float) -> Waiting | None:

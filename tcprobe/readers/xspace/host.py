@@ -12,7 +12,7 @@ from tcprobe.readers.arrays import Bytes, Ints, combine, dense
 from tcprobe.readers.xspace.codes import Index, Texts
 from tcprobe.readers.xspace.events import DECODE, LEAVE_OUT, NO_STATS, Events, Stats, Wanted, decode
 from tcprobe.readers.xspace.gpu import NONE
-from tcprobe.readers.xspace.host_work import HostEvents, stretches, work_code
+from tcprobe.readers.xspace.host_work import HostEvents, calls_framework, stretches, work_code
 from tcprobe.readers.xspace.lines import event_bounds
 from tcprobe.readers.xspace.text import executor_op
 from tcprobe.readers.xspace.wire import Line, Plane, line_head, string_map
@@ -145,6 +145,7 @@ class _HostReader:
         self.ops = [host_op(name) for name in self.names]
         self.is_op = np.array([*(op is not None for op in self.ops), False])
         self.work = np.array([*map(work_code, self.names), -1], np.int8)
+        self.calling = np.array([*map(calls_framework, self.names), False])
         known = {**dict.fromkeys(USELESS, LEAVE_OUT), **dict.fromkeys(TIMES_ONLY, NO_STATS)}
         useless = [known.get(name, DECODE) for name in self.names]
         self.needed = np.array([*useless, DECODE], np.int8)
@@ -158,6 +159,8 @@ class _HostReader:
         name = self.index.rows(events.metadata_id)
         duration = events.duration_ps // 1000
         start = line.timestamp_ns + events.offset_ps // 1000
+        if self.calling[name].any():
+            host.events.callers.add(line.id)
         host.events.add(line.id, name + self.first_name, self.work[name], start, duration)
         self._count_ops(name, duration, events.stats.of(SHAPE))
         launches = events.stats.of(CORRELATION)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tcprobe.probe.constants import STEP_MARK
 from tcprobe.readers.arrays import Ints
 from tcprobe.readers.xspace.gpu import DeviceEvents
 from tcprobe.schema.waits import HOST_WORK, HostWork
@@ -20,13 +21,14 @@ KINDS: Final = tuple(HOST_WORK)
 
 # The first that fits. Names of TensorFlow's TraceMe events and of XLA's, of CUPTI's and ROCm's driver calls, and of
 # the Python tracer ($file.py:12 function). Threads that prepare data ahead (PrefetchProduce, Iterator::...) wait for
-# nobody and tell nothing; a consumer that waits for data is inside GetNext.
+# nobody and tell nothing; a consumer that waits for data is inside GetNext, and of several GPUs not inside
+# MultiDeviceIteratorGetNextFromShard, with which the prefetching of each GPU takes its share ahead.
 _WORK: Final[tuple[tuple[HostWork, re.Pattern[str]], ...]] = (
     ("copy", re.compile(
         r"^Memcpy(?!D2D|DtoD)|^(?:cu|cuda|hip)Memcpy(?!DtoD)|:_(?:Host)?(?:Send|Recv)$|^DevicePut$"
         r"|Transfer(?:To|From)|CopyToDevice|LinearizeHostBuffer|BufferFromHost|ToLiteral")),
     ("input", re.compile(
-        r"IteratorGetNext|MultiDeviceIteratorGetNext|InfeedEnqueue"
+        r"(?<!MultiDevice)IteratorGetNext|InfeedEnqueue"
         r"|^\$(?:iterator_ops|dataloader|data_adapter|data_loader)\.py:\d+ _*(?:next|get)")),
     ("compile", re.compile(
         r"(?:^|[a-z_:])Compile(?![a-z])|^Xla(?:Compile|Pass)|[Aa]utotun|cudnnFind|^HloPass"
@@ -36,9 +38,21 @@ _WORK: Final[tuple[tuple[HostWork, re.Pattern[str]], ...]] = (
         r"|Collective|nccl|AllReduce")),
     ("launch", re.compile(
         r"^ExecutorState::Process$|^(?:cu|cuda|hip)(?:Module)?Launch|LaunchKernel|^PjitFunction"
-        r"|ExecuteThunks$|^(?:EagerLocalExecute|EagerExecute): (?!__)|^[\w.][\w.\-/]*:[A-Z_]\w*$")),
+        r"|ExecuteThunks$|^(?:EagerLocalExecute|EagerExecute): (?!__)"
+        r"|^(?!.*MultiDeviceIteratorGetNext)[\w.][\w.\-/]*:[A-Z_]\w*$")),
     ("python", re.compile(r"^\$|^PythonRefManager")),
 )  # fmt: skip
+
+
+# of the threads that call the framework; what Python does in others, it does ahead or beside
+_CALLS: Final = re.compile(
+    rf"^(?:EagerExecute|EagerLocalExecute|TFE_Py_|PjitFunction|PJRT_LoadedExecutable_Execute|{STEP_MARK}$)"
+)
+
+
+def calls_framework(name: str) -> bool:
+    """Return whether an event of this name shows that its thread calls the framework from Python."""
+    return _CALLS.search(name) is not None
 
 
 def host_work(name: str) -> HostWork | None:
@@ -102,10 +116,12 @@ class HostEvents:
     Attributes:
         while_idle: when some GPU ran no kernel; events outside are left out.
         names: of the events, by code.
+        callers: threads that call the framework; where some are known, only their Python counts.
     """
 
     while_idle: Stretches
     names: list[str] = field(default_factory=list)
+    callers: set[int] = field(default_factory=set)
     _parts: list[tuple[Ints, Ints, Ints, Ints, Ints]] = field(default_factory=list)
 
     def add(
@@ -131,4 +147,7 @@ class HostEvents:
             nothing = np.zeros(0, np.int64)
             return nothing, nothing, nothing, nothing, nothing
         thread, code, work, start, duration = (np.concatenate(part) for part in zip(*self._parts, strict=True))
-        return thread, code, work, start, duration
+        if not self.callers:
+            return thread, code, work, start, duration
+        kept = (work != KINDS.index("python")) | np.isin(thread, [*self.callers])
+        return thread[kept], code[kept], work[kept], start[kept], duration[kept]

@@ -151,7 +151,7 @@ def _length(profile: Profile) -> str:
     known = [f.duration(span)] if span is not None and span != each else []
     known += [f"a step of {f.duration(each)}"] if each is not None else []
     if profile.waiting is not None and profile.waiting.length == "capture":
-        known.append("no step is known")
+        known.append("no step is known" if each is None else "no kernel's step is known")
     return f"; {', '.join(known)}" if known else ""
 
 

@@ -28,8 +28,8 @@ DOC: Final = RuleDoc(
         "the whole step into one compiled function. Tracing or compiling: keep shapes the same, and profile after "
         "warm-up. A wait for results: fetch them less often. Many short launches: let a compiler fuse them, or give "
         "each more work. A profile without a record of the host tells how long the GPU waits and not why.\n\n"
-        "Stretches too short for a row of their own are the pace at which the host launches kernels, and count as "
-        "that.\n\n"
+        "Stretches too short for a row of their own are the pace at which the host launches kernels: if they are half "
+        "of the waiting, they count as that.\n\n"
         f"Less than {LEAST_PCT:g} % of a step is not listed. A profiler slows the host, so that gaps between short "
         "kernels look longer than they are without it."
     ),
@@ -105,11 +105,23 @@ WAYS: Final[Mapping[HostWork, dict[str | None, str]]] = {
 """What to do about each kind of work of the host, by framework."""
 
 
+COMPILED: Final[dict[str | None, str]] = {
+    None: "Launch fewer and longer kernels: a larger batch, or several steps in one call",
+    "tensorflow": "Launch fewer and longer kernels: a larger batch, or Model.compile(steps_per_execution=...)",
+    "jax": "Launch fewer and longer kernels: a larger batch, or jax.lax.scan over several steps",
+}
+"""What to do about launches where XLA compiled the step already."""
+
+
+def _way(work: HostWork, fields: Mapping[str, Any]) -> str:
+    ways = COMPILED if work == "launch" and fields["compiled"] else WAYS[work]
+    return words.said(ways, fields["framework"])
+
+
 def _says(fields: Mapping[str, Any]) -> Template:
-    order = words.said(WAYS[fields["work"]], fields["framework"])
+    order = _way(fields["work"], fields)
     if fields["also"]:
-        other = words.said(WAYS[fields["also"]], fields["framework"])
-        order += f". {other}"
+        order += f". {_way(fields['also'], fields)}"
     return order, f"{_waits(fields)}{_gap(fields)}{_meanwhile(fields)}"
 
 
@@ -151,6 +163,7 @@ def check(subject: RunSubject) -> Iterator[Advice]:
         say(
             "feed_gpu",
             framework=subject.framework,
+            compiled=subject.compiled,
             idle_ns=waiting.idle_ns,
             idle_pct=waiting.idle_pct,
             busy_ns=waiting.busy_ns,
@@ -173,7 +186,7 @@ def _host(subject: RunSubject) -> dict[str, FieldValue]:
     return {
         "work": work, "work_pct": pct, "also": also, "also_pct": also_pct,
         "host_op": worst["host_op"] if worst else None, "host_ns": worst["host_ns"] if worst else None,
-        "in_short": subject.short_ns > launched,
+        "in_short": subject.short_ns > launched and work == "launch",
     }  # fmt: skip
 
 
@@ -183,7 +196,8 @@ def _longest_gap(gaps: Sequence[GapRow]) -> dict[str, FieldValue]:
 
 def _by_work(subject: RunSubject) -> list[tuple[HostWork, float]]:
     """Return what the host did and its share of the waiting, 0-100, the largest first; the gaps' time if unknown."""
-    spent: dict[HostWork, float] = {"launch": subject.short_ns}
+    short = subject.short_ns if 2 * subject.short_ns >= (subject.idle_ns or 0.0) else 0.0
+    spent: dict[HostWork, float] = {"launch": short}
     for gap in subject.gaps:
         work: Any = gap["host_work"] or "unknown"
         spent[work] = spent.get(work, 0.0) + float(gap["duration_ns"] or 0)

@@ -121,6 +121,16 @@ def test_short_gaps_tell_nothing_where_longer_ones_are_cut_off() -> None:
     assert item.says.get("work_pct") == pytest.approx(100 * MOST_ROWS / (3 * MOST_ROWS - 1))
 
 
+def test_the_share_of_a_capture_with_warm_up_is_none_of_a_step() -> None:
+    # no kernel belongs to a step, and most of the capture lies before the first
+    made = b.launches((b.TC, -1, None, 0, MS), *((b.TC, -1, None, i * MS, MS // 2) for i in range(90, 100)))
+    found = analyse(b.profile(b.devices({}), made, b.marks([i * MS for i in range(90, 100)], MS)))
+    assert found.metadata.window.first is None
+    assert found.waiting is not None
+    assert (found.waiting.length, found.waiting.step_ns) == ("capture", 99.5 * MS)
+    assert found.waiting.busy_ns == pytest.approx(6 * MS)
+
+
 def test_each_gpu_has_its_own() -> None:
     made = b.launches((b.TC, -1, 0, 0, MS), (b.TC, -1, 0, 9 * MS, MS), (b.TC, -1, 0, 0, 10 * MS, 1))
     rows = b.rows(analyse(b.profile(b.devices({}, {"device": 1}), made)), "gaps")

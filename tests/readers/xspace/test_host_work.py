@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tcprobe.readers.xspace.gpu import NONE, DeviceEvents
-from tcprobe.readers.xspace.host_work import LEAST_NS, SHORTEST_GAP_NS, HostEvents, host_work, stretches
+from tcprobe.readers.xspace.host_work import KINDS, LEAST_NS, SHORTEST_GAP_NS, HostEvents, host_work, stretches
 from tcprobe.readers.xspace.xplane import read
 from tcprobe.schema.waits import HostWork
 from tests.fixtures.gpu_run.make import PROFILE, load
@@ -26,7 +26,7 @@ GAP = SHORTEST_GAP_NS
         ("IteratorGetNextAsOptionalOp::DoCompute", "input"),
         ("IteratorGetNext:IteratorGetNext", "input"),
         ("EagerLocalExecute: IteratorGetNext", "input"),
-        ("MultiDeviceIteratorGetNextFromShard:MultiDeviceIteratorGetNextFromShard", "input"),
+        ("MultiDeviceIteratorGetNextFromShard:MultiDeviceIteratorGetNextFromShard", None),  # ahead, for one GPU
         ("$dataloader.py:630 __next__", "input"),
         ("Iterator::Model::Prefetch", None),  # ahead of the step, or inside GetNext
         ("PrefetchProduce", None),
@@ -97,6 +97,17 @@ def test_only_long_events_that_tell_something_and_meet_a_stretch_are_kept() -> N
     thread, code, _, begun, _ = events.columns()
     assert (code.tolist(), begun.tolist()) == ([0, 5, 6], start[[0, 5, 6]].tolist())
     assert thread.tolist() == [7, 7, 7]
+
+
+def test_python_counts_in_threads_that_call_the_framework_alone() -> None:
+    events = HostEvents(stretches([kernels((0, GAP), (9 * GAP, GAP))]))
+    python, copy = (np.array([KINDS.index(work)], np.int8) for work in ("python", "copy"))
+    for thread, work in ((1, python), (2, python), (2, copy)):
+        events.add(thread, np.zeros(1, np.int64), work, np.array([2 * GAP]), np.array([GAP]))
+    assert events.columns()[0].tolist() == [1, 2, 2]
+    events.callers.add(1)
+    assert events.columns()[0].tolist() == [1, 2]
+    assert events.columns()[2].tolist() == [python[0], copy[0]]
 
 
 @pytest.mark.parametrize("work", WAITS)

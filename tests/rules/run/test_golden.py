@@ -28,6 +28,7 @@ BAD: Final[dict[str, list[RunSubject]]] = {
         subject(waiting=HALF_IDLE, gaps=(gap(30, "unknown", None), gap(20, "launch", before=None))),
         subject(waiting=HALF_IDLE, gaps=(gap(50, "unknown", None),)),
         subject(waiting=HALF_IDLE, gaps=(gap(10),), idle_ns=50.0 * MS, short_ns=40.0 * MS),
+        subject(waiting=HALF_IDLE, gaps=(gap(50, "launch"),), framework="tensorflow", compiled=True),
         subject(waiting=waits(100, 50, "capture")),
         *(
             subject(waiting=HALF_IDLE, gaps=(gap(50, work),), framework=framework)
