@@ -25,7 +25,8 @@ class _Gpu:
     """What one GPU ran, kernels in order of their starts.
 
     Attributes:
-        kernels: its rows of `launches`.
+        launches: those of all GPUs.
+        rows: its own rows there.
         start_ns, end_ns: of the kernels.
         until_ns: when all kernels that started until then had ended.
         copies: its rows of `memory_ops` that move data.
@@ -34,7 +35,8 @@ class _Gpu:
     """
 
     device: int
-    kernels: Table
+    launches: Table
+    rows: IntArray
     start_ns: IntArray
     end_ns: IntArray
     until_ns: IntArray
@@ -45,7 +47,7 @@ class _Gpu:
 
 @dataclass(frozen=True, slots=True)
 class _Gap:
-    """A stretch without a kernel: the rows of the kernels around it, -1 where the window begins or ends."""
+    """A stretch without a kernel: the rows of the launches around it, -1 where the window begins or ends."""
 
     start: int
     end: int
@@ -66,12 +68,9 @@ def build_gaps(profile: Profile, tuned: IntArray) -> Table | None:
     span = window.end_ns - window.start_ns
     rows: list[Row] = []
     for device in sorted(set(launches.numbers("device").tolist())):
-        mine = np.flatnonzero(launches.numbers("device") == device)
-        mine = mine[np.argsort(launches.numbers("start_ns")[mine], kind="stable")]
-        gpu = _gpu(profile, int(device), launches.take(mine))
+        gpu = _gpu(profile, int(device))
         rows += [
-            _row(gpu, gap, span, tuned[mine])
-            for gap in _gaps(gpu, window.start_ns, window.end_ns, _least(profile, span))
+            _row(gpu, gap, span, tuned) for gap in _gaps(gpu, window.start_ns, window.end_ns, _least(profile, span))
         ]
     return Table.from_rows(
         GAPS, sorted(rows, key=lambda row: (-int(row["duration_ns"] or 0), int(row["start_ns"] or 0)))
@@ -103,15 +102,21 @@ def _least(profile: Profile, span: int) -> float:
     return max(LEAST_NS, LEAST_OF_STEP * step.step_ns)
 
 
-def _gpu(profile: Profile, device: int, kernels: Table) -> _Gpu:
-    start = kernels.numbers("start_ns").astype(np.int64)
-    end = start + kernels.numbers("duration_ns").astype(np.int64)
+def _gpu(profile: Profile, device: int) -> _Gpu:
+    launches = profile.require("launches")
+    rows = np.flatnonzero(launches.numbers("device") == device)
+    start = launches.numbers("start_ns")[rows].astype(np.int64)
+    if (start[1:] < start[:-1]).any():
+        order = np.argsort(start, kind="stable")
+        rows, start = rows[order], start[order]
+    end = start + launches.numbers("duration_ns")[rows].astype(np.int64)
     memory = profile.require("memory_ops")
     moves = memory.take((memory.numbers("device") == device) & memory.names("kind").among(*MOVES))
     events = events_of(profile.require("host_events"), moves)
     return _Gpu(
         device,
-        kernels,
+        launches,
+        rows,
         start,
         end,
         np.maximum.accumulate(end),
@@ -128,12 +133,11 @@ def _gaps(gpu: _Gpu, low: int, high: int, least: float) -> Iterator[_Gap]:
     length = start - end
     long = np.flatnonzero(length >= least)
     for place in long[np.argsort(-length[long], kind="stable")][:MOST_ROWS].tolist():
-        before = (
-            -1
-            if place == 0 or gpu.until_ns[place - 1] <= low
-            else int(np.flatnonzero(gpu.end_ns[:place] == gpu.until_ns[place - 1])[-1])
-        )
-        after = place if place < len(gpu.start_ns) and gpu.start_ns[place] < high else -1
+        before = after = -1
+        if place and gpu.until_ns[place - 1] > low:
+            before = int(gpu.rows[np.flatnonzero(gpu.end_ns[:place] == gpu.until_ns[place - 1])[-1]])
+        if place < len(gpu.start_ns) and gpu.start_ns[place] < high:
+            after = int(gpu.rows[place])
         yield _Gap(int(end[place]), int(start[place]), before, after)
 
 
@@ -142,8 +146,8 @@ def _row(gpu: _Gpu, gap: _Gap, span: int, calls: IntArray) -> Row:
     after, before = _around(gpu, gap)
     found = host_work(gpu.events, gap.start, gap.end)
     if found.work in ("unknown", "launch", "synchronise") and _tunes(gap, calls):
-        found = Evidence("compile", gpu.ops[int(gpu.kernels.numbers("op_id")[gap.after])], length)
-    iterations = gpu.kernels.numbers("iteration")
+        found = Evidence("compile", gpu.ops[int(gpu.launches.numbers("op_id")[gap.after])], length)
+    iterations = gpu.launches.numbers("iteration")
     of = next((int(iterations[k]) for k in (gap.after, gap.before) if k >= 0 and iterations[k] == iterations[k]), None)
     return {
         "device": gpu.device,
@@ -164,7 +168,7 @@ def _around(gpu: _Gpu, gap: _Gap) -> tuple[str | None, str | None]:
 
     That is a copy within the gap where the GPU did nothing at all for most of the gap before or after it.
     """
-    names = gpu.kernels.names("kernel")
+    names = gpu.launches.names("kernel")
     after, before = (None if row < 0 else names[row] for row in (gap.before, gap.after))
     start = gpu.copies.numbers("start_ns").astype(np.int64)
     end = start + gpu.copies.numbers("duration_ns").astype(np.int64)
