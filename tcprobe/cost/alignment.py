@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from tcprobe.cost.constants import Constants, Multiplier, Rate, RateFamily
-from tcprobe.cost.shipped import RunsThrough, fitted, wider
+from tcprobe.cost.shipped import RunsThrough, fitted
 from tcprobe.gemm.alignment import ALIGN_BYTES
 from tcprobe.hardware import Gpu, find_gpu
 from tcprobe.schema.op import Contiguous
@@ -22,7 +22,7 @@ WIDER: Final = 1.3
 """Widens the ends of what was measured on another generation: a judgement, not a measurement.
 
 An odd product runs in one kernel on A100 and RTX 4090, CUTLASS's `tensorop_s1688gemm` of alignment 1. It makes 565
-FLOP per clock and SM on an A100, 28 % of the peak, 550 and 13 % on an H100, 330-360 and 65-70 % on an RTX 4090 (three
+FLOP per clock and SM on an A100, 28 % of the peak, 550 and 13 % on an H100, 330-360 and 65-70 % on an RTX 4090 (four
 products of 2,055 to 2,073: 106.8-115.6 of 165.2 TFLOP/s, the aligned one of 2,040 155.9; pytorch/pytorch#181718). So
 where an SM has a lower peak, the share of the peak that the A100 reaches is the slow end, its rate per clock and SM
 the fast one, their geometric mean likely.
@@ -68,7 +68,7 @@ def _rate(measured: float, error: float, tile: float | None = None, nt: float = 
     return _Unaligned(measured * nt, Multiplier(best * nt / error, best * nt, best * error))
 
 
-# A100, 16 bits (float16 and bfloat16 together): medians of 6,322 products of 1,024 and more in every dimension. In NT,
+# A100, 16 bits (float16 and bfloat16 together): medians of 6,103 products of 1,024 and more in every dimension. In NT,
 # where both operands are contiguous along the contraction (TensorFlow's transpose_b: a Dense layer's dgrad), any odd
 # size has one rate, the result's rows alone too. The best tile's: 0.29, 0.47, 0.25 and 0.45 of the 300 TFLOP/s of an
 # aligned product's, fitted to half of these products. Aligned: 211.2 in float16, 222.8 in bfloat16.
@@ -206,8 +206,10 @@ def penalty_of(
     if measured and timed is _H100:
         return Penalty(compute, memory, level, False, f"{_UNMEASURED}, few sizes of this generation", of)
     if measured:
-        board = 1.0 if is_convolution(contiguous) else wider(gpu, timed.gpu)  # a convolution's own range holds it
-        return Penalty(_wide(compute, board), memory, level, True, _UNMEASURED, of)
+        # on other boards of the whole chip power should not lower the clock so far below the peak: a judgement; a
+        # convolution's own range holds what it borrows
+        part = gpu.sm != known.sm and not is_convolution(contiguous)
+        return Penalty(_wide(compute) if part else compute, memory, level, True, _UNMEASURED, of)
     why = f"{_BORROWED} those of the {_NAMES[timed.gpu]}, range widened"
     times = _per_clock(known) / _per_clock(gpu) if family == "tc16" else 1.0
     compute = _up_to(compute, times) if times > 1 else _wide(compute)
@@ -250,8 +252,8 @@ def _over(rates: Multiplier, aligned: float) -> Multiplier:
     return Multiplier(*(min(1.0, value / aligned) for value in (rates.low, rates.mid, rates.high)))
 
 
-def _wide(value: Multiplier, by: float = WIDER) -> Multiplier:
-    return Multiplier(value.low / by, value.mid, min(1.0, value.high * by))
+def _wide(value: Multiplier) -> Multiplier:
+    return Multiplier(value.low / WIDER, value.mid, min(1.0, value.high * WIDER))
 
 
 def _per_clock(gpu: Gpu) -> float:

@@ -25,7 +25,7 @@ FRAMEWORK_FROM: Final = "a100-sxm-80"
 INFERRED: Final = 1.1
 """Widens the range where a framework's constants are inferred in that way.
 
-Inferred so from an H100 SXM and an A100, an H100 with HBM2e comes out 9.2 % off (8.6 % fitted), and 97 % of its
+Inferred so from an H100 SXM and an A100, an H100 with HBM2e comes out 9.2 % off (8.6 % fitted), and 93 % of its
 products lie within the range, which is 1.8 times wide (`python bench/fit_framework.py`).
 """
 OTHER_VERSION: Final = 1.05
@@ -118,11 +118,11 @@ def _through_serving(gpu: Gpu, family: RateFamily) -> tuple[Rate, Provenance]:
 
 def _lent(gpu: Gpu, known: Constants, measured: RateFamily, family: RateFamily) -> tuple[Rate, Provenance]:
     """Return constants as they stand in for a GPU and a family, with a range as wide as that asks for."""
-    more = wider(gpu, known.gpu) if measured == family else RELATIVE
+    wider = _wider(gpu, known.gpu) if measured == family else RELATIVE
     rate = known.rates[measured]
     dtype = None if measured == family else measured
-    provenance = Provenance(gpu.id, known.gpu, known.stack, dtype, widened=more)
-    return replace(rate, spread=widened(rate.spread, more, more)), provenance
+    provenance = Provenance(gpu.id, known.gpu, known.stack, dtype, widened=wider)
+    return replace(rate, spread=widened(rate.spread, wider, wider)), provenance
 
 
 def _as_through_framework(rate: Rate, provenance: Provenance, family: RateFamily) -> tuple[Rate, Provenance]:
@@ -147,9 +147,9 @@ def _as_through_framework(rate: Rate, provenance: Provenance, family: RateFamily
 def _conv(gpu: Gpu, family: RateFamily, provenance: Provenance) -> Mapping[str, TimeFactors]:
     kind = "fp32" if family == "fp32" else "tc16"
     owner = conv_owner(provenance.measured_on, family)
-    more = provenance.widened if owner == gpu.id else RELATIVE
+    wider = provenance.widened if owner == gpu.id else RELATIVE
     measured = {key: spread for key, spread in shipped()[owner].conv.items() if key.startswith(kind)}
-    return {key.partition(":")[2]: widened(spread, more, more) for key, spread in measured.items()}
+    return {key.partition(":")[2]: widened(spread, wider, wider) for key, spread in measured.items()}
 
 
 def conv_owner(measured_on: str, family: RateFamily) -> str:
@@ -196,8 +196,7 @@ def _relative(gpu: Gpu) -> str:
     return "v100-sxm2" if capability >= (7, 0) else "p100"
 
 
-def wider(gpu: Gpu, owner: str) -> float:
-    """Return how much each side of a range is widened where another GPU's measurements stand in."""
+def _wider(gpu: Gpu, owner: str) -> float:
     if gpu.id == owner:
         return 1.0
     known = find_gpu(owner)

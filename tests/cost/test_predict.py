@@ -16,7 +16,7 @@ from tcprobe.cost.constants import Multiplier
 from tcprobe.cost.measured import conv_record, gemm_record
 from tcprobe.cost.plan import DIRECT_SPREAD, GROUPED_SLOWER
 from tcprobe.cost.predict import Constants, Cost, Target, gains, op_cost, padding, saving
-from tcprobe.cost.shipped import RELATIVE, SAME_CHIP, fitted, shipped
+from tcprobe.cost.shipped import RELATIVE, fitted, shipped
 from tcprobe.hardware import find_gpu, load_gpus
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.provenance import Provenance, Stack
@@ -77,7 +77,7 @@ def test_a_large_unaligned_product_has_a_rate_of_its_own(
     m, n, k = shape
     found, aligned = known(gemm(m, n, k, **flips)), known(gemm(8192, 4096, 4096))
     assert 2e-3 * m * n * k / found.ns == pytest.approx(measured, rel=0.09)  # tiles and waves count too
-    assert found.high_ns / found.low_ns < 1.2 * SAME_CHIP**2  # the board of 80 GB was timed
+    assert found.high_ns / found.low_ns < 1.2
     assert found.rate_pct is not None
     assert found.rate_pct.mid == pytest.approx(100 * aligned.ns / found.ns, rel=0.06)
     assert found.uses_tc == "yes"
