@@ -174,7 +174,7 @@ def line(name: str, tested: Sequence[Aligned], target: Target) -> str:
         assert cost is not None, one.row.record
         off.append(100 * (cost.timed_ns / time - 1))
         long += [abs(off[-1])] if time > LONG_NS else []
-        low, high = (end * cost.timed_ns / cost.ns for end in (cost.low_ns, cost.high_ns))
+        low, high = cost.low_ns + cost.launch_ns, cost.high_ns + cost.launch_ns
         inside += low <= time <= high
         wide.append(high / low)
     every = statistics.fmean(abs(o) for o in off)

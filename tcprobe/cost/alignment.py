@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -17,7 +18,15 @@ Misalignment = Literal["odd", "even", "nt_odd", "nt_even"]
 BYTES: Final[dict[RateFamily, int]] = {"tc16": 2, "tf32": 4, "fp32": 4, "fp8": 1, "int8": 1}
 
 
-WIDER: Final = 1.3  # widens each side of what was measured on another generation; a judgement, not a measurement
+WIDER: Final = 1.3
+"""Widens the ends of what was measured on another generation: a judgement, not a measurement.
+
+An odd product runs in one kernel on A100 and RTX 4090, CUTLASS's `tensorop_s1688gemm` of alignment 1. It makes 565
+FLOP per clock and SM on an A100, 28 % of the peak, 550 and 13 % on an H100, 330-360 and 65-70 % on an RTX 4090 (four
+products of 2,055 to 2,073: 106.8-115.6 of 165.2 TFLOP/s, the aligned one of 2,040 155.9; pytorch/pytorch#181718). So
+where an SM has a lower peak, the share of the peak that the A100 reaches is the slow end, its rate per clock and SM
+the fast one, their geometric mean likely.
+"""
 LARGE_ERROR: Final = 1.06
 """Each side of an A100's rate: 80 % of products lie within 1.6 times the mean error, here 3.5 % (6,322 products)."""
 SMALL_ERROR: Final = 1.18
@@ -59,7 +68,7 @@ def _rate(measured: float, error: float, tile: float | None = None, nt: float = 
     return _Unaligned(measured * nt, Multiplier(best * nt / error, best * nt, best * error))
 
 
-# A100, 16 bits (float16 and bfloat16 together): medians of 6,322 products of 1,024 and more in every dimension. In NT,
+# A100, 16 bits (float16 and bfloat16 together): medians of 6,103 products of 1,024 and more in every dimension. In NT,
 # where both operands are contiguous along the contraction (TensorFlow's transpose_b: a Dense layer's dgrad), any odd
 # size has one rate, the result's rows alone too. The best tile's: 0.29, 0.47, 0.25 and 0.45 of the 300 TFLOP/s of an
 # aligned product's, fitted to half of these products. Aligned: 211.2 in float16, 222.8 in bfloat16.
@@ -91,6 +100,7 @@ _H100: Final = _Timed(
 # 1.1. The A100's range is a judgement.
 _A100_MEMORY: Final = Multiplier(1 / 1.7 / WIDER, 1 / 1.7, WIDER / 1.7)
 _H100_MEMORY: Final = Multiplier(1 / 1.9, 1 / 1.7, 1 / 1.1)
+_AS_H100: Final = (9, 10, 11)  # 12.x has neither its instructions nor its peak per SM: it is like 8.9
 NO_SLOWDOWN: Final = Multiplier(1.0, 1.0, 1.0)
 
 
@@ -104,7 +114,7 @@ class Penalty:
         level: alignment of its sizes; None if aligned.
         is_own: whether `compute` is a rate measured on this GPU: then the error of aligned products is not in it.
         why: where the figure comes from, if it was not measured on this GPU.
-        of: id of the GPU that was timed, if it is of another generation.
+        of: id of the GPU that was timed, if it is not this one.
     """
 
     compute: Multiplier = NO_SLOWDOWN
@@ -179,27 +189,31 @@ def penalty_of(
     if level is None or family not in ("tc16", "tf32"):
         return Penalty()
     timed = _timed(family, gpu.compute_capability[0])
-    memory = _H100_MEMORY if gpu.compute_capability[0] >= 9 else _A100_MEMORY
+    memory = _H100_MEMORY if gpu.compute_capability[0] in _AS_H100 else _A100_MEMORY
     own = _calibrated(constants, family, level)
     if own is not None:
         return Penalty(own, memory, level)
     rates = timed.rates[f"{family}:{level}"].tile
     if least < SMALL:
         rates = Multiplier(min(rates.low, rates.mid / SMALL_ERROR), rates.mid, max(rates.high, rates.mid * SMALL_ERROR))
-    measured = gpu.compute_capability == find_gpu(timed.gpu).compute_capability
+    known = find_gpu(timed.gpu)
+    measured = gpu.compute_capability == known.compute_capability
     if is_convolution(contiguous):
         compute = _over(rates, timed.aligned[family])
     else:
-        compute = _over(
-            rates,
-            _best_tile(timed.gpu, family, rate if measured else fitted(find_gpu(timed.gpu), family, through).rate),
-        )
+        compute = _over(rates, _best_tile(timed.gpu, family, rate if measured else fitted(known, family, through).rate))
+    of = None if gpu.id == timed.gpu else timed.gpu
+    if measured and timed is _H100:
+        return Penalty(compute, memory, level, False, f"{_UNMEASURED}, few sizes of this generation", of)
     if measured:
-        few = timed is _H100
-        why = f"{_UNMEASURED}, few sizes of this generation" if few else _UNMEASURED
-        return Penalty(compute, memory, level, not few, why)
+        # on other boards of the whole chip power should not lower the clock so far below the peak: a judgement; a
+        # convolution's own range holds what it borrows
+        part = gpu.sm != known.sm and not is_convolution(contiguous)
+        return Penalty(_wide(compute) if part else compute, memory, level, True, _UNMEASURED, of)
     why = f"{_BORROWED} those of the {_NAMES[timed.gpu]}, range widened"
-    return Penalty(_wide(compute), _wide(memory), level, False, why, timed.gpu)
+    times = _per_clock(known) / _per_clock(gpu) if family == "tc16" else 1.0
+    compute = _up_to(compute, times) if times > 1 else _wide(compute)
+    return Penalty(compute, _wide(memory), level, False, why, of)
 
 
 def published_pct(size: int, family: RateFamily, compute_capability: tuple[int, int] | None) -> tuple[Gpu, int]:
@@ -215,7 +229,7 @@ _NAMES: Final = {"a100-sxm-80": "A100", "h100-sxm": "H100"}
 
 
 def _timed(family: RateFamily, major: int) -> _Timed:
-    return _H100 if major >= 9 and family in _H100.aligned else _A100
+    return _H100 if major in _AS_H100 and family in _H100.aligned else _A100
 
 
 def _calibrated(constants: Constants | None, family: RateFamily, level: Misalignment) -> Multiplier | None:
@@ -240,6 +254,17 @@ def _over(rates: Multiplier, aligned: float) -> Multiplier:
 
 def _wide(value: Multiplier) -> Multiplier:
     return Multiplier(value.low / WIDER, value.mid, min(1.0, value.high * WIDER))
+
+
+def _per_clock(gpu: Gpu) -> float:
+    """Return the peak of an SM in 16 bits, in FLOP per clock."""
+    return (gpu.peak_flop_per_s("float16") or 0.0) / (gpu.sm * gpu.boost_mhz * 1e6)
+
+
+def _up_to(share: Multiplier, times: float) -> Multiplier:
+    """Return the range from a share of the aligned rate to so many times the likely one, geometric mean likely."""
+    high = max(share.high, min(1.0, share.mid * times))
+    return Multiplier(share.low, min(high, math.sqrt(share.mid * high)), high)
 
 
 def _divisor(size: int, units: int) -> int:

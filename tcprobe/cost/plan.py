@@ -73,6 +73,7 @@ class Plan:
         constants: whose they are.
         own_rate: whether arithmetic runs at a rate measured for its alignment on this GPU, with an error of its own.
         whys: which figures are not measurements on this GPU, and why.
+        least_ns: what no kernel beats (`tcprobe.cost.spread.least_ns`); 0 where units are not known to be those.
     """
 
     ways: Ways
@@ -83,12 +84,13 @@ class Plan:
     constants: Provenance
     whys: tuple[str, ...] = field(default_factory=tuple)
     own_rate: bool = False
+    least_ns: float = 0.0
 
     @property
     def ends_ns(self) -> TimeFactors:
         """Least, likely and largest time of the kernels: of the best, likely and worst way, each with its error."""
         ends = (w.ns * (1.0 if w.measured else s) for w, s in zip(self.ways, self.spread, strict=True))
-        low, likely, high = sorted(ends)
+        low, likely, high = sorted(max(end, self.least_ns) for end in ends)
         return low, likely, high
 
     @property
@@ -156,7 +158,8 @@ class Planner:
             self.whys.append("grouped convolutions were not measured")
         assert self.provenance is not None, "every plan has a chip"
         whys = tuple(dict.fromkeys(self.whys))
-        return Plan(ways, self.ideal, uses, spread, self.basis, self.provenance, whys, self.own_rate)
+        least = 0.0 if self.units.emulated else least_ns(self.task, self.units.family, self.chip)
+        return Plan(ways, self.ideal, uses, spread, self.basis, self.provenance, whys, self.own_rate, least)
 
     def padded(self) -> Plan:
         """Return the plan of products that are padded at run time."""
@@ -185,6 +188,11 @@ class Planner:
         more = replace(self.provenance, unaligned_of=unaligned_of, convolutions_of=convolutions_of)
         self.provenance = self.provenance.beside(more)
 
+    def _borrows_sizes(self, penalty: Penalty) -> None:
+        """Note whose unaligned sizes stand in, unless the rates are that GPU's too."""
+        assert self.provenance is not None, "a plan rests on rates first"
+        self._borrows(unaligned_of=penalty.of if penalty.of != self.provenance.measured_on else None)
+
     def _aligned(self) -> bool:
         work = self.task.works[0][0]
         if self.target.library == "cublas10" and self.task.arithmetic == "gemm" and self.units.family == "tc16":
@@ -199,7 +207,7 @@ class Planner:
         penalty = self._penalty(self.units.family, self.chip)
         if penalty.why:
             self.whys.append(penalty.why)
-        self._borrows(unaligned_of=penalty.of)
+        self._borrows_sizes(penalty)
         if self.task.arithmetic == "conv":
             return self._slower_conv(penalty)
         self.own_rate = penalty.is_own
@@ -264,7 +272,7 @@ class Planner:
         peak = self.target.gpu.peak_flop_per_s("bfloat16") or self.units.flop_per_s
         chip = self._chip("tc16", peak)
         penalty = self._penalty("tc16", chip)
-        self._borrows(unaligned_of=penalty.of)
+        self._borrows_sizes(penalty)
         ends = zip(_ends(penalty.compute), _ends(penalty.memory), strict=True)
         return in_order(*(way_of(self.task, chip, end) for end in ends))
 

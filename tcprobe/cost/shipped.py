@@ -25,7 +25,7 @@ FRAMEWORK_FROM: Final = "a100-sxm-80"
 INFERRED: Final = 1.1
 """Widens the range where a framework's constants are inferred in that way.
 
-Inferred so from an H100 SXM and an A100, an H100 with HBM2e comes out 9.2 % off (8.6 % fitted), and 97 % of its
+Inferred so from an H100 SXM and an A100, an H100 with HBM2e comes out 9.2 % off (8.6 % fitted), and 93 % of its
 products lie within the range, which is 1.8 times wide (`python bench/fit_framework.py`).
 """
 OTHER_VERSION: Final = 1.05

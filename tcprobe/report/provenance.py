@@ -18,12 +18,14 @@ def constants_of(provenance: Provenance) -> str:
     parts = [f"{owner}{through}"]
     if "dtype" in borrowed:
         parts.append(f"those of {_DTYPES.get(borrowed['dtype'], borrowed['dtype'])} where a dtype has none")
-    if "stack" in borrowed:
-        parts.append(f"what a framework costs on {gpu_of(borrowed['stack'])}")
+    framework, sizes = borrowed.get("stack"), borrowed.get("alignment")
+    if framework is not None:
+        costly = "a framework and unaligned sizes cost" if framework == sizes else "a framework costs"
+        parts.append(f"what {costly} on {gpu_of(framework)}")
     if "convolution" in borrowed:
         parts.append(f"the convolutions of {gpu_of(borrowed['convolution'])}")
-    if "alignment" in borrowed:
-        parts.append(f"the unaligned sizes of {gpu_of(borrowed['alignment'])}")
+    if sizes is not None and sizes != framework:
+        parts.append(f"what unaligned sizes cost on {gpu_of(sizes)}")
     said = " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else parts[0]
     return f"{said}; the range is wider for it" if borrowed else said
 

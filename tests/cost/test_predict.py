@@ -490,3 +490,14 @@ def test_the_error_of_a_measured_rate_is_not_that_of_an_aligned_product() -> Non
     assert likely == pytest.approx(odd.ns - whole.ns)
     assert odd.low_ns - whole.high_ns < low < min(odd.low_ns - whole.low_ns, odd.high_ns - whole.high_ns)
     assert max(odd.low_ns - whole.low_ns, odd.high_ns - whole.high_ns) < high < odd.high_ns - whole.low_ns
+
+
+@pytest.mark.parametrize("name", ["v100-sxm2", "t4", "a10g"])
+@pytest.mark.parametrize("shape", [(18193, 12097, 4), (8193, 8191, 8191), (4095, 17, 8191)])
+def test_before_cuda_11_no_product_beats_the_gpus_bandwidth_or_peak(name: str, shape: tuple[int, int, int]) -> None:
+    gpu, (m, n, k) = find_gpu(name), shape
+    found = op_cost(gemm(m, n, k), Target(gpu, "cublas10"))
+    assert found is not None
+    moved = 2 * (m * k + k * n + m * n) - gpu.l2_bytes
+    assert found.low_ns >= 1e9 * moved / gpu.bandwidth_bytes_per_s
+    assert found.low_ns >= 1e9 * 2 * m * n * k / gpu.peaks["float16"]
