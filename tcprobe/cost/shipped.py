@@ -29,9 +29,10 @@ Inferred so from an H100 SXM and an A100, an H100 with HBM2e comes out 9.2 % off
 products lie within the range, which is 1.8 times wide (`python bench/fit_framework.py`).
 """
 OTHER_VERSION: Final = 1.05
-"""Widens the range of a serving stack for its other versions, and for other stacks: a judgement.
+"""Widens the range of a stack or framework for its other versions, and for other stacks: a judgement.
 
-Without it, 58-86 % of their products in bfloat16 lay in the range, median 78 (`python bench/cost_model.py --others`).
+Without it, 58-86 % of the products of other serving stacks in bfloat16 lay in the range, median 78 (`python
+bench/cost_model.py --others`), and 69-77 % of a framework's own, which the fit did not see.
 """
 SAME_CHIP: Final = 1.1  # widens the range for another board with the same chip; a judgement, not a measurement
 RELATIVE: Final = 1.3  # for another chip of the generation, or another dtype family: likewise a judgement
@@ -105,7 +106,12 @@ def _through_framework(gpu: Gpu, family: RateFamily) -> tuple[Rate, Provenance] 
     owner = gpu.id if gpu.id in shipped("framework") else _relative(gpu)
     known = shipped("framework").get(owner)
     measured: RateFamily = "tc16" if family == "tf32" and known and "tf32" not in known.rates else family
-    return _lent(gpu, known, measured, family) if known and measured in known.rates else None
+    if known is None or measured not in known.rates:
+        return None
+    rate, provenance = _lent(gpu, known, measured, family)
+    low, _, high = known.rates.get("tc16", rate).spread
+    spread = min(low, rate.spread[0]), rate.spread[1], max(high, rate.spread[2])  # few TF32 products were timed
+    return replace(rate, spread=widened(spread, OTHER_VERSION, OTHER_VERSION)), provenance
 
 
 def _through_serving(gpu: Gpu, family: RateFamily) -> tuple[Rate, Provenance]:
