@@ -33,9 +33,9 @@ from typing import Any
 from fit_cost import body_of, in_train, rounded, shipped_entries, text_of
 
 from tcprobe.cost.alignment import product_level
-from tcprobe.cost.constants import Constants, Rate, RateFamily, TimeFactors, launch_apart
+from tcprobe.cost.constants import Constants, Rate, RateFamily, launch_apart
 from tcprobe.cost.dtype import compute_units_of
-from tcprobe.cost.fit import FEWEST_FOR_ALL, Sample, estimates, fit_rate
+from tcprobe.cost.fit import FEWEST_FOR_ALL, Sample, fit_rate
 from tcprobe.cost.measured import Measurement, gemm_record
 from tcprobe.cost.predict import Target, op_cost
 from tcprobe.cost.shipped import inferred_rate
@@ -50,7 +50,6 @@ SOURCE = "autoheuristic-datasets, PyTorch's cuBLAS, 2024"
 STACK = Stack("framework", "PyTorch")
 CUBLAS = "extern_mm"
 TRAIN_PCT = 50
-FOLDS = 4
 MOVED = ("t0_ns", "emax", "bwf", "fill_k")
 MOVED_IN_TF32 = ("emax", "bwf", "fill_k")  # hardly a product of it is short enough to show a launch
 LONG_NS = 1e5
@@ -130,23 +129,11 @@ def fit(train: Sequence[Aligned], gpu: Gpu, family: RateFamily, start: Rate, nam
     if len(own) < FEWEST_FOR_ALL:
         return None
     chip = Chip(start, own[0].flop_per_s / 1e9, gpu.bandwidth_bytes_per_s / 1e9, gpu.sm, gpu.l2_bytes)
-    return replace(fit_rate(_sample(own), chip, names=names), spread=_spread(own, chip, names))
+    return fit_rate(_sample(own), chip, names=names)
 
 
 def _sample(some: Sequence[Aligned]) -> Sample:
     return Sample.of([a.work for a in some], [a.row.time_ns for a in some])
-
-
-def _spread(own: Sequence[Aligned], chip: Chip, names: tuple[str, ...]) -> TimeFactors:
-    """Return measured over predicted time of fitted products, each by constants that were fitted without it."""
-    found: list[float] = []
-    for fold in range(FOLDS):
-        rest = [a for i, a in enumerate(own) if i % FOLDS != fold]
-        left = _sample([a for i, a in enumerate(own) if i % FOLDS == fold])
-        rate = fit_rate(_sample(rest), chip, names=names)
-        found += (left.time_ns / (estimates(left, replace(chip, rate=rate)) + rate.t0_ns)).tolist()
-    deciles = statistics.quantiles(found, n=10)
-    return deciles[0], deciles[4], deciles[8]
 
 
 def fitted_to(train: Sequence[Aligned], gpu: Gpu) -> Constants:

@@ -31,6 +31,7 @@ from tcprobe.schema.provenance import UNKNOWN_STACK, Stack
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -40,6 +41,8 @@ STEP_FACTORS: Final = (1.3, 1.15, 1.08, 1.04, 1.02, 1.01)
 FEWEST: Final = 12  # with fewer rows nothing is fitted
 FEWEST_FOR_TILES: Final = 300  # with fewer rows the tiles keep their efficiencies
 FEWEST_UNALIGNED: Final = 3
+FOLDS: Final = 4  # of products that are left out in turn, to see how far off the rest puts them
+MOST_HELD_OUT: Final = 1500  # of more the fit sees no less spread than it leaves
 # On any GPU of NVIDIA aiconfigurator's sets, every kernel takes at least 1.8 us, including its launch.
 _LIMITS: Final[Mapping[str, tuple[float, float]]] = {
     "emax": (0.05, 1.0), "bwf": (0.05, 1.0), "t0_ns": (1500.0, 50_000.0), "split_ns": (100.0, 20_000.0),
@@ -79,6 +82,11 @@ class Sample:
         table = np.array([(w.m, w.n, w.k, w.batch, w.moved_bytes) for w in works], dtype=float).reshape(-1, 5)
         m, n, k, batch, moved = table.T
         return cls(m, n, k, batch, moved, np.array(times, dtype=float))
+
+    def take(self, rows: NDArray[np.bool_]) -> Sample:
+        """Return some of the products."""
+        columns = self.m, self.n, self.k, self.batch, self.moved, self.time_ns
+        return Sample(*(column[rows] for column in columns))
 
 
 def estimates(sample: Sample, chip: Chip) -> Floats:
@@ -122,8 +130,34 @@ def fit_rate(sample: Sample, chip: Chip, sweeps: int = len(STEP_FACTORS), names:
 
     Minimises the mean absolute error of all products plus half that of the products above 0.1 ms. With fewer than
     `FEWEST_FOR_TILES` products the tiles keep their efficiencies; with fewer than `FEWEST_FOR_ALL` only launch, peak
-    and bandwidth move. With `names`, only these constants do.
+    and bandwidth move. With `names`, only these constants do. The spread of up to `MOST_HELD_OUT` products is as
+    wide as that of each against constants that were fitted without it: what a fit has seen lies closer.
     """
+    rate = _constants(sample, chip, sweeps, names)
+    low, mid, high = _spread(_ratios(sample, replace(chip, rate=rate)))
+    if 2 * FOLDS <= len(sample.time_ns) <= MOST_HELD_OUT:
+        least, _, most = _spread(_held_out(sample, chip, sweeps, names))
+        low, high = min(low, least), max(high, most)
+    return replace(rate, spread=(low, mid, high))
+
+
+def _held_out(sample: Sample, chip: Chip, sweeps: int, names: tuple[str, ...] | None) -> Floats:
+    """Return measured over predicted time of each product, by constants that were fitted without it."""
+    import numpy as np
+
+    fold, found = np.arange(len(sample.time_ns)) % FOLDS, []
+    for left in range(FOLDS):
+        rate = _constants(sample.take(fold != left), chip, sweeps, names)
+        found.append(_ratios(sample.take(fold == left), replace(chip, rate=rate)))
+    return np.concatenate(found)
+
+
+def _ratios(sample: Sample, chip: Chip) -> Floats:
+    """Return measured over predicted time of each product."""
+    return sample.time_ns / (estimates(sample, chip) + chip.rate.t0_ns)
+
+
+def _constants(sample: Sample, chip: Chip, sweeps: int, names: tuple[str, ...] | None) -> Rate:
     few = _FEW if len(sample.time_ns) < FEWEST_FOR_ALL else tuple(_LIMITS)
     moves: list[Callable[[Rate, float], Rate]] = [_scalar(name) for name in names or few]
     if names is None and len(sample.time_ns) >= FEWEST_FOR_TILES:
@@ -132,8 +166,7 @@ def fit_rate(sample: Sample, chip: Chip, sweeps: int = len(STEP_FACTORS), names:
     for step in STEP_FACTORS[:sweeps]:
         for move in moves:
             rate, least = _along(move, step, rate, least, lambda r: _error(sample, replace(chip, rate=r)))
-    rate = _normal(rate)
-    return replace(rate, spread=_spread(sample.time_ns / (estimates(sample, replace(chip, rate=rate)) + rate.t0_ns)))
+    return _normal(rate)
 
 
 def _normal(rate: Rate) -> Rate:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from tcprobe.cost.constants import Constants, Multiplier
-from tcprobe.cost.fit import START, fit
+from tcprobe.cost.fit import START, Sample, estimates, fit, fit_rate
 from tcprobe.cost.measured import MEASUREMENT_COLUMNS, Measurement, conv_record, csv_of, gemm_record, read_measurements
 from tcprobe.cost.predict import Target, op_cost
 from tcprobe.cost.shipped import shipped
+from tcprobe.cost.tiles import Chip, Work
 from tcprobe.errors import WrongFormat
 from tcprobe.gemm.conv import convolution_of
 from tcprobe.hardware import find_gpu
@@ -132,3 +134,18 @@ def test_too_few_products_fit_nothing() -> None:
     pytest.importorskip("numpy")
     assert fit(times(shapes(5)), A100, "here") is None
     assert fit(times(shapes(80)), find_gpu("t4"), "here") is None  # measured on another GPU
+
+
+def test_the_range_of_few_products_is_that_of_products_a_fit_has_not_seen() -> None:
+    """Eight products with errors that three constants can follow: left out in turn, they lie further off."""
+    rng = random.Random(5)
+    chip = Chip(shipped()["a100-sxm-80"].rates["tc16"], 312_000.0, 2039.0, 108, 40 * 2**20)
+    works = [Work(m, n, k, 1, 2.0 * (m * n + m * k + n * k)) for m, n, k in product((256, 4096), repeat=3)]
+    made = Sample.of(works, [1.0] * 8)
+    times = [ns * rng.uniform(0.5, 2.0) for ns in estimates(made, chip) + chip.rate.t0_ns]
+    sample = Sample.of(works, times)
+    rate = fit_rate(sample, chip)
+    seen = sorted(sample.time_ns / (estimates(sample, replace(chip, rate=rate)) + rate.t0_ns))
+    low, mid, high = rate.spread
+    assert low <= mid <= high
+    assert high / low > 1.05 * seen[-2] / seen[1]
