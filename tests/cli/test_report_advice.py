@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tcprobe.flows.report import make_report
+from tcprobe.report.run.advice import as_json
 from tests.fixtures.gpu_run import variants
 from tests.fixtures.gpu_run.make import RUN, load
 from tests.support import ROOT, shared
@@ -51,8 +53,8 @@ def shown(*args: str | Path) -> str:
 
 
 def advice(path: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(shown("report", path, "--format", "json"))["advice"]
-    return found
+    """Return the items as JSON has them, without a process of their own; one test holds the two together."""
+    return [as_json(item) for item in make_report(path).advice]
 
 
 def saves(item: dict[str, Any]) -> float | None:
@@ -141,7 +143,9 @@ def test_advice_is_a_table_in_every_format(tmp_path: Path) -> None:
     assert [(row["rank"], row["code"], row["kind"]) for row in rows] == [
         ("1", "TC301", "feed_gpu"), ("2", "TC307", "slice_filters"),
     ]  # fmt: skip
-    assert [row["text"] for row in rows] == [item["text"] for item in advice(RUN)]
+    items = json.loads(shown("report", RUN, "--format", "json"))["advice"]
+    assert items == json.loads(json.dumps(advice(RUN)))
+    assert [row["text"] for row in rows] == [item["text"] for item in items]
     assert (
         len(list(csv.DictReader(io.StringIO(shown("report", RUN, "--by", "advice", "--format", "csv", "--top", "1")))))
         == 1

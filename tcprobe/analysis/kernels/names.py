@@ -65,7 +65,7 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
                 | scalePackedTensor | (?:marlin|awq|gptq)\w{0,40}?_repack | permute_cols | reshape_and_cache\w*
                 | merge_?(?:attn_?)?states? | reduce_wgrad\w* | get_mla_metadata\w*
                 | moe_?(?:align|sum|permute|unpermute|sort|topk|finalize)\w* | topk\w{0,40}?gating\w*
-                | finalize_?moe\w* | routing(?:Indices|Main|Init)\w* | \w*build_?expert_?maps\w*
+                | finalize_?moe\w* | routing(?:Indices|Main|Init)\w* | build_?expert_?maps\w*
                 | count_and_sort_expert\w* | concat_and_cache\w* | fmha_reduce\w* | flash_attn_stream_k_fixup\w*
                 """,
             ),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.analysis.kernels.names import NAME_RULES
-from tcprobe.analysis.kernels.rule import NameParts, words_of
+from tcprobe.analysis.kernels.rule import NameParts, NameRule, words_of
 from tcprobe.analysis.kernels.table import classify
 from tests.analysis.kernels.examples import NAMES as LIBRARY_NAMES
 from tests.analysis.kernels.grammar_examples import GRAMMAR_NAMES
@@ -164,6 +164,13 @@ def test_any_text_gets_a_verdict(name: str) -> None:
 def test_a_namespace_or_prefix_never_turns_yes_into_no(name: str, prefix: str) -> None:
     bare, dressed = classify(name).uses_tc, classify(prefix + name).uses_tc
     assert {bare, dressed} != {"yes", "no"}
+
+
+@pytest.mark.parametrize("rule", NAME_RULES, ids=lambda rule: rule.id)
+def test_no_pattern_starts_with_a_run_of_anything(rule: NameRule) -> None:
+    """Such a pattern is tried from every place to the end: a name of twice the length takes four times as long."""
+    for sought in rule.sought:
+        assert not re.search(r"(?:^|\|)\s*(?:\\w|\.)[*+]", sought.pattern.pattern), sought.pattern.pattern
 
 
 def test_a_long_name_is_classified_in_bounded_time() -> None:
