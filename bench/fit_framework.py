@@ -33,9 +33,9 @@ from typing import Any
 from fit_cost import body_of, in_train, rounded, shipped_entries, text_of
 
 from tcprobe.cost.alignment import product_level
-from tcprobe.cost.constants import Constants, Rate, RateFamily, launch_apart
+from tcprobe.cost.constants import Constants, Rate, RateFamily
 from tcprobe.cost.dtype import compute_units_of
-from tcprobe.cost.fit import FEWEST_FOR_ALL, Sample, fit_rate
+from tcprobe.cost.fit import FEWEST_FOR_ALL, Sample, fit_rate, launch_told_apart
 from tcprobe.cost.measured import Measurement, gemm_record
 from tcprobe.cost.predict import Target, op_cost
 from tcprobe.cost.shipped import inferred_rate
@@ -142,15 +142,10 @@ def fitted_to(train: Sequence[Aligned], gpu: Gpu) -> Constants:
     half = fit(train, gpu, "tc16", start, MOVED)
     assert half is not None, "the set has hundreds of them"
     tf32 = fit(train, gpu, "tf32", half, MOVED_IN_TF32)
-    rates: dict[RateFamily, Rate] = {"tc16": _apart(half)}
+    rates: dict[RateFamily, Rate] = {"tc16": launch_told_apart(half)}
     if tf32 is not None:
-        rates["tf32"] = _apart(tf32)
+        rates["tf32"] = launch_told_apart(tf32)
     return rounded(Constants(gpu.id, SOURCE, "predicted", rates, stack=STACK))
-
-
-def _apart(rate: Rate) -> Rate:
-    t0_ns, launch_ns = launch_apart(rate.t0_ns)
-    return replace(rate, t0_ns=t0_ns, launch_ns=launch_ns)
 
 
 def line(name: str, tested: Sequence[Aligned], target: Target) -> str:

@@ -124,7 +124,7 @@ def _launched_figures(devices: Table, window: Window, launched: Launched) -> dic
         start, length = (groups.launches.numbers(c) for c in ("start_ns", "duration_ns"))
         bounds = window.start_ns, window.end_ns
         busy = union_by(device.astype(np.int32)[groups.of_launch], start, length, count, bounds)
-        figures |= {"union_ns": busy, "window_ns": np.full(count, window.end_ns - window.start_ns)}
+        figures |= {"union_ns": busy, "window_ns": np.full(count, window.length_ns)}
         figures["gpu_busy_pct"] = ratio_pct(busy, figures["window_ns"])
     return {name: values.astype(np.float64) for name, values in figures.items()}
 

@@ -267,7 +267,7 @@ def fit(
             conv |= _conv_factors(by_family[family], found, family)
             multipliers |= _multipliers(by_family[family], found, family, conv)
     if stack.kind in ("framework", "unknown"):
-        rates = {family: _launch_apart(rate) for family, rate in rates.items()}
+        rates = {family: launch_told_apart(rate) for family, rate in rates.items()}
     return Constants(gpu.id, source, basis, rates, conv, multipliers, stack) if rates else None
 
 
@@ -295,7 +295,8 @@ def _by_family(rows: Iterable[Measurement], gpu: Gpu, tf32: bool) -> dict[RateFa
     return found
 
 
-def _launch_apart(rate: Rate) -> Rate:
+def launch_told_apart(rate: Rate) -> Rate:
+    """Return a rate fitted to times that hold the launch, with it told from the kernel (`launch_apart`)."""
     t0_ns, launch_ns = launch_apart(rate.t0_ns)
     return replace(rate, t0_ns=t0_ns, launch_ns=launch_ns)
 

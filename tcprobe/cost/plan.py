@@ -101,12 +101,8 @@ class Plan:
 
 def plan_of(record: OpRecord, target: Target, dtype: str | None, compiled: bool | None) -> Plan | None:
     """Return how an op runs; None if a size or the rate of its dtype is unknown, or it multiplies nothing."""
-    units = compute_units_of(dtype, target.gpu, target.tf32 and target.library != "cublas10")  # TF32 came with CUDA 11
-    task = task_of(record, units.width) if units else None
-    if units is None or task is None:
-        return None
-    planner = Planner(task, target, units, dtype or "")
-    return planner.plan(target.xla if compiled is None else compiled)
+    planner = _planner(record, target, dtype)
+    return None if planner is None else planner.plan(target.xla if compiled is None else compiled)
 
 
 def padded_plan_of(record: OpRecord, target: Target, dtype: str | None) -> Plan | None:
@@ -114,13 +110,16 @@ def padded_plan_of(record: OpRecord, target: Target, dtype: str | None) -> Plan 
 
     None for all else: what is aligned, convolutions, 1-byte types, and what `plan_of` does not know.
     """
-    units = compute_units_of(dtype, target.gpu, target.tf32 and target.library != "cublas10")
+    planner = _planner(record, target, dtype)
+    if planner is None or planner.task.arithmetic != "gemm" or planner.units.family not in ("tc16", "tf32"):
+        return None
+    return None if product_level(planner.task.contiguous, planner.units.family) is None else planner.padded()
+
+
+def _planner(record: OpRecord, target: Target, dtype: str | None) -> Planner | None:
+    units = compute_units_of(dtype, target.gpu, target.tf32 and target.library != "cublas10")  # TF32 came with CUDA 11
     task = task_of(record, units.width) if units else None
-    if units is None or task is None or task.arithmetic != "gemm" or units.family not in ("tc16", "tf32"):
-        return None
-    if product_level(task.contiguous, units.family) is None:
-        return None
-    return Planner(task, target, units, dtype or "").padded()
+    return None if units is None or task is None else Planner(task, target, units, dtype or "")
 
 
 class Planner:

@@ -124,11 +124,11 @@ def _through_serving(gpu: Gpu, family: RateFamily) -> tuple[Rate, Provenance]:
 
 def _lent(gpu: Gpu, known: Constants, measured: RateFamily, family: RateFamily) -> tuple[Rate, Provenance]:
     """Return constants as they stand in for a GPU and a family, with a range as wide as that asks for."""
-    wider = _wider(gpu, known.gpu) if measured == family else RELATIVE
+    factor = wider(gpu, known.gpu) if measured == family else RELATIVE
     rate = known.rates[measured]
     dtype = None if measured == family else measured
-    provenance = Provenance(gpu.id, known.gpu, known.stack, dtype, widened=wider)
-    return replace(rate, spread=widened(rate.spread, wider, wider)), provenance
+    provenance = Provenance(gpu.id, known.gpu, known.stack, dtype, widened=factor)
+    return replace(rate, spread=widened(rate.spread, factor, factor)), provenance
 
 
 def _as_through_framework(rate: Rate, provenance: Provenance, family: RateFamily) -> tuple[Rate, Provenance]:
@@ -153,9 +153,9 @@ def _as_through_framework(rate: Rate, provenance: Provenance, family: RateFamily
 def _conv(gpu: Gpu, family: RateFamily, provenance: Provenance) -> Mapping[str, TimeFactors]:
     kind = "fp32" if family == "fp32" else "tc16"
     owner = conv_owner(provenance.measured_on, family)
-    wider = provenance.widened if owner == gpu.id else RELATIVE
+    factor = provenance.widened if owner == gpu.id else RELATIVE
     measured = {key: spread for key, spread in shipped()[owner].conv.items() if key.startswith(kind)}
-    return {key.partition(":")[2]: widened(spread, wider, wider) for key, spread in measured.items()}
+    return {key.partition(":")[2]: widened(spread, factor, factor) for key, spread in measured.items()}
 
 
 def conv_owner(measured_on: str, family: RateFamily) -> str:
@@ -202,7 +202,8 @@ def _relative(gpu: Gpu) -> str:
     return "v100-sxm2" if capability >= (7, 0) else "p100"
 
 
-def _wider(gpu: Gpu, owner: str) -> float:
+def wider(gpu: Gpu, owner: str) -> float:
+    """Return the factor that widens a range where the constants of `owner` stand in for a GPU; 1 for its own."""
     if gpu.id == owner:
         return 1.0
     known = find_gpu(owner)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from tcprobe.cost.constants import TimeFactors
-from tcprobe.cost.shipped import RELATIVE, SAME_CHIP, widened
+from tcprobe.cost.shipped import widened, wider
 from tcprobe.gemm.conv import Convolution
-from tcprobe.hardware import Gpu, find_gpu
+from tcprobe.hardware import Gpu
 
 # Sizes that were timed, and a middle of each: side of the image, channels, filters, images.
 _SIZES: Final = ((5.0, 252.0), (3.0, 2048.0), (3.0, 2048.0), (1.0, 64.0))
@@ -69,8 +69,8 @@ def factors_of(conv: Convolution, gpu: Gpu) -> TimeFactors | None:
     exponents = (fit.side, fit.channels, fit.filters, fit.images)
     likely = fit.level * math.exp(math.fsum(e * log for e, log in zip(exponents, logs, strict=True)))
     low, high = fit.ends
-    wider = _wider(gpu, owner)
-    return widened((low * likely, likely, high * likely), wider, wider)
+    factor = wider(gpu, owner)
+    return widened((low * likely, likely, high * likely), factor, factor)
 
 
 def timed_on(gpu: Gpu) -> str:
@@ -81,10 +81,3 @@ def timed_on(gpu: Gpu) -> str:
     if capability >= (7, 5):
         return "t4"
     return "v100-pcie" if capability >= (7, 0) else "p100"
-
-
-def _wider(gpu: Gpu, owner: str) -> float:
-    known = find_gpu(owner)
-    if gpu.id == owner:
-        return 1.0
-    return SAME_CHIP if (known.compute_capability, known.sm) == (gpu.compute_capability, gpu.sm) else RELATIVE

@@ -50,6 +50,11 @@ class Window:
     end_ns: int | None = None
     basis: WindowBasis = "whole capture"
 
+    @property
+    def length_ns(self) -> int | None:
+        """Return how long it is; None if a bound is unknown."""
+        return None if self.start_ns is None or self.end_ns is None else self.end_ns - self.start_ns
+
 
 @dataclass(frozen=True, slots=True)
 class ProfileSource:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from tcprobe.analysis.context import identified
+from tcprobe.analysis.summary.waiting import of_active
 from tcprobe.analysis.waits.gaps import idle_of, short_of
 from tcprobe.hardware import Gpu
 from tcprobe.rules.registry import NAMES, RUN_RULES
@@ -68,7 +69,7 @@ def _subject(profile: Profile) -> RunSubject:
     """Return what the rules read of a profile."""
     off, waiting = profile.off, profile.waiting
     kernel_ns, unnamed_ns = _unnamed(profile)
-    spent = [float(row["sum_ns"]) for row in _active(profile) if row["sum_ns"]]
+    spent = [ns for ns in of_active(profile, "sum_ns").tolist() if ns]
     step = _figure(profile, "step_time_ns", "value")
     return RunSubject(
         off=tuple(_off(off)),
@@ -128,12 +129,9 @@ def _steps(profile: Profile) -> float | None:
     return _figure(profile, "iterations_in_window", "value")
 
 
-def _active(profile: Profile) -> list[Row]:
-    return [row for row in profile.require("devices").rows() if row["state"] == "active"]
-
-
 def _gpu(profile: Profile) -> Gpu | None:
-    models = {gpu.id: gpu for row in _active(profile) if (gpu := identified(row).gpu)}
+    active = [row for row in profile.require("devices").rows() if row["state"] == "active"]
+    models = {gpu.id: gpu for row in active if (gpu := identified(row).gpu)}
     return next(iter(models.values())) if len(models) == 1 else None
 
 

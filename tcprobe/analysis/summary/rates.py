@@ -10,7 +10,7 @@ import numpy as np
 from tcprobe.analysis.summary.figures import Reason, SummaryInputs, figure, without_kernels, without_time
 from tcprobe.analysis.summary.reported import Reported
 from tcprobe.analysis.summary.step_time import spread_of
-from tcprobe.analysis.summary.waiting import window_steps
+from tcprobe.analysis.summary.waiting import ITERATIONS, window_steps
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.waits import Waiting
@@ -43,7 +43,7 @@ def _iterations(inputs: SummaryInputs, reported: Reported) -> Row:
     table = inputs.profile.require("iterations")
     if len(table):
         return figure("iterations_in_window", float(inputs.profile.marked_steps or 0), "measured")
-    told = reported.get("iterations / aggregated iterations")
+    told = reported.get(ITERATIONS)
     if told:
         return figure("iterations_in_window", told, "reported")
     return figure("iterations_in_window", None, None, "the source marks no steps")
@@ -60,8 +60,7 @@ def _step_time(inputs: SummaryInputs) -> Row:
 
 def _waiting(inputs: SummaryInputs) -> Iterator[Row]:
     """Yield the length of the window, and how long the GPU waits in a step; the reason says what stands for a step."""
-    window, waiting = inputs.profile.metadata.window, inputs.profile.waiting
-    span = None if window.start_ns is None or window.end_ns is None else float(window.end_ns - window.start_ns)
+    span, waiting = inputs.profile.metadata.window.length_ns, inputs.profile.waiting
     yield _window(inputs, span)
     if waiting is None:
         why = NO_CLOCK if inputs.context.measured else without_time(inputs.context)
@@ -82,13 +81,13 @@ def _whole(inputs: SummaryInputs, waiting: Waiting) -> str:
     return "of a step under the profiler" if inputs.step.profiled else "of a step outside the profiled window"
 
 
-def _window(inputs: SummaryInputs, span: float | None) -> Row:
+def _window(inputs: SummaryInputs, span: int | None) -> Row:
     waiting, whole = inputs.profile.waiting, inputs.profile.metadata.window.basis == "whole capture"
     if waiting is not None and waiting.length == "reported" and whole and waiting.step_ns > (span or 0.0):
         return figure("window_ns", waiting.step_ns * (window_steps(inputs.profile) or 1.0), "reported")
     if span is not None:
         marked = waiting is not None and waiting.length == "marked step"
-        return figure("window_ns", span, "measured", (OF_STEP if marked else SPANNED) if whole else None)
+        return figure("window_ns", float(span), "measured", (OF_STEP if marked else SPANNED) if whole else None)
     if waiting is not None and waiting.length == "capture":
         return figure("window_ns", waiting.step_ns, "reported")
     return figure("window_ns", None, None, NO_CLOCK)

@@ -20,7 +20,7 @@ from tcprobe.analysis.summary.figures import (
     without_time,
 )
 from tcprobe.analysis.summary.ops_only import op_time_rows
-from tcprobe.analysis.summary.rates import rate_rows
+from tcprobe.analysis.summary.rates import SPANNED, rate_rows
 from tcprobe.analysis.summary.reported import Reported
 from tcprobe.analysis.summary.waiting import of_active
 from tcprobe.schema.columns import Row, Table
@@ -151,7 +151,7 @@ def _busy(inputs: SummaryInputs, reported: Reported) -> Row:
 def _whole(inputs: SummaryInputs) -> str:
     """Return what a share of the whole capture is a share of."""
     known = inputs.profile.waiting is not None and inputs.profile.waiting.length in ("marked step", "reported")
-    return "of the one step" if known else "from the first to the last GPU activity"
+    return "of the one step" if known else SPANNED
 
 
 def _memory(inputs: SummaryInputs, reported: Reported) -> Row:

@@ -10,17 +10,18 @@ import numpy as np
 from tcprobe.analysis.grouping import ratio_pct, union_by
 from tcprobe.analysis.iterations import Iterations, marked_step
 from tcprobe.analysis.summary.reported import Reported
-from tcprobe.analysis.summary.step_time import StepTime, profiled_lengths, step_time
+from tcprobe.analysis.summary.step_time import StepTime, profiled_lengths
 from tcprobe.schema.columns import FloatArray
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.waits import StepLength, Waiting
 
 WALL: Final = "summary report / wall clock time (ns)"
+ITERATIONS: Final = "iterations / aggregated iterations"
 
 
-def with_waiting(profile: Profile, found: Iterations) -> Profile:
+def with_waiting(profile: Profile, found: Iterations, length: StepTime | None) -> Profile:
     """Add how long the GPU waits; where the profiler reports longer steps than the window, GPUs are busy in those."""
-    waiting, window = waiting_of(profile, found), profile.metadata.window
+    waiting, window = waiting_of(profile, found, length), profile.metadata.window
     profile = replace(profile, waiting=waiting)
     devices, steps = profile.table("devices"), window_steps(profile)
     if waiting is None or waiting.length != "reported" or devices is None or not steps:
@@ -32,7 +33,7 @@ def with_waiting(profile: Profile, found: Iterations) -> Profile:
     return profile.with_tables(devices.with_columns(window_ns=span.round(), gpu_busy_pct=share))
 
 
-def waiting_of(profile: Profile, found: Iterations) -> Waiting | None:
+def waiting_of(profile: Profile, found: Iterations, length: StepTime | None) -> Waiting | None:
     """Return how long a step takes and the GPU waits in it, the mean over the GPUs that ran kernels.
 
     Where no step is known, the window stands in: the span of the capture. None where no clock tells, or no kernel ran.
@@ -40,8 +41,8 @@ def waiting_of(profile: Profile, found: Iterations) -> Waiting | None:
     Args:
         profile: with devices and iterations built.
         found: its iterations.
+        length: of a step, if one is known.
     """
-    length = step_time(profile, found)
     if length is None or (length.length == "between steps" and _counts_all(profile)):
         return _capture(profile)
     busy = _busy_in_step(profile, found, length)
@@ -63,11 +64,9 @@ def _waiting(step_ns: float, length: StepLength, busy_ns: float) -> Waiting | No
 
 def _capture(profile: Profile) -> Waiting | None:
     """Return the whole window as if it were a step; by the profiler's own figures where no launch has a time."""
-    window = profile.metadata.window
-    share = _busy_share(profile)
-    if share is not None and window.start_ns is not None and window.end_ns is not None:
-        span = float(window.end_ns - window.start_ns)
-        return _waiting(span, "capture", share * span)
+    share, span = _busy_share(profile), profile.metadata.window.length_ns
+    if share is not None and span is not None:
+        return _waiting(float(span), "capture", share * span)
     reported = Reported(profile)
     wall, busy = reported.get(WALL), reported.gpu_busy_pct
     return None if not wall or busy is None else _waiting(wall, "capture", wall * busy / 100.0)
@@ -75,8 +74,7 @@ def _capture(profile: Profile) -> Waiting | None:
 
 def _busy_in_step(profile: Profile, found: Iterations, length: StepTime) -> float | None:
     """Return the time of a step during which a kernel ran; None if unknown."""
-    only = marked_step(profile, found)
-    if length.length == "marked step" and only is not None:
+    if length.length == "marked step" and (only := marked_step(profile, found)) is not None:
         return mean_union(profile, only)
     lengths = profiled_lengths(profile)
     known, share = lengths[~np.isnan(lengths)], _busy_share(profile)
@@ -120,7 +118,7 @@ def of_active(profile: Profile, column: str) -> FloatArray:
 
 def window_steps(profile: Profile) -> float | None:
     """Return how many steps the window holds, by the marks or as the profiler reports it; None if unknown."""
-    return profile.marked_steps or Reported(profile).get("iterations / aggregated iterations")
+    return profile.marked_steps or Reported(profile).get(ITERATIONS)
 
 
 def _reported_busy(profile: Profile, step_ns: float, steps: float | None) -> float | None:

@@ -63,9 +63,9 @@ def build_gaps(profile: Profile, tuned: IntArray) -> Table | None:
         tuned: for each launch the autotuned call of an op that it belongs to, -1 for none.
     """
     window, launches = profile.metadata.window, profile.require("launches")
-    if window.start_ns is None or window.end_ns is None or not len(launches):
+    span = window.length_ns
+    if window.start_ns is None or window.end_ns is None or span is None or not len(launches):
         return None
-    span = window.end_ns - window.start_ns
     rows: list[Row] = []
     for device in sorted(set(launches.numbers("device").tolist())):
         gpu = _gpu(profile, int(device))
@@ -79,11 +79,11 @@ def build_gaps(profile: Profile, tuned: IntArray) -> Table | None:
 
 def idle_of(profile: Profile) -> float | None:
     """Return the time of the window in which a GPU that ran kernels ran none, summed over those; None if unknown."""
-    window, devices = profile.metadata.window, profile.require("devices")
+    span, devices = profile.metadata.window.length_ns, profile.require("devices")
     ran = devices.numbers("union_ns")[devices.names("state").among("active")]
-    if window.start_ns is None or window.end_ns is None or not len(ran) or np.isnan(ran).any():
+    if span is None or not len(ran) or np.isnan(ran).any():
         return None
-    return float((window.end_ns - window.start_ns - ran).clip(min=0).sum())
+    return float((span - ran).clip(min=0).sum())
 
 
 def short_of(profile: Profile) -> float:

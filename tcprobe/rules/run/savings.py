@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tcprobe.rules.model.step import added
 from tcprobe.rules.run.base import RunSubject, SizeRow
 from tcprobe.schema.advice import Saving, ShareOf, SizeChange
 from tcprobe.schema.finding import Range
@@ -50,7 +51,7 @@ def _together(rows: list[SizeRow]) -> Range | None:
     known = [saved for saved in found if saved is not None]
     if not known or len(known) < len(found):
         return None
-    return Range(sum(k.low for k in known), sum(k.mid for k in known), sum(k.high for k in known))
+    return added(known)
 
 
 def _pct(rows: list[SizeRow]) -> float:
