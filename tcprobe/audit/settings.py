@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tcprobe.errors import UnreadableInput, UsageError, WrongFormat
+from tcprobe.schema.model import InputShape
 
 MODES: Final = ("auto", "traced", "source")
 DTYPES: Final = ("float32", "tf32", "float16", "bfloat16", "float8")
@@ -21,7 +22,7 @@ class Settings:
 
     Attributes:
         file: the pyproject.toml; None where there is none with a table for tcprobe.
-        target_gpu, dtype, library, xla, batch_size, mode, fail_on: as the options of the same names.
+        target_gpu, dtype, library, xla, batch_size, input_shapes, mode, fail_on: as the options of the same names.
         fail_over: percent of the step, 0-100.
         select, ignore: codes or prefixes of codes.
         per_file_ignores: codes or prefixes to ignore by pattern of path, relative to the folder of `file`.
@@ -33,6 +34,7 @@ class Settings:
     library: str | None = None
     xla: bool | None = None
     batch_size: int | None = None
+    input_shapes: tuple[InputShape, ...] = ()
     mode: str | None = None
     fail_on: str | None = None
     fail_over: float | None = None
@@ -82,7 +84,7 @@ def _settings(file: Path, table: Any) -> Settings:
             raise UsageError(f"{file}: tool.tcprobe has no key {key!r}", hint)
         read, expected = _READERS[key]
         try:
-            given[key.replace("-", "_")] = read(value)
+            given[_FIELDS.get(key, key.replace("-", "_"))] = read(value)
         except ValueError as error:
             raise UsageError(
                 f"{file}: tool.tcprobe.{key} = {value!r}: expected {expected}", str(error) or None
@@ -125,6 +127,26 @@ def codes(value: str | list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part.strip().upper() for part in parts if part.strip()))
 
 
+def input_shapes(value: str | list[str]) -> tuple[InputShape, ...]:
+    """Return ``224,224,3`` or ``NAME=224,224,3``, or a list of these, as shapes of inputs.
+
+    Raises:
+        ValueError: it is no such thing.
+    """
+    parts = [value] if isinstance(value, str) else value
+    if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
+        raise ValueError
+    return tuple(_input_shape(part) for part in parts)
+
+
+def _input_shape(text: str) -> InputShape:
+    name, equals, sizes = text.rpartition("=")
+    found = tuple(int(size) for size in sizes.split(","))
+    if min(found) < 1 or (equals and not name.strip()):
+        raise ValueError
+    return InputShape(name.strip() or None, found)
+
+
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError
@@ -165,6 +187,7 @@ _READERS: Final[Mapping[str, tuple[Callable[[Any], Any], str]]] = {
     "library": (_one_of(*LIBRARIES), f"one of {', '.join(LIBRARIES)}"),
     "xla": (_flag, "true or false"),
     "batch-size": (_count, "a whole number from 1"),
+    "input-shape": (input_shapes, 'sizes of one sample with commas, or a list of these: "224,224,3"'),
     "mode": (_one_of(*MODES), f"one of {', '.join(MODES)}"),
     "select": (codes, "a list of codes"),
     "ignore": (codes, "a list of codes"),
@@ -172,3 +195,5 @@ _READERS: Final[Mapping[str, tuple[Callable[[Any], Any], str]]] = {
     "fail-over": (percentage, "a number of percent from 0 to 100"),
     "per-file-ignores": (_by_file, "a table of patterns and lists of codes"),
 }
+_FIELDS: Final = {"input-shape": "input_shapes"}
+"""Keys whose field has another name."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tcprobe.flows.audit.flow import AuditOutcome
     from tcprobe.flows.audit.options import AuditOptions
     from tcprobe.flows.write.destination import Destination
+    from tcprobe.schema.model import InputShape
 
 ARGV: Final = "tcprobe.argv"
 TYPED: Final = "tcprobe.typed"
@@ -60,6 +61,7 @@ def audit_shapes(
     run: a.RunOption = False,
     arg: a.ArgOption = None,
     batch_size: a.BatchOption = None,
+    input_shape: a.ShapeOption = None,
     dtype: a.DtypeOption = None,
     target_gpu: a.TargetOption = None,
     library: a.LibraryOption = None,
@@ -90,8 +92,9 @@ def audit_shapes(
 
         to = destination("audit", chosen, output, force)
         wanted = AuditOptions(
-            tuple(files or ()), mode, run, tuple(ctx.meta.get(ARGV, ())), _arguments(arg or []), batch_size, dtype,
-            target_gpu, library, xla, timeout, python, _codes(select), _codes(ignore), fail_on, _percentage(fail_over),
+            tuple(files or ()), mode, run, tuple(ctx.meta.get(ARGV, ())), _arguments(arg or []), batch_size,
+            _input_shapes(input_shape or []), dtype, target_gpu, library, xla, timeout, python, _codes(select),
+            _codes(ignore), fail_on, _percentage(fail_over),
         )  # fmt: skip
         if diff:
             _refuse(
@@ -120,6 +123,17 @@ def _arguments(given: list[str]) -> dict[str, str]:
     for name, equals, _ in pairs:
         _refuse(not (equals and name.isidentifier()), f"--arg {name}{equals}: expected NAME=VALUE", "--arg units=64")
     return {name: value for name, _, value in pairs}
+
+
+def _input_shapes(given: list[str]) -> tuple[InputShape, ...]:
+    from tcprobe.audit.settings import input_shapes
+
+    try:
+        return input_shapes(given)
+    except ValueError:
+        raise UsageError(
+            f"--input-shape {' '.join(given)}: expected sizes from 1 with commas", "--input-shape 224,224,3"
+        ) from None
 
 
 def _codes(given: list[str] | None) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ LibraryName = Literal["cublas10", "cublas11", "cublas12"]
 FailOn = Literal["error", "warning", "note", "never"]
 AuditFormat = Literal["text", "json", "csv", "markdown", "sarif", "github"]
 GROUPS: Final = (
-    ("What to audit", ("mode", "run", "arg", "batch_size", "timeout", "python")),
+    ("What to audit", ("mode", "run", "arg", "batch_size", "input_shape", "timeout", "python")),
     ("What to predict for", ("target_gpu", "dtype", "library", "xla")),
     ("What counts", ("select", "ignore", "fail_on", "fail_over")),
     ("What to do with it", ("diff", "fix", "format", "output", "force", "width", "verbose")),
@@ -56,6 +56,14 @@ BatchOption = Annotated[
         min=1,
         metavar="N",
         help="Samples of a step where the model does not say. Default: per 1,024 samples.",
+    ),
+]
+ShapeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input-shape",
+        metavar="[NAME=]SIZES",
+        help="Sizes of one sample (224,224,3) where the code leaves a model's input open; may be repeated.",
     ),
 ]
 DtypeOption = Annotated[

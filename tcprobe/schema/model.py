@@ -19,6 +19,19 @@ SAMPLES: Final = constants.SAMPLES
 
 
 @dataclass(frozen=True, slots=True)
+class InputShape:
+    """What the user says a model's input is, where the code leaves it open.
+
+    Attributes:
+        name: of the input, model or class that has it; None for all that have no shape of their own.
+        sizes: of one sample: without the batch; each from 1.
+    """
+
+    name: str | None
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Layer:
     """One layer of the model.
 

@@ -8,6 +8,7 @@ import pytest
 
 from tcprobe.audit.settings import Settings, codes, find_settings, percentage
 from tcprobe.errors import TcprobeError, UsageError, WrongFormat
+from tcprobe.schema.model import InputShape
 
 
 def written(folder: Path, *lines: str) -> Path:
@@ -24,6 +25,7 @@ def test_every_key(tmp_path: Path) -> None:
         'library = "cublas11"',
         "xla = true",
         "batch-size = 64",
+        'input-shape = ["224,224,3", "noise=100"]',
         'mode = "source"',
         'select = ["TC1"]',
         'ignore = "tc102, TC108"',
@@ -31,8 +33,9 @@ def test_every_key(tmp_path: Path) -> None:
         'fail-over = "5%"',
         'per-file-ignores = { "tests/*" = ["TC101"] }',
     )
+    shapes = (InputShape(None, (224, 224, 3)), InputShape("noise", (100,)))
     assert find_settings(model) == Settings(
-        tmp_path / "pyproject.toml", "h100-sxm", "float16", "cublas11", True, 64, "source", "error", 5.0,
+        tmp_path / "pyproject.toml", "h100-sxm", "float16", "cublas11", True, 64, shapes, "source", "error", 5.0,
         ("TC1",), ("TC102", "TC108"), {"tests/*": ("TC101",)},
     )  # fmt: skip
 

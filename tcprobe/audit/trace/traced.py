@@ -13,7 +13,7 @@ from typing import Any, Final
 from tcprobe.audit.trace.model import read_models
 from tcprobe.audit.trace.start import audited
 from tcprobe.errors import InputError, MissingInput, TcprobeError, ToolError, UnreadableInput, UsageError
-from tcprobe.schema.model import Model
+from tcprobe.schema.model import InputShape, Model
 
 FIND_SECONDS: Final = 60
 FIND: Final = "import importlib.util as u, sys; sys.exit(0 if u.find_spec('tensorflow') else 3)"
@@ -30,6 +30,7 @@ class TraceRequest:
         run: run the file as a script until its first training step is traced.
         argv: arguments of the script.
         batch: samples of a step where the model leaves their number open; None is `tcprobe.schema.model.SAMPLES`.
+        input_shapes: of models that were neither built nor called.
         timeout_s: seconds after which everything is ended.
         python: interpreter that has TensorFlow.
     """
@@ -40,6 +41,7 @@ class TraceRequest:
     run: bool = False
     argv: tuple[str, ...] = ()
     batch: int | None = None
+    input_shapes: tuple[InputShape, ...] = ()
     timeout_s: float = 300.0
     python: str = sys.executable
 
@@ -69,6 +71,7 @@ def trace(request: TraceRequest) -> list[Model]:
             "args": dict(request.args),
             "run": request.run,
             "batch": request.batch,
+            "input_shapes": [[shape.name, list(shape.sizes)] for shape in request.input_shapes],
         },
         argv=request.argv,
         timeout_s=request.timeout_s,

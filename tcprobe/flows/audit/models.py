@@ -125,6 +125,7 @@ class Auditor:
                 run=options.run,
                 argv=options.argv,
                 batch=self._choice.batch_size,
+                input_shapes=self._choice.input_shapes,
                 timeout_s=options.timeout_s,
                 python=self._choice.python,
             )

@@ -13,6 +13,7 @@ from tcprobe.audit.settings import Settings
 from tcprobe.errors import UsageError
 from tcprobe.hardware import DEFAULT_TARGET
 from tcprobe.schema.finding import SEVERITIES, Finding
+from tcprobe.schema.model import InputShape
 
 TIMEOUT_S: Final = 300.0
 
@@ -27,6 +28,7 @@ class AuditOptions:
         run: execute the script with `argv` and stop after its first training step.
         args: arguments of the factory.
         batch_size: replaces an unknown batch.
+        input_shapes: of models' inputs that the code leaves open.
         dtype: float32 (without TF32), tf32, float16, bfloat16, float8; replaces the model's own.
         target_gpu: GPU to predict for.
         library: cublas10, cublas11, cublas12.
@@ -44,6 +46,7 @@ class AuditOptions:
     argv: tuple[str, ...] = ()
     args: Mapping[str, str] = field(default_factory=dict)
     batch_size: int | None = None
+    input_shapes: tuple[InputShape, ...] = ()
     dtype: str | None = None
     target_gpu: str | None = None
     library: str | None = None
@@ -72,6 +75,7 @@ class Choice:
     dtype: str | None
     xla: bool | None
     batch_size: int | None
+    input_shapes: tuple[InputShape, ...]
     python: str
     select: tuple[str, ...]
     ignore: tuple[str, ...]
@@ -131,6 +135,7 @@ def choose_options(options: AuditOptions, settings: Settings, codes: Iterable[st
         dtype=options.dtype or settings.dtype,
         xla=settings.xla if options.xla is None else options.xla,
         batch_size=options.batch_size or settings.batch_size,
+        input_shapes=options.input_shapes or settings.input_shapes,
         python=options.python or sys.executable,
         select=options.select or settings.select,
         ignore=options.ignore or settings.ignore,
