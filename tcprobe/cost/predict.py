@@ -32,6 +32,7 @@ class Cost:
         constants: whose constants the figures rest on.
         own_rate: whether arithmetic runs at a rate measured for an unaligned size, with an error of its own.
         why: what makes the figure less sure than a product that was measured on this GPU; else None.
+        measured: whether anyone timed kernels of this class, on any GPU; if not, the figure joins those of others.
     """
 
     low_ns: float
@@ -47,6 +48,7 @@ class Cost:
     constants: Provenance | None = None
     why: str | None = None
     own_rate: bool = False
+    measured: bool = True
 
     @property
     def timed_ns(self) -> float:
@@ -135,6 +137,7 @@ def _cost(plan: Plan) -> Cost:
         constants=plan.constants,
         why="; ".join(plan.whys) or None,
         own_rate=plan.own_rate,
+        measured=plan.measured,
     )
 
 

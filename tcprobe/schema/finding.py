@@ -80,6 +80,7 @@ class Finding:
         why: why it costs nothing, or why its cost is unknown; None if `saving_ns` says it all.
         basis: predicted or calibrated; None if there is no figure.
         constants: whose constants the figure rests on; None if there is no figure.
+        measured: whether anyone timed kernels of the class that the figure is about; None if there is no figure.
         related: other places that the same size affects, and how each is related.
         fix: edits that make the change; None if tcprobe cannot make it.
     """
@@ -103,6 +104,7 @@ class Finding:
     constants: Provenance | None = None
     related: tuple[tuple[Place, Statement[RelatedKind]], ...] = ()
     fix: Fix | None = None
+    measured: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

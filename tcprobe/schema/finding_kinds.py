@@ -5,7 +5,7 @@ The order of a list also orders findings and reasons wherever nothing else does.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 FindingKind = Literal[
     # TC101, TC105, TC106; TC102; TC103; TC104; TC107; TC108; TC109
@@ -83,6 +83,8 @@ WhyKind = Literal[
     "fits_tf32",
     "cublas10_batch",
     "product_sizes_unknown",
+    "dtype_unknown",
+    "dtype_without_rate",
     "sequence_unknown",
     "batch_never_innermost",
     "against_aligned_groups",
@@ -99,6 +101,26 @@ WhyKind = Literal[
     "cost_unknown",
 ]
 """Why something costs or saves nothing, why its cost is unknown, or why it has no fix."""
+
+COST_UNKNOWN: Final[frozenset[WhyKind]] = frozenset({"product_sizes_unknown", "dtype_unknown", "dtype_without_rate"})
+"""Why the cost of a size is unknown."""
+BEST_LEFT: Final[frozenset[WhyKind]] = frozenset(
+    {
+        "no_gain",
+        "nothing_saved",
+        "bound_by_memory",
+        "bound_by_launch",
+        "as_fast_as_aligned",
+        "fits_tf32",
+        "tiny_product",
+        "few_channels_slower",
+        "depthwise",
+    }
+)
+"""Why a size is best left as it is. The first five conclude on a predicted cost, the others hold for any."""
+
+InputSize = Literal["shape", "depth", "height", "width", "length", "channels", "rows", "features"]
+"""A size of what a layer takes, or all of them (``shape``); ``rows`` are samples and steps of a sequence."""
 
 EffectKind = Literal[
     "slower",

@@ -126,6 +126,11 @@ class Step:
         costs = [cost for index in indexes if (cost := self.cost(index)) is not None]
         return next(iter(rests_on(costs)), None)
 
+    def measured_of(self, indexes: Iterable[int]) -> bool | None:
+        """Return whether anyone timed kernels of the class of the costliest of products; None without any cost."""
+        costs = [cost for index in indexes if (cost := self.cost(index)) is not None]
+        return max(costs, key=lambda cost: cost.ns).measured if costs else None
+
     def padding_pct(self, indexes: Iterable[int]) -> Range | None:
         """Return what padding products with zeros at run time saves of their predicted time, copies counted, in %.
 

@@ -8,14 +8,17 @@ from typing import Final
 from tcprobe.rules.base import Says
 from tcprobe.rules.model.bad import Bad
 from tcprobe.rules.model.heads import NAMES
-from tcprobe.rules.model.sizes import INPUTS
+from tcprobe.rules.model.sizes import INPUTS, OUTPUTS
 from tcprobe.rules.model.step import Step
-from tcprobe.rules.sizes.words import MAY_LOSE, Effect, effect, finding_of, subject
-from tcprobe.schema.finding import Finding, Range
-from tcprobe.schema.finding_kinds import AddedKind, EffectKind, WhyKind
+from tcprobe.rules.model.unknown import why_unknown
+from tcprobe.rules.sizes.words import MAY_LOSE, Effect, effect, finding_of, is_timed, subject
+from tcprobe.schema.finding import Finding, Range, Severity
+from tcprobe.schema.finding_kinds import COST_UNKNOWN, AddedKind, EffectKind, WhyKind
 from tcprobe.schema.kinds import SIXTEEN_BIT
 from tcprobe.schema.statement import Statement, say
 
+TILE: Final = 128
+"""A smaller size is less than one tile of the fastest kernels, and its products may be bound by memory."""
 DIRECT: Final = "its weight gradient may fall to a kernel on CUDA cores (42 % of a GAN's step in float16 on an A100)"
 NO_GAIN: Final[Statement[WhyKind]] = say("no_gain")
 Added = Statement[AddedKind]
@@ -26,7 +29,7 @@ SAYS: Final[Says] = {
     "no_gain": "8 filters would cost as much as they gain",
     "nothing_saved": "nothing saved: at {suggested} its products cost as much as they gain",
     "leave_filters": lambda fields: f"leave it, {{why}}{_LATER if fields['until_half'] else ''}",
-    "wgrad_on_cuda_cores": DIRECT,
+    "wgrad_on_cuda_cores": lambda fields: DIRECT if fields["filters"] == 1 else DIRECT.replace("(", "(with 1 filter "),
     "more_filters": lambda fields: (
         f"; give it {{filters}} filters, keep the first{'' if fields['keep'] == 1 else ' {keep}'} (slice) and measure"
     ),
@@ -57,10 +60,30 @@ def finding_on(step: Step, bad: Bad, *more: Added) -> Finding:
         step,
         bad,
         say("not_a_multiple", subject=about, multiple=bad.multiple, effect=told, added=(*added, *more)),
-        _why(bad, does),
-        "note" if does.free or bad.linked is None else None,
+        _why(step, bad, does),
+        _severity(step, bad, does),
     )
     return replace(found, padding_pct=padded)
+
+
+def _severity(step: Step, bad: Bad, does: Effect) -> Severity | None:
+    """Return the severity where no saving decides on it: one is unknown, or rests on kernels that nobody timed."""
+    if does.free or bad.linked is None:
+        return "note"
+    if bad.is_image and not step.measured_of(bad.dimension.products):
+        return "note"
+    return "warning" if _warns_unknown(step, bad, does) else None
+
+
+def _warns_unknown(step: Step, bad: Bad, does: Effect) -> bool:
+    """Return whether a size of unknown cost is worth a warning: a layer sets it, and such products were timed.
+
+    Sizes of the data are left out, which no layer sets.
+    """
+    if does.why is None or does.why.kind not in COST_UNKNOWN or bad.dimension.size < TILE:
+        return False
+    chosen = bad.dimension.name in (*OUTPUTS, *NAMES) or bad.code == "TC105"
+    return chosen and bool(bad.dimension.products) and is_timed(step, bad)
 
 
 def _padding(saved: Range | None) -> tuple[Added, ...]:
@@ -71,8 +94,11 @@ def _padding(saved: Range | None) -> tuple[Added, ...]:
 
 
 def _image(bad: Bad) -> tuple[Added, ...]:
-    """Return what to do with a convolution whose filters are an image."""
-    if bad.linked is None or not bad.is_image:
+    """Return what to do with a convolution whose filters are an image; nothing where that may not pay.
+
+    In 16 bits the weight gradient alone is worth a measurement, whatever the sizes are.
+    """
+    if bad.linked is None or not bad.is_image or (bad.saved is None and bad.dtype not in SIXTEEN_BIT):
         return ()
     return (say("more_filters", filters=bad.suggested, keep=bad.dimension.size),)
 
@@ -90,10 +116,13 @@ def _left(bad: Bad) -> Statement[EffectKind]:
 def _direct(step: Step, bad: Bad) -> Statement[EffectKind] | None:
     """Return the risk for a convolution with few filters in 16 bits, which says more than its rate; None for others.
 
-    Source: NVIDIA Deep Learning Examples, a GAN profiled on an A100 (`wgrad2d_grouped_direct_kernel`).
+    A transposed one is another kernel's: what it puts out are channels there. Source: NVIDIA Deep Learning Examples, a
+    GAN profiled on an A100 (`wgrad2d_grouped_direct_kernel`).
     """
     threatened = bad.linked is not None and bad.is_image and bad.dtype in SIXTEEN_BIT and "wgrad" in _passes(step, bad)
-    return say("wgrad_on_cuda_cores") if threatened and step.gpu.tensor_cores else None
+    if not threatened or not step.gpu.tensor_cores or bad.dimension.layer in step.sizes.transposed:
+        return None
+    return say("wgrad_on_cuda_cores", filters=bad.dimension.size)
 
 
 def _passes(step: Step, bad: Bad) -> set[str | None]:
@@ -122,12 +151,15 @@ def _fits(step: Step, bad: Bad) -> tuple[Added, ...]:
     return ()
 
 
-def _why(bad: Bad, does: Effect) -> Statement[WhyKind] | None:
+def _why(step: Step, bad: Bad, does: Effect) -> Statement[WhyKind] | None:
     """Return why a size costs or saves nothing; None if it does."""
     if does.why is not None:
         return does.why
     if bad.linked is None:
         return NO_GAIN
     if bad.saved is not None and bad.saved.mid <= 0:
+        touched = list(dict.fromkeys(index for change in bad.linked.changes for index in step.touched(change)))
+        if any(step.cost(index) is None for index in touched):  # what they save is not in it
+            return why_unknown(step, touched)
         return say("nothing_saved", suggested=bad.suggested)
     return None

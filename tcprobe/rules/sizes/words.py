@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from tcprobe.cost.alignment import published_pct
+from tcprobe.cost.constants import RateFamily
 from tcprobe.cost.predict import Cost
 from tcprobe.cost.xla import XLA_PADS_FROM
+from tcprobe.gemm.ops import family_of
 from tcprobe.hardware import Gpu
 from tcprobe.rules.base import Says
 from tcprobe.rules.model.bad import Bad, convolves
 from tcprobe.rules.model.known_gpu import idle
 from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, Dimension
 from tcprobe.rules.model.step import Step
+from tcprobe.rules.model.unknown import why_unknown
 from tcprobe.schema.finding import Finding, Severity
 from tcprobe.schema.finding_kinds import EffectKind, FindingKind, RelatedKind, WhyKind
-from tcprobe.schema.kinds import Limit
+from tcprobe.schema.kinds import SIXTEEN_BIT, Limit
 from tcprobe.schema.op import PASSES
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import About, Statement, say
 
 ESTIMATED: Final = "estimated"  # for convolutions: nobody has published what unaligned sizes cost them
+TF32: Final = ("float32", "float", "tf32")  # dtypes that run as TF32 where the GPU can
 MAY_LOSE: Final = "; padding it at run time instead may lose"
 HARDLY: Final = 97.0  # percent of an aligned product's rate; the rest to 100 is within the error of any measurement
 _FORM: Final = re.compile(r"\s*(?:\(.*|\bSXM.*|\bPCIe.*|\bNVL.*|\bFE\b.*|\b\d+\s*GB.*)")
+_PLURAL: Final = ("rows", "channels", "features", "its units", "its filters")
 UNHURT: Final[Mapping[WhyKind, str]] = {
     "bound_by_launch": "its products are so small that their launch takes the time",
     "bound_by_memory": "its products are bound by memory, not by arithmetic",
@@ -46,6 +52,28 @@ def _slower(fields: Mapping[str, Any]) -> str:
     return f"{padded}{{passes!l}} {run} at {{low_pct}}-{{high_pct}} % of an aligned one on {{gpu!a}}{apart}"
 
 
+def _slower_by_unknown(fields: Mapping[str, Any]) -> str:
+    if not fields["measured"]:
+        return "it may run more slowly, {why}"
+    if fields["rate_pct"] is None:
+        return "it runs more slowly, {why}"
+    return "it runs more slowly (a large product of such a size runs at {rate_pct} % of an aligned one on {gpu!a}), {why}"
+
+
+def _unknown_sizes(fields: Mapping[str, Any]) -> str:
+    said = [f"the {listed(fields['takes'])} of what it takes"] if fields["takes"] else []
+    said += [f"its {listed(fields['own'])}"] if fields["own"] else []
+    if not said:
+        return "how much is unknown: not all sizes of its products are known"
+    one = len(fields["takes"]) + len(fields["own"]) == 1 and not said[0].removeprefix("the ").startswith(_PLURAL)
+    give = "" if fields["input"] is None else f"; give the model's input: --input-shape {_sizes(fields['input'])}"
+    return f"how much is unknown: {listed(said)} {'is' if one else 'are'} not known{give}"
+
+
+def _sizes(shape: tuple[str | int, ...]) -> str:
+    return ",".join(map(str, shape)) or "SIZES"
+
+
 def _off_cores(fields: Mapping[str, Any]) -> str:
     use = "does" if len(fields["passes"]) == 1 else "do"
     library = " with cuBLAS 10" if fields["cublas10"] else ""
@@ -59,8 +87,10 @@ SAYS: Final[Says] = {
     "float64": "no effect while it computes in float64",
     "fits_tf32": "costs nothing in TF32, which asks for multiples of 4; float16 asks for 8",
     **{kind: f"costs next to nothing: {said}" for kind, said in UNHURT.items()},
-    "product_sizes_unknown": "how much is unknown: not all sizes of its products are known",
-    "slower_by_unknown": "it runs more slowly, {why}",
+    "product_sizes_unknown": _unknown_sizes,
+    "dtype_unknown": "how much is unknown: the dtype that it computes in is not known; give --dtype",
+    "dtype_without_rate": "how much is unknown: how fast {gpu!a} multiplies {dtype} is not known",
+    "slower_by_unknown": _slower_by_unknown,
     "slower": _slower,
     "off_tensor_cores": _off_cores,
     "takes": lambda fields: f"{{subject}} takes: {{dimension}}{_resized(fields)}",
@@ -137,14 +167,38 @@ def effect(step: Step, bad: Bad) -> Effect:
     """Return the predicted effect of a bad size, pass by pass."""
     if (why := idle(step.gpu, bad.dtype)) is not None:
         return Effect(why, why, free=True)
-    if bad.dtype in ("float32", "float", "tf32") and bad.dimension.size % 4 == 0:
+    if bad.dtype in TF32 and bad.dimension.size % 4 == 0:
         fits: Statement[WhyKind] = say("fits_tf32")
         return Effect(fits, fits, free=True)
     known = {i: cost for i in bad.dimension.products if (cost := step.cost(i)) is not None}
-    if not known:
-        unknown: Statement[WhyKind] = say("product_sizes_unknown")
-        return Effect(say("slower_by_unknown", why=unknown), unknown)
-    return _rated(step, bad, known)
+    rated = _rated(step, bad, known) if known else None
+    if rated is not None and len(known) == len(bad.dimension.products):
+        return rated
+    unknown = why_unknown(step, bad.dimension.products)
+    if rated is None or rated.free:  # the other products may cost what these do not
+        return Effect(_by_unknown(step, bad, unknown), unknown)
+    return replace(rated, why=unknown)
+
+
+def _by_unknown(step: Step, bad: Bad, why: Statement[WhyKind]) -> Statement[EffectKind]:
+    """Return that a size costs something, with the rate of large products of such a size where these were timed."""
+    measured = is_timed(step, bad)
+    family: RateFamily | None = "tc16" if bad.dtype in SIXTEEN_BIT else "tf32" if bad.dtype in TF32 else None
+    if not measured or family is None or step.target.library == "cublas10":
+        return say("slower_by_unknown", why=why, measured=measured, rate_pct=None, gpu=None)
+    gpu, rate = published_pct(bad.dimension.size, family, step.gpu.compute_capability)
+    return say("slower_by_unknown", why=why, measured=True, rate_pct=rate, gpu=gpu.name)
+
+
+def is_timed(step: Step, bad: Bad) -> bool:
+    """Return whether unaligned products of this kind were timed, whatever their sizes are.
+
+    Not so for convolutions, recurrent layers and float8, nor where the dtype is unknown or XLA pads.
+    """
+    families = {family_of(step.model.products[index].record.op_type) for index in bad.dimension.products}
+    if convolves(step, bad.dimension) or "rnn" in families or step.gpu.target is None or _padded(step, bad):
+        return False
+    return bad.dtype in (*SIXTEEN_BIT, *TF32)
 
 
 def _rated(step: Step, bad: Bad, known: dict[int, Cost]) -> Effect:
@@ -239,4 +293,5 @@ def finding_of(
         basis=step.basis_of(dimension.products) if saved is not None else None,
         constants=step.constants_of(dimension.products) if saved is not None else None,
         related=related_of(step, bad),
+        measured=step.measured_of(dimension.products) if saved is not None else None,
     )
