@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Protocol, TypeAlias
 
 from tcprobe.schema.finding import ERROR_PCT, WARNING_PCT, Finding, Range, Severity
+from tcprobe.schema.kinds import Evidence
 from tcprobe.schema.place import Place
 
 _Edit: TypeAlias = tuple[str, Place | None, str | None, int | None, int | None]
@@ -25,13 +26,13 @@ def grade(finding: Finding, step: Shares) -> Finding:
 
     A severity that the rule gave stays. Else it is an error where the likely saving is `ERROR_PCT` of the step or
     more, a warning where some saving is likely and may be `WARNING_PCT` or more, a note below that and where no
-    saving is known. The upper end counts only where kernels of that class were measured: elsewhere it says what is
-    not known, and no build fails for that.
+    saving is known. The upper end counts because what convolutions lose is known as a wide range only; not where
+    an end of that range is a judgement.
     """
     pct = finding.saving_pct
     if pct is None and finding.saving_ns is not None:
         pct = step.share_pct(finding.saving_ns)
-    return replace(finding, saving_pct=pct, severity=finding.severity or severity_of(pct, finding.measured))
+    return replace(finding, saving_pct=pct, severity=finding.severity or severity_of(pct, finding.evidence))
 
 
 def grade_all(findings: Iterable[Finding], step: Shares) -> list[Finding]:
@@ -57,19 +58,19 @@ def _edit(finding: Finding) -> _Edit:
 
 def _joined(finding: Finding, parts: list[Range]) -> Finding:
     total = Range(sum(p.low for p in parts), sum(p.mid for p in parts), sum(p.high for p in parts))
-    return replace(finding, severity=severity_of(total, finding.measured))
+    return replace(finding, severity=severity_of(total, finding.evidence))
 
 
-def severity_of(saving_pct: Range | None, measured: bool | None = True) -> Severity:
+def severity_of(saving_pct: Range | None, evidence: Evidence | None = None) -> Severity:
     """Return the severity of a saving in percent of the step; a note where it is unknown.
 
     Args:
         saving_pct: the saving.
-        measured: False where nobody timed such kernels: then the likely saving alone decides.
+        evidence: what it rests on; where that is a judgement, the likely saving alone decides.
     """
     if saving_pct is None or saving_pct.mid <= 0:
         return "note"
-    most = saving_pct.mid if measured is False else max(saving_pct.mid, saving_pct.high)
+    most = saving_pct.mid if evidence == "judged" else max(saving_pct.mid, saving_pct.high)
     if most < WARNING_PCT:
         return "note"
     return "error" if saving_pct.mid >= ERROR_PCT else "warning"

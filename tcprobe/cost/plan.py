@@ -17,7 +17,7 @@ from tcprobe.cost.works import Task, task_of
 from tcprobe.cost.xla import padded_by_xla, padded_products
 from tcprobe.gemm.alignment import ALIGN_BYTES, next_size
 from tcprobe.hardware import Gpu
-from tcprobe.schema.kinds import UsesTc
+from tcprobe.schema.kinds import Evidence, UsesTc
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.provenance import Provenance
 
@@ -74,7 +74,7 @@ class Plan:
         own_rate: whether arithmetic runs at a rate measured for its alignment on this GPU, with an error of its own.
         whys: which figures are not measurements on this GPU, and why.
         least_ns: what no kernel beats (`tcprobe.cost.spread.least_ns`); 0 where units are not known to be those.
-        measured: whether anyone timed kernels of this class, on any GPU, as far as the likely way rests on them.
+        evidence: what the ways rest on.
     """
 
     ways: Ways
@@ -86,7 +86,7 @@ class Plan:
     whys: tuple[str, ...] = field(default_factory=tuple)
     own_rate: bool = False
     least_ns: float = 0.0
-    measured: bool = True
+    evidence: Evidence = "timed"
 
     @property
     def ends_ns(self) -> TimeFactors:
@@ -132,7 +132,7 @@ class Planner:
         self.whys: list[str] = []
         self.basis: Basis = "predicted"
         self.own_rate = False  # whether arithmetic runs at a rate measured for this alignment
-        self.measured = True  # whether anyone timed kernels of this class
+        self.evidence: Evidence = "timed"
         self.provenance: Provenance | None = None
         self.chip = self._chip(units.family, units.flop_per_s)
         self.ideal = way_of(task, self.chip)
@@ -157,13 +157,13 @@ class Planner:
             ways, uses = self._direct(ways), "unknown"
         if self.task.groups > 1 and self.units.family == "tc16":
             ways = (ways[0], ways[1], replace(ways[2], factor=ways[2].factor * GROUPED_SLOWER))
-            self.measured = False
+            self.evidence = "judged"
             self.whys.append("grouped convolutions were not measured")
         assert self.provenance is not None, "every plan has a chip"
         whys = tuple(dict.fromkeys(self.whys))
         least = 0.0 if self.units.emulated else least_ns(self.task, self.units.family, self.chip)
         return Plan(
-            ways, self.ideal, uses, spread, self.basis, self.provenance, whys, self.own_rate, least, self.measured
+            ways, self.ideal, uses, spread, self.basis, self.provenance, whys, self.own_rate, least, self.evidence
         )
 
     def padded(self) -> Plan:
@@ -216,7 +216,7 @@ class Planner:
         if self.task.arithmetic == "conv":
             return self._slower_conv(penalty)
         self.own_rate = penalty.is_own
-        self.measured = self.task.arithmetic == "gemm"  # a recurrent layer's were not timed
+        self.evidence = "timed" if self.task.arithmetic == "gemm" else "judged"  # in recurrent layers: none was timed
         ends = zip(_ends(penalty.compute), _ends(penalty.memory), strict=True)
         best, likely, worst = (way_of(self.task, self.chip, end) for end in ends)
         return best, likely, worst
@@ -233,7 +233,7 @@ class Planner:
         if own is not None and key in own.multipliers:
             best, likely, worst = (way_of(self.task, self.chip, (end, end)) for end in _ends(own.multipliers[key]))
             return best, likely, worst
-        self.measured = False
+        self.evidence = "between"
         self.whys.append("unaligned convolutions were not measured: between none and the slowdown of a product")
         padded = with_channels(self.task, *self._rounded(), self.units.width)
         best = way_of(padded, self.chip) if padded else self.ideal
@@ -275,7 +275,7 @@ class Planner:
 
     def _without_float8(self) -> Ways:
         """float8 needs whole 16 bytes; what a framework does otherwise is not measured: it uses 16 bits or refuses."""
-        self.measured = False
+        self.evidence = "judged"
         self.whys.append("float8 needs multiples of 16: it runs in 16 bits, if at all")
         peak = self.target.gpu.peak_flop_per_s("bfloat16") or self.units.flop_per_s
         chip = self._chip("tc16", peak)
@@ -303,7 +303,7 @@ class Planner:
         sms = min(conv.channels * conv.filters * DIRECT_SHARE, self.target.gpu.sm)
         likely = self.task.flops / (peak / 1e9 / self.target.gpu.sm * sms)
         direct = Way((), 0.0, self.ideal.launch_ns, likely, measured=True)
-        self.measured = conv.filters == 1 and len(conv.kernel) == 2  # the one that was seen, of an image
+        self.evidence = "timed" if conv.filters == 1 and len(conv.kernel) == 2 else "judged"
         worst = replace(direct, factor=DIRECT_SPREAD)
         return ways[0], direct if conv.filters == 1 else ways[1], max(ways[2], worst, key=lambda way: way.ns)
 

@@ -9,7 +9,7 @@ from tcprobe.cost.alignment import Library
 from tcprobe.cost.constants import Basis, Constants, load_constants
 from tcprobe.cost.plan import Plan, Target, padded_plan_of, plan_of
 from tcprobe.schema.finding import Range
-from tcprobe.schema.kinds import Limit, UsesTc
+from tcprobe.schema.kinds import Evidence, Limit, UsesTc
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.provenance import Provenance
 
@@ -32,7 +32,7 @@ class Cost:
         constants: whose constants the figures rest on.
         own_rate: whether arithmetic runs at a rate measured for an unaligned size, with an error of its own.
         why: what makes the figure less sure than a product that was measured on this GPU; else None.
-        measured: whether anyone timed kernels of this class, on any GPU; if not, the figure joins those of others.
+        evidence: what the figures rest on, besides the model.
     """
 
     low_ns: float
@@ -48,7 +48,7 @@ class Cost:
     constants: Provenance | None = None
     why: str | None = None
     own_rate: bool = False
-    measured: bool = True
+    evidence: Evidence = "timed"
 
     @property
     def timed_ns(self) -> float:
@@ -137,7 +137,7 @@ def _cost(plan: Plan) -> Cost:
         constants=plan.constants,
         why="; ".join(plan.whys) or None,
         own_rate=plan.own_rate,
-        measured=plan.measured,
+        evidence=plan.evidence,
     )
 
 

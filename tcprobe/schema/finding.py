@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from tcprobe.schema.finding_kinds import FindingKind, FixKind, RelatedKind, WhyKind
+from tcprobe.schema.kinds import Evidence
 from tcprobe.schema.model import Mode, Unseen
 from tcprobe.schema.place import Place
 from tcprobe.schema.provenance import Provenance
@@ -80,7 +81,7 @@ class Finding:
         why: why it costs nothing, or why its cost is unknown; None if `saving_ns` says it all.
         basis: predicted or calibrated; None if there is no figure.
         constants: whose constants the figure rests on; None if there is no figure.
-        measured: whether anyone timed kernels of the class that the figure is about; None if there is no figure.
+        evidence: what the times of its costliest product rest on; None if there is no figure.
         related: other places that the same size affects, and how each is related.
         fix: edits that make the change; None if tcprobe cannot make it.
     """
@@ -104,7 +105,7 @@ class Finding:
     constants: Provenance | None = None
     related: tuple[tuple[Place, Statement[RelatedKind]], ...] = ()
     fix: Fix | None = None
-    measured: bool | None = None
+    evidence: Evidence | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,7 @@ class Audited:
         step_ns: predicted time of the products of one step; None if none could be predicted.
         total_saving_ns: predicted time that all suggestions together save per step.
         batch, batch_known: samples per step, and whether the model or the user gave that number.
+        batch_by_default: whether that number is what Keras' `fit` takes of arrays where it is told none.
         products, costed: products in a step, and how many of them could be predicted.
         layers: number of layers seen.
         gpu, dtype, library, xla: what the prediction is for; dtype is None if each layer keeps its own.
@@ -152,6 +154,7 @@ class Audited:
     unseen: tuple[Unseen, ...] = ()
     notes: tuple[str, ...] = ()
     policy_assumed: bool = False
+    batch_by_default: bool = False
 
 
 @dataclass(frozen=True, slots=True)

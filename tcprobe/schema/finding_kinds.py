@@ -104,20 +104,21 @@ WhyKind = Literal[
 
 COST_UNKNOWN: Final[frozenset[WhyKind]] = frozenset({"product_sizes_unknown", "dtype_unknown", "dtype_without_rate"})
 """Why the cost of a size is unknown."""
-BEST_LEFT: Final[frozenset[WhyKind]] = frozenset(
-    {
-        "no_gain",
-        "nothing_saved",
-        "bound_by_memory",
-        "bound_by_launch",
-        "as_fast_as_aligned",
-        "fits_tf32",
-        "tiny_product",
-        "few_channels_slower",
-        "depthwise",
-    }
+COSTS_NOTHING: Final[frozenset[WhyKind]] = frozenset(
+    {"no_gain", "nothing_saved", "bound_by_memory", "bound_by_launch", "as_fast_as_aligned"}
 )
-"""Why a size is best left as it is. The first five conclude on a predicted cost, the others hold for any."""
+"""Why a size costs or saves nothing, as its predicted cost says: never said where that is unknown."""
+BEST_LEFT: Final[tuple[WhyKind, ...]] = (
+    "few_channels_slower",
+    "tiny_product",
+    "depthwise",
+    "fits_tf32",
+    "bound_by_memory",
+    "bound_by_launch",
+    "as_fast_as_aligned",
+    "nothing_saved",
+)
+"""Why a size is best left as it is, with nothing else to say of it."""
 
 InputSize = Literal["shape", "depth", "height", "width", "length", "channels", "rows", "features"]
 """A size of what a layer takes, or all of them (``shape``); ``rows`` are samples and steps of a sequence."""

@@ -95,6 +95,10 @@ RATE_BASES: Final[Mapping[RateBasis, str]] = {
     "published products": "likewise, of a convolution, for which none is published",
 }
 """What the rate of an unaligned product, relative to an aligned one, is based on."""
+Evidence = Literal["timed", "between", "judged"]
+"""What a predicted time rests on: kernels of its class that someone timed, on any GPU (``timed``); two classes between
+which it must lie, both of them timed (``between``: an unaligned convolution, the padded one and an unaligned product);
+or a judgement, for at least one end of its range (``judged``)."""
 Limit = Literal["compute", "memory", "launch"]
 """What limits the speed of a product."""
 

@@ -129,6 +129,7 @@ class Model:
         products: every product of one step, except those whose result nothing uses.
         batch: samples per step in the products; `SAMPLES` if nobody gave a number.
         batch_known: whether the model or the user said so.
+        batch_by_default: whether that number is what Keras' `fit` takes of arrays where it is told none.
         policy: global precision policy at the end (``mixed_float16``); None if unknown.
         xla: whether XLA compiles the step; None if unknown.
         keras: version of Keras; None if unknown.
@@ -154,6 +155,7 @@ class Model:
     unseen: tuple[Unseen, ...] = ()
     notes: tuple[str, ...] = ()
     policy_assumed: bool = False
+    batch_by_default: bool = False
 
     def layer(self, name: str | None) -> Layer | None:
         """Return the layer of this name; None if there is none."""

@@ -18,6 +18,10 @@ from tcprobe.schema.model import SAMPLES, Layer, Model, Product, Unseen
 from tcprobe.source.source import Source
 
 UNKNOWN_POLICY: Final = "the precision policy is set to what the file does not tell; --dtype says it"
+FIT_BATCH: Final = 32
+"""Samples of a step where Keras' `fit` gets arrays and no batch (Keras 2 and 3, `Model.fit`: ``batch_size``)."""
+_OF_KERAS: Final = frozenset({"epochs", "validation_data", "validation_split", "initial_epoch", "validation_steps"})
+"""Arguments of `fit` that models of other libraries lack."""
 _POLICIES: Final = ("set_global_policy", "set_dtype_policy", "set_policy", "set_floatx")
 
 
@@ -29,7 +33,7 @@ def source_model(state: State, asked: int | None) -> Model:
         asked: the user's own batch; None to take it from the file, where that has one alone.
     """
     source = state.source
-    told = asked or batch_of(source)
+    told, by_default = (asked, False) if asked else batch_of(source)
     batch = told or SAMPLES
     xla = _xla(source)
     layers = tuple(_layer(draft, state.fed) for draft in _ended(state) if is_layer(draft))
@@ -41,6 +45,7 @@ def source_model(state: State, asked: int | None) -> Model:
         products=tuple(_products(layers, batch, xla)),
         batch=batch,
         batch_known=told is not None,
+        batch_by_default=by_default,
         policy=state.policy,
         xla=xla,
         unseen=tuple(_unseen(state)),
@@ -49,27 +54,58 @@ def source_model(state: State, asked: int | None) -> Model:
     )
 
 
-def batch_of(source: Source) -> int | None:
-    """Return the batch that `fit`, `batch` or `Input` give as a constant; None where there is none, or several."""
+def batch_of(source: Source) -> tuple[int | None, bool]:
+    """Return the batch that `fit`, `batch` or `Input` give as a constant, None where there is none, or several.
+
+    Beside it, whether it is what `fit` takes of arrays where it is told no batch.
+    """
     found: set[int] = set()
+    defaults = False
     for node, _ in source.walk.calls:
-        if isinstance(node.func, ast.Attribute) and node.func.attr in ("fit", "batch"):
-            given = [k.value for k in node.keywords if k.arg == "batch_size"]
-            if node.func.attr == "batch" and node.args:
-                given = node.args[:1]
-            elif node.func.attr == "fit" and len(node.args) > 2:
-                given = node.args[2:3]
-        elif source.name_of(node.func) == "keras.Input":
-            given = [k.value for k in node.keywords if k.arg == "batch_size"]
-        else:
-            continue
-        for value in given:
-            known = source.known(value)
-            if known is None:
-                return None
-            if type(known.value) is int and known.value > 0:
-                found.add(known.value)
-    return found.pop() if len(found) == 1 else None
+        given = _given_batch(source, node)
+        known = [source.known(value) for value in given]
+        if any(value is None for value in known):
+            return None, False
+        sizes = {v.value for v in known if v is not None and type(v.value) is int and v.value > 0}
+        found |= sizes
+        defaults = defaults or (not sizes and _fits_arrays(source, node))
+    if defaults:
+        found.add(FIT_BATCH)
+    return (found.pop(), defaults) if len(found) == 1 else (None, False)
+
+
+def _given_batch(source: Source, node: ast.Call) -> list[ast.expr]:
+    """Return the expressions by which a call sets the batch."""
+    named = [k.value for k in node.keywords if k.arg == "batch_size"]
+    match node.func:
+        case ast.Attribute(attr="batch") if node.args:
+            return node.args[:1]
+        case ast.Attribute(attr="fit") if len(node.args) > 2:
+            return node.args[2:3]
+        case ast.Attribute(attr="fit" | "batch"):
+            return named
+    return named if source.name_of(node.func) == "keras.Input" else []
+
+
+def _fits_arrays(source: Source, node: ast.Call) -> bool:
+    """Return whether a call is a Keras model's `fit` on arrays: only beside these does it take labels apart.
+
+    A model of another library (``SVC().fit(x, y)``) is never compiled, and knows none of Keras' arguments.
+    """
+    if not isinstance(node.func, ast.Attribute) or node.func.attr != "fit":
+        return False
+    named = {k.arg: k.value for k in node.keywords}
+    labels = node.args[1] if len(node.args) > 1 else named.get("y")
+    none = isinstance(labels, ast.Constant) and labels.value is None
+    if labels is None or none or any(isinstance(a, ast.Starred) for a in node.args) or None in named:
+        return False
+    return "steps_per_epoch" not in named and (not _OF_KERAS.isdisjoint(named) or _is_compiled(source, node.func.value))
+
+
+def _is_compiled(source: Source, model: ast.expr) -> bool:
+    told = ast.dump(model)
+    functions = (node.func for node, _ in source.walk.calls)
+    return any(isinstance(f, ast.Attribute) and f.attr == "compile" and ast.dump(f.value) == told for f in functions)
 
 
 def _xla(source: Source) -> bool | None:

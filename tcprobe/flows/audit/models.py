@@ -172,6 +172,7 @@ class Auditor:
             unseen=model.unseen,
             notes=model.notes,
             policy_assumed=model.policy_assumed,
+            batch_by_default=model.batch_by_default,
         )
 
 

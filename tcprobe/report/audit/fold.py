@@ -11,10 +11,12 @@ from tcprobe.report.audit import words
 from tcprobe.report.audit.phrases import statements
 from tcprobe.report.audit.phrases.order import natural, order
 from tcprobe.schema.finding import SEVERITIES, WARNING_PCT, Audited, Finding, Range
-from tcprobe.schema.finding_kinds import FindingKind, WhyKind
+from tcprobe.schema.finding_kinds import BEST_LEFT, FindingKind, WhyKind
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import About, Statement, say
 
+LEAST_LEFT: Final = 2
+"""Sizes to leave as they are that are counted in one line."""
 MOST_NOTES: Final = 10
 """Notes printed one per line; if there are more, they are grouped by reason unless everything was asked for."""
 
@@ -98,6 +100,49 @@ def _order(fold: FoldedFindings) -> tuple[object, ...]:
         finding.code,
         *map(natural, order(finding.says)),
     )
+
+
+_LEFT: Final[dict[WhyKind, str]] = {
+    "few_channels_slower": "channels of images",
+    "tiny_product": "up to 16 columns",
+    "depthwise": "depthwise",
+    "fits_tf32": "aligned for TF32, not for 16 bits",
+    "bound_by_memory": "bound by memory",
+    "bound_by_launch": "bound by launches",
+    "as_fast_as_aligned": "as fast as aligned",
+    "nothing_saved": "no gain in a larger one",
+}
+
+
+def is_best_left(fold: FoldedFindings) -> bool:
+    """Return whether findings say nothing but that a size is best left as it is."""
+    return is_note(fold) and _left(fold.finding) is not None
+
+
+def best_left(notes: Sequence[FoldedFindings]) -> str:
+    """Return how many sizes are best left as they are, and why, most frequent reason first."""
+    counts: Counter[WhyKind] = Counter()
+    for note in notes:
+        if (why := _left(note.finding)) is not None:
+            counts[why] += note.count
+    ranked = sorted(counts, key=lambda why: (-counts[why], BEST_LEFT.index(why)))
+    reasons = ", ".join(f"{counts[why]:,} {_LEFT[why]}" for why in ranked)
+    return f"{counts.total():,} sizes are best left as they are ({reasons})"
+
+
+def split(notes: Sequence[FoldedFindings], verbose: bool) -> tuple[list[FoldedFindings], list[FoldedFindings]]:
+    """Return the findings to tell one by one, and those to count in one line; a single one is no longer than that."""
+    left = [] if verbose else [note for note in notes if is_best_left(note)]
+    if sum(note.count for note in left) < LEAST_LEFT:
+        return list(notes), []
+    return [note for note in notes if not is_best_left(note)], left
+
+
+def _left(finding: Finding) -> WhyKind | None:
+    """Return why a size is best left, also where the reason stands beside that for which it has no fix."""
+    beside = finding.why.get("beside") if finding.why is not None else None
+    why = beside if isinstance(beside, Statement) else finding.why
+    return next((kind for kind in BEST_LEFT if why is not None and why.kind == kind), None)
 
 
 def is_note(fold: FoldedFindings) -> bool:

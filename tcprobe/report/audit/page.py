@@ -26,11 +26,13 @@ MOST_GAINS: Final = 5
 
 def page(report: AuditReport, spec: AuditSpec) -> list[Block]:
     """Return the blocks of a page."""
+    told, left = fold.split(fold.folded(words.rows(report)), spec.verbose)
     return [
         Heading("Layer sizes and precision", 2),
         Lines((_count(report),)),
         _paragraphs(words.gains(report, MOST_GAINS)),
-        _table(fold.folded(words.rows(report)), spec),
+        _table(told, spec),
+        _paragraphs([f"{fold.best_left(left)}; --verbose lists them."] if left else []),
         _bullets(_broken(report, spec)),
         Folded("What this rests on", tuple(_limits(report))),
     ]
@@ -54,7 +56,7 @@ def _count(report: AuditReport) -> TextLine:
 
 
 def _table(found: list[fold.FoldedFindings], spec: AuditSpec) -> Section:
-    """Return all findings: errors, warnings, notes; within each the largest saving first, then by place."""
+    """Return the findings: errors, warnings, notes; within each the largest saving first, then by place."""
     headings = (
         ColumnHead("severity"),
         ColumnHead("where"),

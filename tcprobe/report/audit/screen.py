@@ -56,11 +56,17 @@ def _finding(told: fold.FoldedFindings, spec: AuditSpec) -> TextLine:
 
 
 def _notes(notes: list[fold.FoldedFindings], spec: AuditSpec) -> list[TextLine]:
-    """Return one line per note; if there are many, per file, rule and reason, with all sizes but without layers."""
-    if spec.verbose or len(notes) <= fold.MOST_NOTES:
-        return [_finding(f, spec) for f in notes]
-    title = f"Notes: {sum(f.count for f in notes):,}, by reason; --verbose gives each its line"
-    return [TextLine((TextPart(title, "strong"),)), *(_reason(group, spec) for group in fold.by_reason(notes))]
+    """Return one line per note; if there are many, per file, rule and reason, with all sizes but without layers.
+
+    Sizes that are best left as they are take one line together.
+    """
+    told, left = fold.split(notes, spec.verbose)
+    closing = [TextLine((TextPart(f"{fold.best_left(left)}; --verbose lists them"),))] if left else []
+    if spec.verbose or len(told) <= fold.MOST_NOTES:
+        return [*(_finding(f, spec) for f in told), *closing]
+    title = f"Notes: {sum(f.count for f in told):,}, by reason; --verbose gives each its line"
+    grouped = [_reason(group, spec) for group in fold.by_reason(told)]
+    return [TextLine((TextPart(title, "strong"),)), *grouped, *closing]
 
 
 def _reason(group: fold.ReasonGroup, spec: AuditSpec) -> TextLine:

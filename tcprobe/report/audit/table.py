@@ -57,7 +57,7 @@ COLUMNS: Final = (
     "padding_low_pct",
     "padding_pct",
     "padding_high_pct",
-    "measured",
+    "evidence",
 )
 
 
@@ -108,7 +108,7 @@ def _row(audited: Audited, finding: Finding, suppressed: bool, spec: AuditSpec) 
         "why_kind": finding.why.kind if finding.why else None,
         **(finding.constants.columns() if finding.constants else {}),
         **_span("padding", "pct", finding.padding_pct),
-        "measured": finding.measured,
+        "evidence": finding.evidence,
     }
 
 

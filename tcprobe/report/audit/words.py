@@ -70,7 +70,12 @@ def message_with_reason(finding: Finding) -> str:
 
 
 def _because(finding: Finding) -> str:
-    return f"; {why(finding)}" if finding.why is not None and finding.why not in parts(finding.says) else ""
+    said, known = finding.why, parts(finding.says)
+    if said is None or said in known:
+        return ""
+    if said.get("beside") in known:  # why there is no fix, beside a reason that is told already
+        said = said.changed("beside", None)
+    return f"; {statements.sentence_of(said)}"
 
 
 def fixing(fix: Fix) -> str:
@@ -217,7 +222,9 @@ def _either(found: set[bool], yes: str, no: str, both: str) -> str:
 def _batches(models: list[Audited]) -> str:
     known = {a.batch for a in models if a.batch_known}
     unknown = {a.batch for a in models if not a.batch_known}
-    said = [f"batch {min(known):,}" if len(known) == 1 else "each model's own batch"] if known else []
+    by_default = any(a.batch_by_default for a in models)
+    origin = " (fit's default for arrays; --batch-size sets another)" if by_default and len(known) == 1 else ""
+    said = [f"batch {min(known):,}{origin}" if len(known) == 1 else "each model's own batch"] if known else []
     if unknown:
         hint = "where it is unknown (--batch-size sets it)" if known else "(batch unknown; --batch-size sets it)"
         said.append(f"per {min(unknown):,} samples {hint}")

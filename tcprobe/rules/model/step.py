@@ -15,6 +15,7 @@ from tcprobe.rules.model.links import Linked, LinkedChange, Links
 from tcprobe.rules.model.recurrent import units_of, with_units
 from tcprobe.rules.model.sizes import LayerSizes
 from tcprobe.schema.finding import Range
+from tcprobe.schema.kinds import Evidence
 from tcprobe.schema.model import Model
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.provenance import Provenance, merged
@@ -126,10 +127,10 @@ class Step:
         costs = [cost for index in indexes if (cost := self.cost(index)) is not None]
         return next(iter(rests_on(costs)), None)
 
-    def measured_of(self, indexes: Iterable[int]) -> bool | None:
-        """Return whether anyone timed kernels of the class of the costliest of products; None without any cost."""
+    def evidence_of(self, indexes: Iterable[int]) -> Evidence | None:
+        """Return what the predicted time of the costliest of products rests on; None without any cost."""
         costs = [cost for index in indexes if (cost := self.cost(index)) is not None]
-        return max(costs, key=lambda cost: cost.ns).measured if costs else None
+        return max(costs, key=lambda cost: cost.ns).evidence if costs else None
 
     def padding_pct(self, indexes: Iterable[int]) -> Range | None:
         """Return what padding products with zeros at run time saves of their predicted time, copies counted, in %.

@@ -53,7 +53,8 @@ def _names(layer: Layer, rank: int) -> tuple[InputSize, ...]:
     space = _SPACE.get(rank_of(layer.kind), ())
     if space and rank == len(space) + 2:
         return (*space, "channels")
-    return (*("rows",) * (rank - 2), "features")
+    rows: list[InputSize] = ["rows"] * (rank - 2)
+    return (*rows, "features")
 
 
 def _open_inputs(layer: Layer) -> list[InputSize]:
@@ -91,6 +92,4 @@ def _lettered(layer: Layer) -> Sizes:
     if shape is None:
         return ()
     names = _names(layer, len(shape))
-    return tuple(
-        _LETTERS.get(name, "N") if size is None else size for name, size in zip(names, shape[1:], strict=True)
-    )
+    return tuple(_LETTERS.get(name, "N") if size is None else size for name, size in zip(names, shape[1:], strict=True))

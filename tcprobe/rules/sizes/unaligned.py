@@ -70,7 +70,7 @@ def _severity(step: Step, bad: Bad, does: Effect) -> Severity | None:
     """Return the severity where no saving decides on it: one is unknown, or rests on kernels that nobody timed."""
     if does.free or bad.linked is None:
         return "note"
-    if bad.is_image and not step.measured_of(bad.dimension.products):
+    if bad.is_image and step.evidence_of(bad.dimension.products) != "timed":
         return "note"
     return "warning" if _warns_unknown(step, bad, does) else None
 

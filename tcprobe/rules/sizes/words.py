@@ -57,7 +57,9 @@ def _slower_by_unknown(fields: Mapping[str, Any]) -> str:
         return "it may run more slowly, {why}"
     if fields["rate_pct"] is None:
         return "it runs more slowly, {why}"
-    return "it runs more slowly (a large product of such a size runs at {rate_pct} % of an aligned one on {gpu!a}), {why}"
+    return (
+        "it runs more slowly (a large product of such a size runs at {rate_pct} % of an aligned one on {gpu!a}), {why}"
+    )
 
 
 def _unknown_sizes(fields: Mapping[str, Any]) -> str:
@@ -293,5 +295,5 @@ def finding_of(
         basis=step.basis_of(dimension.products) if saved is not None else None,
         constants=step.constants_of(dimension.products) if saved is not None else None,
         related=related_of(step, bad),
-        measured=step.measured_of(dimension.products) if saved is not None else None,
+        evidence=step.evidence_of(dimension.products) if saved is not None else None,
     )
