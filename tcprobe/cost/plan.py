@@ -303,7 +303,10 @@ class Planner:
         sms = min(conv.channels * conv.filters * DIRECT_SHARE, self.target.gpu.sm)
         likely = self.task.flops / (peak / 1e9 / self.target.gpu.sm * sms)
         direct = Way((), 0.0, self.ideal.launch_ns, likely, measured=True)
-        self.evidence = "timed" if conv.filters == 1 and len(conv.kernel) == 2 else "judged"
+        if conv.filters == 1 and len(conv.kernel) == 2:
+            self.evidence = "timed"
+        elif self.evidence == "between":  # the direct kernel is no end that was timed
+            self.evidence = "judged"
         worst = replace(direct, factor=DIRECT_SPREAD)
         return ways[0], direct if conv.filters == 1 else ways[1], max(ways[2], worst, key=lambda way: way.ns)
 

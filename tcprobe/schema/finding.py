@@ -81,7 +81,7 @@ class Finding:
         why: why it costs nothing, or why its cost is unknown; None if `saving_ns` says it all.
         basis: predicted or calibrated; None if there is no figure.
         constants: whose constants the figure rests on; None if there is no figure.
-        evidence: what the times of its costliest product rest on; None if there is no figure.
+        evidence: what the time of the product rests on that may take longest of its own; None if there is no figure.
         related: other places that the same size affects, and how each is related.
         fix: edits that make the change; None if tcprobe cannot make it.
     """

@@ -38,6 +38,16 @@ def test_a_saving_that_may_be_large_enough_is_a_warning_and_never_an_error() -> 
     assert severity_of(Range(-1.0, 0.0, 3.8)) == "note"
 
 
+def test_an_end_that_is_a_judgement_decides_nothing() -> None:
+    """As of a grouped convolution, whose worst time is four times an ungrouped one's."""
+    assert severity_of(Range(0.0, 0.3, 60.0), "judged") == "note"
+    assert severity_of(Range(0.0, 1.3, 60.0), "judged") == "warning"
+    assert severity_of(Range(0.0, 0.3, 60.0), "between") == "warning"
+    guessed = replace(FINDING, saving_ns=Range(0, 6_000, 90_000), evidence="judged")
+    assert grade(guessed, Step()).severity == "note"
+    assert [f.severity for f in grade_all([guessed, replace(guessed, layer="b")], Step())] == ["warning"] * 2
+
+
 def test_the_share_follows_from_the_saving() -> None:
     decided = grade(replace(FINDING, saving_ns=Range(10_000, 20_000, 30_000)), Step())
     assert decided.saving_pct == Range(1.0, 2.0, 3.0)

@@ -308,6 +308,32 @@ def test_grouped_convolutions_are_doubted() -> None:
     assert plain.rate_pct is None
 
 
+@pytest.mark.parametrize(
+    ("record", "evidence"),
+    [
+        (gemm(4096, 4096, 4096), "timed"),
+        (gemm(4096, 4095, 4096), "timed"),
+        (conv("forward", 64, 64), "timed"),
+        (conv("forward", 64, 63), "between"),
+        (conv("wgrad", 64, 63), "between"),
+        (conv("wgrad", 8, 1), "timed"),  # 42 % of a GAN's step on an A100
+        (conv("wgrad", 8, 1, "bfloat16"), "timed"),
+        (conv("forward", 8, 1), "between"),
+        (conv("wgrad", 8, 3), "judged"),
+        (conv("wgrad", 8, 3, "float32"), "between"),  # the direct kernel is that of 16 bits
+        (grouped(256, 64), "judged"),
+        (gemm(4096, 4095, 4096, "float8_e4m3fn"), "judged"),
+    ],
+)
+def test_a_cost_says_whether_such_kernels_were_timed(record: OpRecord, evidence: str) -> None:
+    gpu = target("h100-sxm") if record.dtype and "float8" in record.dtype else A100
+    assert known(record, gpu).evidence == evidence
+
+
+def test_before_cuda_11_few_filters_run_on_cuda_cores_as_float32_does() -> None:
+    assert known(conv("wgrad", 8, 3), target("v100-sxm2", library="cublas10")).evidence == "timed"
+
+
 def test_a_recurrent_layer_waits_for_each_step() -> None:
     def lstm(steps: int) -> OpRecord:
         return OpRecord(

@@ -16,7 +16,7 @@ from tcprobe.schema.place import Place
 from tcprobe.schema.statement import About, Statement, say
 
 LEAST_LEFT: Final = 2
-"""Sizes to leave as they are that are counted in one line."""
+"""Lines on sizes to leave as they are from which these are counted in one; a single line is no longer than that."""
 MOST_NOTES: Final = 10
 """Notes printed one per line; if there are more, they are grouped by reason unless everything was asked for."""
 
@@ -104,13 +104,13 @@ def _order(fold: FoldedFindings) -> tuple[object, ...]:
 
 _LEFT: Final[dict[WhyKind, str]] = {
     "few_channels_slower": "channels of images",
-    "tiny_product": "up to 16 columns",
-    "depthwise": "depthwise",
-    "fits_tf32": "aligned for TF32, not for 16 bits",
+    "tiny_product": "sizes up to 16",
+    "depthwise": "depthwise convolutions",
+    "fits_tf32": "aligned for TF32, not for float16",
     "bound_by_memory": "bound by memory",
     "bound_by_launch": "bound by launches",
     "as_fast_as_aligned": "as fast as aligned",
-    "nothing_saved": "no gain in a larger one",
+    "nothing_saved": "no faster when larger",
 }
 
 
@@ -126,14 +126,14 @@ def best_left(notes: Sequence[FoldedFindings]) -> str:
         if (why := _left(note.finding)) is not None:
             counts[why] += note.count
     ranked = sorted(counts, key=lambda why: (-counts[why], BEST_LEFT.index(why)))
-    reasons = ", ".join(f"{counts[why]:,} {_LEFT[why]}" for why in ranked)
-    return f"{counts.total():,} sizes are best left as they are ({reasons})"
+    reasons = ", ".join(f"{_LEFT[why]} ({counts[why]:,})" for why in ranked)
+    return f"{counts.total():,} sizes are best left as they are: {reasons}"
 
 
 def split(notes: Sequence[FoldedFindings], verbose: bool) -> tuple[list[FoldedFindings], list[FoldedFindings]]:
-    """Return the findings to tell one by one, and those to count in one line; a single one is no longer than that."""
+    """Return the findings to tell one by one, and those to count in one line."""
     left = [] if verbose else [note for note in notes if is_best_left(note)]
-    if sum(note.count for note in left) < LEAST_LEFT:
+    if len(left) < LEAST_LEFT:
         return list(notes), []
     return [note for note in notes if not is_best_left(note)], left
 

@@ -32,7 +32,7 @@ def page(report: AuditReport, spec: AuditSpec) -> list[Block]:
         Lines((_count(report),)),
         _paragraphs(words.gains(report, MOST_GAINS)),
         _table(told, spec),
-        _paragraphs([f"{fold.best_left(left)}; --verbose lists them."] if left else []),
+        _best_left(left),
         _bullets(_broken(report, spec)),
         Folded("What this rests on", tuple(_limits(report))),
     ]
@@ -67,6 +67,14 @@ def _table(found: list[fold.FoldedFindings], spec: AuditSpec) -> Section:
         ColumnHead("of the step", right=True),
     )
     return Section("", headings, tuple(_cells(f.audited, f.finding, spec) for f in sorted(found, key=_rank)))
+
+
+def _best_left(left: list[fold.FoldedFindings]) -> Lines:
+    """Return how many sizes are left out of the table, as they are best left alone; no line without any."""
+    if not left:
+        return Lines(())
+    said = TextPart(f"{fold.best_left(left)}; "), TextPart("--verbose", "code"), TextPart(" lists them.")
+    return Lines((TextLine(said),))
 
 
 def _rank(told: fold.FoldedFindings) -> tuple[int, float]:

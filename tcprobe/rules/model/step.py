@@ -128,9 +128,9 @@ class Step:
         return next(iter(rests_on(costs)), None)
 
     def evidence_of(self, indexes: Iterable[int]) -> Evidence | None:
-        """Return what the predicted time of the costliest of products rests on; None without any cost."""
+        """Return what the predicted time rests on of the product that may take longest; None without any cost."""
         costs = [cost for index in indexes if (cost := self.cost(index)) is not None]
-        return max(costs, key=lambda cost: cost.ns).evidence if costs else None
+        return max(costs, key=lambda cost: cost.high_ns).evidence if costs else None
 
     def padding_pct(self, indexes: Iterable[int]) -> Range | None:
         """Return what padding products with zeros at run time saves of their predicted time, copies counted, in %.

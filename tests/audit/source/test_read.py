@@ -214,6 +214,19 @@ BATCHES = [
     ("keras.Input((3,), batch_size=32)", 32),
     ("m.fit(x, batch_size=100)\nn.fit(x, batch_size=50)", None),
     ("m.fit(x, batch_size=args.b)", None),
+    ("m.compile('adam')\nm.fit(x, y)", 32),  # only beside arrays does fit take labels apart
+    ("m.fit(x, y=y, epochs=3)", 32),
+    ("m.fit(x, y, None, 3, validation_data=(a, b))", 32),
+    ("m.fit(x, y, batch_size=None, epochs=3)", 32),
+    ("m.fit(x, y, epochs=3)\nm.fit(x, y, batch_size=32)", 32),
+    ("m.fit(x, y, epochs=3)\nn.fit(x, y, batch_size=64)", None),
+    ("m.fit(x, y, epochs=3)\nn.fit(data.batch(64))", None),
+    ("m.fit(data, epochs=3)", None),  # a dataset has its own
+    ("m.fit(x, None, epochs=3)", None),
+    ("m.fit(*data, epochs=3)", None),
+    ("m.fit(x, y, **more)", None),
+    ("m.fit(x, y, epochs=3, steps_per_epoch=10)", None),
+    ("svc.fit(x, y)", None),  # another library's
     ("m.fit(x)", None),
 ]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tcprobe.report.audit import fold as audit_fold
 from tcprobe.report.audit import words
 from tcprobe.schema.finding import Audited, AuditReport, Finding, Range
-from tcprobe.schema.finding_kinds import FindingKind
+from tcprobe.schema.finding_kinds import FindingKind, WhyKind
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import About, Statement, say
 from tests.report.audit.builders import COSTLY, FILE, FREE, MILD, ROOT, SILENT, SPEC, audited, document, slower
@@ -178,3 +179,48 @@ def test_an_assumed_policy_is_not_told_of_where_dtype_overrides_it() -> None:
         "No precision policy is set in this file: Keras' default, float32, is assumed."
     ]
     assert words.limit_notes(AuditReport((replace(assumed, dtype="float16"),))) == []
+
+
+def left(n: int, why: WhyKind, **more: Any) -> Finding:
+    """Return a note on a size that is best left, on a line of its own."""
+    reason: Statement[WhyKind] = say(why)
+    about = About("Dense", f"dense_{n}", "units", n)
+    says: Statement[FindingKind] = say("best_left", subject=about, multiple=8, why=reason)
+    place, name = Place(FILE, 40 + n), f"dense_{n}"
+    return replace(FREE, code="TC104", says=says, place=place, layer=name, size=n, why=reason, **more)
+
+
+def test_sizes_that_are_best_left_are_one_line_and_verbose_lists_them() -> None:
+    findings = (COSTLY, left(3, "few_channels_slower"), left(7, "tiny_product"), left(9, "tiny_product"))
+    said = text(*findings)
+    assert "3 sizes are best left as they are: sizes up to 16 (2), channels of images (1); --verbose lists them" in said
+    assert "TC104" not in said
+    assert "Found 1 error, 3 notes" in said
+    assert text(*findings, verbose=True).count("TC104") == 3
+
+
+def test_one_line_is_no_shorter_than_another() -> None:
+    assert text(COSTLY, left(7, "tiny_product")).count("TC104") == 1
+
+
+def test_what_a_note_says_besides_is_never_folded_away() -> None:
+    """A convolution of one filter is to be judged again in 16 bits; a size of unknown cost is not left alone."""
+    unknown: Statement[WhyKind] = say("product_sizes_unknown", takes=(), own=(), input=None)
+    kept = replace(left(7, "tiny_product"), why=say("no_gain")), replace(left(8, "tiny_product"), why=unknown)
+    said = text(*kept, left(9, "tiny_product"), left(10, "tiny_product"))
+    assert said.count("TC104") == 2
+    assert "2 sizes are best left" in said
+
+
+def test_a_reason_beside_that_for_no_fix_is_folded_too() -> None:
+    reason: Statement[WhyKind] = say("no_fix", beside=say("tiny_product"), reason=say("no_literal"))
+    assert "TC104" not in text(replace(left(7, "tiny_product"), why=reason), left(9, "tiny_product"))
+
+
+def test_markdown_counts_them_and_data_has_all() -> None:
+    told = AuditReport((audited((COSTLY, left(7, "tiny_product"), left(9, "tiny_product"))),), root=ROOT)
+    page = rendered("markdown", document(told, SPEC))
+    assert "2 sizes are best left as they are: sizes up to 16 (2); `--verbose` lists them." in page
+    assert "TC104" not in page
+    for form in ("csv", "json", "sarif", "github"):
+        assert rendered(form, document(told, SPEC)).count("TC104") >= 2

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tcprobe.audit.severity import grade_all
 from tcprobe.report.audit.words import message, related, why
 from tcprobe.rules.base import Subject
 from tcprobe.rules.model.bad import bad_sizes
@@ -211,3 +214,35 @@ def test_every_finding_breaks_the_rule_and_no_dimension_is_told_of_twice(sizes: 
     assert units <= told  # a dimension that breaks the rule is always listed
     assert {b.code for b in bad_sizes(step)} <= {"TC101", "TC104", "TC105"}
     assert all(f.severity == "note" and why(f) for f in findings if f.code == tc104.DOC.code)
+
+
+def image(kind: str, filters: int, dtype: str = "float16", **config: Any) -> Finding:
+    """Return the graded finding on the last convolution of a generator that puts out an image."""
+    network = Network(batch=4096, dtype=dtype)
+    last = network.add("Conv2D", {"filters": 64, "kernel_size": 5, "padding": "same"}, network.input(28, 28, 8))
+    network.add(kind, {"filters": filters, "kernel_size": 5, "padding": "same", **config}, last)
+    step = step_of(network.model())
+    return grade_all(tc101.check(Subject(step.model, step, {})), step)[-1]
+
+
+def test_a_weight_gradient_of_one_filter_was_timed_and_keeps_its_severity() -> None:
+    found = image("Conv2D", 1)
+    assert (found.severity, found.evidence) == ("error", "timed")
+    assert image("Conv2D", 1, "bfloat16").severity == "error"
+
+
+@pytest.mark.parametrize("filters", [2, 3, 4])
+def test_of_two_to_four_filters_nothing_was_timed(filters: int) -> None:
+    found = image("Conv2D", filters)
+    assert (found.severity, found.evidence) == ("note", "judged")
+    assert found.saving_pct is not None
+    assert found.saving_pct.high > 1
+    assert "(with 1 filter 42 % of a GAN's step" in message(found)
+
+
+@pytest.mark.parametrize("filters", [1, 2, 3, 4])
+def test_a_transposed_convolution_of_few_filters_fails_no_build(filters: int) -> None:
+    """The kernel that was timed takes the weight gradient of an ordinary one."""
+    found = image("Conv2DTranspose", filters, strides=2)
+    assert found.severity == "note"
+    assert "CUDA cores" not in message(found)
