@@ -13,8 +13,9 @@ HEAD = """<!-- fmt: off -->
 Generated from `tcprobe/rules/` by `python -m docs.make_rules`: what `tcprobe audit-shapes` looks for, one section per
 rule, the same text that `tcprobe explain CODE` prints. TC1xx judge sizes, TC2xx precision. Unless a rule decides its
 severity itself, it comes from what the suggestion is predicted to save: error at 5 % of the step or more, warning
-where it may be 1 % or more, else note. TC3xx judge a run: they are what `tcprobe report` and `tcprobe profile` list
-under "What to do first", ordered by what each saves of the step ([figures.md](figures.md#advice)).
+where it may be 1 % or more, else note ([more](audit-shapes.md#severity)). TC3xx judge a run: they are what `tcprobe
+report` and `tcprobe profile` list under "What to do first", ordered by what each saves of the step
+([figures.md](figures.md#advice)).
 """
 
 

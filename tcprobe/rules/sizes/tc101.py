@@ -26,12 +26,16 @@ DOC = RuleDoc(
         "unaligned convolutions is known: their figures lie between no loss and that of a product.\n\nThe batch, "
         "the size of an image and, outside attention, the length of a sequence are not contiguous in any pass and "
         "do not matter. A size that a layer takes from another one is told once, where it is set; what must change "
-        "with it is named. A size that costs nothing is listed as a note, with the reason. A convolution of 1 to 4 "
+        "with it is named. A size that costs nothing is a note, with the reason. A convolution of 1 to 4 "
         "filters is a case of its own: in 16 bits cuDNN may run its weight gradient on CUDA cores, which took 42 % "
         "of a GAN's step on an A100; compute 8 filters there and keep the first. Channels of images and small "
         "heads are TC104, channels of a group TC103, vocabularies TC105, heads of attention TC106."
     ),
-    severity="From the predicted saving: error from 5 % of the step, warning where it may be 1 % or more, else note.",
+    severity=(
+        "From the predicted saving: error from 5 % of the step, warning where it may be 1 % or more, else note. Of "
+        "unknown cost: warning from a size of 128 up that a layer sets, but for convolutions and recurrent layers; "
+        "else note. Of 1 to 4 filters: note, but for one filter of an ordinary convolution in 16 bits."
+    ),
     bad="layers.Dense(7 * 7 * 63)\nlayers.Reshape((7, 7, 63))\nlayers.Conv2D(31, 5)",
     good="layers.Dense(7 * 7 * 64)\nlayers.Reshape((7, 7, 64))\nlayers.Conv2D(32, 5)",
     sources=(

@@ -31,7 +31,8 @@ DOC = RuleDoc(
     ),
     severity=(
         "A note where a group has one channel (a depthwise convolution). Else from what it loses against aligned "
-        "groups: error from 5 % of the step, warning where it may be 1 % or more, else note."
+        "groups: error where that is likely 5 % of the step or more, warning from 1 %, else note, also where its cost "
+        "is unknown. The worst case is a judgement and decides nothing."
     ),
     bad="layers.Conv2D(128, 3, groups=32)  # 4 channels a group",
     good="layers.Conv2D(128, 3, groups=16)  # 8 channels a group",

@@ -24,7 +24,10 @@ DOC = RuleDoc(
         "counts. An embedding alone is a look-up and has no rule; one that is tied to the projection must grow "
         "with it."
     ),
-    severity="From the predicted saving: error from 5 % of the step, warning where it may be 1 % or more, else note.",
+    severity=(
+        "From the predicted saving: error from 5 % of the step, warning where it may be 1 % or more, else note. Of "
+        "unknown cost: warning from a size of 128 up that a layer sets, else note."
+    ),
     bad="layers.Dense(50257)",
     good="layers.Dense(50304)  # 50257 tokens, 47 unused",
     sources=(

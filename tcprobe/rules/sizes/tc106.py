@@ -21,7 +21,10 @@ DOC = RuleDoc(
         "multiple of 8, best 64 or 128. Fused attention kernels pad a head by themselves; Keras' TensorFlow "
         "backend multiplies as said. The length of the sequence is the data's and no finding."
     ),
-    severity="From the predicted saving: error from 5 % of the step, warning where it may be 1 % or more, else note.",
+    severity=(
+        "From the predicted saving: error from 5 % of the step, warning where it may be 1 % or more, else note. Of "
+        "unknown cost: warning from a size of 128 up that a layer sets, else note."
+    ),
     bad="layers.MultiHeadAttention(num_heads=10, key_dim=25)",
     good="layers.MultiHeadAttention(num_heads=8, key_dim=32)",
     sources=(
