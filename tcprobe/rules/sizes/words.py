@@ -31,7 +31,6 @@ TF32: Final = ("float32", "float", "tf32")  # dtypes that run as TF32 where the 
 MAY_LOSE: Final = "; padding it at run time instead may lose"
 HARDLY: Final = 97.0  # percent of an aligned product's rate; the rest to 100 is within the error of any measurement
 _FORM: Final = re.compile(r"\s*(?:\(.*|\bSXM.*|\bPCIe.*|\bNVL.*|\bFE\b.*|\b\d+\s*GB.*)")
-_PLURAL: Final = ("rows", "channels", "features", "its units", "its filters")
 UNHURT: Final[Mapping[WhyKind, str]] = {
     "bound_by_launch": "its products are so small that their launch takes the time",
     "bound_by_memory": "its products are bound by memory, not by arithmetic",
@@ -67,9 +66,8 @@ def _unknown_sizes(fields: Mapping[str, Any]) -> str:
     said += [f"its {listed(fields['own'])}"] if fields["own"] else []
     if not said:
         return "how much is unknown: not all sizes of its products are known"
-    one = len(fields["takes"]) + len(fields["own"]) == 1 and not said[0].removeprefix("the ").startswith(_PLURAL)
     give = "" if fields["input"] is None else f"; give the model's input: --input-shape {_sizes(fields['input'])}"
-    return f"how much is unknown: {listed(said)} {'is' if one else 'are'} not known{give}"
+    return f"how much is unknown without {listed(said)}{give}"
 
 
 def _sizes(shape: tuple[str | int, ...]) -> str:
@@ -90,7 +88,7 @@ SAYS: Final[Says] = {
     "fits_tf32": "costs nothing in TF32, which asks for multiples of 4; float16 asks for 8",
     **{kind: f"costs next to nothing: {said}" for kind, said in UNHURT.items()},
     "product_sizes_unknown": _unknown_sizes,
-    "dtype_unknown": "how much is unknown: the dtype that it computes in is not known; give --dtype",
+    "dtype_unknown": "how much is unknown without the dtype that it computes in; give --dtype",
     "dtype_without_rate": "how much is unknown: how fast {gpu!a} multiplies {dtype} is not known",
     "slower_by_unknown": _slower_by_unknown,
     "slower": _slower,
@@ -185,9 +183,9 @@ def effect(step: Step, bad: Bad) -> Effect:
 def _by_unknown(step: Step, bad: Bad, why: Statement[WhyKind]) -> Statement[EffectKind]:
     """Return that a size costs something, with the rate of large products of such a size where these were timed."""
     measured = is_timed(step, bad)
-    family: RateFamily | None = "tc16" if bad.dtype in SIXTEEN_BIT else "tf32" if bad.dtype in TF32 else None
-    if not measured or family is None or step.target.library == "cublas10":
+    if not measured or step.target.library == "cublas10":
         return say("slower_by_unknown", why=why, measured=measured, rate_pct=None, gpu=None)
+    family: RateFamily = "tc16" if bad.dtype in SIXTEEN_BIT else "tf32"
     gpu, rate = published_pct(bad.dimension.size, family, step.gpu.compute_capability)
     return say("slower_by_unknown", why=why, measured=True, rate_pct=rate, gpu=gpu.name)
 
