@@ -10,6 +10,7 @@ from tcprobe.hardware import lookup_gpu
 from tcprobe.report.audit import words
 from tcprobe.report.formatting import visible
 from tcprobe.schema.finding import AuditReport, Finding
+from tcprobe.schema.finding_kinds import COST_UNKNOWN
 
 VERB: Final = ("tcprobe", "audit-shapes")
 ALONE: Final = ("--fix", "--format", "--output", "-o")
@@ -40,6 +41,9 @@ def _first(findings: Sequence[Finding]) -> Finding:
 
 
 def _free_in_tf32(finding: Finding) -> bool:
+    """Return whether a size may cost more in 16 bits; where its cost is unknown, it would be there too."""
+    if finding.why is not None and finding.why.kind in COST_UNKNOWN:
+        return False
     return finding.code.startswith("TC1") and finding.dtype in ("float32", "tf32") and finding.code != "TC104"
 
 

@@ -152,6 +152,11 @@ RUN = ("--run", "my train.py", "--", "--sizes", "bad")
             ("a.py",),
             "See what these sizes cost in float16: tcprobe audit-shapes --dtype float16 a.py",
         ),
+        (  # what is unknown in float32 is unknown in float16
+            replace(MILD, severity="note", dtype="float32", why=say("dtype_unknown")),
+            ("a.py",),
+            "See what was not judged: tcprobe audit-shapes --verbose a.py",
+        ),
         (FREE, ("--fix", "a.py"), "See what was not judged: tcprobe audit-shapes --verbose a.py"),
     ],
 )
