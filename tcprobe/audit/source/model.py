@@ -90,14 +90,19 @@ def _given_batch(source: Source, node: ast.Call) -> list[ast.expr]:
 def _fits_arrays(source: Source, node: ast.Call) -> bool:
     """Return whether a call is a Keras model's `fit` on arrays: only beside these does it take labels apart.
 
-    A model of another library (``SVC().fit(x, y)``) is never compiled, and knows none of Keras' arguments.
+    A model of another library (``SVC().fit(x, y)``) is never compiled, and knows none of Keras' arguments; a `fit` of
+    the file's own may take anything.
     """
-    if not isinstance(node.func, ast.Attribute) or node.func.attr != "fit":
+    if not isinstance(node.func, ast.Attribute) or node.func.attr != "fit" or "fit" in source.walk.methods:
         return False
     named = {k.arg: k.value for k in node.keywords}
     labels = node.args[1] if len(node.args) > 1 else named.get("y")
-    none = isinstance(labels, ast.Constant) and labels.value is None
-    if labels is None or none or any(isinstance(a, ast.Starred) for a in node.args) or None in named:
+    if (
+        labels is None
+        or isinstance(labels, ast.Constant)
+        or any(isinstance(a, ast.Starred) for a in node.args)
+        or None in named
+    ):
         return False
     return "steps_per_epoch" not in named and (not _OF_KERAS.isdisjoint(named) or _is_compiled(source, node.func.value))
 

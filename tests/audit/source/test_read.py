@@ -227,6 +227,8 @@ BATCHES = [
     ("m.fit(x, y, **more)", None),
     ("m.fit(x, y, epochs=3, steps_per_epoch=10)", None),
     ("svc.fit(x, y)", None),  # another library's
+    ("m.fit(x, 50, epochs=3)", None),
+    ("class Trainer:\n    def fit(self, data, steps, epochs): ...\nm.fit(x, y, epochs=3)", None),
     ("m.fit(x)", None),
 ]
 
