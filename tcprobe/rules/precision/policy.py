@@ -111,14 +111,18 @@ def _policy_name(source: Source, node: ast.expr | None) -> str | None:
 def policy_of(subject: Subject) -> str | None:
     """Return the global policy: the traced one, else the one set in the files; None if uncertain.
 
-    If a file also sets float32 (to switch back), the other policy that it sets counts.
+    If a file also sets float32 (to switch back), the other policy that it sets counts. `Policies` tells it place by
+    place.
     """
     if subject.model.mode == "traced":
         return subject.model.policy
     found = {setter.policy for source in subject.sources.values() for setter in setters(source)}
+    return merged_policy(found) if found else subject.model.policy
+
+
+def merged_policy(found: set[str | None]) -> str | None:
+    """Return the policy of code that several are set for; None if uncertain. float32 only switches back."""
     mixed = found - {"float32"}
-    if not found:
-        return subject.model.policy
     if not mixed:
         return "float32"
     return next(iter(mixed)) if len(mixed) == 1 else None

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.precision.policy import GUIDE, HALF_POLICIES, keras_major, policy_of, setters, touched
+from tcprobe.rules.precision.policy import GUIDE, HALF_POLICIES, keras_major, setters, touched
+from tcprobe.rules.precision.reach import Policies
 from tcprobe.rules.precision.scale import is_wrapper, scales, wrappers
 from tcprobe.rules.precision.tree import Parents, is_model_class
 from tcprobe.schema.finding import Finding, Severity
@@ -92,8 +93,7 @@ _Verdict: TypeAlias = tuple[Statement[FindingKind], Severity]
 
 def check(subject: Subject) -> Iterator[Finding]:
     """Yield the loops that apply unscaled gradients; none if any file scales a loss."""
-    if policy_of(subject) not in HALF_POLICIES:
-        return
+    policies = Policies(subject)
     files = list(touched(subject))
     if any(scales(tree.words) for _, tree in files):
         return
@@ -101,7 +101,10 @@ def check(subject: Subject) -> Iterator[Finding]:
     named = any("LossScaleOptimizer" in tree.words for _, tree in files)
     for source, tree in files:
         for node, optimizer in _loops(tree):
-            verdict = _verdict(subject, tree, node, optimizer, wraps=wraps, named=named)
+            policy = policies.at(source, node)
+            if policy not in HALF_POLICIES:
+                continue
+            verdict = _verdict(subject, tree, node, optimizer, policy=policy, wraps=wraps, named=named)
             if verdict is not None:
                 says, severity = verdict
                 yield Finding(DOC.code, says, source.place(node), severity, dtype="float16")
@@ -124,13 +127,13 @@ def _loops(tree: Parents) -> Iterator[tuple[ast.AST, ast.expr]]:
 
 
 def _verdict(
-    subject: Subject, tree: Parents, node: ast.AST, optimizer: ast.expr, *, wraps: bool, named: bool
+    subject: Subject, tree: Parents, node: ast.AST, optimizer: ast.expr, *, policy: str, wraps: bool, named: bool
 ) -> _Verdict | None:
     text = ast.unparse(optimizer)
     own = tree.class_of(node)
     compiled = own is not None and is_model_class(own) and text == "self.optimizer"
     if compiled and "auto_scale_loss" not in tree.words:
-        return _compiled(subject)
+        return _compiled(subject) if policy == "mixed_float16" else None
     made = tree.call_behind(optimizer)
     wrapper = made is not None and any(is_wrapper(s, made) for s in subject.sources.values())
     if wrapper and wraps:
@@ -140,9 +143,7 @@ def _verdict(
     return say("gradients_unscaled", optimizer=text), "warning"
 
 
-def _compiled(subject: Subject) -> _Verdict | None:
-    if policy_of(subject) != "mixed_float16":
-        return None
+def _compiled(subject: Subject) -> _Verdict:
     major = keras_major(subject)
     if major == 2:
         return say("step_never_scales"), "warning"

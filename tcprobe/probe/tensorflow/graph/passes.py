@@ -43,12 +43,9 @@ class GraphPasses:
 
     def of(self, note: Optional[OpNote]) -> str:
         """Return forward, dgrad, wgrad or other; an op without a note was imported, and is other."""
-        if note is None:
-            return "other"
-        if note.forward is None:
-            return "forward" if not note.in_gradient or note.recomputed else "other"
         form = self.form(note)
-        return "other" if form in (None, "forward") else form
+        again = note is not None and note.forward is not None
+        return "other" if form is None or (form == "forward" and again) else form
 
     def form(self, note: Optional[OpNote], depth: int = DEEPEST_GRADIENT) -> Optional[str]:
         """Return which multiplication of a layer an op computes: that of its forward, dgrad or wgrad pass.
@@ -56,8 +53,10 @@ class GraphPasses:
         A gradient of a gradient (a gradient penalty) is one of them too: what dgrad's own gradient asks for of a Dense
         layer is again rows times W. None where that cannot be told.
         """
-        if note is None or note.forward is None:
-            return "forward" if note is not None else None
+        if note is None:
+            return None
+        if note.forward is None:  # else a custom gradient's own
+            return "forward" if not note.in_gradient or note.recomputed else None
         forward = note.forward_op()
         if forward is None or note.wrt is None or note.wrt >= len(forward.inputs):
             return None
