@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tcprobe.keras.catalogue import class_of
 from tcprobe.keras.row import PREPARES
@@ -15,6 +15,9 @@ from tcprobe.schema.finding_kinds import FindingKind
 from tcprobe.schema.model import Layer
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import About, Statement, say
+
+if TYPE_CHECKING:
+    from tcprobe.source.source import Source
 
 DOC: Final = RuleDoc(
     code="TC201",
@@ -78,7 +81,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             code=DOC.code,
             says=_says(layer, activation),
             place=layer.arguments.get("activation") or layer.place,
-            severity=_severity(layer, activation, keras_major(subject)),
+            severity=_severity(layer, activation, keras_major(subject, _source(layer, subject))),
             layer=layer.name,
             layer_class=layer.class_name,
             dtype=layer.dtype,
@@ -90,6 +93,10 @@ def _computes(kind: str) -> bool:
     """Say whether what a class returns is of its compute dtype: a layer of the user's own may cast as it likes."""
     row = class_of(kind)
     return row.shape != "unknown" and row.kind not in PREPARES
+
+
+def _source(layer: Layer, subject: Subject) -> Source | None:
+    return subject.sources.get(layer.place.file) if layer.place is not None else None
 
 
 def _activation(layer: Layer) -> str | None:

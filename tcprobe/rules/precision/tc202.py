@@ -62,10 +62,12 @@ DOC: Final = RuleDoc(
 )
 _NEVER: Final = "this train_step never calls self.optimizer.scale_loss"
 _DIVIDED: Final = "compile() wraps the optimizer in LossScaleOptimizer, which divides all gradients by its scale"
+_NEW: Final = "scale_loss(loss)"
+_OLD: Final = "get_scaled_loss(loss), and apply get_unscaled_gradients of the result"
 SAYS: Final[Says] = {
-    "gradients_unscaled": (
+    "gradients_unscaled": lambda fields: (
         "{optimizer}.apply_gradients applies float16 gradients of an unscaled loss, and those below 6e-8 are 0",
-        "wrap the optimizer in LossScaleOptimizer and differentiate its scale_loss(loss)",
+        f"wrap the optimizer in LossScaleOptimizer and differentiate its {_OLD if fields['keras_2'] else _NEW}",
     ),
     "step_never_scales": (
         "this train_step never scales the loss, so float16 gradients below 6e-8 are 0",
@@ -104,7 +106,8 @@ def check(subject: Subject) -> Iterator[Finding]:
             policy = policies.at(source, node)
             if policy not in HALF_POLICIES:
                 continue
-            verdict = _verdict(subject, tree, node, optimizer, policy=policy, wraps=wraps, named=named)
+            major = keras_major(subject, source)
+            verdict = _verdict(subject, tree, node, optimizer, major, policy=policy, wraps=wraps, named=named)
             if verdict is not None:
                 says, severity = verdict
                 yield Finding(DOC.code, says, source.place(node), severity, dtype="float16")
@@ -127,31 +130,37 @@ def _loops(tree: Parents) -> Iterator[tuple[ast.AST, ast.expr]]:
 
 
 def _verdict(
-    subject: Subject, tree: Parents, node: ast.AST, optimizer: ast.expr, *, policy: str, wraps: bool, named: bool
+    subject: Subject,
+    tree: Parents,
+    node: ast.AST,
+    optimizer: ast.expr,
+    major: int | None,
+    *,
+    policy: str,
+    wraps: bool,
+    named: bool,
 ) -> _Verdict | None:
     text = ast.unparse(optimizer)
     own = tree.class_of(node)
     compiled = own is not None and is_model_class(own) and text == "self.optimizer"
     if compiled and "auto_scale_loss" not in tree.words:
-        return _compiled(subject) if policy == "mixed_float16" else None
+        return _compiled(major) if policy == "mixed_float16" else None
     made = tree.call_behind(optimizer)
     wrapper = made is not None and any(is_wrapper(s, made) for s in subject.sources.values())
     if wrapper and wraps:
-        return _half_done(subject)
+        return _half_done(major)
     if named:
         return None  # an optimizer is wrapped, but perhaps not this one
-    return say("gradients_unscaled", optimizer=text), "warning"
+    return say("gradients_unscaled", optimizer=text, keras_2=major == 2), "warning"
 
 
-def _compiled(subject: Subject) -> _Verdict:
-    major = keras_major(subject)
+def _compiled(major: int | None) -> _Verdict:
     if major == 2:
         return say("step_never_scales"), "warning"
     return (say("step_scales_nothing"), "warning") if major is None else (say("step_divided_alone"), "error")
 
 
-def _half_done(subject: Subject) -> _Verdict:
-    major = keras_major(subject)
+def _half_done(major: int | None) -> _Verdict:
     if major is not None and major >= 3:
         return say("scale_divided_alone"), "error"
     return say("loss_never_scaled"), "warning"
