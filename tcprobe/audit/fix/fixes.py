@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from tcprobe.audit.fix.activation import split_off, splits
 from tcprobe.audit.fix.beside import reshapes, shared_slots
 from tcprobe.audit.fix.head import additions, is_image_head, wanted_of
 from tcprobe.audit.fix.links import INNER, FixRefusal, NotCertain, wanted_by
@@ -96,13 +97,19 @@ def with_fixes(
     scene = _Scene(step, tuple(beside), Files(sources), seen_lines(models))
     plans: dict[int, _Plan] = {}
     refused: dict[int, FixRefusal] = {}
+    own: dict[int, Fix] = {}
     for index, finding in enumerate(findings):
         if finding.fix is None and finding.suggested is not None and finding.code in fixable:
             try:
                 plans[index] = _plan(finding, scene)
             except NotCertain as reason:
                 refused[index] = reason.why
-    fixes = _fixes(plans, {i for i in plans if _pays(findings[i])}, scene, refused)
+        elif finding.fix is None and splits(finding):
+            try:
+                own[index] = split_off(finding, scene.files)
+            except NotCertain as reason:
+                refused[index] = reason.why
+    fixes = {**own, **_fixes(plans, {i for i in plans if _pays(findings[i])}, scene, refused)}
     return [_with_fix(f, fixes.get(i), refused.get(i)) for i, f in enumerate(findings)]
 
 

@@ -62,9 +62,12 @@ SAYS: Final[Says] = {
         "{subject} gives the model's output in {dtype}",
         "end the model in float32, as with Activation('linear', dtype='float32')",
     ),
+    "activation_split": "compute the {activation} of {subject} in float32, in a layer of its own",
     "compute_in_float32": "compute {subject} in float32",
 }
 
+SPLIT: Final[FindingKind] = "probabilities_in_half"
+"""What is mended by a layer more, which only the whole file read again can prove."""
 _PROBABILITIES: Final = ("softmax", "sigmoid")
 
 
@@ -117,7 +120,7 @@ def _says(layer: Layer, activation: str | None) -> Statement[FindingKind]:
     if activation not in _PROBABILITIES:
         return say("output_in_half", subject=about, dtype=layer.dtype)
     alone = class_of(layer.kind).kind == "activation"
-    kind: FindingKind = "last_activation_in_half" if alone else "probabilities_in_half"
+    kind: FindingKind = "last_activation_in_half" if alone else SPLIT
     return say(kind, subject=about, activation=activation, dtype=layer.dtype)
 
 
