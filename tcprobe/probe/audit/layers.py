@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..core.gaps import Gaps
 from ..tensorflow.graph.eager import EagerSample
@@ -13,7 +13,7 @@ from ..tensorflow.graph.records import Record
 from ..tensorflow.graph.shapes import GraphShape, shape_list
 from ..tensorflow.graph.trace import outermost
 from ..tensorflow.graph.walk import OuterTensors, Visit
-from ..tensorflow.layers import CalledLayer
+from ..tensorflow.layers import CalledLayer, LayerHooks
 from .classes import MAKERS, SETTINGS
 
 EAGER = "eager"  # key of what no function calls
@@ -82,7 +82,7 @@ class LayerLog:
             record["compiled"], record["live"] = visit.compiled, visit.live
             _tell_feeds(feeds, visit.op, visit.env, record)
         if calls or trace.key not in self.layers:
-            self.layers[trace.key] = describe(calls, feeds, self._recorder.layers.line)
+            self.layers[trace.key] = describe(calls, feeds, self._recorder.layers)
 
     def _sampled(self, sample: EagerSample) -> None:
         """Do the same for an eager step."""
@@ -93,7 +93,7 @@ class LayerLog:
         feeds = _feeds(calls, (), lambda op: op.note)
         for op, record in sample.products:
             _tell_feeds(feeds, op, ({},), record)
-        self.layers[EAGER] = describe(calls, feeds, self._recorder.layers.line)
+        self.layers[EAGER] = describe(calls, feeds, self._recorder.layers)
 
 
 def _feeds(calls: Sequence[LayerCall], visits: Sequence[Visit], note: NoteOf) -> Feeds:
@@ -149,13 +149,13 @@ def first_paths(calls: Sequence[LayerCall]) -> Dict[str, str]:
     return {call.entry.path: first[id(call.owner)] for call in calls}
 
 
-def describe(calls: Sequence[LayerCall], feeds: Feeds, line: Callable[[Any], Optional[str]]) -> List[Record]:
+def describe(calls: Sequence[LayerCall], feeds: Feeds, hooks: LayerHooks) -> List[Record]:
     """Return one record per layer that is no model."""
     grouped: Dict[int, List[LayerCall]] = {}
     for call in calls:
         grouped.setdefault(id(call.owner), []).append(call)
     ends = _ends(calls)
-    return [_record(group, feeds, ends, line) for group in grouped.values() if not is_model(group[0].owner)]
+    return [_record(group, feeds, ends, hooks) for group in grouped.values() if not is_model(group[0].owner)]
 
 
 def _ends(calls: Sequence[LayerCall]) -> "Optional[Set[int]]":
@@ -177,16 +177,14 @@ def _ends(calls: Sequence[LayerCall]) -> "Optional[Set[int]]":
     return found
 
 
-def _record(
-    calls: Sequence[LayerCall], feeds: Feeds, ends: "Optional[Set[int]]", line: Callable[[Any], Optional[str]]
-) -> Record:
+def _record(calls: Sequence[LayerCall], feeds: Feeds, ends: "Optional[Set[int]]", hooks: LayerHooks) -> Record:
     call = calls[0]
     own = list(dict.fromkeys(c.entry.path for c in calls))
     firsts = [feeds.features(c.inputs[0]).data for c in calls if c.inputs]
     fed = feeds.features(call.inputs[0]).layers if call.inputs else []
     sources = feeds.sources([t for c in calls for t in c.inputs], own)
     return {
-        **static(call.owner, line),
+        **static(call.owner, hooks),
         "name": own[0],
         "owner": id(call.owner),
         "paths": own,
@@ -200,13 +198,14 @@ def _record(
     }
 
 
-def static(layer: Any, line: Callable[[Any], Optional[str]]) -> Record:
+def static(layer: Any, hooks: LayerHooks) -> Record:
     """Return what a layer says of itself."""
     weights = list(getattr(layer, "weights", ()))
     return {
         "kind": keras_class_of(layer),
         "class_name": type(layer).__name__,
-        "source": line(layer),
+        "source": hooks.line(layer),
+        "span": hooks.span(layer),
         "dtype": _dtype(layer, "compute_dtype"),
         "variable_dtype": _dtype(layer, "variable_dtype"),
         "config": settings(layer),

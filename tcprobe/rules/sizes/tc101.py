@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.model.bad import bad_sizes
+from tcprobe.rules.model.settled import settled_sizes
 from tcprobe.rules.sizes.unaligned import finding_on
 from tcprobe.schema.finding import Finding
 
@@ -49,6 +49,6 @@ SAYS: Final[Says] = {}
 
 def check(subject: Subject) -> Iterator[Finding]:
     """Yield each bad size that a layer sets itself and that no other rule reports."""
-    for bad in bad_sizes(subject.step):
+    for bad in settled_sizes(subject.step):
         if bad.code == DOC.code:
             yield finding_on(subject.step, bad)

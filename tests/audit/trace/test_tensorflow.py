@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tcprobe.audit.source.read import read_model, read_source, with_arguments
 from tcprobe.audit.trace.traced import TraceRequest, trace
 from tcprobe.errors import InputError, TcprobeError, UsageError
 from tcprobe.rules.model.sizes import LayerSizes
@@ -243,6 +244,17 @@ def test_a_gradient_penalty_has_its_products_once_each() -> None:
     model = models("penalty.py", "dense", "tape", run=True)["penalty.py"]
     counts = Counter(str(p.record.pass_) for p in model.products)
     assert counts == {"forward": 4, "dgrad": 6, "wgrad": 8, "other": 2}
+
+
+def test_layers_of_one_line_have_the_columns_that_reading_finds() -> None:
+    path = SCRIPTS / "one_line.py"
+    source = read_source(path)
+    (read,) = read_model(source, 256)
+    traced = with_arguments(models("one_line.py", batch=256)["model"], {source.path: source})
+    wanted = {layer.name: (layer.place, layer.arguments["units"]) for layer in read.layers if layer.kind == "Dense"}
+    found = {n.rpartition("/")[2]: one for one in traced.layers if (n := one.name) and one.kind == "Dense"}
+    assert len(wanted) == 7
+    assert {name: (one.place, one.arguments["units"]) for name, one in found.items()} == wanted
 
 
 # --- failures --------------------------------------------------------------------------------------------
