@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tcprobe.audit.fix.inserted import beside, element, in_sequential, insert
 from tcprobe.audit.fix.links import NotCertain
 from tcprobe.audit.fix.source.files import Files
 from tcprobe.audit.fix.source.text import edited
-from tcprobe.audit.source.read import read_model
 from tcprobe.rules.precision.tc201 import SPLIT
 from tcprobe.schema.finding import Edit, Finding, Fix
-from tcprobe.schema.model import Layer
+from tcprobe.schema.model import Layer, Model
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import About, say
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from tcprobe.source.calls import Call
     from tcprobe.source.source import Source
 
+Read: TypeAlias = "Callable[[Source], list[Model]]"
 _COUNTS: Final = frozenset({"get_layer", "pop"})
 
 
@@ -30,10 +30,15 @@ def splits(finding: Finding) -> bool:
     return finding.says.kind == SPLIT
 
 
-def split_off(finding: Finding, files: Files) -> Fix:
+def split_off(finding: Finding, files: Files, read: Read | None) -> Fix:
     """Return the fix: the activation leaves the call, and follows as a layer of its own in float32.
 
     The edited file is read again: it must have the same layers in the same dtypes, but for these two.
+
+    Args:
+        finding: one that `splits`.
+        files: that may be edited.
+        read: returns the models that a file constructs; None where nothing can prove the fix.
 
     Raises:
         NotCertain: the layer stands neither in a Sequential's list nor in a call, or its activation elsewhere; or code
@@ -44,10 +49,12 @@ def split_off(finding: Finding, files: Files) -> Fix:
     call = _call(source, place) if source is not None and place is not None else None
     if source is None or call is None:
         raise NotCertain(say("activation_elsewhere"))
+    if read is None:
+        raise NotCertain(say("unproven"))
     if _counts_layers(source):
         raise NotCertain(say("layers_counted"))
     edits = tuple(sorted(_edits(source, call, files.tree(source.path).parents), key=lambda e: e.place))
-    _prove(source, call, edits)
+    _prove(source, call, edits, read)
     about = About(finding.layer_class or "", finding.layer or "")
     return Fix(say("activation_split", activation=finding.says.get("activation"), subject=about), edits, safe=True)
 
@@ -99,10 +106,10 @@ def _dropped(source: Source, call: Call, given: ast.keyword) -> Edit:
     return Edit(gap, text, "")
 
 
-def _prove(source: Source, call: Call, edits: tuple[Edit, ...]) -> None:
-    before = [layer for model in read_model(source) for layer in model.layers]
+def _prove(source: Source, call: Call, edits: tuple[Edit, ...], read: Read) -> None:
+    before = [layer for model in read(source) for layer in model.layers]
     mended = source.edited(edited(source.text, list(edits), source.path))
-    after = [layer for model in read_model(mended) for layer in model.layers]
+    after = [layer for model in read(mended) for layer in model.layers]
     mine = [layer for layer in before if layer.place == source.place(call.node)]
     if len(mine) != 1 or not mine[0].is_last or mine[0].calls != 1:
         raise NotCertain(say("activation_elsewhere"))

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.audit.fix.activation import split_off, splits
+from tcprobe.audit.fix.activation import Read, split_off, splits
 from tcprobe.audit.fix.beside import reshapes, shared_slots
 from tcprobe.audit.fix.head import additions, is_image_head, wanted_of
 from tcprobe.audit.fix.links import INNER, FixRefusal, NotCertain, wanted_by
@@ -80,6 +80,7 @@ def with_fixes(
     step: Step,
     sources: Mapping[str, Source],
     beside: Sequence[Step] = (),
+    read: Read | None = None,
 ) -> list[Finding]:
     """Return the findings in their order, with a fix where it is certain; a rule's own fix stays as it is.
 
@@ -89,6 +90,7 @@ def with_fixes(
         step: tells which sizes are linked.
         sources: the files, by absolute path; a layer of another file gets no fix.
         beside: steps of the other models that were audited; code that builds none of them is not changed.
+        read: returns the models that a file constructs, which proves what changes more than sizes.
     """
     from tcprobe.rules.registry import RULES
 
@@ -106,7 +108,7 @@ def with_fixes(
                 refused[index] = reason.why
         elif finding.fix is None and splits(finding):
             try:
-                own[index] = split_off(finding, scene.files)
+                own[index] = split_off(finding, scene.files, read)
             except NotCertain as reason:
                 refused[index] = reason.why
     fixes = {**own, **_fixes(plans, {i for i in plans if _pays(findings[i])}, scene, refused)}

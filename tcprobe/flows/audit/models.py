@@ -189,8 +189,9 @@ def _findings(step: Step, sources: Mapping[str, Source], beside: Sequence[Step])
         return tuple(found)
     # The modules that make fixes are loaded only if something is to change.
     from tcprobe.audit.fix.fixes import with_fixes
+    from tcprobe.audit.source.read import read_model
 
-    return tuple(with_fixes(found, step.model, step, sources, beside))
+    return tuple(with_fixes(found, step.model, step, sources, beside, read_model))
 
 
 def _silenced(

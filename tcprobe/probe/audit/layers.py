@@ -115,8 +115,9 @@ def _feeds(calls: Sequence[LayerCall], visits: Sequence[Visit], note: NoteOf) ->
 
 
 def _tell_feeds(feeds: Feeds, op: Any, env: OuterTensors, record: Record) -> None:
-    if record["pass"] == "forward" and len(op.inputs):
-        fed = feeds.features(op.inputs[0], env)
+    features = 2 if "BackpropInput" in op.type else 0  # what a transposed convolution works on comes last
+    if record["pass"] == "forward" and len(op.inputs) > features:
+        fed = feeds.features(op.inputs[features], env)
         record["fed_by"] = {"layers": fed.layers, "reshaped": fed.reshaped, "data": fed.data}
 
 

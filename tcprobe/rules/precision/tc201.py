@@ -30,7 +30,9 @@ DOC: Final = RuleDoc(
         "of Keras 3 cast what they are given to float32, those of Keras 2 and tf.nn mostly compute in the dtype that "
         "they get.\n\nEnd the model with a float32 activation of its own: it multiplies no matrices, so it costs "
         "next to nothing, and the product in front of it stays on the Tensor Cores. A softmax in the middle of a model "
-        "(attention) is fine in 16 bits, and so is any layer that is followed by another."
+        "(attention) is fine in 16 bits, and so is any layer that is followed by another.\n\n"
+        "--fix splits the softmax off where the layer stands in a Sequential's list or is called on the spot, and "
+        "nothing in the file takes layers by number or name."
     ),
     severity=(
         "warning for a softmax or sigmoid in float16, and for any float16 output where Keras is known to be 2; note "

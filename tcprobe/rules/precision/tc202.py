@@ -30,7 +30,9 @@ DOC: Final = RuleDoc(
         "so a train_step that overrides Keras' own and does not call self.optimizer.scale_loss hands its optimizer "
         "1/32768 of every gradient, and less as the scale doubles every 2,000 steps: SGD stands still, and Adam's "
         "epsilon may outweigh what is left. In Keras 2 apply_gradients divides nothing, and the loop goes unscaled. "
-        "Other policies need no scaling: bfloat16 has float32's range."
+        "Other policies need no scaling: bfloat16 has float32's range.\n\n"
+        "A policy holds in what may run behind the call that sets it: that of one test holds in no other, and that of "
+        "a function which trains, and which nothing in the files calls, holds in it and in what it calls."
     ),
     severity=(
         "error where Keras 3 is known to divide gradients that were never multiplied; otherwise warning: how many "
