@@ -60,7 +60,7 @@ def names_of_roles(op: OpRecord, transposed: bool) -> dict[str, str]:
     if torch == "conv" or family in ("conv", "conv_dgrad", "conv_wgrad", "hlo_conv"):
         return _SWAPPED if transposed else {name: name for name in _SWAPPED}
     if is_dense(op) or _is_weight_gradient(op):
-        names = _DENSE.get(op.pass_ or "", {})
+        names = _DENSE.get(op.attributes.get("form") or op.pass_ or "", {})
         return dict.fromkeys(names, "units") if op.attributes.get("recurrent") else names
     return {"m": "features", "n": "features", "k": "features"}
 

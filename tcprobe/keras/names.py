@@ -38,9 +38,9 @@ tensorflow.config.experimental.enable_tensor_float_32_execution enabled
 tensorflow.function func input_signature autograph jit_compile
 """
 
-_KERAS_2: Final = ("tf_keras", "tensorflow.python.keras")
+KERAS_2: Final = ("tf_keras", "tensorflow.python.keras")
 """Modules that are Keras 2, whatever is installed; any other may be either."""
-_KERAS: Final = (*_KERAS_2, "tensorflow.keras", "keras.api", "keras.src", "keras._tf_keras.keras")
+_KERAS: Final = (*KERAS_2, "tensorflow.keras", "keras.api", "keras.src", "keras._tf_keras.keras")
 _INNER: Final = re.compile(r"keras\.layers\.(?:[a-z_]+\.)+([A-Z]\w*)$")
 
 
@@ -77,7 +77,7 @@ def positional(dotted: str) -> tuple[str, ...]:
     row = by_path().get(name)
     if row is None:
         return _functions().get(name, ())
-    old = row.keras_2 is not None and dotted.startswith(_KERAS_2)
+    old = row.keras_2 is not None and dotted.startswith(KERAS_2)
     return row.keras_2 if old and row.keras_2 is not None else row.arguments
 
 

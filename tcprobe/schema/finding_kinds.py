@@ -149,7 +149,14 @@ AddedKind = Literal[
 RelatedKind = Literal["takes", "puts_out_same", "built_before_policy"]
 """How another place is related to a finding."""
 
-FixKind = Literal["change_sizes", "compute_in_float32", "compute_in_policy", "call_renamed", "scale_as_keras_3"]
+FixKind = Literal[
+    "change_sizes",
+    "compute_in_float32",
+    "activation_split",
+    "compute_in_policy",
+    "call_renamed",
+    "scale_as_keras_3",
+]
 """What a fix does."""
 
 LinkReason = Literal[
@@ -205,8 +212,10 @@ RefusalKind = Literal[
     "filters_not_last",
     "filters_no_literal",
     "stands_elsewhere",
-    "lambda_other",
-    "lambda_missing",
+    "name_other",
+    "name_missing",
+    "activation_elsewhere",
+    "layers_counted",
     "vocabulary_not_dense",
     "activation_no_choice",
     "taken_by_layer",

@@ -31,6 +31,14 @@ def test_dense_of_unknown_pass_is_not_named() -> None:
     assert named_sizes(record("MatMul", [[7, 5], [5, 9]], None, "other", transpose_a=False, transpose_b=False)) == []
 
 
+def test_the_gradient_of_a_gradient_is_named_by_the_multiplication_that_it_is() -> None:
+    flags = {"transpose_a": False, "transpose_b": False}
+    assert named_sizes(record("MatMul", [[7, 5], [5, 9]], None, "other", form="forward", **flags)) == [
+        ("inputs", 5),
+        ("units", 9),
+    ]
+
+
 def test_transposed_convolution_swaps_channels_and_filters() -> None:
     # Conv2DTranspose(24) on 63 channels: the kernel is [5, 5, 24, 63].
     op = record(

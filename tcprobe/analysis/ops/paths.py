@@ -14,7 +14,7 @@ from tcprobe.analysis.ops.stacks import is_name_stack, scopes_of_stack
 from tcprobe.gemm.ops import OpFamily, family_of
 
 _CALLS: Final = re.compile(r"^(?:(?:(?:Stateful)?PartitionedCall(?:_\d+)?|replica_\d+)/)+")
-_TAPE: Final = re.compile(r"^gradient_tape/")
+_TAPES: Final = re.compile(r"^(?:gradient_tape/)+")
 _REWRITER: Final = re.compile(r"ArithmeticOptimizer/FoldTranspose(?:Conjugate)?IntoMatMul_")
 _BRANCH: Final = re.compile(r"(^|/)(then|else|body|cond)/_\d+(?=/)")
 # Scopes that TensorFlow's own functions open around the ops they are made of.
@@ -32,10 +32,12 @@ class OpPath:
     Attributes:
         scopes: in which the op stands; of a gradient, the scope or path of the forward op that it is kept under.
         gradient: whether it computes a gradient.
+        again: whether that is the gradient of a gradient.
     """
 
     scopes: Scopes
     gradient: bool
+    again: bool = False
 
 
 def plain_path(op: str) -> str:
@@ -51,11 +53,11 @@ def parse_path(op: str) -> OpPath:
     if is_name_stack(op):
         return OpPath(*scopes_of_stack(op))
     text = _CALLS.sub("", _REWRITER.sub("", op))
-    tape = bool(_TAPE.match(text))
-    scopes = _CALLS.sub("", _TAPE.sub("", text)).split("/")[:-1]
+    tapes = _TAPES.match(text)
+    scopes = _CALLS.sub("", _TAPES.sub("", text)).split("/")[:-1]
     grad = next((i for i, part in enumerate(scopes) if part.endswith("_grad")), None)
-    if tape or grad is None:
-        return OpPath(tuple(scopes), tape)
+    if tapes or grad is None:
+        return OpPath(tuple(scopes), tapes is not None, tapes is not None and tapes[0].count("/") > 1)
     return OpPath((*scopes[:grad], scopes[grad].removesuffix("_grad")), True)
 
 
@@ -123,7 +125,8 @@ def layer_of(scopes: Scopes, models: frozenset[str]) -> str | None:
 def pass_of_path(path: OpPath, op_type: str | None, in_model: bool) -> str | None:
     """Return the pass as far as path and type prove it; None for an op outside the models.
 
-    A gradient MatMul is ``other``: that ``MatMul_1`` is the weight's is a habit, not a rule.
+    A gradient MatMul is ``other``: that ``MatMul_1`` is the weight's is a habit, not a rule. So is what the gradient of
+    a gradient convolves, unless it makes a filter.
     """
     family: OpFamily | None = family_of(op_type)
     if not in_model and family is None:
@@ -132,4 +135,4 @@ def pass_of_path(path: OpPath, op_type: str | None, in_model: bool) -> str | Non
         return "forward"
     if family == "conv_wgrad":
         return "wgrad"
-    return "dgrad" if family in ("conv_dgrad", "conv") else "other"
+    return "dgrad" if family in ("conv_dgrad", "conv") and not path.again else "other"

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from tcprobe.audit.fix.activation import Read, split_off, splits
 from tcprobe.audit.fix.beside import reshapes, shared_slots
 from tcprobe.audit.fix.head import additions, is_image_head, wanted_of
 from tcprobe.audit.fix.links import INNER, FixRefusal, NotCertain, wanted_by
@@ -79,6 +80,7 @@ def with_fixes(
     step: Step,
     sources: Mapping[str, Source],
     beside: Sequence[Step] = (),
+    read: Read | None = None,
 ) -> list[Finding]:
     """Return the findings in their order, with a fix where it is certain; a rule's own fix stays as it is.
 
@@ -88,6 +90,7 @@ def with_fixes(
         step: tells which sizes are linked.
         sources: the files, by absolute path; a layer of another file gets no fix.
         beside: steps of the other models that were audited; code that builds none of them is not changed.
+        read: returns the models that a file constructs, which proves what changes more than sizes.
     """
     from tcprobe.rules.registry import RULES
 
@@ -96,13 +99,19 @@ def with_fixes(
     scene = _Scene(step, tuple(beside), Files(sources), seen_lines(models))
     plans: dict[int, _Plan] = {}
     refused: dict[int, FixRefusal] = {}
+    own: dict[int, Fix] = {}
     for index, finding in enumerate(findings):
         if finding.fix is None and finding.suggested is not None and finding.code in fixable:
             try:
                 plans[index] = _plan(finding, scene)
             except NotCertain as reason:
                 refused[index] = reason.why
-    fixes = _fixes(plans, {i for i in plans if _pays(findings[i])}, scene, refused)
+        elif finding.fix is None and splits(finding):
+            try:
+                own[index] = split_off(finding, scene.files, read)
+            except NotCertain as reason:
+                refused[index] = reason.why
+    fixes = {**own, **_fixes(plans, {i for i in plans if _pays(findings[i])}, scene, refused)}
     return [_with_fix(f, fixes.get(i), refused.get(i)) for i, f in enumerate(findings)]
 
 

@@ -7,13 +7,11 @@ change with it, as with every size.
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from tcprobe.audit.fix.inserted import beside, element, in_sequential, insert
 from tcprobe.audit.fix.links import NotCertain, WantedSize
 from tcprobe.audit.fix.source.files import Files
-from tcprobe.audit.fix.source.text import line_starts, offsets
 from tcprobe.keras.catalogue import class_of
 from tcprobe.keras.row import LayerKind
 from tcprobe.rules.model.links import IMAGE_CHANNELS
@@ -35,8 +33,6 @@ _ELEMENTWISE: Final = frozenset(
         *("softsign", "exponential"),
     )
 )
-_REST: Final = re.compile(r"(?P<comma>,?)[ \t]*(?:#[^\r\n]*)?(?=[\r\n])")
-_SEQUENTIAL: Final = "keras.Sequential"
 
 
 def is_image_head(finding: Finding, model: Model) -> bool:
@@ -75,59 +71,13 @@ def additions(finding: Finding, layer: Layer, files: Files) -> tuple[Edit, ...]:
     parents = files.tree(source.path).parents
     parent = parents.get(call.node)
     if isinstance(parent, ast.Call) and parent.func is call.node and len(parent.args) == 1 and not parent.keywords:
-        return (_insert(source, parent, f"[..., :{finding.size}]"),)
-    if isinstance(parent, ast.List | ast.Tuple) and _in_sequential(source, parent, parents):
-        name, imported = _beside(source, call)
-        return (*imported, _element(source, call, f"{name}(lambda images: images[..., :{finding.size}])"))
+        return (insert(source, parent, f"[..., :{finding.size}]"),)
+    if isinstance(parent, ast.List | ast.Tuple) and in_sequential(source, parent, parents):
+        name, imported = beside(source, call, "Lambda")
+        return (*imported, element(source, call, f"{name}(lambda images: images[..., :{finding.size}])"))
     raise NotCertain(say("stands_elsewhere"))
 
 
 def _call(source: Source, place: Place) -> Call | None:
     found = [c for c in source.calls() if "filters" in c.arguments and c.arguments["filters"].place == place]
     return found[0] if len(found) == 1 else None
-
-
-def _in_sequential(source: Source, node: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> bool:
-    outer = parents.get(node)
-    if isinstance(outer, ast.keyword):
-        outer = parents.get(outer)
-    return isinstance(outer, ast.Call) and source.name_of(outer.func) == _SEQUENTIAL
-
-
-def _beside(source: Source, call: Call) -> tuple[str, tuple[Edit, ...]]:
-    """Return how to write Lambda where the layer's own class is written so, and what imports it if nothing does."""
-    func = call.node.func
-    if isinstance(func, ast.Attribute):
-        return f"{ast.unparse(func.value)}.Lambda", ()
-    written = func.id if isinstance(func, ast.Name) else ""
-    imports = [n for n in source.tree.body if isinstance(n, ast.ImportFrom) and (n.module or "").endswith("layers")]
-    if any(alias.name == "Lambda" and alias.asname is None for node in imports for alias in node.names):
-        return "Lambda", ()
-    if any(isinstance(n, ast.Name) and n.id == "Lambda" for n in ast.walk(source.tree)):
-        raise NotCertain(say("lambda_other"))
-    own = [alias for node in imports for alias in node.names if (alias.asname or alias.name) == written]
-    if len(own) != 1:
-        raise NotCertain(say("lambda_missing"))
-    return "Lambda", (_insert(source, own[0], ", Lambda"),)
-
-
-def _element(source: Source, call: Call, text: str) -> Edit:
-    """Return the edit that adds an element to a list behind a call: on a line of its own where the call has one."""
-    start, end = offsets(source.place(call.node), line_starts(source.text))
-    begin = max(source.text.rfind("\n", 0, start), source.text.rfind("\r", 0, start)) + 1
-    before, rest = source.text[begin:start], _REST.match(source.text, end)
-    if before.strip() or rest is None:
-        return _insert(source, call.node, f", {text}")
-    first = source.lines[0]
-    line_end = first[len(first.rstrip("\r\n")) :]
-    if not rest["comma"]:
-        return _insert(source, call.node, f",{line_end}{before}{text}")
-    place = source.place(call.node)
-    line, column = (place.end_line or place.line), (place.end_column or place.column) + len(rest[0])
-    return Edit(Place(place.file, line, column, line, column), "", f"{line_end}{before}{text},")
-
-
-def _insert(source: Source, node: ast.AST, text: str) -> Edit:
-    end = source.place(node)
-    line, column = (end.end_line or end.line), (end.end_column or end.column)
-    return Edit(Place(end.file, line, column, line, column), "", text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tcprobe.audit.source.answers import Answers
 from tcprobe.audit.source.program import follow_source
 from tcprobe.schema.model import Layer, Model
 from tcprobe.schema.place import Place
-from tcprobe.source.calls import Call
+from tcprobe.source.calls import Argument, Call
 from tcprobe.source.source import Source
 
 
@@ -75,7 +75,7 @@ def _with_arguments(layer: Layer, sources: Mapping[str, Source]) -> Layer:
     source = sources.get(layer.place.file) if layer.place is not None else None
     if source is None or layer.place is None:
         return layer
-    call = _call(source, layer.place.line, layer)
+    call = _call(source, layer.place, layer)
     if call is None:
         return layer
     arguments = {argument.name: argument.place for argument in call.arguments.values()}
@@ -83,13 +83,32 @@ def _with_arguments(layer: Layer, sources: Mapping[str, Source]) -> Layer:
     return replace(layer, place=call.place, arguments={**inner, **arguments})
 
 
-def _call(source: Source, line: int, layer: Layer) -> Call | None:
-    """Return the call that constructs a layer: of its own class, else of Keras' (an alias, a partial)."""
+def _call(source: Source, place: Place, layer: Layer) -> Call | None:
+    """Return the call that constructs a layer: the one at its exact place, else the one that its line tells.
+
+    Of its own class, else of Keras' (an alias, a partial). Of several on its line the one that gives what it has.
+    """
+    on_line = [call for call in source.calls() if call.place.line == place.line]
+    exact = [call for call in on_line if call.place == place]
     for name in dict.fromkeys((layer.class_name, layer.kind)):
-        found = source.call_at(line, name)
+        named = [call for call in exact if call.name.rpartition(".")[2] == name]
+        found = named[0] if named else source.call_at(place.line, name) or _only(on_line, name, layer)
         if found is not None:
             return found
     return None
+
+
+def _only(calls: Sequence[Call], name: str, layer: Layer) -> Call | None:
+    """Return the one call of a class that may have given a layer its settings; None where several may, or none."""
+    named = [call for call in calls if call.name.rpartition(".")[2] == name]
+    fitting = [call for call in named if not any(_differs(argument, layer) for argument in call.arguments.values())]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _differs(argument: Argument, layer: Layer) -> bool:
+    known, own = argument.known, layer.config.get(argument.name)
+    plain = known is not None and isinstance(known.value, int | str)
+    return plain and isinstance(own, int | str) and known is not None and known.value != own
 
 
 def _wrapped(source: Source, call: Call) -> dict[str, Place]:

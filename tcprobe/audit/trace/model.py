@@ -100,7 +100,7 @@ def _layer(record: Mapping[str, Any], lines: Mapping[str, Any]) -> Layer:
         name=str(record["name"]),
         kind=str(record["kind"]),
         class_name=str(record["class_name"]),
-        place=_nearest(str(record["name"]), lines),
+        place=_spanned(record) or _nearest(str(record["name"]), lines),
         dtype=record.get("dtype"),
         variable_dtype=record.get("variable_dtype"),
         input_shapes=tuple(_shape(s) for s in record["input_shapes"]),
@@ -112,6 +112,15 @@ def _layer(record: Mapping[str, Any], lines: Mapping[str, Any]) -> Layer:
         calls=max(round(record["calls"]), 1),
         trainable=record.get("trainable"),
     )
+
+
+def _spanned(record: Mapping[str, Any]) -> Place | None:
+    """Return the place of the very call that constructs a layer; None where only its line is known."""
+    place, span = Place.parse(record.get("source")), record.get("span")
+    if place is None or not isinstance(span, list) or len(span) != 4 or span[0] != place.line:
+        return None
+    line, column, end_line, end_column = map(int, span)
+    return Place(place.file, line, column + 1, end_line, end_column + 1)
 
 
 def _nearest(name: str, lines: Mapping[str, Any]) -> Place | None:

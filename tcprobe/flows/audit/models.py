@@ -180,17 +180,19 @@ def _findings(step: Step, sources: Mapping[str, Source], beside: Sequence[Step])
     """Return what all rules find in a model, with severity and, if it is certain for all models, a fix."""
     from tcprobe.audit.severity import grade_all
     from tcprobe.rules.base import Subject
+    from tcprobe.rules.precision.tc201 import SPLIT
     from tcprobe.rules.registry import RULES
 
     subject = Subject(step.model, step, sources)
     raw = dict.fromkeys(finding for rule in RULES for finding in rule.check(subject))
     found = grade_all(raw, step)
-    if all(f.suggested is None for f in found):
+    if all(f.suggested is None and f.says.kind != SPLIT for f in found):
         return tuple(found)
-    # The modules that make fixes are loaded only if a size is to change.
+    # The modules that make fixes are loaded only if something is to change.
     from tcprobe.audit.fix.fixes import with_fixes
+    from tcprobe.audit.source.read import read_model
 
-    return tuple(with_fixes(found, step.model, step, sources, beside))
+    return tuple(with_fixes(found, step.model, step, sources, beside, read_model))
 
 
 def _silenced(

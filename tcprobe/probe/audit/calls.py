@@ -19,7 +19,6 @@ from .loops import waits
 MOST_CALLS = 64  # of one training function before another that its loop also calls: a critic is trained 5 times or so
 MOST_SECONDS = 5.0  # from the first training call on; what the script does in between is its own loading of data
 MOST_STOPS = 3  # exceptions that a script may swallow
-EAGER = "eager"
 NO_TRAINING = re.compile("test|eval|valid|predict|infer|sampl|metric|log")
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..core.gaps import Gaps
+from ..tensorflow.graph.eager import EagerSample
 from ..tensorflow.graph.feeds import Feeds, Key, key_of
+from ..tensorflow.graph.passes import NoteOf
 from ..tensorflow.graph.recorder import GraphRecorder, Trace
 from ..tensorflow.graph.records import Record
 from ..tensorflow.graph.shapes import GraphShape, shape_list
 from ..tensorflow.graph.trace import outermost
-from ..tensorflow.graph.walk import Visit
-from ..tensorflow.layers import CalledLayer
+from ..tensorflow.graph.walk import OuterTensors, Visit
+from ..tensorflow.layers import CalledLayer, LayerHooks
 from .classes import MAKERS, SETTINGS
 
+EAGER = "eager"  # key of what no function calls
 KERAS_PACKAGES = ("keras", "tf_keras", "tensorflow", "tensorflow_core")
 MOST_LISTED = 16  # entries of a list that a setting may have
 INPUT_ARGUMENTS = ("inputs", "input", "x")
@@ -52,11 +55,7 @@ class LayerLog:
         self._owners: Dict[int, Any] = {}  # alive, so that no other layer gets the id of one
         recorder.layers.on_call = self._called
         recorder.on_trace = self._traced
-
-    def finish_eager(self, key: Hashable) -> None:
-        """Make the records of what an eager step called."""
-        calls, self._calls = [c for c in self._calls if c.graph is None], []
-        self.layers[key] = describe(calls, None, self._recorder.layers.line)
+        recorder.on_sample = self._sampled
 
     def _called(self, entry: CalledLayer, layer: Any, args: Any, kwds: Any, result: Any) -> None:
         if self._recorder.current is None and not self._recorder.layers.sampling:
@@ -78,27 +77,48 @@ class LayerLog:
         calls = [c for c in self._calls if c.graph is trace.graph and id(_graph(c)) in reached]
         self._calls = [c for c in self._calls if c.graph is not trace.graph]
         note = self._recorder.tracer.note
-        made: Dict[Key, str] = {}
-        tables: Dict[Key, str] = {}
-        names = first_paths(calls)
-        for call in calls:
-            for tensor in call.outputs:
-                made.setdefault(key_of(tensor), names[call.entry.path])
-                if keras_class_of(call.owner) in MAKERS:
-                    tables[key_of(tensor)] = names[call.entry.path]
-
-        def product(op: Any) -> Optional[str]:
-            known = note(op.graph, op.name)
-            return None if known is None or known.layer is None else names.get(known.layer.path, known.layer.path)
-
-        feeds = Feeds(visits, product, tables, made)
+        feeds = _feeds(calls, visits, lambda op: note(op.graph, op.name))
         for visit, record in zip(visits, records):
             record["compiled"], record["live"] = visit.compiled, visit.live
-            if record["pass"] == "forward" and len(visit.op.inputs):
-                fed = feeds.features(visit.op.inputs[0], visit.env)
-                record["fed_by"] = {"layers": fed.layers, "reshaped": fed.reshaped, "data": fed.data}
+            _tell_feeds(feeds, visit.op, visit.env, record)
         if calls or trace.key not in self.layers:
-            self.layers[trace.key] = describe(calls, feeds, self._recorder.layers.line)
+            self.layers[trace.key] = describe(calls, feeds, self._recorder.layers)
+
+    def _sampled(self, sample: EagerSample) -> None:
+        """Do the same for an eager step."""
+        calls, self._calls = [c for c in self._calls if c.graph is None], []
+        calls = [
+            c._replace(inputs=sample.flow.tensors(c.inputs), outputs=sample.flow.tensors(c.outputs)) for c in calls
+        ]
+        feeds = _feeds(calls, (), lambda op: op.note)
+        for op, record in sample.products:
+            _tell_feeds(feeds, op, ({},), record)
+        self.layers[EAGER] = describe(calls, feeds, self._recorder.layers)
+
+
+def _feeds(calls: Sequence[LayerCall], visits: Sequence[Visit], note: NoteOf) -> Feeds:
+    """Return what finds the layers whose features an op works on; `note` returns what was noted of a product."""
+    made: Dict[Key, str] = {}
+    tables: Dict[Key, str] = {}
+    names = first_paths(calls)
+    for call in calls:
+        for tensor in call.outputs:
+            made.setdefault(key_of(tensor), names[call.entry.path])
+            if keras_class_of(call.owner) in MAKERS:
+                tables[key_of(tensor)] = names[call.entry.path]
+
+    def product(op: Any) -> Optional[str]:
+        known = note(op)
+        return None if known is None or known.layer is None else names.get(known.layer.path, known.layer.path)
+
+    return Feeds(visits, product, tables, made)
+
+
+def _tell_feeds(feeds: Feeds, op: Any, env: OuterTensors, record: Record) -> None:
+    features = 2 if "BackpropInput" in op.type else 0  # what a transposed convolution works on comes last
+    if record["pass"] == "forward" and len(op.inputs) > features:
+        fed = feeds.features(op.inputs[features], env)
+        record["fed_by"] = {"layers": fed.layers, "reshaped": fed.reshaped, "data": fed.data}
 
 
 def merged_layers(groups: List[Any]) -> List[Record]:
@@ -130,13 +150,13 @@ def first_paths(calls: Sequence[LayerCall]) -> Dict[str, str]:
     return {call.entry.path: first[id(call.owner)] for call in calls}
 
 
-def describe(calls: Sequence[LayerCall], feeds: Optional[Feeds], line: Callable[[Any], Optional[str]]) -> List[Record]:
-    """Return one record per layer that is no model; `feeds` is None where no graph tells what feeds them."""
+def describe(calls: Sequence[LayerCall], feeds: Feeds, hooks: LayerHooks) -> List[Record]:
+    """Return one record per layer that is no model."""
     grouped: Dict[int, List[LayerCall]] = {}
     for call in calls:
         grouped.setdefault(id(call.owner), []).append(call)
     ends = _ends(calls)
-    return [_record(group, feeds, ends, line) for group in grouped.values() if not is_model(group[0].owner)]
+    return [_record(group, feeds, ends, hooks) for group in grouped.values() if not is_model(group[0].owner)]
 
 
 def _ends(calls: Sequence[LayerCall]) -> "Optional[Set[int]]":
@@ -158,16 +178,14 @@ def _ends(calls: Sequence[LayerCall]) -> "Optional[Set[int]]":
     return found
 
 
-def _record(
-    calls: Sequence[LayerCall], feeds: Optional[Feeds], ends: "Optional[Set[int]]", line: Callable[[Any], Optional[str]]
-) -> Record:
+def _record(calls: Sequence[LayerCall], feeds: Feeds, ends: "Optional[Set[int]]", hooks: LayerHooks) -> Record:
     call = calls[0]
     own = list(dict.fromkeys(c.entry.path for c in calls))
-    firsts = [feeds.features(c.inputs[0]).data for c in calls if c.inputs] if feeds is not None else []
-    fed = feeds.features(call.inputs[0]).layers if feeds is not None and call.inputs else []
-    sources = feeds.sources([t for c in calls for t in c.inputs], own) if feeds is not None else []
+    firsts = [feeds.features(c.inputs[0]).data for c in calls if c.inputs]
+    fed = feeds.features(call.inputs[0]).layers if call.inputs else []
+    sources = feeds.sources([t for c in calls for t in c.inputs], own)
     return {
-        **static(call.owner, line),
+        **static(call.owner, hooks),
         "name": own[0],
         "owner": id(call.owner),
         "paths": own,
@@ -181,13 +199,14 @@ def _record(
     }
 
 
-def static(layer: Any, line: Callable[[Any], Optional[str]]) -> Record:
+def static(layer: Any, hooks: LayerHooks) -> Record:
     """Return what a layer says of itself."""
     weights = list(getattr(layer, "weights", ()))
     return {
         "kind": keras_class_of(layer),
         "class_name": type(layer).__name__,
-        "source": line(layer),
+        "source": hooks.line(layer),
+        "span": hooks.span(layer),
         "dtype": _dtype(layer, "compute_dtype"),
         "variable_dtype": _dtype(layer, "variable_dtype"),
         "config": settings(layer),

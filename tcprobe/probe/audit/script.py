@@ -6,9 +6,8 @@ import os
 from typing import Any, List, Optional
 
 from ..tensorflow.graph.records import Record
-from .calls import EAGER
 from .document import AuditRecord
-from .layers import merged_layers
+from .layers import EAGER, merged_layers
 from .raised import in_one_line, status
 from .watch import Watch
 
@@ -38,7 +37,6 @@ def audit_step(watch: Watch, document: AuditRecord) -> None:
     counts = calls.calls_per_step()
     if calls.eager:
         calls.end()
-        watch.log.finish_eager(EAGER)
         counts[EAGER] = 1.0
     layers = merged_layers([(counts[key], watch.log.layers.get(key, [])) for key in counts])
     functions = [watch.recorder.store.functions.get(key) for key in counts]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+import linecache
 import os
 import re
 import sys
 from types import CodeType, FrameType
-from typing import Any, Dict, Iterable, Iterator, Optional, Pattern, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, NamedTuple, Optional, Pattern, Set, Tuple
 
 from .tracebacks import is_ours
 
 STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 PACKAGES = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\.]+)")
 USER, PACKAGE, OTHER = 0, 1, 2
+Span = Tuple[int, int, int, int]
 _frameworks: Set[str] = {"nvtx"}
 _generated: Pattern[str] = re.compile("(?!)")
 _ranks: Dict[str, int] = {}
@@ -84,8 +87,42 @@ def outwards(frame: Optional[FrameType]) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def constructed_line(made: Any, frame: Optional[FrameType], call: Optional[CodeType]) -> Tuple[Optional[str], bool]:
-    """Return the line that constructs a layer, and whether another layer constructs it while it is called.
+class Constructed(NamedTuple):
+    """Where a layer is constructed.
+
+    Attributes:
+        line: ``file:line``, None where that was not seen.
+        by_layer: whether another layer constructs it while it is called.
+        span: what `span_of` says of the user's frame, None where there is none.
+    """
+
+    line: Optional[str]
+    by_layer: bool
+    span: Optional[Span] = None
+
+
+def span_of(frame: FrameType) -> Optional[Span]:
+    """Return first line and column, last line and column of the call that a frame runs; None before Python 3.11.
+
+    Lines count from 1. Columns are in characters from 0, the last one behind the call.
+    """
+    positions = getattr(frame.f_code, "co_positions", None)
+    found = next(itertools.islice(positions(), frame.f_lasti // 2, None), None) if positions is not None else None
+    if found is None or None in found:
+        return None
+    line, end_line, column, end_column = found
+    filename = frame.f_code.co_filename
+    return line, _characters(filename, line, column), end_line, _characters(filename, end_line, end_column)
+
+
+def _characters(filename: str, line: int, column: int) -> int:
+    """Return a column in characters for one in bytes of UTF-8, as Python counts them."""
+    text = linecache.getline(filename, line).encode("utf-8")
+    return len(text[:column].decode("utf-8", "replace"))
+
+
+def constructed_line(made: Any, frame: Optional[FrameType], call: Optional[CodeType]) -> Constructed:
+    """Return where a layer is constructed.
 
     Args:
         made: the layer under construction; the ``__init__`` frames of its own classes are passed over.
@@ -95,15 +132,15 @@ def constructed_line(made: Any, frame: Optional[FrameType], call: Optional[CodeT
     library = None
     for around in outwards(frame):
         if around.f_code is call:
-            return library, True
+            return Constructed(library, True)
         if not _constructs(around, made):
             filename = around.f_code.co_filename
             kind = rank(filename)
             if kind == USER:
-                return located(filename, around.f_lineno), False
+                return Constructed(located(filename, around.f_lineno), False, span_of(around))
             if kind == PACKAGE and library is None:
                 library = located(filename, around.f_lineno)
-    return library, False
+    return Constructed(library, False)
 
 
 def _constructs(frame: FrameType, made: Any) -> bool:

@@ -9,7 +9,7 @@ from types import CodeType
 from typing import Any, Callable, NamedTuple, Optional, Tuple
 
 from ..core.gaps import Guard
-from ..core.lines import constructed_line
+from ..core.lines import Span, constructed_line
 from .patch import Patches, defining_class
 
 
@@ -48,6 +48,7 @@ class LayerHooks:
         self._patches = Patches()
         self._call: Optional[CodeType] = None  # of the hook on calls
         self._lines: "weakref.WeakKeyDictionary[Any, Optional[str]]" = weakref.WeakKeyDictionary()
+        self._spans: "weakref.WeakKeyDictionary[Any, Span]" = weakref.WeakKeyDictionary()
         self._local = threading.local()
 
     def install(self, keras: Any) -> None:
@@ -67,6 +68,13 @@ class LayerHooks:
         try:
             return self._lines.get(layer)
         except TypeError:  # a layer with __eq__ and no __hash__
+            return None
+
+    def span(self, layer: Any) -> Optional[Span]:
+        """Return from where to where the call stands that constructs a layer, None where that was not seen."""
+        try:
+            return self._spans.get(layer)
+        except TypeError:  # as above
             return None
 
     def current(self) -> Optional[CalledLayer]:
@@ -114,9 +122,11 @@ class LayerHooks:
     def _line(self, layer: Any) -> Optional[str]:
         """Return where `layer` is constructed; one that a library makes while another is called has that one's line."""
         # The line is that of a frame: of this method's caller's caller, or one further out.
-        line, by_layer = constructed_line(layer, sys._getframe(2), self._call)
+        found = constructed_line(layer, sys._getframe(2), self._call)
         around = self.current()
-        return around.source if by_layer and around is not None else line
+        if found.span is not None:
+            self._spans[layer] = found.span
+        return around.source if found.by_layer and around is not None else found.line
 
     def _entry(self, layer: Any, before: Tuple[CalledLayer, ...]) -> CalledLayer:
         name = str(getattr(layer, "name", None) or type(layer).__name__)

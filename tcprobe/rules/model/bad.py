@@ -81,9 +81,9 @@ def convolves(step: Step, dimension: Dimension) -> bool:
 @lru_cache(maxsize=4)
 def bad_sizes(step: Step) -> tuple[Bad, ...]:
     """Return every size that breaks the rule of 8 and is the layer's own, in the order of the model."""
-    found = _with_parts(step, [_judged(step, dimension) for dimension in _own(step)])
+    found = with_parts(step, [_judged(step, dimension) for dimension in _own(step)])
     if any(_image_in_vain(step, bad) for bad in found):
-        found = _with_parts(step, [replace(b, linked=None) if _image_in_vain(step, b) else b for b in found])
+        found = with_parts(step, [replace(b, linked=None) if _image_in_vain(step, b) else b for b in found])
     return tuple(found)
 
 
@@ -98,7 +98,8 @@ def _image_in_vain(step: Step, bad: Bad) -> bool:
     return bad.saved.mid <= _LITTLE * takes
 
 
-def _with_parts(step: Step, found: list[Bad]) -> list[Bad]:
+def with_parts(step: Step, found: list[Bad]) -> list[Bad]:
+    """Return sizes with what each saves of what all suggestions save together."""
     parts = shared_out(step, [bad.linked for bad in found if bad.linked])
     saved = [parts.get(bad.linked) if bad.linked and _is_costed(step, bad) else None for bad in found]
     return [

@@ -29,6 +29,8 @@ _SETTER: Final = re.compile(r"keras\.(?:config|mixed_precision)(?:\.experimental
 _POLICY: Final = re.compile(r"keras\.(?:\w+\.)*(?:DTypePolicy|Policy)")
 _SETS: Final = re.compile(r"set_\w*policy")
 _TOUCHED: Final = re.compile(r"float16|mixed_precision|set_\w*policy|LossScale|loss_scale|scaled_loss")
+_LEGACY: Final = re.compile(r"tf_keras|TF_USE_LEGACY_KERAS")
+_LEGACY_ON: Final = re.compile(r"""environ.*['"]TF_USE_LEGACY_KERAS['"](?:\] = |, )['"](?:1|[Tt]rue)['"]""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +113,18 @@ def _policy_name(source: Source, node: ast.expr | None) -> str | None:
 def policy_of(subject: Subject) -> str | None:
     """Return the global policy: the traced one, else the one set in the files; None if uncertain.
 
-    If a file also sets float32 (to switch back), the other policy that it sets counts.
+    If a file also sets float32 (to switch back), the other policy that it sets counts. `Policies` tells it place by
+    place.
     """
     if subject.model.mode == "traced":
         return subject.model.policy
     found = {setter.policy for source in subject.sources.values() for setter in setters(source)}
+    return merged_policy(found) if found else subject.model.policy
+
+
+def merged_policy(found: set[str | None]) -> str | None:
+    """Return the policy of code that several are set for; None if uncertain. float32 only switches back."""
     mixed = found - {"float32"}
-    if not found:
-        return subject.model.policy
     if not mixed:
         return "float32"
     return next(iter(mixed)) if len(mixed) == 1 else None
@@ -134,10 +140,28 @@ def has_cores_for(gpu: Gpu, dtype: str) -> bool:
     return gpu.tensor_cores and gpu.compute_capability >= NEEDED[dtype]
 
 
-def keras_major(subject: Subject) -> int | None:
-    """Return Keras' major version; None if unknown (source mode)."""
+def keras_major(subject: Subject, source: Source | None = None) -> int | None:
+    """Return Keras' major version; None if unknown (source mode). A file that takes Keras 2 by name has that."""
+    if source is not None and keeps_keras_2(source):
+        return 2
     major = (subject.model.keras or "").partition(".")[0]
     return int(major) if major.isdigit() else None
+
+
+def keeps_keras_2(source: Source) -> bool:
+    """Say whether a file takes Keras 2 alone: as the package tf_keras, or as tf.keras where TensorFlow is told so."""
+    if not _LEGACY.search(source.text):
+        return False
+    tree = tree_of(source)
+    imported = {name.partition(".")[0] for node in tree.nodes for name in _imported(node)}
+    told = any(_LEGACY_ON.search(ast.unparse(node)) for node in tree.nodes if isinstance(node, ast.Assign | ast.Call))
+    return "keras" not in imported and ("tf_keras" in imported or told)
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
 
 
 def number_of(source: Source, node: ast.expr | None) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tcprobe.keras.catalogue import class_of
 from tcprobe.keras.row import PREPARES
@@ -15,6 +15,9 @@ from tcprobe.schema.finding_kinds import FindingKind
 from tcprobe.schema.model import Layer
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import About, Statement, say
+
+if TYPE_CHECKING:
+    from tcprobe.source.source import Source
 
 DOC: Final = RuleDoc(
     code="TC201",
@@ -27,7 +30,9 @@ DOC: Final = RuleDoc(
         "of Keras 3 cast what they are given to float32, those of Keras 2 and tf.nn mostly compute in the dtype that "
         "they get.\n\nEnd the model with a float32 activation of its own: it multiplies no matrices, so it costs "
         "next to nothing, and the product in front of it stays on the Tensor Cores. A softmax in the middle of a model "
-        "(attention) is fine in 16 bits, and so is any layer that is followed by another."
+        "(attention) is fine in 16 bits, and so is any layer that is followed by another.\n\n"
+        "--fix splits the softmax off where the layer stands in a Sequential's list or is called on the spot, and "
+        "nothing in the file takes layers by number or name."
     ),
     severity=(
         "warning for a softmax or sigmoid in float16, and for any float16 output where Keras is known to be 2; note "
@@ -59,9 +64,12 @@ SAYS: Final[Says] = {
         "{subject} gives the model's output in {dtype}",
         "end the model in float32, as with Activation('linear', dtype='float32')",
     ),
+    "activation_split": "compute the {activation} of {subject} in float32, in a layer of its own",
     "compute_in_float32": "compute {subject} in float32",
 }
 
+SPLIT: Final[FindingKind] = "probabilities_in_half"
+"""What is mended by a layer more, which only the whole file read again can prove."""
 _PROBABILITIES: Final = ("softmax", "sigmoid")
 
 
@@ -78,7 +86,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             code=DOC.code,
             says=_says(layer, activation),
             place=layer.arguments.get("activation") or layer.place,
-            severity=_severity(layer, activation, keras_major(subject)),
+            severity=_severity(layer, activation, keras_major(subject, _source(layer, subject))),
             layer=layer.name,
             layer_class=layer.class_name,
             dtype=layer.dtype,
@@ -90,6 +98,10 @@ def _computes(kind: str) -> bool:
     """Say whether what a class returns is of its compute dtype: a layer of the user's own may cast as it likes."""
     row = class_of(kind)
     return row.shape != "unknown" and row.kind not in PREPARES
+
+
+def _source(layer: Layer, subject: Subject) -> Source | None:
+    return subject.sources.get(layer.place.file) if layer.place is not None else None
 
 
 def _activation(layer: Layer) -> str | None:
@@ -110,7 +122,7 @@ def _says(layer: Layer, activation: str | None) -> Statement[FindingKind]:
     if activation not in _PROBABILITIES:
         return say("output_in_half", subject=about, dtype=layer.dtype)
     alone = class_of(layer.kind).kind == "activation"
-    kind: FindingKind = "last_activation_in_half" if alone else "probabilities_in_half"
+    kind: FindingKind = "last_activation_in_half" if alone else SPLIT
     return say(kind, subject=about, activation=activation, dtype=layer.dtype)
 
 

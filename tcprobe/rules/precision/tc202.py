@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.precision.policy import GUIDE, HALF_POLICIES, keras_major, policy_of, setters, touched
+from tcprobe.rules.precision.policy import GUIDE, HALF_POLICIES, keras_major, setters, touched
+from tcprobe.rules.precision.reach import Policies
 from tcprobe.rules.precision.scale import is_wrapper, scales, wrappers
 from tcprobe.rules.precision.tree import Parents, is_model_class
 from tcprobe.schema.finding import Finding, Severity
@@ -29,7 +30,9 @@ DOC: Final = RuleDoc(
         "so a train_step that overrides Keras' own and does not call self.optimizer.scale_loss hands its optimizer "
         "1/32768 of every gradient, and less as the scale doubles every 2,000 steps: SGD stands still, and Adam's "
         "epsilon may outweigh what is left. In Keras 2 apply_gradients divides nothing, and the loop goes unscaled. "
-        "Other policies need no scaling: bfloat16 has float32's range."
+        "Other policies need no scaling: bfloat16 has float32's range.\n\n"
+        "A policy holds in what may run behind the call that sets it: that of one test holds in no other, and that of "
+        "a function which trains, and which nothing in the files calls, holds in it and in what it calls."
     ),
     severity=(
         "error where Keras 3 is known to divide gradients that were never multiplied; otherwise warning: how many "
@@ -61,10 +64,12 @@ DOC: Final = RuleDoc(
 )
 _NEVER: Final = "this train_step never calls self.optimizer.scale_loss"
 _DIVIDED: Final = "compile() wraps the optimizer in LossScaleOptimizer, which divides all gradients by its scale"
+_NEW: Final = "scale_loss(loss)"
+_OLD: Final = "get_scaled_loss(loss), and apply get_unscaled_gradients of the result"
 SAYS: Final[Says] = {
-    "gradients_unscaled": (
+    "gradients_unscaled": lambda fields: (
         "{optimizer}.apply_gradients applies float16 gradients of an unscaled loss, and those below 6e-8 are 0",
-        "wrap the optimizer in LossScaleOptimizer and differentiate its scale_loss(loss)",
+        f"wrap the optimizer in LossScaleOptimizer and differentiate its {_OLD if fields['keras_2'] else _NEW}",
     ),
     "step_never_scales": (
         "this train_step never scales the loss, so float16 gradients below 6e-8 are 0",
@@ -92,8 +97,7 @@ _Verdict: TypeAlias = tuple[Statement[FindingKind], Severity]
 
 def check(subject: Subject) -> Iterator[Finding]:
     """Yield the loops that apply unscaled gradients; none if any file scales a loss."""
-    if policy_of(subject) not in HALF_POLICIES:
-        return
+    policies = Policies(subject)
     files = list(touched(subject))
     if any(scales(tree.words) for _, tree in files):
         return
@@ -101,7 +105,11 @@ def check(subject: Subject) -> Iterator[Finding]:
     named = any("LossScaleOptimizer" in tree.words for _, tree in files)
     for source, tree in files:
         for node, optimizer in _loops(tree):
-            verdict = _verdict(subject, tree, node, optimizer, wraps=wraps, named=named)
+            policy = policies.at(source, node)
+            if policy not in HALF_POLICIES:
+                continue
+            major = keras_major(subject, source)
+            verdict = _verdict(subject, tree, node, optimizer, major, policy=policy, wraps=wraps, named=named)
             if verdict is not None:
                 says, severity = verdict
                 yield Finding(DOC.code, says, source.place(node), severity, dtype="float16")
@@ -124,33 +132,37 @@ def _loops(tree: Parents) -> Iterator[tuple[ast.AST, ast.expr]]:
 
 
 def _verdict(
-    subject: Subject, tree: Parents, node: ast.AST, optimizer: ast.expr, *, wraps: bool, named: bool
+    subject: Subject,
+    tree: Parents,
+    node: ast.AST,
+    optimizer: ast.expr,
+    major: int | None,
+    *,
+    policy: str,
+    wraps: bool,
+    named: bool,
 ) -> _Verdict | None:
     text = ast.unparse(optimizer)
     own = tree.class_of(node)
     compiled = own is not None and is_model_class(own) and text == "self.optimizer"
     if compiled and "auto_scale_loss" not in tree.words:
-        return _compiled(subject)
+        return _compiled(major) if policy == "mixed_float16" else None
     made = tree.call_behind(optimizer)
     wrapper = made is not None and any(is_wrapper(s, made) for s in subject.sources.values())
     if wrapper and wraps:
-        return _half_done(subject)
+        return _half_done(major)
     if named:
         return None  # an optimizer is wrapped, but perhaps not this one
-    return say("gradients_unscaled", optimizer=text), "warning"
+    return say("gradients_unscaled", optimizer=text, keras_2=major == 2), "warning"
 
 
-def _compiled(subject: Subject) -> _Verdict | None:
-    if policy_of(subject) != "mixed_float16":
-        return None
-    major = keras_major(subject)
+def _compiled(major: int | None) -> _Verdict:
     if major == 2:
         return say("step_never_scales"), "warning"
     return (say("step_scales_nothing"), "warning") if major is None else (say("step_divided_alone"), "error")
 
 
-def _half_done(subject: Subject) -> _Verdict:
-    major = keras_major(subject)
+def _half_done(major: int | None) -> _Verdict:
     if major is not None and major >= 3:
         return say("scale_divided_alone"), "error"
     return say("loss_never_scaled"), "warning"

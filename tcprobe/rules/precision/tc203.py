@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.precision.policy import GUIDE, HALF_POLICIES, keras_major, name_of, number_of, policy_of, touched
+from tcprobe.rules.precision.policy import (
+    GUIDE,
+    HALF_POLICIES,
+    keeps_keras_2,
+    keras_major,
+    name_of,
+    number_of,
+    policy_of,
+    touched,
+)
 from tcprobe.rules.precision.scale import SMALLEST_SCALE, by_hand, is_wrapper, power_of_two, wrapped_optimizer, wrappers
 from tcprobe.rules.precision.tree import Parents, keyword
 from tcprobe.schema.finding import Finding, Severity
@@ -59,8 +68,9 @@ SAYS: Final[Says] = {
         "LossScaleOptimizer(dynamic=False) raises ValueError in Keras 3",
         "leave the scale dynamic, or set loss_scale_factor on an optimizer that is not wrapped",
     ),
-    "static_scale": (
-        "LossScaleOptimizer(dynamic=False) fixes the loss scale, and raises in Keras 3",
+    "static_scale": lambda fields: (
+        "LossScaleOptimizer(dynamic=False) fixes the loss scale"
+        + ("" if fields["keras_2"] else ", and raises in Keras 3"),
         "leave it dynamic",
     ),
     "factor_ignored": ("loss_scale_factor={factor:g} does nothing", "LossScaleOptimizer resets it to None"),
@@ -79,8 +89,8 @@ _RAISES: Final = 3  # Keras' major version without dynamic=False
 def check(subject: Subject) -> Iterator[Finding]:
     """Yield doubled scaling and, unless the policy needs no scaling (TC210), fixed or ignored scales."""
     needed = policy_of(subject) in (None, *HALF_POLICIES)
-    major = keras_major(subject)
     for source, tree in touched(subject):
+        major = keras_major(subject, source)
         made = wrappers(source, tree)
         for call in made:
             yield from _doubled(source, tree, call)
@@ -126,7 +136,7 @@ def _fixed_value(source: Source, node: ast.expr) -> bool:
 def _not_dynamic(source: Source, call: ast.Call, major: int | None) -> Finding:
     if major is not None and major >= _RAISES:
         return _found(source, call, say("static_raises"), "error")
-    return _found(source, call, say("static_scale"), "warning")
+    return _found(source, call, say("static_scale", keras_2=keeps_keras_2(source)), "warning")
 
 
 def _factors(source: Source, tree: Parents, made: list[ast.Call]) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.cost import saved
 from tcprobe.rules.precision.policy import GUIDE, half_of, has_cores_for, name_of, policy_of, touched
+from tcprobe.rules.precision.reach import Policies
 from tcprobe.rules.precision.tree import Parents
 from tcprobe.schema.finding import Edit, Finding, Fix
 from tcprobe.schema.model import Layer
@@ -88,8 +89,9 @@ def check(subject: Subject) -> Iterator[Finding]:
         inside = layer.is_last is False or (layer.is_last is None and layer.name in consumed)
         if layer.dtype == "float32" and inside and "dtype" in layer.arguments:
             yield from _layer(subject, layer, half)
+    policies = Policies(subject)
     for source, tree in touched(subject):
-        yield from _casts(subject, source, tree, half)
+        yield from _casts(subject, source, tree, policies)
 
 
 def _layer(subject: Subject, layer: Layer, half: str) -> Iterator[Finding]:
@@ -137,7 +139,7 @@ def _fix(subject: Subject, layer: Layer) -> Fix | None:
     return Fix(say("compute_in_policy", subject=About(layer.class_name, layer.name)), (Edit(gap, text, ""),))
 
 
-def _casts(subject: Subject, source: Source, tree: Parents, half: str) -> Iterator[Finding]:
+def _casts(subject: Subject, source: Source, tree: Parents, policies: Policies) -> Iterator[Finding]:
     """Yield the products in a layer's call with an operand cast to float32, in place or through its name."""
     for node in tree.every_call:
         if name_of(source, node.func) not in _PRODUCTS:
@@ -146,7 +148,8 @@ def _casts(subject: Subject, source: Source, tree: Parents, half: str) -> Iterat
         operands = [op for op in node.args if _is_float32(source, tree, op)]
         if function is None or function.name != "call" or not operands:
             continue
-        yield _product(subject, source, node, operands[0], half)
+        if (half := half_of(policies.at(source, node))) is not None:
+            yield _product(subject, source, node, operands[0], half)
 
 
 def _product(subject: Subject, source: Source, node: ast.Call, operand: ast.expr, half: str) -> Finding:

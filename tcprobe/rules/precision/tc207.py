@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.flow import Flow
-from tcprobe.rules.precision.policy import GUIDE, HALF_POLICIES, name_of, number_of, policy_of, touched
+from tcprobe.rules.precision.policy import GUIDE, HALF_POLICIES, name_of, number_of, touched
+from tcprobe.rules.precision.reach import Policies
 from tcprobe.rules.precision.tree import Parents, is_layer_class
 from tcprobe.schema.finding import Finding, Severity
 from tcprobe.schema.finding_kinds import FindingKind
@@ -77,11 +78,10 @@ _BOUNDS: Final = re.compile(
 
 def check(subject: Subject) -> Iterator[Finding]:
     """Yield the constants in layer code that float16 cannot represent, without duplicates."""
-    if policy_of(subject) not in HALF_POLICIES:
-        return
+    policies = Policies(subject)
     for source, tree in touched(subject):
         for function in _layer_code(tree):
-            if not _TRUSTED.search(ast.unparse(function)):
+            if policies.at(source, function) in HALF_POLICIES and not _TRUSTED.search(ast.unparse(function)):
                 yield from _function(source, tree, function)
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tcprobe.keras.catalogue import by_path
-from tcprobe.keras.names import known
+from tcprobe.keras.names import KERAS_2, known
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.precision.policy import keras_major, name_of, tree_of
+from tcprobe.rules.precision.policy import keeps_keras_2, keras_major, name_of, tree_of
 from tcprobe.rules.precision.tree import Parents, keyword
 from tcprobe.schema.finding import Edit, Finding, Fix, Severity
 from tcprobe.schema.finding_kinds import FindingKind
@@ -28,7 +28,8 @@ DOC: Final = RuleDoc(
         "argument of a policy or of LossScaleOptimizer, and no get_scaled_loss and get_unscaled_gradients: "
         "optimizer.scale_loss scales, and apply_gradients divides by itself. The graph rewrite refuses optimizers of "
         "Keras 3.\n\n"
-        "Code that asks first (hasattr, getattr, try, a test of the version) or that calls both names is left alone. "
+        "Code that asks first (hasattr, getattr, try, a test of the version) or that calls both names is left alone, "
+        "and so is code that takes Keras 2 by name: import tf_keras, or TF_USE_LEGACY_KERAS=1 set in the file. "
         "dynamic=False is TC203's; initial_scale and dynamic_growth_steps exist in Keras 3 too."
     ),
     severity="error where Keras 3 or later is known to run the code; note where the version is not known or is 2.",
@@ -88,7 +89,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     major = keras_major(subject)
     severity: Severity = "error" if major is not None and major >= _FIRST_WITHOUT else "note"
     for source in subject.sources.values():
-        if not _HINT.search(source.text):
+        if not _HINT.search(source.text) or keeps_keras_2(source):
             continue
         tree = tree_of(source)
         for node in tree.every_call:
@@ -112,6 +113,8 @@ def _asked(tree: Parents, node: ast.AST) -> bool:
 
 def _named(source: Source, node: ast.Call) -> _Gone | None:
     name = name_of(source, node.func)
+    if (source.written_name_of(node.func) or "").startswith(KERAS_2):
+        return None
     experimental = _EXPERIMENTAL.fullmatch(name)
     if experimental is not None or name == _SET_POLICY:
         return _renamed(source, node, name)

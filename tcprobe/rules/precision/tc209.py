@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.flow import Flow
-from tcprobe.rules.precision.policy import GUIDE, half_of, name_of, number_of, policy_of, touched
+from tcprobe.rules.precision.policy import GUIDE, half_of, name_of, number_of, touched
+from tcprobe.rules.precision.reach import Policies
 from tcprobe.rules.precision.tree import keyword
 from tcprobe.schema.finding import Finding, Severity
 from tcprobe.schema.finding_kinds import FindingKind
@@ -85,12 +86,11 @@ _WATCHED: Final = _SUMS | _SQUARES | _NORMS | _SINGLE
 
 def check(subject: Subject) -> Iterator[Finding]:
     """Yield the reductions in call() methods whose operand is certainly 16-bit, once per line and op."""
-    half = half_of(policy_of(subject))
-    if half is None:
-        return
+    policies = Policies(subject)
     for source, tree in touched(subject):
         for function in tree.functions():
-            if function.name == "call" and tree.class_of(function) is not None:
+            half = half_of(policies.at(source, function)) if function.name == "call" else None
+            if half is not None and tree.class_of(function) is not None:
                 yield from _function(source, Flow(source, tree, function), half)
 
 

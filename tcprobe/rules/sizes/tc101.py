@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.model.bad import bad_sizes
+from tcprobe.rules.model.settled import settled_sizes
 from tcprobe.rules.sizes.unaligned import finding_on
 from tcprobe.schema.finding import Finding
 
@@ -26,7 +26,9 @@ DOC = RuleDoc(
         "unaligned convolutions is known: their figures lie between no loss and that of a product.\n\nThe batch, "
         "the size of an image and, outside attention, the length of a sequence are not contiguous in any pass and "
         "do not matter. A size that a layer takes from another one is told once, where it is set; what must change "
-        "with it is named. A size that costs nothing is a note, with the reason. A convolution of 1 to 4 "
+        "with it is named. Where the next multiple of 8 lies just past a tile, the tile's size is "
+        "suggested at once (2048 for 2049, not 2056 first). A size that costs nothing is a note, with the "
+        "reason. A convolution of 1 to 4 "
         "filters is a case of its own: in 16 bits cuDNN may run its weight gradient on CUDA cores, which took 42 % "
         "of a GAN's step on an A100; compute 8 filters there and keep the first. Channels of images and small "
         "heads are TC104, channels of a group TC103, vocabularies TC105, heads of attention TC106."
@@ -53,6 +55,6 @@ SAYS: Final[Says] = {}
 
 def check(subject: Subject) -> Iterator[Finding]:
     """Yield each bad size that a layer sets itself and that no other rule reports."""
-    for bad in bad_sizes(subject.step):
+    for bad in settled_sizes(subject.step):
         if bad.code == DOC.code:
             yield finding_on(subject.step, bad)

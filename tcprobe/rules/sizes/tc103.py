@@ -8,7 +8,8 @@ from itertools import groupby
 from typing import Final
 
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.model.bad import Bad, bad_sizes
+from tcprobe.rules.model.bad import Bad
+from tcprobe.rules.model.settled import settled_sizes
 from tcprobe.rules.model.sizes import Dimension
 from tcprobe.rules.model.step import Step, total_range
 from tcprobe.rules.sizes.words import effect, finding_of
@@ -55,7 +56,7 @@ UNPADDED: Final[Statement[AddedKind]] = say("groups_unpadded")
 def check(subject: Subject) -> Iterator[Finding]:
     """Yield one finding per grouped convolution, about the channels of a group rather than its filters."""
     step = subject.step
-    own = [bad for bad in bad_sizes(step) if bad.code == DOC.code]
+    own = [bad for bad in settled_sizes(step) if bad.code == DOC.code]
     for _, found in groupby(own, key=lambda bad: bad.dimension.layer):
         yield _finding(step, min(found, key=lambda bad: bad.dimension.name))
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.model.bad import Bad, bad_sizes, convolves
+from tcprobe.rules.model.bad import Bad, convolves
+from tcprobe.rules.model.settled import settled_sizes
 from tcprobe.rules.model.step import Step
 from tcprobe.rules.sizes.words import finding_of
 from tcprobe.rules.sizes.words import subject as named
@@ -47,7 +48,7 @@ SAYS: Final[Says] = {
 def check(subject: Subject) -> Iterator[Finding]:
     """Yield a note for each such size."""
     step = subject.step
-    for bad in bad_sizes(step):
+    for bad in settled_sizes(step):
         if bad.code == DOC.code:
             why = _why(step, bad)
             about = named(step, bad.dimension)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.model.bad import bad_sizes
+from tcprobe.rules.model.settled import settled_sizes
 from tcprobe.rules.sizes.unaligned import finding_on
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.statement import say
@@ -42,6 +42,6 @@ SAYS: Final[Says] = {"labels_unused": "; no label uses the entries added"}
 
 def check(subject: Subject) -> Iterator[Finding]:
     """Yield each vocabulary size that breaks the rule."""
-    for bad in bad_sizes(subject.step):
+    for bad in settled_sizes(subject.step):
         if bad.code == DOC.code:
             yield finding_on(subject.step, bad, say("labels_unused"))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.model.bad import bad_sizes
+from tcprobe.rules.model.settled import settled_sizes
 from tcprobe.rules.sizes.unaligned import finding_on
 from tcprobe.schema.finding import Finding
 
@@ -39,6 +39,6 @@ SAYS: Final[Says] = {}
 
 def check(subject: Subject) -> Iterator[Finding]:
     """Yield each size of an attention head that breaks the rule of 8."""
-    for bad in bad_sizes(subject.step):
+    for bad in settled_sizes(subject.step):
         if bad.code == DOC.code:
             yield finding_on(subject.step, bad)

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from tcprobe.cost.predict import saving
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.model.bad import bad_sizes
 from tcprobe.rules.model.batch import with_batch
-from tcprobe.rules.model.known_gpu import idle
-from tcprobe.rules.model.links import LinkedChange
+from tcprobe.rules.model.fewer import (
+    NOTICED_PCT,
+    Smaller,
+    beyond,
+    fits,
+    is_choice,
+    matters,
+    net_gain,
+    share_pct_of,
+    smaller_sizes,
+    worth,
+)
+from tcprobe.rules.model.settled import settled_sizes
 from tcprobe.rules.model.sizes import Dimension
 from tcprobe.rules.model.step import Step, total_range
 from tcprobe.rules.sizes.tc102 import batch_place
@@ -20,11 +30,6 @@ from tcprobe.rules.sizes.words import subject as named
 from tcprobe.schema.finding import Finding, Range
 from tcprobe.schema.statement import say
 
-MOST_FEWER: Final = 0.03  # of a size: a larger change makes it another model
-LEAST_GAIN_PCT: Final = 1.0  # of the step, beyond what the smaller size saves by doing less work
-NOTICED_PCT: Final = 0.5  # of the step: a smaller product is not worth a finding
-SMALLEST_TILED: Final = 128  # a smaller size is less than one tile
-SIZE_STEPS: Final = (256, 128, 64, 32)
 DOC = RuleDoc(
     code="TC109",
     name="just-past-a-tile",
@@ -54,20 +59,12 @@ SAYS: Final[Says] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Smaller:
-    """A smaller size, and what it saves per step beyond its share of the work."""
-
-    size: int
-    net: Range
-
-
 def check(subject: Subject) -> Iterator[Finding]:
     """Yield the sizes, and the batch if known, for which a slightly smaller size is faster."""
     step = subject.step
     if step.ns is None:
         return
-    bad = {(b.dimension.layer, b.dimension.name) for b in bad_sizes(step)}
+    bad = {(b.dimension.layer, b.dimension.name) for b in settled_sizes(step)}
     for dimension in _candidates(step):
         if (dimension.layer, dimension.name) not in bad and (better := _best(step, dimension)):
             yield _finding(step, dimension, better)
@@ -79,91 +76,36 @@ def check(subject: Subject) -> Iterator[Finding]:
 def _candidates(step: Step) -> Iterator[Dimension]:
     """Yield the output sizes of layers that do not determine an output of the model."""
     for dimension in step.sizes.dimensions:
-        layer = step.sizes.layers.get(dimension.layer)
-        if layer is None or layer.is_last or dimension.name not in ("units", "filters"):
-            continue
-        own = step.sizes.output(dimension.layer) == dimension and dimension.size % 8 == 0
-        if (
-            own
-            and idle(step.gpu, step.dtype_of(dimension.products[0])) is None
-            and _weight(step, dimension) >= LEAST_GAIN_PCT
-        ):
+        if is_choice(step, dimension) and dimension.size % 8 == 0 and matters(step, dimension.products):
             yield dimension
 
 
-def _weight(step: Step, dimension: Dimension) -> float:
-    """Return the share of the step, in percent, of the products that a dimension affects."""
-    return sum(_share(step, index) for index in dimension.products)
-
-
-def _share(step: Step, index: int) -> float:
-    """Return the share of the step, in percent, of one product."""
-    cost = step.costs[index]
-    spent = cost.timed_ns * step.model.products[index].calls if cost is not None else 0.0
-    return 100.0 * spent / step.ns.mid if step.ns and step.ns.mid > 0 else 0.0
-
-
-def _smaller(size: int) -> list[int]:
-    if size <= SMALLEST_TILED:
-        return []
-    found = {size // step * step for step in SIZE_STEPS}
-    return sorted(new for new in found if 0 < size - new <= MOST_FEWER * size)
-
-
-def _best(step: Step, dimension: Dimension) -> _Smaller | None:
+def _best(step: Step, dimension: Dimension) -> Smaller | None:
     found = []
-    for size in _smaller(dimension.size):
+    for size in smaller_sizes(dimension.size):
         linked = step.link(dimension.layer, dimension.name, dimension.size, size)
-        if linked.reason is None and linked.changes[0].new == size and all(c.new % 8 == 0 for c in linked.changes):
-            found.append(_Smaller(size, _net(step, linked.changes)))
-    return _worth(step, found)
+        if fits(linked, size):
+            found.append(Smaller(size, net_gain(step, linked.changes)))
+    return worth(step, found)
 
 
-def _net(step: Step, changes: tuple[LinkedChange, ...]) -> Range:
-    parts = []
-    for change in changes:
-        for index in step.touched(change):
-            if _share(step, index) < NOTICED_PCT:
-                continue
-            gained = step.gain(index, (change,))
-            if gained is not None:
-                parts.append(_beyond(step, index, gained, 1 - change.new / change.old))
-    return total_range(parts) or Range(0.0, 0.0, 0.0)
-
-
-def _beyond(step: Step, index: int, gained: Range, fewer: float) -> Range:
-    """Return a gain minus the product's time in proportion to the work that the change removes."""
-    cost = step.costs[index]
-    share = cost.ns * step.model.products[index].calls * fewer if cost is not None else 0.0
-    return Range(gained.low - share, gained.mid - share, gained.high - share)
-
-
-def _best_batch(step: Step) -> _Smaller | None:
-    return _worth(step, [_Smaller(size, _net_batch(step, size)) for size in _smaller(step.model.batch)])
+def _best_batch(step: Step) -> Smaller | None:
+    return worth(step, [Smaller(size, _net_batch(step, size)) for size in smaller_sizes(step.model.batch)])
 
 
 def _net_batch(step: Step, size: int) -> Range:
     old, parts = step.model.batch, []
     for index, product in enumerate(step.model.products):
-        if _share(step, index) < NOTICED_PCT:
+        if share_pct_of(step, index) < NOTICED_PCT:
             continue
         after = with_batch(product.record, old, size)
         saved = saving(product.record, after, step.target, step.dtype, product.compiled) if after else None
         if saved is not None:
-            parts.append(_beyond(step, index, saved.scaled(product.calls), 1 - size / old))
+            parts.append(beyond(step, index, saved.scaled(product.calls), 1 - size / old))
     return total_range(parts) or Range(0.0, 0.0, 0.0)
 
 
-def _worth(step: Step, found: list[_Smaller]) -> _Smaller | None:
-    """Return the one that saves most, if even the low end of its saving is a gain and its likely saving is enough."""
-    best = max(found, key=lambda smaller: smaller.net.mid, default=None)
-    if best is None or best.net.low <= 0:
-        return None
-    share = step.share_pct(best.net)
-    return best if share is not None and share.mid >= LEAST_GAIN_PCT else None
-
-
-def _finding(step: Step, dimension: Dimension, better: _Smaller) -> Finding:
+def _finding(step: Step, dimension: Dimension, better: Smaller) -> Finding:
     layer = step.sizes.layers.get(dimension.layer)
     batch = dimension.name == "batch"
     about = None if batch else named(step, dimension)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tcprobe.analysis.ops.attribution import Attribution, GraphIndex, OpName, attribute_ops, with_layers, with_proof
-from tcprobe.analysis.ops.paths import NOTHING_KNOWN, parse_path, plain_path, scope_of
+from tcprobe.analysis.ops.paths import NOTHING_KNOWN, parse_path, pass_of_path, plain_path, scope_of
 from tests.analysis import builders as b
 
 TF24 = [
@@ -59,6 +59,14 @@ def test_transposed_convolution_by_path() -> None:
 def test_suffixes_of_scopes_are_never_stripped() -> None:
     names = [OpName("m/dense_1/MatMul", "MatMul"), OpName("m/dense_1_2/MatMul", "MatMul")]
     assert [layer for layer, _ in by_path(names)] == ["m/dense_1", "m/dense_1_2"]
+
+
+def test_a_gradient_of_a_gradient_stands_under_its_layer_and_is_the_input_gradient_of_none() -> None:
+    path = parse_path("StatefulPartitionedCall/gradient_tape/gradient_tape/critic/conv/convolution/Conv2D")
+    assert path.scopes == ("critic", "conv", "convolution")
+    assert pass_of_path(path, "Conv2D", True) == "other"
+    assert pass_of_path(path, "Conv2DBackpropInput", True) == "other"
+    assert pass_of_path(path, "Conv2DBackpropFilter", True) == "wgrad"
 
 
 def test_gradient_scope_without_forward_ops() -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tcprobe.audit.source.read import read_model, read_source, with_arguments
 from tcprobe.audit.trace.traced import TraceRequest, trace
 from tcprobe.errors import InputError, TcprobeError, UsageError
+from tcprobe.rules.model.sizes import LayerSizes
 from tcprobe.schema.model import Layer, Model, Product
 from tests import warm
 from tests.support import ROOT, needs_tensorflow
@@ -200,6 +203,58 @@ def test_an_eager_loop_runs_one_step_and_may_fail_behind_it() -> None:
     ]
     assert sorted(str(p.record.pass_) for p in model.products) == ["dgrad", "forward", "forward", "wgrad", "wgrad"]
     assert "ValueError: no step but this" in model.notes[0]
+
+
+def test_an_eager_loop_tells_what_feeds_each_layer() -> None:
+    model = models("eager.py", run=True)["eager.py"]
+    first, last = model.layers
+    assert (first.is_first, first.inputs_from) == (True, ())
+    assert (last.is_first, last.inputs_from) == (False, (first.name,))
+    fed = [p.inputs_from for p in model.products if p.record.pass_ == "forward"]
+    assert fed == [(), (first.name,)]
+
+
+@pytest.mark.parametrize("way", ["tape", "eager", "gradients", "nested"])
+@pytest.mark.parametrize("kind", ["grey", "colour", "transposed", "dense", "sequence"])
+def test_a_gradient_penalty_names_the_sizes_of_every_product_as_its_layer_does(kind: str, way: str) -> None:
+    """Second-order products too: of the gradient of a gradient, every multiplication of the layer is one."""
+    model = models("penalty.py", kind, way, run=True)["penalty.py"]
+    sizes = LayerSizes(model)
+    for product in model.products:
+        known = model.layer(product.layer)
+        assert known is not None
+        shape = known.input_shapes[0] or ()
+        names = ("inputs", "units") if known.kind == "Dense" else ("channels", "filters")
+        own = known.config["units" if known.kind == "Dense" else "filters"]
+        assert sorted(sizes.named(product)) == sorted(zip(names, (shape[-1], own), strict=True))
+    passes = {str(p.record.pass_) for p in model.products}
+    assert passes == {"forward", "dgrad", "wgrad", "other"}
+    again = [p for p in model.products if p.record.pass_ == "other"]
+    assert {p.record.attributes["form"] for p in again} == {"forward"}
+    assert {p.record.op_type for p in again} <= {"MatMul", "Conv2D", "Conv2DBackpropInput"}
+
+
+def test_a_gradient_penalty_has_its_products_once_each() -> None:
+    """Scores are not returned, so that the last layer's two forward products are never needed.
+
+    dgrad: of the loss two, of the penalty three, and one where its gradient goes back through an activation. wgrad:
+    of the loss three; of the penalty's gradient the first two layers' twice, through dgrad and activation, the last's
+    once.
+    """
+    model = models("penalty.py", "dense", "tape", run=True)["penalty.py"]
+    counts = Counter(str(p.record.pass_) for p in model.products)
+    assert counts == {"forward": 4, "dgrad": 6, "wgrad": 8, "other": 2}
+
+
+def test_layers_of_one_line_have_the_columns_that_reading_finds() -> None:
+    path = SCRIPTS / "one_line.py"
+    source = read_source(path)
+    (read,) = read_model(source, 256)
+    traced = with_arguments(models("one_line.py", batch=256)["model"], {source.path: source})
+    wanted = {layer.name: (layer.place, layer.arguments["units"]) for layer in read.layers if layer.kind == "Dense"}
+    found = {n.rpartition("/")[2]: one for one in traced.layers if (n := one.name) and one.kind == "Dense"}
+    assert len(wanted) == 7
+    assert {name: (one.place, one.arguments["units"]) for name, one in found.items()} == wanted
 
 
 # --- failures --------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def test_the_running_line_is_this_one() -> None:
 
 class Base:
     def __init__(self) -> None:
-        self.line, self.by_layer = constructed_line(self, sys._getframe(1), None)
+        self.line, self.by_layer, self.span = constructed_line(self, sys._getframe(1), None)
 
 
 class Derived(Base):
@@ -71,6 +71,13 @@ def test_a_users_own_class_is_constructed_where_it_is_called_not_in_its_init() -
     line = sys._getframe().f_lineno + 1
     made = Derived()
     assert (made.line, made.by_layer) == (f"{__file__}:{line}", False)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python tells no columns before 3.11")
+def test_each_of_two_on_a_line_has_its_own_columns() -> None:
+    line = sys._getframe().f_lineno + 1
+    made = ["é", Derived(), Derived()]
+    assert [one.span for one in made if isinstance(one, Derived)] == [(line, 17, line, 26), (line, 28, line, 37)]
 
 
 def test_a_framework_is_told_to_the_lines() -> None:

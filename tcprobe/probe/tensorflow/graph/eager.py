@@ -4,53 +4,33 @@ from __future__ import annotations
 
 from collections import Counter
 from types import TracebackType
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Type
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Type
 
 from ...core.gaps import Guard
 from ...core.lines import running_line
 from ..layers import CalledLayer, LayerHooks
-from .records import Record, attributes
+from .flow import Flow, FlowOp, FlowTensor
+from .notes import Gradient, OpNote
+from .passes import CARRIERS, GraphPasses, is_weight
+from .records import ATTRIBUTES, Record, attributes, with_form
 from .shapes import shape_list
 from .types import GEMM_TYPES
 
-EAGER_CARRIERS = frozenset(("Cast", "Identity", "Reshape", "Transpose", "ExpandDims", "Squeeze", "StopGradient"))
 MOST_OPS = 5000
 
 
-class EagerOp:
-    """One product that ran.
+class EagerOp(NamedTuple):
+    """One product that ran: how it was made, and its record of graph.json."""
 
-    Attributes:
-        record: its record of graph.json, complete but for the pass of a gradient.
-        layer: the layer being called, or that of the forward op.
-        weights: for each input, whether it is a weight.
-    """
-
-    def __init__(self, record: Record, layer: Optional[CalledLayer], weights: Sequence[bool]) -> None:
-        self.record = record
-        self.layer = layer
-        self.weights = weights
+    op: FlowOp
+    record: Record
 
 
-class EagerGradient:
-    """A gradient function that is running outside any graph."""
+class EagerSample(NamedTuple):
+    """One eager step: its products, and how the tensors of it were made."""
 
-    def __init__(self, forward: Optional[EagerOp]) -> None:
-        self.forward = forward
-        self.layer = forward.layer if forward else None
-        self.made: List[Tuple[EagerOp, Sequence[Any]]] = []
-
-    def finish(self, results: Any) -> None:
-        """Set the pass of the products whose outputs the gradient function returned, or led to what it returned."""
-        listed = list(results) if isinstance(results, (list, tuple)) else [results]
-        weights = self.forward.weights if self.forward else ()
-        for position, (op, outputs) in enumerate(self.made):
-            found = [i for i, r in enumerate(listed) if r is not None and any(r is o for o in outputs)]
-            wanted = [i for i, r in enumerate(listed) if r is not None]
-            if not found and len(wanted) == len(self.made):  # summed or reshaped afterwards, one product each
-                found = wanted[position : position + 1]
-            if found and found[0] < len(weights):
-                op.record["pass"] = "wgrad" if weights[found[0]] else "dgrad"
+    products: List[EagerOp]
+    flow: Flow
 
 
 class EagerSampler:
@@ -58,21 +38,20 @@ class EagerSampler:
 
     Args:
         layers: tells the layer being called.
-        tracer: has `gradient()` for the gradient function that runs, and takes this object as its `sampler`.
+        tracer: makes the notes on products, and takes this object as its `sampler`.
         gaps: takes what this TensorFlow lacks.
-        done: called with the records at the end.
+        done: called with the step at the end.
     """
 
-    def __init__(self, layers: LayerHooks, tracer: Any, gaps: Any, done: Any) -> None:
+    def __init__(self, layers: LayerHooks, tracer: Any, gaps: Any, done: Callable[[EagerSample], None]) -> None:
         self._layers = layers
         self._tracer = tracer
         self._gaps = gaps
         self._done = done
+        self._flow = Flow()
         self._ops: List[EagerOp] = []
         self._names: "Counter[str]" = Counter()
-        self._forward: Dict[Tuple[Any, ...], EagerOp] = {}
-        self._weights: Dict[int, Any] = {}
-        self._alive: List[Any] = []  # ids of tensors stay unique only while the tensors live
+        self._takers: Dict[FlowTensor, List[FlowOp]] = {}
         self._on = False
 
     def __enter__(self) -> None:
@@ -94,12 +73,23 @@ class EagerSampler:
             self._on = self._layers.sampling = False
             self._tracer.sampler = None
             op_callbacks.remove_op_callback(self._callback)
-            self._done([op.record for op in self._ops])
-        self._alive, self._weights, self._forward = [], {}, {}
+            self._tell_passes()
+            self._done(EagerSample(self._ops, self._flow))
+        self._takers = {}
 
-    def enter(self, op_type: str, op: Any) -> EagerGradient:
-        """Return the gradient context of a forward op, which a tape describes by its inputs."""
-        return EagerGradient(self._forward.get(_identity(op_type, op.inputs)))
+    def enter(self, op_type: str, op: Any) -> Gradient:
+        """Return the gradient context of a forward op, which a tape describes by the inputs that its gradient needs."""
+        wanted = self._flow.tensors(list(op.inputs))
+        known = next((t for t in wanted if t is not None), None)
+        for taker in reversed(self._takers.get(known, [])) if known is not None else ():
+            same = len(taker.inputs) == len(wanted) and all(w in (None, t) for w, t in zip(wanted, taker.inputs))
+            if taker.type == op_type and taker.note is not None and same:
+                return Gradient(lambda: taker, taker.note.layer)
+        return Gradient(None, None)
+
+    def tensors(self, value: Any) -> List[Any]:
+        """Return what is known of the tensors in a list."""
+        return self._flow.tensors(value)
 
     def _callback(
         self,
@@ -110,53 +100,54 @@ class EagerSampler:
         op_name: Any = None,  # noqa: ARG002
         graph: Any = None,
     ) -> None:
-        if graph is not None or len(self._ops) >= MOST_OPS:
+        if graph is not None:
             return
         with Guard(self._gaps, "eager op callbacks"):
             name = op_type.decode() if isinstance(op_type, bytes) else str(op_type)
-            if name in GEMM_TYPES:
-                self._take(name, inputs, attrs, outputs)
-            elif name == "ReadVariableOp" or (name in EAGER_CARRIERS and id(inputs[0]) in self._weights):
-                self._weights.update((id(t), t) for t in outputs)
+            op = self._flow.ran(name, inputs, attrs or (), outputs or ())
+            if name in GEMM_TYPES and len(self._ops) < MOST_OPS:
+                self._take(op, inputs, outputs)
 
-    def _take(self, op_type: str, inputs: Any, attrs: Any, outputs: Any) -> None:
-        gradient = self._tracer.gradient()
-        inside = isinstance(gradient, EagerGradient)
-        layer = gradient.layer if inside else self._layers.current()
-        record = _record(op_type, inputs, attrs, outputs, layer, "other" if inside else "forward")
+    def _take(self, op: FlowOp, inputs: Any, outputs: Any) -> None:
+        op.note = note = self._tracer.noted(op.name)
+        if note.forward is None and note.layer is not None:
+            _mark_weights(op, note.layer)
+        record = _record(op, inputs, outputs, note)
         name = record["op"]
         self._names[name] += 1
         if self._names[name] > 1:
             record["op"] = "%s_%d" % (name, self._names[name] - 1)
-        op = EagerOp(record, layer, [self._is_weight(t, i, layer) for i, t in enumerate(inputs)])
-        self._ops.append(op)
-        self._alive.append((inputs, outputs))
-        if inside:
-            gradient.made.append((op, outputs))
-        self._forward[_identity(op_type, inputs)] = op
+        self._ops.append(EagerOp(op, record))
+        for tensor in dict.fromkeys(op.inputs):
+            self._takers.setdefault(tensor, []).append(op)
 
-    def _is_weight(self, tensor: Any, index: int, layer: Optional[CalledLayer]) -> bool:
-        """Tell weights by their reads; Keras 2 reads past the callbacks, so there by the shapes of the layer's own."""
-        if id(tensor) in self._weights:
-            return True
-        owner = layer.owner() if layer is not None and layer.owner is not None else None
-        shapes = [tuple(w.shape) for w in getattr(owner, "weights", ())]
-        return index > 0 and tuple(tensor.shape) in shapes
+    def _tell_passes(self) -> None:
+        passes = GraphPasses((), lambda op: op.note)
+        for op, record in self._ops:
+            record["pass"] = passes.of(op.note)
+            record["attributes"] = with_form(record["attributes"], record["pass"], passes.form(op.note))
 
 
-def _identity(op_type: str, inputs: Sequence[Any]) -> Tuple[Any, ...]:
-    return (op_type, *(id(t) for t in inputs))
+def _mark_weights(op: FlowOp, layer: CalledLayer) -> None:
+    """Mark what a layer read past the callbacks, as Keras 2 does, as a variable; the shapes of its weights tell."""
+    owner = layer.owner() if layer.owner is not None else None
+    shapes = [tuple(w.shape) for w in getattr(owner, "weights", ())]
+    for tensor in op.inputs[1:]:
+        if tuple(tensor.shape) in shapes and not is_weight(tensor, ({},)):
+            made = _carried(tensor)
+            made.type = "ReadVariableOp" if made.type == "Placeholder" else made.type
 
 
-def _record(
-    op_type: str,
-    inputs: Sequence[Any],
-    attrs: Sequence[Any],
-    outputs: Sequence[Any],
-    layer: Optional[CalledLayer],
-    pass_: str,
-) -> Record:
-    values = {_text(k): v for k, v in zip(attrs[::2], attrs[1::2])} if attrs else {}
+def _carried(tensor: FlowTensor) -> FlowOp:
+    """Return the op before all casts and reshapes of a tensor."""
+    op = tensor.op
+    while op.type in CARRIERS and op.inputs:
+        op = op.inputs[0].op
+    return op
+
+
+def _record(op: FlowOp, inputs: Sequence[Any], outputs: Sequence[Any], note: OpNote) -> Record:
+    layer, op_type = note.layer, op.type
     sizes, results = [shape_list(t) for t in inputs], [shape_list(t) for t in outputs]
     return {
         "op": "%s/%s" % (layer.path, op_type) if layer else op_type,
@@ -164,20 +155,16 @@ def _record(
         "executed_op": op_type,
         "executed_type": op_type,
         "executes": "yes",
-        "pass": pass_,
+        "pass": "other",
         "layer": layer.path if layer else None,
         "layer_class": layer.layer_class if layer else None,
         "input_shapes": sizes,
         "input_dtypes": [t.dtype.base_dtype.name for t in inputs],
         "output_shapes": results,
         "output_dtypes": [t.dtype.base_dtype.name for t in outputs],
-        "attributes": attributes(op_type, values.get, list(values), sizes, results),
+        "attributes": attributes(op_type, op.get_attr, ATTRIBUTES, sizes, results),
         "calls_per_step": 1.0,
         "source": layer.source if layer else None,
-        "called_from": running_line(4),
+        "called_from": running_line(5),
         "alias_of": [],
     }
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)

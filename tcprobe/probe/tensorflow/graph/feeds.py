@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from .passes import VARIABLES, outside
+from .passes import VARIABLES, called, outside
 from .types import GEMM_TYPES
-from .walk import BRANCHES, OuterTensors, Visit, function_attributes, function_graph
+from .walk import OuterTensors, Visit
 
 # Every output feature of these comes from the same feature of each input of as many dimensions.
 ELEMENTWISE = frozenset(
@@ -37,7 +37,7 @@ DATA = frozenset(
     (
         "IteratorGetNext IteratorGetNextSync OptionalGetValue RandomUniform RandomStandardNormal TruncatedNormal"
         " StatelessRandomUniform StatelessRandomUniformV2 StatelessRandomNormal StatelessRandomNormalV2"
-        " StatelessTruncatedNormalV2 RandomUniformInt OneHot"
+        " StatelessTruncatedNormalV2 RandomUniformInt OneHot Fill"
     ).split()
 )
 MOST_TENSORS = 4000  # tensors that one search looks at
@@ -157,25 +157,12 @@ class Feeds:
                 if outer is not None and getattr(outer, "dtype", None) is not None and hasattr(outer, "op"):
                     todo.append((outer, around[:-1]))
                     continue
-            called = _called(op, tensor, around) if key_of(tensor) not in self._tables else None
-            if called is not None:
-                todo.append(called)
+            inner = called(op, tensor, around) if key_of(tensor) not in self._tables else None
+            if inner is not None:
+                todo.append(inner)
                 continue
             yield tensor, op
             todo.extend((t, around) for t in back(tensor, op))
-
-
-def _called(op: Any, tensor: Any, env: OuterTensors) -> Optional[Tuple[Any, OuterTensors]]:
-    """Return the output inside the function that `op` calls; None where it calls none, or not exactly once."""
-    names = function_attributes(op)
-    if len(names) != 1 or names[0] in BRANCHES or "Dataset" in op.type:
-        return None
-    value = op.get_attr(names[0])
-    graph = None if isinstance(value, (list, tuple)) else function_graph(op.graph, str(getattr(value, "name", value)))
-    if graph is None or tensor.value_index >= len(graph.outputs):
-        return None
-    inner = {placeholder.op.name: outer for placeholder, outer in zip(graph.inputs, op.inputs)}
-    return graph.outputs[tensor.value_index], (*env, inner)
 
 
 def _joins_features(tensor: Any, op: Any) -> bool:

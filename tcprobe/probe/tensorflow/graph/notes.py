@@ -1,12 +1,13 @@
-"""Keeps what is known of an op only as it is traced: its layer, and what it is the gradient of."""
+"""Keeps what is known of an op only as it is made: its layer, and what it is the gradient of."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from ..layers import CalledLayer
 
 SEARCH_DEPTH = 8  # ops between a gradient's result and the product that makes it: reductions, reshapes, transposes
+Forward = Callable[[], Any]
 
 
 class OpNote:
@@ -16,7 +17,7 @@ class OpNote:
         layer: the layer being called, or that of the forward op.
         in_gradient: made while a gradient was taken.
         recomputed: made by a layer that was called again to take a gradient.
-        forward: graph (weak) and name of the op whose gradient this is part of; None for any other.
+        forward: returns the op whose gradient this is part of, None where its graph is gone; None for any other.
         wrt: the forward op's input whose gradient this op makes.
     """
 
@@ -26,13 +27,12 @@ class OpNote:
         self.layer = layer
         self.in_gradient = False
         self.recomputed = False
-        self.forward: Optional[Tuple[Any, str]] = None
+        self.forward: Optional[Forward] = None
         self.wrt: Optional[int] = None
 
     def forward_op(self) -> Any:
         """Return the forward op, None where there is none or its graph is gone."""
-        graph = self.forward[0]() if self.forward else None
-        return None if graph is None or self.forward is None else graph.get_operation_by_name(self.forward[1])
+        return None if self.forward is None else self.forward()
 
 
 class Inputs(NamedTuple):
@@ -53,7 +53,7 @@ class GraphNotes:
 class Gradient:
     """A gradient function that is running: the ops it has made so far."""
 
-    def __init__(self, forward: Optional[Tuple[Any, str]], layer: Optional[CalledLayer]) -> None:
+    def __init__(self, forward: Optional[Forward], layer: Optional[CalledLayer]) -> None:
         self.forward = forward
         self.layer = layer
         self.made: Dict[str, OpNote] = {}

@@ -1,11 +1,11 @@
-"""Tells forward, dgrad and wgrad apart once a function is traced, across the calls between its graphs."""
+"""Tells forward, dgrad and wgrad apart once a step is known, across the calls between its graphs."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
 from .notes import OpNote
-from .walk import OuterTensors, Visit
+from .walk import BRANCHES, OuterTensors, Visit, function_attributes, function_graph
 
 FARTHEST_VARIABLE = 60  # ops between a product's operand and the variable that it was read from
 VARIABLES = frozenset(("VarHandleOp", "VariableV2", "Variable", "ReadVariableOp"))
@@ -20,25 +20,92 @@ CARRIERS = frozenset(
 LOOP_OPS = frozenset(("While", "StatelessWhile"))
 
 
-class GraphPasses:
-    """Tells the pass of ops, knowing every graph that a function reaches."""
+NoteOf = Callable[[Any], Optional[OpNote]]
+# y = x W and its gradients multiply two of three matrices each: which one a product makes says which of them it is.
+FORM_OF = {"inputs": "dgrad", "weights": "wgrad", "outputs": "forward"}
+MADE_BY = {form: made for made, form in FORM_OF.items()}
+DEEPEST_GRADIENT = 8  # gradients of gradients
 
-    def __init__(self, visits: Sequence[Visit]) -> None:
+
+class GraphPasses:
+    """Tells the pass of ops, knowing every graph that a step reaches.
+
+    Args:
+        visits: products; those of an eager step are in no graph, and have none.
+        note: returns what was noted of an op.
+    """
+
+    def __init__(self, visits: Sequence[Visit], note: NoteOf) -> None:
+        self._note = note
         self._envs: Dict[int, OuterTensors] = {}
         for visit in visits:
             self._envs.setdefault(id(visit.op.graph), visit.env)
 
     def of(self, note: Optional[OpNote]) -> str:
         """Return forward, dgrad, wgrad or other; an op without a note was imported, and is other."""
+        form = self.form(note)
+        again = note is not None and note.forward is not None
+        return "other" if form is None or (form == "forward" and again) else form
+
+    def form(self, note: Optional[OpNote], depth: int = DEEPEST_GRADIENT) -> Optional[str]:
+        """Return which multiplication of a layer an op computes: that of its forward, dgrad or wgrad pass.
+
+        A gradient of a gradient (a gradient penalty) is one of them too: what dgrad's own gradient asks for of a Dense
+        layer is again rows times W. None where that cannot be told.
+        """
         if note is None:
-            return "other"
-        if note.forward is None:
-            return "forward" if not note.in_gradient or note.recomputed else "other"
+            return None
+        if note.forward is None:  # else a custom gradient's own
+            return "forward" if not note.in_gradient or note.recomputed else None
         forward = note.forward_op()
         if forward is None or note.wrt is None or note.wrt >= len(forward.inputs):
-            return "other"
-        env = self._envs.get(id(forward.graph), ({},))
-        return "wgrad" if is_weight(forward.inputs[note.wrt], env) else "dgrad"
+            return None
+        return FORM_OF.get(self._operand(forward, note.wrt, depth) or "")
+
+    def _operand(self, op: Any, index: int, depth: int) -> Optional[str]:
+        """Return what an operand of a product is: inputs, weights or outputs, or the gradient of these."""
+        if is_weight(op.inputs[index], self._env(op)):
+            return "weights"
+        note = self._note(op)
+        if note is None or note.forward is None:
+            return "inputs"
+        first = note.forward_op()
+        if first is None or note.wrt is None or not depth:
+            return None
+        others = [i for i in range(len(first.inputs)) if i != note.wrt]
+        same = {i: self._taken(op, first.inputs[i], self._env(first)) for i in others}
+        found = next((i for i in others if index in same[i]), None)
+        if found is not None:
+            return self._operand(first, found, depth - 1)
+        form = self.form(self._note(first), depth - 1) if any(same.values()) else None
+        return MADE_BY.get(form or "")
+
+    def _taken(self, op: Any, tensor: Any, env: OuterTensors) -> Tuple[int, ...]:
+        """Return the inputs of `op` that are a tensor of its forward op."""
+        wanted, own = _origin(tensor, env), self._env(op)
+        return tuple(i for i, t in enumerate(op.inputs) if _origin(t, own) == wanted)
+
+    def _env(self, op: Any) -> OuterTensors:
+        return self._envs.get(id(op.graph), ({},))
+
+
+def _origin(tensor: Any, env: OuterTensors) -> Tuple[int, str]:
+    """Return what tells a tensor from all others, whatever functions it was handed through."""
+    for _ in range(FARTHEST_VARIABLE):
+        op = _op(tensor)
+        if op is None:
+            return id(tensor), ""
+        if op.type == "Placeholder":
+            outer = outside(tensor, env)
+            if outer is None:
+                break
+            tensor, env = outer, env[:-1]
+            continue
+        inner = called(op, tensor, env)
+        if inner is None:
+            break
+        tensor, env = inner
+    return id(op.graph), str(tensor.name)
 
 
 def is_weight(tensor: Any, env: OuterTensors) -> bool:
@@ -102,3 +169,16 @@ def outside(tensor: Any, env: OuterTensors) -> Any:
         if getattr(inner, "name", None) == tensor.name:
             return outer
     return None
+
+
+def called(op: Any, tensor: Any, env: OuterTensors) -> Optional[Tuple[Any, OuterTensors]]:
+    """Return the output inside the function that `op` calls; None where it calls none, or not exactly once."""
+    names = function_attributes(op)
+    if len(names) != 1 or names[0] in BRANCHES or "Dataset" in op.type:
+        return None
+    value = op.get_attr(names[0])
+    graph = None if isinstance(value, (list, tuple)) else function_graph(op.graph, str(getattr(value, "name", value)))
+    if graph is None or tensor.value_index >= len(graph.outputs):
+        return None
+    inner = {placeholder.op.name: outer for placeholder, outer in zip(graph.inputs, op.inputs)}
+    return graph.outputs[tensor.value_index], (*env, inner)

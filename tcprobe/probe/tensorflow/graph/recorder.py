@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Hashable, List, Mapping, NamedTuple, Opt
 from ...core.gaps import Guard
 from ..fits import Fit, Fits
 from ..layers import LayerHooks
-from .eager import EagerSampler
+from .eager import EagerSample, EagerSampler
 from .execute import Collector, assign, match, optimised, swapped_in, unoptimised
 from .passes import GraphPasses
 from .records import Record, executed_record, op_record, write_json
@@ -54,12 +54,14 @@ class GraphRecorder:
         on_training: called with the key of the current function when a gradient function runs inside it.
         on_trace: called with a trace, its products and their records, in the same order, once the trace is resolved;
             it may add to the records.
+        on_sample: called with an eager step once it is over; it may add to its records.
         store: the records so far; the runtime may append to its `models`.
     """
 
     def __init__(self, out_dir: str, gaps: Any) -> None:
         self.on_training: Optional[Callable[[Hashable], None]] = None
         self.on_trace: Optional[Callable[[Trace, Sequence[Visit], List[Record]], None]] = None
+        self.on_sample: Optional[Callable[[EagerSample], None]] = None
         self.layers = LayerHooks(gaps)
         self.fits = Fits(gaps)
         self.tracer = Tracer(self.layers, gaps)
@@ -136,7 +138,13 @@ class GraphRecorder:
 
     def eager_sample(self) -> EagerSampler:
         """Return a context manager for one eager step, whose ops it records with the shapes that they have."""
-        return EagerSampler(self.layers, self.tracer, self._gaps, self.store.sampled)
+        return EagerSampler(self.layers, self.tracer, self._gaps, self._sampled)
+
+    def _sampled(self, sample: EagerSample) -> None:
+        if self.on_sample is not None:
+            with Guard(self._gaps, "notes on an eager step"):
+                self.on_sample(sample)
+        self.store.sampled([record for _, record in sample.products])
 
     def training(self, key: Hashable) -> None:
         """Note that the function `key` trains."""
@@ -246,10 +254,10 @@ class GraphRecorder:
                 inferred = infer(self._tf, graphs.post_optimization_graph, sizes, is_gemm)
         others = alternatives(self.tracer.within(root), visits)
         everything = [*zip(visits, matches), *((v, swapped_in(v, graph)) for v in others)]
-        passes, records = GraphPasses(visits), []
+        passes, records = GraphPasses(visits, lambda op: self.tracer.note(op.graph, op.name)), []
         for visit, found in everything:
             note = self.tracer.note(visit.op.graph, visit.op.name)
-            records.append(op_record(visit, note, passes.of(note), found, inferred.get(found.name or "")))
+            records.append(op_record(visit, note, passes, found, inferred.get(found.name or "")))
         return records + [executed_record(op, inferred.get(op.name)) for op in extra]
 
     def _enter(self, function: Any, key: Hashable, name: str) -> None:

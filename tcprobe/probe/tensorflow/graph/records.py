@@ -9,6 +9,7 @@ from ...core.journal import write_atomically
 from ..places import traced_line
 from .execute import Executed, Match
 from .notes import OpNote
+from .passes import GraphPasses
 from .shapes import GraphShape, OpShapes, merged_shape, shape_list
 from .walk import Visit
 
@@ -21,11 +22,14 @@ ATTRIBUTES = (
 Record = Dict[str, Any]
 
 
-def op_record(visit: Visit, note: Optional[OpNote], pass_: str, match: Match, shapes: Optional[OpShapes]) -> Record:
+def op_record(
+    visit: Visit, note: Optional[OpNote], passes: GraphPasses, match: Match, shapes: Optional[OpShapes]
+) -> Record:
     """Return the record of one traced product; `shapes` fills in sizes that its graph does not know."""
     op = visit.op
     inputs, outputs = _shapes(op, note, shapes)
-    layer = note.layer if note else None
+    layer, pass_ = note.layer if note else None, passes.of(note)
+    shaping = attributes(op.type, op.get_attr, [a.name for a in op.op_def.attr], inputs, outputs)
     return {
         "op": visit.path,
         "op_type": op.type,
@@ -39,7 +43,7 @@ def op_record(visit: Visit, note: Optional[OpNote], pass_: str, match: Match, sh
         "input_dtypes": [t.dtype.base_dtype.name for t in op.inputs],
         "output_shapes": outputs,
         "output_dtypes": [t.dtype.base_dtype.name for t in op.outputs],
-        "attributes": attributes(op.type, op.get_attr, [a.name for a in op.op_def.attr], inputs, outputs),
+        "attributes": with_form(shaping, pass_, passes.form(note)),
         "calls_per_step": visit.repeats,
         "source": layer.source if layer else None,
         "called_from": traced_line(op) or (traced_line(_forward(note)) if note else None),
@@ -96,6 +100,11 @@ def attributes(
     if count is not None:
         values["groups"] = count
     return values
+
+
+def with_form(values: Record, pass_: str, form: Optional[str]) -> Record:
+    """Return attributes with the multiplication that an op of no pass computes: a gradient of a gradient has none."""
+    return dict(values, form=form) if pass_ == "other" and form is not None else values
 
 
 def json_value(value: Any) -> Any:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ...core.gaps import Guard
 from ..layers import LayerHooks
 from ..patch import Patches
-from .eager import EagerGradient, EagerSampler
-from .notes import Gradient, GraphNotes, Inputs, OpNote
+from .eager import EagerSampler
+from .notes import Forward, Gradient, GraphNotes, Inputs, OpNote
 from .types import GEMM_TYPES
 
 
@@ -63,7 +63,7 @@ class Tracer:
         """Return the noted graphs that were traced inside `root`, called from it or not."""
         return [graph for graph in list(self._notes) if graph is not root and outermost(graph) is root]
 
-    def gradient(self) -> Union[Gradient, EagerGradient, None]:
+    def gradient(self) -> Optional[Gradient]:
         """Return the gradient function running in this thread, None outside any."""
         return getattr(self._local, "gradient", None)
 
@@ -90,20 +90,23 @@ class Tracer:
 
         return _create_op_internal
 
-    def _take(self, graph: Any, op: Any) -> None:
-        note = OpNote(self._layers.current())
-        gradient = self.gradient()
-        if isinstance(gradient, Gradient):
+    def noted(self, name: str) -> OpNote:
+        """Return what is known of the op `name`, which has just been made."""
+        note, gradient = OpNote(self._layers.current()), self.gradient()
+        if gradient is not None:
             note.in_gradient, note.forward, note.layer = True, gradient.forward, gradient.layer or note.layer
-            gradient.made[op.name] = note
+            gradient.made[name] = note
         else:
             outside: Optional[int] = getattr(self._local, "taking", None)
             note.in_gradient = outside is not None
             note.recomputed = outside is not None and self._layers.depth() > outside
+        return note
+
+    def _take(self, graph: Any, op: Any) -> None:
         notes = self._notes.get(graph)
         if notes is None:
             notes = self._notes[graph] = GraphNotes()
-        notes.ops[op.name] = note
+        notes.ops[op.name] = self.noted(op.name)
         notes.by_inputs[Inputs(op.type, tuple(t.name for t in op.inputs))] = op.name
 
     def _hook_taking(self) -> None:
@@ -152,19 +155,24 @@ class Tracer:
             finally:
                 tracer._local.gradient = before
             with Guard(tracer._gaps, "gradient functions"):
-                gradient.finish(results)
+                sampler = tracer._sampling()
+                gradient.finish(results if sampler is None else sampler.tensors(results))
             return results
 
         return gradient_function
 
-    def _enter(self, op_type: str, op: Any) -> Union[Gradient, EagerGradient]:
-        if self.sampler is not None and self._eager():
-            return self.sampler.enter(op_type, op)
+    def _enter(self, op_type: str, op: Any) -> Gradient:
+        sampler = self._sampling()
+        if sampler is not None:
+            return sampler.enter(op_type, op)
         self.on_gradient()
         graph, name = self._forward_of(op_type, op)
         note = self.note(graph, name) if name else None
-        forward = (weakref.ref(graph), name) if name else None
-        return Gradient(forward, note.layer if note else None)
+        return Gradient(_finder(graph, name) if name else None, note.layer if note else None)
+
+    def _sampling(self) -> Optional[EagerSampler]:
+        """Return what records the eager step that runs, None where none does or a graph is being made."""
+        return self.sampler if self.sampler is not None and self._eager() else None
 
     def _forward_of(self, op_type: str, op: Any) -> Tuple[Any, Optional[str]]:
         """Find the forward op: `op` itself under tf.gradients, by its inputs under a tape, which keeps nothing else."""
@@ -193,6 +201,17 @@ class Tracer:
             return best[0]
         scope = self._default_graph().get_name_scope().replace("gradient_tape/", "", 1).rstrip("/")
         return next((name for name in best if scope and name.startswith(scope + "/")), None)
+
+
+def _finder(graph: Any, name: str) -> Forward:
+    """Return what finds an op for as long as its graph lives."""
+    reference = weakref.ref(graph)
+
+    def find() -> Any:
+        alive = reference()
+        return None if alive is None else alive.get_operation_by_name(name)
+
+    return find
 
 
 def func_graph_class(tf: Any) -> Any:

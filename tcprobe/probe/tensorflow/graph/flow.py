@@ -1,0 +1,99 @@
+"""Remembers how the tensors of an eager step were made, in the shape of a graph: what searches graphs searches it."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Sequence
+
+from .notes import OpNote
+
+MOST_OPS = 100000  # of one step; what is made after them is taken for data
+
+
+class FlowOp:
+    """One op that ran, with those attributes of a tf.Operation that searches ask for.
+
+    Attributes:
+        type: of the op; ``Placeholder`` stands for a tensor that nothing recorded made.
+        name: of its own in the step.
+        inputs: its tensors.
+        graph: the flow.
+        note: what was known as it ran, of products only.
+    """
+
+    __slots__ = ("_attributes", "graph", "inputs", "name", "note", "type")
+
+    def __init__(
+        self, graph: "Flow", op_type: str, name: str, inputs: Sequence[Any], attributes: Sequence[Any]
+    ) -> None:
+        self.graph = graph
+        self.type = op_type
+        self.name = name
+        self.inputs = inputs
+        self.note: Optional[OpNote] = None
+        self._attributes = attributes
+
+    @property
+    def op_def(self) -> Any:
+        """TensorFlow's definition of the op's type, None for one that it does not know."""
+        from tensorflow.python.framework import op_def_registry
+
+        return op_def_registry.get(self.type)
+
+    def get_attr(self, name: str) -> Any:
+        """Return an attribute's value, None where it was not given."""
+        given = {_text(key): value for key, value in zip(self._attributes[::2], self._attributes[1::2])}
+        return given.get(name)
+
+
+class FlowTensor:
+    """One tensor that an op made, without its values."""
+
+    __slots__ = ("dtype", "name", "op", "shape", "value_index")
+
+    def __init__(self, op: FlowOp, value_index: int, tensor: Any) -> None:
+        self.op = op
+        self.name = "%s:%d" % (op.name, value_index)
+        self.value_index = value_index
+        self.shape = tensor.shape
+        self.dtype = tensor.dtype
+
+    @property
+    def graph(self) -> "Flow":
+        """The flow."""
+        return self.op.graph
+
+
+class Flow:
+    """The ops of one eager step."""
+
+    def __init__(self) -> None:
+        self._made: Dict[int, FlowTensor] = {}
+        self._count = 0
+
+    def ran(self, op_type: str, inputs: Sequence[Any], attributes: Sequence[Any], outputs: Sequence[Any]) -> FlowOp:
+        """Take in one op."""
+        op = self._op(op_type, [self.tensor(t) for t in inputs], attributes)
+        if self._count < MOST_OPS:
+            self._made.update((t._id, FlowTensor(op, i, t)) for i, t in enumerate(outputs))
+        return op
+
+    def tensor(self, tensor: Any) -> FlowTensor:
+        """Return what is known of an eager tensor."""
+        known = self._made.get(tensor._id)
+        if known is None:
+            known = FlowTensor(self._op("Placeholder", (), ()), 0, tensor)
+            self._made[tensor._id] = known
+        return known
+
+    def tensors(self, value: Any) -> List[Any]:
+        """Return the same of everything in a list that is an eager tensor, None for all else."""
+        listed = list(value) if isinstance(value, (list, tuple)) else [value]
+        return [self.tensor(t) if hasattr(t, "_id") and hasattr(t, "dtype") else None for t in listed]
+
+    def _op(self, op_type: str, inputs: Sequence[Any], attributes: Sequence[Any]) -> FlowOp:
+        self._count += 1
+        return FlowOp(self, op_type, "%s_%d" % (op_type, self._count), inputs, attributes)
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
