@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tcprobe.report.audit import words
@@ -11,13 +12,14 @@ from tcprobe.schema.finding import Audited, AuditReport, Finding
 
 
 def audit_scan(report: AuditReport, spec: AuditSpec) -> Scan:
-    """Return every finding once, then the suppressed ones, and the notices, with failed files first."""
-    results = [_result(audited, finding, False) for audited, finding in words.rows(report)]
-    results += [_result(audited, finding, True) for audited, finding in words.silenced(report)]
+    """Return every finding once, then the suppressed and the known ones, and the notices, with failed files first."""
+    results = [_result(audited, finding) for audited, finding in words.rows(report)]
+    results += [replace(_result(*silent), suppressed=True) for silent in words.silenced(report)]
+    results += [replace(_result(*old), known=True) for old in words.known(report)]
     return Scan(report.root, spec.rules, tuple(results), tuple(_notices(report)))
 
 
-def _result(audited: Audited, finding: Finding, suppressed: bool) -> ScanResult:
+def _result(audited: Audited, finding: Finding) -> ScanResult:
     return ScanResult(
         finding,
         words.finding_line(audited, finding),
@@ -25,7 +27,6 @@ def _result(audited: Audited, finding: Finding, suppressed: bool) -> ScanResult:
         _properties(audited, finding),
         tuple(words.related(finding)),
         words.fixing(finding.fix) if finding.fix else "",
-        suppressed,
     )
 
 
