@@ -203,9 +203,8 @@ def _with_unread_cells(model: Model, source: Source) -> Model:
     """Return a model of a notebook with the cells that could not be read among what was not judged."""
     if source.notebook is None:
         return model
-    places = [(Place(source.path, c.line, in_cell=source.in_cell(c.line)), c.reason) for c in source.notebook.unread]
-    name = Path(source.path).name
-    unread = tuple(Unseen(f"{name}:{place.position}", reason, place) for place, reason in places)
+    cells = [(Place(source.path, c.line, in_cell=source.in_cell(c.line)), c.reason) for c in source.notebook.unread]
+    unread = tuple(Unseen(place.position.partition(":")[0], reason, place) for place, reason in cells)
     return replace(model, unseen=(*model.unseen, *unread))
 
 
