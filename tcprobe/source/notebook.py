@@ -30,6 +30,10 @@ _MAGIC: Final = re.compile(r"^(\s*)(?:%{1,2}\w|!|\?)|^(\s*)[%\w.*\[\]]+\?{1,2}\s
 _HOLDS_LAYERS: Final = re.compile(r"\b(?:keras|tensorflow|layers)\b")
 
 
+class OtherLanguage(UnsupportedVersion):
+    """A notebook whose cells are not Python."""
+
+
 @dataclass(frozen=True, slots=True)
 class UnreadCell:
     """A cell that is no part of the module.
@@ -50,7 +54,7 @@ class Notebook:
     Attributes:
         text: the module that they make together.
         lines: the cell that each line of `text` stands in.
-        unread: cells that seem to hold layers and could not be read.
+        unread: cells that could not be read; those of a cell magic only if they speak of layers.
     """
 
     text: str
@@ -67,7 +71,7 @@ def read_notebook(text: str, path: str) -> Notebook:
 
     Raises:
         WrongFormat: it is no notebook, or damaged.
-        UnsupportedVersion: it is older than nbformat 4, or written in another language than Python.
+        UnsupportedVersion: it is older than nbformat 4; `OtherLanguage`: its cells are not Python.
     """
     try:
         whole = _JSON.decode(text)
@@ -84,7 +88,7 @@ def read_notebook(text: str, path: str) -> Notebook:
         raise WrongFormat(path, "is a notebook without cells")
     language = _language(whole.get("metadata"))
     if language and not language.startswith(("python", "ipython")):
-        raise UnsupportedVersion(path, f"is a notebook in {language}; Python is read")
+        raise OtherLanguage(path, f"is a notebook in {language}, not in Python")
     return _module(text, whole["cells"])
 
 
@@ -105,7 +109,7 @@ def _module(text: str, cells: list[Any]) -> Notebook:
     for number, rows in _code_cells(text, cells):
         source = "".join(line for line, _ in rows)
         python, reason = _python(source)
-        if reason and _HOLDS_LAYERS.search(source):
+        if reason:
             unread.append(UnreadCell(len(lines) + 1, reason))
         made += python
         lines += [CellLine(number, at, row) for at, (_, row) in enumerate(rows, 1)]
@@ -159,7 +163,7 @@ def _python(source: str) -> tuple[list[str], str]:
     blank = ["\n"] * source.count("\n")
     first = next((line for line in lines if line.strip()), "")
     if first.startswith("%%") and not _PYTHON_CELLS.match(first):
-        return blank, f"is a cell of {first.split()[0]}"
+        return blank, f"is a cell of {first.split()[0]}" if _HOLDS_LAYERS.search(source) else ""
     if (wrong := _error(source)) is None:
         return [source], ""
     plain = "".join(_without_magic(lines))

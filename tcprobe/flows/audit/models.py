@@ -71,7 +71,9 @@ class Auditor:
         try:
             sources = {path: self.sources.get(path) or _read(target)}
         except UnsupportedVersion as error:
-            if not target.found:
+            from tcprobe.source.notebook import OtherLanguage
+
+            if not (target.found or isinstance(error, OtherLanguage)):
                 raise
             self._leave_out(path, error.found)
             return
