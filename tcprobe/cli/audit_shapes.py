@@ -142,7 +142,7 @@ def _write_baseline(outcome: AuditOutcome, baseline: Baseline) -> None:
     from tcprobe.flows.audit.flow import write_baseline
 
     count = write_baseline(outcome, baseline)
-    _say(f"wrote {baseline.file}: {count:,} known finding{'' if count == 1 else 's'}")
+    _say(f"wrote {baseline.file}: known findings at {count:,} place{'' if count == 1 else 's'}")
     raise typer.Exit(2 if outcome.report.failed else 0)
 
 

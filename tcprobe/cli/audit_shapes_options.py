@@ -122,7 +122,7 @@ IgnoreOption = Annotated[
 ]
 BaselineOption = Annotated[
     str | None,
-    typer.Option("--baseline", metavar="FILE", help="Known findings: counted, but not told again; none makes it fail."),
+    typer.Option("--baseline", metavar="FILE", help="Known findings: counted, but not told again, and none fails."),
 ]
 WriteBaselineOption = Annotated[
     bool, typer.Option("--write-baseline", help="Write what is found now to the file of --baseline; exit code 0.")

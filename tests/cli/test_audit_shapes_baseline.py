@@ -21,7 +21,7 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "clean.py").write_text(CLEAN, encoding="utf-8")
     done = source(".", *HALF, *KNOWN, "--write-baseline", cwd=tmp_path)
     assert (done.returncode, done.stderr.splitlines()[-1]) == (
-        0, f"tcprobe: wrote {tmp_path.resolve()}/known.json: 1 known finding",
+        0, f"tcprobe: wrote {tmp_path.resolve()}/known.json: known findings at 1 place",
     )  # fmt: skip
     assert "bad.py:6:" in done.stdout
     return tmp_path

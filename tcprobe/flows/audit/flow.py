@@ -94,7 +94,7 @@ def audit(options: AuditOptions, say: Say) -> AuditOutcome:
 
 
 def write_baseline(outcome: AuditOutcome, old: Baseline) -> int:
-    """Write all findings of an audit to the baseline that it had, suppressed ones left out; return how many.
+    """Write all findings of an audit to the baseline that it had, suppressed ones left out; return their places.
 
     What the baseline holds of other files, and of rules that were left out, stays; of files that are no more it goes.
 
