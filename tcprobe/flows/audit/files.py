@@ -125,24 +125,34 @@ def _factory(name: str) -> tuple[str, str | None]:
 
 
 def _in_folder(name: str, exclusion: Exclusion, failed: dict[str, str]) -> Iterator[AuditFile]:
-    listed = list(_python_files(name, failed))
-    if not listed:
-        if name in failed:
-            raise UnreadableInput(name, failed.pop(name))
+    refused: dict[str, str] = {}
+    listed = list(_python_files(name, exclusion, refused))
+    if not listed and name in refused:
+        raise UnreadableInput(name, refused[name])
+    if not listed and not refused:
         raise EmptyInput(name, "no Python file in this folder")
-    kept = sorted(file for file in listed if not exclusion.of_found(Path(file), Path(name)))
+    failed |= {str(Path(folder).absolute()): why for folder, why in refused.items()}
+    kept = sorted(file for file in listed if file is not None)
     yield from (AuditFile(Path(file).resolve(), file, found=True) for file in kept)
 
 
-def _python_files(folder: str, failed: dict[str, str]) -> Iterator[str]:
-    """Yield the Python files and notebooks below a folder, and note in `failed` what cannot be listed."""
+def _python_files(folder: str, exclusion: Exclusion, refused: dict[str, str]) -> Iterator[str | None]:
+    """Yield the Python files and notebooks below a folder, None for each file or folder that is excluded.
 
-    def refused(error: OSError) -> None:
-        failed[str(error.filename)] = f"cannot be read: {error.strerror}"
+    What cannot be listed is noted in `refused`.
+    """
 
-    for here, folders, files in os.walk(folder, onerror=refused):
-        folders[:] = [f for f in folders if not _skipped(here, f)]
-        yield from (os.path.join(here, file) for file in files if file.endswith(ENDINGS) and file[0] != ".")  # noqa: PTH118
+    def refuse(error: OSError) -> None:
+        refused[str(error.filename)] = f"cannot be read: {error.strerror}"
+
+    for here, folders, files in os.walk(folder, onerror=refuse):
+        own = [name for name in folders if not _skipped(here, name)]
+        folders[:] = [name for name in own if not exclusion.of_found(Path(here, name), Path(folder))]
+        yield from [None] * (len(own) - len(folders))
+        for name in files:
+            if name.endswith(ENDINGS) and name[0] != ".":
+                file = os.path.join(here, name)  # noqa: PTH118 - a path would drop what the user typed
+                yield None if exclusion.of_found(Path(file), Path(folder)) else file
 
 
 def _skipped(here: str, name: str) -> bool:

@@ -122,7 +122,7 @@ def _with_baseline(report: AuditReport, choice: Choice, read: frozenset[str]) ->
 def _looked_for(entry: Identity, baseline: Baseline, choice: Choice, read: frozenset[str]) -> bool:
     """Say whether an audit would have found an entry of the baseline that is still there."""
     path = baseline.path_of(entry)
-    return not Path(path).exists() or (path in read and choice.wants_rule(entry.code, path))
+    return choice.wants_rule(entry.code, path) if path in read else not Path(path).exists()
 
 
 def _targets(options: AuditOptions, choice: Choice) -> AuditFiles:

@@ -93,10 +93,11 @@ def test_a_folder_that_cannot_be_listed_is_told(tree: Path, monkeypatch: pytest.
 
     real = os.scandir
     monkeypatch.setattr(os, "scandir", scandir)
+    assert find_targets(["."], Exclusion(tree, ("pkg",))).failed == ()
     targets = find_targets(["."])
     assert ([t.named for t in targets.files], targets.failed) == (
         ["./a.py"],
-        (("./pkg", "cannot be read: Permission denied"),),
+        ((str(tree / "pkg"), "cannot be read: Permission denied"),),
     )
     with pytest.raises(UnreadableInput, match="Permission denied"):
         find_targets(["pkg"])
