@@ -53,11 +53,13 @@ class Notebook:
 
     Attributes:
         text: the module that they make together.
+        written: the cells as they are written, those that could not be read too.
         lines: the cell that each line of `text` stands in.
         unread: cells that could not be read; those of a cell magic only if they speak of layers.
     """
 
     text: str
+    written: str
     lines: tuple[CellLine, ...]
     unread: tuple[UnreadCell, ...] = ()
 
@@ -104,6 +106,7 @@ def _language(metadata: Any) -> str:
 
 def _module(text: str, cells: list[Any]) -> Notebook:
     made: list[str] = []
+    written: list[str] = []
     lines: list[CellLine] = []
     unread: list[UnreadCell] = []
     for number, rows in _code_cells(text, cells):
@@ -112,8 +115,9 @@ def _module(text: str, cells: list[Any]) -> Notebook:
         if reason:
             unread.append(UnreadCell(len(lines) + 1, reason))
         made += python
+        written.append(source)
         lines += [CellLine(number, at, row) for at, (_, row) in enumerate(rows, 1)]
-    return Notebook("".join(made), tuple(lines), tuple(unread))
+    return Notebook("".join(made), "".join(written), tuple(lines), tuple(unread))
 
 
 def _code_cells(text: str, cells: list[Any]) -> Iterator[tuple[int, list[tuple[str, int]]]]:

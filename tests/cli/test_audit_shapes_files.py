@@ -175,6 +175,10 @@ def test_what_of_a_notebook_cannot_be_read_is_named(project: Path) -> None:
     (project / "train.ipynb").write_text(notebook_text(*CELLS, "%%writefile m.py\nimport keras"), encoding="utf-8")
     done = source("train.ipynb", *HALF, "--verbose", cwd=project)
     assert "train.ipynb:cell 4:1:1: not judged: cell 4: is a cell of %%writefile\n" in done.stdout
+    (project / "train.ipynb").write_text(notebook_text("%%writefile m.py\nimport keras"), encoding="utf-8")
+    assert "is a cell of %%writefile (1)" in source("train.ipynb", cwd=project).stdout
+    (project / "train.ipynb").write_text(notebook_text("print 'no layers here'"), encoding="utf-8")
+    assert "judged" not in source("train.ipynb", cwd=project).stdout
 
 
 def test_notebooks_that_are_none(project: Path) -> None:

@@ -129,7 +129,8 @@ class Auditor:
 
             # Precision may be set in files without layers; a file that names neither library is not ours.
             empty = Model("source", target.path.name, str(target.path))
-            ours = "keras" in source.text or "tensorflow" in source.text
+            text = source.text if source.notebook is None else source.notebook.written
+            ours = "keras" in text or "tensorflow" in text
             return read_model(source, self._choice.batch_size) or [empty][: int(ours)]
         from tcprobe.audit.trace.traced import TraceRequest, trace
 
@@ -219,8 +220,11 @@ def _findings(step: Step, sources: Mapping[str, Source], beside: Sequence[Step])
     subject = Subject(step.model, step, sources)
     raw = dict.fromkeys(finding for rule in RULES for finding in rule.check(subject))
     found = grade_all(raw, step)
-    if all(f.suggested is None for f in found) or any(source.notebook for source in sources.values()):
+    source = sources.get(step.model.file)
+    if source is not None and source.notebook is not None:
         return tuple(replace(f, fix=None) for f in found)
+    if all(f.suggested is None for f in found):
+        return tuple(found)
     # The modules that make fixes are loaded only if a size is to change.
     from tcprobe.audit.fix.fixes import with_fixes
 
