@@ -1,9 +1,11 @@
-"""Helpers for the tests: paths of the repository and of real samples."""
+"""Helpers for the tests: paths of the repository and of real samples, notebooks."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -26,3 +28,13 @@ def shared(path: str) -> Path:
     if not found.exists():
         pytest.skip(f"real samples are not here: {found}")
     return found
+
+
+def notebook_text(*cells: str | list[str], **metadata: Any) -> str:
+    """Return a notebook of code cells as Jupyter writes it; its language is Python unless `metadata` says otherwise."""
+    made = [
+        {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": source}
+        for source in cells
+    ]
+    whole = {"cells": made, "metadata": metadata or {"language_info": {"name": "python"}}}
+    return json.dumps({**whole, "nbformat": 4, "nbformat_minor": 5}, indent=1, ensure_ascii=False)

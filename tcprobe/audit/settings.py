@@ -26,6 +26,8 @@ class Settings:
         fail_over: percent of the step, 0-100.
         select, ignore: codes or prefixes of codes.
         per_file_ignores: codes or prefixes to ignore by pattern of path, relative to the folder of `file`.
+        exclude: patterns of files to leave out, relative to the same folder.
+        baseline: absolute path of the file of known findings.
     """
 
     file: Path | None = None
@@ -41,6 +43,8 @@ class Settings:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    exclude: tuple[str, ...] = ()
+    baseline: Path | None = None
 
 
 def find_settings(path: Path) -> Settings:
@@ -89,6 +93,8 @@ def _settings(file: Path, table: Any) -> Settings:
             raise UsageError(
                 f"{file}: tool.tcprobe.{key} = {value!r}: expected {expected}", str(error) or None
             ) from error
+    if "baseline" in given:
+        given["baseline"] = file.parent / given["baseline"]
     return Settings(**given)
 
 
@@ -181,6 +187,12 @@ def _by_file(value: Any) -> dict[str, tuple[str, ...]]:
     return {pattern: codes(listed) for pattern, listed in value.items()}
 
 
+def _patterns(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(pattern, str) and pattern for pattern in value):
+        raise ValueError
+    return tuple(value)
+
+
 _READERS: Final[Mapping[str, tuple[Callable[[Any], Any], str]]] = {
     "target-gpu": (_text, "the name of a GPU"),
     "dtype": (_one_of(*DTYPES), f"one of {', '.join(DTYPES)}"),
@@ -194,6 +206,8 @@ _READERS: Final[Mapping[str, tuple[Callable[[Any], Any], str]]] = {
     "fail-on": (_one_of(*FAIL_ON), f"one of {', '.join(FAIL_ON)}"),
     "fail-over": (percentage, "a number of percent from 0 to 100"),
     "per-file-ignores": (_by_file, "a table of patterns and lists of codes"),
+    "exclude": (_patterns, 'a list of patterns: ["tests/styles", "*.gen.py"]'),
+    "baseline": (_text, "the name of a file"),
 }
 _FIELDS: Final = {"input-shape": "input_shapes"}
 """Keys whose field has another name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import typer
 from typer.core import TyperCommand
@@ -14,9 +14,11 @@ from tcprobe.cli import options as o
 from tcprobe.errors import UsageError
 
 if TYPE_CHECKING:
+    from tcprobe.flows.audit.baseline import Baseline
     from tcprobe.flows.audit.flow import AuditOutcome
     from tcprobe.flows.audit.options import AuditOptions
     from tcprobe.flows.write.destination import Destination
+    from tcprobe.report.audit.spec import AuditSpec
     from tcprobe.schema.model import InputShape
 
 ARGV: Final = "tcprobe.argv"
@@ -57,6 +59,9 @@ def register(app: typer.Typer) -> None:
 def audit_shapes(
     ctx: typer.Context,
     files: a.FilesArgument = None,
+    exclude: a.ExcludeOption = None,
+    force_exclude: a.ForceExcludeOption = False,
+    stdin_filename: a.StdinNameOption = None,
     mode: a.ModeOption = None,
     run: a.RunOption = False,
     arg: a.ArgOption = None,
@@ -70,8 +75,11 @@ def audit_shapes(
     python: a.PythonOption = None,
     select: a.SelectOption = None,
     ignore: a.IgnoreOption = None,
+    baseline: a.BaselineOption = None,
+    write_baseline: a.WriteBaselineOption = False,
     fail_on: a.FailOnOption = None,
     fail_over: a.FailOverOption = None,
+    exit_zero: a.ExitZeroOption = False,
     format: a.FormatOption = None,  # noqa: A002 - the parameter's name is the option's
     output: a.OutputOption = None,
     force: o.ForceOption = False,
@@ -94,15 +102,15 @@ def audit_shapes(
         wanted = AuditOptions(
             tuple(files or ()), mode, run, tuple(ctx.meta.get(ARGV, ())), _arguments(arg or []), batch_size,
             _input_shapes(input_shape or []), dtype, target_gpu, library, xla, timeout, python, _codes(select),
-            _codes(ignore), fail_on, _percentage(fail_over),
+            _codes(ignore), fail_on, _percentage(fail_over), tuple(exclude) if exclude else None, force_exclude,
+            _standard_input(files or []), stdin_filename, exit_zero, baseline, write_baseline,
         )  # fmt: skip
         if diff:
-            _refuse(
-                fix or format is not None or output is not None, "--diff stands alone", "leave --fix, -o, --format out"
-            )
-            raise typer.Exit(_show_diff(wanted))
+            raise typer.Exit(_show_diff(wanted, fix or format is not None or output is not None))
         outcome = _outcome(wanted, fix)
-        _show(outcome, to, verbose, width, ctx.meta.get(TYPED, ()))
+        _show(outcome, to, _spec(ctx, verbose), width, _beside(wanted, fix))
+        if write_baseline and outcome.choice.baseline:
+            _write_baseline(outcome, outcome.choice.baseline)
     raise typer.Exit(outcome.exit_code)
 
 
@@ -111,6 +119,31 @@ def _chosen(ctx: typer.Context, format: str | None, output: str | None) -> str |
     source = ctx.get_parameter_source("format")
     typed = source is not None and source.name == "COMMANDLINE"
     return format if format and (typed or output in (None, "-")) else None
+
+
+def _spec(ctx: typer.Context, verbose: bool) -> AuditSpec:
+    from tcprobe.flows.explain import audit_docs
+    from tcprobe.report.audit.spec import AuditSpec
+
+    return AuditSpec(str(Path.cwd()), audit_docs(), verbose, ctx.meta.get(TYPED, ()))
+
+
+def _beside(wanted: AuditOptions, fix: bool) -> TextIO | None:
+    """Return where the report goes that has no file: standard error where the fixed text takes standard output."""
+    return sys.stderr if fix and wanted.stdin is not None else None
+
+
+def _standard_input(files: list[str]) -> bytes | None:
+    return sys.stdin.buffer.read() if files == ["-"] else None
+
+
+def _write_baseline(outcome: AuditOutcome, baseline: Baseline) -> None:
+    """Write the baseline and exit as where nothing is new: 0, or 2 where a file could not be audited."""
+    from tcprobe.flows.audit.flow import write_baseline
+
+    count = write_baseline(outcome, baseline)
+    _say(f"wrote {baseline.file}: known findings at {count:,} place{'' if count == 1 else 's'}")
+    raise typer.Exit(2 if outcome.report.failed else 0)
 
 
 def _refuse(refused: bool, message: str, hint: str) -> None:
@@ -161,6 +194,12 @@ def _say_failed(outcome: AuditOutcome) -> None:
 
 
 def _outcome(wanted: AuditOptions, fix: bool) -> AuditOutcome:
+    if fix and wanted.stdin is not None:
+        from tcprobe.flows.audit.fix import fixed_input
+
+        outcome, content = fixed_input(wanted, _say)
+        sys.stdout.buffer.write(content)
+        return outcome
     if fix:
         from tcprobe.flows.audit.fix import fixed
 
@@ -170,25 +209,23 @@ def _outcome(wanted: AuditOptions, fix: bool) -> AuditOutcome:
     return audit(wanted, _say)
 
 
-def _show(outcome: AuditOutcome, to: Destination, verbose: bool, width: int | None, typed: tuple[str, ...]) -> None:
-    from tcprobe.flows.explain import audit_docs
+def _show(outcome: AuditOutcome, to: Destination, spec: AuditSpec, width: int | None, out: TextIO | None) -> None:
     from tcprobe.flows.write.document import write_document
     from tcprobe.report.audit.document import AuditDocument
-    from tcprobe.report.audit.spec import AuditSpec
     from tcprobe.report.base import RenderSpec
 
-    spec = AuditSpec(str(Path.cwd()), audit_docs(), verbose, typed)
-    for path in write_document(
-        AuditDocument(outcome.report, spec), RenderSpec(o.text_width(width), o.wants_color()), to
-    ):
+    rendered = RenderSpec(o.text_width(width), o.wants_color() and out is None)
+    for path in write_document(AuditDocument(outcome.report, spec), rendered, to, out):
         _say(f"wrote {path}")
     if to.path is not None or to.renderer.name != "text":
         _say_failed(outcome)
 
 
-def _show_diff(wanted: AuditOptions) -> int:
+def _show_diff(wanted: AuditOptions, beside: bool) -> int:
     """Print what --fix would change; return 1 if anything, 2 if a file could not be audited."""
-    from tcprobe.flows.audit.fix import diff_of, fixes_of
+    refused = beside or wanted.write_baseline
+    _refuse(refused, "--diff stands alone", "leave --fix, --write-baseline, -o, --format out")
+    from tcprobe.flows.audit.fix import diff_of, fixes_of, say_unfixable
     from tcprobe.flows.audit.flow import audit
 
     outcome = audit(wanted, _say)
@@ -198,5 +235,6 @@ def _show_diff(wanted: AuditOptions) -> int:
     edits = {edit for fix in fixes for edit in fix.edits}
     remark = "" if all(fix.safe for fix in fixes) else " (changes the model: checkpoints no longer fit)"
     _say(f"--fix would make {len(edits):,} edit{'' if len(edits) == 1 else 's'}{remark}" if text else "nothing to fix")
+    say_unfixable(outcome, _say)
     _say_failed(outcome)
-    return 2 if outcome.report.failed else int(bool(text))
+    return 2 if outcome.report.failed else int(bool(text) and not wanted.exit_zero)

@@ -12,9 +12,15 @@ LibraryName = Literal["cublas10", "cublas11", "cublas12"]
 FailOn = Literal["error", "warning", "note", "never"]
 AuditFormat = Literal["text", "json", "csv", "markdown", "sarif", "github"]
 GROUPS: Final = (
-    ("What to audit", ("mode", "run", "arg", "batch_size", "input_shape", "timeout", "python")),
+    (
+        "What to audit",
+        (
+            *("exclude", "force_exclude", "stdin_filename"),
+            *("mode", "run", "arg", "batch_size", "input_shape", "timeout", "python"),
+        ),
+    ),
     ("What to predict for", ("target_gpu", "dtype", "library", "xla")),
-    ("What counts", ("select", "ignore", "fail_on", "fail_over")),
+    ("What counts", ("select", "ignore", "baseline", "write_baseline", "fail_on", "fail_over", "exit_zero")),
     ("What to do with it", ("diff", "fix", "format", "output", "force", "width", "verbose")),
 )
 """Headings of the help, and the parameters under each."""
@@ -31,8 +37,21 @@ FilesArgument = Annotated[
     typer.Argument(
         metavar="FILE...",
         show_default=False,
-        help="Python files, folders, or model.py:factory. With --run: one script.",
+        help="Python files, notebooks, folders, model.py:factory, or - for standard input. With --run: one script.",
     ),
+]
+ExcludeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--exclude", metavar="PATTERN", help="Leave out these files and folders in the given folders; may be repeated."
+    ),
+]
+ForceExcludeOption = Annotated[
+    bool, typer.Option("--force-exclude", help="Leave them out where they are named, too, as by pre-commit.")
+]
+StdinNameOption = Annotated[
+    str | None,
+    typer.Option("--stdin-filename", metavar="NAME", help="Name of what - reads, for findings and settings."),
 ]
 ModeOption = Annotated[
     ModeName | None,
@@ -100,6 +119,16 @@ SelectOption = Annotated[
 ]
 IgnoreOption = Annotated[
     list[str] | None, typer.Option(metavar="CODES", help="None of these rules; the longer prefix wins over --select.")
+]
+BaselineOption = Annotated[
+    str | None,
+    typer.Option("--baseline", metavar="FILE", help="Known findings: counted, but not told again, and none fails."),
+]
+WriteBaselineOption = Annotated[
+    bool, typer.Option("--write-baseline", help="Write what is found now to the file of --baseline; exit code 0.")
+]
+ExitZeroOption = Annotated[
+    bool, typer.Option("--exit-zero", help="Exit code 0 whatever is found; 2 where a file cannot be audited.")
 ]
 FailOnOption = Annotated[
     FailOn | None,

@@ -17,9 +17,9 @@ COMMANDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 def render(document: Scanned, spec: RenderSpec, out: TextIO) -> None:  # noqa: ARG001 - a renderer's signature
-    """Write a command for each finding that is not suppressed, unused suppression and file that could not be read."""
+    """Write a command for each finding that is not suppressed or known, unused suppression and unreadable file."""
     scan = document.scan()
-    lines = [_finding(result, scan.root) for result in scan.results if not result.suppressed]
+    lines = [_finding(result, scan.root) for result in scan.results if not (result.suppressed or result.known)]
     lines += [_unused(notice, scan.root) for notice in scan.notices if notice.kind == "unused"]
     lines += [_failed(notice, scan.root) for notice in scan.notices if notice.kind == "failed"]
     out.writelines(f"{line}\n" for line in lines)
@@ -41,7 +41,10 @@ def _failed(notice: Notice, root: str) -> str:
 
 def _command(command: str, title: str, place: Place | None, file: str, root: str, text: str) -> str:
     given: dict[str, object] = {"title": title, "file": relative(place.file if place else file, root)}
-    if place is not None:
+    if place is not None and place.in_cell is not None:
+        given["line"] = place.in_cell.row  # GitHub counts the lines of the file itself, not those of cells
+        text = f"{place.position}: {text}"
+    elif place is not None:
         given |= {"line": place.line, "col": place.column}
         if place.end_line is not None and place.end_column is not None:
             # GitHub shows columns only if start and end are on one line.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import astuple
 from hashlib import sha256
 from pathlib import PurePath
 from typing import Any, Final, TextIO
@@ -28,17 +29,22 @@ NOTICE_PREFIXES: Final = {
     "unseen": "not judged: ",
     "limit": "",
 }
+MOST_SHOWN: Final = 1024  # characters of a description: GitHub Docs, "SARIF support for code scanning"
 FINGERPRINT: Final = "tcprobe/v1"  # section 3.27.17: the name includes the version of how the fingerprint is made
 
 
 def render(document: Scanned, spec: RenderSpec, out: TextIO) -> None:  # noqa: ARG001 - a renderer's signature
-    """Write one run; paths are relative to the scan's root, columns count Unicode code points."""
-    json.dump(_log(document.scan()), out, indent=2, ensure_ascii=False, allow_nan=False)
+    """Write one run; paths are relative to the scan's root, columns count Unicode code points.
+
+    Known findings are left out: GitHub shows suppressed results as open alerts.
+    """
+    json.dump(_log(document.scan()), out, indent=1, ensure_ascii=False, allow_nan=False)
     out.write("\n")
 
 
 def _log(scan: Scan) -> dict[str, Any]:
-    rules = sorted(scan.rules, key=lambda rule: rule.code)
+    occurring = {result.finding.code for result in scan.results if not result.known}
+    rules = sorted((rule for rule in scan.rules if rule.code in occurring), key=lambda rule: rule.code)
     run: dict[str, Any] = {
         "tool": {"driver": _driver(rules)},
         "invocations": [_invocation(scan)],
@@ -60,23 +66,27 @@ def _driver(rules: list[RuleDoc]) -> dict[str, Any]:
 
 
 def _rule(rule: RuleDoc) -> dict[str, Any]:
-    sources = "\n".join(f"- {source}" for source in rule.sources)
-    examples = f"Bad:\n{rule.bad.strip()}\n\nGood:\n{rule.good.strip()}"
-    text = f"{rule.explanation}\n\nSeverity: {rule.severity}\n\n{examples}\n\nSources:\n{sources}"
+    more = f"tcprobe explain {rule.code}"
     markdown = (
-        f"{rule.explanation}\n\n**Severity:** {rule.severity}\n\n"
         f"**Bad**\n\n```python\n{rule.bad.strip()}\n```\n\n**Good**\n\n```python\n{rule.good.strip()}\n```\n\n"
-        f"**Sources**\n\n{sources}"
+        f"**Severity:** {rule.severity}\n\n`{more}` has the sources."
     )
     return {
         "id": rule.code,
         "name": "".join(word.capitalize() for word in rule.name.split("-")),
         "shortDescription": {"text": rule.summary},
-        "fullDescription": {"text": rule.explanation},
-        "help": {"text": text, "markdown": markdown},
+        "fullDescription": {"text": _shortened(rule.explanation)},
+        "help": {"text": f"{rule.severity} {more} has examples and sources.", "markdown": markdown},
         "defaultConfiguration": {"level": rule.level},
         "properties": {"tags": ["performance" if rule.code.startswith("TC1") else "precision"]},
     }
+
+
+def _shortened(text: str) -> str:
+    """Return the sentences that fit what GitHub shows of a rule."""
+    if len(text) <= MOST_SHOWN:
+        return text
+    return text[: text.rindex(". ", 0, MOST_SHOWN) + 1]
 
 
 def _invocation(scan: Scan) -> dict[str, Any]:
@@ -98,7 +108,10 @@ def _notification(notice: Notice, root: str) -> dict[str, Any]:
 
 def _results(scan: Scan, index: dict[str, int]) -> list[dict[str, Any]]:
     seen: Counter[str] = Counter()
-    return [_result(result, scan.root, index, seen) for result in scan.results]
+    for result in scan.results:
+        if result.known:  # the first of equal ones: the others keep their numbers
+            _fingerprint(result, scan.root, seen)
+    return [_result(result, scan.root, index, seen) for result in scan.results if not result.known]
 
 
 def _result(result: ScanResult, root: str, index: dict[str, int], seen: Counter[str]) -> dict[str, Any]:
@@ -106,7 +119,7 @@ def _result(result: ScanResult, root: str, index: dict[str, int], seen: Counter[
     made: dict[str, Any] = {
         "ruleId": finding.code,
         "level": finding.severity or "note",
-        "message": {"text": result.sentence},
+        "message": {"text": f"{_cell(finding.place)}{result.sentence}"},
         "locations": [_location(finding.place, result.file, root)],
         "partialFingerprints": {FINGERPRINT: _fingerprint(result, root, seen)},
         "properties": {name: value for name, value in result.properties.items() if value is not None},
@@ -128,13 +141,11 @@ def _result(result: ScanResult, root: str, index: dict[str, int], seen: Counter[
 def _fingerprint(result: ScanResult, root: str, seen: Counter[str]) -> str:
     """Return a fingerprint that survives added or removed lines above the finding, as section 3.27.17 asks.
 
-    It is made of rule, path, class, dimension and size; equal ones are numbered in file order. Layer names are left
-    out: Keras numbers them, so a new layer above would rename them all.
+    It is made of the finding's identity; equal ones are numbered in file order.
     """
     finding = result.finding
-    file = _uri(finding.place.file if finding.place else result.file, root)
-    parts = (finding.code, file, finding.layer_class, finding.dimension, finding.size)
-    text = "\0".join("" if part is None else str(part) for part in parts)
+    identity = astuple(finding.identity(_uri(finding.place.file if finding.place else result.file, root)))
+    text = "\0".join("" if part is None else str(part) for part in identity)
     seen[text] += 1
     return sha256(f"{text}\0{seen[text]}".encode()).hexdigest()
 
@@ -156,12 +167,23 @@ def _fix(fix: Fix, remedy: str, root: str) -> dict[str, Any]:
 
 def _location(place: Place | None, file: str, root: str) -> dict[str, Any]:
     physical: dict[str, Any] = {"artifactLocation": _artifact(place.file if place else file, root)}
-    if place is not None:
-        physical["region"] = _region(place)
-    return {"physicalLocation": physical}
+    if place is None:
+        return {"physicalLocation": physical}
+    physical["region"] = _region(place)
+    if place.in_cell is None:
+        return {"physicalLocation": physical}
+    named = {"name": f"cell {place.in_cell.cell}", "fullyQualifiedName": f"{place.position}:{place.column}"}
+    return {"physicalLocation": physical, "logicalLocations": [named]}
+
+
+def _cell(place: Place | None) -> str:
+    """Return the beginning of what is said of a place in a notebook: its region is that of the notebook's JSON."""
+    return "" if place is None or place.in_cell is None else f"{place.position}: "
 
 
 def _region(place: Place) -> dict[str, int]:
+    if place.in_cell is not None:
+        return {"startLine": place.in_cell.row}
     region = {"startLine": place.line, "startColumn": place.column}
     if place.end_line is not None and place.end_column is not None:
         region |= {"endLine": place.end_line, "endColumn": place.end_column}

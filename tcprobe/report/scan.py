@@ -27,6 +27,7 @@ class ScanResult:
         related: other places that it affects, each with a phrase.
         remedy: what its fix does, as an imperative; empty if it has none.
         suppressed: whether a comment in the source silences it.
+        known: whether the baseline holds it.
     """
 
     finding: Finding
@@ -36,6 +37,7 @@ class ScanResult:
     related: tuple[tuple[Place, str], ...] = ()
     remedy: str = ""
     suppressed: bool = False
+    known: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class Scan:
     Attributes:
         root: absolute path of the folder that paths are relative to; empty if unknown.
         rules: documentation of the rules.
-        results: findings, then suppressed findings, each in the order of file and line.
+        results: findings, then suppressed ones, then known ones, each in the order of file and line.
         notices: ordered by kind.
     """
 

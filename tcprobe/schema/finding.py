@@ -62,6 +62,20 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True)
+class Identity:
+    """What stays of a finding when lines above it come or go.
+
+    The name of the layer is left out: Keras numbers layers, so a new one above would rename them all.
+    """
+
+    code: str
+    file: str
+    layer_class: str | None
+    dimension: str | None
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that a rule found.
 
@@ -107,6 +121,10 @@ class Finding:
     fix: Fix | None = None
     evidence: Evidence | None = None
 
+    def identity(self, file: str) -> Identity:
+        """Return what findings of different audits have in common; `file` is the name that its file goes by."""
+        return Identity(self.code, file, self.layer_class, self.dimension, self.size)
+
 
 @dataclass(frozen=True, slots=True)
 class Audited:
@@ -114,8 +132,9 @@ class Audited:
 
     Attributes:
         label, file, mode: as in `Model`.
-        findings: costliest first, without the suppressed ones.
+        findings: costliest first, without the suppressed and the known ones.
         suppressed: findings that a comment in the source silences.
+        known: findings that the baseline holds already.
         step_ns: predicted time of the products of one step; None if none could be predicted.
         total_saving_ns: predicted time that all suggestions together save per step.
         batch, batch_known: samples per step, and whether the model or the user gave that number.
@@ -155,6 +174,20 @@ class Audited:
     notes: tuple[str, ...] = ()
     policy_assumed: bool = False
     batch_by_default: bool = False
+    known: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Baselined:
+    """What a baseline says to an audit.
+
+    Attributes:
+        file: absolute path of the baseline.
+        gone: findings that it holds and that are found no more in the files that were read.
+    """
+
+    file: str
+    gone: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +198,15 @@ class AuditReport:
         audited: one per model.
         unused: suppressing comments that silence nothing, with their text.
         failed: files that could not be audited, and why.
+        root: absolute path of the repository, else of the working directory.
+        baseline: the file of known findings; None where there is none.
     """
 
     audited: tuple[Audited, ...] = ()
     unused: tuple[tuple[Place, str], ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
     root: str = field(default="")
+    baseline: Baselined | None = None
 
     def findings(self) -> list[Finding]:
         """Return the findings of all models without duplicates: files may share layers."""

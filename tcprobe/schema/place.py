@@ -1,8 +1,23 @@
-"""`Place`: where something stands in a source file of the user."""
+"""`Place`: where something stands in a source file or notebook of the user."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class CellLine:
+    """A line of a cell of a notebook.
+
+    Attributes:
+        cell: number of the cell, from 1; those that hold no code count.
+        line: line within the cell, from 1.
+        row: line of the notebook's own file on which it stands, from 1.
+    """
+
+    cell: int
+    line: int
+    row: int
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -11,10 +26,11 @@ class Place:
 
     Attributes:
         file: absolute path.
-        line: first line, from 1.
+        line: first line, from 1; in a notebook that of the module that its cells make together.
         column: first column, in characters from 1; 1 if only the line is known.
         end_line: last line; None if only the start is known.
         end_column: column after the last character, from 1; None if only the start is known.
+        in_cell: where its first line stands in a notebook; None in any other file.
     """
 
     file: str
@@ -22,6 +38,12 @@ class Place:
     column: int = 1
     end_line: int | None = None
     end_column: int | None = None
+    in_cell: CellLine | None = None
+
+    @property
+    def position(self) -> str:
+        """Return the first line as people are told it: ``12``, or ``cell 3:5`` in a notebook."""
+        return str(self.line) if self.in_cell is None else f"cell {self.in_cell.cell}:{self.in_cell.line}"
 
     @classmethod
     def parse(cls, text: str | None) -> Place | None:

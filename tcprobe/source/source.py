@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from tcprobe.errors import MissingInput, UnreadableInput, WrongFormat
-from tcprobe.schema.place import Place
+from tcprobe.schema.place import CellLine, Place
 from tcprobe.source.calls import Call, CallTable
 from tcprobe.source.callsites import CallSites
 from tcprobe.source.doubts import Doubts
@@ -21,6 +21,9 @@ from tcprobe.source.names import DottedNames
 from tcprobe.source.scopes import FunctionNode
 from tcprobe.source.values import Known, Literal_, LiteralUse, same
 from tcprobe.source.walk import Walk
+
+if TYPE_CHECKING:
+    from tcprobe.source.notebook import Notebook
 
 
 class Readings(Protocol):
@@ -49,6 +52,7 @@ class Source:
         tree: its syntax tree.
         lines: its lines, with their ends.
         walk: scopes, bindings and functions of the file.
+        notebook: the cells, if the file is a notebook; `text` is then the module that they make.
     """
 
     path: str
@@ -57,10 +61,11 @@ class Source:
     lines: list[str]
     walk: Walk = field(repr=False)
     _follow: Follow = field(repr=False)
+    notebook: Notebook | None = None
 
     @classmethod
     def read(cls, path: Path | str, follow: Follow) -> Source:
-        """Read and parse a file, in the encoding that it declares (PEP 263).
+        """Read and parse a file.
 
         Args:
             path: the file.
@@ -68,8 +73,8 @@ class Source:
 
         Raises:
             MissingInput: there is no such file.
-            UnreadableInput: it is a folder, or not text in its encoding, or the system refuses it.
-            WrongFormat: it is no Python, with the line; or nested too deeply to be read.
+            UnreadableInput: it is a folder, or the system refuses it; or as `decode`.
+            WrongFormat, UnsupportedVersion: as `decode`.
         """
         try:
             data = Path(path).read_bytes()
@@ -77,6 +82,17 @@ class Source:
             raise MissingInput(path, "no such file") from None
         except OSError as error:
             raise UnreadableInput(path, error.strerror or "cannot be read") from None
+        return cls.decode(data, str(Path(path).absolute()), follow)
+
+    @classmethod
+    def decode(cls, data: bytes, path: str, follow: Follow) -> Source:
+        """Parse the bytes of a file, in the encoding that it declares (PEP 263); `follow` as for `read`.
+
+        Raises:
+            UnreadableInput: it is not text in its encoding.
+            WrongFormat: it is no Python, with the line, or no notebook; or nested too deeply to be read.
+            UnsupportedVersion: it is a notebook that is too old, or in another language.
+        """
         if b"\0" in data:
             raise UnreadableInput(path, "is binary, not Python source")
         try:
@@ -84,7 +100,15 @@ class Source:
             text = data.decode(encoding)
         except (SyntaxError, UnicodeDecodeError, LookupError) as error:
             raise UnreadableInput(path, f"is not text in its encoding ({error})") from None
-        return cls.parse(text.removeprefix("\ufeff"), str(Path(path).absolute()), follow)
+        text = text.removeprefix("\ufeff")
+        if not path.endswith(".ipynb"):
+            return cls.parse(text, path, follow)
+        from tcprobe.source.notebook import read_notebook  # most files are none
+
+        notebook = read_notebook(text, path)
+        source = cls.parse(notebook.text, path, follow)
+        source.notebook = notebook
+        return source
 
     @classmethod
     def parse(cls, text: str, path: str, follow: Follow) -> Source:
@@ -187,7 +211,12 @@ class Source:
             self._column(line, column),
             end_line,
             self._column(end_line, end) if end_line is not None and end is not None else None,
+            self.in_cell(line),
         )
+
+    def in_cell(self, line: int) -> CellLine | None:
+        """Return which line of which cell a line of the file is; None where it is no notebook."""
+        return None if self.notebook is None else self.notebook.at(line)
 
     def segment(self, place: Place) -> str:
         """Return the text at a place; to the end of the line where its end is not known."""

@@ -70,6 +70,11 @@ def test_nothing_is_said_where_there_is_no_file(tmp_path: Path) -> None:
         ("select = 1", "select", None),
         ('per-file-ignores = ["TC1"]', "per-file-ignores", None),
         ('per-file-ignores = { "a" = 3 }', "per-file-ignores", None),
+        ('exclude = "tests"', "exclude", None),
+        ("exclude = [1]", "exclude", None),
+        ('exclude = [""]', "exclude", None),
+        ("baseline = true", "baseline", None),
+        ('excluded = ["a"]', "excluded", "did you mean exclude"),
         ('zzz = "q"', "zzz", "there are target-gpu"),
     ],
 )
@@ -81,6 +86,12 @@ def test_what_cannot_be_is_one_error_with_file_and_key(tmp_path: Path, line: str
     assert named in caught.value.message
     if hint:
         assert hint in (caught.value.hint or "")
+
+
+def test_patterns_stay_as_written_and_the_baseline_lies_beside_the_settings(tmp_path: Path) -> None:
+    settings = find_settings(written(tmp_path, 'exclude = ["tests/styles", "*.gen.py"]\nbaseline = "ci/known.json"'))
+    assert settings.exclude == ("tests/styles", "*.gen.py")
+    assert settings.baseline == tmp_path / "ci/known.json"
 
 
 def test_broken_toml_and_a_table_that_is_none(tmp_path: Path) -> None:

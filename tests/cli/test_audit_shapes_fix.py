@@ -54,13 +54,27 @@ def test_a_silenced_or_ignored_finding_is_not_fixed(bad: Path) -> None:
     assert bad.read_text(encoding="utf-8") == BAD
 
 
+def test_a_fix_of_a_rule_needs_no_size_beside_it(tmp_path: Path) -> None:
+    old = "import tensorflow as tf\n\ntf.keras.mixed_precision.experimental.set_policy('mixed_float16')\n"
+    (tmp_path / "old.py").write_text(old, encoding="utf-8")
+    done = source("old.py", "--diff", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "set_global_policy" in done.stdout
+
+
 def test_the_hook_for_pre_commit_runs(bad: Path) -> None:
     yaml = pytest.importorskip("yaml")
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
-    assert (hook["id"], hook["types"], hook["require_serial"]) == ("tcprobe-audit-shapes", ["python"], True)
+    assert (hook["id"], hook["types_or"], hook["require_serial"]) == (
+        "tcprobe-audit-shapes",
+        ["python", "jupyter"],
+        True,
+    )
     program, *words = shlex.split(hook["entry"])
     assert (program, "--mode source" in hook["entry"]) == ("tcprobe", True)
     command = [sys.executable, "-m", program, *words, "--dtype", "float16", "bad.py"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=bad.parent, timeout=60)
     assert done.returncode == 1
     assert "bad.py:6:" in done.stdout
+    (bad.parent / "pyproject.toml").write_text('[tool.tcprobe]\nexclude = ["b*.py"]\n', encoding="utf-8")
+    assert subprocess.run(command, capture_output=True, check=False, cwd=bad.parent, timeout=60).returncode == 0

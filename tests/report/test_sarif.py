@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from tcprobe.report import sarif
+from tcprobe.rules.base import RuleDoc
+from tcprobe.rules.registry import RULES as AUDIT_RULES
 from tcprobe.schema.finding import Audited, AuditReport, Finding
-from tcprobe.schema.place import Place
+from tcprobe.schema.place import CellLine, Place
 from tests.report.audit.builders import COSTLY, FILE, MILD, REPORTS, ROOT, RULE, SPEC, audited, document, report
 from tests.report.builders import rendered as rendered_document
 
@@ -74,6 +76,51 @@ def test_equals_and_different_sizes_have_fingerprints_of_their_own() -> None:
     again = replace(COSTLY, place=Place(FILE, 13, 5, 13, 40))
     assert len(set(prints(COSTLY, again, MILD))) == 3
     assert prints(COSTLY)[0] == prints(COSTLY, again)[0]
+
+
+def test_known_findings_are_left_out_and_the_others_keep_their_fingerprints() -> None:
+    again = replace(COSTLY, place=Place(FILE, 13, 5, 13, 40))
+    made = Audited("m", FILE, "source", findings=(again,), known=(COSTLY,))
+    (result,) = rendered(AuditReport((made,), root=ROOT))["runs"][0]["results"]
+    assert result["partialFingerprints"][sarif.FINGERPRINT] == prints(COSTLY, again)[1]
+
+
+def test_a_place_in_a_notebook_is_a_line_of_its_json_and_named() -> None:
+    book = f"{ROOT}/train.ipynb"
+    inside = replace(COSTLY, place=Place(book, 12, 5, 13, 40, CellLine(3, 2, 57)), related=(), fix=None)
+    log = rendered(AuditReport((Audited("m", book, "source", findings=(inside,)),), root=ROOT))
+    jsonschema.Draft4Validator(SCHEMA).validate(log)
+    (result,) = log["runs"][0]["results"]
+    (location,) = result["locations"]
+    assert location["physicalLocation"]["region"] == {"startLine": 57}
+    assert location["logicalLocations"] == [{"name": "cell 3", "fullyQualifiedName": "cell 3:2:5"}]
+    assert result["message"]["text"].startswith("cell 3:2: Conv2D")
+
+
+RULES = tuple(rule.DOC for rule in AUDIT_RULES)
+
+
+def test_a_finding_takes_a_few_kilobytes() -> None:
+    text = rendered_document("sarif", document(report(), replace(SPEC, rules=RULES)))
+    log = json.loads(text)
+    run = log["runs"][0]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == sorted({r["ruleId"] for r in run["results"]})
+    assert len(text.encode()) < 4_000 * len(run["results"])
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_github_shows_the_description_of_a_rule_whole(rule: RuleDoc) -> None:
+    found = replace(COSTLY, code=rule.code)
+    log = json.loads(
+        rendered_document("sarif", document(AuditReport((audited((found,)),), root=ROOT), replace(SPEC, rules=RULES)))
+    )
+    (made,) = [r for r in log["runs"][0]["tool"]["driver"]["rules"] if r["id"] == rule.code]
+    described = made["fullDescription"]["text"]
+    assert len(described) <= 1024
+    assert rule.explanation.startswith(described)
+    assert described.endswith(".")
+    assert rule.bad.strip() in made["help"]["markdown"]
+    assert f"tcprobe explain {rule.code}" in made["help"]["text"]
 
 
 def test_a_file_outside_the_root_and_a_name_with_spaces() -> None:

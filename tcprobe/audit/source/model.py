@@ -242,7 +242,7 @@ def _unseen(state: State) -> Iterator[Unseen]:
     """Yield what could not be judged, once per call and argument."""
     named: set[tuple[ast.AST, str]] = set()
     for draft in state.layers.drafts:
-        where = f"{draft.kind} at {Path(draft.place.file).name}:{draft.place.line}"
+        where = f"{draft.kind} at {Path(draft.place.file).name}:{draft.place.position}"
         missing = dict(draft.missing)
         if _judged(draft) and not missing and not any(t.last is not None for t in draft.inputs):
             names = _behind([s for t in draft.inputs for s in t.sources], state.fed)[0]
@@ -252,7 +252,7 @@ def _unseen(state: State) -> Iterator[Unseen]:
                 named.add((draft.node, argument))
                 yield Unseen(f"{where}: {argument}", reason, draft.arguments.get(argument, draft.place))
     for (_, what), (reason, place) in state.missed.items():
-        yield Unseen(f"{what} at {Path(place.file).name}:{place.line}", reason, place)
+        yield Unseen(f"{what} at {Path(place.file).name}:{place.position}", reason, place)
     yield from _unreached(state)
 
 
@@ -267,5 +267,7 @@ def _unreached(state: State) -> Iterator[Unseen]:
         kind = layer_class(call.name)
         if kind is not None and kind != "InputLayer" and call.node not in reached:
             yield Unseen(
-                f"{kind} at {Path(call.place.file).name}:{call.place.line}", "nothing was seen to reach it", call.place
+                f"{kind} at {Path(call.place.file).name}:{call.place.position}",
+                "nothing was seen to reach it",
+                call.place,
             )

@@ -19,9 +19,18 @@ def read_source(path: Path | str) -> Source:
     """Read and parse a file, to be followed when its values are asked for.
 
     Raises:
-        MissingInput, UnreadableInput, WrongFormat: as `Source.read` does.
+        MissingInput, UnreadableInput, WrongFormat, UnsupportedVersion: as `Source.read` does.
     """
     return Source.read(path, follow_source)
+
+
+def decode_source(data: bytes, path: str) -> Source:
+    """Parse the bytes of a file, likewise.
+
+    Raises:
+        UnreadableInput, WrongFormat, UnsupportedVersion: as `Source.decode` does.
+    """
+    return Source.decode(data, path, follow_source)
 
 
 def parse_source(text: str, path: str) -> Source:

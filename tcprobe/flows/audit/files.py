@@ -1,4 +1,4 @@
-"""Find the files to audit: those named, and the Python files in named folders."""
+"""Find the files to audit: those named, and the Python files and notebooks in named folders."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tcprobe.errors import EmptyInput, MissingInput, UsageError
+from tcprobe.errors import EmptyInput, InputError, MissingInput, UnreadableInput, UsageError
+from tcprobe.flows.audit.exclude import NOTHING, Exclusion
 
 SKIPPED: Final = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"})
 """Folders without the user's own code; hidden ones and those with a ``pyvenv.cfg`` are skipped too."""
+STDIN: Final = "-"
+ENDINGS: Final = (".py", ".ipynb")
+FailedFile = tuple[str, str]
+"""Path of a file that could not be audited, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,58 +27,132 @@ class AuditFile:
         path: absolute, with links resolved.
         named: as the user named it, for messages.
         factory: function that makes the model, from ``model.py:factory``; None if none was named.
+        found: whether it was found in a folder, not named itself.
+        content: what standard input held; None for a file.
     """
 
     path: Path
     named: str
     factory: str | None = None
+    found: bool = False
+    content: bytes | None = None
+
+    @property
+    def notebook(self) -> bool:
+        """Return whether it is a Jupyter notebook, by its name."""
+        return self.path.suffix == ".ipynb"
 
 
 @dataclass(frozen=True, slots=True)
 class AuditFiles:
-    """The files to audit, without duplicates, and whether the user named a folder."""
+    """The files to audit, without duplicates.
+
+    Attributes:
+        files: in the order given; those of a folder by path.
+        failed: what was named and cannot be audited, and why.
+        folder: whether the user named a folder.
+    """
 
     files: tuple[AuditFile, ...]
+    failed: tuple[FailedFile, ...] = ()
     folder: bool = False
 
+    @property
+    def several(self) -> bool:
+        """Return whether a folder or more than one file was named."""
+        return self.folder or len(self.files) + len(self.failed) > 1
 
-def find_targets(names: Sequence[str]) -> AuditFiles:
+
+def first_named(names: Sequence[str], stdin_name: str | None = None) -> Path:
+    """Return the file or folder whose settings count: the first that was named, else the working directory."""
+    if not names:
+        return Path.cwd()
+    if names[0] == STDIN:
+        return Path(stdin_name or STDIN)
+    path = Path(names[0])
+    return path if path.exists() else Path(_factory(names[0])[0])
+
+
+def standard_input(content: bytes, name: str | None) -> AuditFiles:
+    """Return what was read from standard input as the only file, under the name that it shall have."""
+    return AuditFiles((AuditFile(Path(name or STDIN).absolute(), name or STDIN, content=content),))
+
+
+def find_targets(names: Sequence[str], exclusion: Exclusion = NOTHING) -> AuditFiles:
     """Return the files that `names` stand for, in the order given; files of a folder are sorted by path.
 
+    Of several names, those that cannot be used are in `failed`.
+
     Raises:
-        MissingInput: there is no such file or folder.
-        EmptyInput: a folder has no Python file.
         UsageError: no name was given.
+        MissingInput: there is no such file or folder, and nothing else was named.
+        EmptyInput: a folder has no Python file, and nothing else was named.
+        UnreadableInput: the system refused to list a folder, likewise.
     """
     if not names:
         raise UsageError("no file to audit", "tcprobe audit-shapes model.py")
     found: dict[tuple[Path, str | None], AuditFile] = {}
+    failed: dict[str, str] = {}
     for name in names:
-        for target in _targets(name):
-            found.setdefault((target.path, target.factory), target)
-    return AuditFiles(tuple(found.values()), any(Path(name).is_dir() for name in names))
+        try:
+            for target in _targets(name, exclusion, failed):
+                found.setdefault((target.path, target.factory), target)
+        except InputError as error:
+            if len(names) == 1:
+                raise
+            failed[str(Path(name).absolute())] = error.found
+    return AuditFiles(tuple(found.values()), tuple(failed.items()), any(Path(name).is_dir() for name in names))
 
 
-def _targets(name: str) -> Iterator[AuditFile]:
+def _targets(name: str, exclusion: Exclusion, failed: dict[str, str]) -> Iterator[AuditFile]:
     path = Path(name)
     if path.is_dir():
-        files = sorted(_python_files(name))
-        if not files:
-            raise EmptyInput(name, "no Python file in this folder")
-        yield from (AuditFile(Path(file).resolve(), file) for file in files)
+        yield from _in_folder(name, exclusion, failed)
     elif path.exists():
-        yield AuditFile(path.resolve(), name)
+        if not exclusion.of_named(path):
+            yield AuditFile(path.resolve(), name)
     else:
-        file, _, factory = name.rpartition(":")
-        if not (file and factory.isidentifier() and Path(file).is_file()):
+        file, factory = _factory(name)
+        if factory is None:
             raise MissingInput(name, "no such file or folder")
         yield AuditFile(Path(file).resolve(), file, factory)
 
 
-def _python_files(folder: str) -> Iterator[str]:
-    for here, folders, files in os.walk(folder):
-        folders[:] = [f for f in folders if not _skipped(here, f)]
-        yield from (os.path.join(here, file) for file in files if file.endswith(".py") and file[0] != ".")  # noqa: PTH118
+def _factory(name: str) -> tuple[str, str | None]:
+    """Split ``model.py:factory``; the whole name and None where it is no such thing."""
+    file, _, factory = name.rpartition(":")
+    return (file, factory) if file and factory.isidentifier() and Path(file).is_file() else (name, None)
+
+
+def _in_folder(name: str, exclusion: Exclusion, failed: dict[str, str]) -> Iterator[AuditFile]:
+    refused: dict[str, str] = {}
+    listed = list(_python_files(name, exclusion, refused))
+    if not listed and name in refused:
+        raise UnreadableInput(name, refused[name])
+    if not listed and not refused:
+        raise EmptyInput(name, "no Python file in this folder")
+    failed |= {str(Path(folder).absolute()): why for folder, why in refused.items()}
+    kept = sorted(file for file in listed if file is not None)
+    yield from (AuditFile(Path(file).resolve(), file, found=True) for file in kept)
+
+
+def _python_files(folder: str, exclusion: Exclusion, refused: dict[str, str]) -> Iterator[str | None]:
+    """Yield the Python files and notebooks below a folder, None for each file or folder that is excluded.
+
+    What cannot be listed is noted in `refused`.
+    """
+
+    def refuse(error: OSError) -> None:
+        refused[str(error.filename)] = f"cannot be read: {error.strerror}"
+
+    for here, folders, files in os.walk(folder, onerror=refuse):
+        own = [name for name in folders if not _skipped(here, name)]
+        folders[:] = [name for name in own if not exclusion.of_found(Path(here, name), Path(folder))]
+        yield from [None] * (len(own) - len(folders))
+        for name in files:
+            if name.endswith(ENDINGS) and name[0] != ".":
+                file = os.path.join(here, name)  # noqa: PTH118 - a path would drop what the user typed
+                yield None if exclusion.of_found(Path(file), Path(folder)) else file
 
 
 def _skipped(here: str, name: str) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 from tcprobe.flows.audit.flow import AuditOutcome, audit
 from tcprobe.flows.audit.options import AuditOptions
 from tcprobe.flows.write.say import Say
@@ -29,16 +32,49 @@ def fixed(options: AuditOptions, say: Say) -> AuditOutcome:
         TcprobeError: as in `audit`.
     """
     from tcprobe.audit.fix.source.write import write
-    from tcprobe.report.audit import words
 
     outcome = audit(options, say)
-    fixes = fixes_of(outcome)
+    fixes = _told(outcome, say)
     if not fixes:
-        say("nothing to fix")
         return outcome
     files = write(fixes, outcome.sources)
-    for fix in fixes:
-        say(f"fixed: {words.fixing(fix)}")
     for file in files:
         say(f"wrote {file}")
     return audit(options, lambda _: None)
+
+
+def fixed_input(options: AuditOptions, say: Say) -> tuple[AuditOutcome, bytes]:
+    """Do the same with what standard input held; return what is left and the new text, encoded as it was.
+
+    Raises:
+        TcprobeError: as in `audit`.
+    """
+    from tcprobe.audit.fix.source.write import edited_bytes
+
+    outcome, content = audit(options, say), options.stdin or b""
+    fixes = _told(outcome, say)
+    if not fixes:
+        return outcome, content
+    (file,) = outcome.read
+    content = edited_bytes(content, file, fixes, outcome.sources[file])
+    return audit(replace(options, stdin=content), lambda _: None), content
+
+
+def _told(outcome: AuditOutcome, say: Say) -> list[Fix]:
+    """Return all fixes, and say what they do, or that there are none."""
+    from tcprobe.report.audit import words
+
+    fixes = fixes_of(outcome)
+    for fix in fixes:
+        say(f"fixed: {words.fixing(fix)}")
+    if not fixes:
+        say("nothing to fix")
+    say_unfixable(outcome, say)
+    return fixes
+
+
+def say_unfixable(outcome: AuditOutcome, say: Say) -> None:
+    """Say that notebooks are left as they are, where one has findings."""
+    files = {finding.place.file for finding in outcome.report.findings() if finding.place and finding.place.in_cell}
+    if files:
+        say(f"notebooks are never changed: {', '.join(sorted(Path(file).name for file in files))}")

@@ -6,18 +6,30 @@ time of a one-file audit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.errors import UsageError
-from tcprobe.flows.audit.files import AuditFile, AuditFiles, find_targets, repository
+from tcprobe.flows.audit.baseline import Baseline, counted, read_baseline, write_entries
+from tcprobe.flows.audit.files import (
+    STDIN,
+    AuditFile,
+    AuditFiles,
+    FailedFile,
+    find_targets,
+    first_named,
+    repository,
+    standard_input,
+)
 from tcprobe.flows.audit.models import Auditor
 from tcprobe.flows.audit.options import AuditOptions, Choice, choose_options
 from tcprobe.flows.write.say import Say
 from tcprobe.hardware import Gpu, find_gpu
-from tcprobe.schema.finding import Audited, AuditReport
+from tcprobe.schema.finding import Audited, AuditReport, Baselined, Identity
 
 if TYPE_CHECKING:
     from tcprobe.source.source import Source
@@ -34,11 +46,13 @@ class AuditOutcome:
         report: what a document shows.
         sources: the parsed files that fixes edit, by absolute path.
         choice: the options in effect.
+        read: every file that was read, by absolute path.
     """
 
     report: AuditReport
     sources: Mapping[str, Source]
     choice: Choice
+    read: frozenset[str] = frozenset()
 
     @property
     def exit_code(self) -> int:
@@ -63,21 +77,77 @@ def audit(options: AuditOptions, say: Say) -> AuditOutcome:
     from tcprobe.audit.settings import find_settings
     from tcprobe.rules.registry import RULES
 
-    targets = find_targets(options.files)
-    choice = choose_options(options, find_settings(targets.files[0].path), [rule.DOC.code for rule in RULES])
+    first = first_named(options.files, options.stdin_name)
+    choice = choose_options(options, find_settings(first), [rule.DOC.code for rule in RULES])
+    if choice.baseline is not None:
+        choice = replace(choice, baseline=read_baseline(choice.baseline.file, options.write_baseline))
+    targets = _targets(options, choice)
+    if not targets.files and not targets.failed:
+        say("nothing to audit: everything named is excluded")
     gpu = find_gpu(choice.target_gpu)
     traced = _is_traced(options, choice, targets, say)
     auditor = Auditor(options, choice, gpu, traced)
-    failed = _add(auditor, options, choice, gpu, targets.files, traced)
-    root = repository(targets.files[0].path) or Path.cwd()
-    return AuditOutcome(auditor.report(str(root), tuple(failed)), auditor.sources, choice)
+    failed = [*targets.failed, *_add(auditor, options, choice, gpu, targets, traced)]
+    root = repository(targets.files[0].path if targets.files else first.absolute()) or Path.cwd()
+    report, read = auditor.report(str(root), tuple(failed)), frozenset(auditor.part().read)
+    return AuditOutcome(_with_baseline(report, choice, read), auditor.sources, choice, read)
+
+
+def write_baseline(outcome: AuditOutcome, old: Baseline) -> int:
+    """Write all findings of an audit to the baseline that it had, suppressed ones left out; return their places.
+
+    What the baseline holds of other files, and of rules that were left out, stays; of files that are no more it goes.
+
+    Raises:
+        OutputError: the system refused to write; then the old baseline is still there.
+    """
+    from tcprobe.flows.write.files import write_files
+
+    kept = {e: n for e, n in old.counts.items() if not _looked_for(e, old, outcome.choice, outcome.read)}
+    counts = Counter(kept) + counted(old, outcome.report)
+    write_files([(old.file, partial(write_entries, counts))], force=True)
+    return counts.total()
+
+
+def _with_baseline(report: AuditReport, choice: Choice, read: frozenset[str]) -> AuditReport:
+    """Return the report with the baseline, if there is one, and how many of its findings are found no more."""
+    known = choice.baseline
+    if known is None:
+        return report
+    looked_for = Counter({e: n for e, n in known.counts.items() if _looked_for(e, known, choice, read)})
+    gone = looked_for - counted(known, report, known_only=True)
+    return replace(report, baseline=Baselined(str(known.file), gone.total()))
+
+
+def _looked_for(entry: Identity, baseline: Baseline, choice: Choice, read: frozenset[str]) -> bool:
+    """Say whether an audit would have found an entry of the baseline that is still there."""
+    path = baseline.path_of(entry)
+    return choice.wants_rule(entry.code, path) if path in read else not Path(path).exists()
+
+
+def _targets(options: AuditOptions, choice: Choice) -> AuditFiles:
+    """Return the files to audit.
+
+    Raises:
+        UsageError: standard input is to be read with files, or was not given.
+        MissingInput, EmptyInput, UnreadableInput: as `find_targets`.
+    """
+    if STDIN not in options.files:
+        if options.stdin_name:
+            raise UsageError("--stdin-filename names what - reads", "tcprobe audit-shapes --stdin-filename model.py -")
+        return find_targets(options.files, choice.exclusion)
+    if len(options.files) > 1 or options.stdin is None:
+        raise UsageError("- reads standard input and stands alone", "tcprobe audit-shapes - < model.py")
+    targets = standard_input(options.stdin, options.stdin_name)
+    return AuditFiles(()) if choice.exclusion.of_named(targets.files[0].path) else targets
 
 
 def _add(
-    auditor: Auditor, options: AuditOptions, choice: Choice, gpu: Gpu, files: Sequence[AuditFile], traced: bool
-) -> list[tuple[str, str]]:
-    """Audit the files; return those that cannot be audited, and why. If there is only one, raise instead."""
-    if len(files) == 1:
+    auditor: Auditor, options: AuditOptions, choice: Choice, gpu: Gpu, targets: AuditFiles, traced: bool
+) -> list[FailedFile]:
+    """Audit the files; return those that cannot be audited, and why. If nothing else was named, raise instead."""
+    files = targets.files
+    if len(files) == 1 and not targets.failed:
         auditor.add(files[0])
         return []
     from tcprobe.flows.audit.parallel import add_all, audit_in_parallel, cores
@@ -89,6 +159,14 @@ def _add(
         auditor.take(part)
         failed += unread
     return failed
+
+
+def _refuse_to_run(target: AuditFile, asked: bool) -> None:
+    """Raise UsageError if a file that is only ever read is to be run."""
+    if asked and target.content is not None:
+        raise UsageError("standard input is read, never run", "--mode source, or name a file")
+    if asked and not target.found:
+        raise UsageError(f"{target.named}: a notebook is read, never run", "--mode source, or name a script")
 
 
 def _share(audited: Audited) -> float:
@@ -108,12 +186,19 @@ def _is_traced(options: AuditOptions, choice: Choice, targets: AuditFiles, say: 
         if options.args or any(t.factory for t in targets.files):
             raise UsageError("a factory is called only in traced mode", "leave --mode source out")
         return False
-    several = targets.folder or len(targets.files) > 1
-    if options.run and several:
+    if options.run and targets.several:
         raise UsageError("--run takes one script", "arguments of the script stand after --")
     wanted = choice.mode == "traced" or options.run
-    if several and not wanted:
-        say(f"{len(targets.files)} files: shapes are read from the source; --mode traced runs them")
+    asked = wanted or bool(options.args)
+    for target in targets.files:
+        if target.content is not None or target.notebook:
+            _refuse_to_run(target, asked or target.factory is not None)
+            if not targets.several:
+                return False
+    if targets.several and not wanted:
+        count = len(targets.files)
+        if count:
+            say(f"{count} file{'' if count == 1 else 's'}: shapes are read from the source; --mode traced runs them")
         return False
     from tcprobe.audit.trace.traced import why_untraceable
 

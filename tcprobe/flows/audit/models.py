@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcprobe.cost.predict import load_constants
-from tcprobe.errors import TcprobeError
-from tcprobe.flows.audit.files import AuditFile
+from tcprobe.errors import TcprobeError, UnsupportedVersion
+from tcprobe.flows.audit.baseline import KnownFindings
+from tcprobe.flows.audit.files import AuditFile, FailedFile
 from tcprobe.flows.audit.options import AuditOptions, Choice
 from tcprobe.hardware import Gpu
 from tcprobe.schema.finding import Audited, AuditReport, Finding, Range
@@ -54,6 +56,7 @@ class Auditor:
         self._traced = traced
         self._constants = load_constants(gpu)
         self._found = PartialAudit()
+        self._known = KnownFindings(choice.baseline)
         self.sources: dict[str, Source] = {}
 
     def add(self, target: AuditFile) -> None:
@@ -62,22 +65,36 @@ class Auditor:
         Raises:
             TcprobeError: the file cannot be audited; then nothing of it is kept.
         """
-        from tcprobe.audit.source.read import read_source, with_arguments
+        from tcprobe.audit.source.read import with_arguments
 
         path = str(target.path)
-        sources = {path: self.sources.get(path) or read_source(target.path)}
-        models = self._models(target, sources[path])
-        if self._traced:
+        try:
+            sources = {path: self.sources.get(path) or _read(target)}
+        except UnsupportedVersion as error:
+            from tcprobe.source.notebook import OtherLanguage
+
+            if not (target.found or isinstance(error, OtherLanguage)):
+                raise
+            self._leave_out(path, error.found)
+            return
+        models = [_with_unread_cells(model, sources[path]) for model in self._models(target, sources[path])]
+        if self._traced and not target.notebook:
             sources |= _others(models, {**self.sources, **sources})
             models = [with_arguments(model, sources) for model in models]
         steps = [self._step(model) for model in models]
         found = [_findings(step, sources, [other for other in steps if other is not step]) for step in steps]
         silent, unused = _silenced(found, sources, [u for model in models for u in model.unseen])
-        audited = [self._sorted_out(s, f, silent) for s, f in zip(steps, found, strict=True)]
+        known = self._known.among([f for findings in found for f in findings if f not in silent], path)
+        audited = [self._sorted_out(s, f, silent, known) for s, f in zip(steps, found, strict=True)]
         kept = [a for a in audited if a.layers or a.products or a.findings or a.suppressed or a.unseen]
         edited = {e.place.file for a in audited for f in a.findings if f.fix is not None for e in f.fix.edits}
         self._add(PartialAudit(kept, Counter(unused), Counter(list(sources)), edited))
         self.sources |= {file: s for file, s in sources.items() if self._traced or file in edited}
+
+    def _leave_out(self, path: str, reason: str) -> None:
+        """Note a file of a folder that is none of ours."""
+        model = Model("source", Path(path).name, path, unseen=(Unseen(Path(path).name, reason),))
+        self._found.audited.append(self._sorted_out(self._step(model), (), frozenset(), frozenset()))
 
     def part(self) -> PartialAudit:
         """Return what was found so far; it grows with every file added."""
@@ -100,19 +117,20 @@ class Auditor:
         self._found.read.update(part.read)
         self._found.edited |= part.edited
 
-    def report(self, root: str, failed: tuple[tuple[str, str], ...]) -> AuditReport:
+    def report(self, root: str, failed: tuple[FailedFile, ...]) -> AuditReport:
         """Return all audits; a comment is unused if it silences nothing for any audited file that includes its file."""
         found = self._found
         unused = tuple(u for u, count in found.unused.items() if count == found.read[u[0].file])
         return AuditReport(tuple(found.audited), unused, failed, root)
 
     def _models(self, target: AuditFile, source: Source) -> list[Model]:
-        if not self._traced:
+        if not self._traced or target.notebook:
             from tcprobe.audit.source.read import read_model
 
             # Precision may be set in files without layers; a file that names neither library is not ours.
             empty = Model("source", target.path.name, str(target.path))
-            ours = "keras" in source.text or "tensorflow" in source.text
+            text = source.text if source.notebook is None else source.notebook.written
+            ours = "keras" in text or "tensorflow" in text
             return read_model(source, self._choice.batch_size) or [empty][: int(ours)]
         from tcprobe.audit.trace.traced import TraceRequest, trace
 
@@ -141,12 +159,14 @@ class Auditor:
         target = Target(self._gpu, choice.library, xla, tf32, self._constants)  # type: ignore[arg-type]
         return Step(_compiled(model, choice.xla), target, choice.dtype)
 
-    def _sorted_out(self, step: Step, findings: tuple[Finding, ...], silent: frozenset[Finding]) -> Audited:
+    def _sorted_out(
+        self, step: Step, findings: tuple[Finding, ...], silent: frozenset[Finding], known: frozenset[Finding]
+    ) -> Audited:
         from tcprobe.rules.model.step import rests_on
 
         model, choice = step.model, self._choice
         wanted = [f for f in findings if choice.wants(f, model.file)]
-        kept = sorted((f for f in wanted if f not in silent), key=_costliest_first)
+        kept = sorted((f for f in wanted if f not in silent and f not in known), key=_costliest_first)
         costs = [cost for cost in step.costs if cost is not None]
         return Audited(
             label=model.label,
@@ -173,7 +193,23 @@ class Auditor:
             notes=model.notes,
             policy_assumed=model.policy_assumed,
             batch_by_default=model.batch_by_default,
+            known=tuple(f for f in wanted if f in known),
         )
+
+
+def _read(target: AuditFile) -> Source:
+    from tcprobe.audit.source.read import decode_source, read_source
+
+    return read_source(target.path) if target.content is None else decode_source(target.content, str(target.path))
+
+
+def _with_unread_cells(model: Model, source: Source) -> Model:
+    """Return a model of a notebook with the cells that could not be read among what was not judged."""
+    if source.notebook is None:
+        return model
+    cells = [(Place(source.path, c.line, in_cell=source.in_cell(c.line)), c.reason) for c in source.notebook.unread]
+    unread = tuple(Unseen(place.position.partition(":")[0], reason, place) for place, reason in cells)
+    return replace(model, unseen=(*model.unseen, *unread))
 
 
 def _findings(step: Step, sources: Mapping[str, Source], beside: Sequence[Step]) -> tuple[Finding, ...]:
@@ -186,6 +222,9 @@ def _findings(step: Step, sources: Mapping[str, Source], beside: Sequence[Step])
     subject = Subject(step.model, step, sources)
     raw = dict.fromkeys(finding for rule in RULES for finding in rule.check(subject))
     found = grade_all(raw, step)
+    source = sources.get(step.model.file)
+    if source is not None and source.notebook is not None:
+        return tuple(replace(f, fix=None) for f in found)
     if all(f.suggested is None and f.says.kind != SPLIT for f in found):
         return tuple(found)
     # The modules that make fixes are loaded only if something is to change.
@@ -208,7 +247,11 @@ def _silenced(
     from tcprobe.audit.suppress import judge
 
     judged = judge(tuple(dict.fromkeys(f for findings in found for f in findings)), commented, unseen)
-    return frozenset(judged.suppressed), judged.unused
+    return frozenset(judged.suppressed), tuple((_placed(place, sources), text) for place, text in judged.unused)
+
+
+def _placed(place: Place, sources: Mapping[str, Source]) -> Place:
+    return replace(place, in_cell=sources[place.file].in_cell(place.line))
 
 
 def _may_silence(text: str) -> bool:

@@ -11,6 +11,8 @@ from typing import Final
 
 from tcprobe.audit.settings import Settings
 from tcprobe.errors import UsageError
+from tcprobe.flows.audit.baseline import Baseline
+from tcprobe.flows.audit.exclude import Exclusion
 from tcprobe.hardware import DEFAULT_TARGET
 from tcprobe.schema.finding import SEVERITIES, Finding
 from tcprobe.schema.model import InputShape
@@ -38,6 +40,13 @@ class AuditOptions:
         select, ignore: codes or prefixes of codes.
         fail_on: the lowest severity that fails: error, warning, note, or never.
         fail_over: fail if all suggestions together may save more than this percentage of the step; 0-100.
+        exclude: patterns of files in folders to leave out, relative to the working directory; None for the settings'.
+        force_exclude: leave out files that were named, too.
+        stdin: what standard input held, where `files` is ``-``.
+        stdin_name: the name that it shall have.
+        exit_zero: findings never fail.
+        baseline: file of known findings; None for that of the settings.
+        write_baseline: the baseline may be missing, since it is about to be written.
     """
 
     files: tuple[str, ...]
@@ -57,6 +66,13 @@ class AuditOptions:
     ignore: tuple[str, ...] = ()
     fail_on: str | None = None
     fail_over: float | None = None
+    exclude: tuple[str, ...] | None = None
+    force_exclude: bool = False
+    stdin: bytes | None = None
+    stdin_name: str | None = None
+    exit_zero: bool = False
+    baseline: str | None = None
+    write_baseline: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +81,8 @@ class Choice:
 
     Attributes:
         settings: from pyproject.toml; its ignores by file apply.
+        exclusion: which files are left out.
+        baseline: the known findings; None where there is no baseline. `choose_options` leaves it to be read.
         Others as in `AuditOptions`; None if each model decides.
     """
 
@@ -81,12 +99,19 @@ class Choice:
     ignore: tuple[str, ...]
     fail_on: str
     fail_over: float | None
+    exclusion: Exclusion
+    exit_zero: bool
+    baseline: Baseline | None
 
     def wants(self, finding: Finding, file: str) -> bool:
-        """Say whether a finding in `file` is selected: the longest prefix decides; on a draw it is ignored."""
-        chosen = max((len(s) for s in self.select if finding.code.startswith(s)), default=-1 if self.select else 0)
-        ignored = (*self.ignore, *self._by_file(finding.place.file if finding.place else file))
-        return chosen > max((len(i) for i in ignored if finding.code.startswith(i)), default=-1)
+        """Say whether a finding in `file`, or in the file of its own place, is selected."""
+        return self.wants_rule(finding.code, finding.place.file if finding.place else file)
+
+    def wants_rule(self, code: str, file: str) -> bool:
+        """Say whether a rule is selected in `file`: the longest prefix decides; on a draw it is ignored."""
+        chosen = max((len(s) for s in self.select if code.startswith(s)), default=-1 if self.select else 0)
+        ignored = (*self.ignore, *self._by_file(file))
+        return chosen > max((len(i) for i in ignored if code.startswith(i)), default=-1)
 
     def _by_file(self, file: str) -> Iterable[str]:
         root = self.settings.file.parent if self.settings.file else Path()
@@ -98,6 +123,8 @@ class Choice:
 
     def fails(self, findings: Iterable[Finding], share_pct: float) -> bool:
         """Say whether an audit fails: by a severity at or above the threshold, or by what all suggestions save."""
+        if self.exit_zero:
+            return False
         if self.fail_over is not None and share_pct > self.fail_over:
             return True
         failing = () if self.fail_on == "never" else SEVERITIES[: SEVERITIES.index(self.fail_on) + 1]
@@ -127,6 +154,9 @@ def choose_options(options: AuditOptions, settings: Settings, codes: Iterable[st
         check_code(code, known, "--select and --ignore")
     for code in (*settings.select, *settings.ignore, *(c for i in settings.per_file_ignores.values() for c in i)):
         check_code(code, known, str(settings.file))
+    baseline = _resolved(Path(options.baseline)) if options.baseline else settings.baseline
+    if options.write_baseline and baseline is None:
+        raise UsageError("--write-baseline needs a file", "--baseline tcprobe-baseline.json --write-baseline")
     return Choice(
         settings=settings,
         mode=mode,
@@ -141,7 +171,21 @@ def choose_options(options: AuditOptions, settings: Settings, codes: Iterable[st
         ignore=options.ignore or settings.ignore,
         fail_on=options.fail_on or settings.fail_on or "warning",
         fail_over=settings.fail_over if options.fail_over is None else options.fail_over,
+        exclusion=_exclusion(options, settings),
+        exit_zero=options.exit_zero,
+        baseline=None if baseline is None else Baseline(baseline),
     )
+
+
+def _resolved(file: Path) -> Path:
+    """Return the absolute path of a file, links of its folder resolved as those of audited files are."""
+    return file.parent.resolve() / file.name
+
+
+def _exclusion(options: AuditOptions, settings: Settings) -> Exclusion:
+    if options.exclude is not None or settings.file is None:
+        return Exclusion(Path.cwd(), options.exclude or (), options.force_exclude)
+    return Exclusion(settings.file.parent, settings.exclude, options.force_exclude)
 
 
 def check_code(code: str, known: list[str], where: str) -> None:

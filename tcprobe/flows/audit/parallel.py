@@ -8,15 +8,14 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
-from typing import Final, TypeAlias
+from typing import Final
 
 from tcprobe.errors import TcprobeError
-from tcprobe.flows.audit.files import AuditFile
+from tcprobe.flows.audit.files import AuditFile, FailedFile
 from tcprobe.flows.audit.models import Auditor, PartialAudit
 from tcprobe.flows.audit.options import AuditOptions, Choice
 from tcprobe.hardware import Gpu
 
-FailedFile: TypeAlias = tuple[str, str]
 AT_ONCE: Final = 8
 """Files per task: enough to make passing results cheap, few enough to keep all processes busy."""
 

@@ -30,6 +30,7 @@ def data(report: AuditReport) -> dict[str, Any]:
         "audited": [_audited(a) for a in report.audited],
         "unused": [{"place": _plain(place), "text": text} for place, text in report.unused],
         "failed": [{"file": path, "reason": words.reason(path, why)} for path, why in report.failed],
+        "baseline": _plain(report.baseline),
     }
 
 
@@ -40,6 +41,7 @@ def _summary(report: AuditReport) -> dict[str, int]:
         **{severity: sum(f.severity == severity for f in found) for severity in SEVERITIES},
         "fixable": sum(f.fix is not None for f in found),
         "suppressed": len(words.silenced(report)),
+        "known": len(words.known(report)),
         "unseen": sum(count for _, count in words.unseen(report)),
         "failed": len(report.failed),
     }
@@ -74,7 +76,7 @@ def _plain(value: Any) -> Any:
                 "edits": [_plain(e) for e in value.edits],
             }
         case Place():
-            return dict(_fields(value))
+            return {"file": value.file, **words.placed(value)}
         case tuple():
             return [_plain(v) for v in value]
         case str() | int() | float() | None:

@@ -164,7 +164,7 @@ class ReasonGroup:
     """
 
     file: str
-    lines: tuple[int, ...]
+    lines: tuple[str, ...]
     code: str
     why: str
     sizes: str
@@ -183,11 +183,11 @@ def by_reason(notes: Sequence[FoldedFindings]) -> list[ReasonGroup]:
 
 
 def _told(file: str, code: str, why: Statement[FindingKind | WhyKind], group: Sequence[FoldedFindings]) -> ReasonGroup:
-    lines = sorted({note.finding.place.line for note in group if note.finding.place})
+    places = sorted({(p.line, p.position) for note in group if (p := note.finding.place)})
     sizes = _sizes(group)
     what, rest = statements.halves(why)
     said = rest or what if sizes else statements.sentence_of(why)
-    return ReasonGroup(file, tuple(lines), code, said, sizes, _count(group))
+    return ReasonGroup(file, tuple(position for _, position in places), code, said, sizes, _count(group))
 
 
 def _count(group: Sequence[FoldedFindings]) -> int:

@@ -16,6 +16,9 @@ VERB: Final = ("tcprobe", "audit-shapes")
 ALONE: Final = ("--fix", "--format", "--output", "-o")
 """Options that rule out ``--diff``, or that show that nobody is watching."""
 
+DONE: Final = ("--fix", "--write-baseline")
+"""Options not to be typed again."""
+
 
 def next_step(report: AuditReport, typed: Sequence[str]) -> str | None:
     """Return what to look at next, ending in its command; None if nothing is left to do.
@@ -59,5 +62,5 @@ def _with(option: str, typed: Sequence[str]) -> str:
     given = {word.partition("=")[0] for word in typed}
     if not typed or name in given or (name == "--diff" and given.intersection(ALONE)):
         return f"add {option}"
-    again = [word for word in typed if word != "--fix"]  # already done
+    again = [word for word in typed if word not in DONE]
     return visible(f"{shlex.join(VERB)} {option} {shlex.join(again)}")

@@ -98,7 +98,8 @@ def _cells(audited: Audited, finding: Finding, spec: AuditSpec) -> tuple[Cell | 
 
 
 def _broken(report: AuditReport, spec: AuditSpec) -> list[str]:
-    unused = [
+    unused = [text for text in (words.gone(report),) if text]
+    unused += [
         f"{words.location_text(place, place.file, spec.cwd)}: unused suppression: {text}"
         for place, text in report.unused
     ]

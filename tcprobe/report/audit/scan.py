@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tcprobe.report.audit import words
 from tcprobe.report.audit.spec import AuditSpec
 from tcprobe.report.scan import Notice, Scan, ScanResult
-from tcprobe.schema.finding import Audited, AuditReport, Finding
+from tcprobe.schema.finding import Audited, AuditReport, Finding, Range
 
 
 def audit_scan(report: AuditReport, spec: AuditSpec) -> Scan:
-    """Return every finding once, then the suppressed ones, and the notices, with failed files first."""
-    results = [_result(audited, finding, False) for audited, finding in words.rows(report)]
-    results += [_result(audited, finding, True) for audited, finding in words.silenced(report)]
+    """Return every finding once, then the suppressed and the known ones, and the notices, with failed files first."""
+    results = [_result(audited, finding) for audited, finding in words.rows(report)]
+    results += [replace(_result(*silent), suppressed=True) for silent in words.silenced(report)]
+    results += [replace(_result(*old), known=True) for old in words.known(report)]
     return Scan(report.root, spec.rules, tuple(results), tuple(_notices(report)))
 
 
-def _result(audited: Audited, finding: Finding, suppressed: bool) -> ScanResult:
+def _result(audited: Audited, finding: Finding) -> ScanResult:
     return ScanResult(
         finding,
         words.finding_line(audited, finding),
@@ -25,7 +27,6 @@ def _result(audited: Audited, finding: Finding, suppressed: bool) -> ScanResult:
         _properties(audited, finding),
         tuple(words.related(finding)),
         words.fixing(finding.fix) if finding.fix else "",
-        suppressed,
     )
 
 
@@ -43,10 +44,15 @@ def _properties(audited: Audited, finding: Finding) -> dict[str, Any]:
         "basis": finding.basis,
         **(finding.constants.columns() if finding.constants else {}),
     }
-    spans = ("saving_ns", finding.saving_ns), ("saving_pct", finding.saving_pct), ("padding_pct", finding.padding_pct)
-    for name, figure in spans:
-        given[name] = None if figure is None else {"low": figure.low, "mid": figure.mid, "high": figure.high}
+    given["saving_ns"] = _span(finding.saving_ns, None)
+    given["saving_pct"], given["padding_pct"] = _span(finding.saving_pct, 3), _span(finding.padding_pct, 3)
     return given
+
+
+def _span(figure: Range | None, digits: int | None) -> dict[str, float] | None:
+    """Return a range as precise as a prediction is; None where it is not known."""
+    ends = None if figure is None else (("low", figure.low), ("mid", figure.mid), ("high", figure.high))
+    return None if ends is None else {name: round(value, digits) for name, value in ends}
 
 
 def _notices(report: AuditReport) -> list[Notice]:

@@ -71,7 +71,7 @@ def _notes(notes: list[fold.FoldedFindings], spec: AuditSpec) -> list[TextLine]:
 
 def _reason(group: fold.ReasonGroup, spec: AuditSpec) -> TextLine:
     """Return ``path:lines: TC101 filters=6, 20 (3): why``."""
-    lines = ",".join(str(n) for n in group.lines)
+    lines = ",".join(group.lines)
     where = words.location_text(None, group.file, spec.cwd) + (f":{lines}" if lines else "")
     said = f"{group.sizes}: {group.why}" if group.sizes else group.why
     return _at(where, TextPart(group.code, STYLES["note"]), f" {visible(said)}")
@@ -150,7 +150,7 @@ def _not_judged(report: AuditReport, spec: AuditSpec) -> list[str]:
 
 
 def _verbose(report: AuditReport, spec: AuditSpec) -> list[TextLine]:
-    """Return what could not be judged and what comments silenced, one line each."""
+    """Return what could not be judged, what comments silenced and what the baseline holds, one line each."""
     lines = [
         f"{words.location_text(u.place, a.file, spec.cwd)}: not judged: {visible(u.what)}: {visible(u.reason)}"
         for a in report.audited
@@ -159,6 +159,9 @@ def _verbose(report: AuditReport, spec: AuditSpec) -> list[TextLine]:
     for audited, finding in words.silenced(report):
         place = words.location_text(finding.place, audited.file, spec.cwd)
         lines.append(f"{place}: suppressed: {finding.code} {words.finding_line(audited, finding)}")
+    for audited, finding in words.known(report):
+        place = words.location_text(finding.place, audited.file, spec.cwd)
+        lines.append(f"{place}: known: {finding.code} {words.finding_line(audited, finding)}")
     return [TextLine((TextPart(text),)) for text in dict.fromkeys(lines)]
 
 
@@ -166,4 +169,4 @@ def _end(report: AuditReport, spec: AuditSpec) -> list[TextLine]:
     """Return the count and what to type next."""
     mend, following = words.fixable(report), next_step(report, spec.typed)
     count = TextPart(words.tally(report) + (f" [*] {mend}" if mend else ""), "strong")
-    return [TextLine((count,)), *(TextLine((TextPart(said),)) for said in [following] if said)]
+    return [TextLine((count,)), *(TextLine((TextPart(said),)) for said in (words.gone(report), following) if said)]

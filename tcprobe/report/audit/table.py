@@ -1,4 +1,4 @@
-"""An audit as one table: a row per finding, including suppressed ones; NA for unknown."""
+"""An audit as one table: a row per finding, suppressed and known ones too; NA for unknown."""
 
 from __future__ import annotations
 
@@ -58,6 +58,8 @@ COLUMNS: Final = (
     "padding_pct",
     "padding_high_pct",
     "evidence",
+    "known",
+    "cell",
 )
 
 
@@ -67,22 +69,21 @@ def findings(report: AuditReport, spec: AuditSpec) -> DataTable:
 
 
 def _rows(report: AuditReport, spec: AuditSpec) -> list[tuple[Value, ...]]:
-    made = [_row(audited, finding, False, spec) for audited, finding in words.rows(report)]
-    made += [_row(audited, finding, True, spec) for audited, finding in words.silenced(report)]
+    made = [_row(audited, finding, spec) for audited, finding in words.rows(report)]
+    made += [_row(*silent, spec) | {"suppressed": True} for silent in words.silenced(report)]
+    made += [_row(*old, spec) | {"known": True} for old in words.known(report)]
     return [tuple(row.get(column) for column in COLUMNS) for row in made]
 
 
-def _row(audited: Audited, finding: Finding, suppressed: bool, spec: AuditSpec) -> Row:
+def _row(audited: Audited, finding: Finding, spec: AuditSpec) -> Row:
     place = finding.place
     return {
         "file": relative(place.file if place else audited.file, spec.cwd),
-        "line": place.line if place else None,
-        "column": place.column if place else None,
-        "end_line": place.end_line if place else None,
-        "end_column": place.end_column if place else None,
+        **(words.placed(place) if place else {}),
         "code": finding.code,
         "severity": finding.severity,
-        "suppressed": suppressed,
+        "suppressed": False,
+        "known": False,
         "message": words.message(finding),
         "model": audited.label,
         "mode": audited.mode,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import PurePath
 from typing import Final
 
 from tcprobe.hardware import lookup_gpu
@@ -25,10 +26,23 @@ ModelFinding = tuple[Audited, Finding]
 
 
 def location_text(place: Place | None, file: str, base: str) -> str:
-    """Return ``path:line:column``; only the path of the audited file if no line is known."""
+    """Return ``path:line:column``, ``path:cell 3:line:column`` in a notebook; the path alone if no line is known."""
     if place is None:
         return visible(relative(file, base))
-    return f"{visible(relative(place.file, base))}:{place.line}:{place.column}"
+    return f"{visible(relative(place.file, base))}:{place.position}:{place.column}"
+
+
+def placed(place: Place) -> dict[str, int | None]:
+    """Return lines and columns of a place as programs get them: lines are those of `cell` in a notebook."""
+    cell, end = place.in_cell, place.end_line
+    line, above = (place.line, 0) if cell is None else (cell.line, place.line - cell.line)
+    return {
+        "line": line,
+        "column": place.column,
+        "end_line": None if end is None else end - above,
+        "end_column": place.end_column,
+        "cell": None if cell is None else cell.cell,
+    }
 
 
 def reason(path: str, text: str) -> str:
@@ -50,6 +64,15 @@ def silenced(report: AuditReport) -> list[ModelFinding]:
     found: dict[Finding, Audited] = {}
     for audited in report.audited:
         for finding in audited.suppressed:
+            found.setdefault(finding, audited)
+    return sorted(((audited, finding) for finding, audited in found.items()), key=_order)
+
+
+def known(report: AuditReport) -> list[ModelFinding]:
+    """Return every finding that the baseline holds already, once, with its model, ordered by file and line."""
+    found: dict[Finding, Audited] = {}
+    for audited in report.audited:
+        for finding in audited.known:
             found.setdefault(finding, audited)
     return sorted(((audited, finding) for finding, audited in found.items()), key=_order)
 
@@ -264,14 +287,31 @@ def tally(report: AuditReport) -> str:
     unjudged = sum(1 for f in found if f.severity is None)
     if unjudged:
         parts.append(f"{unjudged:,} of unknown severity")
-    suppressed = len(silenced(report))
-    hidden = f" ({suppressed:,} suppressed)" if suppressed else ""
+    hidden = _hidden(report)
     layers = sum(a.layers for a in report.audited)
-    seen = f"nothing in {layers:,} layer{'' if layers == 1 else 's'}" if layers else "nothing: no layer of a model"
+    new = " new" if known(report) else ""
+    seen = f"nothing{new} in {layers:,} layer{'' if layers == 1 else 's'}" if layers else "nothing: no layer of a model"
     blind = sum(count for _, count in unseen(report))
     seen += f", but {blind:,} thing{'' if blind == 1 else 's'} could not be judged" if blind else ""
     failed = f"; {len(report.failed):,} file{' was' if len(report.failed) == 1 else 's were'} not audited"
     return f"Found {', '.join(parts) or seen}{hidden}{failed if report.failed else ''}."
+
+
+def _hidden(report: AuditReport) -> str:
+    """Return how many findings are not told, in brackets; empty if none."""
+    suppressed, old = len(silenced(report)), len(known(report))
+    told = [f"{suppressed:,} suppressed"] if suppressed else []
+    told += [f"{old:,} known in {PurePath(report.baseline.file).name}"] if report.baseline and old else []
+    return f" ({', '.join(told)})" if told else ""
+
+
+def gone(report: AuditReport) -> str | None:
+    """Return how many findings of the baseline are found no more; None if all are."""
+    if report.baseline is None or not report.baseline.gone:
+        return None
+    count, of = report.baseline.gone, f"of {PurePath(report.baseline.file).name}"
+    said = f"1 finding {of} is gone" if count == 1 else f"{count:,} findings {of} are gone"
+    return f"{said}: --write-baseline drops {'it' if count == 1 else 'them'}."
 
 
 def fixable(report: AuditReport) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tcprobe.errors import EmptyInput, MissingInput, UsageError
-from tcprobe.flows.audit.files import find_targets, repository
+from tcprobe.errors import EmptyInput, MissingInput, UnreadableInput, UsageError
+from tcprobe.flows.audit.exclude import Exclusion
+from tcprobe.flows.audit.files import find_targets, first_named, repository, standard_input
 
 
 @pytest.fixture
@@ -68,6 +71,83 @@ def test_a_folder_without_python_and_no_name_at_all(tree: Path) -> None:
         find_targets(["empty"])
     with pytest.raises(UsageError, match="no file"):
         find_targets([])
+
+
+def test_of_several_names_the_good_ones_are_found_and_the_others_told(tree: Path) -> None:
+    (tree / "empty").mkdir()
+    targets = find_targets(["none.py", "a.py", "empty"])
+    assert [target.named for target in targets.files] == ["a.py"]
+    assert targets.failed == (
+        (str(tree / "none.py"), "no such file or folder"),
+        (str(tree / "empty"), "no Python file in this folder"),
+    )
+    assert targets.several
+    assert not find_targets(["a.py", "./a.py"]).several
+
+
+def test_a_folder_that_cannot_be_listed_is_told(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def scandir(path: str) -> Any:
+        if str(path).endswith("pkg"):
+            raise PermissionError(13, "Permission denied", path)
+        return real(path)
+
+    real = os.scandir
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert find_targets(["."], Exclusion(tree, ("pkg",))).failed == ()
+    targets = find_targets(["."])
+    assert ([t.named for t in targets.files], targets.failed) == (
+        ["./a.py"],
+        ((str(tree / "pkg"), "cannot be read: Permission denied"),),
+    )
+    with pytest.raises(UnreadableInput, match="Permission denied"):
+        find_targets(["pkg"])
+
+
+def test_notebooks_of_a_folder_are_found_but_not_their_checkpoints(tree: Path) -> None:
+    for name in ("pkg/train.ipynb", "pkg/.ipynb_checkpoints/train.ipynb"):
+        (tree / name).parent.mkdir(exist_ok=True)
+        (tree / name).touch()
+    assert found("pkg") == ["pkg/b.py", "pkg/sub/c.py", "pkg/train.ipynb"]
+    assert [target.found for target in find_targets(["pkg", "a.py"]).files] == [True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "left"),
+    [
+        (("pkg",), ["a.py"]),
+        (("./pkg/",), ["a.py"]),
+        (("sub",), ["a.py", "pkg/b.py"]),
+        (("pkg/sub",), ["a.py", "pkg/b.py"]),
+        (("**/sub",), ["a.py", "pkg/b.py"]),
+        (("*/c.py", "a.*"), ["pkg/b.py"]),
+        (("b", "c", "ub"), ["a.py", "pkg/b.py", "pkg/sub/c.py"]),
+    ],
+)
+def test_what_patterns_leave_out(tree: Path, patterns: tuple[str, ...], left: list[str]) -> None:
+    targets = find_targets(["."], Exclusion(tree, patterns))
+    assert [str(t.path.relative_to(tree)) for t in targets.files] == left
+
+
+def test_what_is_named_is_left_out_only_by_force(tree: Path) -> None:
+    patterns = ("pkg", "a.py")
+    assert len(find_targets(["a.py", "pkg"], Exclusion(tree, patterns)).files) == 3
+    targets = find_targets(["a.py", "pkg/b.py"], Exclusion(tree, patterns, force=True))
+    assert (targets.files, targets.failed) == ((), ())
+
+
+def test_patterns_work_from_another_folder(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tree / "pkg")
+    named = [t.named for t in find_targets(["."], Exclusion(tree, ("pkg/sub",))).files]
+    assert named == ["./b.py"]
+
+
+def test_standard_input_has_the_name_that_it_is_given(tree: Path) -> None:
+    (target,) = standard_input(b"x = 1", "pkg/new.py").files
+    assert (target.path, target.named, target.content) == (tree / "pkg/new.py", "pkg/new.py", b"x = 1")
+    assert standard_input(b"", None).files[0].named == "-"
+    assert [first_named([name], "pkg/new.py") for name in ("-", "pkg", "a.py:make")] == [
+        Path("pkg/new.py"), Path("pkg"), Path("a.py"),
+    ]  # fmt: skip
 
 
 def test_the_repository_is_the_nearest_folder_with_git(tree: Path) -> None:

@@ -35,7 +35,9 @@ def test_the_defaults() -> None:
 
 
 def test_settings_come_before_defaults_and_options_before_settings() -> None:
-    settings = Settings(Path("/p/pyproject.toml"), "t4", "float16", "cublas10", True, 64, (), "source", "error", 5.0)
+    settings = Settings(
+        Path("/p/pyproject.toml"), "t4", "float16", "cublas10", True, 64, mode="source", fail_on="error", fail_over=5.0
+    )
     choice = chosen(settings)
     assert (choice.target_gpu, choice.dtype, choice.library, choice.xla) == ("t4", "float16", "cublas10", True)
     assert (choice.batch_size, choice.mode, choice.fail_on, choice.fail_over) == (64, "source", "error", 5.0)

@@ -47,3 +47,18 @@ def test_each_file_is_judged_once_where_processes_share_them(folder: Path, monke
     names = [Path(a.file).name for a in outcome(folder, monkeypatch, 2).report.audited]
     assert names == sorted(names)
     assert len(set(names)) == len(names) == 39
+
+
+def test_known_findings_are_those_of_one_process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tcprobe.flows.audit.parallel.cores", lambda: 2)
+    monkeypatch.setattr(flow, "MANY_FILES", 2)
+    options = AuditOptions((str(folder),), mode="source", baseline=str(folder / "known.json"), write_baseline=True)
+    first = flow.audit(options, lambda _: None)
+    assert first.choice.baseline is not None
+    assert flow.write_baseline(first, first.choice.baseline) == 39
+    (folder / "m03.py").write_text(MODEL.format(inputs=1024).replace("4090", "4096"))
+    second = flow.audit(options, lambda _: None)
+    assert second.report.findings() == []
+    assert sum(len(a.known) for a in second.report.audited) == len(first.report.findings()) - 1
+    assert second.report.baseline is not None
+    assert second.report.baseline.gone == 1

@@ -105,11 +105,12 @@ def test_json_holds_every_figure_and_null_for_the_unknown() -> None:
     loaded = json.loads(rendered("json", document(report())))
     first, second, third = loaded["audited"][0]["findings"]
     assert first["saving_ns"] == {"low": 400_000.0, "mid": 500_000.0, "high": 600_000.0}
-    assert first["place"] == {"file": FILE, "line": 12, "column": 5, "end_line": 12, "end_column": 40}
+    place = {"file": FILE, "line": 12, "column": 5, "end_line": 12, "end_column": 40, "cell": None}
+    assert first["place"] == place
     assert first["fix"]["applicability"] == "unsafe"
     assert (second["fix"], third["saving_ns"], third["place"]) == (None, None, None)
     assert len(loaded["audited"][0]["unseen"]) == 3
-    counts = {"error": 1, "warning": 1, "note": 1, "fixable": 1, "suppressed": 1, "unseen": 3, "failed": 1}
+    counts = {"error": 1, "warning": 1, "note": 1, "fixable": 1, "suppressed": 1, "known": 0, "unseen": 3, "failed": 1}
     assert loaded["summary"] == counts
     assert loaded["failed"] == [{"file": f"{ROOT}/broken.py", "reason": "line 3: invalid syntax"}]
 

@@ -56,6 +56,19 @@ def _content(file: str, edits: list[Edit], read: str) -> bytes:
         raise MissingInput(file, "it is gone; nothing was written") from None
     except OSError as error:
         raise UnreadableInput(file, f"{error.strerror}; nothing was written") from None
+    return _edited(raw, file, edits, read)
+
+
+def edited_bytes(raw: bytes, file: str, fixes: Iterable[Fix | Finding | None], source: Source) -> bytes:
+    """Return the bytes of a file with the edits that the fixes make in it; encoding and byte-order mark stay.
+
+    Raises:
+        InputError: `source` was read from other bytes, or the encoding cannot hold the new text.
+    """
+    return _edited(raw, file, [edit for edit in compatible(fixes) if edit.place.file == file], source.text)
+
+
+def _edited(raw: bytes, file: str, edits: list[Edit], read: str) -> bytes:
     try:
         encoding = tokenize.detect_encoding(io.BytesIO(raw).readline)[0]
         text = raw.decode(encoding)
