@@ -67,6 +67,7 @@ def audit_shapes(
     library: a.LibraryOption = None,
     xla: a.XlaOption = None,
     timeout: a.TimeoutOption = 300.0,
+    first_step: a.FirstStepOption = False,
     python: a.PythonOption = None,
     select: a.SelectOption = None,
     ignore: a.IgnoreOption = None,
@@ -94,7 +95,7 @@ def audit_shapes(
         wanted = AuditOptions(
             tuple(files or ()), mode, run, tuple(ctx.meta.get(ARGV, ())), _arguments(arg or []), batch_size,
             _input_shapes(input_shape or []), dtype, target_gpu, library, xla, timeout, python, _codes(select),
-            _codes(ignore), fail_on, _percentage(fail_over),
+            _codes(ignore), fail_on, _percentage(fail_over), first_step,
         )  # fmt: skip
         if diff:
             _refuse(

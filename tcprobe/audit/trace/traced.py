@@ -27,7 +27,8 @@ class TraceRequest:
         file: the user's Python file.
         factory: name of a function, class or variable in it that gives the model; None to look for models.
         args: its arguments, each a Python literal or else a text.
-        run: run the file as a script until its first training step is traced.
+        run: run the file as a script.
+        first_step: stop it at its first training step.
         argv: arguments of the script.
         batch: samples of a step where the model leaves their number open; None is `tcprobe.schema.model.SAMPLES`.
         input_shapes: of models that were neither built nor called.
@@ -39,6 +40,7 @@ class TraceRequest:
     factory: str | None = None
     args: Mapping[str, str] = field(default_factory=dict)
     run: bool = False
+    first_step: bool = False
     argv: tuple[str, ...] = ()
     batch: int | None = None
     input_shapes: tuple[InputShape, ...] = ()
@@ -49,8 +51,9 @@ class TraceRequest:
 def trace(request: TraceRequest) -> list[Model]:
     """Return the models of a file, with the products of one training step of each.
 
-    Nothing of a training step is executed, but the file itself is: what it does on import, or as a script up to its
-    first training step, happens. It does so on the CPU, without a standard input, and what it prints is swallowed.
+    Nothing of a training step is executed, but the file itself is: what it does up to its first training step
+    happens. Behind that it writes, deletes, and starts nothing. It runs on the CPU, without a standard input, and what
+    it prints is swallowed.
 
     Raises:
         MissingInput, UnreadableInput: the file cannot be read.
@@ -70,6 +73,7 @@ def trace(request: TraceRequest) -> list[Model]:
             "factory": request.factory,
             "args": dict(request.args),
             "run": request.run,
+            "first_step": request.first_step,
             "batch": request.batch,
             "input_shapes": [[shape.name, list(shape.sizes)] for shape in request.input_shapes],
         },

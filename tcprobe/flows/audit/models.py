@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tcprobe.cost.predict import load_constants
-from tcprobe.errors import TcprobeError
+from tcprobe.errors import InputError, TcprobeError
 from tcprobe.flows.audit.files import AuditFile
 from tcprobe.flows.audit.options import AuditOptions, Choice
+from tcprobe.flows.write.say import Say
 from tcprobe.hardware import Gpu
 from tcprobe.schema.finding import Audited, AuditReport, Finding, Range
 from tcprobe.schema.model import Model, Unseen
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from tcprobe.source.source import Source
 
 Unused = tuple[Place, str]
+READ: Final = "It could not be traced, and was read from the source: %s"
 
 
 @dataclass(slots=True)
@@ -43,15 +45,25 @@ class PartialAudit:
 class Auditor:
     """Audits files with the same options.
 
+    Args:
+        options: what the user asked for.
+        choice: the options in effect.
+        gpu: to predict for.
+        traced: whether files are traced.
+        fall_back: told why, where the source is read of what could not be traced; None where that is an error.
+
     Attributes:
         sources: the parsed files that fixes edit, by absolute path; for traced files all that took part.
     """
 
-    def __init__(self, options: AuditOptions, choice: Choice, gpu: Gpu, traced: bool) -> None:
+    def __init__(
+        self, options: AuditOptions, choice: Choice, gpu: Gpu, traced: bool, fall_back: Say | None = None
+    ) -> None:
         self._options = options
         self._choice = choice
         self._gpu = gpu
         self._traced = traced
+        self._fall_back = fall_back
         self._constants = load_constants(gpu)
         self._found = PartialAudit()
         self.sources: dict[str, Source] = {}
@@ -69,7 +81,7 @@ class Auditor:
         models = self._models(target, sources[path])
         if self._traced:
             sources |= _others(models, {**self.sources, **sources})
-            models = [with_arguments(model, sources) for model in models]
+            models = [with_arguments(model, sources) if model.mode == "traced" else model for model in models]
         steps = [self._step(model) for model in models]
         found = [_findings(step, sources, [other for other in steps if other is not step]) for step in steps]
         silent, unused = _silenced(found, sources, [u for model in models for u in model.unseen])
@@ -108,12 +120,31 @@ class Auditor:
 
     def _models(self, target: AuditFile, source: Source) -> list[Model]:
         if not self._traced:
-            from tcprobe.audit.source.read import read_model
+            return self._read(target, source)
+        try:
+            models = self._trace(target)
+        except InputError as error:
+            if self._fall_back is None:
+                raise
+            reason = error.message.removeprefix(f"{target.path}: ")
+            self._fall_back(f"{target.named}: shapes are read from the source alone: {reason}")
+            return [replace(m, notes=(*m.notes, READ % reason)) for m in self._read(target, source)]
+        if self._fall_back is None or not any(model.incomplete for model in models):
+            return models
+        rest = _not_in(models, self._read(target, source))
+        if rest:
+            self._fall_back(f"{target.named}: shapes of what was not run are read from the source")
+        return [*models, *rest]
 
-            # Precision may be set in files without layers; a file that names neither library is not ours.
-            empty = Model("source", target.path.name, str(target.path))
-            ours = "keras" in source.text or "tensorflow" in source.text
-            return read_model(source, self._choice.batch_size) or [empty][: int(ours)]
+    def _read(self, target: AuditFile, source: Source) -> list[Model]:
+        from tcprobe.audit.source.read import read_model
+
+        # Precision may be set in files without layers; a file that names neither library is not ours.
+        empty = Model("source", target.path.name, str(target.path))
+        ours = "keras" in source.text or "tensorflow" in source.text
+        return read_model(source, self._choice.batch_size) or [empty][: int(ours)]
+
+    def _trace(self, target: AuditFile) -> list[Model]:
         from tcprobe.audit.trace.traced import TraceRequest, trace
 
         options = self._options
@@ -123,6 +154,7 @@ class Auditor:
                 factory=target.factory,
                 args=options.args,
                 run=options.run,
+                first_step=options.first_step,
                 argv=options.argv,
                 batch=self._choice.batch_size,
                 input_shapes=self._choice.input_shapes,
@@ -250,6 +282,14 @@ def _with_xla(model: Model) -> bool:
     if model.xla is not None:
         return model.xla
     return model.own_step and (model.keras or "").partition(".")[0] not in ("", "1", "2")
+
+
+def _not_in(traced: Iterable[Model], read: Iterable[Model]) -> list[Model]:
+    """Return the models read from a source of which no line was traced."""
+    seen = {layer.place for model in traced for layer in model.layers if layer.place is not None}
+    lines = {(place.file, place.line) for place in seen}
+    places = ((model, [layer.place for layer in model.layers]) for model in read)
+    return [m for m, at in places if at and not any(p is not None and (p.file, p.line) in lines for p in at)]
 
 
 def _compiled(model: Model, xla: bool | None) -> Model:

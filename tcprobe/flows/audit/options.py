@@ -25,7 +25,7 @@ class AuditOptions:
     Attributes:
         files: files, folders, or ``model.py:factory``.
         mode: auto, traced or source.
-        run: execute the script with `argv` and stop after its first training step.
+        run: execute the script with `argv`.
         args: arguments of the factory.
         batch_size: replaces an unknown batch.
         input_shapes: of models' inputs that the code leaves open.
@@ -38,6 +38,7 @@ class AuditOptions:
         select, ignore: codes or prefixes of codes.
         fail_on: the lowest severity that fails: error, warning, note, or never.
         fail_over: fail if all suggestions together may save more than this percentage of the step; 0-100.
+        first_step: stop a traced file at its first training step.
     """
 
     files: tuple[str, ...]
@@ -57,6 +58,7 @@ class AuditOptions:
     ignore: tuple[str, ...] = ()
     fail_on: str | None = None
     fail_over: float | None = None
+    first_step: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,17 +14,21 @@ class AuditRecord:
 
     Attributes:
         path: the audited file.
-        units: steps of models and of scripts.
+        steps: those of the script's own.
+        units: steps that tcprobe made for models.
         unseen: what of the file was not audited, and why.
         notes: what the report should say.
+        incomplete: whether statements of the file failed.
         error: why there is nothing, None where there is something.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.steps: List[Record] = []
         self.units: List[Record] = []
         self.unseen: List[Record] = []
         self.notes: List[str] = []
+        self.incomplete = False
         self.error: Optional[Record] = None
 
     def not_seen(self, what: str, reason: str, line: Optional[int] = None) -> None:
@@ -42,9 +46,10 @@ class AuditRecord:
             "schema": SCHEMA,
             "finished": True,
             **facts,
-            "units": self.units,
+            "units": [*self.steps, *self.units],
             "unseen": self.unseen,
             "notes": self.notes,
+            "incomplete": self.incomplete,
             "error": self.error,
             "gaps": gaps,
         }
