@@ -65,9 +65,6 @@ class Audit:
         error: Optional[BaseException] = None
         try:
             self._load()
-        except NothingToAudit as nothing:
-            self._document.fail(nothing.kind, str(nothing), nothing.hint)
-            return
         except BaseException as raised:  # the user's own, KeyboardInterrupt included
             error = raised
         self._limit.stop()
@@ -76,7 +73,9 @@ class Audit:
         try:
             self._describe(error)
         except NothingToAudit as nothing:
-            self._document.fail(nothing.kind, str(nothing), nothing.hint)
+            self._refuse(nothing)
+        except BaseException as raised:  # of a factory
+            self._document.fail("input", in_one_line(raised, self._document.path))
 
     def finish(self) -> None:
         """Write both files."""
@@ -91,7 +90,7 @@ class Audit:
             return
         self._module = script.new_module(self._document.path)
         if self._module is None:
-            raise NothingToAudit("input", "not a Python file")
+            raise ImportError("not a Python file")
         with open(self._document.path, "rb") as file:
             source = file.read()
         execute(source, self._document.path, vars(self._module))
@@ -168,6 +167,15 @@ class Audit:
     def _was_to_train(self, model: Any) -> bool:
         compiled = getattr(model, "compiled", getattr(model, "_is_compiled", False))
         return bool(compiled) or any(model is failed for failed in self._failed_fits)
+
+    def _refuse(self, nothing: NothingToAudit) -> None:
+        """Say why nothing was found; what the file raised before may be the cause."""
+        if self._raised and nothing.kind == "input":
+            self._document.fail("input", self._raised[0])
+        elif self._raised:
+            self._document.fail(nothing.kind, "%s, and it raised %s" % (nothing, self._raised[0]), nothing.hint)
+        else:
+            self._document.fail(nothing.kind, str(nothing), nothing.hint)
 
     def _nothing(self, error: Optional[BaseException]) -> None:
         """Say why there is nothing, of a script that raised no exception."""

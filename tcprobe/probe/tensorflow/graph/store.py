@@ -101,6 +101,7 @@ class Store:
         if sample is None:
             return []
         self._samples.append(dict(sample, python_name=name))
+        self.changed = True
         ops: List[Record] = sample["ops"]
         return ops
 
