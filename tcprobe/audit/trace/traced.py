@@ -19,6 +19,10 @@ FIND_SECONDS: Final = 60
 FIND: Final = "import importlib.util as u, sys; sys.exit(0 if u.find_spec('tensorflow') else 3)"
 
 
+class NoModel(InputError):
+    """The file was run to its end and makes no model."""
+
+
 @dataclass(frozen=True, slots=True)
 class TraceRequest:
     """What to trace.
@@ -57,7 +61,8 @@ def trace(request: TraceRequest) -> list[Model]:
 
     Raises:
         MissingInput, UnreadableInput: the file cannot be read.
-        InputError: it has no model, raises, exits, or does not end in time.
+        NoModel: it has no model.
+        InputError: it raises, exits, or does not end in time.
         UsageError: what was asked for is not there, or needs arguments.
         ToolError: the interpreter does not start or has no TensorFlow.
     """
@@ -125,4 +130,4 @@ def _error(path: Path, error: Mapping[str, Any], last_line: str) -> TcprobeError
         message = f"{message}: {last_line}"
     if error.get("kind") == "usage":
         return UsageError(f"{path}: {message}", hint)
-    return InputError(path, message, hint)
+    return (NoModel if error.get("kind") == "none" else InputError)(path, message, hint)

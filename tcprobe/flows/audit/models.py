@@ -121,19 +121,28 @@ class Auditor:
     def _models(self, target: AuditFile, source: Source) -> list[Model]:
         if not self._traced:
             return self._read(target, source)
+        return self._trace(target) if self._fall_back is None else self._trace_or_read(target, source, self._fall_back)
+
+    def _trace_or_read(self, target: AuditFile, source: Source, say: Say) -> list[Model]:
+        """Trace a file, and read the source of what that did not reach because something failed.
+
+        Raises:
+            InputError: it cannot be traced, and its source holds no layer.
+        """
         try:
             models = self._trace(target)
         except InputError as error:
-            if self._fall_back is None:
+            read = self._read(target, source)
+            if not _judges(error, read):
                 raise
             reason = error.message.removeprefix(f"{target.path}: ")
-            self._fall_back(f"{target.named}: shapes are read from the source alone: {reason}")
-            return [replace(m, notes=(*m.notes, READ % reason)) for m in self._read(target, source)]
-        if self._fall_back is None or not any(model.incomplete for model in models):
+            say(f"{target.named}: shapes are read from the source alone: {reason}")
+            return [replace(model, notes=(*model.notes, READ % reason)) for model in read]
+        if not any(model.incomplete for model in models):
             return models
         rest = _not_in(models, self._read(target, source))
         if rest:
-            self._fall_back(f"{target.named}: shapes of what was not run are read from the source")
+            say(f"{target.named}: shapes of what was not run are read from the source")
         return [*models, *rest]
 
     def _read(self, target: AuditFile, source: Source) -> list[Model]:
@@ -284,12 +293,28 @@ def _with_xla(model: Model) -> bool:
     return model.own_step and (model.keras or "").partition(".")[0] not in ("", "1", "2")
 
 
+def _judges(error: InputError, read: Iterable[Model]) -> bool:
+    """Return whether the source says more than that the file cannot be run: that it holds layers, or no model."""
+    from tcprobe.audit.trace.traced import NoModel
+
+    return isinstance(error, NoModel) or any(model.layers or model.unseen for model in read)
+
+
 def _not_in(traced: Iterable[Model], read: Iterable[Model]) -> list[Model]:
-    """Return the models read from a source of which no line was traced."""
-    seen = {layer.place for model in traced for layer in model.layers if layer.place is not None}
-    lines = {(place.file, place.line) for place in seen}
-    places = ((model, [layer.place for layer in model.layers]) for model in read)
-    return [m for m, at in places if at and not any(p is not None and (p.file, p.line) in lines for p in at)]
+    """Return of models that were read what stands at lines of which no layer was traced."""
+    seen = {(p.file, p.line) for model in traced for layer in model.layers if (p := layer.place) is not None}
+
+    def is_new(place: Place | None) -> bool:
+        return place is not None and (place.file, place.line) not in seen
+
+    rest = []
+    for model in read:
+        layers = tuple(layer for layer in model.layers if is_new(layer.place))
+        names = {layer.name for layer in layers}
+        products = tuple(p for p in model.products if p.layer in names)
+        unseen = tuple(u for u in model.unseen if is_new(u.place))
+        rest += [replace(model, layers=layers, products=products, unseen=unseen)] if layers else []
+    return rest
 
 
 def _compiled(model: Model, xla: bool | None) -> Model:

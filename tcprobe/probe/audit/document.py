@@ -37,7 +37,14 @@ class AuditRecord:
         self.unseen.append({"what": what, "reason": reason, "place": place})
 
     def fail(self, kind: str, message: str, hint: Optional[str] = None, output: bool = False) -> None:
-        """Say why there is nothing: `kind` as of `NothingToAudit`; `output`: what the script printed says more."""
+        """Say why there is nothing.
+
+        Args:
+            kind: as of `NothingToAudit`, or ``input`` where something went wrong.
+            message: what was found.
+            hint: what to do.
+            output: whether what the script printed says more.
+        """
         self.error = {"kind": kind, "message": message, "hint": hint, "output": output}
 
     def content(self, facts: Dict[str, Any], gaps: List[Dict[str, str]]) -> Record:

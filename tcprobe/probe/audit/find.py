@@ -19,7 +19,7 @@ class NothingToAudit(Exception):
     """Nothing to audit was found, or what was named cannot be had.
 
     Attributes:
-        kind: ``usage`` for a wrong request, ``input`` for a file that has nothing.
+        kind: ``usage`` for a wrong request, ``none`` for a file that makes no model.
         hint: what to do.
     """
 

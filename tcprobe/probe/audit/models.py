@@ -44,7 +44,7 @@ class ModelTracer:
         factory = self._orders.get("factory")
         found, failed = self._find(module)
         if self._watch.tf is None:
-            raise NothingToAudit("input", "it never imports TensorFlow", "tcprobe audits Keras and TensorFlow models")
+            raise NothingToAudit("none", "it never imports TensorFlow", "tcprobe audits Keras and TensorFlow models")
         traced = [self._trace(item) for item in found]
         for item in failed:
             document.not_seen(item.what, item.reason, item.line)
@@ -60,7 +60,9 @@ class ModelTracer:
         factory = self._orders.get("factory")
         if factory:
             return find.named(module, factory, self._orders.get("args") or {}), []
-        found = find.at_module_level(module) or self.made(module)
+        found = find.at_module_level(module)
+        if self._document.incomplete or not found:
+            found = find.distinct([*found, *self.made(module)])
         return (found, []) if found else find.from_functions(module, self._document.path, lambda f: f())
 
     def made(self, module: Any) -> List[Found]:
@@ -97,7 +99,7 @@ class ModelTracer:
             document.fail("input", "no model that can be traced: " + what, find.WAYS)
         elif not document.error:
             looked = "no Keras model at module level, and no function without arguments that returns one"
-            document.fail("input", looked, find.WAYS)
+            document.fail("none", looked, find.WAYS)
 
     def _trace(self, found: Found) -> bool:
         """Trace a step of one model; return whether that went well."""

@@ -128,6 +128,7 @@ class Audit:
         """Say what came of the script, which ended by `error`, None at its end."""
         if isinstance(error, Exception):
             self._raised.append(in_one_line(error, self._document.path))
+        self._document.incomplete = bool(self._raised)
         if self._steps.found:
             self._trained(error)
         elif error is None and not self._ran:
@@ -155,13 +156,12 @@ class Audit:
         more = len(self._raised) - 1
         if self._raised:
             also = "; %d more of its statements failed then" % more if more else ""
-            self._document.incomplete = True
             self._document.notes.append(RAISED % (self._raised[0], also))
 
     def _leftover(self, wanted: Callable[[Any], bool]) -> None:
         """Audit models that were constructed and not trained."""
         tracer = ModelTracer(self._watch, self._document, self._orders)
-        if self._watch.tf is not None and tracer.leftover(self._module, self._steps.owners(), wanted):
+        if self._watch.tf is not None and tracer.leftover(self._module, self._steps.trained, wanted):
             self._document.notes.append(OWN_STEP)
 
     def _was_to_train(self, model: Any) -> bool:
@@ -170,7 +170,7 @@ class Audit:
 
     def _refuse(self, nothing: NothingToAudit) -> None:
         """Say why nothing was found; what the file raised before may be the cause."""
-        if self._raised and nothing.kind == "input":
+        if self._raised and nothing.kind != "usage":
             self._document.fail("input", self._raised[0])
         elif self._raised:
             self._document.fail(nothing.kind, "%s, and it raised %s" % (nothing, self._raised[0]), nothing.hint)

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from tcprobe.audit.trace.start import audited
 from tcprobe.audit.trace.traced import TraceRequest, trace
 from tcprobe.errors import InputError, TcprobeError, UsageError
-from tcprobe.schema.model import Layer, Model, Product
+from tcprobe.schema.model import InputShape, Layer, Model, Product
 from tests import warm
 from tests.support import ROOT, needs_tensorflow
 
@@ -200,6 +201,81 @@ def test_an_eager_loop_runs_one_step_and_may_fail_behind_it() -> None:
     ]
     assert sorted(str(p.record.pass_) for p in model.products) == ["dgrad", "forward", "forward", "wgrad", "wgrad"]
     assert "ValueError: no step but this" in model.notes[0]
+
+
+def test_a_script_goes_on_to_its_next_models_and_changes_nothing() -> None:
+    before = sorted(SCRIPTS.iterdir())
+    found = models("onward.py")
+    first = line_of("onward.py", "history = first.fit")
+    second = line_of("onward.py", "second.fit(x, y, batch_size=32)")
+    assert list(found) == [f"onward.py:{first}", f"onward.py:{second}"]
+    assert [model.batch for model in found.values()] == [64, 32]
+    units = [{one.config.get("units") for one in model.layers} for model in found.values()]
+    assert units == [{512, 16}, {4090, 16}]
+    assert [len(model.products) for model in found.values()] == [5, 5]
+    assert sorted(SCRIPTS.iterdir()) == before
+    train, raised = found[f"onward.py:{first}"].notes
+    assert "each step is audited" in train
+    assert f"onward.py:{line_of('onward.py', 'os.remove')}" in raised
+    assert "statements" not in raised  # all that stands before and behind it works
+
+
+def test_the_old_way_ends_at_the_first_step() -> None:
+    request = TraceRequest(SCRIPTS / "onward.py", first_step=True, python=warm.python())
+    (model,) = trace(request)
+    assert (model.label, model.batch) == ("onward.py", 64)
+    assert "it was stopped there" in model.notes[0]
+
+
+def test_loops_of_the_users_own_follow_one_another() -> None:
+    found = models("loops.py", run=True)
+    units = [max(one.config["units"] for one in model.layers) for model in found.values()]
+    assert units == [72, 136, 264]
+    assert {len(model.products) for model in found.values()} == {5}
+    assert {model.batch for model in found.values()} == {32}
+    assert {model.notes for model in found.values()} == {()}
+
+
+def test_a_script_has_some_seconds_from_its_first_training_call_on() -> None:
+    orders = {"factory": None, "args": {}, "run": True, "batch": None, "seconds": 8}
+    done = audited(warm.python(), SCRIPTS / "loops.py", orders, ("endless",), 100.0)
+    assert len(done.document["units"]) == 3
+    assert [n for n in done.document["notes"] if "8 s after its first training call" in n]
+
+
+def test_what_was_known_when_the_time_ran_out_is_kept() -> None:
+    orders = {"factory": None, "args": {}, "run": True, "batch": None, "seconds": 1000}
+    done = audited(warm.python(), SCRIPTS / "loops.py", orders, ("endless",), 20.0)
+    assert len(done.document["units"]) == 3
+    assert "the limit on its time" in done.document["notes"][-1]
+    assert [f["python_name"] for f in done.graph["functions"] if f["training"]]
+
+
+def test_models_get_a_step_where_their_data_cannot_be_had() -> None:
+    for run in (True, False):
+        found = models("no_data.py", run=run)
+        assert {"inside", "outside"} <= set(found)
+        assert all(model.own_step and model.incomplete for model in found.values())
+        assert layer(found["inside"], "/dense").config["units"] == 250
+        assert any("a_package_that_nobody_has" in note for note in found["inside"].notes)
+        assert f"no_data.py:{line_of('no_data.py', 'import a_package')}" in found["inside"].notes[-1]
+
+
+def test_inputs_that_a_model_leaves_open_have_the_users_shapes() -> None:
+    given = {None: (64,), "second": (96,), "first": (48,), "image": (32, 32, 3), "text": (20,)}
+    shapes = tuple(InputShape(name, sizes) for name, sizes in given.items())
+    found = {
+        m.label: m for m in trace(TraceRequest(SCRIPTS / "open_shapes.py", input_shapes=shapes, python=warm.python()))
+    }
+    assert list(found) == ["stacked", "two", "both"]
+    inner = {m: [p.record.input_shapes[1] for p in found[m].products if p.record.pass_ == "forward"] for m in found}
+    assert inner["stacked"] == [(64, 56), (56, 8)]
+    assert sorted(inner["two"]) == [(48, 24), (96, 40)]
+    assert found["both"].unseen == ()
+    image = next(p for p in found["both"].products if p.record.op_type == "Conv2D")
+    assert image.record.input_shapes[0] == (1024, 32, 32, 3)
+    reason = models("open_shapes.py")["both"].unseen[0].reason
+    assert "--input-shape" in reason
 
 
 # --- failures --------------------------------------------------------------------------------------------

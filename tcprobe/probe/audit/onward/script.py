@@ -31,6 +31,7 @@ class Steps:
 
     Attributes:
         again: how often a step was left out because it multiplies what an earlier one does.
+        trained: ids of the layers in any step, those left out among them.
     """
 
     def __init__(self, watch: Watch, document: AuditRecord) -> None:
@@ -40,15 +41,12 @@ class Steps:
         self._found: List[Step] = []
         self._known: List[Any] = []
         self._eager = 0
+        self.trained: Set[int] = set()
 
     @property
     def found(self) -> bool:
         """Whether there is any step."""
         return bool(self._found)
-
-    def owners(self) -> Set[int]:
-        """Return the ids of the layers that are trained in any step."""
-        return {record["owner"] for step in self._found for record in step.unit["layers"]}
 
     def close(self) -> None:
         """Describe what was called since the last step as another; nothing where nothing was trained."""
@@ -74,6 +72,7 @@ class Steps:
         store = self._watch.recorder.store
         everything = [*ops, *(op for key in counts for record in store.records(key) for op in record["ops"])]
         layers = merged_layers([(counts[key], self._watch.log.layers.get(key, [])) for key in counts])
+        self.trained |= {record["owner"] for record in layers}
         said = _essence(everything, layers)
         empty = not (everything or layers)
         if self._found and (empty or said in self._known):
