@@ -70,7 +70,12 @@ class ModelTracer:
         names = {
             id(model): name for name, value in list(vars(module).items()) for _, model in find.models_in(value, "")
         }
-        whole = [m for m in self._watch.made if self._watch.gaps.run("parts of a model", partial(_has_parts, m))]
+        inner = {id(getattr(m, "_functional", None)) for m in self._watch.made}  # Keras 3's Sequential has one inside
+        whole = [
+            m
+            for m in self._watch.made
+            if id(m) not in inner and self._watch.gaps.run("parts of a model", partial(_has_parts, m))
+        ]
         return find.distinct(Found(names.get(id(m), str(getattr(m, "name", "model"))), m) for m in whole)
 
     def leftover(self, module: Any, trained: Set[int], wanted: Callable[[Any], bool]) -> bool:

@@ -254,7 +254,7 @@ def test_what_was_known_when_the_time_ran_out_is_kept() -> None:
 def test_models_get_a_step_where_their_data_cannot_be_had() -> None:
     for run in (True, False):
         found = models("no_data.py", run=run)
-        assert {"inside", "outside"} <= set(found)
+        assert set(found) == {"inside", "outside"}
         assert all(model.own_step and model.incomplete for model in found.values())
         assert layer(found["inside"], "/dense").config["units"] == 250
         assert any("a_package_that_nobody_has" in note for note in found["inside"].notes)
