@@ -96,12 +96,15 @@ class Audit:
         execute(source, self._document.path, vars(self._module))
 
     def _begin(self) -> None:
-        """Note that the first training call, or an exception, lies behind."""
-        onward = self._watch.onward
-        if onward.going and not onward.over:
-            onward.over = True
-            self._harmless.start()
+        """Note that the first training call begins."""
+        if self._watch.onward.going:
+            self._go_quietly()
             self._limit.start()
+
+    def _go_quietly(self) -> None:
+        """Let the script change nothing from now on."""
+        self._watch.onward.over = True
+        self._harmless.start()
 
     def _close(self) -> None:
         """Describe a step as soon as it is known: the script may not come to its end."""
@@ -117,7 +120,7 @@ class Audit:
         if not isinstance(error, Exception):
             return False
         self._raised.append(in_one_line(error, self._document.path))
-        self._begin()
+        self._go_quietly()
         return True
 
     def _fit_failed(self, model: Any, error: BaseException) -> None:

@@ -31,7 +31,7 @@ HERE = ("localhost", "127.0.0.1", "::1")
 
 
 class Harmless:
-    """From `start` on, refuses by audit events what changes something, and opens nothing for writing.
+    """From `start` on, refuses by audit events what changes something, and opens and makes nothing to write to.
 
     Args:
         out: folder that may be written.
@@ -48,6 +48,7 @@ class Harmless:
             os.path.join(os.sep, "dev", ""),
         )
         self._original: Callable[..., Any] = open
+        self._make: Callable[..., None] = os.mkdir
         self.on = False
 
     def start(self) -> None:
@@ -56,12 +57,18 @@ class Harmless:
             self.on = True
             sys.addaudithook(self._happens)
             builtins.open = io.open = self._open
+            os.mkdir = self._mkdir
 
     def _open(self, file: Any, mode: str = "r", *args: Any, **kwds: Any) -> Any:
         """Open a file; one that would be written is opened as the null device."""
         if isinstance(file, (str, bytes, os.PathLike)) and set(mode) & set("wax+") and not self._is_free(file):
             file, mode = os.devnull, mode.replace("x", "w")
         return self._original(file, mode, *args, **kwds)
+
+    def _mkdir(self, path: Any, *args: Any, **kwds: Any) -> None:
+        """Make a folder, where a file may be written; elsewhere act as if."""
+        if self._is_free(path):
+            self._make(path, *args, **kwds)
 
     def _happens(self, event: str, args: Tuple[Any, ...]) -> None:
         what = REFUSED.get(event)

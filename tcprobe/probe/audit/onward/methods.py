@@ -56,6 +56,7 @@ class Methods:
             self._hook(tf.train.Checkpoint, name, self._path)
         self._hook(tf.train.CheckpointManager, "save", self._nothing)
         self._hook(tf.train.Checkpoint, "restore", self._restored)
+        self._hook(tf.summary, "create_file_writer", self._no_writer)
 
     def on_keras(self, keras: Any) -> None:
         """Hook the methods of models."""
@@ -97,6 +98,9 @@ class Methods:
 
     def _path(self, original: Method) -> Method:
         return self._later(lambda _, args, kwds: next(iter([*args[1:], *kwds.values()]), ""))(original)
+
+    def _no_writer(self, original: Method) -> Method:
+        return self._later(lambda *_: self._tf.summary.create_noop_writer())(original)
 
     def _restored(self, original: Method) -> Method:
         return self._later(lambda restore, args, _: restore(args[0], None))(original)

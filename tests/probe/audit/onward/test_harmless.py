@@ -59,7 +59,10 @@ def test_reading_and_what_the_audit_itself_writes_are_left_alone(tmp_path: Path)
     (tmp_path / "out").mkdir()
     (tmp_path / "kept.txt").write_text("kept", encoding="utf-8")
     text = "open('out/a', 'w').write(open('kept.txt').read())\nos.replace('out/a', 'out/b')\nimport tempfile\n"
+    text += "os.makedirs('made/deep')\nos.mkdir('out/made')\n"
     text += "with tempfile.NamedTemporaryFile('w') as file: file.write('x')\n"
     done = harmless(tmp_path, text)
     assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "made").exists()
+    assert not (tmp_path / "made").exists()
     assert (tmp_path / "out" / "b").read_text(encoding="utf-8") == "kept"
