@@ -13,6 +13,7 @@ from ..core.gaps import Gaps
 from ..core.lines import running_line
 from ..tensorflow.graph.recorder import GraphRecorder
 from ..tensorflow.graph.shapes import batch_of_dataset, batch_of_fit
+from ..tensorflow.patch import defining_class
 from ..tensorflow.places import function_name
 from .loops import waits
 from .onward.methods import Onward
@@ -71,6 +72,7 @@ class AuditCalls:
 
         kind.__call__ = call
         self._hook_tapes(tf)
+        self._hook_distribution(tf)
 
     def take(self) -> Training:
         """Return the training so far, ended; what comes next is another."""
@@ -205,6 +207,24 @@ class AuditCalls:
         fit = self._recorder.fits.current()
         return None if fit is None else batch_of_fit(fit)
 
+    def _hook_distribution(self, tf: Any) -> None:
+        """Have strategies split datasets whose batches say how large they are: their iterators cannot be replaced."""
+        owner = defining_class(tf.distribute.Strategy, "experimental_distribute_dataset")
+        original = owner.experimental_distribute_dataset
+
+        @functools.wraps(original)
+        def distribute(strategy: Any, dataset: Any, *args: Any, **kwds: Any) -> Any:
+            sized = self._gaps.run("batches for replicas", lambda: self._sized_dataset(dataset), dataset)
+            return original(strategy, sized, *args, **kwds)
+
+        owner.experimental_distribute_dataset = distribute
+
+    def _sized_dataset(self, dataset: Any) -> Any:
+        size = batch_of_dataset(dataset) or self._batch_of_fit()
+        if not size or not _unknown_batch(self.tf, dataset.element_spec):
+            return dataset
+        return _sized_elements(self.tf, dataset, size)
+
     # --- eager tapes -------------------------------------------------------------------------------------
 
     def _hook_tapes(self, tf: Any) -> None:
@@ -270,11 +290,18 @@ def _open(signature: Any) -> bool:
 
 def _whole(tf: Any, dataset: Any, batch: int) -> Any:
     """Return an iterator over `dataset` whose elements say that they are whole batches."""
+    return iter(_sized_elements(tf, dataset, batch))
+
+
+def _sized_elements(tf: Any, dataset: Any, batch: int) -> Any:
+    """Return a dataset whose elements say that they are whole batches; a smaller last one passes all the same."""
 
     def sized(tensor: Any) -> Any:
         shape = getattr(tensor, "shape", None)
         if shape is None or not shape.rank or shape[0] is not None:
             return tensor
-        return tf.ensure_shape(tensor, [batch, *shape.as_list()[1:]])
+        told = tf.identity(tensor)
+        told.set_shape([batch, *shape.as_list()[1:]])
+        return told
 
-    return iter(dataset.map(lambda *element: tf.nest.map_structure(sized, element if len(element) > 1 else element[0])))
+    return dataset.map(lambda *element: tf.nest.map_structure(sized, element if len(element) > 1 else element[0]))

@@ -15,9 +15,7 @@ from .step import trace_step
 from .watch import Watch
 
 UNBUILT = "needs an input shape: it was neither built nor called (--input-shape 224,224,3)"
-UNCALLED = (
-    "needs an input shape: call it, give a function that does, or --input-shape %s=224,224,3 with an object of it"
-)
+UNCALLED = "needs an input shape: call it or give a function that does"
 
 
 class ModelTracer:
@@ -50,7 +48,7 @@ class ModelTracer:
             document.not_seen(item.what, item.reason, item.line)
         for name, made in find.classes(module) if not factory else ():
             if not made:
-                document.not_seen(name, UNCALLED % name)
+                document.not_seen(name, UNCALLED)
         for name in find.own_steps(module) if not factory else ():
             document.not_seen(name + ".train_step", "is no part of a model's own step: --run audits it")
         if not any(traced):

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Callable, Dict, List, Optional, Set
 
 from ..config import Config
+from ..core.lines import running_line
 from ..script import script
 from ..tensorflow.graph.records import write_json
 from .document import AuditRecord
@@ -125,7 +126,7 @@ class Audit:
 
     def _fit_failed(self, model: Any, error: BaseException) -> None:
         self._failed_fits.append(model)
-        self._raised.append(in_one_line(error, self._document.path))
+        self._raised.append(in_one_line(error, self._document.path, running_line()))
 
     def _describe(self, error: Optional[BaseException]) -> None:
         """Say what came of the script, which ended by `error`, None at its end."""

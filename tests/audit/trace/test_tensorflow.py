@@ -236,6 +236,13 @@ def test_loops_of_the_users_own_follow_one_another() -> None:
     assert {model.notes for model in found.values()} == {()}
 
 
+def test_replicas_share_a_batch_whose_size_is_known() -> None:
+    found = models("distributed.py")
+    assert [max(one.config["units"] for one in model.layers) for model in found.values()] == [40, 72, 136]
+    rows = [{p.record.input_shapes[0][0] for p in products(m, "", "forward")} for m in found.values()]  # type: ignore[index]
+    assert rows == [{48}, {32}, {16}]
+
+
 def test_a_script_has_some_seconds_from_its_first_training_call_on() -> None:
     orders = {"factory": None, "args": {}, "run": True, "batch": None, "seconds": 8}
     done = audited(warm.python(), SCRIPTS / "loops.py", orders, ("endless",), 100.0)
