@@ -72,6 +72,7 @@ def audit_shapes(
     library: a.LibraryOption = None,
     xla: a.XlaOption = None,
     timeout: a.TimeoutOption = 300.0,
+    first_step: a.FirstStepOption = False,
     python: a.PythonOption = None,
     select: a.SelectOption = None,
     ignore: a.IgnoreOption = None,
@@ -103,7 +104,7 @@ def audit_shapes(
             tuple(files or ()), mode, run, tuple(ctx.meta.get(ARGV, ())), _arguments(arg or []), batch_size,
             _input_shapes(input_shape or []), dtype, target_gpu, library, xla, timeout, python, _codes(select),
             _codes(ignore), fail_on, _percentage(fail_over), tuple(exclude) if exclude else None, force_exclude,
-            _standard_input(files or []), stdin_filename, exit_zero, baseline, write_baseline,
+            _standard_input(files or []), stdin_filename, exit_zero, baseline, write_baseline, first_step,
         )  # fmt: skip
         if diff:
             raise typer.Exit(_show_diff(wanted, fix or format is not None or output is not None))

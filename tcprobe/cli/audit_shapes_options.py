@@ -16,7 +16,7 @@ GROUPS: Final = (
         "What to audit",
         (
             *("exclude", "force_exclude", "stdin_filename"),
-            *("mode", "run", "arg", "batch_size", "input_shape", "timeout", "python"),
+            *("mode", "run", "arg", "batch_size", "input_shape", "first_step", "timeout", "python"),
         ),
     ),
     ("What to predict for", ("target_gpu", "dtype", "library", "xla")),
@@ -27,7 +27,7 @@ GROUPS: Final = (
 EXAMPLES: Final = (
     ("tcprobe audit-shapes model.py", "Trace the models of a file."),
     ("tcprobe audit-shapes model.py:make --arg units=64", "The model that make(units=64) returns."),
-    ("tcprobe audit-shapes --run train.py -- --epochs 1", "A script, up to its first training step."),
+    ("tcprobe audit-shapes --run train.py -- --epochs 1", "A script: the training steps of all its models."),
     ("tcprobe audit-shapes --mode source src/", "A folder, nothing executed."),
     ("tcprobe audit-shapes model.py --dtype float16 --target-gpu h100-sxm", "What float16 would cost there."),
 )
@@ -63,7 +63,7 @@ ModeOption = Annotated[
     ),
 ]
 RunOption = Annotated[
-    bool, typer.Option("--run", help="Execute the script up to its first training step; its arguments stand after --.")
+    bool, typer.Option("--run", help="Execute the script, though no training step of it; its arguments stand after --.")
 ]
 ArgOption = Annotated[
     list[str] | None, typer.Option("--arg", metavar="NAME=VALUE", help="Argument of the factory; may be repeated.")
@@ -106,6 +106,13 @@ XlaOption = Annotated[
     bool | None,
     typer.Option(
         "--xla/--no-xla", help="Predict with XLA, or without. Default: as the model is compiled; unknown: without."
+    ),
+]
+FirstStepOption = Annotated[
+    bool,
+    typer.Option(
+        "--first-step",
+        help="Stop a traced file at its first training step. Default: go on to its other models, 60 s at most.",
     ),
 ]
 TimeoutOption = Annotated[float, typer.Option(min=1.0, metavar="SECONDS", help="Longest time to trace one file.")]

@@ -137,6 +137,7 @@ class Model:
         own_step: True if the file only builds a model, so that the training step is one that tcprobe made up.
         unseen: what could not be judged.
         notes: what limits the audit, one sentence each (``stopped at the first training step of an import``).
+        incomplete: whether statements of its file failed, so that others may not have been run.
         policy_assumed: True if nothing sets a precision policy, so that Keras' default is assumed.
     """
 
@@ -154,6 +155,7 @@ class Model:
     own_step: bool = False
     unseen: tuple[Unseen, ...] = ()
     notes: tuple[str, ...] = ()
+    incomplete: bool = False
     policy_assumed: bool = False
     batch_by_default: bool = False
 

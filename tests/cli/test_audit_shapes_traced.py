@@ -83,6 +83,32 @@ def test_what_cannot_be_traced_is_one_clear_error(tmp_path: Path, text: str, sai
     assert said in refused("m.py", "--mode", "traced", "--timeout", seconds, "--python", python, cwd=tmp_path)
 
 
+def test_what_cannot_be_traced_is_read_where_nobody_asked_for_more(tmp_path: Path) -> None:
+    guarded = "".join("    " + line + "\n" for line in BAD.splitlines())
+    text = f"import a_package_that_nobody_has as data\ndef main():\n{guarded}    model.fit(data.load())\n"
+    (tmp_path / "m.py").write_text(text, encoding="utf-8")
+    done = audit_warm("m.py", *HALF, "--format", "json", cwd=tmp_path)
+    assert done.returncode == 1
+    assert [(f["code"], f["size"]) for f in findings(done) if f["severity"] != "note"] == [("TC101", 255)]
+    (said,) = done.stderr.splitlines()
+    assert said.startswith("tcprobe: m.py: shapes are read from the source alone: ModuleNotFoundError: No module named")
+    (audited,) = json.loads(done.stdout)["audited"]
+    assert any("a_package_that_nobody_has" in note for note in audited["notes"])
+    for asked in (["--mode", "traced"], ["--run"]):
+        assert "a_package_that_nobody_has" in refused("m.py", *asked, "--python", warm.python(), cwd=tmp_path)
+
+
+def test_what_was_not_run_is_read_beside_what_was(tmp_path: Path) -> None:
+    guarded = "".join("    " + line + "\n" for line in BAD.splitlines())
+    built = "keras.Sequential([keras.Input((512,)), keras.layers.Dense(4090), keras.layers.Dense(512)])"
+    text = f"import keras\nimport a_package_that_nobody_has\nnet = {built}\ndef train(path):\n{guarded}"
+    (tmp_path / "m.py").write_text(text, encoding="utf-8")
+    done = audit_warm("m.py", *HALF, "--format", "json", cwd=tmp_path)
+    assert [a["mode"] for a in json.loads(done.stdout)["audited"]] == ["traced", "source"]
+    assert {f["size"] for f in findings(done) if f["severity"] != "note"} == {4090, 255}
+    assert "shapes of what was not run are read from the source" in done.stderr
+
+
 def test_both_ways_find_the_same_line(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(BAD, encoding="utf-8")
     lines = {}

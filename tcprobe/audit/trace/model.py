@@ -39,6 +39,7 @@ def read_models(document: Mapping[str, Any], graph: Mapping[str, Any], file: str
             keras=document.get("keras"),
             tensorflow=document.get("tensorflow"),
             own_step=bool(unit["own_step"]),
+            incomplete=bool(document.get("incomplete")),
             unseen=(*(unseen if index == 0 else ()), *_unpredicted(model["layers"], model["products"])),
             **model,
         )

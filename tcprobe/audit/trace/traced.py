@@ -19,6 +19,10 @@ FIND_SECONDS: Final = 60
 FIND: Final = "import importlib.util as u, sys; sys.exit(0 if u.find_spec('tensorflow') else 3)"
 
 
+class NoModel(InputError):
+    """The file was run to its end and makes no model."""
+
+
 @dataclass(frozen=True, slots=True)
 class TraceRequest:
     """What to trace.
@@ -27,7 +31,8 @@ class TraceRequest:
         file: the user's Python file.
         factory: name of a function, class or variable in it that gives the model; None to look for models.
         args: its arguments, each a Python literal or else a text.
-        run: run the file as a script until its first training step is traced.
+        run: run the file as a script.
+        first_step: stop it at its first training step.
         argv: arguments of the script.
         batch: samples of a step where the model leaves their number open; None is `tcprobe.schema.model.SAMPLES`.
         input_shapes: of models that were neither built nor called.
@@ -39,6 +44,7 @@ class TraceRequest:
     factory: str | None = None
     args: Mapping[str, str] = field(default_factory=dict)
     run: bool = False
+    first_step: bool = False
     argv: tuple[str, ...] = ()
     batch: int | None = None
     input_shapes: tuple[InputShape, ...] = ()
@@ -49,12 +55,14 @@ class TraceRequest:
 def trace(request: TraceRequest) -> list[Model]:
     """Return the models of a file, with the products of one training step of each.
 
-    Nothing of a training step is executed, but the file itself is: what it does on import, or as a script up to its
-    first training step, happens. It does so on the CPU, without a standard input, and what it prints is swallowed.
+    Nothing of a training step is executed, but the file itself is: what it does up to its first training step
+    happens. Behind that it writes, deletes, and starts nothing. It runs on the CPU, without a standard input, and what
+    it prints is swallowed.
 
     Raises:
         MissingInput, UnreadableInput: the file cannot be read.
-        InputError: it has no model, raises, exits, or does not end in time.
+        NoModel: it has no model.
+        InputError: it raises, exits, or does not end in time.
         UsageError: what was asked for is not there, or needs arguments.
         ToolError: the interpreter does not start or has no TensorFlow.
     """
@@ -70,6 +78,7 @@ def trace(request: TraceRequest) -> list[Model]:
             "factory": request.factory,
             "args": dict(request.args),
             "run": request.run,
+            "first_step": request.first_step,
             "batch": request.batch,
             "input_shapes": [[shape.name, list(shape.sizes)] for shape in request.input_shapes],
         },
@@ -121,4 +130,4 @@ def _error(path: Path, error: Mapping[str, Any], last_line: str) -> TcprobeError
         message = f"{message}: {last_line}"
     if error.get("kind") == "usage":
         return UsageError(f"{path}: {message}", hint)
-    return InputError(path, message, hint)
+    return (NoModel if error.get("kind") == "none" else InputError)(path, message, hint)

@@ -86,7 +86,7 @@ def audit(options: AuditOptions, say: Say) -> AuditOutcome:
         say("nothing to audit: everything named is excluded")
     gpu = find_gpu(choice.target_gpu)
     traced = _is_traced(options, choice, targets, say)
-    auditor = Auditor(options, choice, gpu, traced)
+    auditor = Auditor(options, choice, gpu, traced, say if _may_read(options, choice, targets) else None)
     failed = [*targets.failed, *_add(auditor, options, choice, gpu, targets, traced)]
     root = repository(targets.files[0].path if targets.files else first.absolute()) or Path.cwd()
     report, read = auditor.report(str(root), tuple(failed)), frozenset(auditor.part().read)
@@ -173,6 +173,11 @@ def _share(audited: Audited) -> float:
     """Return what all suggestions save of the step, in percent; 0 if unknown."""
     saved, step = audited.total_saving_ns, audited.step_ns
     return 100 * saved.mid / step.mid if saved is not None and step is not None and step.mid > 0 else 0.0
+
+
+def _may_read(options: AuditOptions, choice: Choice, targets: AuditFiles) -> bool:
+    """Return whether the source may be read of what cannot be traced: nobody asked for more than that."""
+    return choice.mode == "auto" and not options.run and not options.args and not any(t.factory for t in targets.files)
 
 
 def _is_traced(options: AuditOptions, choice: Choice, targets: AuditFiles, say: Say) -> bool:

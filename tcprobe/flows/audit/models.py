@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tcprobe.cost.predict import load_constants
-from tcprobe.errors import TcprobeError, UnsupportedVersion
+from tcprobe.errors import InputError, TcprobeError, UnsupportedVersion
 from tcprobe.flows.audit.baseline import KnownFindings
 from tcprobe.flows.audit.files import AuditFile, FailedFile
 from tcprobe.flows.audit.options import AuditOptions, Choice
+from tcprobe.flows.write.say import Say
 from tcprobe.hardware import Gpu
 from tcprobe.schema.finding import Audited, AuditReport, Finding, Range
 from tcprobe.schema.model import Model, Unseen
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from tcprobe.source.source import Source
 
 Unused = tuple[Place, str]
+READ: Final = "It could not be traced, and was read from the source: %s"
 
 
 @dataclass(slots=True)
@@ -45,15 +47,25 @@ class PartialAudit:
 class Auditor:
     """Audits files with the same options.
 
+    Args:
+        options: what the user asked for.
+        choice: the options in effect.
+        gpu: to predict for.
+        traced: whether files are traced.
+        fall_back: told why, where the source is read of what could not be traced; None where that is an error.
+
     Attributes:
         sources: the parsed files that fixes edit, by absolute path; for traced files all that took part.
     """
 
-    def __init__(self, options: AuditOptions, choice: Choice, gpu: Gpu, traced: bool) -> None:
+    def __init__(
+        self, options: AuditOptions, choice: Choice, gpu: Gpu, traced: bool, fall_back: Say | None = None
+    ) -> None:
         self._options = options
         self._choice = choice
         self._gpu = gpu
         self._traced = traced
+        self._fall_back = fall_back
         self._constants = load_constants(gpu)
         self._found = PartialAudit()
         self._known = KnownFindings(choice.baseline)
@@ -80,7 +92,7 @@ class Auditor:
         models = [_with_unread_cells(model, sources[path]) for model in self._models(target, sources[path])]
         if self._traced and not target.notebook:
             sources |= _others(models, {**self.sources, **sources})
-            models = [with_arguments(model, sources) for model in models]
+            models = [with_arguments(model, sources) if model.mode == "traced" else model for model in models]
         steps = [self._step(model) for model in models]
         found = [_findings(step, sources, [other for other in steps if other is not step]) for step in steps]
         silent, unused = _silenced(found, sources, [u for model in models for u in model.unseen])
@@ -125,13 +137,41 @@ class Auditor:
 
     def _models(self, target: AuditFile, source: Source) -> list[Model]:
         if not self._traced or target.notebook:
-            from tcprobe.audit.source.read import read_model
+            return self._read(target, source)
+        return self._trace(target) if self._fall_back is None else self._trace_or_read(target, source, self._fall_back)
 
-            # Precision may be set in files without layers; a file that names neither library is not ours.
-            empty = Model("source", target.path.name, str(target.path))
-            text = source.text if source.notebook is None else source.notebook.written
-            ours = "keras" in text or "tensorflow" in text
-            return read_model(source, self._choice.batch_size) or [empty][: int(ours)]
+    def _trace_or_read(self, target: AuditFile, source: Source, say: Say) -> list[Model]:
+        """Trace a file, and read the source of what that did not reach because something failed.
+
+        Raises:
+            InputError: it cannot be traced, and its source holds no layer.
+        """
+        try:
+            models = self._trace(target)
+        except InputError as error:
+            read = self._read(target, source)
+            if not _judges(error, read):
+                raise
+            reason = error.message.removeprefix(f"{target.path}: ")
+            say(f"{target.named}: shapes are read from the source alone: {reason}")
+            return [replace(model, notes=(*model.notes, READ % reason)) for model in read]
+        if not any(model.incomplete for model in models):
+            return models
+        rest = _not_in(models, self._read(target, source))
+        if rest:
+            say(f"{target.named}: shapes of what was not run are read from the source")
+        return [*models, *rest]
+
+    def _read(self, target: AuditFile, source: Source) -> list[Model]:
+        from tcprobe.audit.source.read import read_model
+
+        # Precision may be set in files without layers; a file that names neither library is not ours.
+        empty = Model("source", target.path.name, str(target.path))
+        text = source.text if source.notebook is None else source.notebook.written
+        ours = "keras" in text or "tensorflow" in text
+        return read_model(source, self._choice.batch_size) or [empty][: int(ours)]
+
+    def _trace(self, target: AuditFile) -> list[Model]:
         from tcprobe.audit.trace.traced import TraceRequest, trace
 
         options = self._options
@@ -141,6 +181,7 @@ class Auditor:
                 factory=target.factory,
                 args=options.args,
                 run=options.run,
+                first_step=options.first_step,
                 argv=options.argv,
                 batch=self._choice.batch_size,
                 input_shapes=self._choice.input_shapes,
@@ -296,6 +337,30 @@ def _with_xla(model: Model) -> bool:
     if model.xla is not None:
         return model.xla
     return model.own_step and (model.keras or "").partition(".")[0] not in ("", "1", "2")
+
+
+def _judges(error: InputError, read: Iterable[Model]) -> bool:
+    """Return whether the source says more than that the file cannot be run: that it holds layers, or no model."""
+    from tcprobe.audit.trace.traced import NoModel
+
+    return isinstance(error, NoModel) or any(model.layers or model.unseen for model in read)
+
+
+def _not_in(traced: Iterable[Model], read: Iterable[Model]) -> list[Model]:
+    """Return of models that were read what stands at lines of which no layer was traced."""
+    seen = {(p.file, p.line) for model in traced for layer in model.layers if (p := layer.place) is not None}
+
+    def is_new(place: Place | None) -> bool:
+        return place is not None and (place.file, place.line) not in seen
+
+    rest = []
+    for model in read:
+        layers = tuple(layer for layer in model.layers if is_new(layer.place))
+        names = {layer.name for layer in layers}
+        products = tuple(p for p in model.products if p.layer in names)
+        unseen = tuple(u for u in model.unseen if is_new(u.place))
+        rest += [replace(model, layers=layers, products=products, unseen=unseen)] if layers else []
+    return rest
 
 
 def _compiled(model: Model, xla: bool | None) -> Model:

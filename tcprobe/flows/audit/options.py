@@ -27,7 +27,7 @@ class AuditOptions:
     Attributes:
         files: files, folders, or ``model.py:factory``.
         mode: auto, traced or source.
-        run: execute the script with `argv` and stop after its first training step.
+        run: execute the script with `argv`.
         args: arguments of the factory.
         batch_size: replaces an unknown batch.
         input_shapes: of models' inputs that the code leaves open.
@@ -47,6 +47,7 @@ class AuditOptions:
         exit_zero: findings never fail.
         baseline: file of known findings; None for that of the settings.
         write_baseline: the baseline may be missing, since it is about to be written.
+        first_step: stop a traced file at its first training step.
     """
 
     files: tuple[str, ...]
@@ -73,6 +74,7 @@ class AuditOptions:
     exit_zero: bool = False
     baseline: str | None = None
     write_baseline: bool = False
+    first_step: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Traces training functions without running them, and stops the script once its step is known."""
+"""Traces training functions without running them, and stops what calls them once a step is known."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import functools
 import re
 import sys
 import time
-from typing import Any, Callable, Dict, Hashable, List, Optional, Set
+from typing import Any, Callable, Dict, Hashable, Optional, Set
 
 from ..constants import SAMPLES
 from ..core.gaps import Gaps
 from ..core.lines import running_line
 from ..tensorflow.graph.recorder import GraphRecorder
 from ..tensorflow.graph.shapes import batch_of_dataset, batch_of_fit
+from ..tensorflow.patch import defining_class
 from ..tensorflow.places import function_name
 from .loops import waits
+from .onward.methods import Onward
+from .onward.outputs import zeros_of
+from .onward.stops import Stopped
+from .onward.training import Training
 
 MOST_CALLS = 64  # of one training function before another that its loop also calls: a critic is trained 5 times or so
 MOST_SECONDS = 5.0  # from the first training call on; what the script does in between is its own loading of data
@@ -22,28 +27,23 @@ MOST_STOPS = 3  # exceptions that a script may swallow
 NO_TRAINING = re.compile("test|eval|valid|predict|infer|sampl|metric|log")
 
 
-class Stopped(BaseException):
-    """The training step is known; nothing of the script need run any more."""
-
-
 class AuditCalls:
     """Hooks outermost calls of tf.functions and eager tapes.
 
     Attributes:
-        order: keys of the training functions as they were called.
-        names: what each function is called, by key.
+        now: the training that is becoming known.
+        names: what each function is called, by key; no two have one name.
         own: keys of tcprobe's own steps, which nobody waits for.
-        eager: whether a gradient was taken outside any function.
+        onward: whether and how the script goes on after a step.
         on_stop: called when the script swallows every stop.
     """
 
-    def __init__(self, recorder: GraphRecorder, gaps: Gaps, batch: Optional[int]) -> None:
-        self.order: List[Hashable] = []
+    def __init__(self, recorder: GraphRecorder, gaps: Gaps, batch: Optional[int], onward: Onward) -> None:
+        self.now = Training()
         self.names: Dict[Hashable, str] = {}
         self.own: Set[Hashable] = set()
-        self.eager = False
+        self.onward = onward
         self.on_stop: Callable[[], None] = lambda: None
-        self.invented_batch: Optional[int] = None
         self.tf: Any = None
         self._recorder = recorder
         self._gaps = gaps
@@ -52,19 +52,10 @@ class AuditCalls:
         self._function_class: Any = None
         self._training: Set[Hashable] = set()
         self._traced: Dict[Hashable, Any] = {}
-        self._under_tape: Set[Hashable] = set()
-        self._in_fit = False
-        self._began = 0.0
+        self._called_names: Set[str] = set()
         self._stops = 0
         self._tape: Any = None
-        self._places: Dict[Any, bool] = {}
-        self._sample: Any = None
         recorder.on_training = self._training.add
-
-    @property
-    def trained(self) -> bool:
-        """Whether a training step has been seen."""
-        return bool(self.order) or self.eager
 
     def on_tensorflow(self, tf: Any) -> None:
         """Hook calls and tapes."""
@@ -81,22 +72,19 @@ class AuditCalls:
 
         kind.__call__ = call
         self._hook_tapes(tf)
+        self._hook_distribution(tf)
 
-    def calls_per_step(self) -> Dict[Hashable, float]:
-        """Return how often one step calls each function."""
-        order = [k for k in self.order if k not in self.own]
-        repeated = len(set(order)) > 1
-        counts = {key: float(order.count(key)) if repeated else 1.0 for key in order}
-        return {**counts, **dict.fromkeys((*self.own, *self._under_tape), 1.0)}
-
-    def end(self) -> None:
-        """End the sample of an eager step; forget it where nothing was trained in it."""
-        self._end_sample()
-        if not self.eager:
+    def take(self) -> Training:
+        """Return the training so far, ended; what comes next is another."""
+        done, self.now = self.now, Training()
+        done.end_sample()
+        self._tape, self._stops = None, 0
+        if not done.eager:
             self._recorder.store.sampled([])
-            return
-        for key in self._under_tape:
+            return done
+        for key in done.under_tape:
             self._recorder.training(key)
+        return done
 
     def stop(self) -> None:
         """Raise `Stopped`."""
@@ -110,7 +98,7 @@ class AuditCalls:
     def _called(self, original: Any, function: Any, args: Any, kwds: Any) -> Any:
         key = id(function)
         if self._tape is not None:
-            self._under_tape.add(key)
+            self.now.under_tape.add(key)
         if key in self._training and self._tape is None:
             self._count(key)
             return self._pretend(original, function, args, kwds)
@@ -121,10 +109,10 @@ class AuditCalls:
             if key in self.own:
                 return None
             if key in self._training and self._tape is None:
-                self._end_sample()
+                self.now.end_sample()
                 self._count(key)
                 return self._pretend(original, function, args, kwds)
-        if self.order and self._tape is None:
+        if (self.now.order or self.onward.pretends) and self._tape is None:
             return self._pretend(original, function, args, kwds)  # what it computes is of no interest any more
         return original(function, *args, **kwds)
 
@@ -134,7 +122,7 @@ class AuditCalls:
         """Trace a function; under a tape outside it `call` it, since the tape traces its gradient then."""
         closed = function if call is not None else self._closed(function)
         self._functions[key] = (function, closed)  # alive, so that no other gets its id
-        self.names[key] = name = function_name(function)
+        name = self._name(key, function)
         given = args, kwds
         args, kwds = self.tf.nest.map_structure(self._sized, given) if _has_iterator(args) else given
         self._recorder.begin(key, *given)
@@ -154,33 +142,50 @@ class AuditCalls:
         make = functools.partial(self.tf.function, function.python_function, jit_compile=flag)
         return self._gaps.run("sizes of a signature", make, function)
 
+    def _name(self, key: Hashable, function: Any) -> str:
+        """Return a name for a function that no other has: those of two models may be of one line."""
+        name = function_name(function)
+        self._called_names.add(name)
+        used = set(self.names.values())
+        numbered = (name if n == 1 else "%s#%d" % (name, n) for n in range(1, len(used) + 2))
+        self.names[key] = next(n for n in numbered if n not in used)
+        return self.names[key]
+
     def _count(self, key: Hashable) -> None:
         """Count a training call, or stop before it where the step is known."""
-        known = self.order
-        if not known:
-            self._began = time.monotonic()
-            self._in_fit = self._recorder.fits.current() is not None
-        elif key in known and (self._in_fit or (key == known[0] and len(set(known)) > 1)):
+        now = self.now
+        if not now.order:
+            self._begin()
+        known = list(now.order)
+        if key in known and (now.in_fit or (key == known[0] and len(set(known)) > 1)):
             self.stop()
-        elif key in known and (known.count(key) >= MOST_CALLS or time.monotonic() - self._began > MOST_SECONDS):
+        elif key in known and (known.count(key) >= MOST_CALLS or time.monotonic() - now.began > MOST_SECONDS):
             self.stop()
         elif key in known and not waits(sys._getframe(1), self._uncalled):  # what calls next, only the stack tells
             self.stop()
-        self.order.append(key)
+        now.order.append(key)
+        if now.in_fit and self.onward.going:
+            self.stop()
+
+    def _begin(self) -> None:
+        now = self.now
+        now.began, now.place = time.monotonic(), now.place or running_line()
+        now.in_fit = self._recorder.fits.current() is not None
+        self.onward.begin()
 
     def _uncalled(self, value: Any) -> bool:
         """Return whether a value is a tf.function, or a method that is one, which nobody has called yet."""
         if not isinstance(value, self._function_class) or id(value) in self._functions:
             return False
         name = function_name(value)  # a method's is made anew for each object
-        return name not in self.names.values() and not NO_TRAINING.search(name.rpartition(".")[2].lower())
+        return name not in self._called_names and not NO_TRAINING.search(name.rpartition(".")[2].lower())
 
     def _pretend(self, original: Any, function: Any, args: Any, kwds: Any) -> Any:
         """Return zeros in the place of what a function returns; where that cannot be made, call it."""
         concrete = self._traced.get(id(function))
         if concrete is None:
             return original(function, *args, **kwds)
-        zeros = self._gaps.run("outputs of a training step", lambda: _zeros(self.tf, concrete, self._batch), ...)
+        zeros = self._gaps.run("outputs of a training step", lambda: zeros_of(self.tf, concrete, self._batch), ...)
         return original(function, *args, **kwds) if zeros is ... else zeros
 
     def _sized(self, item: Any) -> Any:
@@ -195,12 +200,30 @@ class AuditCalls:
         )
         size = size or self._batch
         if size is None:
-            size = self.invented_batch = SAMPLES
+            size = self.now.invented_batch = SAMPLES
         return self._gaps.run("whole batches", lambda: _whole(self.tf, dataset, size), item)
 
     def _batch_of_fit(self) -> Optional[int]:
         fit = self._recorder.fits.current()
         return None if fit is None else batch_of_fit(fit)
+
+    def _hook_distribution(self, tf: Any) -> None:
+        """Have strategies split datasets whose batches say how large they are: their iterators cannot be replaced."""
+        owner = defining_class(tf.distribute.Strategy, "experimental_distribute_dataset")
+        original = owner.experimental_distribute_dataset
+
+        @functools.wraps(original)
+        def distribute(strategy: Any, dataset: Any, *args: Any, **kwds: Any) -> Any:
+            sized = self._gaps.run("batches for replicas", lambda: self._sized_dataset(dataset), dataset)
+            return original(strategy, sized, *args, **kwds)
+
+        owner.experimental_distribute_dataset = distribute
+
+    def _sized_dataset(self, dataset: Any) -> Any:
+        size = batch_of_dataset(dataset) or self._batch_of_fit()
+        if not size or not _unknown_batch(self.tf, dataset.element_spec):
+            return dataset
+        return _sized_elements(self.tf, dataset, size)
 
     # --- eager tapes -------------------------------------------------------------------------------------
 
@@ -223,47 +246,25 @@ class AuditCalls:
         @functools.wraps(gradient)
         def taken(tape: Any, *args: Any, **kwds: Any) -> Any:
             if audit._recorder.current is None and tf.executing_eagerly():
-                audit.eager = True
+                audit._differentiated()
             return gradient(tape, *args, **kwds)
 
         kind.__enter__, kind.__exit__, kind.gradient = entered, left, taken
 
+    def _differentiated(self) -> None:
+        if not self.now.eager:
+            self.now.eager = True
+            self._begin()
+
     def _tape_entered(self, tape: Any) -> None:
-        place = running_line()
-        if place in self._places and self.eager:
+        now, place = self.now, running_line()
+        if place in now.tapes and now.eager:
             self.stop()
-        self._places[place] = True
+        now.tapes.add(place)
         self._tape = tape
-        if self._sample is None and not self.order:
-            self._sample = self._recorder.eager_sample()
-            self._sample.__enter__()
-
-    def _end_sample(self) -> None:
-        sample, self._sample = self._sample, None
-        if sample is not None:
-            sample.__exit__(None, None, None)
-
-
-def _zeros(tf: Any, concrete: Any, batch: Optional[int]) -> Any:
-    """Return zeros of a traced function's outputs; `...` where one has no zeros (resources, unknown ranks)."""
-
-    def zero(value: Any) -> Any:
-        if hasattr(value, "has_value") and hasattr(value, "element_spec"):  # Keras 3.13 returns an Optional
-            return tf.experimental.Optional.from_value(tf.nest.map_structure(zero, value.element_spec))
-        shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-        if dtype is None:
-            return value
-        if dtype.name in ("resource", "variant") or shape is None or shape.rank is None:
-            raise TypeError("no zeros of %s" % (value,))
-        sizes = [int(d) if d is not None else 1 for d in shape.as_list()]
-        if sizes and shape.as_list()[0] is None and batch:
-            sizes[0] = batch
-        return tf.zeros(sizes, dtype)
-
-    try:
-        return tf.nest.map_structure(zero, concrete.structured_outputs)
-    except TypeError:
-        return ...
+        if now.sample is None and not now.order:
+            now.sample = self._recorder.eager_sample()
+            now.sample.__enter__()
 
 
 def _has_iterator(args: Any) -> bool:
@@ -289,11 +290,18 @@ def _open(signature: Any) -> bool:
 
 def _whole(tf: Any, dataset: Any, batch: int) -> Any:
     """Return an iterator over `dataset` whose elements say that they are whole batches."""
+    return iter(_sized_elements(tf, dataset, batch))
+
+
+def _sized_elements(tf: Any, dataset: Any, batch: int) -> Any:
+    """Return a dataset whose elements say that they are whole batches; a smaller last one passes all the same."""
 
     def sized(tensor: Any) -> Any:
         shape = getattr(tensor, "shape", None)
         if shape is None or not shape.rank or shape[0] is not None:
             return tensor
-        return tf.ensure_shape(tensor, [batch, *shape.as_list()[1:]])
+        told = tf.identity(tensor)
+        told.set_shape([batch, *shape.as_list()[1:]])
+        return told
 
-    return iter(dataset.map(lambda *element: tf.nest.map_structure(sized, element if len(element) > 1 else element[0])))
+    return dataset.map(lambda *element: tf.nest.map_structure(sized, element if len(element) > 1 else element[0]))

@@ -14,17 +14,21 @@ class AuditRecord:
 
     Attributes:
         path: the audited file.
-        units: steps of models and of scripts.
+        steps: those of the script's own.
+        units: steps that tcprobe made for models.
         unseen: what of the file was not audited, and why.
         notes: what the report should say.
+        incomplete: whether statements of the file failed.
         error: why there is nothing, None where there is something.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.steps: List[Record] = []
         self.units: List[Record] = []
         self.unseen: List[Record] = []
         self.notes: List[str] = []
+        self.incomplete = False
         self.error: Optional[Record] = None
 
     def not_seen(self, what: str, reason: str, line: Optional[int] = None) -> None:
@@ -33,7 +37,14 @@ class AuditRecord:
         self.unseen.append({"what": what, "reason": reason, "place": place})
 
     def fail(self, kind: str, message: str, hint: Optional[str] = None, output: bool = False) -> None:
-        """Say why there is nothing: `kind` as of `NothingToAudit`; `output`: what the script printed says more."""
+        """Say why there is nothing.
+
+        Args:
+            kind: as of `NothingToAudit`, or ``input`` where something went wrong.
+            message: what was found.
+            hint: what to do.
+            output: whether what the script printed says more.
+        """
         self.error = {"kind": kind, "message": message, "hint": hint, "output": output}
 
     def content(self, facts: Dict[str, Any], gaps: List[Dict[str, str]]) -> Record:
@@ -42,9 +53,10 @@ class AuditRecord:
             "schema": SCHEMA,
             "finished": True,
             **facts,
-            "units": self.units,
+            "units": [*self.steps, *self.units],
             "unseen": self.unseen,
             "notes": self.notes,
+            "incomplete": self.incomplete,
             "error": self.error,
             "gaps": gaps,
         }

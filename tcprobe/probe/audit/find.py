@@ -19,7 +19,7 @@ class NothingToAudit(Exception):
     """Nothing to audit was found, or what was named cannot be had.
 
     Attributes:
-        kind: ``usage`` for a wrong request, ``input`` for a file that has nothing.
+        kind: ``usage`` for a wrong request, ``none`` for a file that makes no model.
         hint: what to do.
     """
 
@@ -62,7 +62,7 @@ def named(module: Any, name: str, arguments: Dict[str, str]) -> List[Found]:
     found = [Found(label, model) for label, model in models_in(value, name)]
     if not found:
         raise NothingToAudit("usage", "%s gives %s, no Keras model" % (name, _article(value)))
-    return _distinct(found)
+    return distinct(found)
 
 
 def _call(function: Any, name: str, arguments: Dict[str, str]) -> Any:
@@ -111,7 +111,7 @@ def required(function: Any) -> List[str]:
 def at_module_level(module: Any) -> List[Found]:
     """Return the distinct models in a module's variables, those left out that are parts of others."""
     found = [f for name, value in list(vars(module).items()) for f in models_in(value, name)]
-    return _distinct(Found(label, model) for label, model in found)
+    return distinct(Found(label, model) for label, model in found)
 
 
 def from_functions(module: Any, path: str, call: Callable[[Any], Any]) -> Tuple[List[Found], List[Failed]]:
@@ -130,7 +130,7 @@ def from_functions(module: Any, path: str, call: Callable[[Any], Any]) -> Tuple[
             failed.append(Failed("%s()" % name, "%s: %s" % (type(error).__name__, error), line, error))
             continue
         found += [Found(label, model) for label, model in models_in(value, name)]
-    return _distinct(found), failed
+    return distinct(found), failed
 
 
 def candidates(module: Any, path: str) -> List[Tuple[str, Any]]:
@@ -186,7 +186,8 @@ def models_in(value: Any, label: str) -> List[Tuple[str, Any]]:
     return []
 
 
-def _distinct(found: Iterable[Found]) -> List[Found]:
+def distinct(found: Iterable[Found]) -> List[Found]:
+    """Return models once each, those left out that are parts of others."""
     once: Dict[int, Found] = {}
     for item in found:
         once.setdefault(id(item.model), item)

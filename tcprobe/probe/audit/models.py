@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List
+from functools import partial
+from typing import Any, Callable, Dict, List, Set, Tuple
 
 from . import find
 from .document import AuditRecord
@@ -12,6 +13,9 @@ from .lean import Lean
 from .raised import in_one_line
 from .step import trace_step
 from .watch import Watch
+
+UNBUILT = "needs an input shape: it was neither built nor called (--input-shape 224,224,3)"
+UNCALLED = "needs an input shape: call it or give a function that does"
 
 
 class ModelTracer:
@@ -35,26 +39,54 @@ class ModelTracer:
             NothingToAudit: the file never imports TensorFlow, or what was named cannot be had.
         """
         document = self._document
-        failed: List[Failed] = []
         factory = self._orders.get("factory")
-        if factory:
-            found = find.named(module, factory, self._orders.get("args") or {})
-        else:
-            found = find.at_module_level(module)
-            if not found:
-                found, failed = find.from_functions(module, document.path, lambda f: f())
+        found, failed = self._find(module)
         if self._watch.tf is None:
-            raise NothingToAudit("input", "it never imports TensorFlow", "tcprobe audits Keras and TensorFlow models")
+            raise NothingToAudit("none", "it never imports TensorFlow", "tcprobe audits Keras and TensorFlow models")
         traced = [self._trace(item) for item in found]
         for item in failed:
             document.not_seen(item.what, item.reason, item.line)
         for name, made in find.classes(module) if not factory else ():
             if not made:
-                document.not_seen(name, "needs an input shape: call it or give a function that does")
+                document.not_seen(name, UNCALLED)
         for name in find.own_steps(module) if not factory else ():
             document.not_seen(name + ".train_step", "is no part of a model's own step: --run audits it")
         if not any(traced):
             self._nothing(failed, found)
+
+    def _find(self, module: Any) -> Tuple[List[Found], List[Failed]]:
+        factory = self._orders.get("factory")
+        if factory:
+            return find.named(module, factory, self._orders.get("args") or {}), []
+        found = find.at_module_level(module)
+        if self._document.incomplete or not found:
+            found = find.distinct([*found, *self.made(module)])
+        return (found, []) if found else find.from_functions(module, self._document.path, lambda f: f())
+
+    def made(self, module: Any) -> List[Found]:
+        """Return the models that the file has constructed, wherever it keeps them, but not parts of others."""
+        names = {
+            id(model): name for name, value in list(vars(module).items()) for _, model in find.models_in(value, "")
+        }
+        inner = {id(getattr(m, "_functional", None)) for m in self._watch.made}  # Keras 3's Sequential has one inside
+        whole = [
+            m
+            for m in self._watch.made
+            if id(m) not in inner and self._watch.gaps.run("parts of a model", partial(_has_parts, m))
+        ]
+        return find.distinct(Found(names.get(id(m), str(getattr(m, "name", "model"))), m) for m in whole)
+
+    def leftover(self, module: Any, trained: Set[int], wanted: Callable[[Any], bool]) -> bool:
+        """Audit the models that were constructed and not trained; return whether there are any.
+
+        Args:
+            module: the namespace that names them.
+            trained: ids of the layers that a training step of the script's own has.
+            wanted: whether a model is asked for.
+        """
+        parts = [(found, {id(part) for part in find.parts_of(found.model)}) for found in self.made(module)]
+        chosen = [found for found, layers in parts if not layers & trained and wanted(found.model)]
+        return sum(self._trace(found) for found in chosen) > 0
 
     def _nothing(self, failed: List[Failed], found: List[Found]) -> None:
         document = self._document
@@ -70,15 +102,15 @@ class ModelTracer:
             document.fail("input", "no model that can be traced: " + what, find.WAYS)
         elif not document.error:
             looked = "no Keras model at module level, and no function without arguments that returns one"
-            document.fail("input", looked, find.WAYS)
+            document.fail("none", looked, find.WAYS)
 
     def _trace(self, found: Found) -> bool:
         """Trace a step of one model; return whether that went well."""
         watch, document = self._watch, self._document
         try:
-            given = watch.seen.of(found.model)
+            given = watch.seen.of(found.model, found.label)
             if given is None:
-                document.not_seen(found.label, "needs an input shape: it was neither built nor called")
+                document.not_seen(found.label, UNBUILT)
                 return False
             with Lean(watch.keras, watch.gaps):
                 step = trace_step(watch.tf, found.model, given, self._orders.get("batch"), watch.calls.own)
@@ -104,3 +136,8 @@ class ModelTracer:
             }
         )
         return True
+
+
+def _has_parts(model: Any) -> bool:
+    """Return whether a model was constructed to its end, and holds layers."""
+    return bool(find.parts_of(model))

@@ -19,15 +19,22 @@ def status(code: Any) -> str:
     return str(code).splitlines()[0] if isinstance(code, str) and code else str(code)
 
 
-def in_one_line(error: Optional[BaseException], path: str) -> str:
-    """Return what was raised and at which line of the user's, in one line."""
+def in_one_line(error: Optional[BaseException], path: str, line_around: Optional[str] = None) -> str:
+    """Return what was raised and at which line of the user's, in one line.
+
+    Args:
+        error: what was raised.
+        path: the file, for an error that names none.
+        line_around: ``file:line`` where the traceback has no line of the user's.
+    """
     text = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()
     line = next((t for t in reversed(text) if t.strip()), type(error).__name__) if text else type(error).__name__
     if isinstance(error, SyntaxError):
         return "%s (%s:%s)" % (line, error.filename or path, error.lineno)
     frames = traceback.extract_tb(error.__traceback__ if error is not None else None)
     place = next((f for f in reversed(frames) if rank(f.filename) == USER), None)
-    return (telling_line(text) or line)[:300] + (" (%s:%s)" % (place.filename, place.lineno) if place else "")
+    at = "%s:%s" % (place.filename, place.lineno) if place else line_around
+    return (telling_line(text) or line)[:300] + (" (%s)" % at if at else "")
 
 
 def telling_line(text: List[str]) -> str:

@@ -1,7 +1,7 @@
 """Finds out what one training step of a file's models multiplies, and writes graph.json and audit.json.
 
-The file is imported and its models get a step of tcprobe's own, or it is run as a script until its own step is
-known. Either way a training function is traced, not run.
+The file is imported and its models get a step of tcprobe's own, or it is run as a script. Either way a training
+function is traced, not run, and the script goes on to its next model.
 """
 
 from __future__ import annotations
@@ -9,19 +9,31 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from typing import Any, Dict, Set
+from functools import partial
+from typing import Any, Callable, Dict, List, Optional, Set
 
 from ..config import Config
+from ..core.lines import running_line
 from ..script import script
 from ..tensorflow.graph.records import write_json
-from .calls import Stopped
 from .document import AuditRecord
 from .find import NothingToAudit
 from .models import ModelTracer
-from .script import audit_step, ended
+from .onward.harmless import Harmless
+from .onward.limit import Limit
+from .onward.script import Steps
+from .onward.statements import run_statements
+from .onward.stops import Ended, Stopped
+from .raised import in_one_line, status
+from .shapes import GivenShapes
 from .watch import Watch
 
+SECONDS = 60.0  # from the first training call on
+TRAINS = "the import of %s trains (it has no __main__ guard); each step is audited, none is computed"
 STOPPED_IMPORT = "the import of %s trains (it has no __main__ guard); it was stopped there and that step is audited"
+RAISED = "the script raised %s%s; what rests on that was not run"
+STOPPED = "the script was ended %s; what stands behind that was not audited"
+OWN_STEP = "models that the script did not come to train got a step of tcprobe's own"
 
 
 class Audit:
@@ -33,50 +45,167 @@ class Audit:
         self._orders: Dict[str, Any] = config.audit
         self._ran = bool(self._orders.get("run"))
         self._document = AuditRecord(os.path.abspath(config.name))
-        self._watch = Watch(config.out, self._orders.get("batch"))
+        self._watch = Watch(config.out, self._orders.get("batch"), GivenShapes(self._orders.get("input_shapes") or ()))
         self._watch.calls.on_stop = self._swallowed
+        self._steps = Steps(self._watch, self._document)
+        self._limit = Limit(self._orders.get("seconds") or SECONDS, self._swallowed)
+        self._harmless = Harmless(config.out)
+        self._raised: List[str] = []
+        self._failed_fits: List[Any] = []
+        self._module: Any = None
 
     def start(self) -> None:
         """Watch for TensorFlow and Keras."""
+        onward = self._watch.onward
+        onward.going = not self._orders.get("first_step")
+        onward.begin, onward.close, onward.failed = self._begin, self._close, self._fit_failed
         self._watch.start()
 
     def go(self) -> None:
         """Run or import the file, and audit what it makes."""
-        document = self._document
+        error: Optional[BaseException] = None
         try:
-            if self._ran:
-                script.run_script(self._config.kind, self._config.name, self._config.argv)
-                ended(None, self._ran, self._watch, document)
-            else:
-                self._import()
-        except Stopped:
-            if not self._ran:
-                document.notes.append(STOPPED_IMPORT % os.path.basename(document.path))
-            audit_step(self._watch, document)
-        except SystemExit as error:
-            ended(error, self._ran, self._watch, document)
-        except NothingToAudit as error:
-            document.fail(error.kind, str(error), error.hint)
-        except BaseException as error:  # the user's own, KeyboardInterrupt included
-            ended(error, self._ran, self._watch, document)
+            self._load()
+        except BaseException as raised:  # the user's own, KeyboardInterrupt included
+            error = raised
+        self._limit.stop()
+        self._steps.close()
+        self._module = self._module or sys.modules.get("__main__")
+        try:
+            self._describe(error)
+        except NothingToAudit as nothing:
+            self._refuse(nothing)
+        except BaseException as raised:  # of a factory
+            self._document.fail("input", in_one_line(raised, self._document.path))
 
     def finish(self) -> None:
         """Write both files."""
         self._watch.finish()
-        content = self._document.content(self._watch.facts(), self._watch.gaps.gaps)
-        write_json(os.path.join(self._config.out, "audit.json"), content)
+        self._write(self._document.notes)
 
-    def _import(self) -> None:
-        module = script.load_file(self._document.path)
-        if module is None:
-            raise NothingToAudit("input", "not a Python file")
-        ModelTracer(self._watch, self._document, self._orders).audit(module)
+    def _load(self) -> None:
+        """Run or import the file; the namespace is known before it begins."""
+        execute = partial(run_statements, ended=self._passed) if self._watch.onward.going else script.execute
+        if self._ran:
+            script.run_script(self._config.kind, self._config.name, self._config.argv, execute)
+            return
+        self._module = script.new_module(self._document.path)
+        if self._module is None:
+            raise ImportError("not a Python file")
+        with open(self._document.path, "rb") as file:
+            source = file.read()
+        execute(source, self._document.path, vars(self._module))
+
+    def _begin(self) -> None:
+        """Note that the first training call begins."""
+        if self._watch.onward.going:
+            self._go_quietly()
+            self._limit.start()
+
+    def _go_quietly(self) -> None:
+        """Let the script change nothing from now on."""
+        self._watch.onward.over = True
+        self._harmless.start()
+
+    def _close(self) -> None:
+        """Describe a step as soon as it is known: the script may not come to its end."""
+        self._steps.close()
+        if self._steps.found and self._watch.onward.going:
+            self._write([*self._document.notes, STOPPED % "by the limit on its time"])
+
+    def _passed(self, error: Optional[BaseException]) -> bool:
+        """Say whether the script goes on behind a statement, given what that raised."""
+        self._close()
+        if error is None or (isinstance(error, Stopped) and not isinstance(error, Ended)):
+            return True
+        if not isinstance(error, Exception):
+            return False
+        self._raised.append(in_one_line(error, self._document.path))
+        self._go_quietly()
+        return True
+
+    def _fit_failed(self, model: Any, error: BaseException) -> None:
+        self._failed_fits.append(model)
+        self._raised.append(in_one_line(error, self._document.path, running_line()))
+
+    def _describe(self, error: Optional[BaseException]) -> None:
+        """Say what came of the script, which ended by `error`, None at its end."""
+        if isinstance(error, Exception):
+            self._raised.append(in_one_line(error, self._document.path))
+        self._document.incomplete = bool(self._raised)
+        if self._steps.found:
+            self._trained(error)
+        elif error is None and not self._ran:
+            ModelTracer(self._watch, self._document, self._orders).audit(self._module)
+        elif self._watch.onward.going:
+            self._leftover(lambda _: True)
+        if self._document.steps or self._document.units:
+            self._note_raised()
+        elif self._raised:
+            self._document.fail("input", self._raised[0])
+        elif not self._document.error:
+            self._nothing(error)
+
+    def _trained(self, error: Optional[BaseException]) -> None:
+        document = self._document
+        if not self._ran:
+            sentence = TRAINS if self._watch.onward.going else STOPPED_IMPORT
+            document.notes.append(sentence % os.path.basename(document.path))
+        if isinstance(error, Ended):
+            document.notes.append(STOPPED % error)
+        if self._raised or isinstance(error, Ended):
+            self._leftover(self._was_to_train)
+
+    def _note_raised(self) -> None:
+        more = len(self._raised) - 1
+        if self._raised:
+            also = "; %d more of its statements failed then" % more if more else ""
+            self._document.notes.append(RAISED % (self._raised[0], also))
+
+    def _leftover(self, wanted: Callable[[Any], bool]) -> None:
+        """Audit models that were constructed and not trained."""
+        tracer = ModelTracer(self._watch, self._document, self._orders)
+        if self._watch.tf is not None and tracer.leftover(self._module, self._steps.trained, wanted):
+            self._document.notes.append(OWN_STEP)
+
+    def _was_to_train(self, model: Any) -> bool:
+        compiled = getattr(model, "compiled", getattr(model, "_is_compiled", False))
+        return bool(compiled) or any(model is failed for failed in self._failed_fits)
+
+    def _refuse(self, nothing: NothingToAudit) -> None:
+        """Say why nothing was found; what the file raised before may be the cause."""
+        if self._raised and nothing.kind != "usage":
+            self._document.fail("input", self._raised[0])
+        elif self._raised:
+            self._document.fail(nothing.kind, "%s, and it raised %s" % (nothing, self._raised[0]), nothing.hint)
+        else:
+            self._document.fail(nothing.kind, str(nothing), nothing.hint)
+
+    def _nothing(self, error: Optional[BaseException]) -> None:
+        """Say why there is nothing, of a script that raised no exception."""
+        document = self._document
+        if isinstance(error, SystemExit) and error.code not in (None, 0):
+            said = "it exited with status %s before a training step" % status(error.code)
+            document.fail("input", said, output=True)
+        elif not self._ran:
+            document.fail("input", "its import ends the interpreter (sys.exit)")
+        elif isinstance(error, Ended):
+            document.fail("input", "it was ended %s, before a training step" % error)
+        else:
+            document.fail("input", "it ended before any training step", "audit its models: leave out --run")
 
     def _swallowed(self) -> None:
         """Leave although the script catches every exception."""
-        audit_step(self._watch, self._document)
+        self._steps.close()
+        self._limit.stop()
+        self._describe(Ended("though it caught that"))
         self.finish()
         leave()
+
+    def _write(self, notes: List[str]) -> None:
+        facts = self._watch.facts()
+        content = dict(self._document.content(facts, self._watch.gaps.gaps), notes=notes)
+        write_json(os.path.join(self._config.out, "audit.json"), content)
 
 
 def run_audit(config: Config, before: Set[str]) -> None:

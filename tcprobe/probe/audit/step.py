@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import weakref
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..constants import SAMPLES
 from .layers import is_model, spec_of
+from .shapes import GivenShapes
 
 
 class Given(NamedTuple):
@@ -25,8 +26,9 @@ class Given(NamedTuple):
 class SeenInputs:
     """Remembers what models were called with, for those that do not tell themselves."""
 
-    def __init__(self) -> None:
+    def __init__(self, shapes: GivenShapes) -> None:
         self.tf: Any = None
+        self._shapes = shapes
         self._given: "weakref.WeakKeyDictionary[Any, Given]" = weakref.WeakKeyDictionary()
 
     def called(self, layer: Any, args: Any, kwds: Any) -> None:
@@ -35,8 +37,24 @@ class SeenInputs:
             spec = self.tf.nest.map_structure(self._spec, (tuple(args), dict(kwds)))
             self._given[layer] = Given(*spec)
 
-    def of(self, model: Any) -> Optional[Given]:
-        """Return what a model takes; None where neither it nor a call told."""
+    def of(self, model: Any, label: str) -> Optional[Given]:
+        """Return what a model takes; None where neither it, nor a call, nor the user told."""
+        known = self._known(model)
+        names = (label, str(getattr(model, "name", "")), type(model).__name__)
+        if known is not None:
+            return Given(*self.tf.nest.map_structure(lambda v: self._filled(v, names), (known.args, known.kwds)))
+        shapes = self._shapes.of_call(model, names)
+        specs = {name: self.tf.TensorSpec([None, *sizes], "float32") for name, sizes in shapes.items()}
+        return Given((specs.pop(""),) if "" in specs else (), specs) if specs else None
+
+    def _filled(self, value: Any, names: Sequence[str]) -> Any:
+        """Return a specification with the sizes that it leaves open as the user gave them."""
+        if not isinstance(value, self.tf.TensorSpec) or not value.shape.rank or None not in list(value.shape)[1:]:
+            return value
+        sizes = self._shapes.of_input(list(value.shape)[1:], (value.name or "", *names))
+        return value if sizes is None else self.tf.TensorSpec([value.shape[0], *sizes], value.dtype, value.name)
+
+    def _known(self, model: Any) -> Optional[Given]:
         inputs = getattr(model, "_inputs_struct", getattr(model, "_nested_inputs", None))
         if inputs is None:
             listed = getattr(model, "inputs", None)
@@ -61,7 +79,7 @@ class SeenInputs:
         shape, dtype = spec_of(value)
         if shape and not own:
             shape = [None, *shape[1:]]
-        return self.tf.TensorSpec(shape, dtype)
+        return self.tf.TensorSpec(shape, dtype, str(getattr(value, "name", "")).partition(":")[0] if own else None)
 
 
 class OwnStep(NamedTuple):
@@ -94,9 +112,9 @@ def trace_step(tf: Any, model: Any, given: Given, batch: Optional[int], own: Any
     count = fixed or batch or SAMPLES
 
     def sized(value: Any) -> Any:
-        if not isinstance(value, tf.TensorSpec) or not value.shape.rank or value.shape[0] is not None:
+        if not isinstance(value, tf.TensorSpec) or not value.shape.rank:
             return value
-        return tf.TensorSpec([count, *list(value.shape)[1:]], value.dtype)
+        return tf.TensorSpec([value.shape[0] or count, *list(value.shape)[1:]], value.dtype)
 
     args, kwds = tf.nest.map_structure(sized, (given.args, dict(given.kwds)))
     kwds.pop("training", None)

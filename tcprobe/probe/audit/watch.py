@@ -9,7 +9,9 @@ from ..script.imports import AfterImport
 from ..tensorflow.graph.recorder import GraphRecorder
 from ..tensorflow.precision import version
 from .calls import AuditCalls
-from .layers import LayerLog
+from .layers import LayerLog, is_model
+from .onward.methods import Methods, Onward
+from .shapes import GivenShapes
 from .step import SeenInputs
 from .xla import AutoXla
 
@@ -23,21 +25,27 @@ class Watch:
         log: the layers that they call.
         calls: the training calls, which are only traced.
         seen: what models were called with.
+        made: every model that was constructed, kept alive.
+        onward: whether and how the script goes on after a step.
         xla: which models compile.
         tf: TensorFlow, once it is imported.
         keras: every Keras that was imported.
     """
 
-    def __init__(self, out: str, batch: Optional[int]) -> None:
+    def __init__(self, out: str, batch: Optional[int], shapes: GivenShapes) -> None:
         self.gaps = Gaps()
         self.recorder = GraphRecorder(out, self.gaps)
         self.log = LayerLog(self.recorder, self.gaps)
-        self.calls = AuditCalls(self.recorder, self.gaps, batch)
-        self.seen = SeenInputs()
+        self.onward = Onward()
+        self.calls = AuditCalls(self.recorder, self.gaps, batch, self.onward)
+        self.methods = Methods(self.onward, self.gaps)
+        self.made: List[Any] = []
+        self.seen = SeenInputs(shapes)
         self.xla = AutoXla()
         self.tf: Any = None
         self.keras: List[Any] = []
         self.recorder.layers.on_eager_call = self.seen.called
+        self.recorder.layers.on_made = self._made
 
     def start(self) -> None:
         """Watch for TensorFlow and Keras."""
@@ -46,8 +54,7 @@ class Watch:
 
     def finish(self) -> None:
         """Write graph.json."""
-        self.calls.end()
-        self.recorder.calls_per_step(self.calls.calls_per_step())
+        self.recorder.calls_per_step(dict.fromkeys(self.calls.own, 1.0))
         self.recorder.write()
 
     def facts(self) -> Dict[str, Any]:
@@ -62,13 +69,19 @@ class Watch:
         self.tf = self.log.tf = self.seen.tf = tf
         self.gaps.run("calls", lambda: self.calls.on_tensorflow(tf))
         self.recorder.on_tensorflow(tf)
+        self.gaps.run("saving", lambda: self.methods.on_tensorflow(tf))
         if version(tf) < (2, 6):
             self._on_keras(tf.keras)
 
     def _on_keras(self, keras: Any) -> None:
         self.keras.append(keras)
         self.recorder.on_keras(keras)
+        self.gaps.run("methods of models", lambda: self.methods.on_keras(keras))
         self.gaps.run("XLA of Keras", lambda: self.xla.install(keras))
+
+    def _made(self, layer: Any) -> None:
+        if is_model(layer):
+            self.made.append(layer)
 
     def _policy(self) -> Optional[str]:
         for keras in self.keras:

@@ -12,16 +12,24 @@ from typing import Any, Callable, Dict, List, Optional, Set
 
 from ..core import tracebacks
 
+Execute = Callable[[bytes, str, Dict[str, Any]], None]
 
-def run_script(kind: str, name: str, argv: List[str]) -> None:
+
+def execute(source: bytes, path: str, names: Dict[str, Any]) -> None:
+    """Execute a file in the namespace `names`."""
+    exec(compile(source, path, "exec", dont_inherit=True), names)
+
+
+def run_script(kind: str, name: str, argv: List[str], execute: Execute = execute) -> None:
     """Run a script or module to its end; what it raises comes through, `SystemExit` included.
 
     Args:
         kind: ``script`` (name is a path) or ``module`` (as after ``python -m``).
         name: the path or the dotted name.
         argv: its arguments, without argv[0].
+        execute: runs a file's text.
     """
-    start = _module(name, argv) if kind == "module" else _script(name, argv)
+    start = _module(name, argv) if kind == "module" else _script(name, argv, execute)
     try:
         start()
     except SystemExit:
@@ -31,8 +39,11 @@ def run_script(kind: str, name: str, argv: List[str]) -> None:
         raise
 
 
-def load_file(path: str) -> Optional[types.ModuleType]:
-    """Import a file as Python would, under its dotted name where it lies in a package; None if it is no Python file."""
+def new_module(path: str) -> Optional[types.ModuleType]:
+    """Return the module that the import of a file makes, not executed yet; None if it is no Python file.
+
+    It has its dotted name where it lies in a package.
+    """
     folder, parts = os.path.dirname(path), [os.path.splitext(os.path.basename(path))[0]]
     while os.path.exists(os.path.join(folder, "__init__.py")):
         folder, name = os.path.split(folder)
@@ -50,7 +61,6 @@ def load_file(path: str) -> Optional[types.ModuleType]:
         return None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
     return module
 
 
@@ -96,7 +106,7 @@ def _module(name: str, argv: List[str]) -> Callable[[], None]:
     return lambda: start(name) and None
 
 
-def _script(name: str, argv: List[str]) -> Callable[[], None]:
+def _script(name: str, argv: List[str], execute: Execute) -> Callable[[], None]:
     sys.argv = [name, *argv]
     if os.path.isdir(name) or name.endswith((".zip", ".pyz")):
         return _packed(name)
@@ -106,7 +116,7 @@ def _script(name: str, argv: List[str]) -> Callable[[], None]:
     module = _fresh(__file__=path, __cached__=None, __loader__=loader)
     with open(path, "rb") as file:
         source = file.read()
-    return lambda: _execute(source, path, module.__dict__)
+    return lambda: execute(source, path, module.__dict__)
 
 
 def _packed(name: str) -> Callable[[], None]:
@@ -117,7 +127,3 @@ def _packed(name: str) -> Callable[[], None]:
     sys.path[0] = name
     start: Any = runpy._run_module_as_main  # type: ignore[attr-defined]
     return lambda: start("__main__", False) and None
-
-
-def _execute(source: bytes, path: str, names: Dict[str, Any]) -> None:
-    exec(compile(source, path, "exec", dont_inherit=True), names)

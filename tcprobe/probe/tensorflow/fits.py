@@ -17,7 +17,7 @@ class Fit:
 
     Attributes:
         marks_steps: it marks its steps in the profile itself, as Keras 2 does.
-        batches: Keras' own object that hands out the batches; None until it is made.
+        batches: Keras' own object that hands out the batches, from its construction on; None before.
     """
 
     def __init__(self, marks_steps: bool) -> None:
@@ -68,10 +68,10 @@ class Fits:
         fits = self
 
         def __init__(batches: Any, *args: Any, **kwds: Any) -> None:  # noqa: N807
-            original(batches, *args, **kwds)
             fit = fits.current()
             if fit is not None and fit.batches is None:  # the first is that of training; validation follows
-                fit.batches = batches
+                fit.batches = batches  # known before it asks a strategy to split its batches
+            original(batches, *args, **kwds)
 
         return __init__
 

@@ -37,6 +37,7 @@ class LayerHooks:
         sampling: keep the stack in eager calls too.
         on_call: told of every call that the stack was kept for: the entry, layer, arguments and result.
         on_eager_call: told of every other call: the layer and its arguments.
+        on_made: told of every layer that is under construction.
     """
 
     def __init__(self, gaps: Any) -> None:
@@ -44,6 +45,7 @@ class LayerHooks:
         self.sampling = False
         self.on_call: Optional[Callable[[CalledLayer, Any, Any, Any, Any], None]] = None
         self.on_eager_call: Optional[Callable[[Any, Any, Any], None]] = None
+        self.on_made: Callable[[Any], None] = lambda _: None
         self._gaps = gaps
         self._patches = Patches()
         self._call: Optional[CodeType] = None  # of the hook on calls
@@ -114,6 +116,7 @@ class LayerHooks:
 
         def __init__(layer: Any, *args: Any, **kwds: Any) -> None:  # noqa: N807
             with Guard(hooks._gaps, "line of a layer's construction"):
+                hooks.on_made(layer)
                 hooks._lines[layer] = hooks._line(layer)
             original(layer, *args, **kwds)
 

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from tcprobe.audit.source.read import read_model, read_source, with_arguments
+from tcprobe.audit.trace.start import audited
 from tcprobe.audit.trace.traced import TraceRequest, trace
 from tcprobe.errors import InputError, TcprobeError, UsageError
 from tcprobe.rules.model.sizes import LayerSizes
-from tcprobe.schema.model import Layer, Model, Product
+from tcprobe.schema.model import InputShape, Layer, Model, Product
 from tests import warm
 from tests.support import ROOT, needs_tensorflow
 
@@ -255,6 +256,88 @@ def test_layers_of_one_line_have_the_columns_that_reading_finds() -> None:
     found = {n.rpartition("/")[2]: one for one in traced.layers if (n := one.name) and one.kind == "Dense"}
     assert len(wanted) == 7
     assert {name: (one.place, one.arguments["units"]) for name, one in found.items()} == wanted
+
+
+def test_a_script_goes_on_to_its_next_models_and_changes_nothing() -> None:
+    before = sorted(SCRIPTS.iterdir())
+    found = models("onward.py")
+    first = line_of("onward.py", "history = first.fit")
+    second = line_of("onward.py", "second.fit(x, y, batch_size=32)")
+    assert list(found) == [f"onward.py:{first}", f"onward.py:{second}"]
+    assert [model.batch for model in found.values()] == [64, 32]
+    units = [{one.config.get("units") for one in model.layers} for model in found.values()]
+    assert units == [{512, 16}, {4090, 16}]
+    assert [len(model.products) for model in found.values()] == [5, 5]
+    assert sorted(SCRIPTS.iterdir()) == before
+    train, raised = found[f"onward.py:{first}"].notes
+    assert "each step is audited" in train
+    assert f"onward.py:{line_of('onward.py', 'os.remove')}" in raised
+    assert "statements" not in raised  # all that stands before and behind it works
+
+
+def test_the_old_way_ends_at_the_first_step() -> None:
+    request = TraceRequest(SCRIPTS / "onward.py", first_step=True, python=warm.python())
+    (model,) = trace(request)
+    assert (model.label, model.batch) == ("onward.py", 64)
+    assert "it was stopped there" in model.notes[0]
+
+
+def test_loops_of_the_users_own_follow_one_another() -> None:
+    found = models("loops.py", run=True)
+    units = [max(one.config["units"] for one in model.layers) for model in found.values()]
+    assert units == [72, 136, 264]
+    assert {len(model.products) for model in found.values()} == {5}
+    assert {model.batch for model in found.values()} == {32}
+    assert {model.notes for model in found.values()} == {()}
+
+
+def test_replicas_share_a_batch_whose_size_is_known() -> None:
+    found = models("distributed.py")
+    assert [max(one.config["units"] for one in model.layers) for model in found.values()] == [40, 72, 136]
+    rows = [{p.record.input_shapes[0][0] for p in products(m, "", "forward")} for m in found.values()]  # type: ignore[index]
+    assert rows == [{48}, {32}, {16}]
+
+
+def test_a_script_has_some_seconds_from_its_first_training_call_on() -> None:
+    orders = {"factory": None, "args": {}, "run": True, "batch": None, "seconds": 8}
+    done = audited(warm.python(), SCRIPTS / "loops.py", orders, ("endless",), 100.0)
+    assert len(done.document["units"]) == 3
+    assert [n for n in done.document["notes"] if "8 s after its first training call" in n]
+
+
+def test_what_was_known_when_the_time_ran_out_is_kept() -> None:
+    orders = {"factory": None, "args": {}, "run": True, "batch": None, "seconds": 1000}
+    done = audited(warm.python(), SCRIPTS / "loops.py", orders, ("endless",), 20.0)
+    assert len(done.document["units"]) == 3
+    assert "the limit on its time" in done.document["notes"][-1]
+    assert [f["python_name"] for f in done.graph["functions"] if f["training"]]
+
+
+def test_models_get_a_step_where_their_data_cannot_be_had() -> None:
+    for run in (True, False):
+        found = models("no_data.py", run=run)
+        assert set(found) == {"inside", "outside"}
+        assert all(model.own_step and model.incomplete for model in found.values())
+        assert layer(found["inside"], "/dense").config["units"] == 250
+        assert any("a_package_that_nobody_has" in note for note in found["inside"].notes)
+        assert f"no_data.py:{line_of('no_data.py', 'import a_package')}" in found["inside"].notes[-1]
+
+
+def test_inputs_that_a_model_leaves_open_have_the_users_shapes() -> None:
+    given = {None: (64,), "second": (96,), "first": (48,), "image": (32, 32, 3), "text": (20,)}
+    shapes = tuple(InputShape(name, sizes) for name, sizes in given.items())
+    found = {
+        m.label: m for m in trace(TraceRequest(SCRIPTS / "open_shapes.py", input_shapes=shapes, python=warm.python()))
+    }
+    assert list(found) == ["stacked", "two", "both"]
+    inner = {m: [p.record.input_shapes[1] for p in found[m].products if p.record.pass_ == "forward"] for m in found}
+    assert inner["stacked"] == [(64, 56), (56, 8)]
+    assert sorted(inner["two"]) == [(48, 24), (96, 40)]
+    assert found["both"].unseen == ()
+    image = next(p for p in found["both"].products if p.record.op_type == "Conv2D")
+    assert image.record.input_shapes[0] == (1024, 32, 32, 3)
+    reason = models("open_shapes.py")["both"].unseen[0].reason
+    assert "--input-shape" in reason
 
 
 # --- failures --------------------------------------------------------------------------------------------

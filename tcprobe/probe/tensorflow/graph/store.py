@@ -58,6 +58,7 @@ class Store:
         self._gaps = gaps
         self._records: "OrderedDict[TraceName, Record]" = OrderedDict()
         self._eager: Optional[Record] = None
+        self._samples: List[Record] = []
 
     def keep(self, key: Hashable, record: Record) -> None:
         """Keep the first and the last traces of each function; one like an earlier one takes its place."""
@@ -94,9 +95,19 @@ class Store:
             }
             self.changed = True
 
+    def keep_sample(self, name: str) -> List[Record]:
+        """Keep the eager step under a name, whatever is sampled next; return its ops."""
+        sample, self._eager = self._eager, None
+        if sample is None:
+            return []
+        self._samples.append(dict(sample, python_name=name))
+        self.changed = True
+        ops: List[Record] = sample["ops"]
+        return ops
+
     def document(self, version: Optional[str]) -> Record:
         """Return graph.json; `version` is TensorFlow's."""
-        functions = [] if self._eager is None else [self._eager]
+        functions = [*self._samples, *([] if self._eager is None else [self._eager])]
         variants: List[Record] = []
         main: Dict[TraceName, str] = {}
         for kept, record in self._records.items():
