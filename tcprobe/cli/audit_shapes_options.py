@@ -14,7 +14,7 @@ AuditFormat = Literal["text", "json", "csv", "markdown", "sarif", "github"]
 GROUPS: Final = (
     ("What to audit", ("mode", "run", "arg", "batch_size", "input_shape", "timeout", "python")),
     ("What to predict for", ("target_gpu", "dtype", "library", "xla")),
-    ("What counts", ("select", "ignore", "fail_on", "fail_over")),
+    ("What counts", ("select", "ignore", "fail_on", "fail_over", "allow_unjudged")),
     ("What to do with it", ("diff", "fix", "format", "output", "force", "width", "verbose")),
 )
 """Headings of the help, and the parameters under each."""
@@ -111,6 +111,13 @@ FailOverOption = Annotated[
         "--fail-over",
         metavar="PERCENT",
         help="Exit code 1 too where all suggestions for a model save more of its step (5%).",
+    ),
+]
+AllowOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unjudged",
+        help="No exit code 2 for a named file with layers of which none can be judged (PyTorch, unknown sizes).",
     ),
 ]
 FormatOption = Annotated[

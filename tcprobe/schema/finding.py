@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from tcprobe.schema.finding_kinds import FindingKind, FixKind, RelatedKind, WhyKind
-from tcprobe.schema.model import Mode, Unseen
+from tcprobe.schema.model import Mode, NotJudged, Unseen
 from tcprobe.schema.place import Place
 from tcprobe.schema.provenance import Provenance
 from tcprobe.schema.statement import Statement
@@ -125,6 +125,8 @@ class Audited:
         unseen: what could not be judged.
         notes: what limits the audit, as text for people.
         policy_assumed: True if nothing sets a precision policy, so that Keras' default is assumed.
+        not_judged: what the audit does not understand, as in `Model`.
+        judged: whether the rules looked at a size of any of its layers or products.
     """
 
     label: str
@@ -150,6 +152,21 @@ class Audited:
     unseen: tuple[Unseen, ...] = ()
     notes: tuple[str, ...] = ()
     policy_assumed: bool = False
+    not_judged: tuple[NotJudged, ...] = ()
+    judged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UnjudgedFile:
+    """A file that holds layers, models or products, none of which could be judged.
+
+    Attributes:
+        file: absolute path.
+        fails: whether the user named the file itself and did not allow this.
+    """
+
+    file: str
+    fails: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +177,14 @@ class AuditReport:
         audited: one per model.
         unused: suppressing comments that silence nothing, with their text.
         failed: files that could not be audited, and why.
+        unjudged: files that hold layers of which none could be judged, in the order of the given files.
     """
 
     audited: tuple[Audited, ...] = ()
     unused: tuple[tuple[Place, str], ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
     root: str = field(default="")
+    unjudged: tuple[UnjudgedFile, ...] = ()
 
     def findings(self) -> list[Finding]:
         """Return the findings of all models without duplicates: files may share layers."""

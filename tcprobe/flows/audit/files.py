@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -22,11 +22,15 @@ class AuditFile:
         path: absolute, with links resolved.
         named: as the user named it, for messages.
         factory: function that makes the model, from ``model.py:factory``; None if none was named.
+        tree: absolute path of the folder that the user named and that it was found in; None if it was named itself.
+        itself: whether the user named the file, not only a folder around it.
     """
 
     path: Path
     named: str
     factory: str | None = None
+    tree: str | None = None
+    itself: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,9 @@ def find_targets(names: Sequence[str]) -> AuditFiles:
     found: dict[tuple[Path, str | None], AuditFile] = {}
     for name in names:
         for target in _targets(name):
-            found.setdefault((target.path, target.factory), target)
+            known = found.setdefault((target.path, target.factory), target)
+            if target.itself and not known.itself:
+                found[target.path, target.factory] = replace(known, itself=True)
     return AuditFiles(tuple(found.values()), any(Path(name).is_dir() for name in names))
 
 
@@ -60,7 +66,8 @@ def _targets(name: str) -> Iterator[AuditFile]:
         files = sorted(_python_files(name))
         if not files:
             raise EmptyInput(name, "no Python file in this folder")
-        yield from (AuditFile(Path(file).resolve(), file) for file in files)
+        whole = str(path.resolve())
+        yield from (AuditFile(Path(file).resolve(), file, None, whole, False) for file in files)
     elif path.exists():
         yield AuditFile(path.resolve(), name)
     else:

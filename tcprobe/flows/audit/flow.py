@@ -6,8 +6,8 @@ time of a one-file audit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,7 @@ from tcprobe.flows.audit.models import Auditor
 from tcprobe.flows.audit.options import AuditOptions, Choice, choose_options
 from tcprobe.flows.write.say import Say
 from tcprobe.hardware import Gpu, find_gpu
-from tcprobe.schema.finding import Audited, AuditReport
+from tcprobe.schema.finding import Audited, AuditReport, UnjudgedFile
 
 if TYPE_CHECKING:
     from tcprobe.source.source import Source
@@ -42,8 +42,8 @@ class AuditOutcome:
 
     @property
     def exit_code(self) -> int:
-        """0 clean, 1 findings at or above the threshold, 2 a file could not be audited."""
-        if self.report.failed:
+        """0 clean, 1 findings at or above the threshold, 2 a file could not be audited or nothing in it judged."""
+        if self.report.failed or any(unjudged.fails for unjudged in self.report.unjudged):
             return 2
         findings = self.report.findings()
         return int(self.choice.fails(findings, max((_share(a) for a in self.report.audited), default=0.0)))
@@ -70,7 +70,18 @@ def audit(options: AuditOptions, say: Say) -> AuditOutcome:
     auditor = Auditor(options, choice, gpu, traced)
     failed = _add(auditor, options, choice, gpu, targets.files, traced)
     root = repository(targets.files[0].path) or Path.cwd()
-    return AuditOutcome(auditor.report(str(root), tuple(failed)), auditor.sources, choice)
+    report = auditor.report(str(root), tuple(failed))
+    report = replace(report, unjudged=tuple(_unjudged(report, targets.files, options.allow_unjudged)))
+    return AuditOutcome(report, auditor.sources, choice)
+
+
+def _unjudged(report: AuditReport, files: Sequence[AuditFile], allowed: bool) -> Iterator[UnjudgedFile]:
+    """Yield the files that hold layers of which none could be judged."""
+    judged = {audited.file: False for audited in report.audited if audited.unseen or audited.not_judged}
+    judged |= {audited.file: True for audited in report.audited if audited.judged or audited.findings}
+    for file in files:
+        if judged.get(str(file.path)) is False:
+            yield UnjudgedFile(str(file.path), file.itself and not allowed)
 
 
 def _add(

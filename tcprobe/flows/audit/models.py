@@ -62,19 +62,21 @@ class Auditor:
         Raises:
             TcprobeError: the file cannot be audited; then nothing of it is kept.
         """
+        from tcprobe.audit.source.outside.not_judged import foreign_to_tensorflow
         from tcprobe.audit.source.read import read_source, with_arguments
 
         path = str(target.path)
-        sources = {path: self.sources.get(path) or read_source(target.path)}
+        sources = {path: self.sources.get(path) or read_source(target.path, target.tree)}
         models = self._models(target, sources[path])
         if self._traced:
             sources |= _others(models, {**self.sources, **sources})
-            models = [with_arguments(model, sources) for model in models]
+            foreign = foreign_to_tensorflow(sources[path])
+            models = [replace(with_arguments(model, sources), not_judged=foreign) for model in models]
         steps = [self._step(model) for model in models]
         found = [_findings(step, sources, [other for other in steps if other is not step]) for step in steps]
         silent, unused = _silenced(found, sources, [u for model in models for u in model.unseen])
         audited = [self._sorted_out(s, f, silent) for s, f in zip(steps, found, strict=True)]
-        kept = [a for a in audited if a.layers or a.products or a.findings or a.suppressed or a.unseen]
+        kept = [a for a in audited if a.layers or a.products or a.findings or a.suppressed or a.unseen or a.not_judged]
         edited = {e.place.file for a in audited for f in a.findings if f.fix is not None for e in f.fix.edits}
         self._add(PartialAudit(kept, Counter(unused), Counter(list(sources)), edited))
         self.sources |= {file: s for file, s in sources.items() if self._traced or file in edited}
@@ -172,6 +174,8 @@ class Auditor:
             unseen=model.unseen,
             notes=model.notes,
             policy_assumed=model.policy_assumed,
+            not_judged=model.not_judged,
+            judged=bool(step.sizes.dimensions),
         )
 
 

@@ -38,6 +38,7 @@ class AuditOptions:
         select, ignore: codes or prefixes of codes.
         fail_on: the lowest severity that fails: error, warning, note, or never.
         fail_over: fail if all suggestions together may save more than this percentage of the step; 0-100.
+        allow_unjudged: whether a named file may hold layers of which none can be judged.
     """
 
     files: tuple[str, ...]
@@ -57,6 +58,7 @@ class AuditOptions:
     ignore: tuple[str, ...] = ()
     fail_on: str | None = None
     fail_over: float | None = None
+    allow_unjudged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
