@@ -81,6 +81,7 @@ def audit_shapes(
     fail_on: a.FailOnOption = None,
     fail_over: a.FailOverOption = None,
     exit_zero: a.ExitZeroOption = False,
+    allow_unjudged: a.AllowOption = False,
     format: a.FormatOption = None,  # noqa: A002 - the parameter's name is the option's
     output: a.OutputOption = None,
     force: o.ForceOption = False,
@@ -92,7 +93,8 @@ def audit_shapes(
     """Find badly sized layers and precision mistakes of a Keras model: the line, the cost on a GPU, and the fix.
 
     Needs no GPU and trains nothing. Sizes are traced by running the file on the CPU (needs TensorFlow), or read from
-    its source alone. Exit code 1 where there is an error or warning, 2 where a file or option cannot be used.
+    its source alone. Exit code 1 where there is an error or warning, 2 where a file or option cannot be used,
+    or a named file holds layers of which none could be judged.
     """
     chosen = _chosen(ctx, format, output)
     with o.errors_as_json(chosen == "json" and output in (None, "-")):
@@ -105,6 +107,7 @@ def audit_shapes(
             _input_shapes(input_shape or []), dtype, target_gpu, library, xla, timeout, python, _codes(select),
             _codes(ignore), fail_on, _percentage(fail_over), tuple(exclude) if exclude else None, force_exclude,
             _standard_input(files or []), stdin_filename, exit_zero, baseline, write_baseline, first_step,
+            allow_unjudged,
         )  # fmt: skip
         if diff:
             raise typer.Exit(_show_diff(wanted, fix or format is not None or output is not None))

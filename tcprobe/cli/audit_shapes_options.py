@@ -20,7 +20,10 @@ GROUPS: Final = (
         ),
     ),
     ("What to predict for", ("target_gpu", "dtype", "library", "xla")),
-    ("What counts", ("select", "ignore", "baseline", "write_baseline", "fail_on", "fail_over", "exit_zero")),
+    (
+        "What counts",
+        ("select", "ignore", "baseline", "write_baseline", "fail_on", "fail_over", "exit_zero", "allow_unjudged"),
+    ),
     ("What to do with it", ("diff", "fix", "format", "output", "force", "width", "verbose")),
 )
 """Headings of the help, and the parameters under each."""
@@ -147,6 +150,13 @@ FailOverOption = Annotated[
         "--fail-over",
         metavar="PERCENT",
         help="Exit code 1 too where all suggestions for a model save more of its step (5%).",
+    ),
+]
+AllowOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unjudged",
+        help="No exit code 2 for a named file with layers of which none can be judged (PyTorch, unknown sizes).",
     ),
 ]
 FormatOption = Annotated[

@@ -13,15 +13,16 @@ from tcprobe.report.formatting import relative
 from tcprobe.report.scan import Notice, Scanned, ScanResult
 from tcprobe.schema.place import Place
 
+FAILED: Final = {"failed": "not audited", "unjudged": "nothing judged"}
 COMMANDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 def render(document: Scanned, spec: RenderSpec, out: TextIO) -> None:  # noqa: ARG001 - a renderer's signature
-    """Write a command for each finding that is not suppressed or known, unused suppression and unreadable file."""
+    """Write a command for each finding that is not suppressed or known, unused suppression, file not read or judged."""
     scan = document.scan()
     lines = [_finding(result, scan.root) for result in scan.results if not (result.suppressed or result.known)]
     lines += [_unused(notice, scan.root) for notice in scan.notices if notice.kind == "unused"]
-    lines += [_failed(notice, scan.root) for notice in scan.notices if notice.kind == "failed"]
+    lines += [_failed(notice, scan.root) for notice in scan.notices if notice.kind in FAILED]
     out.writelines(f"{line}\n" for line in lines)
 
 
@@ -36,7 +37,7 @@ def _unused(notice: Notice, root: str) -> str:
 
 
 def _failed(notice: Notice, root: str) -> str:
-    return _command("error", "tcprobe", notice.place, notice.file or "", root, f"not audited: {notice.text}")
+    return _command("error", "tcprobe", notice.place, notice.file or "", root, f"{FAILED[notice.kind]}: {notice.text}")
 
 
 def _command(command: str, title: str, place: Place | None, file: str, root: str, text: str) -> str:

@@ -25,6 +25,7 @@ SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 BASE: Final = "%SRCROOT%"  # the name that GitHub and Visual Studio give the root of the repository
 NOTICE_PREFIXES: Final = {
     "failed": "not audited: ",
+    "unjudged": "nothing judged: ",
     "unused": "unused suppression: ",
     "unseen": "not judged: ",
     "limit": "",
@@ -99,7 +100,7 @@ def _invocation(scan: Scan) -> dict[str, Any]:
 
 
 def _notification(notice: Notice, root: str) -> dict[str, Any]:
-    level = "error" if notice.kind == "failed" else "note"
+    level = "error" if notice.kind in ("failed", "unjudged") else "note"
     said: dict[str, Any] = {"level": level, "message": {"text": f"{NOTICE_PREFIXES[notice.kind]}{notice.text}"}}
     if notice.place or notice.file:
         said["locations"] = [_location(notice.place, notice.file or "", root)]

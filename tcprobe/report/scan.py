@@ -12,7 +12,7 @@ from tcprobe.schema.place import Place
 if TYPE_CHECKING:
     from tcprobe.rules.base import RuleDoc
 
-NoticeKind = Literal["failed", "unused", "unseen", "limit"]
+NoticeKind = Literal["failed", "unjudged", "unused", "unseen", "limit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class Notice:
     """Something to know about the scan itself.
 
     Attributes:
-        kind: failed (the file was not read), unused (a suppression that silences nothing), unseen (something that could
-            not be judged), limit (of the whole scan).
+        kind: failed (the file was not read), unjudged (no layer of it could be judged, and so it fails), unused (a
+            suppression that silences nothing), unseen (something that could not be judged), limit (of the whole scan).
         text: the notice in words, without its kind.
         file: absolute path; None for a limit.
         place: where in the file; None if no line is known.

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from tcprobe.schema.finding_kinds import FindingKind, FixKind, RelatedKind, WhyKind
 from tcprobe.schema.kinds import Evidence
-from tcprobe.schema.model import Mode, Unseen
+from tcprobe.schema.model import Mode, NotJudged, Unseen
 from tcprobe.schema.place import Place
 from tcprobe.schema.provenance import Provenance
 from tcprobe.schema.statement import Statement
@@ -148,6 +148,8 @@ class Audited:
         unseen: what could not be judged.
         notes: what limits the audit, as text for people.
         policy_assumed: True if nothing sets a precision policy, so that Keras' default is assumed.
+        not_judged: what the audit does not understand, as in `Model`.
+        judged: whether the rules looked at a size of any of its layers or products.
     """
 
     label: str
@@ -175,6 +177,8 @@ class Audited:
     policy_assumed: bool = False
     batch_by_default: bool = False
     known: tuple[Finding, ...] = ()
+    not_judged: tuple[NotJudged, ...] = ()
+    judged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +195,19 @@ class Baselined:
 
 
 @dataclass(frozen=True, slots=True)
+class UnjudgedFile:
+    """A file that holds layers, models or products, none of which could be judged.
+
+    Attributes:
+        file: absolute path.
+        fails: whether the user named the file itself and did not allow this.
+    """
+
+    file: str
+    fails: bool
+
+
+@dataclass(frozen=True, slots=True)
 class AuditReport:
     """All models audited by one call, in the order of the given files.
 
@@ -200,6 +217,7 @@ class AuditReport:
         failed: files that could not be audited, and why.
         root: absolute path of the repository, else of the working directory.
         baseline: the file of known findings; None where there is none.
+        unjudged: files that hold layers of which none could be judged, in the order of the given files.
     """
 
     audited: tuple[Audited, ...] = ()
@@ -207,6 +225,7 @@ class AuditReport:
     failed: tuple[tuple[str, str], ...] = ()
     root: str = field(default="")
     baseline: Baselined | None = None
+    unjudged: tuple[UnjudgedFile, ...] = ()
 
     def findings(self) -> list[Finding]:
         """Return the findings of all models without duplicates: files may share layers."""

@@ -44,7 +44,6 @@ class Layer:
         dtype: dtype in which it computes; None if unknown.
         variable_dtype: dtype of its weights.
         input_shapes: batch first, None for an unknown dimension; empty if unknown.
-        output_shape: shape of its first output.
         output_shape: of its first output.
         config: its known settings, named like Keras' arguments (``units``, ``filters``,
             ``kernel_size``, ``activation`` by name, ``epsilon``, ``groups``, ``num_heads``, ``key_dim``...).
@@ -84,7 +83,8 @@ class Product:
         record: type, shapes, attributes, dtype and pass; `tcprobe.gemm.ops.gemms_of` turns it into GEMMs.
         layer: name of its layer; None for an op that the user's code calls itself.
         calls: how often one step runs it.
-        op: its name in the traced graph; in source mode layer and pass.
+        op: its name in the traced graph; in source mode layer and pass; there all passes of one op that the user's code
+            calls itself have one name.
         inputs_from: names of the layers whose output features become the features of its first operand, possibly
             reshaped or joined on the way, but never mixed. Empty if they come from the model's input.
         compiled: whether XLA compiles the function that contains it; None if unknown.
@@ -117,6 +117,28 @@ class Unseen:
     place: Place | None = None
 
 
+NotJudgedKind = Literal["layer", "product", "model"]
+
+
+@dataclass(frozen=True, slots=True)
+class NotJudged:
+    """Calls in a file that make what the audit does not understand, alike in library, kind and name.
+
+    Attributes:
+        library: as its users call it (``PyTorch``, ``TensorFlow 1``); else the package's import name.
+        kind: a layer, a product that code calls by itself (``tf.matmul``), or a whole model whose layers are elsewhere.
+        name: as code calls it (``Linear``).
+        count: how many calls; of a class that models extend, how many classes.
+        place: of the first.
+    """
+
+    library: str
+    kind: NotJudgedKind
+    name: str
+    count: int
+    place: Place
+
+
 @dataclass(frozen=True, slots=True)
 class Model:
     """One audited model or training step.
@@ -139,6 +161,7 @@ class Model:
         notes: what limits the audit, one sentence each (``stopped at the first training step of an import``).
         incomplete: whether statements of its file failed, so that others may not have been run.
         policy_assumed: True if nothing sets a precision policy, so that Keras' default is assumed.
+        not_judged: what the audit does not understand: layers of other frameworks, products of unknown sizes.
     """
 
     mode: Mode
@@ -158,6 +181,7 @@ class Model:
     incomplete: bool = False
     policy_assumed: bool = False
     batch_by_default: bool = False
+    not_judged: tuple[NotJudged, ...] = ()
 
     def layer(self, name: str | None) -> Layer | None:
         """Return the layer of this name; None if there is none."""

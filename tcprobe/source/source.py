@@ -17,7 +17,9 @@ from tcprobe.schema.place import CellLine, Place
 from tcprobe.source.calls import Call, CallTable
 from tcprobe.source.callsites import CallSites
 from tcprobe.source.doubts import Doubts
+from tcprobe.source.imports import file_of
 from tcprobe.source.names import DottedNames
+from tcprobe.source.reexports import Reexports
 from tcprobe.source.scopes import FunctionNode
 from tcprobe.source.values import Known, Literal_, LiteralUse, same
 from tcprobe.source.walk import Walk
@@ -53,6 +55,7 @@ class Source:
         lines: its lines, with their ends.
         walk: scopes, bindings and functions of the file.
         notebook: the cells, if the file is a notebook; `text` is then the module that they make.
+        folder: absolute path of the folder that is audited with it; None where it was named by itself.
     """
 
     path: str
@@ -62,14 +65,16 @@ class Source:
     walk: Walk = field(repr=False)
     _follow: Follow = field(repr=False)
     notebook: Notebook | None = None
+    folder: str | None = None
 
     @classmethod
-    def read(cls, path: Path | str, follow: Follow) -> Source:
+    def read(cls, path: Path | str, follow: Follow, folder: str | None = None) -> Source:
         """Read and parse a file.
 
         Args:
             path: the file.
             follow: finds what its expressions are, when that is asked for first.
+            folder: absolute path of the folder that is audited with it; None where it was named by itself.
 
         Raises:
             MissingInput: there is no such file.
@@ -82,11 +87,11 @@ class Source:
             raise MissingInput(path, "no such file") from None
         except OSError as error:
             raise UnreadableInput(path, error.strerror or "cannot be read") from None
-        return cls.decode(data, str(Path(path).absolute()), follow)
+        return cls.decode(data, str(Path(path).absolute()), follow, folder)
 
     @classmethod
-    def decode(cls, data: bytes, path: str, follow: Follow) -> Source:
-        """Parse the bytes of a file, in the encoding that it declares (PEP 263); `follow` as for `read`.
+    def decode(cls, data: bytes, path: str, follow: Follow, folder: str | None = None) -> Source:
+        """Parse the bytes of a file, in the encoding that it declares (PEP 263); the rest as for `read`.
 
         Raises:
             UnreadableInput: it is not text in its encoding.
@@ -102,17 +107,17 @@ class Source:
             raise UnreadableInput(path, f"is not text in its encoding ({error})") from None
         text = text.removeprefix("\ufeff")
         if not path.endswith(".ipynb"):
-            return cls.parse(text, path, follow)
+            return cls.parse(text, path, follow, folder)
         from tcprobe.source.notebook import read_notebook  # most files are none
 
         notebook = read_notebook(text, path)
-        source = cls.parse(notebook.text, path, follow)
+        source = cls.parse(notebook.text, path, follow, folder)
         source.notebook = notebook
         return source
 
     @classmethod
-    def parse(cls, text: str, path: str, follow: Follow) -> Source:
-        """Parse the text of a file; `follow` as for `read`.
+    def parse(cls, text: str, path: str, follow: Follow, folder: str | None = None) -> Source:
+        """Parse the text of a file; `follow` and `folder` as for `read`.
 
         Raises:
             WrongFormat: it is no Python, with the line; or nested too deeply to be read.
@@ -129,7 +134,7 @@ class Source:
             raise WrongFormat(path, "nested too deeply to be read") from None
         except ValueError as error:
             raise WrongFormat(path, str(error)) from None
-        return cls(path, text, tree, _lines(text), walk, follow)
+        return cls(path, text, tree, _lines(text), walk, follow, folder=folder)
 
     def name_of(self, node: ast.expr) -> str | None:
         """Return the canonical dotted name behind imports and simple aliases; None where it is not known."""
@@ -139,13 +144,26 @@ class Source:
         """Return the dotted name as imported, moved and old names kept (``tensorflow.keras.layers.MaxPool2D``)."""
         return self._names.written(node)
 
+    def imported(self, node: ast.Import | ast.ImportFrom, name: str) -> str | None:
+        """Return what of another package an import from the file's own tree binds a name to; None for any other."""
+        return self._names.imported(node, name)
+
+    def handed_on(self, node: ast.Attribute) -> str | None:
+        """Return what of another package an attribute of a module of the file's own tree is; None for any other."""
+        return self._names.handed_on(node)
+
+    def is_of_tree(self, dotted: str) -> bool:
+        """Return whether a dotted name is of a module of the file's own tree."""
+        modules = (dotted[:end] for end, mark in enumerate(dotted) if mark == ".")
+        return any(file_of(module, self.path, self.folder) is not None for module in modules)
+
     def edited(self, text: str) -> Source:
         """Return the same file with another text, followed in the same way.
 
         Raises:
             WrongFormat: it is no Python any more.
         """
-        return Source.parse(text, self.path, self._follow)
+        return Source.parse(text, self.path, self._follow, self.folder)
 
     @cached_property
     def readings(self) -> Readings:
@@ -242,7 +260,7 @@ class Source:
 
     @cached_property
     def _names(self) -> DottedNames:
-        return DottedNames(self.walk)
+        return DottedNames(self.walk, Reexports(self.path, self.folder))
 
     @cached_property
     def _calls(self) -> CallTable:

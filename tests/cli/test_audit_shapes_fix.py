@@ -78,3 +78,6 @@ def test_the_hook_for_pre_commit_runs(bad: Path) -> None:
     assert "bad.py:6:" in done.stdout
     (bad.parent / "pyproject.toml").write_text('[tool.tcprobe]\nexclude = ["b*.py"]\n', encoding="utf-8")
     assert subprocess.run(command, capture_output=True, check=False, cwd=bad.parent, timeout=60).returncode == 0
+    (bad.parent / "net.py").write_text("from torch import nn\nnet = nn.Linear(3, 4)\n", encoding="utf-8")
+    done = subprocess.run([*command[:-1], "net.py"], capture_output=True, text=True, check=False, cwd=bad.parent)
+    assert (done.returncode, "1 layer of PyTorch (Linear 1)" in done.stdout) == (0, True)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from tcprobe.audit.source.attributes import attribute_of
 from tcprobe.audit.source.comprehensions import Comprehension, Comprehensions
 from tcprobe.audit.source.functions import defaults_of
+from tcprobe.audit.source.outside.products import note_operator
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.values.arrays import index_kind, indexed
 from tcprobe.audit.source.values.kinds import (
@@ -37,6 +38,7 @@ from tcprobe.audit.source.values.several import (
     through,
 )
 from tcprobe.audit.source.values.taken import cut_out, decided, taken
+from tcprobe.source.names import HANDED
 from tcprobe.source.values import Doubt, Known
 
 _TEXT: Final = Doubt("is a formatted text", hidden=True)
@@ -88,13 +90,23 @@ class Expressions:
 
     def _name(self, node: ast.Name) -> SourceValue:
         found = self._state.env.find(node.id)
+        if found is not None and node.id in HANDED and (name := self._module_handed(node, found)):
+            return Named(name)
         if found is not None:
             return doubted(found, self._state.source.doubts.of_name(node))
         name = self._state.source.written_name_of(node)
         return Named(name) if name else Named(f"builtins.{node.id}")
 
+    def _module_handed(self, node: ast.Name, found: SourceValue) -> str | None:
+        """Return the module of Keras that a variable is, where nothing but its name tells; None where it is another."""
+        nothing = isinstance(found, Known) and found.value is None
+        return self._state.source.written_name_of(node) if nothing or isinstance(found, Unknown) else None
+
     def _attribute(self, node: ast.Attribute) -> SourceValue:
-        return self._part(node, attribute_of(self._state, self.value(node.value), node))
+        of = self.value(node.value)
+        if isinstance(of, Named | Unknown) and (handed_on := self._state.source.handed_on(node)) is not None:
+            return Named(handed_on)
+        return self._part(node, attribute_of(self._state, of, node))
 
     def _subscript(self, node: ast.Subscript) -> SourceValue:
         return self._part(node, self._taken(node))
@@ -164,6 +176,8 @@ class Expressions:
 
     def _binary(self, node: ast.BinOp) -> SourceValue:
         left, right = self.value(node.left), self.value(node.right)
+        if isinstance(node.op, ast.MatMult):
+            note_operator(self._state, left, right, node)
         return arithmetic(node.op, left, right, node)
 
     def _unary(self, node: ast.UnaryOp) -> SourceValue:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 from tcprobe.audit.source.outside.layers import multiplies
 from tcprobe.audit.source.outside.models import ENTRANCE
+from tcprobe.audit.source.outside.not_judged import not_judged
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.values.kinds import Draft, Tensor, tensors_of
+from tcprobe.audit.source.values.multiplied import Multiplied
 from tcprobe.keras.catalogue import class_of
 from tcprobe.keras.names import layer_class
 from tcprobe.keras.products.layers import records_of
+from tcprobe.keras.products.own import Operand, own_records
+from tcprobe.keras.products.passes import Records
 from tcprobe.schema.model import SAMPLES, Layer, Model, Product, Unseen
+from tcprobe.schema.op import Shape
 from tcprobe.source.source import Source
 
 UNKNOWN_POLICY: Final = "the precision policy is set to what the file does not tell; --dtype says it"
@@ -33,16 +39,20 @@ def source_model(state: State, asked: int | None) -> Model:
         asked: the user's own batch; None to take it from the file, where that has one alone.
     """
     source = state.source
-    told, by_default = (asked, False) if asked else batch_of(source)
-    batch = told or SAMPLES
     xla = _xla(source)
     layers = tuple(_layer(draft, state.fed) for draft in _ended(state) if is_layer(draft))
+    told, by_default = (
+        (asked, False) if asked else batch_of(source) if layers or state.products.found else (None, False)
+    )
+    batch = told or SAMPLES
+    own = [(made, own_passes(made, batch)) for made in state.products.found.values()]
+    judged = {made.node for made, records in own if records}
     return Model(
         mode="source",
         label=Path(source.path).name,
         file=source.path,
         layers=layers,
-        products=tuple(_products(layers, batch, xla)),
+        products=(*_products(layers, batch, xla), *_own_products(own, xla)),
         batch=batch,
         batch_known=told is not None,
         batch_by_default=by_default,
@@ -51,6 +61,7 @@ def source_model(state: State, asked: int | None) -> Model:
         unseen=tuple(_unseen(state)),
         notes=(*_policy_notes(state), *state.notes),
         policy_assumed=_assumes_policy(state),
+        not_judged=not_judged(source, judged, state.products.operators),
     )
 
 
@@ -217,6 +228,30 @@ def _products(layers: tuple[Layer, ...], batch: int, xla: bool | None) -> Iterat
             yield Product(
                 record, layer.name, calls, f"{layer.name}/{record.pass_}", feeds if forward else (), xla, layer.place
             )
+
+
+def _own_products(own: Iterable[tuple[Multiplied, Records]], xla: bool | None) -> Iterator[Product]:
+    """Yield the products that the code calls by itself; all passes of one have its name."""
+    counts: Counter[str] = Counter()
+    for made, records in own:
+        name = f"{made.name}_{counts[made.name]}" if counts[made.name] else made.name
+        counts[made.name] += bool(records)
+        for record, calls in records:
+            yield Product(record, None, calls * made.calls, name, (), xla, made.place)
+
+
+def own_passes(made: Multiplied, batch: int) -> Records:
+    """Return the passes of a product that the code calls by itself; nothing where its sizes are not known."""
+    a, b = (
+        Operand(_with_batch(t, batch), t.fresh is not True, t.fresh is False and not t.symbolic and not t.sources)
+        for t in (made.a, made.b)
+    )
+    return own_records(made.op, a, b, made.dtype, made.settings)
+
+
+def _with_batch(tensor: Tensor, batch: int) -> Shape | None:
+    shape = tensor.shape
+    return (batch, *shape[1:]) if shape and shape[0] is None else shape
 
 
 def feeding(layer: Layer, by_name: dict[str, Layer]) -> tuple[str, ...]:

@@ -15,13 +15,17 @@ from tcprobe.source.calls import Argument, Call
 from tcprobe.source.source import Source
 
 
-def read_source(path: Path | str) -> Source:
+def read_source(path: Path | str, tree: str | None = None) -> Source:
     """Read and parse a file, to be followed when its values are asked for.
+
+    Args:
+        path: the file.
+        tree: absolute path of the folder that is audited with it; None where it was named by itself.
 
     Raises:
         MissingInput, UnreadableInput, WrongFormat, UnsupportedVersion: as `Source.read` does.
     """
-    return Source.read(path, follow_source)
+    return Source.read(path, follow_source, tree)
 
 
 def decode_source(data: bytes, path: str) -> Source:
@@ -54,14 +58,14 @@ def read_model(source: Source, batch: int | None = None) -> list[Model]:
         batch: samples of a step; None to take the file's own where it has one alone.
 
     Returns:
-        One model for the file, with every layer that it constructs; nothing where it constructs none.
+        One model for the file, with every layer that it constructs; nothing where it holds none, known or not.
     """
     from tcprobe.audit.source.model import source_model
 
     readings = source.readings
     assert isinstance(readings, Answers), f"{source.path} was not read by read_source"
     model = source_model(readings.state, batch)
-    return [model] if model.layers or model.unseen else []
+    return [model] if model.layers or model.products or model.unseen or model.not_judged else []
 
 
 def with_arguments(model: Model, sources: Mapping[str, Source]) -> Model:

@@ -21,6 +21,7 @@ from tcprobe.audit.source.values.kinds import (
     Tensor,
     Unknown,
 )
+from tcprobe.audit.source.values.multiplied import OwnProducts
 from tcprobe.audit.source.values.several import fork, guessed, one_of
 from tcprobe.schema.place import Place
 from tcprobe.source.source import Source
@@ -52,6 +53,7 @@ class State:
     Attributes:
         source: the file.
         layers, stacks, graphs, instances: what was constructed, in order.
+        products: what the code multiplies by itself.
         fed: what each input of a model is given by other models, by the name of its source.
         missed: what could not be followed: why, where; by node and what, once.
         notes: what limits the reading, one sentence each.
@@ -78,6 +80,7 @@ class State:
     stacks: list[Stack] = field(default_factory=list)
     graphs: list[Graph] = field(default_factory=list)
     instances: list[Instance] = field(default_factory=list)
+    products: OwnProducts = field(default_factory=OwnProducts)
     fed: dict[str, list[Tensor]] = field(default_factory=dict)
     missed: dict[tuple[ast.AST, str], tuple[str, Place]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)

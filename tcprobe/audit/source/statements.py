@@ -96,7 +96,9 @@ class Statements:
     def _import_from(self, node: ast.ImportFrom) -> Left:
         for alias in node.names:
             name = alias.asname or alias.name
-            if node.level or alias.name == "*":
+            if (handed_on := self._state.source.imported(node, name)) is not None:
+                self._state.env.vars[name] = Named(handed_on)
+            elif node.level or alias.name == "*":
                 unknown = Unknown(f"{name} comes from another file")
                 self._state.env.vars.update({name: unknown} if alias.name != "*" else {})
             else:

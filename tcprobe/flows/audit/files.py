@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -27,14 +27,16 @@ class AuditFile:
         path: absolute, with links resolved.
         named: as the user named it, for messages.
         factory: function that makes the model, from ``model.py:factory``; None if none was named.
-        found: whether it was found in a folder, not named itself.
+        tree: absolute path of the folder that the user named and that it was found in; None if it was named itself.
+        itself: whether the user named the file, not only a folder around it.
         content: what standard input held; None for a file.
     """
 
     path: Path
     named: str
     factory: str | None = None
-    found: bool = False
+    tree: str | None = None
+    itself: bool = True
     content: bytes | None = None
 
     @property
@@ -96,7 +98,9 @@ def find_targets(names: Sequence[str], exclusion: Exclusion = NOTHING) -> AuditF
     for name in names:
         try:
             for target in _targets(name, exclusion, failed):
-                found.setdefault((target.path, target.factory), target)
+                known = found.setdefault((target.path, target.factory), target)
+                if target.itself and not known.itself:
+                    found[target.path, target.factory] = replace(known, itself=True)
         except InputError as error:
             if len(names) == 1:
                 raise
@@ -133,7 +137,8 @@ def _in_folder(name: str, exclusion: Exclusion, failed: dict[str, str]) -> Itera
         raise EmptyInput(name, "no Python file in this folder")
     failed |= {str(Path(folder).absolute()): why for folder, why in refused.items()}
     kept = sorted(file for file in listed if file is not None)
-    yield from (AuditFile(Path(file).resolve(), file, found=True) for file in kept)
+    tree = str(Path(name).resolve())
+    yield from (AuditFile(Path(file).resolve(), file, tree=tree, itself=False) for file in kept)
 
 
 def _python_files(folder: str, exclusion: Exclusion, refused: dict[str, str]) -> Iterator[str | None]:

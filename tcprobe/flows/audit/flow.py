@@ -7,7 +7,7 @@ time of a one-file audit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from tcprobe.flows.audit.models import Auditor
 from tcprobe.flows.audit.options import AuditOptions, Choice, choose_options
 from tcprobe.flows.write.say import Say
 from tcprobe.hardware import Gpu, find_gpu
-from tcprobe.schema.finding import Audited, AuditReport, Baselined, Identity
+from tcprobe.schema.finding import Audited, AuditReport, Baselined, Identity, UnjudgedFile
 
 if TYPE_CHECKING:
     from tcprobe.source.source import Source
@@ -56,8 +56,8 @@ class AuditOutcome:
 
     @property
     def exit_code(self) -> int:
-        """0 clean, 1 findings at or above the threshold, 2 a file could not be audited."""
-        if self.report.failed:
+        """0 clean, 1 findings at or above the threshold, 2 a file could not be audited or nothing in it judged."""
+        if self.report.failed or any(unjudged.fails for unjudged in self.report.unjudged):
             return 2
         findings = self.report.findings()
         return int(self.choice.fails(findings, max((_share(a) for a in self.report.audited), default=0.0)))
@@ -90,6 +90,7 @@ def audit(options: AuditOptions, say: Say) -> AuditOutcome:
     failed = [*targets.failed, *_add(auditor, options, choice, gpu, targets, traced)]
     root = repository(targets.files[0].path if targets.files else first.absolute()) or Path.cwd()
     report, read = auditor.report(str(root), tuple(failed)), frozenset(auditor.part().read)
+    report = replace(report, unjudged=tuple(_unjudged(report, targets.files, options.allow_unjudged)))
     return AuditOutcome(_with_baseline(report, choice, read), auditor.sources, choice, read)
 
 
@@ -142,6 +143,15 @@ def _targets(options: AuditOptions, choice: Choice) -> AuditFiles:
     return AuditFiles(()) if choice.exclusion.of_named(targets.files[0].path) else targets
 
 
+def _unjudged(report: AuditReport, files: Sequence[AuditFile], allowed: bool) -> Iterator[UnjudgedFile]:
+    """Yield the files that hold layers of which none could be judged."""
+    judged = {audited.file: False for audited in report.audited if audited.unseen or audited.not_judged}
+    judged |= {audited.file: True for audited in report.audited if audited.judged or audited.findings}
+    for file in files:
+        if judged.get(str(file.path)) is False:
+            yield UnjudgedFile(str(file.path), file.itself and not allowed)
+
+
 def _add(
     auditor: Auditor, options: AuditOptions, choice: Choice, gpu: Gpu, targets: AuditFiles, traced: bool
 ) -> list[FailedFile]:
@@ -165,7 +175,7 @@ def _refuse_to_run(target: AuditFile, asked: bool) -> None:
     """Raise UsageError if a file that is only ever read is to be run."""
     if asked and target.content is not None:
         raise UsageError("standard input is read, never run", "--mode source, or name a file")
-    if asked and not target.found:
+    if asked and target.itself:
         raise UsageError(f"{target.named}: a notebook is read, never run", "--mode source, or name a script")
 
 

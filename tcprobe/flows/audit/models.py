@@ -77,6 +77,7 @@ class Auditor:
         Raises:
             TcprobeError: the file cannot be audited; then nothing of it is kept.
         """
+        from tcprobe.audit.source.outside.not_judged import foreign_to_tensorflow
         from tcprobe.audit.source.read import with_arguments
 
         path = str(target.path)
@@ -85,20 +86,24 @@ class Auditor:
         except UnsupportedVersion as error:
             from tcprobe.source.notebook import OtherLanguage
 
-            if not (target.found or isinstance(error, OtherLanguage)):
+            if not (not target.itself or isinstance(error, OtherLanguage)):
                 raise
             self._leave_out(path, error.found)
             return
         models = [_with_unread_cells(model, sources[path]) for model in self._models(target, sources[path])]
         if self._traced and not target.notebook:
             sources |= _others(models, {**self.sources, **sources})
-            models = [with_arguments(model, sources) if model.mode == "traced" else model for model in models]
+            foreign = foreign_to_tensorflow(sources[path])
+            models = [
+                replace(with_arguments(model, sources), not_judged=foreign) if model.mode == "traced" else model
+                for model in models
+            ]
         steps = [self._step(model) for model in models]
         found = [_findings(step, sources, [other for other in steps if other is not step]) for step in steps]
         silent, unused = _silenced(found, sources, [u for model in models for u in model.unseen])
         known = self._known.among([f for findings in found for f in findings if f not in silent], path)
         audited = [self._sorted_out(s, f, silent, known) for s, f in zip(steps, found, strict=True)]
-        kept = [a for a in audited if a.layers or a.products or a.findings or a.suppressed or a.unseen]
+        kept = [a for a in audited if a.layers or a.products or a.findings or a.suppressed or a.unseen or a.not_judged]
         edited = {e.place.file for a in audited for f in a.findings if f.fix is not None for e in f.fix.edits}
         self._add(PartialAudit(kept, Counter(unused), Counter(list(sources)), edited))
         self.sources |= {file: s for file, s in sources.items() if self._traced or file in edited}
@@ -235,13 +240,17 @@ class Auditor:
             policy_assumed=model.policy_assumed,
             batch_by_default=model.batch_by_default,
             known=tuple(f for f in wanted if f in known),
+            not_judged=model.not_judged,
+            judged=bool(step.sizes.dimensions),
         )
 
 
 def _read(target: AuditFile) -> Source:
     from tcprobe.audit.source.read import decode_source, read_source
 
-    return read_source(target.path) if target.content is None else decode_source(target.content, str(target.path))
+    if target.content is not None:
+        return decode_source(target.content, str(target.path))
+    return read_source(target.path, target.tree)
 
 
 def _with_unread_cells(model: Model, source: Source) -> Model:

@@ -48,6 +48,7 @@ class AuditOptions:
         baseline: file of known findings; None for that of the settings.
         write_baseline: the baseline may be missing, since it is about to be written.
         first_step: stop a traced file at its first training step.
+        allow_unjudged: whether a named file may hold layers of which none can be judged.
     """
 
     files: tuple[str, ...]
@@ -75,6 +76,7 @@ class AuditOptions:
     baseline: str | None = None
     write_baseline: bool = False
     first_step: bool = False
+    allow_unjudged: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from tcprobe import __version__
-from tcprobe.report.audit import words
+from tcprobe.report.audit import unjudged, words
 from tcprobe.report.audit.phrases import statements
 from tcprobe.schema.finding import SEVERITIES, Audited, AuditReport, Finding, Fix
 from tcprobe.schema.place import Place
@@ -29,6 +29,7 @@ def data(report: AuditReport) -> dict[str, Any]:
         "summary": _summary(report),
         "audited": [_audited(a) for a in report.audited],
         "unused": [{"place": _plain(place), "text": text} for place, text in report.unused],
+        "unjudged": [{"file": one.file, "fails": one.fails} for one in report.unjudged],
         "failed": [{"file": path, "reason": words.reason(path, why)} for path, why in report.failed],
         "baseline": _plain(report.baseline),
     }
@@ -42,7 +43,9 @@ def _summary(report: AuditReport) -> dict[str, int]:
         "fixable": sum(f.fix is not None for f in found),
         "suppressed": len(words.silenced(report)),
         "known": len(words.known(report)),
-        "unseen": sum(count for _, count in words.unseen(report)),
+        "unseen": sum(count for _, count in unjudged.unseen(report)),
+        "not_judged": unjudged.count(report),
+        "unjudged": len(report.unjudged),
         "failed": len(report.failed),
     }
 

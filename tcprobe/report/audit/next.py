@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tcprobe.hardware import lookup_gpu
-from tcprobe.report.audit import words
+from tcprobe.report.audit import unjudged
 from tcprobe.report.formatting import visible
 from tcprobe.schema.finding import AuditReport, Finding
 from tcprobe.schema.finding_kinds import COST_UNKNOWN
@@ -35,7 +35,11 @@ def next_step(report: AuditReport, typed: Sequence[str]) -> str | None:
         return f"Read more: tcprobe explain {_first(severe).code}"
     if any(_free_in_tf32(f) for f in findings) and _cores(report):
         return f"See what these sizes cost in float16: {_with('--dtype float16', typed)}"
-    return f"See what was not judged: {_with('--verbose', typed)}" if words.unseen(report) else None
+    return (
+        f"See what was not judged: {_with('--verbose', typed)}"
+        if unjudged.unseen(report) or unjudged.not_judged(report)
+        else None
+    )
 
 
 def _first(findings: Sequence[Finding]) -> Finding:

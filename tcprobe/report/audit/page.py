@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tcprobe.report.audit import fold, words
+from tcprobe.report.audit import fold, unjudged, words
 from tcprobe.report.audit.spec import AuditSpec
 from tcprobe.report.blocks import (
     Block,
@@ -104,13 +104,16 @@ def _broken(report: AuditReport, spec: AuditSpec) -> list[str]:
         for place, text in report.unused
     ]
     return unused + [
-        f"{relative(path, spec.cwd)}: not audited: {words.reason(path, why)}" for path, why in report.failed
+        f"{relative(path, spec.cwd)}: {said}: {words.reason(path, why)}"
+        for said, files in (("not audited", report.failed), ("nothing judged", unjudged.failing(report)))
+        for path, why in files
     ]
 
 
 def _limits(report: AuditReport) -> list[Lines]:
-    reasons = words.unseen(report)
+    reasons = unjudged.unseen(report)
     many = [f"Not judged: {sum(count for _, count in reasons):,}"] if reasons else []
+    foreign = [text for text in (unjudged.line(report), unjudged.passing(report)) if text]
     uncosted = [text for text in (words.uncosted(report),) if text]
-    closing = [*uncosted, *words.limit_notes(report), *words.predicted_for(report)]
+    closing = [*foreign, *uncosted, *words.limit_notes(report), *words.predicted_for(report)]
     return [_paragraphs(many), _bullets([f"{why} ({count:,})" for why, count in reasons]), _paragraphs(closing)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tcprobe.report.audit import words
+from tcprobe.report.audit import unjudged, words
 from tcprobe.report.audit.spec import AuditSpec
 from tcprobe.report.scan import Notice, Scan, ScanResult
 from tcprobe.schema.finding import Audited, AuditReport, Finding, Range
@@ -57,7 +57,10 @@ def _span(figure: Range | None, digits: int | None) -> dict[str, float] | None:
 
 def _notices(report: AuditReport) -> list[Notice]:
     notices = [Notice("failed", words.reason(path, why), path) for path, why in report.failed]
+    notices += [Notice("unjudged", why, path) for path, why in unjudged.failing(report)]
     notices += [Notice("unused", text, place.file, place) for place, text in report.unused]
     unseen = dict.fromkeys((u, audited.file) for audited in report.audited for u in audited.unseen)
     notices += [Notice("unseen", f"{u.what}: {u.reason}", file, u.place) for u, file in unseen]
+    foreign = unjudged.not_judged(report)
+    notices += [Notice("unseen", unjudged.phrase([n]), n.place.file, n.place) for n in foreign]
     return notices + [Notice("limit", text) for text in (*words.limit_notes(report), *words.predicted_for(report))]

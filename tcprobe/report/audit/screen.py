@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from tcprobe.report import formatting as f
-from tcprobe.report.audit import fold, words
+from tcprobe.report.audit import fold, unjudged, words
 from tcprobe.report.audit.next import next_step
 from tcprobe.report.audit.spec import AuditSpec
 from tcprobe.report.blocks import Block, Cell, ColumnHead, Lines, Section, Style, TextLine, TextPart, wrapped_line
@@ -86,8 +86,9 @@ def _unused(report: AuditReport, spec: AuditSpec) -> list[TextLine]:
 
 def _failed(report: AuditReport, spec: AuditSpec) -> list[TextLine]:
     return [
-        _at(words.location_text(None, path, spec.cwd), f"not audited: {visible(words.reason(path, why))}")
-        for path, why in report.failed
+        _at(words.location_text(None, path, spec.cwd), f"{said}: {visible(words.reason(path, why))}")
+        for said, files in (("not audited", report.failed), ("nothing judged", unjudged.failing(report)))
+        for path, why in files
     ]
 
 
@@ -138,15 +139,16 @@ def _limits(report: AuditReport, spec: AuditSpec) -> list[TextLine]:
 
 
 def _not_judged(report: AuditReport, spec: AuditSpec) -> list[str]:
-    reasons = words.unseen(report)
+    foreign = [text for text in (unjudged.line(report, spec.verbose), unjudged.passing(report)) if text]
+    reasons = unjudged.unseen(report)
     if not reasons:
-        return []
+        return foreign
     shown = reasons if spec.verbose else reasons[:MOST_REASONS]
     listed = "; ".join(f"{visible(reason)} ({count:,})" for reason, count in shown)
     rest = sum(count for _, count in reasons[len(shown) :])
     more = (f"; other reasons ({rest:,})" if rest else "") + ("" if spec.verbose else ". --verbose lists them")
     many = sum(count for _, count in reasons)
-    return [f"Not judged, {many:,} thing{'' if many == 1 else 's'}: {listed}{more}."]
+    return [*foreign, f"Not judged, {many:,} thing{'' if many == 1 else 's'}: {listed}{more}."]
 
 
 def _verbose(report: AuditReport, spec: AuditSpec) -> list[TextLine]:
@@ -155,6 +157,10 @@ def _verbose(report: AuditReport, spec: AuditSpec) -> list[TextLine]:
         f"{words.location_text(u.place, a.file, spec.cwd)}: not judged: {visible(u.what)}: {visible(u.reason)}"
         for a in report.audited
         for u in a.unseen
+    ]
+    lines += [
+        f"{words.location_text(n.place, n.place.file, spec.cwd)}: not judged: {visible(unjudged.phrase([n]))}"
+        for n in unjudged.not_judged(report)
     ]
     for audited, finding in words.silenced(report):
         place = words.location_text(finding.place, audited.file, spec.cwd)

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Final
 
 from tcprobe.hardware import lookup_gpu
+from tcprobe.report.audit import unjudged
 from tcprobe.report.audit.phrases import statements
 from tcprobe.report.audit.phrases.order import order
 from tcprobe.report.formatting import about, relative, visible
@@ -201,9 +202,13 @@ def gains(report: AuditReport, most: int | None) -> list[str]:
 
 
 def predicted_for(report: AuditReport) -> list[str]:
-    """Return one sentence on the target and limits of the predictions; all models share a target."""
+    """Return one sentence on the target and limits of the predictions; all models share a target.
+
+    Nothing for what holds nothing that could be judged: there is no prediction.
+    """
     models: dict[tuple[str, str | None, str, str], list[Audited]] = {}
-    for a in report.audited:
+    blind = {one.file for one in report.unjudged}
+    for a in (a for a in report.audited if a.file not in blind):
         models.setdefault((a.gpu, a.dtype, a.library, a.basis), []).append(a)
     return [_prediction(made) for made in models.values()]
 
@@ -262,12 +267,6 @@ def uncosted(report: AuditReport) -> str | None:
     return f"{missing:,} of {products:,} products have no predicted time: {because}." if missing else None
 
 
-def unseen(report: AuditReport) -> list[tuple[str, int]]:
-    """Return why things could not be judged, and how often, most frequent first."""
-    reasons = Counter(u.reason for u in dict.fromkeys(u for audited in report.audited for u in audited.unseen))
-    return sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))
-
-
 def limit_notes(report: AuditReport) -> list[str]:
     """Return what limits the audits, one sentence each without duplicates; with ``--dtype`` no policy is assumed."""
     said = dict.fromkeys(n for a in report.audited for n in (limits(a) if a.dtype is None else a.notes) if n)
@@ -284,15 +283,12 @@ def tally(report: AuditReport) -> str:
     found = [finding for _, finding in rows(report)]
     counts = Counter(f.severity for f in found)
     parts = [f"{counts[s]:,} {s}{'' if counts[s] == 1 else 's'}" for s in SEVERITIES if counts[s]]
-    unjudged = sum(1 for f in found if f.severity is None)
-    if unjudged:
-        parts.append(f"{unjudged:,} of unknown severity")
+    ungraded = sum(1 for f in found if f.severity is None)
+    if ungraded:
+        parts.append(f"{ungraded:,} of unknown severity")
     hidden = _hidden(report)
-    layers = sum(a.layers for a in report.audited)
     new = " new" if known(report) else ""
-    seen = f"nothing{new} in {layers:,} layer{'' if layers == 1 else 's'}" if layers else "nothing: no layer of a model"
-    blind = sum(count for _, count in unseen(report))
-    seen += f", but {blind:,} thing{'' if blind == 1 else 's'} could not be judged" if blind else ""
+    seen = f"nothing{new}{_looked_at(report)}{_but(report)}"
     failed = f"; {len(report.failed):,} file{' was' if len(report.failed) == 1 else 's were'} not audited"
     return f"Found {', '.join(parts) or seen}{hidden}{failed if report.failed else ''}."
 
@@ -312,6 +308,25 @@ def gone(report: AuditReport) -> str | None:
     count, of = report.baseline.gone, f"of {PurePath(report.baseline.file).name}"
     said = f"1 finding {of} is gone" if count == 1 else f"{count:,} findings {of} are gone"
     return f"{said}: --write-baseline drops {'it' if count == 1 else 'them'}."
+
+
+def _looked_at(report: AuditReport) -> str:
+    """Return in how many layers nothing was found; empty where none could be judged."""
+    layers = sum(a.layers for a in report.audited)
+    products = sum(a.products for a in report.audited)
+    if layers or products:
+        return f" in {_many(layers, 'layer')}" if layers else f" in {_many(products, 'product')}"
+    return "" if _but(report) else ": no layer of a model"
+
+
+def _but(report: AuditReport) -> str:
+    """Return how many things could not be judged; empty where all could."""
+    blind = sum(count for _, count in unjudged.unseen(report)) + unjudged.count(report)
+    return f", but {_many(blind, 'thing')} could not be judged" if blind else ""
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def fixable(report: AuditReport) -> str:

@@ -108,7 +108,7 @@ def test_notebooks_of_a_folder_are_found_but_not_their_checkpoints(tree: Path) -
         (tree / name).parent.mkdir(exist_ok=True)
         (tree / name).touch()
     assert found("pkg") == ["pkg/b.py", "pkg/sub/c.py", "pkg/train.ipynb"]
-    assert [target.found for target in find_targets(["pkg", "a.py"]).files] == [True, True, True, False]
+    assert [target.itself for target in find_targets(["pkg", "a.py"]).files] == [False, False, False, True]
 
 
 @pytest.mark.parametrize(

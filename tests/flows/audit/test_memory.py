@@ -25,8 +25,8 @@ def test_parsed_files_are_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     seen: list[weakref.ref[Source]] = []
     read = Source.read
 
-    def noted(path: Path | str, follow: Follow) -> Source:
-        source = read(path, follow)
+    def noted(path: Path | str, follow: Follow, folder: str | None = None) -> Source:
+        source = read(path, follow, folder)
         seen.append(weakref.ref(source))
         return source
 

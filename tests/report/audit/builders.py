@@ -5,9 +5,9 @@ from __future__ import annotations
 from tcprobe.report.audit.document import AuditDocument
 from tcprobe.report.audit.spec import AuditSpec
 from tcprobe.rules.base import RuleDoc
-from tcprobe.schema.finding import Audited, AuditReport, Edit, Finding, Fix, Range
+from tcprobe.schema.finding import Audited, AuditReport, Edit, Finding, Fix, Range, UnjudgedFile
 from tcprobe.schema.finding_kinds import EffectKind, FindingKind
-from tcprobe.schema.model import Unseen
+from tcprobe.schema.model import NotJudged, Unseen
 from tcprobe.schema.place import Place
 from tcprobe.schema.provenance import Provenance, Stack
 from tcprobe.schema.statement import About, Statement, say
@@ -161,4 +161,22 @@ def clean() -> AuditReport:
     return AuditReport((made,), root=ROOT)
 
 
-REPORTS = {"findings": report, "clean": clean}
+def unjudged() -> AuditReport:
+    """Return an audit of a PyTorch file that was named, of one in a folder, and of a file with sizes that are open."""
+    other, open_ = f"{ROOT}/net.py", f"{ROOT}/blocks.py"
+    foreign = (
+        NotJudged("PyTorch", "model", "Module", 1, Place(other, 3, 1)),
+        NotJudged("PyTorch", "layer", "Linear", 8, Place(other, 6, 18)),
+        NotJudged("PyTorch", "layer", "Conv2d", 4, Place(other, 9, 18)),
+    )
+    one = NotJudged("TensorFlow", "product", "matmul", 1, Place(FILE, 4, 9))
+    audits = (
+        Audited("net.py", other, "source", not_judged=foreign),
+        Audited("gan.py", FILE, "source", not_judged=(one,)),
+        Audited("blocks.py", open_, "source", unseen=(Unseen("Dense at blocks.py:3: units", "comes from a file"),)),
+    )
+    fails = (UnjudgedFile(other, True), UnjudgedFile(FILE, False), UnjudgedFile(open_, True))
+    return AuditReport(audits, root=ROOT, unjudged=fails)
+
+
+REPORTS = {"findings": report, "clean": clean, "unjudged": unjudged}

@@ -111,7 +111,7 @@ def test_json_holds_every_figure_and_null_for_the_unknown() -> None:
     assert (second["fix"], third["saving_ns"], third["place"]) == (None, None, None)
     assert len(loaded["audited"][0]["unseen"]) == 3
     counts = {"error": 1, "warning": 1, "note": 1, "fixable": 1, "suppressed": 1, "known": 0, "unseen": 3, "failed": 1}
-    assert loaded["summary"] == counts
+    assert loaded["summary"] == counts | {"not_judged": 0, "unjudged": 0}
     assert loaded["failed"] == [{"file": f"{ROOT}/broken.py", "reason": "line 3: invalid syntax"}]
 
 

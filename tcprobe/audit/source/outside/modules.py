@@ -8,6 +8,7 @@ from typing import Final
 from tcprobe.audit.source.outside.builtins import builtin
 from tcprobe.audit.source.outside.models import Models
 from tcprobe.audit.source.outside.options import define, is_definition, is_parser
+from tcprobe.audit.source.outside.products import note_call
 from tcprobe.audit.source.outside.records import record
 from tcprobe.audit.source.outside.tensors import of_tensors
 from tcprobe.audit.source.state import State
@@ -123,5 +124,6 @@ def _of_any(state: State, name: str, given: Arguments, node: ast.Call) -> Source
     if name in FUNCTIONS and not given.keywords:
         return computed(name, given.args, node)
     if name.partition(".")[0] in _OF_TENSORS:
+        note_call(state, name, given, node)
         return of_tensors(state, name, given, node)
     return result_of(node, [t for value in given.all for t in tensors_of(value)])

@@ -1,0 +1,105 @@
+"""Wording of what is not judged: layers of other frameworks, products of unknown sizes, files with nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from tcprobe.schema.finding import Audited, AuditReport
+from tcprobe.schema.model import NotJudged, NotJudgedKind
+
+KINDS: Final[dict[NotJudgedKind, str]] = {"layer": "layer", "product": "product", "model": "model"}
+READS: Final = "tcprobe judges layers of Keras, and products of TensorFlow whose sizes the file tells"
+ALLOW: Final = "--allow-unjudged accepts that"
+TRACE: Final = "--mode traced may tell"
+MOST_NAMES: Final = 4
+_ORDER: Final[tuple[NotJudgedKind, ...]] = ("layer", "product", "model")
+
+
+def not_judged(report: AuditReport) -> list[NotJudged]:
+    """Return all that is not judged, each once: several models of a file share it."""
+    return list(dict.fromkeys(n for audited in report.audited for n in audited.not_judged))
+
+
+def unseen(report: AuditReport) -> list[tuple[str, int]]:
+    """Return why things could not be judged, and how often, most frequent first."""
+    reasons = Counter(u.reason for u in dict.fromkeys(u for audited in report.audited for u in audited.unseen))
+    return sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def count(report: AuditReport) -> int:
+    """Return how many layers, products and models are not judged."""
+    return sum(counted for _, _, counted, _ in _groups(not_judged(report)))
+
+
+def line(report: AuditReport, every: bool = False) -> str | None:
+    """Return what is not judged by name and count, and what is; `every` leaves no name out.
+
+    ``Not judged: 12 layers of PyTorch (Linear 8, Conv2d 4): tcprobe judges layers of Keras, ...``. What the lines of
+    failing files say is left out; None if that is all.
+    """
+    told = {one.file for one in report.unjudged if one.fails}
+    said = phrase((n for n in not_judged(report) if n.place.file not in told), every)
+    return f"Not judged: {said}: {READS}." if said else None
+
+
+def phrase(found: Iterable[NotJudged], every: bool = False) -> str:
+    """Return ``12 layers of PyTorch (Linear 8, Conv2d 4), 3 products of TensorFlow (matmul 3)``; empty for nothing."""
+    groups = _groups(found)
+    return ", ".join(_group(*group, every=every) for group in groups)
+
+
+def _groups(found: Iterable[NotJudged]) -> list[tuple[str, NotJudgedKind, int, Counter[str]]]:
+    """Return what is not judged by library and kind, most first; a library's models only where it has no layers."""
+    named: dict[tuple[str, NotJudgedKind], Counter[str]] = {}
+    for one in found:
+        named.setdefault((one.library, one.kind), Counter())[one.name] += one.count
+    told = {library for library, kind in named if kind != "model"}
+    groups = [
+        (library, kind, sum(names.values()), names)
+        for (library, kind), names in named.items()
+        if kind != "model" or library not in told
+    ]
+    return sorted(groups, key=lambda group: (_ORDER.index(group[1]), -group[2], group[0]))
+
+
+def _group(library: str, kind: NotJudgedKind, many: int, names: Counter[str], every: bool) -> str:
+    ranked = sorted(names.items(), key=lambda pair: (-pair[1], pair[0]))
+    shown = ranked if every or len(ranked) <= MOST_NAMES + 1 else ranked[:MOST_NAMES]
+    listed = ", ".join(f"{name} {counted:,}" for name, counted in shown)
+    rest = f", {len(ranked) - len(shown):,} more" if len(ranked) > len(shown) else ""
+    return f"{many:,} {KINDS[kind]}{'' if many == 1 else 's'} of {library} ({listed}{rest})"
+
+
+def failing(report: AuditReport) -> list[tuple[str, str]]:
+    """Return the files that fail since none of their layers could be judged; each with what, why and what to do."""
+    return [(one.file, f"{_what(_of(report, one.file))}; {ALLOW}") for one in report.unjudged if one.fails]
+
+
+def passing(report: AuditReport) -> str | None:
+    """Return how many files hold layers of which none could be judged, and do not fail; None if there are none."""
+    many = sum(not one.fails for one in report.unjudged)
+    if not many:
+        return None
+    return f"{many:,} file{' holds' if many == 1 else 's hold'} layers of which none could be judged."
+
+
+def _of(report: AuditReport, file: str) -> list[Audited]:
+    return [audited for audited in report.audited if audited.file == file]
+
+
+def _what(audited: list[Audited]) -> str:
+    """Return what a file holds that could not be judged, why, and what to do about it."""
+    foreign = phrase(n for a in audited for n in a.not_judged)
+    part = AuditReport(tuple(audited))
+    reasons = unseen(part)
+    told = []
+    if foreign:
+        told.append(f"{foreign}: {READS}")
+    if reasons:
+        many = sum(counted for _, counted in reasons)
+        why = "; ".join(f"{reason} ({counted:,})" for reason, counted in reasons[:MOST_NAMES])
+        hint = "" if audited[0].mode == "traced" else f"; {TRACE}"
+        told.append(f"{many:,} thing{'' if many == 1 else 's'}: {why}{hint}")
+    return "; ".join(told)

@@ -1,0 +1,64 @@
+"""Exit codes where layers could not be judged: 2 for files that were named, 0 for folders and where it is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tcprobe.flows.audit.flow import AuditOutcome, audit
+from tcprobe.flows.audit.options import AuditOptions
+
+TORCH = "from torch import nn\nnet = nn.Linear(250, 63)\n"
+OPEN = "from keras import layers\ndef block(x, units):\n    return layers.Dense(units)(x)\n"
+MATMUL = "import tensorflow as tf\ndef f(x, w):\n    return tf.matmul(x, w)\n"
+READY = "import keras\nmodel = keras.applications.ResNet50()\n"
+NONE = "import tensorflow as tf\nprint(tf.__version__)\n"
+DROPOUT = "import keras\nx = keras.layers.Dropout(0.5)(keras.Input((8,)))\n"
+CLEAN = "import keras\nx = keras.layers.Dense(64)(keras.Input((8,)))\n"
+PARTLY = CLEAN + TORCH
+
+
+def run(*names: Path | str, **options: bool) -> AuditOutcome:
+    return audit(AuditOptions(tuple(map(str, names)), mode="source", **options), lambda _: None)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in {"torch_net": TORCH, "open": OPEN, "clean": CLEAN}.items():
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [(TORCH, 2), (OPEN, 2), (MATMUL, 2), (READY, 2), (NONE, 0), (DROPOUT, 0), (CLEAN, 0), (PARTLY, 0)],
+)
+def test_a_named_file(tmp_path: Path, text: str, code: int) -> None:
+    path = tmp_path / "m.py"
+    path.write_text(text, encoding="utf-8")
+    assert run(path).exit_code == code
+    assert run(path, allow_unjudged=True).exit_code == 0
+    assert bool(run(path, allow_unjudged=True).report.unjudged) is bool(code)
+
+
+def test_a_folder_is_a_note(folder: Path) -> None:
+    outcome = run(folder)
+    assert outcome.exit_code == 0
+    assert [(Path(one.file).name, one.fails) for one in outcome.report.unjudged] == [
+        ("open.py", False),
+        ("torch_net.py", False),
+    ]
+
+
+def test_a_file_that_is_named_beside_its_folder_fails(folder: Path) -> None:
+    for names in ((folder, folder / "open.py"), (folder / "open.py", folder)):
+        outcome = run(*names)
+        assert outcome.exit_code == 2
+        assert [Path(one.file).name for one in outcome.report.unjudged if one.fails] == ["open.py"]
+
+
+def test_other_files_are_reported_all_the_same(folder: Path) -> None:
+    (folder / "bad.py").write_text(CLEAN.replace("64", "250"), encoding="utf-8")
+    outcome = run(folder / "torch_net.py", folder / "bad.py")
+    assert (outcome.exit_code, len(outcome.report.findings())) == (2, 1)
