@@ -132,6 +132,6 @@ def _traced(value: SourceValue) -> SourceValue:
     """Return data as the input of a model: symbolic, its batch open."""
     if isinstance(value, Tensor):
         shape = (None, *value.shape[1:]) if value.shape else None
-        return Tensor(shape, value.features, value.sources, True, value.fresh)
+        return replace(value, shape=shape, symbolic=True, rows=1, batch=0)
     items = items_of(value)
     return Items([_traced(v) for v in items]) if items is not None and tensors_of(value) else value

@@ -135,6 +135,7 @@ def _layer(draft: Draft, fed: dict[str, list[Tensor]]) -> Layer:
         is_last=draft.is_last,
         calls=draft.calls,
         trainable=draft.trainable,
+        samples=draft.inputs[0].samples if draft.inputs else 1,
     )
 
 

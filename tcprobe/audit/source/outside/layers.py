@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import Final
 
 from tcprobe.audit.source.values.kinds import Draft, Keywords, Named, SourceValue, Tensor, Unknown, plain_constant
@@ -43,7 +44,7 @@ class SourceLayers:
         name = given.value if isinstance(given, Known) and isinstance(given.value, str) else None
         inner = values.get("layer") or values.get("cell")
         arguments = {a.name: a.place for a in call.arguments.values()}
-        missing = {n: v.reason for n, v in values.items() if isinstance(v, Unknown) and n in _JUDGED}
+        missing = {n: _why_unknown(v) for n, v in values.items() if isinstance(v, Unknown | Tensor) and n in _JUDGED}
         if lacking:
             missing.setdefault("arguments", "some are passed in a list or dictionary")
         config = {n: plain_constant(v) for n, v in values.items() if n not in ("name", "dtype", "trainable")}
@@ -77,7 +78,9 @@ class SourceLayers:
         if _takes_any_rank(row) and tensors and tensors[0].shape is None:
             shape = None  # three dimensions stood for any number of them
         features = shape[-1] if shape else self._features(draft, known)
-        output = Tensor(shape, features, (draft.name,), symbolic, fresh)
+        counts = {t.samples for t in tensors if t.shape and t.shape[0] is None}
+        samples = counts.pop() if len(counts) == 1 else None if counts else 1
+        output = Tensor(shape, features, (draft.name,), symbolic, fresh, samples)
         if not draft.applied:
             draft.inputs = known
             draft.is_first = True if ages == {True} else (False if False in ages else None)
@@ -110,7 +113,7 @@ class SourceLayers:
         if wanted is None:
             return tensor
         shape = (*[None] * (wanted - 1), tensor.features)
-        return Tensor(shape, tensor.features, tensor.sources, tensor.symbolic, tensor.fresh)
+        return replace(tensor, shape=shape)
 
     def _name(self, kind: str, given: str | None) -> str:
         if given is None:
@@ -124,6 +127,10 @@ class SourceLayers:
             name = f"{given}_{again}"
         self._names.add(name)
         return name
+
+
+def _why_unknown(value: Unknown | Tensor) -> str:
+    return value.reason if isinstance(value, Unknown) else "is computed from data"
 
 
 def _takes_any_rank(row: KerasClass) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
+from tcprobe.audit.source.arrays.methods import array_method
 from tcprobe.audit.source.outside.models import Models
 from tcprobe.audit.source.outside.options import method
-from tcprobe.audit.source.outside.tensors import reshaped_tensor
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.values.containers import CHANGING, of_dictionary, of_list, of_text
 from tcprobe.audit.source.values.kinds import (
@@ -31,7 +31,6 @@ from tcprobe.audit.source.values.parts import result_of
 from tcprobe.audit.source.values.several import shaken, through
 from tcprobe.source.values import Known, derived
 
-_SAME_ARRAY: Final = ("astype", "copy", "numpy", "clip", "round")
 _Model: TypeAlias = Stack | Graph | Instance | Draft
 
 
@@ -47,6 +46,8 @@ class Methods:
         of, name, args = bound.target, bound.name, given.args
         if name in CHANGING and (self._state.conditions or self._state.doubts):
             shaken(of, "is changed under a condition")
+        if name == "as_list" and isinstance(of, Items):
+            return of
         if isinstance(of, Items):
             return through(of_list(of, name, args), [of])
         if isinstance(of, Entries):
@@ -57,10 +58,8 @@ class Methods:
             return derived(text, [of, *(a for a in args if isinstance(a, Known))], node)
         if isinstance(of, CommandLine):
             return method(of, name, args, given.keywords, not self._state.conditions)
-        if isinstance(of, Tensor) and name in _SAME_ARRAY:
-            return of
-        if isinstance(of, Tensor) and name == "reshape" and args:
-            return reshaped_tensor(of, args[0] if len(args) == 1 else Items(args))
+        if isinstance(of, Tensor) and (made := array_method(of, name, given, node)) is not None:
+            return made
         return result_of(node, tensors_of(of) + [t for a in args for t in tensors_of(a)])
 
     def _of_model(self, of: _Model, name: str, given: Arguments, node: ast.Call) -> SourceValue:
@@ -70,7 +69,7 @@ class Methods:
         elif name == "build" and not isinstance(of, Graph):
             self._build(of, given.get(0, "input_shape"), node)
         elif isinstance(of, Instance) and name == "add_weight":
-            return Tensor(shape_from(given.keywords.get("shape", known_constant(None))), None, (), False, False)
+            return _weight(given)
         elif name in ("call", "__call__", "predict", "predict_on_batch"):
             inputs = args[:1] if name not in ("call", "__call__") else args
             return self._models.apply(of, inputs, node)
@@ -93,3 +92,10 @@ class Methods:
         name = wanted.value if isinstance(wanted, Known) else None
         found = [draft for draft in self._state.layers.drafts if draft.name == name]
         return found[0] if len(found) == 1 else Unknown("is the result of get_layer()")
+
+
+def _weight(given: Arguments) -> Tensor:
+    """Return a weight of a layer's own: Keras 3 takes its shape first, Keras 2 behind its name."""
+    named = isinstance(given.first, Known) and isinstance(given.first.value, str)
+    told = given.get(1 if named else 0, "shape")
+    return Tensor(shape_from(told) if told is not None else None, None, (), False, False, None)

@@ -120,7 +120,7 @@ def _of_functions(name: str, given: Arguments) -> SourceValue | None:
 
 
 def _of_any(state: State, name: str, given: Arguments, node: ast.Call) -> SourceValue:
-    if name in FUNCTIONS and not given.keywords:
+    if name in FUNCTIONS and not given.keywords and not any(tensors_of(value) for value in given.args):
         return computed(name, given.args, node)
     if name.partition(".")[0] in _OF_TENSORS:
         return of_tensors(state, name, given, node)

@@ -57,6 +57,9 @@ class Tensor:
         sources: names of the layers whose outputs it is.
         symbolic: whether it comes from an input of a model, so that what takes it is part of the model.
         fresh: whether no layer with weights lies between it and the data; None where unknown.
+        rows: how many of the dimension that is the batch's make one sample: 1 where it is the batch itself; None where
+            unknown, or no dimension is the batch's.
+        batch: which dimension that is.
     """
 
     shape: Shape | None = None
@@ -64,11 +67,18 @@ class Tensor:
     sources: tuple[str, ...] = ()
     symbolic: bool = False
     fresh: bool | None = None
+    rows: Size = 1
+    batch: int = 0
 
     @property
     def last(self) -> Size:
         """The last dimension, None where unknown."""
         return self.shape[-1] if self.shape else self.features
+
+    @property
+    def samples(self) -> Size:
+        """How many of the first dimension make one sample of the batch; None where it is not the batch's."""
+        return self.rows if self.batch == 0 else None
 
 
 @dataclass(slots=True, eq=False)
@@ -279,6 +289,8 @@ Keywords: TypeAlias = dict[str, SourceValue]
 Option: TypeAlias = tuple[SourceValue, Choices]
 NO_CHOICE: Final[Choices] = frozenset()
 NOTHING = Known(None, (), ast.Constant(None))
+BATCH: Final = Unknown("is the batch, which is not known")
+"""The first dimension of a tensor, where that is the batch."""
 
 
 def known_constant(value: Any, node: ast.expr | None = None) -> Known:
@@ -335,7 +347,8 @@ def either(a: Tensor, b: Tensor) -> Tensor:
     fresh = a.fresh if a.fresh == b.fresh else None
     sources = tuple(dict.fromkeys((*a.sources, *b.sources)))
     features = a.last if a.last == b.last else None
-    return Tensor(shape, features, sources, a.symbolic or b.symbolic, fresh)
+    samples = a.samples if a.samples == b.samples else None
+    return Tensor(shape, features, sources, a.symbolic or b.symbolic, fresh, samples)
 
 
 def plain_constant(value: SourceValue) -> Any:

@@ -6,6 +6,7 @@ import ast
 from typing import Final
 
 from tcprobe.audit.source.values.kinds import (
+    BATCH,
     Bound,
     Class,
     Entries,
@@ -91,6 +92,18 @@ def dimension(size: int | None, node: ast.expr) -> SourceValue:
     if size is None:
         return Unknown("is a dimension that is not known")
     return known_constant(size, node).doubted(Doubt("is a dimension of a tensor", hidden=True))
+
+
+def dimensions(of: Tensor, node: ast.expr) -> SourceValue:
+    """Return the shape of a tensor as a list of sizes."""
+    if of.shape is not None:
+        sizes: list[SourceValue] = [dimension(size, node) for size in of.shape]
+        if of.rows == 1 and len(sizes) > of.batch and of.shape[of.batch] is None:
+            sizes[of.batch] = BATCH
+        return Items(sizes)
+    if of.features is not None:
+        return Items([dimension(of.features, node)], "its rank is not known")
+    return Unknown("is the shape of a tensor of unknown rank")
 
 
 def result_of(node: ast.Call, tensors: list[Tensor]) -> SourceValue:
