@@ -31,9 +31,12 @@ class ArrayCall:
 
     @property
     def x(self) -> Tensor | None:
-        """The tensor that it works on; None where it is none."""
+        """The tensor that it works on, also of nested lists; None where it is none."""
         found = self.values.get("x")
-        return found if isinstance(found, Tensor) else None
+        if found is None or isinstance(found, Tensor):
+            return found
+        shape = nested_shape(found)
+        return made_of(tensors_of(found), shape) if shape else None
 
     @property
     def tensors(self) -> list[Tensor]:
@@ -78,6 +81,20 @@ class ArrayCall:
         if found is None:
             return False
         return bool(found.value) if isinstance(found, Known) else None
+
+
+def nested_shape(given: SourceValue, depth: int = 8) -> Shape | None:
+    """Return the shape of nested lists of equal length, () of a number; None where it is not known."""
+    if isinstance(given, Tensor):
+        return given.shape
+    if isinstance(given, Known) and not isinstance(given.value, tuple):
+        return () if isinstance(given.value, int | float) else None
+    items = items_of(given) if depth else None
+    if not items:
+        return None
+    shapes = {nested_shape(item, depth - 1) for item in items}
+    inner = shapes.pop()
+    return (len(items), *inner) if not shapes and inner is not None else None
 
 
 def whole_number(value: SourceValue) -> Size:

@@ -38,7 +38,8 @@ K x dtype shape: constant""",
     makers.variable: "tf,K x: Variable variable",
     makers.weight: "tf name shape: get_variable compat.v1.get_variable",
     elementwise.kept: """\
-tf,ops,np,K x: cast identity stop_gradient to_float to_int32 float32 float64 float16 int32 int64 uint8""",
+tf,ops,np,K x: cast stop_gradient to_float to_int32 float32 float64 float16 int32 int64 uint8
+tf,ops,K x: identity""",
     elementwise.same: """\
 tf,ops,np,K x: relu relu6 gelu elu selu silu swish sigmoid tanh softmax log_softmax softplus softsign leaky_relu \
     hard_sigmoid hard_silu hard_swish mish log_sigmoid celu exponential linear exp expm1 log log1p log10 log2 sqrt \

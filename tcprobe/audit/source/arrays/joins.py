@@ -22,7 +22,7 @@ def concatenate(call: ArrayCall) -> SourceValue | None:
         return _joined_lists(given, call)
     if len(tensors) < len(given) or any(t.shape is None for t in tensors):
         return made_of(call.tensors, None)
-    default = 0 if call.library == "np" else -1 if call.library in ("ops", "K") else None
+    default = 0 if call.library in ("np", "ops") else -1 if call.library == "K" else None
     shapes = [t.shape for t in tensors if t.shape is not None]
     rank = len(shapes[0])
     axis = axis_of(call.number("axis", default), rank)
@@ -35,8 +35,11 @@ def concatenate(call: ArrayCall) -> SourceValue | None:
     sizes[axis] = None if None in parts else sum(part for part in parts if part is not None)
     samples = {t.samples for t in tensors if t.shape and t.shape[0] is None}
     if axis == 0 and sizes[0] is None:
-        # Rows of data below one another are still data; a batch twice over is another one.
-        return made_of(tensors, tuple(sizes), None if any(t.symbolic for t in tensors) else 1)
+        rows = [t.samples for t in tensors]
+        # Rows of data below one another are still data; a batch twice over is two rows of each sample.
+        known = [r for r in rows if r is not None]
+        many = sum(known) if len(known) == len(rows) and not any(shape[0] for shape in shapes) else None
+        return made_of(tensors, tuple(sizes), many if any(t.symbolic for t in tensors) else 1)
     return made_of(tensors, tuple(sizes), samples.pop() if len(samples) == 1 else None)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from tcprobe.audit.source.arrays.call import ArrayCall, made_of
-from tcprobe.audit.source.values.kinds import Items, SourceValue, Tensor, items_of, shape_from
+from tcprobe.audit.source.arrays.call import ArrayCall, made_of, nested_shape
+from tcprobe.audit.source.values.kinds import Items, SourceValue, Tensor, shape_from
 from tcprobe.schema.op import Shape
 from tcprobe.source.values import Known
 
@@ -60,7 +60,7 @@ def literal(call: ArrayCall) -> SourceValue | None:
         return _of_shape(shape_from(call.values["shape"]))
     if isinstance(given, Tensor) or (isinstance(given, Known) and isinstance(given.value, int | float)):
         return given
-    shape = _nested(given)
+    shape = nested_shape(given)
     return made_of(call.tensors, shape) if shape else None
 
 
@@ -76,20 +76,6 @@ def weight(call: ArrayCall) -> SourceValue:
     """Return the weights of a ``shape``: trained, so that what they meet is not the data alone."""
     shape = shape_from(call.values["shape"]) if call.has("shape") else None
     return Tensor(shape, None, (), False, False, None)
-
-
-def _nested(given: SourceValue, depth: int = 8) -> Shape | None:
-    """Return the shape of nested lists of equal length; None where they are not known to be."""
-    if isinstance(given, Tensor):
-        return given.shape
-    if isinstance(given, Known) and not isinstance(given.value, tuple):
-        return () if isinstance(given.value, int | float) else None
-    items = items_of(given) if depth else None
-    if not items:
-        return None
-    shapes = {_nested(item, depth - 1) for item in items}
-    inner = shapes.pop()
-    return (len(items), *inner) if not shapes and inner is not None else None
 
 
 def _number(value: SourceValue) -> float | None:

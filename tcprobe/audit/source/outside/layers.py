@@ -7,10 +7,20 @@ from collections import Counter
 from dataclasses import replace
 from typing import Final
 
-from tcprobe.audit.source.values.kinds import Draft, Keywords, Named, SourceValue, Tensor, Unknown, plain_constant
+from tcprobe.audit.source.values.kinds import (
+    Draft,
+    Items,
+    Keywords,
+    Named,
+    SourceValue,
+    Tensor,
+    Unknown,
+    plain_constant,
+)
 from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
 from tcprobe.keras.row import KerasClass
-from tcprobe.keras.shapes.layers import output_shape
+from tcprobe.keras.settings import wrapped_layer
+from tcprobe.keras.shapes.layers import cell_units, output_shape
 from tcprobe.schema.op import Shape, Size
 from tcprobe.source.calls import Call
 from tcprobe.source.values import Known
@@ -19,6 +29,9 @@ _JUDGED: Final = frozenset(
     name for row in LAYER_CLASSES for name in (row.output, *row.inner, *row.counts, *row.structure) if name
 )
 """Arguments without which a layer's products are not known."""
+
+_STATES: Final = {"LSTM": 2, "GRU": 1, "SimpleRNN": 1}
+"""How many states a layer returns beside its output, each as long as its units."""
 
 
 def multiplies(kind: str) -> bool:
@@ -57,6 +70,7 @@ class SourceLayers:
             self._name(kind, name), kind, call.node, call.place, config, arguments, missing, dtype, variable_dtype,
             trainable,
         )  # fmt: skip
+        draft.function = values.get("function") if kind == "Lambda" else None
         if isinstance(inner, Draft):
             inner.wrapped = True
             draft.arguments = {**inner.arguments, **draft.arguments}
@@ -127,6 +141,18 @@ class SourceLayers:
             name = f"{given}_{again}"
         self._names.add(name)
         return name
+
+
+def with_states(draft: Draft, output: Tensor) -> SourceValue:
+    """Return what a call of a layer returns: its output, behind it the states where it is told to return them."""
+    inner = wrapped_layer(draft.config) if draft.kind == "Bidirectional" else None
+    kind, config = inner or (draft.kind, draft.config)
+    count = _STATES.get(kind)
+    if count is None or config.get("return_state") is not True:
+        return output
+    batch = output.shape[0] if output.shape else None
+    state = replace(output, shape=(batch, cell_units(config)), features=None)
+    return Items([output, *[state] * (2 * count if inner else count)])
 
 
 def _why_unknown(value: Unknown | Tensor) -> str:

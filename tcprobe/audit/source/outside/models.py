@@ -8,6 +8,7 @@ from typing import Final
 
 from tcprobe.audit.source.classes import Classes
 from tcprobe.audit.source.outside.graphs import count_again
+from tcprobe.audit.source.outside.layers import with_states
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.values.kinds import (
     Arguments,
@@ -16,6 +17,7 @@ from tcprobe.audit.source.values.kinds import (
     Instance,
     Items,
     Keywords,
+    Routine,
     SourceValue,
     Stack,
     Tensor,
@@ -45,7 +47,7 @@ class Models:
         if isinstance(target, Draft):
             if target.wrapped:
                 return Tensor(None, None, tuple(s for t in tensors for s in t.sources), True, False)
-            return self._state.layers.apply(target, self._batched(tensors) or [Tensor(symbolic=True)])
+            return self._apply_layer(target, self._batched(tensors) or [Tensor(symbolic=True)])
         if isinstance(target, Stack):
             return self._apply_stack(target, tensors[0] if tensors else Tensor(), node)
         if isinstance(target, Graph):
@@ -54,12 +56,23 @@ class Models:
             return self._classes.apply(target, Arguments(given, {}), node)
         return Tensor(None, None, (), any(t.symbolic for t in tensors), None)
 
+    def _apply_layer(self, draft: Draft, tensors: list[Tensor]) -> SourceValue:
+        """Call a layer of Keras'."""
+        output = self._state.layers.apply(draft, tensors)
+        if isinstance(draft.function, Routine):
+            given: SourceValue = tensors[0] if len(tensors) == 1 else Items(list(tensors))
+            made = self._classes.compute(draft.function, given)
+            if isinstance(made, Tensor) and made.shape is not None:
+                output = replace(output, shape=made.shape, features=None, rows=made.rows, batch=made.batch)
+                draft.output = output if draft.applied <= 1 else draft.output
+        return with_states(draft, output)
+
     def _batched(self, tensors: list[Tensor]) -> list[Tensor]:
         """Return tensors with the size of data's own first dimension left open: it is no promise of a batch.
 
         Within a model only its inputs have the batch: positions and other constants have their own sizes.
         """
-        if any(isinstance(frame.bound, Instance) and frame.bound.keras for frame in self._state.frames):
+        if self._state.in_model:
             return tensors
         return [_open(t) if not t.symbolic and t.samples and t.shape and len(t.shape) > 1 else t for t in tensors]
 

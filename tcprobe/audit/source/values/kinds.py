@@ -134,6 +134,7 @@ class Draft:
         missing: why an argument is not known, by name.
         wrapped: whether a wrapper holds it.
         other: what further calls take that the first does not, and initial states.
+        function: what a Lambda computes; None for other layers.
     """
 
     name: str
@@ -151,6 +152,7 @@ class Draft:
     wrapped: bool = False
     inputs: list[Tensor] = field(default_factory=list)
     other: list[Tensor] = field(default_factory=list)
+    function: SourceValue | None = None
     output: Tensor | None = None
     is_first: bool | None = None
     is_last: bool | None = None
@@ -225,6 +227,7 @@ class Instance:
 
     Attributes:
         keras: ``model``, ``layer`` or the name of Keras' class that it extends; None where it is none of Keras'.
+        sites: where it is called with data, by the function around: those of one function are in one step.
         guess: what it may be instead; None where it is this one.
     """
 
@@ -234,6 +237,7 @@ class Instance:
     uses: int = 0
     output: SourceValue | None = None
     guess: Guess | None = None
+    sites: dict[ast.AST | None, set[ast.Call]] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)

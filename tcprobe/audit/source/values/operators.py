@@ -84,6 +84,10 @@ def compared(op: ast.cmpop, left: SourceValue, right: SourceValue, node: ast.exp
     if isinstance(left, Known) and isinstance(right, Known):
         made = compare_values(op, left, right, node) or Unknown(f"{unparsed(node)} cannot be computed")
         return through(made, [left, right], lambda row: compared(op, row[0], row[1], node))
+    if (isinstance(left, Tensor) or isinstance(right, Tensor)) and not isinstance(
+        op, ast.In | ast.NotIn | ast.Is | ast.IsNot
+    ):
+        return _of_tensors(ast.Add(), left, right)
     looked_up = isinstance(op, ast.In | ast.NotIn) and isinstance(right, Entries) and not right.open
     if looked_up and isinstance(left, Known) and isinstance(right, Entries):
         return known_constant((left.value in right.entries) is isinstance(op, ast.In), node)
