@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tcprobe.audit.source.arrays.call import ArrayCall, made_of
 from tcprobe.audit.source.values.kinds import SourceValue, Tensor, either
 from tcprobe.schema.op import Shape, Size
@@ -36,9 +38,7 @@ def combined(tensor: Tensor, other: SourceValue) -> Tensor:
     if isinstance(other, Known) and isinstance(other.value, int | float):
         return tensor
     if not isinstance(other, Tensor):
-        # A number, or a tensor: whatever it is, a last dimension of more than one stays.
-        last = tensor.last if tensor.last != 1 else None
-        return Tensor(None, last, tensor.sources if last else (), tensor.symbolic, None)
+        return _with_unknown(tensor)
     both = either(tensor, other)
     last = _size(tensor.last, other.last)
     if tensor.shape is None or other.shape is None:
@@ -48,6 +48,19 @@ def combined(tensor: Tensor, other: SourceValue) -> Tensor:
     if shape and samples is not None:
         shape = (None, *shape[1:])
     return Tensor(shape, last, both.sources, both.symbolic, both.fresh, samples)
+
+
+def _with_unknown(tensor: Tensor) -> Tensor:
+    """Return the elementwise result of a tensor and something unknown, a number or another tensor.
+
+    Dimensions of more than one stay. There are no more of them where the tensor is an image or longer still: what
+    meets one has at most as many.
+    """
+    last = tensor.last if tensor.last != 1 else None
+    shape = tuple(None if size == 1 else size for size in tensor.shape or ())
+    if len(shape) < 4:
+        return Tensor(None, last, tensor.sources if last else (), tensor.symbolic, None)
+    return replace(tensor, shape=shape, sources=tensor.sources if last else (), fresh=None)
 
 
 def broadcast(a: Shape, b: Shape) -> Shape:

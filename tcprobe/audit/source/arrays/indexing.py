@@ -65,8 +65,8 @@ def _batch(tensor: Tensor, every: Sequence[IndexKind]) -> tuple[int, int | None]
     for kind in every:
         at += kind != "new"
         new += kind != "one"
-        if at == tensor.batch and kind != "new":
-            whole = kind == "all" or (kind != "one" and not tensor.symbolic)  # some of the data are data
+        if at == tensor.batch and kind not in ("new", "one"):
+            whole = kind == "all" or not tensor.symbolic  # some of the data are data
             return new, tensor.rows if whole else None
     return 0, None
 
