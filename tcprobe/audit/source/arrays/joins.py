@@ -126,7 +126,7 @@ def unstack(call: ArrayCall) -> SourceValue | None:
 def tile(call: ArrayCall) -> SourceValue | None:
     """Return a tensor repeated so many times along each dimension."""
     x, times = call.x, call.numbers("times")
-    if x is None or x.shape is None or times is None:
+    if x is None or x.shape is None or not times:
         return None
     rank = max(len(times), len(x.shape))
     many: list[Size] = [*([1] * (rank - len(times))), *times]
@@ -168,7 +168,7 @@ def _times(size: Size, times: Size) -> Size:
 def pad(call: ArrayCall) -> SourceValue | None:
     """Return a tensor with so much more before and behind each dimension."""
     x = call.x
-    if x is None or x.shape is None or "pads" not in call.values:
+    if x is None or not x.shape or "pads" not in call.values:
         return None
     one = whole_number(call.values["pads"])
     rows = items_of(call.values["pads"]) if one is None else [call.values["pads"]] * len(x.shape)
@@ -192,7 +192,7 @@ def _sides(row: SourceValue) -> Size:
 def spread(call: ArrayCall) -> SourceValue | None:
     """Return a tensor broadcast to a ``shape``; what the shape leaves open is the tensor's own."""
     x, sizes = call.x, call.numbers("shape")
-    if x is None or x.shape is None or sizes is None or len(sizes) < len(x.shape):
+    if x is None or x.shape is None or not sizes or len(sizes) < len(x.shape):
         return None
     own = (None,) * (len(sizes) - len(x.shape)) + x.shape
     shape = tuple(b if b is not None and b > 0 else a if a != 1 else None for a, b in zip(own, sizes, strict=True))

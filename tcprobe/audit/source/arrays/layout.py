@@ -54,8 +54,8 @@ def transpose(call: ArrayCall) -> SourceValue | None:
 
 def transposed(tensor: Tensor, order: list[Size] | None = None, given: bool = False) -> Tensor:
     """Return the dimensions of a tensor in another `order`; reversed where none is `given`."""
-    if tensor.shape is None:
-        return made_of([tensor], None)
+    if not tensor.shape:
+        return made_of([tensor], tensor.shape)
     rank = len(tensor.shape)
     axes = order if order is not None else [None] * rank if given else list(reversed(range(rank)))
     known = [axis_of(axis, rank) for axis in axes]

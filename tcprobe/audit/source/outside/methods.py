@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from tcprobe.audit.source.arrays.datasets import inputs_of, of_data_set
 from tcprobe.audit.source.arrays.methods import array_method
 from tcprobe.audit.source.outside.models import Models
 from tcprobe.audit.source.outside.options import method
@@ -14,6 +15,7 @@ from tcprobe.audit.source.values.kinds import (
     Arguments,
     Bound,
     CommandLine,
+    DataSet,
     Draft,
     Entries,
     Graph,
@@ -31,6 +33,7 @@ from tcprobe.audit.source.values.parts import result_of
 from tcprobe.audit.source.values.several import shaken, through
 from tcprobe.source.values import Known, derived
 
+_FITS: Final = ("fit", "evaluate", "train_on_batch")
 _Model: TypeAlias = Stack | Graph | Instance | Draft
 
 
@@ -48,6 +51,8 @@ class Methods:
             shaken(of, "is changed under a condition")
         if name == "as_list" and isinstance(of, Items):
             return of
+        if isinstance(of, DataSet):
+            return of_data_set(of, name)
         if isinstance(of, Items):
             return through(of_list(of, name, args), [of])
         if isinstance(of, Entries):
@@ -73,8 +78,8 @@ class Methods:
         elif name in ("call", "__call__", "predict", "predict_on_batch"):
             inputs = args[:1] if name not in ("call", "__call__") else args
             return self._models.apply(of, inputs, node)
-        elif name in ("fit", "evaluate", "train_on_batch") and isinstance(given.first, Tensor):
-            self._models.apply(of, args[:1], node)  # its shape builds a model that has none yet
+        elif name in _FITS and isinstance(fed := inputs_of(given.get(0, "x")), Tensor):
+            self._models.apply(of, [fed], node)  # its shape builds a model that has none yet
         elif name == "get_layer" and isinstance(of, Stack | Graph):
             return self._named_layer(given.get(0, "name"))
         return (

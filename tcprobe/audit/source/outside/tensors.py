@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Final
 
-from tcprobe.audit.source.arrays.datasets import data_set
+from tcprobe.audit.source.arrays.datasets import data_set, made_data_set
 from tcprobe.audit.source.arrays.functions import array_function
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.values.kinds import Arguments, Named, SourceValue, Tensor, Unknown, tensors_of
@@ -27,7 +27,9 @@ def of_tensors(state: State, name: str, given: Arguments, node: ast.Call) -> Sou
         return state.layers.apply(made, tensors)
     if name in _GENERATORS:  # its methods are the module's functions
         return Named("numpy.random")
-    found = data_set(name) or (None if given.lacking else array_function(name, given, node))
+    found = (
+        data_set(name) or made_data_set(name, given) or (None if given.lacking else array_function(name, given, node))
+    )
     if found is not None:
         return found
     if not tensors:

@@ -81,6 +81,13 @@ class Tensor:
         return self.rows if self.batch == 0 else None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class DataSet:
+    """A data set of `tf.data`, by what one of its elements is."""
+
+    element: SourceValue
+
+
 @dataclass(slots=True, eq=False)
 class Items:
     """A list or tuple of anything; `open` says why there may be more in it, `guess` what it may be instead."""
@@ -278,6 +285,7 @@ SourceValue: TypeAlias = (
     | Unknown
     | Named
     | Tensor
+    | DataSet
     | Items
     | Entries
     | CommandLine

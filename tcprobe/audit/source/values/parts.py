@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from typing import Final
 
+from tcprobe.audit.source.arrays.indexing import indexed
 from tcprobe.audit.source.values.kinds import (
     BATCH,
     Bound,
     Class,
+    DataSet,
     Entries,
     Instance,
     Items,
@@ -39,6 +41,15 @@ def elements(value: SourceValue) -> list[SourceValue] | None:
     for doubt in guess.doubts if guess is not None else ():
         found = [doubted(element, doubt) for element in found]
     return found
+
+
+def any_of(value: SourceValue) -> SourceValue | None:
+    """Return what each element of a value is, however many there are; None where they differ or are not known."""
+    if isinstance(value, DataSet):
+        return value.element
+    if isinstance(value, Tensor) and value.shape:
+        return indexed(value, ["one"])
+    return value.items[0] if isinstance(value, Items) and len(value.items) == 1 else None
 
 
 def truth(value: SourceValue) -> bool | None:
