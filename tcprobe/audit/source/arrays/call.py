@@ -66,7 +66,7 @@ class ArrayCall:
     def batches(self, name: str) -> bool:
         """Return whether a list of sizes begins with the batch."""
         items = items_of(self.values[name]) if name in self.values else None
-        return bool(items) and items is not None and items[0] == BATCH
+        return bool(items) and items is not None and items[0] is BATCH
 
     def word(self, name: str, default: str) -> str | None:
         """Return a text; `default` where it is not passed; None where it is not known."""

@@ -26,11 +26,11 @@ def reshaped(tensor: Tensor, target: SourceValue) -> Tensor:
         return replace(tensor, shape=_filled(sizes, product(tensor.shape)), features=None, batch=0)
     inner = sizes[1:]
     in_sample = product((*tensor.shape[1:], tensor.samples)) if tensor.shape else None
-    left_open = whole_number(wanted[0]) == -1
-    if None in inner and not left_open and len(inner) - sum(s is not None for s in inner) == 1:
+    batched = wanted[0] is BATCH or sizes[0] is not None
+    if batched and inner.count(None) == 1:
         inner = list(_filled(inner, in_sample))
         samples: Size = 1
-    elif wanted[0] == BATCH or tensor.shape is None:
+    elif wanted[0] is BATCH or tensor.shape is None:
         samples = 1
     else:
         rest = product(inner)

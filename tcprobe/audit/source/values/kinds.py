@@ -302,7 +302,7 @@ Option: TypeAlias = tuple[SourceValue, Choices]
 NO_CHOICE: Final[Choices] = frozenset()
 NOTHING = Known(None, (), ast.Constant(None))
 BATCH: Final = Unknown("is the batch, which is not known")
-"""The first dimension of a tensor, where that is the batch."""
+"""The dimension of a tensor that is the batch: itself, not what is computed with it."""
 
 
 def known_constant(value: Any, node: ast.expr | None = None) -> Known:

@@ -152,6 +152,20 @@ tf.math.reduce_std(x, axis=(1, 2, 3), keepdims=True) * x
 tf.keras.activations.gelu(s)
 """
 """Of the model's inputs; Keras' `Input` has no batch, so that the dimension is left open."""
+UNSURE = """
+tf.reshape(s, (tf.shape(s)[0] * 2, 5, -1))
+tf.reshape(s, (-1, len(str(s.shape)) // 4, 2))
+tf.reshape(x, (tf.shape(x)[0] * 6, 8, 4))
+tf.tile(s, [tf.shape(s)[0], 1, 1])
+tf.transpose(tf.transpose(s, (2, 1, 0))[:4], (2, 1, 0))
+tf.boolean_mask(s, tf.ones((s.shape[0] or 1,)) > 0)
+x[::2]
+x[1:, :3]
+tf.concat([s[:1], t], axis=0)
+s[:, tf.constant([1, 2])]
+tf.matmul(s, tf.transpose(t, (0, 2, 1)))[0]
+"""
+"""Of the model's inputs as well: what is told must be right, and not all of it can be told."""
 MADE = """
 np.zeros((4, 7))
 np.random.uniform(-1, 1, [1, 100])

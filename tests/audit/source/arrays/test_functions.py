@@ -10,7 +10,7 @@ from tcprobe.audit.source.answers import Answers
 from tcprobe.audit.source.read import parse_source
 from tcprobe.audit.source.values.kinds import SourceValue, Tensor
 from tcprobe.source.values import Known
-from tests.audit.source.arrays.expressions import BATCHED, HEAD, MADE, NUMBERS, SYMBOLIC, lines
+from tests.audit.source.arrays.expressions import BATCHED, HEAD, MADE, NUMBERS, SYMBOLIC, UNSURE, lines
 
 BATCHES = (3, 5)
 
@@ -47,6 +47,20 @@ def test_what_is_made_of_inputs(expression: str) -> None:
         if value.rows is not None and sizes[value.batch] is None:
             sizes[value.batch] = value.rows * batch
         assert tuple(sizes) == shape(computed(expression, batch))
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("expression", lines(UNSURE))
+def test_what_is_not_known_is_not_told(expression: str) -> None:
+    value = read_value(expression)
+    if not isinstance(value, Tensor) or value.shape is None:
+        return
+    for batch in BATCHES:
+        sizes, real = list(value.shape), shape(computed(expression, batch))
+        if value.rows is not None and sizes and sizes[value.batch] is None:
+            sizes[value.batch] = value.rows * batch
+        assert len(sizes) == len(real)
+        assert all(size in (None, told) for size, told in zip(sizes, real, strict=True)), (sizes, real)
 
 
 @pytest.mark.tensorflow
