@@ -53,6 +53,8 @@ class Layer:
         is_last: whether its output is an output of the model; None if unknown.
         calls: how often one step calls it.
         trainable: whether it has weights that training updates; None if unknown.
+        samples: how many of a first input dimension that is None make one sample of the batch: 1 where it is the batch,
+            64 where a reshape made 64 rows of each sample; None where unknown.
         also_from: names of those that its features must fit besides: what other calls of it take, and its initial
             state; an empty name where that is no layer's or unknown.
     """
@@ -73,6 +75,7 @@ class Layer:
     calls: int = 1
     trainable: bool | None = None
     also_from: tuple[str, ...] = ()
+    samples: int | None = 1
 
 
 @dataclass(frozen=True, slots=True)

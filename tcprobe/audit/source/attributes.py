@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from tcprobe.audit.source.arrays.layout import transposed
 from tcprobe.audit.source.outside.options import AT_DEFAULTS, is_flags, option
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.values.kinds import (
@@ -14,15 +15,15 @@ from tcprobe.audit.source.values.kinds import (
     Draft,
     Graph,
     Instance,
-    Items,
     Named,
     Routine,
     SourceValue,
     Stack,
     Tensor,
     Unknown,
+    known_constant,
 )
-from tcprobe.audit.source.values.parts import dimension, find_member, marked
+from tcprobe.audit.source.values.parts import dimensions, find_member, marked
 from tcprobe.audit.source.values.several import doubted, guessed, mapped, through
 from tcprobe.source.values import Doubt, Known
 
@@ -53,10 +54,12 @@ def _attribute(state: State, of: SourceValue, node: ast.Attribute) -> SourceValu
 
 def of_tensor(of: Tensor, node: ast.Attribute) -> SourceValue:
     """Return an attribute of a tensor."""
-    if node.attr == "shape" and of.shape is not None:
-        return Items([dimension(size, node) for size in of.shape])
-    if node.attr == "shape" and of.features is not None:
-        return Items([dimension(of.features, node)], "its rank is not known")
+    if node.attr in ("shape", "_keras_shape") and (of.shape is not None or of.features is not None):
+        return dimensions(of, node)
+    if node.attr == "ndim" and of.shape is not None:
+        return known_constant(len(of.shape), node).doubted(Doubt("is the rank of a tensor", hidden=True))
+    if node.attr == "T" and of.shape is not None:
+        return transposed(of)
     return Bound(of, node.attr)
 
 

@@ -17,6 +17,7 @@ from tcprobe.audit.source.values.kinds import (
     Arguments,
     Bound,
     Class,
+    DataSet,
     Draft,
     Entries,
     Graph,
@@ -28,6 +29,7 @@ from tcprobe.audit.source.values.kinds import (
     Stack,
     Tensor,
     Unknown,
+    items_of,
     tensors_of,
 )
 from tcprobe.audit.source.values.parts import elements, result_of
@@ -134,6 +136,9 @@ class Calls:
         if func.name == "partial":
             whole = Arguments([*func.args, *given.args], {**func.keywords, **given.keywords}, given.lacking)
             return self._invoke(of, whole, node)
+        if isinstance(of, DataSet) and func.name == "map" and isinstance(given.first, Routine):
+            parts = items_of(of.element) or [of.element]
+            return DataSet(self._functions.enter(given.first, Arguments(parts, {})))
         if isinstance(of, Bound) and of.name == "super":
             return self._classes.inherited(of, func.name, given)
         return self._methods.call(func, given, node)

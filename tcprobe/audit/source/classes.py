@@ -62,18 +62,30 @@ class Classes:
         if not isinstance(call, Routine) or of.keras not in (None, "model", "layer"):
             return result_of(node, tensors)
         args, keywords = given.args, {k: v for k, v in given.keywords.items() if k != "mask"}
+        eager = bool(of.keras) and not any(t.symbolic for t in tensors)
+        if eager and not self._counts(of, node) and of.output is not None:
+            return _as_data(of.output) if not self._state.in_model else of.output
+        eager = eager and not self._state.in_model
         if of.keras:
-            symbolic = any(t.symbolic for t in tensors)
-            if of.uses and not symbolic and of.output is not None:
-                return of.output
+            args = [_traced(a) for a in args] if eager else args
             if not of.uses:
-                args = args if symbolic else [_traced(a) for a in args]
                 self._build(of, args)
             keywords.setdefault("training", Unknown("training or not"))
-        of.uses += 1
+        of.uses = max(of.uses, 1) if eager else of.uses + 1
         found = self._functions.enter(_method(call, of), Arguments(args, keywords))
         of.output = of.output or found
-        return found
+        return _as_data(found) if eager else found
+
+    def compute(self, function: Routine, given: SourceValue) -> SourceValue:
+        """Follow what a Lambda layer computes of its input."""
+        return self._functions.enter(function, Arguments([given], {}, lacking=True))
+
+    def _counts(self, of: Instance, node: ast.Call) -> bool:
+        """Return whether a call with data is one more of a step: no step has had as many calls of the model before."""
+        around = self._state.frames[-1].node if self._state.frames else None
+        most = max(map(len, of.sites.values()), default=0)
+        of.sites.setdefault(around, set()).add(node)
+        return len(of.sites[around]) > most
 
     def _build(self, of: Instance, args: list[SourceValue]) -> None:
         build = find_member(of.of, "build")
@@ -132,6 +144,14 @@ def _traced(value: SourceValue) -> SourceValue:
     """Return data as the input of a model: symbolic, its batch open."""
     if isinstance(value, Tensor):
         shape = (None, *value.shape[1:]) if value.shape else None
-        return Tensor(shape, value.features, value.sources, True, value.fresh)
+        return replace(value, shape=shape, symbolic=True, rows=1, batch=0)
     items = items_of(value)
     return Items([_traced(v) for v in items]) if items is not None and tensors_of(value) else value
+
+
+def _as_data(value: SourceValue) -> SourceValue:
+    """Return what a model made of data: data again, with the layers that it comes from."""
+    if isinstance(value, Tensor):
+        return replace(value, symbolic=False)
+    items = items_of(value)
+    return Items([_as_data(v) for v in items]) if items is not None and tensors_of(value) else value

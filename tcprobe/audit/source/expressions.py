@@ -6,12 +6,12 @@ import ast
 from collections.abc import Callable
 from typing import Any, Final
 
+from tcprobe.audit.source.arrays.indexing import index_kind, indexed
 from tcprobe.audit.source.attributes import attribute_of
 from tcprobe.audit.source.comprehensions import Comprehension, Comprehensions
 from tcprobe.audit.source.functions import defaults_of
 from tcprobe.audit.source.outside.products import note_operator
 from tcprobe.audit.source.state import State
-from tcprobe.audit.source.values.arrays import index_kind, indexed
 from tcprobe.audit.source.values.kinds import (
     NOTHING,
     Entries,

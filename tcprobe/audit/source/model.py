@@ -187,6 +187,7 @@ def _layer(draft: Draft, fed: dict[str, list[Tensor]]) -> Layer:
         is_last=draft.is_last,
         calls=draft.calls,
         trainable=draft.trainable,
+        samples=draft.inputs[0].samples if draft.inputs else 1,
     )
 
 
@@ -250,8 +251,8 @@ def own_passes(made: Multiplied, batch: int) -> Records:
 
 
 def _with_batch(tensor: Tensor, batch: int) -> Shape | None:
-    shape = tensor.shape
-    return (batch, *shape[1:]) if shape and shape[0] is None else shape
+    shape, rows = tensor.shape, tensor.samples
+    return (batch * rows if rows else None, *shape[1:]) if shape and shape[0] is None else shape
 
 
 def feeding(layer: Layer, by_name: dict[str, Layer]) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from tcprobe.source.source import Source
 from tcprobe.source.values import Doubt
 
 MOST_STEPS: Final = 8_000
+_OF_MODEL: Final = ("call", "build")
 Left: TypeAlias = Literal["return", "raise", "break", "continue"] | None
 """How statements are left; None where they run through."""
 
@@ -100,6 +101,14 @@ class State:
     shaky: set[str] = field(default_factory=set)
     inner: int = 0
     aside: bool = False
+
+    @property
+    def in_model(self) -> bool:
+        """Whether what runs is part of a model: the batch is that of the model's inputs, other sizes are their own."""
+        return any(
+            isinstance(f.bound, Instance) and f.bound.keras is not None and getattr(f.node, "name", "") in _OF_MODEL
+            for f in self.frames
+        )
 
     def step(self) -> None:
         """Count a step; raise `SpentError` past the most."""

@@ -23,7 +23,7 @@ from tcprobe.audit.source.values.kinds import (
     known_constant,
 )
 from tcprobe.audit.source.values.operators import arithmetic
-from tcprobe.audit.source.values.parts import elements, marked, truth
+from tcprobe.audit.source.values.parts import any_of, elements, marked, truth
 from tcprobe.audit.source.values.several import doubted, doubts_of, each, fork, guessed, is_open, several, shaken
 from tcprobe.source.values import Doubt, Known
 
@@ -220,7 +220,7 @@ class Statements:
                 variables[name] = Unknown(f"{name} changes in a loop")
         if target is not None:
             reason = of.reason if isinstance(of, Unknown) else "is the element of a loop that is not known"
-            self._bind(target, of.items[0] if isinstance(of, Items) and len(of.items) == 1 else each(of, reason))
+            self._bind(target, any_of(of) or each(of, reason))
         made = len(drafts)
         self.run(body)
         self._doubt(body, "changes in a loop", before)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from functools import partial
 
+from tcprobe.audit.source.arrays.indexing import indexed
 from tcprobe.audit.source.outside.graphs import freeze
 from tcprobe.audit.source.state import Interpreter, State
 from tcprobe.audit.source.values.kinds import (
@@ -91,7 +93,8 @@ def _unpacked(value: SourceValue, count: int, starred: int | None) -> list[Sourc
     if isinstance(value, Instance) and not value.keras:
         found = list(value.attrs.values())
     if isinstance(value, Tensor) and starred is None:  # several inputs of a model, or rows
-        found = [Tensor(None, None, (), value.symbolic, value.fresh)] * count
+        row = indexed(value, ["one"]) if value.shape and value.shape[0] == count else Tensor()
+        found = [replace(row, sources=(), symbolic=value.symbolic, fresh=value.fresh)] * count
     if found is None or (len(found) != count if starred is None else len(found) < count - 1):
         return None
     if starred is None:

@@ -15,7 +15,7 @@ from tcprobe.keras.settings import LayerSettings, size_of, wrapped_layer
 from tcprobe.keras.shapes.layers import einsum_sizes, reads_backwards
 from tcprobe.keras.shapes.plain import dot_axes
 from tcprobe.schema.model import Layer
-from tcprobe.schema.op import OpRecord, Shape, product
+from tcprobe.schema.op import OpRecord, Shape, Size, product
 
 __all__ = ["records_of"]
 
@@ -30,7 +30,7 @@ def records_of(layer: Layer, batch: int) -> list[tuple[OpRecord, float]]:
     `layer.trainable` is False, of the inputs unless `layer.is_first` is True.
 
     Args:
-        layer: kind, config, input_shapes, dtype, trainable, is_first and calls count. In its config an absent
+        layer: kind, config, input_shapes, dtype, trainable, is_first, calls and samples count. In its config an absent
             setting has Keras' default; one of a wrong type (``...``) is not known.
         batch: samples where the input shapes leave them open.
 
@@ -40,12 +40,13 @@ def records_of(layer: Layer, batch: int) -> list[tuple[OpRecord, float]]:
         known, one step with unknown rows stands for all.
     """
     passes = Passes(layer.dtype, data=layer.is_first is not True, weights=layer.trainable is not False)
-    shapes = [_filled(shape, batch) for shape in layer.input_shapes]
+    rows = None if layer.samples is None else batch * layer.samples
+    shapes = [_filled(shape, rows) for shape in layer.input_shapes]
     return times(_records(passes, canonical_kind(layer.kind), layer.config, shapes or [None]), layer.calls)
 
 
-def _filled(shape: Shape | None, batch: int) -> Shape | None:
-    return (batch, *shape[1:]) if shape and shape[0] is None else shape
+def _filled(shape: Shape | None, rows: Size) -> Shape | None:
+    return (rows, *shape[1:]) if shape and shape[0] is None else shape
 
 
 def _records(passes: Passes, kind: str, config: LayerSettings, shapes: InputShapes) -> Records:

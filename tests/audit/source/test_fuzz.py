@@ -15,7 +15,11 @@ from tests.support import ROOT
 
 TEXTS = [
     (ROOT / "workloads/train_gan.py").read_text(encoding="utf-8"),
-    *(p.read_text(encoding="utf-8") for p in sorted((ROOT / "tests/audit/source/scripts").glob("*.py"))),
+    *(
+        p.read_text(encoding="utf-8")
+        for folder in ("scripts", "tutorials")
+        for p in sorted((ROOT / "tests/audit/source" / folder).glob("*.py"))
+    ),
 ]
 assert len(TEXTS) > 1
 PIECES = ["(", ")", "[", "]", ":", "=", ",", "\n", "    ", "if x:", "for f in (1, 2):", "*", "**", "lambda: 0"]

@@ -433,4 +433,4 @@ def test_a_reshape_keeps_what_it_tells() -> None:
         "y = heads(layers.Dense(60)(keras.Input((5, 7))))\n"
         "z = layers.Dense(2)(tf.reshape(keras.Input((6, 6, 8)), (-1, 36, 8)))\n"
     )
-    assert [layer.input_shapes for layer in model.layers[1:]] == [((None, None, 30),), ((None, 36, 8),)]
+    assert [layer.input_shapes for layer in model.layers[1:]] == [((None, 10, 30),), ((None, 36, 8),)]

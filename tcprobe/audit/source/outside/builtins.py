@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Final
 
+from tcprobe.audit.source.arrays.datasets import enumerated
 from tcprobe.audit.source.attributes import attribute_of
 from tcprobe.audit.source.outside.options import command_line_entries
 from tcprobe.audit.source.state import State
@@ -13,6 +14,7 @@ from tcprobe.audit.source.values.computed import FUNCTIONS
 from tcprobe.audit.source.values.kinds import (
     Arguments,
     CommandLine,
+    DataSet,
     Entries,
     Items,
     SourceValue,
@@ -64,11 +66,21 @@ def _reversed(_: State, given: Arguments, node: ast.Call) -> SourceValue | None:
 
 
 def _enumerate(_: State, given: Arguments, node: ast.Call) -> SourceValue | None:
+    if isinstance(given.first, DataSet):
+        return enumerated(given.first)
     found = elements(given.first) if given.first is not None else None
     start = given.get(1, "start") or known_constant(0)
     if found is None or not isinstance(start, Known) or type(start.value) is not int:
         return None
     return Items([sequence([known_constant(start.value + i, node), v], node) for i, v in enumerate(found)])
+
+
+def _iter(_: State, given: Arguments, __: ast.Call) -> SourceValue | None:
+    return given.first if isinstance(given.first, DataSet) else None
+
+
+def _next(_: State, given: Arguments, __: ast.Call) -> SourceValue | None:
+    return given.first.element if isinstance(given.first, DataSet) else None
 
 
 def _zip(_: State, given: Arguments, node: ast.Call) -> SourceValue | None:
@@ -99,6 +111,8 @@ _BUILTINS: Final[dict[str, Callable[[State, Arguments, ast.Call], SourceValue | 
     "reversed": _reversed,
     "enumerate": _enumerate,
     "zip": _zip,
+    "iter": _iter,
+    "next": _next,
     "dict": _dict,
     "getattr": _getattr,
     "vars": _vars,

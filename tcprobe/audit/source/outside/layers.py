@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import Final
 
-from tcprobe.audit.source.values.kinds import Draft, Keywords, Named, SourceValue, Tensor, Unknown, plain_constant
+from tcprobe.audit.source.values.kinds import (
+    Draft,
+    Items,
+    Keywords,
+    Named,
+    SourceValue,
+    Tensor,
+    Unknown,
+    plain_constant,
+)
 from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
 from tcprobe.keras.row import KerasClass
-from tcprobe.keras.shapes.layers import output_shape
+from tcprobe.keras.settings import wrapped_layer
+from tcprobe.keras.shapes.layers import cell_units, output_shape
 from tcprobe.schema.op import Shape, Size
 from tcprobe.source.calls import Call
 from tcprobe.source.values import Known
@@ -18,6 +29,9 @@ _JUDGED: Final = frozenset(
     name for row in LAYER_CLASSES for name in (row.output, *row.inner, *row.counts, *row.structure) if name
 )
 """Arguments without which a layer's products are not known."""
+
+_STATES: Final = {"LSTM": 2, "GRU": 1, "SimpleRNN": 1}
+"""How many states a layer returns beside its output, each as long as its units."""
 
 
 def multiplies(kind: str) -> bool:
@@ -43,7 +57,7 @@ class SourceLayers:
         name = given.value if isinstance(given, Known) and isinstance(given.value, str) else None
         inner = values.get("layer") or values.get("cell")
         arguments = {a.name: a.place for a in call.arguments.values()}
-        missing = {n: v.reason for n, v in values.items() if isinstance(v, Unknown) and n in _JUDGED}
+        missing = {n: _why_unknown(v) for n, v in values.items() if isinstance(v, Unknown | Tensor) and n in _JUDGED}
         if lacking:
             missing.setdefault("arguments", "some are passed in a list or dictionary")
         config = {n: plain_constant(v) for n, v in values.items() if n not in ("name", "dtype", "trainable")}
@@ -56,6 +70,7 @@ class SourceLayers:
             self._name(kind, name), kind, call.node, call.place, config, arguments, missing, dtype, variable_dtype,
             trainable,
         )  # fmt: skip
+        draft.function = values.get("function") if kind == "Lambda" else None
         if isinstance(inner, Draft):
             inner.wrapped = True
             draft.arguments = {**inner.arguments, **draft.arguments}
@@ -77,7 +92,9 @@ class SourceLayers:
         if _takes_any_rank(row) and tensors and tensors[0].shape is None:
             shape = None  # three dimensions stood for any number of them
         features = shape[-1] if shape else self._features(draft, known)
-        output = Tensor(shape, features, (draft.name,), symbolic, fresh)
+        counts = {t.samples for t in tensors if t.shape and t.shape[0] is None}
+        samples = counts.pop() if len(counts) == 1 else None if counts else 1
+        output = Tensor(shape, features, (draft.name,), symbolic, fresh, samples)
         if not draft.applied:
             draft.inputs = known
             draft.is_first = True if ages == {True} else (False if False in ages else None)
@@ -110,7 +127,7 @@ class SourceLayers:
         if wanted is None:
             return tensor
         shape = (*[None] * (wanted - 1), tensor.features)
-        return Tensor(shape, tensor.features, tensor.sources, tensor.symbolic, tensor.fresh)
+        return replace(tensor, shape=shape)
 
     def _name(self, kind: str, given: str | None) -> str:
         if given is None:
@@ -124,6 +141,22 @@ class SourceLayers:
             name = f"{given}_{again}"
         self._names.add(name)
         return name
+
+
+def with_states(draft: Draft, output: Tensor) -> SourceValue:
+    """Return what a call of a layer returns: its output, behind it the states where it is told to return them."""
+    inner = wrapped_layer(draft.config) if draft.kind == "Bidirectional" else None
+    kind, config = inner or (draft.kind, draft.config)
+    count = _STATES.get(kind)
+    if count is None or config.get("return_state") is not True:
+        return output
+    batch = output.shape[0] if output.shape else None
+    state = replace(output, shape=(batch, cell_units(config)), features=None)
+    return Items([output, *[state] * (2 * count if inner else count)])
+
+
+def _why_unknown(value: Unknown | Tensor) -> str:
+    return value.reason if isinstance(value, Unknown) else "is computed from data"
 
 
 def _takes_any_rank(row: KerasClass) -> bool:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import ast
 from typing import Final, TypeAlias
 
+from tcprobe.audit.source.arrays.datasets import inputs_of, of_data_set
+from tcprobe.audit.source.arrays.methods import array_method
 from tcprobe.audit.source.outside.models import Models
 from tcprobe.audit.source.outside.options import method
-from tcprobe.audit.source.outside.tensors import reshaped_tensor
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.values.containers import CHANGING, of_dictionary, of_list, of_text
 from tcprobe.audit.source.values.kinds import (
     Arguments,
     Bound,
     CommandLine,
+    DataSet,
     Draft,
     Entries,
     Graph,
@@ -31,7 +33,7 @@ from tcprobe.audit.source.values.parts import result_of
 from tcprobe.audit.source.values.several import shaken, through
 from tcprobe.source.values import Known, derived
 
-_SAME_ARRAY: Final = ("astype", "copy", "numpy", "clip", "round")
+_FITS: Final = ("fit", "evaluate", "train_on_batch")
 _Model: TypeAlias = Stack | Graph | Instance | Draft
 
 
@@ -47,6 +49,10 @@ class Methods:
         of, name, args = bound.target, bound.name, given.args
         if name in CHANGING and (self._state.conditions or self._state.doubts):
             shaken(of, "is changed under a condition")
+        if name == "as_list" and isinstance(of, Items):
+            return of
+        if isinstance(of, DataSet):
+            return of_data_set(of, name)
         if isinstance(of, Items):
             return through(of_list(of, name, args), [of])
         if isinstance(of, Entries):
@@ -57,10 +63,8 @@ class Methods:
             return derived(text, [of, *(a for a in args if isinstance(a, Known))], node)
         if isinstance(of, CommandLine):
             return method(of, name, args, given.keywords, not self._state.conditions)
-        if isinstance(of, Tensor) and name in _SAME_ARRAY:
-            return of
-        if isinstance(of, Tensor) and name == "reshape" and args:
-            return reshaped_tensor(of, args[0] if len(args) == 1 else Items(args))
+        if isinstance(of, Tensor) and (made := array_method(of, name, given, node)) is not None:
+            return made
         return result_of(node, tensors_of(of) + [t for a in args for t in tensors_of(a)])
 
     def _of_model(self, of: _Model, name: str, given: Arguments, node: ast.Call) -> SourceValue:
@@ -70,12 +74,12 @@ class Methods:
         elif name == "build" and not isinstance(of, Graph):
             self._build(of, given.get(0, "input_shape"), node)
         elif isinstance(of, Instance) and name == "add_weight":
-            return Tensor(shape_from(given.keywords.get("shape", known_constant(None))), None, (), False, False)
+            return _weight(given)
         elif name in ("call", "__call__", "predict", "predict_on_batch"):
             inputs = args[:1] if name not in ("call", "__call__") else args
             return self._models.apply(of, inputs, node)
-        elif name in ("fit", "evaluate", "train_on_batch") and isinstance(given.first, Tensor):
-            self._models.apply(of, args[:1], node)  # its shape builds a model that has none yet
+        elif name in _FITS and isinstance(fed := inputs_of(given.get(0, "x")), Tensor):
+            self._models.apply(of, [fed], node)  # its shape builds a model that has none yet
         elif name == "get_layer" and isinstance(of, Stack | Graph):
             return self._named_layer(given.get(0, "name"))
         return (
@@ -93,3 +97,10 @@ class Methods:
         name = wanted.value if isinstance(wanted, Known) else None
         found = [draft for draft in self._state.layers.drafts if draft.name == name]
         return found[0] if len(found) == 1 else Unknown("is the result of get_layer()")
+
+
+def _weight(given: Arguments) -> Tensor:
+    """Return a weight of a layer's own: Keras 3 takes its shape first, Keras 2 behind its name."""
+    named = isinstance(given.first, Known) and isinstance(given.first.value, str)
+    told = given.get(1 if named else 0, "shape")
+    return Tensor(shape_from(told) if told is not None else None, None, (), False, False, None)

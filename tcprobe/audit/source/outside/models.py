@@ -8,6 +8,7 @@ from typing import Final
 
 from tcprobe.audit.source.classes import Classes
 from tcprobe.audit.source.outside.graphs import count_again
+from tcprobe.audit.source.outside.layers import with_states
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.values.kinds import (
     Arguments,
@@ -16,6 +17,7 @@ from tcprobe.audit.source.values.kinds import (
     Instance,
     Items,
     Keywords,
+    Routine,
     SourceValue,
     Stack,
     Tensor,
@@ -45,7 +47,7 @@ class Models:
         if isinstance(target, Draft):
             if target.wrapped:
                 return Tensor(None, None, tuple(s for t in tensors for s in t.sources), True, False)
-            return self._state.layers.apply(target, tensors or [Tensor(symbolic=True)])
+            return self._apply_layer(target, self._batched(tensors) or [Tensor(symbolic=True)])
         if isinstance(target, Stack):
             return self._apply_stack(target, tensors[0] if tensors else Tensor(), node)
         if isinstance(target, Graph):
@@ -54,13 +56,34 @@ class Models:
             return self._classes.apply(target, Arguments(given, {}), node)
         return Tensor(None, None, (), any(t.symbolic for t in tensors), None)
 
+    def _apply_layer(self, draft: Draft, tensors: list[Tensor]) -> SourceValue:
+        """Call a layer of Keras'."""
+        output = self._state.layers.apply(draft, tensors)
+        if isinstance(draft.function, Routine):
+            given: SourceValue = tensors[0] if len(tensors) == 1 else Items(list(tensors))
+            made = self._classes.compute(draft.function, given)
+            if isinstance(made, Tensor) and made.shape is not None:
+                output = replace(output, shape=made.shape, features=None, rows=made.rows, batch=made.batch)
+                draft.output = output if draft.applied <= 1 else draft.output
+        return with_states(draft, output)
+
+    def _batched(self, tensors: list[Tensor]) -> list[Tensor]:
+        """Return tensors with the size of data's own first dimension left open: it is no promise of a batch.
+
+        Within a model only its inputs have the batch: positions and other constants have their own sizes.
+        """
+        if self._state.in_model:
+            return tensors
+        return [_open(t) if not t.symbolic and t.samples and t.shape and len(t.shape) > 1 else t for t in tensors]
+
     def _apply_stack(self, stack: Stack, tensor: Tensor, node: ast.Call) -> Tensor:
         """Call a Sequential model."""
         if stack.output is None and stack.given is None:
             stack.given = self._told(stack)
         if stack.given is None:
             batchless = (None, *tensor.shape[1:]) if tensor.shape else None
-            stack.given = replace(self._entrance(batchless), features=tensor.features)
+            rows = tensor.samples if tensor.symbolic else 1
+            stack.given = replace(self._entrance(batchless), features=tensor.features, rows=rows)
         output = self.finish(stack, node)
         if stack.given is not None:
             self._feed(stack.given, tensor)
@@ -68,9 +91,8 @@ class Models:
             stack.uses += 1
             if stack.uses > 1:
                 count_again(stack.parts, self._state.layers.drafts)
-        return Tensor(
-            output.shape, output.features, output.sources, tensor.symbolic, False if tensor.symbolic else None
-        )
+        fresh = False if tensor.symbolic else None
+        return Tensor(output.shape, output.features, output.sources, tensor.symbolic, fresh, output.samples)
 
     def finish(self, stack: Stack, node: ast.Call) -> Tensor:
         """Send a Sequential model's input through the parts that it has not passed yet; return its output."""
@@ -125,7 +147,7 @@ class Models:
         for entrance, tensor in zip(tensors_of(graph.inputs), tensors, strict=False):
             self._feed(entrance, tensor)
         outputs = tensors_of(graph.outputs)
-        made: list[SourceValue] = [Tensor(t.shape, t.features, t.sources, symbolic, False) for t in outputs]
+        made: list[SourceValue] = [replace(t, symbolic=symbolic, fresh=False) for t in outputs]
         return made[0] if len(made) == 1 else Items(made)
 
     def make_stack(self, values: Keywords, node: ast.Call) -> Stack:
@@ -153,6 +175,10 @@ class Models:
         batch = values.get("batch_size", known_constant(None))
         size = batch.value if isinstance(batch, Known) and type(batch.value) is int else None
         return self._entrance((size, *shape) if shape is not None else None)
+
+
+def _open(tensor: Tensor) -> Tensor:
+    return replace(tensor, shape=(None, *tensor.shape[1:]) if tensor.shape else None, rows=1, batch=0)
 
 
 def _told_shape(draft: Draft) -> Shape | None:

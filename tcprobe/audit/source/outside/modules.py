@@ -30,11 +30,12 @@ from tcprobe.audit.source.values.kinds import (
 from tcprobe.audit.source.values.operators import computed
 from tcprobe.audit.source.values.parts import result_of
 from tcprobe.keras.names import canonical_name, layer_class, positional
-from tcprobe.source.values import Known
+from tcprobe.source.values import Doubt, Known
 
 _POLICY: Final = ("set_global_policy", "set_dtype_policy", "set_policy", "set_global_dtype_policy", "set_floatx")
 _SAME_FUNCTION: Final = ("tensorflow.function", "jax.jit")
 _HELPERS: Final = ("functools.partial", "copy.copy", "copy.deepcopy")
+_CONFIGURED: Final = Doubt("image_data_format() is what Keras' configuration file says", hidden=True)
 _OF_TENSORS: Final = ("tensorflow", "keras", "numpy", "jax")
 
 
@@ -72,6 +73,8 @@ class Modules:
             return self._graph(values)
         if last in _POLICY:
             return self._set_policy(values.get("policy") or values.get("value"))
+        if last == "image_data_format":
+            return self._layout(node)
         if name.startswith("keras.applications.") and last[:1].isupper():
             self._state.miss(node, last, "a ready-made model, known only by running it")
             return Unknown(f"is the result of {last}, whose layers are not in this file")
@@ -83,6 +86,12 @@ class Modules:
         graph = Graph(values["inputs"], values["outputs"])
         self._state.graphs.append(graph)
         return graph
+
+    def _layout(self, node: ast.Call) -> SourceValue:
+        """Return the layout of images: Keras' own, where the file sets no other."""
+        if any(call.name.endswith("set_image_data_format") for call in self._state.source.calls()):
+            return Unknown("the layout of images is set in the file")
+        return known_constant("channels_last", node).doubted(_CONFIGURED)
 
     def _set_policy(self, value: SourceValue | None) -> SourceValue:
         policy = value.value if isinstance(value, Known) else None
@@ -121,7 +130,7 @@ def _of_functions(name: str, given: Arguments) -> SourceValue | None:
 
 
 def _of_any(state: State, name: str, given: Arguments, node: ast.Call) -> SourceValue:
-    if name in FUNCTIONS and not given.keywords:
+    if name in FUNCTIONS and not given.keywords and not any(tensors_of(value) for value in given.args):
         return computed(name, given.args, node)
     if name.partition(".")[0] in _OF_TENSORS:
         note_call(state, name, given, node)

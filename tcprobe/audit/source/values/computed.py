@@ -37,7 +37,21 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "math.log2": math.log2,
     "math.prod": math.prod,
     "math.pow": math.pow,
+    "math.log": math.log,
     "numpy.prod": math.prod,
+    "numpy.sqrt": math.sqrt,
+    "numpy.ceil": lambda value: float(math.ceil(value)),
+    "numpy.floor": lambda value: float(math.floor(value)),
+    "numpy.log2": math.log2,
+    "numpy.abs": abs,
+    "numpy.sum": sum,
+    "numpy.max": max,
+    "numpy.min": min,
+    "tensorflow.sqrt": math.sqrt,
+    "tensorflow.math.sqrt": math.sqrt,
+    "tensorflow.reduce_prod": math.prod,
+    "keras.ops.sqrt": math.sqrt,
+    "keras.ops.prod": math.prod,
 }
 """The functions, by the names under which they are imported."""
 

@@ -57,6 +57,9 @@ class Tensor:
         sources: names of the layers whose outputs it is.
         symbolic: whether it comes from an input of a model, so that what takes it is part of the model.
         fresh: whether no layer with weights lies between it and the data; None where unknown.
+        rows: how many of the dimension that is the batch's make one sample: 1 where it is the batch itself; None where
+            unknown, or no dimension is the batch's.
+        batch: which dimension that is.
     """
 
     shape: Shape | None = None
@@ -64,11 +67,25 @@ class Tensor:
     sources: tuple[str, ...] = ()
     symbolic: bool = False
     fresh: bool | None = None
+    rows: Size = 1
+    batch: int = 0
 
     @property
     def last(self) -> Size:
         """The last dimension, None where unknown."""
         return self.shape[-1] if self.shape else self.features
+
+    @property
+    def samples(self) -> Size:
+        """How many of the first dimension make one sample of the batch; None where it is not the batch's."""
+        return self.rows if self.batch == 0 else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DataSet:
+    """A data set of `tf.data`, by what one of its elements is."""
+
+    element: SourceValue
 
 
 @dataclass(slots=True, eq=False)
@@ -124,6 +141,7 @@ class Draft:
         missing: why an argument is not known, by name.
         wrapped: whether a wrapper holds it.
         other: what further calls take that the first does not, and initial states.
+        function: what a Lambda computes; None for other layers.
     """
 
     name: str
@@ -141,6 +159,7 @@ class Draft:
     wrapped: bool = False
     inputs: list[Tensor] = field(default_factory=list)
     other: list[Tensor] = field(default_factory=list)
+    function: SourceValue | None = None
     output: Tensor | None = None
     is_first: bool | None = None
     is_last: bool | None = None
@@ -215,6 +234,7 @@ class Instance:
 
     Attributes:
         keras: ``model``, ``layer`` or the name of Keras' class that it extends; None where it is none of Keras'.
+        sites: where it is called with data, by the function around: those of one function are in one step.
         guess: what it may be instead; None where it is this one.
     """
 
@@ -224,6 +244,7 @@ class Instance:
     uses: int = 0
     output: SourceValue | None = None
     guess: Guess | None = None
+    sites: dict[ast.AST | None, set[ast.Call]] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -264,6 +285,7 @@ SourceValue: TypeAlias = (
     | Unknown
     | Named
     | Tensor
+    | DataSet
     | Items
     | Entries
     | CommandLine
@@ -279,6 +301,8 @@ Keywords: TypeAlias = dict[str, SourceValue]
 Option: TypeAlias = tuple[SourceValue, Choices]
 NO_CHOICE: Final[Choices] = frozenset()
 NOTHING = Known(None, (), ast.Constant(None))
+BATCH: Final = Unknown("is the batch, which is not known")
+"""The dimension of a tensor that is the batch: itself, not what is computed with it."""
 
 
 def known_constant(value: Any, node: ast.expr | None = None) -> Known:
@@ -335,7 +359,8 @@ def either(a: Tensor, b: Tensor) -> Tensor:
     fresh = a.fresh if a.fresh == b.fresh else None
     sources = tuple(dict.fromkeys((*a.sources, *b.sources)))
     features = a.last if a.last == b.last else None
-    return Tensor(shape, features, sources, a.symbolic or b.symbolic, fresh)
+    samples = a.samples if a.samples == b.samples else None
+    return Tensor(shape, features, sources, a.symbolic or b.symbolic, fresh, samples)
 
 
 def plain_constant(value: SourceValue) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
+from tcprobe.audit.source.arrays.elementwise import combined
+from tcprobe.audit.source.arrays.products import multiplied
 from tcprobe.audit.source.values.computed import applied
 from tcprobe.audit.source.values.kinds import (
     Bound,
@@ -14,13 +15,11 @@ from tcprobe.audit.source.values.kinds import (
     SourceValue,
     Tensor,
     Unknown,
-    either,
     items_of,
     known_constant,
 )
 from tcprobe.audit.source.values.parts import truth, unparsed
 from tcprobe.audit.source.values.several import known_of, mapped, through
-from tcprobe.keras.shapes.layers import output_shape
 from tcprobe.source.values import LONGEST_RESULT, Known, binary, compare_values, unary
 
 
@@ -57,18 +56,12 @@ def _reason(values: list[SourceValue], node: ast.expr) -> str:
 
 
 def _of_tensors(op: ast.operator, left: SourceValue, right: SourceValue) -> SourceValue:
-    """Return an elementwise result: of two like tensors, or of one and a number."""
-    if isinstance(left, Tensor) and isinstance(right, Tensor):
-        both = either(left, right)
-        if isinstance(op, ast.MatMult):
-            return replace(both, shape=None, features=None)
-        known = left.shape is not None and right.shape is not None
-        return replace(both, shape=output_shape("Add", {}, [left.shape, right.shape])) if known else both
+    """Return an elementwise result or a product: of two tensors, or of one and a number."""
+    if isinstance(op, ast.MatMult) and isinstance(left, Tensor) and isinstance(right, Tensor):
+        return multiplied(left, right)
     tensor, other = (left, right) if isinstance(left, Tensor) else (right, left)
     assert isinstance(tensor, Tensor)
-    if isinstance(other, Known) and isinstance(other.value, int | float):
-        return tensor
-    return Tensor(None, None, tensor.sources, tensor.symbolic, None)
+    return combined(tensor, other)
 
 
 def signed_value(op: ast.unaryop, of: SourceValue, node: ast.expr) -> SourceValue:
@@ -91,6 +84,10 @@ def compared(op: ast.cmpop, left: SourceValue, right: SourceValue, node: ast.exp
     if isinstance(left, Known) and isinstance(right, Known):
         made = compare_values(op, left, right, node) or Unknown(f"{unparsed(node)} cannot be computed")
         return through(made, [left, right], lambda row: compared(op, row[0], row[1], node))
+    if (isinstance(left, Tensor) or isinstance(right, Tensor)) and not isinstance(
+        op, ast.In | ast.NotIn | ast.Is | ast.IsNot
+    ):
+        return _of_tensors(ast.Add(), left, right)
     looked_up = isinstance(op, ast.In | ast.NotIn) and isinstance(right, Entries) and not right.open
     if looked_up and isinstance(left, Known) and isinstance(right, Entries):
         return known_constant((left.value in right.entries) is isinstance(op, ast.In), node)

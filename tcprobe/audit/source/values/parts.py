@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 from typing import Final
 
+from tcprobe.audit.source.arrays.indexing import indexed
 from tcprobe.audit.source.values.kinds import (
+    BATCH,
     Bound,
     Class,
+    DataSet,
     Entries,
     Instance,
     Items,
@@ -38,6 +41,15 @@ def elements(value: SourceValue) -> list[SourceValue] | None:
     for doubt in guess.doubts if guess is not None else ():
         found = [doubted(element, doubt) for element in found]
     return found
+
+
+def any_of(value: SourceValue) -> SourceValue | None:
+    """Return what each element of a value is, however many there are; None where they differ or are not known."""
+    if isinstance(value, DataSet):
+        return value.element
+    if isinstance(value, Tensor) and value.shape:
+        return indexed(value, ["one"])
+    return value.items[0] if isinstance(value, Items) and len(value.items) == 1 else None
 
 
 def truth(value: SourceValue) -> bool | None:
@@ -91,6 +103,18 @@ def dimension(size: int | None, node: ast.expr) -> SourceValue:
     if size is None:
         return Unknown("is a dimension that is not known")
     return known_constant(size, node).doubted(Doubt("is a dimension of a tensor", hidden=True))
+
+
+def dimensions(of: Tensor, node: ast.expr) -> SourceValue:
+    """Return the shape of a tensor as a list of sizes."""
+    if of.shape is not None:
+        sizes: list[SourceValue] = [dimension(size, node) for size in of.shape]
+        if of.rows == 1 and len(sizes) > of.batch and of.shape[of.batch] is None:
+            sizes[of.batch] = BATCH
+        return Items(sizes)
+    if of.features is not None:
+        return Items([dimension(of.features, node)], "its rank is not known")
+    return Unknown("is the shape of a tensor of unknown rank")
 
 
 def result_of(node: ast.Call, tensors: list[Tensor]) -> SourceValue:

@@ -1,0 +1,1 @@
+"""What functions of NumPy, TensorFlow and Keras make of the shapes of arrays and tensors."""

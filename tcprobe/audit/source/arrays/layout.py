@@ -1,0 +1,149 @@
+"""Functions that lay the same elements out in another shape, or in another order of dimensions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tcprobe.audit.source.arrays.call import ArrayCall, axis_of, made_of, whole_number
+from tcprobe.audit.source.values.kinds import BATCH, SourceValue, Tensor, items_of
+from tcprobe.schema.op import Size, product
+from tcprobe.source.values import Known
+
+
+def reshape(call: ArrayCall) -> SourceValue | None:
+    """Return a tensor in the ``shape`` that is passed."""
+    return reshaped(call.x, call.values["shape"]) if call.x is not None and "shape" in call.values else None
+
+
+def reshaped(tensor: Tensor, target: SourceValue) -> Tensor:
+    """Return a tensor in another shape; what the elements leave open is worked out where one size alone is open."""
+    one = isinstance(target, Known) and type(target.value) is int
+    wanted = [target] if one else items_of(target)
+    if not wanted:
+        return replace(tensor, shape=None, features=None, rows=1, batch=0)
+    sizes: list[Size] = [n if (n := whole_number(size)) is None or n > 0 else None for size in wanted]
+    if tensor.shape is not None and None not in tensor.shape:
+        return replace(tensor, shape=_filled(sizes, product(tensor.shape)), features=None, batch=0)
+    inner = sizes[1:]
+    in_sample = product((*tensor.shape[1:], tensor.samples)) if tensor.shape else None
+    batched = wanted[0] is BATCH or sizes[0] is not None
+    if batched and inner.count(None) == 1:
+        inner = list(_filled(inner, in_sample))
+        samples: Size = 1
+    elif wanted[0] is BATCH or tensor.shape is None:
+        samples = 1
+    else:
+        rest = product(inner)
+        samples = in_sample // rest if in_sample is not None and rest and in_sample % rest == 0 else None
+    return replace(tensor, shape=(None, *inner), features=None, rows=samples, batch=0)
+
+
+def _filled(sizes: list[Size], whole: Size) -> tuple[Size, ...]:
+    """Return sizes with the one that is open filled by what the others leave of the `whole`."""
+    rest = product(size for size in sizes if size is not None)
+    if sizes.count(None) != 1 or whole is None or not rest or whole % rest:
+        return tuple(sizes)
+    return tuple(whole // rest if size is None else size for size in sizes)
+
+
+def transpose(call: ArrayCall) -> SourceValue | None:
+    """Return the dimensions in the order of ``axes``; in reverse where none is given."""
+    given = call.has("axes")
+    return transposed(call.x, call.numbers("axes"), given) if call.x is not None else None
+
+
+def transposed(tensor: Tensor, order: list[Size] | None = None, given: bool = False) -> Tensor:
+    """Return the dimensions of a tensor in another `order`; reversed where none is `given`."""
+    if not tensor.shape:
+        return made_of([tensor], tensor.shape)
+    rank = len(tensor.shape)
+    axes = order if order is not None else [None] * rank if given else list(reversed(range(rank)))
+    known = [axis_of(axis, rank) for axis in axes]
+    if len(known) != rank:
+        return made_of([tensor], None)
+    if None in known or len(set(known)) != rank:
+        return made_of([tensor], (None,) * rank)
+    moved = [axis for axis in known if axis is not None]
+    made = made_of([tensor], tuple(tensor.shape[axis] for axis in moved), tensor.rows, moved[-1] == rank - 1)
+    return replace(made, batch=moved.index(tensor.batch)) if tensor.batch < rank else made
+
+
+def swapped(call: ArrayCall) -> SourceValue | None:
+    """Return a tensor with two of its dimensions exchanged."""
+    x, a, b = call.x, call.number("axis1"), call.number("axis2")
+    if x is None or x.shape is None:
+        return None
+    order: list[Size] = list(range(len(x.shape)))
+    first, second = axis_of(a, len(order)), axis_of(b, len(order))
+    if first is None or second is None:
+        return transposed(x, None, given=True)
+    order[first], order[second] = order[second], order[first]
+    return transposed(x, order)
+
+
+def moved(call: ArrayCall) -> SourceValue | None:
+    """Return a tensor with one dimension moved to another place."""
+    x, source, target = call.x, call.number("axis1"), call.number("axis2")
+    if x is None or x.shape is None:
+        return None
+    order: list[Size] = list(range(len(x.shape)))
+    start, end = axis_of(source, len(order)), axis_of(target, len(order))
+    if start is None or end is None:
+        return transposed(x, None, given=True)
+    order.insert(end, order.pop(start))
+    return transposed(x, order)
+
+
+def expand(call: ArrayCall) -> SourceValue | None:
+    """Return a tensor with one dimension of size 1 more, at ``axis`` of the result."""
+    x = call.x
+    if x is None or x.shape is None:
+        return None
+    rank = len(x.shape) + 1
+    axis = axis_of(call.number("axis", -1 if call.library == "K" else None), rank)
+    if axis is None:
+        return None
+    return made_of([x], (*x.shape[:axis], 1, *x.shape[axis:]), x.samples if axis else None, axis < rank - 1)
+
+
+def squeeze(call: ArrayCall) -> SourceValue | None:
+    """Return a tensor without the dimensions of size 1 that ``axis`` names, or any of which the size is known."""
+    x = call.x
+    if x is None or x.shape is None:
+        return None
+    rank = len(x.shape)
+    if call.has("axis"):
+        axes = [axis_of(axis, rank) for axis in call.numbers("axis") or [None]]
+        gone = {axis for axis in axes if axis is not None}
+        if None in axes:
+            return None
+    elif None in x.shape[1:]:
+        return None  # a size that is not known may be 1
+    else:
+        gone = {index for index, size in enumerate(x.shape) if size == 1}
+    kept = [index for index in range(rank) if index not in gone]
+    shape = tuple(x.shape[index] for index in kept)
+    return made_of([x], shape, x.samples if 0 in kept else None, bool(kept) and kept[-1] == rank - 1)
+
+
+def flatten(call: ArrayCall) -> SourceValue | None:
+    """Return a tensor in one dimension; of the backend's ``batch_flatten`` in two."""
+    x = call.x
+    if x is None or x.shape is None:
+        return None
+    if call.last == "batch_flatten":
+        return made_of([x], (x.shape[0], product(x.shape[1:])), x.samples)
+    return made_of([x], (product(x.shape),), product((*x.shape[1:], x.samples)))
+
+
+def space_to_depth(call: ArrayCall) -> SourceValue | None:
+    """Return an image with blocks of pixels as channels; the other way round where the name says so."""
+    x, block = call.x, call.number("block")
+    if x is None or x.shape is None or len(x.shape) != 4 or not block or call.has("data_format"):
+        return None
+    batch, *sides, channels = x.shape
+    if call.last == "space_to_depth":
+        inner = (*(None if s is None else s // block for s in sides), product((channels, block, block)))
+    else:
+        inner = (*(product((s, block)) for s in sides), None if channels is None else channels // block**2)
+    return made_of([x], (batch, *inner), x.samples)
