@@ -32,6 +32,7 @@ SECONDS = 60.0  # from the first training call on
 TRAINS = "the import of %s trains (it has no __main__ guard); each step is audited, none is computed"
 STOPPED_IMPORT = "the import of %s trains (it has no __main__ guard); it was stopped there and that step is audited"
 RAISED = "the script raised %s%s; what rests on that was not run"
+RESTING = "what rests on the result of a training loop, which was left at its first step, was not run: %s"
 STOPPED = "the script was ended %s; what stands behind that was not audited"
 OWN_STEP = "models that the script did not come to train got a step of tcprobe's own"
 
@@ -51,6 +52,8 @@ class Audit:
         self._limit = Limit(self._orders.get("seconds") or SECONDS, self._swallowed)
         self._harmless = Harmless(config.out)
         self._raised: List[str] = []
+        self._resting: List[str] = []
+        self._left = False
         self._failed_fits: List[Any] = []
         self._module: Any = None
 
@@ -116,11 +119,16 @@ class Audit:
     def _passed(self, error: Optional[BaseException]) -> bool:
         """Say whether the script goes on behind a statement, given what that raised."""
         self._close()
-        if error is None or (isinstance(error, Stopped) and not isinstance(error, Ended)):
+        if error is None:
+            return True
+        if isinstance(error, Stopped) and not isinstance(error, Ended):
+            self._left = True
             return True
         if not isinstance(error, Exception):
             return False
-        self._raised.append(in_one_line(error, self._document.path))
+        # What a loop would have assigned is missing because it was left, by no fault of the script's.
+        rests = self._left and isinstance(error, NameError)
+        (self._resting if rests else self._raised).append(in_one_line(error, self._document.path))
         self._go_quietly()
         return True
 
@@ -132,7 +140,7 @@ class Audit:
         """Say what came of the script, which ended by `error`, None at its end."""
         if isinstance(error, Exception):
             self._raised.append(in_one_line(error, self._document.path))
-        self._document.incomplete = bool(self._raised)
+        self._document.incomplete = bool(self._raised or self._resting)
         if self._steps.found:
             self._trained(error)
         elif error is None and not self._ran:
@@ -153,7 +161,7 @@ class Audit:
             document.notes.append(sentence % os.path.basename(document.path))
         if isinstance(error, Ended):
             document.notes.append(STOPPED % error)
-        if self._raised or isinstance(error, Ended):
+        if document.incomplete or isinstance(error, Ended):
             self._leftover(self._was_to_train)
 
     def _note_raised(self) -> None:
@@ -161,6 +169,8 @@ class Audit:
         if self._raised:
             also = "; %d more of its statements failed then" % more if more else ""
             self._document.notes.append(RAISED % (self._raised[0], also))
+        if self._resting:
+            self._document.notes.append(RESTING % self._resting[0])
 
     def _leftover(self, wanted: Callable[[Any], bool]) -> None:
         """Audit models that were constructed and not trained."""

@@ -288,7 +288,9 @@ def test_loops_of_the_users_own_follow_one_another() -> None:
     assert units == [72, 136, 264]
     assert {len(model.products) for model in found.values()} == {5}
     assert {model.batch for model in found.values()} == {32}
-    assert {model.notes for model in found.values()} == {()}
+    ((note,),) = {model.notes for model in found.values()}
+    assert "UnboundLocalError" in note
+    assert f"loops.py:{line_of('loops.py', 'print(float(result))')}" in note
 
 
 def test_replicas_share_a_batch_whose_size_is_known() -> None:

@@ -30,12 +30,10 @@ class Steps:
     """The training steps of one script, each a unit of audit.json.
 
     Attributes:
-        again: how often a step was left out because it multiplies what an earlier one does.
         trained: ids of the layers in any step, those left out among them.
     """
 
     def __init__(self, watch: Watch, document: AuditRecord) -> None:
-        self.again = 0
         self._watch = watch
         self._document = document
         self._found: List[Step] = []
@@ -77,7 +75,6 @@ class Steps:
         said = _essence(everything, layers)
         empty = not (everything or layers)
         if self._found and (empty or said in self._known):
-            self.again += not empty
             return
         self._known.append(said)
         self._watch.recorder.calls_per_step(counts)

@@ -13,3 +13,5 @@ class Ended(Stopped):
 
 class NotDone(PermissionError):
     """What the script asks for would change something outside it."""
+
+    __module__ = "builtins"  # messages name it without one

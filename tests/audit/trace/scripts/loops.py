@@ -26,15 +26,20 @@ def stepper(model):
     return step
 
 
+def train(step):
+    for x, y in data:
+        loss = step(x, y)
+    return loss
+
+
 def main():
     step = tf.function(stepper(make(72)))
     for epoch in range(1000):
         for x, y in data:
             loss = step(x, y)
         print(float(loss))
-    step = stepper(make(136))
-    for x, y in data:
-        step(x, y)
+    result = train(stepper(make(136)))
+    print(float(result))
     model = make(264)
     model.compile("adam", "mse")
     for x, y in data:
