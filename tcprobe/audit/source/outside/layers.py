@@ -30,9 +30,6 @@ _JUDGED: Final = frozenset(
 )
 """Arguments without which a layer's products are not known."""
 
-_STATES: Final = {"LSTM": 2, "GRU": 1, "SimpleRNN": 1}
-"""How many states a layer returns beside its output, each as long as its units."""
-
 
 def multiplies(kind: str) -> bool:
     """Return whether a layer of this class multiplies matrices."""
@@ -147,9 +144,10 @@ def with_states(draft: Draft, output: Tensor) -> SourceValue:
     """Return what a call of a layer returns: its output, behind it the states where it is told to return them."""
     inner = wrapped_layer(draft.config) if draft.kind == "Bidirectional" else None
     kind, config = inner or (draft.kind, draft.config)
-    count = _STATES.get(kind)
-    if count is None or config.get("return_state") is not True:
+    row = class_of(kind)
+    if row.kind != "recurrent" or not row.gates or config.get("return_state") is not True:
         return output
+    count = 2 if row.gates == 4 else 1  # an LSTM's cell state beside the hidden one
     batch = output.shape[0] if output.shape else None
     state = replace(output, shape=(batch, cell_units(config)), features=None)
     return Items([output, *[state] * (2 * count if inner else count)])
