@@ -77,20 +77,20 @@ class Expressions:
         """Return an element or attribute, with the doubt about the whole that it is taken from."""
         if not isinstance(value, Known | Unknown):
             return value
-        return doubted(value, self._state.source.doubts.of_part(node))
+        return doubted(value, self._state.here.doubts.of_part(node))
 
     def _constant(self, node: ast.Constant) -> SourceValue:
         seen = self._state.seen.values.get(node)
         if seen:
             return seen[0]
         told = node.value is None or isinstance(node.value, int | float | str)
-        return self._state.source.literal(node) if told else Unknown("is no number or text")
+        return self._state.here.literal(node) if told else Unknown("is no number or text")
 
     def _name(self, node: ast.Name) -> SourceValue:
         found = self._state.env.find(node.id)
         if found is not None:
-            return doubted(found, self._state.source.doubts.of_name(node))
-        name = self._state.source.written_name_of(node)
+            return doubted(found, self._state.here.doubts.of_name(node))
+        name = self._state.here.written_name_of(node)
         return Named(name) if name else Named(f"builtins.{node.id}")
 
     def _attribute(self, node: ast.Attribute) -> SourceValue:

@@ -26,6 +26,7 @@ from tcprobe.source.names import PASSED
 from tcprobe.source.values import Doubt, Known
 
 MOST_DEEP: Final = 24
+_MOST_ABROAD: Final = 8_000  # steps in other files; past them their functions are entered no more
 
 
 class Functions:
@@ -44,6 +45,11 @@ class Functions:
         """Follow a function; return what it returns."""
         self.entered.add(routine.node)
         frames, calling = self._state.frames, self._state.calling
+        own = self._state.is_own(routine.env)
+        if not own and calling:
+            self._state.seen.unsure.add(calling[-1])
+        if not own and self._state.abroad > _MOST_ABROAD:
+            return Unknown("is computed in another file")
         deep = sum(frame.node is routine.node for frame in frames)
         if deep > 1 or len(frames) > MOST_DEEP:
             self._state.seen.unsure.update(calling[-1:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from tcprobe.audit.source.answers import Answers
@@ -15,13 +16,18 @@ from tcprobe.source.calls import Call
 from tcprobe.source.source import Source
 
 
-def read_source(path: Path | str) -> Source:
+def read_source(path: Path | str, tree: str | None = None) -> Source:
     """Read and parse a file, to be followed when its values are asked for.
+
+    Args:
+        path: the file.
+        tree: absolute path of the folder that is audited, whose other files are followed where it uses them; None
+            where the file was named by itself: then those of its package, or beside it.
 
     Raises:
         MissingInput, UnreadableInput, WrongFormat: as `Source.read` does.
     """
-    return Source.read(path, follow_source)
+    return Source.read(path, partial(follow_source, tree=tree))
 
 
 def parse_source(text: str, path: str) -> Source:

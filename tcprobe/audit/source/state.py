@@ -51,6 +51,7 @@ class State:
 
     Attributes:
         source: the file.
+        tree: the folder that is audited, by its absolute path; None where the file was named by itself.
         layers, stacks, graphs, instances: what was constructed, in order.
         fed: what each input of a model is given by other models, by the name of its source.
         missed: what could not be followed: why, where; by node and what, once.
@@ -71,9 +72,11 @@ class State:
         inner: how many of them are from outside the function that runs.
         shaky: the names of attributes that loops of unknown length assign.
         aside: whether what runs only looks at expressions: nothing is entered, constructed or changed.
+        abroad: steps in other files so far.
     """
 
     source: Source
+    tree: str | None = None
     layers: SourceLayers = field(default_factory=SourceLayers)
     stacks: list[Stack] = field(default_factory=list)
     graphs: list[Graph] = field(default_factory=list)
@@ -97,9 +100,25 @@ class State:
     shaky: set[str] = field(default_factory=set)
     inner: int = 0
     aside: bool = False
+    abroad: int = 0
+
+    def __post_init__(self) -> None:
+        self.env.home = self.source
+
+    @property
+    def here(self) -> Source:
+        """The file whose code runs: `source`, or one that it imports."""
+        return self.env.home or self.source
+
+    def is_own(self, env: Env) -> bool:
+        """Return whether variables are those of the file itself, not of one that it imports."""
+        return env.home is self.source
 
     def step(self) -> None:
-        """Count a step; raise `SpentError` past the most."""
+        """Count a step; raise `SpentError` past the most of the file's own."""
+        if self.env.home is not self.source:
+            self.abroad += 1
+            return
         self.steps += 1
         if self.steps > self.most_steps:
             raise SpentError
@@ -116,7 +135,7 @@ class State:
 
     def miss(self, node: ast.AST, what: str, reason: str) -> None:
         """Say once that something was not followed."""
-        self.missed.setdefault((node, what), (reason, self.source.place(node)))
+        self.missed.setdefault((node, what), (reason, self.here.place(node)))
 
     def set_policy(self, policy: str | None) -> None:
         """Set the precision policy; unknown where it changes under a condition."""
@@ -134,6 +153,15 @@ class State:
         around, self.env = self.env, env
         yield
         self.env = around
+
+    @contextmanager
+    def apart(self, env: Env) -> Iterator[None]:
+        """Run what an import runs: under no condition or doubt of the place where that stands."""
+        kept = self.conditions, self.doubts, self.inner, self.aside
+        self.conditions, self.doubts, self.inner, self.aside = 0, [], 0, False
+        with self.within(env), self.under("float32" if self.policy == "float32" else None):
+            yield
+        self.conditions, self.doubts, self.inner, self.aside = kept
 
     @contextmanager
     def frame(self, routine: Routine, env: Env) -> Iterator[list[SourceValue]]:

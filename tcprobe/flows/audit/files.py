@@ -22,11 +22,13 @@ class AuditFile:
         path: absolute, with links resolved.
         named: as the user named it, for messages.
         factory: function that makes the model, from ``model.py:factory``; None if none was named.
+        tree: absolute path of the folder that the user named and that it was found in; None if it was named itself.
     """
 
     path: Path
     named: str
     factory: str | None = None
+    tree: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,8 @@ def _targets(name: str) -> Iterator[AuditFile]:
         files = sorted(_python_files(name))
         if not files:
             raise EmptyInput(name, "no Python file in this folder")
-        yield from (AuditFile(Path(file).resolve(), file) for file in files)
+        tree = str(path.resolve())
+        yield from (AuditFile(Path(file).resolve(), file, tree=tree) for file in files)
     elif path.exists():
         yield AuditFile(path.resolve(), name)
     else:

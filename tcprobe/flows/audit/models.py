@@ -65,7 +65,7 @@ class Auditor:
         from tcprobe.audit.source.read import read_source, with_arguments
 
         path = str(target.path)
-        sources = {path: self.sources.get(path) or read_source(target.path)}
+        sources = {path: self.sources.get(path) or read_source(target.path, target.tree)}
         models = self._models(target, sources[path])
         if self._traced:
             sources |= _others(models, {**self.sources, **sources})

@@ -63,7 +63,7 @@ class Modules:
         if name == "keras.Input" or kind == "InputLayer":
             return self._models.make_input(values)
         if kind is not None:
-            call = self._state.source.call_of(node)
+            call = self._state.here.call_of(node)
             return self._state.layers.make(kind, call, values, self._state.policy, given.lacking)
         if name == "keras.Sequential":
             return self._models.make_stack(values, node)

@@ -44,7 +44,7 @@ def of_tensors(state: State, name: str, given: Arguments, node: ast.Call) -> Sou
         return data_set(name) or _filled(name, last, given, node)
     if last in _MERGES and name.startswith("keras.layers."):
         values = {k: v for k, v in given.keywords.items() if not tensors_of(v)}
-        made = state.layers.make(_MERGES[last], state.source.call_of(node), values, state.policy)
+        made = state.layers.make(_MERGES[last], state.here.call_of(node), values, state.policy)
         return state.layers.apply(made, tensors)
     if last in _MERGES:
         return _merged(name, last, tensors, given)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from tcprobe.schema.op import Shape, Size
 from tcprobe.schema.place import Place
 from tcprobe.source.scopes import FunctionNode
+from tcprobe.source.source import Source
 from tcprobe.source.values import Choices, Doubt, Known, tuple_of
 
 
@@ -169,10 +171,27 @@ class Graph:
 
 @dataclass(slots=True, eq=False)
 class Env:
-    """Variables of one frame."""
+    """Variables of one frame.
+
+    Attributes:
+        parent: the frame around it; None for a module's.
+        vars: the variables by name.
+        home: the file whose code runs in it.
+        load: of a module that is imported, follows what sets a variable which is asked for first.
+    """
 
     parent: Env | None = None
     vars: dict[str, SourceValue] = field(default_factory=dict)
+    home: Source | None = None
+    load: Callable[[str], SourceValue | None] | None = None
+
+    def __post_init__(self) -> None:
+        if self.home is None and self.parent is not None:
+            self.home = self.parent.home
+
+    def with_vars(self, variables: dict[str, SourceValue]) -> Env:
+        """Return the same frame with other variables."""
+        return Env(self.parent, variables, self.home, self.load)
 
     def find(self, name: str) -> SourceValue | None:
         """Return a variable of this frame or of those around it; None where there is none."""
@@ -180,6 +199,8 @@ class Env:
         while here is not None:
             if name in here.vars:
                 return here.vars[name]
+            if here.load is not None:
+                return here.load(name)
             here = here.parent
         return None
 
@@ -224,6 +245,15 @@ class Instance:
     uses: int = 0
     output: SourceValue | None = None
     guess: Guess | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Module:
+    """Another file of the audited tree, imported; `member` returns an attribute of it."""
+
+    path: str
+    env: Env
+    member: Callable[[str], SourceValue]
 
 
 @dataclass(slots=True, eq=False)
@@ -273,6 +303,7 @@ SourceValue: TypeAlias = (
     | Routine
     | Class
     | Instance
+    | Module
     | Bound
 )
 Keywords: TypeAlias = dict[str, SourceValue]
