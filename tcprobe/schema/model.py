@@ -136,6 +136,8 @@ class Model:
         own_step: True if the file only builds a model, so that the training step is one that tcprobe made up.
         unseen: what could not be judged.
         notes: what limits the audit, one sentence each (``stopped at the first training step of an import``).
+        inputs: where shapes are given, a name of each input that the code leaves open; source mode.
+        answered: the names of given shapes that an input has.
         policy_assumed: True if nothing sets a precision policy, so that Keras' default is assumed.
     """
 
@@ -153,6 +155,8 @@ class Model:
     own_step: bool = False
     unseen: tuple[Unseen, ...] = ()
     notes: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()
     policy_assumed: bool = False
 
     def layer(self, name: str | None) -> Layer | None:

@@ -43,7 +43,7 @@ class Classes:
     def construct(self, of: Class, given: Arguments, node: ast.Call) -> Instance:
         """Construct an object of a class of the file."""
         keras = extends(of)
-        made = Instance(of, {}, keras)
+        made = Instance(of, {}, keras, names=[of.node.name, *self._state.names(node)])
         if keras is not None and keras not in ("model", "layer"):
             self._state.miss(node, of.node.name, f"inherits from {keras} in this file, and is not guessed at")
         init = find_member(of, "__init__")
@@ -67,13 +67,22 @@ class Classes:
             if of.uses and not symbolic and of.output is not None:
                 return of.output
             if not of.uses:
-                args = args if symbolic else [_traced(a) for a in args]
+                args = args if symbolic else [self._traced(a, of) for a in args]
                 self._build(of, args)
             keywords.setdefault("training", Unknown("training or not"))
         of.uses += 1
         found = self._functions.enter(_method(call, of), Arguments(args, keywords))
         of.output = of.output or found
         return found
+
+    def _traced(self, value: SourceValue, of: Instance) -> SourceValue:
+        """Return data as the input of a model: symbolic, its batch open, what is not known as the user gives it."""
+        if isinstance(value, Tensor):
+            shape = (None, *value.shape[1:]) if value.shape else None
+            shape = self._state.given.filled(shape, of.names, by_name=of.keras == "layer")
+            return Tensor(shape, value.features, value.sources, True, value.fresh)
+        items = items_of(value)
+        return Items([self._traced(v, of) for v in items]) if items is not None and tensors_of(value) else value
 
     def _build(self, of: Instance, args: list[SourceValue]) -> None:
         build = find_member(of.of, "build")
@@ -126,12 +135,3 @@ def _fill(made: Instance, of: Class, given: Arguments) -> None:
         made.attrs[name] = default or Unknown(f"{name} of {of.node.name} is not set")
     made.attrs.update(zip(list(made.attrs), given.args, strict=False))
     made.attrs.update({k: v for k, v in given.keywords.items() if k in made.attrs})
-
-
-def _traced(value: SourceValue) -> SourceValue:
-    """Return data as the input of a model: symbolic, its batch open."""
-    if isinstance(value, Tensor):
-        shape = (None, *value.shape[1:]) if value.shape else None
-        return Tensor(shape, value.features, value.sources, True, value.fresh)
-    items = items_of(value)
-    return Items([_traced(v) for v in items]) if items is not None and tensors_of(value) else value

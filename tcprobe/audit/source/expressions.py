@@ -58,7 +58,8 @@ class Expressions:
         evaluate = _KINDS.get(type(node))
         if evaluate is not None:
             value = evaluate(self, node)
-            self._state.seen.note(node, value)
+            if self._state.env.home is self._state.source:
+                self._state.seen.note(node, value)
             return value
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
@@ -193,7 +194,7 @@ class Expressions:
 
     def _unless_seen(self, node: ast.expr) -> None:
         """Look at an expression that is left out."""
-        if node not in self._state.seen.values:
+        if self._state.is_own(self._state.env) and node not in self._state.seen.values:
             self.look(node)
 
     def _either(self, node: ast.IfExp) -> SourceValue:

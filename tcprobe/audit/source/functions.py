@@ -26,7 +26,6 @@ from tcprobe.source.names import PASSED
 from tcprobe.source.values import Doubt, Known
 
 MOST_DEEP: Final = 24
-_MOST_ABROAD: Final = 8_000  # steps in other files; past them their functions are entered no more
 
 
 class Functions:
@@ -48,7 +47,7 @@ class Functions:
         own = self._state.is_own(routine.env)
         if not own and calling:
             self._state.seen.unsure.add(calling[-1])
-        if not own and self._state.abroad > _MOST_ABROAD:
+        if not own and self._state.abroad > self._state.most_abroad:
             return Unknown("is computed in another file")
         deep = sum(frame.node is routine.node for frame in frames)
         if deep > 1 or len(frames) > MOST_DEEP:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -12,21 +13,33 @@ from tcprobe.audit.source.calls import Calls
 from tcprobe.audit.source.classes import Classes, extends
 from tcprobe.audit.source.expressions import Expressions
 from tcprobe.audit.source.functions import Functions
-from tcprobe.audit.source.imported import Imported
+from tcprobe.audit.source.outside.given import GivenShapes
+from tcprobe.audit.source.outside.imported import Imported
 from tcprobe.audit.source.outside.models import Models
 from tcprobe.audit.source.seen import Skipped
 from tcprobe.audit.source.state import Interpreter, SpentError, State
 from tcprobe.audit.source.statements import Statements
 from tcprobe.audit.source.targets import Targets
-from tcprobe.audit.source.values.kinds import Arguments, Class, Instance, Routine, SourceValue, Stack, Tensor, known_constant
+from tcprobe.audit.source.values.kinds import (
+    Arguments,
+    Class,
+    Instance,
+    Routine,
+    SourceValue,
+    Stack,
+    Tensor,
+    known_constant,
+)
+from tcprobe.schema.model import InputShape
 from tcprobe.source.source import Source
 
+_MOST_LATER: Final = 300  # steps in other files for what nothing calls
 _MOST_LOOKS: Final = 20_000  # statements and calls that do not run and are looked at all the same
 
 
-def follow_source(source: Source, tree: str | None = None) -> Answers:
+def follow_source(source: Source, tree: str | None = None, shapes: Sequence[InputShape] = ()) -> Answers:
     """Follow a file, with others of the folder `tree` where it uses them; return what that shows."""
-    program = Program(source, tree)
+    program = Program(source, tree, shapes)
     program.follow()
     return Answers(program.state)
 
@@ -34,8 +47,8 @@ def follow_source(source: Source, tree: str | None = None) -> Answers:
 class Program:
     """The parts that follow one file, each holding those that it needs."""
 
-    def __init__(self, source: Source, tree: str | None = None) -> None:
-        self.state = State(source, tree)
+    def __init__(self, source: Source, tree: str | None = None, shapes: Sequence[InputShape] = ()) -> None:
+        self.state = State(source, tree, GivenShapes(shapes))
         self._functions = Functions(self.state, self)
         self._classes = Classes(self.state, self._functions)
         self._models = Models(self.state, self._classes)
@@ -54,6 +67,7 @@ class Program:
         self.state.env.vars["__name__"] = known_constant("__main__")
         try:
             self.run(self.state.source.tree.body)
+            self.state.most_abroad = min(self.state.most_abroad, self.state.abroad + _MOST_LATER)
             self._enter_rest()
             self._finish()
         except SpentError:
@@ -124,7 +138,8 @@ class Program:
         if instance.keras in ("model", "layer") and not instance.uses:
             fresh = True if instance.keras == "model" else None
             call = ast.copy_location(ast.Call(ast.Name("", ast.Load()), [], []), instance.of.node)
-            self._classes.apply(instance, Arguments([Tensor(None, None, (), True, fresh)], {}), call)
+            given = self.state.given.filled(None, instance.names, by_name=instance.keras == "layer")
+            self._classes.apply(instance, Arguments([Tensor(given, None, (), True, fresh)], {}), call)
 
 
 class Rest:

@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
 
+from tcprobe.audit.source.outside.given import GivenShapes, models_of, named
 from tcprobe.audit.source.outside.layers import SourceLayers
 from tcprobe.audit.source.seen import Seen
 from tcprobe.audit.source.values.kinds import (
+    Awaited,
     CommandLine,
     Env,
     Graph,
@@ -27,6 +29,7 @@ from tcprobe.source.source import Source
 from tcprobe.source.values import Doubt
 
 MOST_STEPS: Final = 8_000
+MOST_ABROAD: Final = 3_000
 Left: TypeAlias = Literal["return", "raise", "break", "continue"] | None
 """How statements are left; None where they run through."""
 
@@ -52,6 +55,7 @@ class State:
     Attributes:
         source: the file.
         tree: the folder that is audited, by its absolute path; None where the file was named by itself.
+        given: the shapes of inputs that the user gives.
         layers, stacks, graphs, instances: what was constructed, in order.
         fed: what each input of a model is given by other models, by the name of its source.
         missed: what could not be followed: why, where; by node and what, once.
@@ -68,15 +72,17 @@ class State:
         routines: the functions and lambdas that were defined, by their nodes.
         seen: what was seen on the way.
         calling: the calls that are being followed, outermost first.
+        assigned: the variable or attribute that a call's result is assigned to, where shapes are given.
         doubts: why the running statement may not run, or another in its place.
         inner: how many of them are from outside the function that runs.
         shaky: the names of attributes that loops of unknown length assign.
         aside: whether what runs only looks at expressions: nothing is entered, constructed or changed.
-        abroad: steps in other files so far.
+        abroad, most_abroad: steps in other files so far, and past which none of their functions is entered.
     """
 
     source: Source
     tree: str | None = None
+    given: GivenShapes = field(default_factory=GivenShapes)
     layers: SourceLayers = field(default_factory=SourceLayers)
     stacks: list[Stack] = field(default_factory=list)
     graphs: list[Graph] = field(default_factory=list)
@@ -96,11 +102,13 @@ class State:
     routines: dict[ast.AST, Routine] = field(default_factory=dict)
     seen: Seen = field(default_factory=Seen)
     calling: list[ast.Call] = field(default_factory=list)
+    assigned: dict[ast.expr, str] = field(default_factory=dict)
     doubts: list[Doubt] = field(default_factory=list)
     shaky: set[str] = field(default_factory=set)
     inner: int = 0
     aside: bool = False
     abroad: int = 0
+    most_abroad: int = MOST_ABROAD
 
     def __post_init__(self) -> None:
         self.env.home = self.source
@@ -127,6 +135,15 @@ class State:
         """Return what a running statement yields, with the doubts about the statement but for the `outer` first."""
         doubts = self.doubts[outer:]
         return guessed(value, Unknown(""), doubts) if doubts else value
+
+    def names(self, node: ast.Call) -> list[str]:
+        """Return what the result of a call is known by, its own names first; nothing where no shapes are given."""
+        if not self.given.is_any:
+            return []
+        own = self.assigned.get(node)
+        found = [*named(node), *([own] if own else [])]
+        found += models_of(self.here, own) if own else []
+        return [*found, *(self.assigned[call] for call in reversed(self.calling) if call in self.assigned)]
 
     def note(self, text: str) -> None:
         """Say once what limits the reading."""
@@ -222,5 +239,8 @@ class State:
         env.vars = before
         point = fork()
         for name in dict.fromkeys(n for end in ends for n in end):
-            env.vars[name] = one_of([end.get(name) for end in ends], point)
+            found = [end.get(name) for end in ends]
+            if any(value is not found[0] for value in found):
+                found = [value.read() if isinstance(value, Awaited) else value for value in found]
+            env.vars[name] = one_of(found, point)
         return None if ends else lefts[0]

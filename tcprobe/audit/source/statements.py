@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tcprobe.audit.source.expressions import Expressions
 from tcprobe.audit.source.functions import defaults_of
-from tcprobe.audit.source.imported import Imported
+from tcprobe.audit.source.outside.imported import Imported
 from tcprobe.audit.source.state import Left, State
 from tcprobe.audit.source.targets import Targets
 from tcprobe.audit.source.values.containers import CHANGING
@@ -56,6 +56,10 @@ class Statements:
         self._state.seen.skip(body, self._state.env, dead)
 
     def _assign(self, node: ast.Assign) -> Left:
+        if self._state.given.is_any:
+            for target in node.targets:
+                if isinstance(target, ast.Name | ast.Attribute):
+                    self._state.assigned[node.value] = target.id if isinstance(target, ast.Name) else target.attr
         value = self._value(node.value)
         for target in node.targets:
             self._bind(target, value)
@@ -102,9 +106,7 @@ class Statements:
             if alias.name == "*":
                 continue
             name, module = alias.asname or alias.name, "." * node.level + (node.module or "")
-            found = self._imported.taken(module, alias.name, self._state.here.path)
-            other = Unknown(f"{name} comes from another file") if node.level else Named(f"{module}.{alias.name}")
-            self._state.env.vars[name] = found or other
+            self._state.env.vars[name] = self._imported.taken(module, alias.name, self._state.here.path)
         return None
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Left:
@@ -146,7 +148,7 @@ class Statements:
         with self._state.doubting(doubts):
             left = self.run(taken)
         if left is None:
-            self._weigh(other, before, doubts, is_open(test))
+            self._weigh(other, before, doubts, is_open(test) and self._state.is_own(self._state.env))
         else:
             self._skip(other)
         return left

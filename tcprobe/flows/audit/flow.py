@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from tcprobe.errors import UsageError
 from tcprobe.flows.audit.files import AuditFile, AuditFiles, find_targets, repository
-from tcprobe.flows.audit.models import Auditor
+from tcprobe.flows.audit.models import Auditor, PartialAudit
 from tcprobe.flows.audit.options import AuditOptions, Choice, choose_options
 from tcprobe.flows.write.say import Say
 from tcprobe.hardware import Gpu, find_gpu
@@ -69,6 +69,8 @@ def audit(options: AuditOptions, say: Say) -> AuditOutcome:
     traced = _is_traced(options, choice, targets, say)
     auditor = Auditor(options, choice, gpu, traced)
     failed = _add(auditor, options, choice, gpu, targets.files, traced)
+    if not traced:
+        _check_names(options, auditor.part())
     root = repository(targets.files[0].path) or Path.cwd()
     return AuditOutcome(auditor.report(str(root), tuple(failed)), auditor.sources, choice)
 
@@ -89,6 +91,19 @@ def _add(
         auditor.take(part)
         failed += unread
     return failed
+
+
+def _check_names(options: AuditOptions, found: PartialAudit) -> None:
+    """Check that some input has each name that the command line gives a shape for.
+
+    Raises:
+        UsageError: none has; the hint names those that there are.
+    """
+    for name in (shape.name for shape in options.input_shapes):
+        if name is not None and name not in found.answered:
+            known = ", ".join(sorted(found.inputs))
+            hint = f"inputs without a shape: {known}" if known else "the code tells the shapes of all that it names"
+            raise UsageError(f"--input-shape {name}=...: no input, model or class has this name", hint)
 
 
 def _share(audited: Audited) -> float:

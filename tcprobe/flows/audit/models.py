@@ -32,12 +32,16 @@ class PartialAudit:
         unused: comments that silence nothing, with how often their file was read.
         read: how often each file was read.
         edited: files that fixes edit.
+        inputs: names of inputs that the code leaves open, where shapes are given.
+        answered: names of given shapes that an input has.
     """
 
     audited: list[Audited] = field(default_factory=list)
     unused: Counter[Unused] = field(default_factory=Counter)
     read: Counter[str] = field(default_factory=Counter)
     edited: set[str] = field(default_factory=set)
+    inputs: set[str] = field(default_factory=set)
+    answered: set[str] = field(default_factory=set)
 
 
 class Auditor:
@@ -65,7 +69,7 @@ class Auditor:
         from tcprobe.audit.source.read import read_source, with_arguments
 
         path = str(target.path)
-        sources = {path: self.sources.get(path) or read_source(target.path, target.tree)}
+        sources = {path: self.sources.get(path) or read_source(target.path, target.tree, self._choice.input_shapes)}
         models = self._models(target, sources[path])
         if self._traced:
             sources |= _others(models, {**self.sources, **sources})
@@ -76,7 +80,9 @@ class Auditor:
         audited = [self._sorted_out(s, f, silent) for s, f in zip(steps, found, strict=True)]
         kept = [a for a in audited if a.layers or a.products or a.findings or a.suppressed or a.unseen]
         edited = {e.place.file for a in audited for f in a.findings if f.fix is not None for e in f.fix.edits}
-        self._add(PartialAudit(kept, Counter(unused), Counter(list(sources)), edited))
+        inputs = {name for model in models for name in model.inputs}
+        answered = {name for model in models for name in model.answered}
+        self._add(PartialAudit(kept, Counter(unused), Counter(list(sources)), edited, inputs, answered))
         self.sources |= {file: s for file, s in sources.items() if self._traced or file in edited}
 
     def part(self) -> PartialAudit:
@@ -99,6 +105,8 @@ class Auditor:
         self._found.unused.update(part.unused)
         self._found.read.update(part.read)
         self._found.edited |= part.edited
+        self._found.inputs |= part.inputs
+        self._found.answered |= part.answered
 
     def report(self, root: str, failed: tuple[tuple[str, str], ...]) -> AuditReport:
         """Return all audits; a comment is unused if it silences nothing for any audited file that includes its file."""

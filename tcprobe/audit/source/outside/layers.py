@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from typing import Final
 
-from tcprobe.audit.source.values.kinds import Draft, Keywords, Named, SourceValue, Tensor, Unknown, plain_constant
+from tcprobe.audit.source.values.kinds import Draft, Keywords, Named, SourceValue, Tensor, Unknown
+from tcprobe.audit.source.values.parts import plain_constant
 from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
 from tcprobe.keras.row import KerasClass
 from tcprobe.keras.shapes.layers import output_shape

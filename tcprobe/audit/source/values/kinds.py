@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -150,7 +150,12 @@ class Draft:
 
 @dataclass(slots=True, eq=False)
 class Stack:
-    """A Sequential model; `optional` are the indexes of parts that the program may leave out."""
+    """A Sequential model.
+
+    Attributes:
+        optional: the indexes of parts that the program may leave out.
+        names: what it is known by, where the user gives shapes.
+    """
 
     parts: list[SourceValue] = field(default_factory=list)
     optional: set[int] = field(default_factory=set)
@@ -158,6 +163,7 @@ class Stack:
     output: Tensor | None = None
     uses: int = 0
     built: int = 0
+    names: Sequence[str] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -198,7 +204,10 @@ class Env:
         here: Env | None = self
         while here is not None:
             if name in here.vars:
-                return here.vars[name]
+                found = here.vars[name]
+                if isinstance(found, Awaited):
+                    found = here.vars[name] = found.read()
+                return found
             if here.load is not None:
                 return here.load(name)
             here = here.parent
@@ -237,6 +246,7 @@ class Instance:
     Attributes:
         keras: ``model``, ``layer`` or the name of Keras' class that it extends; None where it is none of Keras'.
         guess: what it may be instead; None where it is this one.
+        names: what it is known by, where the user gives shapes.
     """
 
     of: Class
@@ -245,6 +255,7 @@ class Instance:
     uses: int = 0
     output: SourceValue | None = None
     guess: Guess | None = None
+    names: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -254,6 +265,13 @@ class Module:
     path: str
     env: Env
     member: Callable[[str], SourceValue]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Awaited:
+    """What an import binds, before it is read: then `read` returns what it is."""
+
+    read: Callable[[], SourceValue]
 
 
 @dataclass(slots=True, eq=False)
@@ -304,6 +322,7 @@ SourceValue: TypeAlias = (
     | Class
     | Instance
     | Module
+    | Awaited
     | Bound
 )
 Keywords: TypeAlias = dict[str, SourceValue]
@@ -367,18 +386,3 @@ def either(a: Tensor, b: Tensor) -> Tensor:
     sources = tuple(dict.fromkeys((*a.sources, *b.sources)))
     features = a.last if a.last == b.last else None
     return Tensor(shape, features, sources, a.symbolic or b.symbolic, fresh)
-
-
-def plain_constant(value: SourceValue) -> Any:
-    """Return the constant that a value is, as Keras' config holds it; ``...`` where it is not known.
-
-    A function or dtype of TensorFlow or Keras becomes its own name (``tf.nn.relu``: ``relu``).
-    """
-    if isinstance(value, Known):
-        return value.value
-    if isinstance(value, Named):
-        return value.name.rpartition(".")[2]
-    if isinstance(value, Draft):
-        return {"class_name": value.kind, "config": value.config}
-    items = items_of(value)
-    return tuple(plain_constant(item) for item in items) if items is not None else ...

@@ -10,12 +10,13 @@ from typing import Final
 
 from tcprobe.audit.source.state import Interpreter, State
 from tcprobe.audit.source.values.containers import CHANGING
-from tcprobe.audit.source.values.kinds import Env, Module, SourceValue, Unknown, known_constant
+from tcprobe.audit.source.values.kinds import Awaited, Env, Module, Named, SourceValue, Unknown, known_constant
 from tcprobe.errors import TcprobeError
 from tcprobe.source.imports import file_of
 from tcprobe.source.source import Readings, Source
 
 _MOST_FILES: Final = 48  # other files that the reading of one file takes from
+_MOST_PARSED: Final = 64  # files that are kept, for others that import them
 _MOST_LOADING: Final = 12  # variables that wait for one another, from file to file
 _DEFINES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _INSIDE: Final = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -39,8 +40,11 @@ class Imported:
         if path is None or path == self._state.source.path:
             return None
         if path not in self._modules:
-            source = _read_now(path) if len(self._modules) < _MOST_FILES else None
-            if source is None:
+            if len(self._modules) >= _MOST_FILES:
+                return None
+            try:
+                source = parsed(path)
+            except TcprobeError:
                 return None
             env = Env(home=source)
             env.vars["__name__"] = known_constant(name.rpartition(".")[2])
@@ -48,14 +52,18 @@ class Imported:
             self._modules[path] = Module(path, env, partial(self._member, path))
         return self._modules[path]
 
-    def taken(self, module: str, name: str, importing: str) -> SourceValue | None:
-        """Return what ``from module import name`` binds; None where that is no file of the tree."""
+    def taken(self, module: str, name: str, importing: str) -> SourceValue:
+        """Return what ``from module import name`` binds, of another file once it is read."""
+        inner = f"{module}{name}" if module.endswith(".") else f"{module}.{name}"
+        whole, tree = file_of(module, importing, self._state.tree), self._state.tree
+        if whole is not None or file_of(inner, importing, tree) is not None:
+            return Awaited(partial(self._taken, module, name, inner, importing))
+        return Unknown(f"{name} comes from another file") if module.startswith(".") else Named(inner)
+
+    def _taken(self, module: str, name: str, inner: str, importing: str) -> SourceValue:
         whole = self.module(module, importing)
         found = whole.env.find(name) if whole is not None else None
-        if found is not None:
-            return found
-        inner = self.module(f"{module}{name}" if module.endswith(".") else f"{module}.{name}", importing)
-        return inner or (Unknown(f"{name} comes from another file") if whole is not None else None)
+        return found or self.module(inner, importing) or Unknown(f"{name} comes from another file")
 
     def starred(self, home: Source, name: str) -> SourceValue | None:
         """Return what a file's ``from module import *`` binds to a name; None where that is no file of the tree."""
@@ -107,7 +115,7 @@ class _Loader:
                 self._running = index
                 self._imported.run(self._home.tree.body[index], self._env)
         self._running = around
-        return self._env.vars.get(name) or self._imported.starred(self._home, name)
+        return self._env.find(name) if name in self._env.vars else self._imported.starred(self._home, name)
 
     def _needed(self, name: str) -> list[int]:
         """Return the statements that set a variable, and those that set others which they set, in their order."""
@@ -148,16 +156,21 @@ def _set_by(statement: ast.stmt) -> Iterator[str]:
             pending.extend(ast.iter_child_nodes(node))
 
 
-def _read_now(path: str) -> Source | None:
-    """Return a file as it is now, parsed; None where it cannot be read."""
+def parsed(path: str) -> Source:
+    """Return a file as it is now, parsed once for all that import it; `Source.followed` says how to follow it.
+
+    Raises:
+        MissingInput, UnreadableInput, WrongFormat: as `Source.read` does.
+    """
     try:
-        return _read(path, Path(path).stat().st_mtime_ns)
-    except (OSError, TcprobeError):
-        return None
+        state = Path(path).stat()
+    except OSError:
+        return Source.read(path, _not_followed)
+    return _parsed(path, state.st_mtime_ns, state.st_size)
 
 
-@lru_cache(maxsize=256)
-def _read(path: str, _: int) -> Source:
+@lru_cache(maxsize=_MOST_PARSED)
+def _parsed(path: str, _: int, __: int) -> Source:
     return Source.read(path, _not_followed)
 
 
