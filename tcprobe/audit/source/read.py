@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from tcprobe.audit.source.answers import Answers
-from tcprobe.audit.source.outside.imported import parsed
 from tcprobe.audit.source.program import follow_source
 from tcprobe.schema.model import InputShape, Layer, Model
 from tcprobe.schema.place import Place
@@ -29,7 +28,7 @@ def read_source(path: Path | str, tree: str | None = None, shapes: Sequence[Inpu
     Raises:
         MissingInput, UnreadableInput, WrongFormat: as `Source.read` does.
     """
-    return parsed(str(Path(path).absolute())).followed(partial(follow_source, tree=tree, shapes=shapes))
+    return Source.read(path, partial(follow_source, tree=tree, shapes=shapes))
 
 
 def parse_source(text: str, path: str) -> Source:

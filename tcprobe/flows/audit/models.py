@@ -76,13 +76,16 @@ class Auditor:
             models = [with_arguments(model, sources) for model in models]
         steps = [self._step(model) for model in models]
         found = [_findings(step, sources, [other for other in steps if other is not step]) for step in steps]
-        silent, unused = _silenced(found, sources, [u for model in models for u in model.unseen])
+        read = sources if self._traced else sources | _others(models, sources)
+        silent, unused = _silenced(found, read, [u for model in models for u in model.unseen])
+        if target.tree is None and not self._traced:  # of other files too little is judged
+            read, unused = sources, tuple(u for u in unused if u[0].file in sources)
         audited = [self._sorted_out(s, f, silent) for s, f in zip(steps, found, strict=True)]
         kept = [a for a in audited if a.layers or a.products or a.findings or a.suppressed or a.unseen]
         edited = {e.place.file for a in audited for f in a.findings if f.fix is not None for e in f.fix.edits}
         inputs = {name for model in models for name in model.inputs}
         answered = {name for model in models for name in model.answered}
-        self._add(PartialAudit(kept, Counter(unused), Counter(list(sources)), edited, inputs, answered))
+        self._add(PartialAudit(kept, Counter(unused), Counter(list(read)), edited, inputs, answered))
         self.sources |= {file: s for file, s in sources.items() if self._traced or file in edited}
 
     def part(self) -> PartialAudit:
@@ -112,7 +115,7 @@ class Auditor:
         """Return all audits; a comment is unused if it silences nothing for any audited file that includes its file."""
         found = self._found
         unused = tuple(u for u, count in found.unused.items() if count == found.read[u[0].file])
-        return AuditReport(tuple(found.audited), unused, failed, root)
+        return AuditReport(tuple(_told_once(found.audited)), unused, failed, root)
 
     def _models(self, target: AuditFile, source: Source) -> list[Model]:
         if not self._traced:
@@ -181,6 +184,41 @@ class Auditor:
             notes=model.notes,
             policy_assumed=model.policy_assumed,
         )
+
+
+def _told_once(audited: Sequence[Audited]) -> list[Audited]:
+    """Return audits in which each finding about code that several files use stands once: where it costs most.
+
+    Where nobody knows what it costs, it stands with the file of its own place.
+    """
+    found: dict[tuple[object, ...], list[tuple[Audited, Finding]]] = {}
+    for one in audited:
+        for finding in one.findings:
+            found.setdefault(_about(finding), []).append((one, finding))
+    dropped: dict[int, set[Finding]] = {}
+    for rivals in found.values():
+        if len({one.file for one, _ in rivals}) > 1:
+            best = max(rivals, key=_weight)
+            for one, finding in rivals:
+                if one is not best[0]:
+                    dropped.setdefault(id(one), set()).add(finding)
+    return [
+        replace(one, findings=tuple(f for f in one.findings if f not in dropped[id(one)]))
+        if id(one) in dropped
+        else one
+        for one in audited
+    ]
+
+
+def _about(finding: Finding) -> tuple[object, ...]:
+    return finding.code, finding.place, finding.layer_class, finding.dimension, finding.size, finding.suggested
+
+
+def _weight(rival: tuple[Audited, Finding]) -> tuple[bool, float, bool]:
+    one, finding = rival
+    saved = finding.saving_ns
+    own = finding.place is not None and finding.place.file == one.file
+    return saved is not None, saved.mid if saved is not None else 0.0, own
 
 
 def _findings(step: Step, sources: Mapping[str, Source], beside: Sequence[Step]) -> tuple[Finding, ...]:

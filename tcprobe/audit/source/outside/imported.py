@@ -43,8 +43,9 @@ class Imported:
             if len(self._modules) >= _MOST_FILES:
                 return None
             try:
-                source = parsed(path)
-            except TcprobeError:
+                now = Path(path).stat()
+                source = _parsed(path, now.st_mtime_ns, now.st_size)
+            except (OSError, TcprobeError):
                 return None
             env = Env(home=source)
             env.vars["__name__"] = known_constant(name.rpartition(".")[2])
@@ -154,19 +155,6 @@ def _set_by(statement: ast.stmt) -> Iterator[str]:
             yield from [node.value.id] if changes or isinstance(node.ctx, ast.Store) else []
         if not isinstance(node, _INSIDE):
             pending.extend(ast.iter_child_nodes(node))
-
-
-def parsed(path: str) -> Source:
-    """Return a file as it is now, parsed once for all that import it; `Source.followed` says how to follow it.
-
-    Raises:
-        MissingInput, UnreadableInput, WrongFormat: as `Source.read` does.
-    """
-    try:
-        state = Path(path).stat()
-    except OSError:
-        return Source.read(path, _not_followed)
-    return _parsed(path, state.st_mtime_ns, state.st_size)
 
 
 @lru_cache(maxsize=_MOST_PARSED)
