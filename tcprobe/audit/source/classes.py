@@ -67,13 +67,20 @@ class Classes:
             if of.uses and not symbolic and of.output is not None:
                 return of.output
             if not of.uses:
-                args = args if symbolic else [self._traced(a, of) for a in args]
+                args = args if symbolic else [self._traced(a, of) for a in self._told(args, of)]
                 self._build(of, args)
             keywords.setdefault("training", Unknown("training or not"))
         of.uses += 1
         found = self._functions.enter(_method(call, of), Arguments(args, keywords))
         of.output = of.output or found
         return found
+
+    def _told(self, args: list[SourceValue], of: Instance) -> list[SourceValue]:
+        """Return what a model is called with, its input of the shape that the user gives where nothing is known."""
+        if not args or not isinstance(args[0], Unknown) or of.keras != "model":
+            return args
+        shape = self._state.given.filled(None, of.names)
+        return [Tensor(shape, None, (), True, True), *args[1:]] if shape is not None else args
 
     def _traced(self, value: SourceValue, of: Instance) -> SourceValue:
         """Return data as the input of a model: symbolic, its batch open, what is not known as the user gives it."""

@@ -206,6 +206,7 @@ class Env:
             if name in here.vars:
                 found = here.vars[name]
                 if isinstance(found, Awaited):
+                    here.vars[name] = Unknown(f"{name} is imported in a circle")
                     found = here.vars[name] = found.read()
                 return found
             if here.load is not None:
