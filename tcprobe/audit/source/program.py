@@ -67,7 +67,8 @@ class Program:
         self.state.env.vars["__name__"] = known_constant("__main__")
         try:
             self.run(self.state.source.tree.body)
-            self.state.most_abroad = min(self.state.most_abroad, self.state.abroad + _MOST_LATER)
+            self.state.last_abroad = self.state.abroad + _MOST_LATER
+            self.state.most_abroad = min(self.state.most_abroad, self.state.last_abroad)
             self._enter_rest()
             self._finish()
         except SpentError:

@@ -14,6 +14,7 @@ from tcprobe.audit.source.seen import Seen
 from tcprobe.audit.source.values.kinds import (
     Awaited,
     CommandLine,
+    Draft,
     Env,
     Graph,
     Instance,
@@ -29,7 +30,8 @@ from tcprobe.source.source import Source
 from tcprobe.source.values import Doubt
 
 MOST_STEPS: Final = 8_000
-MOST_ABROAD: Final = 3_000
+MOST_ABROAD: Final = 3_000  # steps in other files, where sizes arrive there
+TRIAL_ABROAD: Final = 400  # and where none did yet
 Left: TypeAlias = Literal["return", "raise", "break", "continue"] | None
 """How statements are left; None where they run through."""
 
@@ -77,7 +79,8 @@ class State:
         inner: how many of them are from outside the function that runs.
         shaky: the names of attributes that loops of unknown length assign.
         aside: whether what runs only looks at expressions: nothing is entered, constructed or changed.
-        abroad, most_abroad: steps in other files so far, and past which none of their functions is entered.
+        abroad, most_abroad, last_abroad: steps in other files so far, past which none of their functions is entered, and
+            how far that may rise.
     """
 
     source: Source
@@ -108,7 +111,8 @@ class State:
     inner: int = 0
     aside: bool = False
     abroad: int = 0
-    most_abroad: int = MOST_ABROAD
+    last_abroad: int = MOST_ABROAD
+    most_abroad: int = TRIAL_ABROAD
 
     def __post_init__(self) -> None:
         self.env.home = self.source
@@ -117,6 +121,11 @@ class State:
     def here(self) -> Source:
         """The file whose code runs: `source`, or one that it imports."""
         return self.env.home or self.source
+
+    def arrived(self, draft: Draft) -> None:
+        """Note that a layer was called: where its sizes are told, other files are worth following further."""
+        if draft.place.file != self.source.path and any(t.shape and None not in t.shape[1:] for t in draft.inputs):
+            self.most_abroad = max(self.most_abroad, self.last_abroad)
 
     def is_own(self, env: Env) -> bool:
         """Return whether variables are those of the file itself, not of one that it imports."""

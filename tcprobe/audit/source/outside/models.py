@@ -45,7 +45,9 @@ class Models:
         if isinstance(target, Draft):
             if target.wrapped:
                 return Tensor(None, None, tuple(s for t in tensors for s in t.sources), True, False)
-            return self._state.layers.apply(target, tensors or [Tensor(symbolic=True)])
+            output = self._state.layers.apply(target, tensors or [Tensor(symbolic=True)])
+            self._state.arrived(target)
+            return output
         if isinstance(target, Stack):
             return self._apply_stack(target, tensors[0] if tensors else Tensor(), node)
         if isinstance(target, Graph):
