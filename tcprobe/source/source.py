@@ -7,7 +7,7 @@ import io
 import tokenize
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -114,6 +114,10 @@ class Source:
     def written_name_of(self, node: ast.expr) -> str | None:
         """Return the dotted name as imported, moved and old names kept (``tensorflow.keras.layers.MaxPool2D``)."""
         return self._names.written(node)
+
+    def followed(self, follow: Follow) -> Source:
+        """Return the same file, followed in another way."""
+        return replace(self, _follow=follow)
 
     def edited(self, text: str) -> Source:
         """Return the same file with another text, followed in the same way.

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from tcprobe.audit.source.answers import Answers
+from tcprobe.audit.source.outside.imported import parsed_before
 from tcprobe.audit.source.program import follow_source
 from tcprobe.schema.model import InputShape, Layer, Model
 from tcprobe.schema.place import Place
@@ -28,7 +29,9 @@ def read_source(path: Path | str, tree: str | None = None, shapes: Sequence[Inpu
     Raises:
         MissingInput, UnreadableInput, WrongFormat: as `Source.read` does.
     """
-    return Source.read(path, partial(follow_source, tree=tree, shapes=shapes))
+    follow = partial(follow_source, tree=tree, shapes=shapes)
+    before = parsed_before(str(path))
+    return before.followed(follow) if before is not None else Source.read(path, follow)
 
 
 def parse_source(text: str, path: str) -> Source:

@@ -30,8 +30,8 @@ from tcprobe.source.source import Source
 from tcprobe.source.values import Doubt
 
 MOST_STEPS: Final = 8_000
-MOST_ABROAD: Final = 3_000  # steps in other files, where sizes arrive there
-TRIAL_ABROAD: Final = 400  # and where none did yet
+MOST_ABROAD: Final = 2_000  # steps in other files, where sizes arrive there
+TRIAL_ABROAD: Final = 150  # and where none did yet
 Left: TypeAlias = Literal["return", "raise", "break", "continue"] | None
 """How statements are left; None where they run through."""
 
@@ -79,8 +79,8 @@ class State:
         inner: how many of them are from outside the function that runs.
         shaky: the names of attributes that loops of unknown length assign.
         aside: whether what runs only looks at expressions: nothing is entered, constructed or changed.
-        abroad, most_abroad, last_abroad: steps in other files so far, past which none of their functions is entered, and
-            how far that may rise.
+        abroad, most_abroad: steps in other files so far, and past which none of their functions is entered.
+        last_abroad: how far that may rise.
     """
 
     source: Source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,8 @@ from tcprobe.source.imports import file_of
 from tcprobe.source.source import Readings, Source
 
 _MOST_FILES: Final = 48  # other files that the reading of one file takes from
-_MOST_PARSED: Final = 64  # files that are kept, for others that import them
+_MOST_PARSED: Final = 128  # files that are kept, for others that import them
+_PARSED: Final[dict[str, tuple[tuple[int, int] | None, Source]]] = {}
 _MOST_LOADING: Final = 12  # variables that wait for one another, from file to file
 _DEFINES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _INSIDE: Final = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -43,9 +44,8 @@ class Imported:
             if len(self._modules) >= _MOST_FILES:
                 return None
             try:
-                now = Path(path).stat()
-                source = _parsed(path, now.st_mtime_ns, now.st_size)
-            except (OSError, TcprobeError):
+                source = _parsed(path)
+            except TcprobeError:
                 return None
             env = Env(home=source)
             env.vars["__name__"] = known_constant(name.rpartition(".")[2])
@@ -120,22 +120,25 @@ class _Loader:
 
     def _needed(self, name: str) -> list[int]:
         """Return the statements that set a variable, and those that set others which they set, in their order."""
+        sets, setting = _statements(self._home)
         names, found = [name], set[int]()
         for one in names:
-            for index in self._setting.get(one, ()):
+            for index in setting.get(one, ()):
                 if index not in found:
                     found.add(index)
-                    names += _set_by(self._home.tree.body[index])
+                    names += sets[index]
         return sorted(found)
 
-    @cached_property
-    def _setting(self) -> dict[str, list[int]]:
-        """The statements that set or change each variable."""
-        found: dict[str, list[int]] = {}
-        for index, statement in enumerate(self._home.tree.body):
-            for name in _set_by(statement):
-                found.setdefault(name, []).append(index)
-        return found
+
+@lru_cache(maxsize=_MOST_PARSED)
+def _statements(source: Source) -> tuple[list[list[str]], dict[str, list[int]]]:
+    """Return the variables that each statement of a module sets or changes, and the statements by variable."""
+    sets = [list(dict.fromkeys(_set_by(statement))) for statement in source.tree.body]
+    setting: dict[str, list[int]] = {}
+    for index, names in enumerate(sets):
+        for name in names:
+            setting.setdefault(name, []).append(index)
+    return sets, setting
 
 
 def _set_by(statement: ast.stmt) -> Iterator[str]:
@@ -157,9 +160,29 @@ def _set_by(statement: ast.stmt) -> Iterator[str]:
             pending.extend(ast.iter_child_nodes(node))
 
 
-@lru_cache(maxsize=_MOST_PARSED)
-def _parsed(path: str, _: int, __: int) -> Source:
-    return Source.read(path, _not_followed)
+def parsed_before(path: str) -> Source | None:
+    """Return a file that was parsed because another imports it; None where it was not, or has changed since."""
+    found = _PARSED.get(path)
+    return found[1] if found is not None and found[0] == _stamp(path) else None
+
+
+def _parsed(path: str) -> Source:
+    """Return a file parsed, kept for others that import it."""
+    source = parsed_before(path)
+    if source is None:
+        source = Source.read(path, _not_followed)
+        while len(_PARSED) >= _MOST_PARSED:
+            del _PARSED[next(iter(_PARSED))]
+        _PARSED[path] = _stamp(path), source
+    return source
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    try:
+        now = Path(path).stat()
+    except OSError:
+        return None
+    return now.st_mtime_ns, now.st_size
 
 
 def _not_followed(source: Source) -> Readings:
