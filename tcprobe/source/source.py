@@ -7,7 +7,7 @@ import io
 import tokenize
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -156,6 +156,10 @@ class Source:
         """Return whether a dotted name is of a module of the file's own tree."""
         modules = (dotted[:end] for end, mark in enumerate(dotted) if mark == ".")
         return any(file_of(module, self.path, self.folder) is not None for module in modules)
+
+    def followed(self, follow: Follow) -> Source:
+        """Return the same file, followed in another way."""
+        return replace(self, _follow=follow)
 
     def edited(self, text: str) -> Source:
         """Return the same file with another text, followed in the same way.

@@ -12,6 +12,7 @@ from tcprobe.source.scopes import FunctionNode, owner
 from tcprobe.source.values import Doubt, Known
 
 _TOO_MANY = "has too many values"
+_ABROAD = Doubt("comes from another file")
 
 
 class Answers:
@@ -92,7 +93,9 @@ class Answers:
     def _doubts(self, known: Known, value: SourceValue, node: ast.expr) -> list[Doubt]:
         """Return the doubts about a constant; about a list as well what the syntax tells against the whole."""
         own = None if isinstance(value, Known) else self.state.source.doubts.of_part(node)
-        return [*known.doubts, *([own] if own is not None else [])]
+        path = self.state.source.path
+        abroad = [_ABROAD] if any(use.literal.place.file != path for use in known.literals) else []
+        return [*known.doubts, *([own] if own is not None else []), *abroad]
 
     def _why_none(self, value: SourceValue, node: ast.expr) -> str:
         """Return why a value is no constant."""
@@ -110,7 +113,7 @@ class Answers:
         return f"{name} {why}"
 
     def _holds(self, doubt: Doubt) -> bool:
-        return doubt.function is None or self._is_open(doubt.function)
+        return doubt.function is None or doubt.function not in self._own or self._is_open(doubt.function)
 
     def _is_open(self, function: ast.AST) -> bool:
         """Return whether a function may be called in ways that were not seen."""
@@ -150,6 +153,11 @@ class Answers:
             inner = node if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) else unit
             pending.extend((child, inner) for child in ast.iter_child_nodes(node))
         return found
+
+    @cached_property
+    def _own(self) -> set[ast.AST]:
+        """The functions of the file."""
+        return {function for function, _ in self.state.source.walk.functions}
 
     @cached_property
     def _dead(self) -> set[ast.AST]:

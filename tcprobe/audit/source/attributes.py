@@ -15,6 +15,7 @@ from tcprobe.audit.source.values.kinds import (
     Draft,
     Graph,
     Instance,
+    Module,
     Named,
     Routine,
     SourceValue,
@@ -42,7 +43,10 @@ def _attribute(state: State, of: SourceValue, node: ast.Attribute) -> SourceValu
         return _option(state, of, name)
     if isinstance(of, Instance):
         found = through(_of_instance(of, name), [of], lambda row: attribute_of(state, row[0], node))
-        return doubted(found, state.source.doubts.of_attribute(of.of.node, name))
+        home = of.of.env.home or state.source
+        return doubted(found, home.doubts.of_attribute(of.of.node, name))
+    if isinstance(of, Module):
+        return of.member(name)
     if isinstance(of, Class):
         return _of_class(of, name)
     if isinstance(of, Tensor):

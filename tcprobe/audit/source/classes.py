@@ -43,7 +43,7 @@ class Classes:
     def construct(self, of: Class, given: Arguments, node: ast.Call) -> Instance:
         """Construct an object of a class of the file."""
         keras = extends(of)
-        made = Instance(of, {}, keras)
+        made = Instance(of, {}, keras, names=[of.node.name, *self._state.names(node)])
         if keras is not None and keras not in ("model", "layer"):
             self._state.miss(node, of.node.name, f"inherits from {keras} in this file, and is not guessed at")
         init = find_member(of, "__init__")
@@ -67,7 +67,7 @@ class Classes:
             return _as_data(of.output) if not self._state.in_model else of.output
         eager = eager and not self._state.in_model
         if of.keras:
-            args = [_traced(a) for a in args] if eager else args
+            args = [self._traced(a, of) for a in self._told(args, of)] if eager else args
             if not of.uses:
                 self._build(of, args)
             keywords.setdefault("training", Unknown("training or not"))
@@ -86,6 +86,22 @@ class Classes:
         most = max(map(len, of.sites.values()), default=0)
         of.sites.setdefault(around, set()).add(node)
         return len(of.sites[around]) > most
+
+    def _told(self, args: list[SourceValue], of: Instance) -> list[SourceValue]:
+        """Return what a model is called with, its input of the shape that the user gives where nothing is known."""
+        if not args or not isinstance(args[0], Unknown) or of.keras != "model":
+            return args
+        shape = self._state.given.filled(None, of.names)
+        return [Tensor(shape, None, (), True, True), *args[1:]] if shape is not None else args
+
+    def _traced(self, value: SourceValue, of: Instance) -> SourceValue:
+        """Return data as the input of a model: symbolic, its batch open, what is not known as the user gives it."""
+        if isinstance(value, Tensor):
+            shape = (None, *value.shape[1:]) if value.shape else None
+            shape = self._state.given.filled(shape, of.names, by_name=of.keras == "layer")
+            return replace(value, shape=shape, symbolic=True, rows=1, batch=0)
+        items = items_of(value)
+        return Items([self._traced(v, of) for v in items]) if items is not None and tensors_of(value) else value
 
     def _build(self, of: Instance, args: list[SourceValue]) -> None:
         build = find_member(of.of, "build")
@@ -138,15 +154,6 @@ def _fill(made: Instance, of: Class, given: Arguments) -> None:
         made.attrs[name] = default or Unknown(f"{name} of {of.node.name} is not set")
     made.attrs.update(zip(list(made.attrs), given.args, strict=False))
     made.attrs.update({k: v for k, v in given.keywords.items() if k in made.attrs})
-
-
-def _traced(value: SourceValue) -> SourceValue:
-    """Return data as the input of a model: symbolic, its batch open."""
-    if isinstance(value, Tensor):
-        shape = (None, *value.shape[1:]) if value.shape else None
-        return replace(value, shape=shape, symbolic=True, rows=1, batch=0)
-    items = items_of(value)
-    return Items([_traced(v) for v in items]) if items is not None and tensors_of(value) else value
 
 
 def _as_data(value: SourceValue) -> SourceValue:

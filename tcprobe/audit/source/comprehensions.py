@@ -64,7 +64,7 @@ class Comprehensions:
         reason: str | None = None
         if found is None:
             reason = of.reason if isinstance(of, Unknown) else f"{unparsed(generator.iter)} is not known"
-        doubt = self._state.source.doubts.of_part(generator.iter)
+        doubt = self._state.here.doubts.of_part(generator.iter)
         for element in found if found is not None else [each(of, reason or "")]:
             self._bind(generator.target, doubted(element, doubt))
             tests = [self._value(test) for test in generator.ifs]

@@ -60,7 +60,8 @@ class Expressions:
         evaluate = _KINDS.get(type(node))
         if evaluate is not None:
             value = evaluate(self, node)
-            self._state.seen.note(node, value)
+            if self._state.env.home is self._state.source:
+                self._state.seen.note(node, value)
             return value
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
@@ -79,32 +80,32 @@ class Expressions:
         """Return an element or attribute, with the doubt about the whole that it is taken from."""
         if not isinstance(value, Known | Unknown):
             return value
-        return doubted(value, self._state.source.doubts.of_part(node))
+        return doubted(value, self._state.here.doubts.of_part(node))
 
     def _constant(self, node: ast.Constant) -> SourceValue:
         seen = self._state.seen.values.get(node)
         if seen:
             return seen[0]
         told = node.value is None or isinstance(node.value, int | float | str)
-        return self._state.source.literal(node) if told else Unknown("is no number or text")
+        return self._state.here.literal(node) if told else Unknown("is no number or text")
 
     def _name(self, node: ast.Name) -> SourceValue:
         found = self._state.env.find(node.id)
         if found is not None and node.id in HANDED and (name := self._module_handed(node, found)):
             return Named(name)
         if found is not None:
-            return doubted(found, self._state.source.doubts.of_name(node))
-        name = self._state.source.written_name_of(node)
+            return doubted(found, self._state.here.doubts.of_name(node))
+        name = self._state.here.written_name_of(node)
         return Named(name) if name else Named(f"builtins.{node.id}")
 
     def _module_handed(self, node: ast.Name, found: SourceValue) -> str | None:
         """Return the module of Keras that a variable is, where nothing but its name tells; None where it is another."""
         nothing = isinstance(found, Known) and found.value is None
-        return self._state.source.written_name_of(node) if nothing or isinstance(found, Unknown) else None
+        return self._state.here.written_name_of(node) if nothing or isinstance(found, Unknown) else None
 
     def _attribute(self, node: ast.Attribute) -> SourceValue:
         of = self.value(node.value)
-        if isinstance(of, Named | Unknown) and (handed_on := self._state.source.handed_on(node)) is not None:
+        if isinstance(of, Named | Unknown) and (handed_on := self._state.here.handed_on(node)) is not None:
             return Named(handed_on)
         return self._part(node, attribute_of(self._state, of, node))
 
@@ -207,7 +208,7 @@ class Expressions:
 
     def _unless_seen(self, node: ast.expr) -> None:
         """Look at an expression that is left out."""
-        if node not in self._state.seen.values:
+        if self._state.is_own(self._state.env) and node not in self._state.seen.values:
             self.look(node)
 
     def _either(self, node: ast.IfExp) -> SourceValue:

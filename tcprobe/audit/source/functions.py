@@ -44,6 +44,11 @@ class Functions:
         """Follow a function; return what it returns."""
         self.entered.add(routine.node)
         frames, calling = self._state.frames, self._state.calling
+        own = self._state.is_own(routine.env)
+        if not own and calling:
+            self._state.seen.unsure.add(calling[-1])
+        if not own and self._state.abroad > self._state.most_abroad:
+            return Unknown("is computed in another file")
         deep = sum(frame.node is routine.node for frame in frames)
         if deep > 1 or len(frames) > MOST_DEEP:
             self._state.seen.unsure.update(calling[-1:])

@@ -47,19 +47,22 @@ def source_model(state: State, asked: int | None) -> Model:
     batch = told or SAMPLES
     own = [(made, own_passes(made, batch)) for made in state.products.found.values()]
     judged = {made.node for made, records in own if records}
+    products = (p for p in _products(layers, batch, xla) if _is_told(p, state))
     return Model(
         mode="source",
         label=Path(source.path).name,
         file=source.path,
         layers=layers,
-        products=(*_products(layers, batch, xla), *_own_products(own, xla)),
+        products=(*products, *_own_products(own, xla)),
         batch=batch,
         batch_known=told is not None,
         batch_by_default=by_default,
         policy=state.policy,
         xla=xla,
         unseen=tuple(_unseen(state)),
-        notes=(*_policy_notes(state), *state.notes),
+        notes=(*_policy_notes(state), *state.notes, *state.given.remarks),
+        inputs=tuple(state.given.inputs),
+        answered=tuple(sorted(state.given.answered)),
         policy_assumed=_assumes_policy(state),
         not_judged=not_judged(source, judged, state.products.operators),
     )
@@ -274,10 +277,21 @@ def feeding(layer: Layer, by_name: dict[str, Layer]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _is_told(product: Product, state: State) -> bool:
+    """Return whether a product is judged here: not where another audited file has its layer and no size is told."""
+    place, record = product.place, product.record
+    if state.tree is None or place is None or place.file == state.source.path:
+        return True
+    shapes = (*record.input_shapes, record.output_shape)
+    return record.dtype is not None and all(shape is not None and None not in shape for shape in shapes)
+
+
 def _unseen(state: State) -> Iterator[Unseen]:
     """Yield what could not be judged, once per call and argument."""
     named: set[tuple[ast.AST, str]] = set()
     for draft in state.layers.drafts:
+        if state.tree is not None and draft.place.file != state.source.path:
+            continue  # that file is audited as well
         where = f"{draft.kind} at {Path(draft.place.file).name}:{draft.place.position}"
         missing = dict(draft.missing)
         if _judged(draft) and not missing and not any(t.last is not None for t in draft.inputs):
@@ -288,6 +302,8 @@ def _unseen(state: State) -> Iterator[Unseen]:
                 named.add((draft.node, argument))
                 yield Unseen(f"{where}: {argument}", reason, draft.arguments.get(argument, draft.place))
     for (_, what), (reason, place) in state.missed.items():
+        if state.tree is not None and place.file != state.source.path:
+            continue
         yield Unseen(f"{what} at {Path(place.file).name}:{place.position}", reason, place)
     yield from _unreached(state)
 

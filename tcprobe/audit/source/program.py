@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from tcprobe.audit.source.answers import Answers
@@ -11,20 +13,33 @@ from tcprobe.audit.source.calls import Calls
 from tcprobe.audit.source.classes import Classes, extends
 from tcprobe.audit.source.expressions import Expressions
 from tcprobe.audit.source.functions import Functions
+from tcprobe.audit.source.outside.given import GivenShapes
+from tcprobe.audit.source.outside.imported import Imported
 from tcprobe.audit.source.outside.models import Models
 from tcprobe.audit.source.seen import Skipped
 from tcprobe.audit.source.state import Interpreter, SpentError, State
 from tcprobe.audit.source.statements import Statements
 from tcprobe.audit.source.targets import Targets
-from tcprobe.audit.source.values.kinds import Arguments, Class, Instance, Routine, Stack, Tensor, known_constant
+from tcprobe.audit.source.values.kinds import (
+    Arguments,
+    Class,
+    Instance,
+    Routine,
+    SourceValue,
+    Stack,
+    Tensor,
+    known_constant,
+)
+from tcprobe.schema.model import InputShape
 from tcprobe.source.source import Source
 
+_MOST_LATER: Final = 100  # steps in other files for what nothing calls
 _MOST_LOOKS: Final = 20_000  # statements and calls that do not run and are looked at all the same
 
 
-def follow_source(source: Source) -> Answers:
-    """Follow a file; return what that shows."""
-    program = Program(source)
+def follow_source(source: Source, tree: str | None = None, shapes: Sequence[InputShape] = ()) -> Answers:
+    """Follow a file, with others of the folder `tree` where it uses them; return what that shows."""
+    program = Program(source, tree, shapes)
     program.follow()
     return Answers(program.state)
 
@@ -32,8 +47,8 @@ def follow_source(source: Source) -> Answers:
 class Program:
     """The parts that follow one file, each holding those that it needs."""
 
-    def __init__(self, source: Source) -> None:
-        self.state = State(source)
+    def __init__(self, source: Source, tree: str | None = None, shapes: Sequence[InputShape] = ()) -> None:
+        self.state = State(source, tree, GivenShapes(shapes))
         self._functions = Functions(self.state, self)
         self._classes = Classes(self.state, self._functions)
         self._models = Models(self.state, self._classes)
@@ -43,13 +58,17 @@ class Program:
         # Calls lead back to expressions and statements: as `Interpreter` they ask the whole for these.
         self.value = expressions.value
         self._rest = Rest(self.state, self._functions, self)
-        self.run = Statements(self.state, expressions, targets).run
+        imported = Imported(self.state, self)
+        self.state.env.load = partial(imported.starred, source)
+        self.run = Statements(self.state, expressions, targets, imported).run
 
     def follow(self) -> None:
         """Follow the module, then what nothing in it reaches: functions, classes, models that nothing calls."""
         self.state.env.vars["__name__"] = known_constant("__main__")
         try:
             self.run(self.state.source.tree.body)
+            self.state.last_abroad = self.state.abroad + _MOST_LATER
+            self.state.most_abroad = min(self.state.most_abroad, self.state.last_abroad)
             self._enter_rest()
             self._finish()
         except SpentError:
@@ -71,13 +90,17 @@ class Program:
         self._call_models()
         variables, used = self.state.env.vars, _used_inside(self.state.source.tree)
         for inner in (False, True):  # what another one calls is best known from there
-            found = [v for n, v in variables.items() if (n in used) is inner]
+            found = [v for n, v in variables.items() if (n in used) is inner and self._is_own(v)]
             for value in found:
                 if isinstance(value, Routine) and value.node not in self._functions.entered:
                     self._enter_later(value, value.node)
             classes = [v for v in found if isinstance(v, Class) and variables.get(v.node.name) is v]
             for of in sorted(classes, key=lambda c: extends(c) != "model"):
                 self._enter_class(of)
+
+    def _is_own(self, value: SourceValue) -> bool:
+        """Return whether a function or class is the file's own."""
+        return isinstance(value, Routine | Class) and self.state.is_own(value.env)
 
     def _enter_class(self, of: Class) -> None:
         instances = self.state.instances
@@ -116,7 +139,8 @@ class Program:
         if instance.keras in ("model", "layer") and not instance.uses:
             fresh = True if instance.keras == "model" else None
             call = ast.copy_location(ast.Call(ast.Name("", ast.Load()), [], []), instance.of.node)
-            self._classes.apply(instance, Arguments([Tensor(None, None, (), True, fresh)], {}), call)
+            given = self.state.given.filled(None, instance.names, by_name=instance.keras == "layer")
+            self._classes.apply(instance, Arguments([Tensor(given, None, (), True, fresh)], {}), call)
 
 
 class Rest:
@@ -144,11 +168,12 @@ class Rest:
             state.seen.cut = state.seen.cut or "the file is too long to be followed to its end"
 
     def _not_followed(self) -> list[Skipped]:
-        seen = self._state.seen
-        return [skipped for first, skipped in seen.skipped.items() if first not in seen.reached]
+        seen, own = self._state.seen, self._state.is_own
+        return [skipped for first, skipped in seen.skipped.items() if first not in seen.reached and own(skipped.env)]
 
     def _not_entered(self) -> list[Routine]:
-        return [r for node, r in self._state.routines.items() if node not in self._functions.entered]
+        routines = self._state.routines.items()
+        return [r for n, r in routines if n not in self._functions.entered and self._state.is_own(r.env)]
 
     def _look(self, piece: Skipped | Routine) -> None:
         with self._state.looking(piece.env):

@@ -5,36 +5,42 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from tcprobe.audit.source.answers import Answers
+from tcprobe.audit.source.outside.imported import parsed_before
 from tcprobe.audit.source.program import follow_source
-from tcprobe.schema.model import Layer, Model
+from tcprobe.schema.model import InputShape, Layer, Model
 from tcprobe.schema.place import Place
 from tcprobe.source.calls import Argument, Call
 from tcprobe.source.source import Source
 
 
-def read_source(path: Path | str, tree: str | None = None) -> Source:
+def read_source(path: Path | str, tree: str | None = None, shapes: Sequence[InputShape] = ()) -> Source:
     """Read and parse a file, to be followed when its values are asked for.
 
     Args:
         path: the file.
-        tree: absolute path of the folder that is audited with it; None where it was named by itself.
+        tree: absolute path of the folder that is audited, whose other files are followed where it uses them; None
+            where the file was named by itself: then those of its package, or beside it.
+        shapes: of models' inputs, for what the code leaves open.
 
     Raises:
         MissingInput, UnreadableInput, WrongFormat, UnsupportedVersion: as `Source.read` does.
     """
-    return Source.read(path, follow_source, tree)
+    follow = partial(follow_source, tree=tree, shapes=shapes)
+    before = parsed_before(str(path), tree)
+    return before.followed(follow) if before is not None else Source.read(path, follow, tree)
 
 
-def decode_source(data: bytes, path: str) -> Source:
+def decode_source(data: bytes, path: str, shapes: Sequence[InputShape] = ()) -> Source:
     """Parse the bytes of a file, likewise.
 
     Raises:
         UnreadableInput, WrongFormat, UnsupportedVersion: as `Source.decode` does.
     """
-    return Source.decode(data, path, follow_source)
+    return Source.decode(data, path, partial(follow_source, shapes=shapes))
 
 
 def parse_source(text: str, path: str) -> Source:

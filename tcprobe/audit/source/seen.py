@@ -59,7 +59,7 @@ class Seen:
         if body and body[0] not in self.reached:
             found = self.skipped.setdefault(body[0], Skipped(body, env, dead))
             if found.env is env:
-                found.env = Env(env.parent, dict(env.vars))
+                found.env = env.with_vars(dict(env.vars))
             found.dead = found.dead and dead
 
     def enter(self, call: ast.Call, function: ast.AST) -> None:

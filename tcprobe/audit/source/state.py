@@ -8,10 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
 
+from tcprobe.audit.source.outside.given import GivenShapes, models_of, named
 from tcprobe.audit.source.outside.layers import SourceLayers
 from tcprobe.audit.source.seen import Seen
 from tcprobe.audit.source.values.kinds import (
+    Awaited,
     CommandLine,
+    Draft,
     Env,
     Graph,
     Instance,
@@ -29,6 +32,8 @@ from tcprobe.source.values import Doubt
 
 MOST_STEPS: Final = 8_000
 _OF_MODEL: Final = ("call", "build")
+MOST_ABROAD: Final = 2_000  # steps in other files, where sizes arrive there
+TRIAL_ABROAD: Final = 150  # and where none did yet
 Left: TypeAlias = Literal["return", "raise", "break", "continue"] | None
 """How statements are left; None where they run through."""
 
@@ -53,6 +58,8 @@ class State:
 
     Attributes:
         source: the file.
+        tree: the folder that is audited, by its absolute path; None where the file was named by itself.
+        given: the shapes of inputs that the user gives.
         layers, stacks, graphs, instances: what was constructed, in order.
         products: what the code multiplies by itself.
         fed: what each input of a model is given by other models, by the name of its source.
@@ -70,13 +77,18 @@ class State:
         routines: the functions and lambdas that were defined, by their nodes.
         seen: what was seen on the way.
         calling: the calls that are being followed, outermost first.
+        assigned: the variable or attribute that a call's result is assigned to, where shapes are given.
         doubts: why the running statement may not run, or another in its place.
         inner: how many of them are from outside the function that runs.
         shaky: the names of attributes that loops of unknown length assign.
         aside: whether what runs only looks at expressions: nothing is entered, constructed or changed.
+        abroad, most_abroad: steps in other files so far, and past which none of their functions is entered.
+        last_abroad: how far that may rise.
     """
 
     source: Source
+    tree: str | None = None
+    given: GivenShapes = field(default_factory=GivenShapes)
     layers: SourceLayers = field(default_factory=SourceLayers)
     stacks: list[Stack] = field(default_factory=list)
     graphs: list[Graph] = field(default_factory=list)
@@ -97,10 +109,31 @@ class State:
     routines: dict[ast.AST, Routine] = field(default_factory=dict)
     seen: Seen = field(default_factory=Seen)
     calling: list[ast.Call] = field(default_factory=list)
+    assigned: dict[ast.expr, str] = field(default_factory=dict)
     doubts: list[Doubt] = field(default_factory=list)
     shaky: set[str] = field(default_factory=set)
     inner: int = 0
     aside: bool = False
+    abroad: int = 0
+    last_abroad: int = MOST_ABROAD
+    most_abroad: int = TRIAL_ABROAD
+
+    def __post_init__(self) -> None:
+        self.env.home = self.source
+
+    @property
+    def here(self) -> Source:
+        """The file whose code runs: `source`, or one that it imports."""
+        return self.env.home or self.source
+
+    def arrived(self, draft: Draft) -> None:
+        """Note that a layer was called: where its sizes are told, other files are worth following further."""
+        if draft.place.file != self.source.path and any(t.shape and None not in t.shape[1:] for t in draft.inputs):
+            self.most_abroad = max(self.most_abroad, self.last_abroad)
+
+    def is_own(self, env: Env) -> bool:
+        """Return whether variables are those of the file itself, not of one that it imports."""
+        return env.home is self.source
 
     @property
     def in_model(self) -> bool:
@@ -111,7 +144,10 @@ class State:
         )
 
     def step(self) -> None:
-        """Count a step; raise `SpentError` past the most."""
+        """Count a step; raise `SpentError` past the most of the file's own."""
+        if self.env.home is not self.source:
+            self.abroad += 1
+            return
         self.steps += 1
         if self.steps > self.most_steps:
             raise SpentError
@@ -121,6 +157,15 @@ class State:
         doubts = self.doubts[outer:]
         return guessed(value, Unknown(""), doubts) if doubts else value
 
+    def names(self, node: ast.Call) -> list[str]:
+        """Return what the result of a call is known by, its own names first; nothing where no shapes are given."""
+        if not self.given.is_any:
+            return []
+        own = self.assigned.get(node)
+        found = [*named(node), *([own] if own else [])]
+        found += models_of(self.here, own) if own else []
+        return [*found, *(self.assigned[call] for call in reversed(self.calling) if call in self.assigned)]
+
     def note(self, text: str) -> None:
         """Say once what limits the reading."""
         if text not in self.notes and not self.aside:
@@ -128,7 +173,7 @@ class State:
 
     def miss(self, node: ast.AST, what: str, reason: str) -> None:
         """Say once that something was not followed."""
-        self.missed.setdefault((node, what), (reason, self.source.place(node)))
+        self.missed.setdefault((node, what), (reason, self.here.place(node)))
 
     def set_policy(self, policy: str | None) -> None:
         """Set the precision policy; unknown where it changes under a condition."""
@@ -146,6 +191,15 @@ class State:
         around, self.env = self.env, env
         yield
         self.env = around
+
+    @contextmanager
+    def apart(self, env: Env) -> Iterator[None]:
+        """Run what an import runs: under no condition or doubt of the place where that stands."""
+        kept = self.conditions, self.doubts, self.inner, self.aside
+        self.conditions, self.doubts, self.inner, self.aside = 0, [], 0, False
+        with self.within(env), self.under("float32" if self.policy == "float32" else None):
+            yield
+        self.conditions, self.doubts, self.inner, self.aside = kept
 
     @contextmanager
     def frame(self, routine: Routine, env: Env) -> Iterator[list[SourceValue]]:
@@ -206,5 +260,8 @@ class State:
         env.vars = before
         point = fork()
         for name in dict.fromkeys(n for end in ends for n in end):
-            env.vars[name] = one_of([end.get(name) for end in ends], point)
+            found = [end.get(name) for end in ends]
+            if any(value is not found[0] for value in found):
+                found = [value.read() if isinstance(value, Awaited) else value for value in found]
+            env.vars[name] = one_of(found, point)
         return None if ends else lefts[0]

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tcprobe.audit.source.expressions import Expressions
 from tcprobe.audit.source.functions import defaults_of
+from tcprobe.audit.source.outside.imported import Imported
 from tcprobe.audit.source.state import Left, State
 from tcprobe.audit.source.targets import Targets
 from tcprobe.audit.source.values.containers import CHANGING
@@ -31,8 +32,9 @@ from tcprobe.source.values import Doubt, Known
 class Statements:
     """Follows statements."""
 
-    def __init__(self, state: State, expressions: Expressions, targets: Targets) -> None:
+    def __init__(self, state: State, expressions: Expressions, targets: Targets, imported: Imported) -> None:
         self._state = state
+        self._imported = imported
         self._expressions = expressions
         self._value = expressions.value
         self._bind = targets.bind
@@ -54,6 +56,10 @@ class Statements:
         self._state.seen.skip(body, self._state.env, dead)
 
     def _assign(self, node: ast.Assign) -> Left:
+        if self._state.given.is_any:
+            for target in node.targets:
+                if isinstance(target, ast.Name | ast.Attribute):
+                    self._state.assigned[node.value] = target.id if isinstance(target, ast.Name) else target.attr
         value = self._value(node.value)
         for target in node.targets:
             self._bind(target, value)
@@ -90,19 +96,20 @@ class Statements:
     def _import(self, node: ast.Import) -> Left:
         for alias in node.names:
             name = alias.asname or alias.name.split(".")[0]
-            self._state.env.vars[name] = Named(alias.name if alias.asname else name)
+            whole = alias.name if alias.asname else name
+            found = self._imported.module(whole, self._state.here.path)
+            self._state.env.vars[name] = found or Named(whole)
         return None
 
     def _import_from(self, node: ast.ImportFrom) -> Left:
         for alias in node.names:
-            name = alias.asname or alias.name
-            if (handed_on := self._state.source.imported(node, name)) is not None:
-                self._state.env.vars[name] = Named(handed_on)
-            elif node.level or alias.name == "*":
-                unknown = Unknown(f"{name} comes from another file")
-                self._state.env.vars.update({name: unknown} if alias.name != "*" else {})
-            else:
-                self._state.env.vars[name] = Named(f"{node.module}.{alias.name}")
+            if alias.name == "*":
+                continue
+            name, module = alias.asname or alias.name, "." * node.level + (node.module or "")
+            here = self._state.here
+            handed_on = here.imported(node, name)
+            found = Named(handed_on) if handed_on else self._imported.taken(module, alias.name, here.path)
+            self._state.env.vars[name] = found
         return None
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Left:
@@ -144,7 +151,7 @@ class Statements:
         with self._state.doubting(doubts):
             left = self.run(taken)
         if left is None:
-            self._weigh(other, before, doubts, is_open(test))
+            self._weigh(other, before, doubts, is_open(test) and self._state.is_own(self._state.env))
         else:
             self._skip(other)
         return left
@@ -153,13 +160,13 @@ class Statements:
         self, other: list[ast.stmt], before: dict[str, SourceValue], doubts: tuple[Doubt, ...], looking: bool
     ) -> None:
         """Keep for each name what it would be if the other branch were taken, where that one is looked at."""
-        env, aside = self._state.env, Env(self._state.env.parent, before)
+        env, aside = self._state.env, self._state.env.with_vars(before)
         left: Left = None
         if looking:
             with self._state.looking(aside):
                 left = self.run(other)
         else:
-            self._state.seen.skip(other, Env(env.parent, before), False)
+            self._state.seen.skip(other, env.with_vars(before), False)
         point = fork()
         for name, value in list(env.vars.items()):
             theirs = aside.vars.get(name)
@@ -192,7 +199,7 @@ class Statements:
 
     def _each(self, node: ast.For | ast.AsyncFor, found: list[SourceValue]) -> Left:
         """Follow the body of a loop for each element; return how it is left."""
-        doubt = self._state.source.doubts.of_part(node.iter)
+        doubt = self._state.here.doubts.of_part(node.iter)
         if not found:
             self._skip(node.body)
         for element in found:

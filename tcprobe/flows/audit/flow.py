@@ -25,7 +25,7 @@ from tcprobe.flows.audit.files import (
     repository,
     standard_input,
 )
-from tcprobe.flows.audit.models import Auditor
+from tcprobe.flows.audit.models import Auditor, PartialAudit
 from tcprobe.flows.audit.options import AuditOptions, Choice, choose_options
 from tcprobe.flows.write.say import Say
 from tcprobe.hardware import Gpu, find_gpu
@@ -88,6 +88,8 @@ def audit(options: AuditOptions, say: Say) -> AuditOutcome:
     traced = _is_traced(options, choice, targets, say)
     auditor = Auditor(options, choice, gpu, traced, say if _may_read(options, choice, targets) else None)
     failed = [*targets.failed, *_add(auditor, options, choice, gpu, targets, traced)]
+    if not traced:
+        _check_names(options, auditor.part())
     root = repository(targets.files[0].path if targets.files else first.absolute()) or Path.cwd()
     report, read = auditor.report(str(root), tuple(failed)), frozenset(auditor.part().read)
     report = replace(report, unjudged=tuple(_unjudged(report, targets.files, options.allow_unjudged)))
@@ -177,6 +179,19 @@ def _refuse_to_run(target: AuditFile, asked: bool) -> None:
         raise UsageError("standard input is read, never run", "--mode source, or name a file")
     if asked and target.itself:
         raise UsageError(f"{target.named}: a notebook is read, never run", "--mode source, or name a script")
+
+
+def _check_names(options: AuditOptions, found: PartialAudit) -> None:
+    """Check that some input has each name that the command line gives a shape for.
+
+    Raises:
+        UsageError: none has; the hint names those that there are.
+    """
+    for name in (shape.name for shape in options.input_shapes):
+        if name is not None and name not in found.answered:
+            known = ", ".join(sorted(found.inputs))
+            hint = f"inputs without a shape: {known}" if known else "the code tells the shapes of all that it names"
+            raise UsageError(f"--input-shape {name}=...: no input, model or class has this name", hint)
 
 
 def _share(audited: Audited) -> float:

@@ -12,11 +12,12 @@ from tcprobe.cost.predict import load_constants
 from tcprobe.errors import InputError, TcprobeError, UnsupportedVersion
 from tcprobe.flows.audit.baseline import KnownFindings
 from tcprobe.flows.audit.files import AuditFile, FailedFile
+from tcprobe.flows.audit.once import told_once
 from tcprobe.flows.audit.options import AuditOptions, Choice
 from tcprobe.flows.write.say import Say
 from tcprobe.hardware import Gpu
 from tcprobe.schema.finding import Audited, AuditReport, Finding, Range
-from tcprobe.schema.model import Model, Unseen
+from tcprobe.schema.model import InputShape, Model, Unseen
 from tcprobe.schema.place import Place
 
 if TYPE_CHECKING:
@@ -36,12 +37,16 @@ class PartialAudit:
         unused: comments that silence nothing, with how often their file was read.
         read: how often each file was read.
         edited: files that fixes edit.
+        inputs: names of inputs that the code leaves open, where shapes are given.
+        answered: names of given shapes that an input has.
     """
 
     audited: list[Audited] = field(default_factory=list)
     unused: Counter[Unused] = field(default_factory=Counter)
     read: Counter[str] = field(default_factory=Counter)
     edited: set[str] = field(default_factory=set)
+    inputs: set[str] = field(default_factory=set)
+    answered: set[str] = field(default_factory=set)
 
 
 class Auditor:
@@ -82,7 +87,7 @@ class Auditor:
 
         path = str(target.path)
         try:
-            sources = {path: self.sources.get(path) or _read(target)}
+            sources = {path: self.sources.get(path) or _read(target, self._choice.input_shapes)}
         except UnsupportedVersion as error:
             from tcprobe.source.notebook import OtherLanguage
 
@@ -100,12 +105,17 @@ class Auditor:
             ]
         steps = [self._step(model) for model in models]
         found = [_findings(step, sources, [other for other in steps if other is not step]) for step in steps]
-        silent, unused = _silenced(found, sources, [u for model in models for u in model.unseen])
+        read = sources if self._traced else sources | _others(models, sources)
+        silent, unused = _silenced(found, read, [u for model in models for u in model.unseen])
+        if target.tree is None and not self._traced:  # of other files too little is judged
+            read, unused = sources, tuple(u for u in unused if u[0].file in sources)
         known = self._known.among([f for findings in found for f in findings if f not in silent], path)
         audited = [self._sorted_out(s, f, silent, known) for s, f in zip(steps, found, strict=True)]
         kept = [a for a in audited if a.layers or a.products or a.findings or a.suppressed or a.unseen or a.not_judged]
         edited = {e.place.file for a in audited for f in a.findings if f.fix is not None for e in f.fix.edits}
-        self._add(PartialAudit(kept, Counter(unused), Counter(list(sources)), edited))
+        inputs = {name for model in models for name in model.inputs}
+        answered = {name for model in models for name in model.answered}
+        self._add(PartialAudit(kept, Counter(unused), Counter(list(read)), edited, inputs, answered))
         self.sources |= {file: s for file, s in sources.items() if self._traced or file in edited}
 
     def _leave_out(self, path: str, reason: str) -> None:
@@ -133,12 +143,14 @@ class Auditor:
         self._found.unused.update(part.unused)
         self._found.read.update(part.read)
         self._found.edited |= part.edited
+        self._found.inputs |= part.inputs
+        self._found.answered |= part.answered
 
     def report(self, root: str, failed: tuple[FailedFile, ...]) -> AuditReport:
         """Return all audits; a comment is unused if it silences nothing for any audited file that includes its file."""
         found = self._found
         unused = tuple(u for u, count in found.unused.items() if count == found.read[u[0].file])
-        return AuditReport(tuple(found.audited), unused, failed, root)
+        return AuditReport(tuple(told_once(found.audited)), unused, failed, root)
 
     def _models(self, target: AuditFile, source: Source) -> list[Model]:
         if not self._traced or target.notebook:
@@ -245,12 +257,12 @@ class Auditor:
         )
 
 
-def _read(target: AuditFile) -> Source:
+def _read(target: AuditFile, shapes: Sequence[InputShape]) -> Source:
     from tcprobe.audit.source.read import decode_source, read_source
 
     if target.content is not None:
-        return decode_source(target.content, str(target.path))
-    return read_source(target.path, target.tree)
+        return decode_source(target.content, str(target.path), shapes)
+    return read_source(target.path, target.tree, shapes)
 
 
 def _with_unread_cells(model: Model, source: Source) -> Model:

@@ -7,16 +7,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import Final
 
-from tcprobe.audit.source.values.kinds import (
-    Draft,
-    Items,
-    Keywords,
-    Named,
-    SourceValue,
-    Tensor,
-    Unknown,
-    plain_constant,
-)
+from tcprobe.audit.source.values.kinds import Draft, Items, Keywords, Named, SourceValue, Tensor, Unknown
+from tcprobe.audit.source.values.parts import plain_constant
 from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
 from tcprobe.keras.row import KerasClass
 from tcprobe.keras.settings import wrapped_layer

@@ -47,7 +47,9 @@ class Models:
         if isinstance(target, Draft):
             if target.wrapped:
                 return Tensor(None, None, tuple(s for t in tensors for s in t.sources), True, False)
-            return self._apply_layer(target, self._batched(tensors) or [Tensor(symbolic=True)])
+            output = self._apply_layer(target, self._batched(tensors) or [Tensor(symbolic=True)])
+            self._state.arrived(target)
+            return output
         if isinstance(target, Stack):
             return self._apply_stack(target, tensors[0] if tensors else Tensor(), node)
         if isinstance(target, Graph):
@@ -82,6 +84,8 @@ class Models:
             stack.given = self._told(stack)
         if stack.given is None:
             batchless = (None, *tensor.shape[1:]) if tensor.shape else None
+            if not tensor.sources:
+                batchless = self._state.given.filled(batchless, stack.names)
             rows = tensor.samples if tensor.symbolic else 1
             stack.given = replace(self._entrance(batchless), features=tensor.features, rows=rows)
         output = self.finish(stack, node)
@@ -97,7 +101,8 @@ class Models:
     def finish(self, stack: Stack, node: ast.Call) -> Tensor:
         """Send a Sequential model's input through the parts that it has not passed yet; return its output."""
         if stack.output is None:
-            stack.output = stack.given or self._told(stack) or self._entrance(None)
+            told = stack.given or self._told(stack)
+            stack.output = told or self._entrance(self._state.given.filled(None, stack.names))
             stack.given = stack.given or stack.output
         while stack.built < len(stack.parts):
             part, before = stack.parts[stack.built], stack.output
@@ -136,7 +141,7 @@ class Models:
         if isinstance(first, Stack):
             return first.given or self._told(first)
         shape = _told_shape(first) if isinstance(first, Draft) else None
-        return self._entrance(shape) if shape is not None else None
+        return self._entrance(self._state.given.filled(shape, stack.names)) if shape is not None else None
 
     def _apply_graph(self, graph: Graph, tensors: list[Tensor]) -> SourceValue:
         symbolic = any(t.symbolic for t in tensors)
@@ -152,7 +157,7 @@ class Models:
 
     def make_stack(self, values: Keywords, node: ast.Call) -> Stack:
         """Construct a Sequential model."""
-        stack = Stack()
+        stack = Stack(names=self._state.names(node))
         self._state.stacks.append(stack)
         given = values.get("layers", known_constant(None))
         parts = given.items if isinstance(given, Items) else items_of(given)
@@ -165,16 +170,21 @@ class Models:
             self.add(stack, part)
         return stack
 
-    def make_input(self, values: Keywords) -> Tensor:
-        """Construct an Input."""
-        whole = values.get("batch_shape") or values.get("batch_input_shape")
-        if whole is not None:
-            return self._entrance(shape_from(whole))
-        given = values.get("shape") or values.get("input_shape")
-        shape = shape_from(given) if given is not None else None
-        batch = values.get("batch_size", known_constant(None))
-        size = batch.value if isinstance(batch, Known) and type(batch.value) is int else None
-        return self._entrance((size, *shape) if shape is not None else None)
+    def make_input(self, values: Keywords, node: ast.Call) -> Tensor:
+        """Construct an Input; what it leaves open is as the user gives it."""
+        return self._entrance(self._state.given.filled(_input_shape(values), self._state.names(node)))
+
+
+def _input_shape(values: Keywords) -> Shape | None:
+    """Return the shape that the arguments of an Input tell, batch first; None where its rank is not known."""
+    whole = values.get("batch_shape") or values.get("batch_input_shape")
+    if whole is not None:
+        return shape_from(whole)
+    given = values.get("shape") or values.get("input_shape")
+    shape = shape_from(given) if given is not None else None
+    batch = values.get("batch_size", known_constant(None))
+    size = batch.value if isinstance(batch, Known) and type(batch.value) is int else None
+    return (size, *shape) if shape is not None else None
 
 
 def _open(tensor: Tensor) -> Tensor:

@@ -63,9 +63,9 @@ class Modules:
         last = name.rpartition(".")[2]
         kind = layer_class(name)
         if name == "keras.Input" or kind == "InputLayer":
-            return self._models.make_input(values)
+            return self._models.make_input(values, node)
         if kind is not None:
-            call = self._state.source.call_of(node)
+            call = self._state.here.call_of(node)
             return self._state.layers.make(kind, call, values, self._state.policy, given.lacking)
         if name == "keras.Sequential":
             return self._models.make_stack(values, node)

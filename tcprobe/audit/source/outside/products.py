@@ -26,7 +26,7 @@ def note_operator(state: State, left: SourceValue, right: SourceValue, node: ast
     tensors = isinstance(left, Tensor) or isinstance(right, Tensor)
     if state.aside or not tensors or all(isinstance(v, Tensor) and v.fresh and not v.symbolic for v in (left, right)):
         return
-    state.products.operators.setdefault(node, state.source.place(node))
+    state.products.operators.setdefault(node, state.here.place(node))
     a, b = tensor_of(left), tensor_of(right)
     if a is not None and b is not None:
         _note(state, "matmul", a, b, _UNTURNED, "matmul", node)
@@ -34,7 +34,7 @@ def note_operator(state: State, left: SourceValue, right: SourceValue, node: ast
 
 def _note(state: State, op: OwnOp, a: Tensor, b: Tensor, settings: dict[str, Any], name: str, node: ast.expr) -> None:
     instance = next((frame.bound for frame in reversed(state.frames) if isinstance(frame.bound, Instance)), None)
-    made = Multiplied(op, name, a, b, settings, _dtype(state, instance), state.source.place(node), node)
+    made = Multiplied(op, name, a, b, settings, _dtype(state, instance), state.here.place(node), node)
     state.products.add(made, state.env, instance)
 
 
@@ -45,4 +45,4 @@ def _dtype(state: State, instance: Instance | None) -> str | None:
     """
     if instance is not None and instance.keras in ("model", "layer"):
         return policy_dtypes(state.policy)[0]
-    return None if "float16" in state.source.text else "float32"
+    return None if "float16" in state.here.text else "float32"

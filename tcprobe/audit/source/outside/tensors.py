@@ -23,7 +23,7 @@ def of_tensors(state: State, name: str, given: Arguments, node: ast.Call) -> Sou
     tensors = [t for value in given.all for t in tensors_of(value)]
     if tensors and last in _MERGES and name.startswith("keras.layers."):
         values = {k: v for k, v in given.keywords.items() if not tensors_of(v)}
-        made = state.layers.make(_MERGES[last], state.source.call_of(node), values, state.policy)
+        made = state.layers.make(_MERGES[last], state.here.call_of(node), values, state.policy)
         return state.layers.apply(made, tensors)
     if name in _GENERATORS:  # its methods are the module's functions
         return Named("numpy.random")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from tcprobe.schema.op import Shape, Size
 from tcprobe.schema.place import Place
 from tcprobe.source.scopes import FunctionNode
+from tcprobe.source.source import Source
 from tcprobe.source.values import Choices, Doubt, Known, tuple_of
 
 
@@ -167,7 +169,12 @@ class Draft:
 
 @dataclass(slots=True, eq=False)
 class Stack:
-    """A Sequential model; `optional` are the indexes of parts that the program may leave out."""
+    """A Sequential model.
+
+    Attributes:
+        optional: the indexes of parts that the program may leave out.
+        names: what it is known by, where the user gives shapes.
+    """
 
     parts: list[SourceValue] = field(default_factory=list)
     optional: set[int] = field(default_factory=set)
@@ -175,6 +182,7 @@ class Stack:
     output: Tensor | None = None
     uses: int = 0
     built: int = 0
+    names: Sequence[str] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -188,17 +196,40 @@ class Graph:
 
 @dataclass(slots=True, eq=False)
 class Env:
-    """Variables of one frame."""
+    """Variables of one frame.
+
+    Attributes:
+        parent: the frame around it; None for a module's.
+        vars: the variables by name.
+        home: the file whose code runs in it.
+        load: of a module that is imported, follows what sets a variable which is asked for first.
+    """
 
     parent: Env | None = None
     vars: dict[str, SourceValue] = field(default_factory=dict)
+    home: Source | None = None
+    load: Callable[[str], SourceValue | None] | None = None
+
+    def __post_init__(self) -> None:
+        if self.home is None and self.parent is not None:
+            self.home = self.parent.home
+
+    def with_vars(self, variables: dict[str, SourceValue]) -> Env:
+        """Return the same frame with other variables."""
+        return Env(self.parent, variables, self.home, self.load)
 
     def find(self, name: str) -> SourceValue | None:
         """Return a variable of this frame or of those around it; None where there is none."""
         here: Env | None = self
         while here is not None:
             if name in here.vars:
-                return here.vars[name]
+                found = here.vars[name]
+                if isinstance(found, Awaited):
+                    here.vars[name] = Unknown(f"{name} is imported in a circle")
+                    found = here.vars[name] = found.read()
+                return found
+            if here.load is not None:
+                return here.load(name)
             here = here.parent
         return None
 
@@ -236,6 +267,7 @@ class Instance:
         keras: ``model``, ``layer`` or the name of Keras' class that it extends; None where it is none of Keras'.
         sites: where it is called with data, by the function around: those of one function are in one step.
         guess: what it may be instead; None where it is this one.
+        names: what it is known by, where the user gives shapes.
     """
 
     of: Class
@@ -245,6 +277,23 @@ class Instance:
     output: SourceValue | None = None
     guess: Guess | None = None
     sites: dict[ast.AST | None, set[ast.Call]] = field(default_factory=dict)
+    names: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Module:
+    """Another file of the audited tree, imported; `member` returns an attribute of it."""
+
+    path: str
+    env: Env
+    member: Callable[[str], SourceValue]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Awaited:
+    """What an import binds, before it is read: then `read` returns what it is."""
+
+    read: Callable[[], SourceValue]
 
 
 @dataclass(slots=True, eq=False)
@@ -295,6 +344,8 @@ SourceValue: TypeAlias = (
     | Routine
     | Class
     | Instance
+    | Module
+    | Awaited
     | Bound
 )
 Keywords: TypeAlias = dict[str, SourceValue]
@@ -361,18 +412,3 @@ def either(a: Tensor, b: Tensor) -> Tensor:
     features = a.last if a.last == b.last else None
     samples = a.samples if a.samples == b.samples else None
     return Tensor(shape, features, sources, a.symbolic or b.symbolic, fresh, samples)
-
-
-def plain_constant(value: SourceValue) -> Any:
-    """Return the constant that a value is, as Keras' config holds it; ``...`` where it is not known.
-
-    A function or dtype of TensorFlow or Keras becomes its own name (``tf.nn.relu``: ``relu``).
-    """
-    if isinstance(value, Known):
-        return value.value
-    if isinstance(value, Named):
-        return value.name.rpartition(".")[2]
-    if isinstance(value, Draft):
-        return {"class_name": value.kind, "config": value.config}
-    items = items_of(value)
-    return tuple(plain_constant(item) for item in items) if items is not None else ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Final
+from typing import Any, Final
 
 from tcprobe.audit.source.arrays.indexing import indexed
 from tcprobe.audit.source.values.kinds import (
@@ -11,6 +11,7 @@ from tcprobe.audit.source.values.kinds import (
     Bound,
     Class,
     DataSet,
+    Draft,
     Entries,
     Instance,
     Items,
@@ -131,3 +132,18 @@ def unparsed(node: ast.expr) -> str:
     except RecursionError:
         return "an expression"
     return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def plain_constant(value: SourceValue) -> Any:
+    """Return the constant that a value is, as Keras' config holds it; ``...`` where it is not known.
+
+    A function or dtype of TensorFlow or Keras becomes its own name (``tf.nn.relu``: ``relu``).
+    """
+    if isinstance(value, Known):
+        return value.value
+    if isinstance(value, Named):
+        return value.name.rpartition(".")[2]
+    if isinstance(value, Draft):
+        return {"class_name": value.kind, "config": value.config}
+    items = items_of(value)
+    return tuple(plain_constant(item) for item in items) if items is not None else ...
