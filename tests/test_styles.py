@@ -1,7 +1,7 @@
 """Scripts in the styles people write: what they mark as badly sized is found, and nothing else is.
 
 A line's comment ``# expect: TC101 units 4090 -> 4096`` names the warnings and errors of that line; a line without one
-has none.
+has none. A notebook's lines are those of its cells.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,54 +21,83 @@ from tests import warm
 from tests.support import ROOT
 
 STYLES = ROOT / "tests" / "styles"
-SCRIPTS = sorted(p.name for p in STYLES.glob("*.py"))
-RUN = {"alternating_gan.py", "subclassed.py"}
+SCRIPTS = sorted(p.name for p in (*STYLES.glob("*.py"), *STYLES.glob("*.ipynb")))
+RUN = {  # they train only as a script
+    "alternating_gan.py",
+    "gradient_accumulation.py",
+    "multi_gpu.py",
+    "seq2seq.py",
+    "subclassed.py",
+    "transfer_learning.py",
+    "tutorial_gan.py",
+    "wgan_gp.py",
+}
+KNOWN = ("gpt.py", "seq2seq.py", "tutorial_gan.py", "unet.py", "vit.py", "wgan_gp.py")
 EXPECTED = re.compile(r"# expect: (.*)$")
+At = tuple[int, int]
+"""Number of the cell, from 1, and line in it; a script is cell 0."""
 
 
-def marked(path: Path) -> set[tuple[int, str]]:
-    """Return (line, what is expected there)."""
+def lines(path: Path) -> Iterator[tuple[At, str]]:
+    """Yield the lines of a script, or of a notebook's cells."""
+    text = path.read_text(encoding="utf-8")
+    cells = ["", *("".join(c["source"]) for c in json.loads(text)["cells"])] if path.suffix == ".ipynb" else [text]
+    for cell, part in enumerate(cells):
+        yield from (((cell, number), line) for number, line in enumerate(part.splitlines(), 1))
+
+
+def marked(path: Path) -> set[tuple[At, str]]:
+    """Return where what is expected."""
     found = set()
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for at, line in lines(path):
         if match := EXPECTED.search(line):
-            found |= {(number, text.strip()) for text in match[1].split(",")}
+            found |= {(at, text.strip()) for text in match[1].split(",")}
     return found
 
 
-def described(finding: dict[str, Any]) -> tuple[int, str]:
+def described(finding: dict[str, Any]) -> tuple[At, str]:
     sizes = f" {finding['dimension']} {finding['size']} -> {finding['suggested']}"
-    line = finding["place"]["line"] if finding["place"] else 0
-    return line, finding["code"] + (sizes if finding["code"] in ("TC101", "TC105") else "")
+    place = finding["place"] or {"line": 0}
+    cell = place.get("in_cell") or {"cell": 0, "line": place["line"]}
+    return (cell["cell"], cell["line"]), finding["code"] + (sizes if finding["code"] in ("TC101", "TC105") else "")
 
 
-def audit(*arguments: str) -> dict[str, list[dict[str, Any]]]:
-    """Return the findings of one audit, by the name of their file; fails where there was none."""
+def audit(*arguments: str) -> list[dict[str, Any]]:
+    """Return what one audit has judged, a model each; fails where it judged none."""
     command = [sys.executable, "-m", "tcprobe", "audit-shapes", "--format", "json", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=STYLES, timeout=300)
     assert done.returncode in (0, 1), done.stderr
-    found: dict[str, list[dict[str, Any]]] = {}
-    for audited in json.loads(done.stdout)["audited"]:
-        found.setdefault(Path(audited["file"]).name, []).extend(audited["findings"])
-    return found
+    return list(json.loads(done.stdout)["audited"])
+
+
+@cache
+def traced(name: str) -> list[dict[str, Any]]:
+    """Return what traced mode judges in a script."""
+    pytest.importorskip("tensorflow")
+    return audit("--python", warm.python(), *(("--run",) if name in RUN else ("--mode", "traced")), name)
 
 
 @cache
 def read() -> dict[str, list[dict[str, Any]]]:
-    """Return what source mode finds in all of them."""
-    return audit("--mode", "source", *SCRIPTS)
+    """Return what source mode judges in each of them."""
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in SCRIPTS}
+    for audited in audit("--mode", "source", *SCRIPTS):
+        found[Path(audited["file"]).name].append(audited)
+    return found
 
 
-def serious(findings: list[dict[str, Any]]) -> set[tuple[int, str]]:
-    return {described(f) for f in findings if f["severity"] in ("error", "warning")}
+def findings(audited: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [f for a in audited for f in a["findings"]]
+
+
+def serious(audited: list[dict[str, Any]]) -> set[tuple[At, str]]:
+    return {described(f) for f in findings(audited) if f["severity"] in ("error", "warning")}
 
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_traced_mode_finds_what_is_marked_and_nothing_else(name: str) -> None:
-    pytest.importorskip("tensorflow")
-    arguments = ("--run", name) if name in RUN else ("--mode", "traced", name)
-    (findings,) = audit("--python", warm.python(), *arguments).values()
-    assert serious(findings) == marked(STYLES / name)
+    assert serious(traced(name)) == marked(STYLES / name)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -75,8 +105,30 @@ def test_source_mode_raises_no_false_alarm(name: str) -> None:
     assert serious(read()[name]) <= marked(STYLES / name)
 
 
-def test_source_mode_finds_all_that_is_marked_but_in_two_scripts() -> None:
-    missed = {name: marked(STYLES / name) - serious(read()[name]) for name in SCRIPTS}
-    assert {name for name in SCRIPTS if missed[name]} <= {"transformer.py", "tuner.py"}
-    assert sum(len(marked(STYLES / name)) for name in SCRIPTS) == 20
-    assert sum(map(len, missed.values())) <= 3
+def test_source_mode_finds_nearly_all_that_is_marked() -> None:
+    expected = {(name, *mark) for name in SCRIPTS for mark in marked(STYLES / name)}
+    missed = {(name, *mark) for name in SCRIPTS for mark in marked(STYLES / name) - serious(read()[name])}
+    assert len(expected) == 38
+    assert len(missed) <= 0.05 * len(expected), sorted(missed)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_source_mode_times_every_product(name: str) -> None:
+    counts = [(a["costed"], a["products"]) for a in read()[name]]
+    assert counts
+    assert all(costed == products > 0 for costed, products in counts), counts
+
+
+@pytest.mark.tensorflow
+def test_the_tutorials_gan_is_named_by_the_same_finding_in_both_modes() -> None:
+    """Its generator is first called on noise of numpy's; what costs most is the one filter of its last convolution."""
+
+    def costliest(audited: list[dict[str, Any]]) -> tuple[object, ...]:
+        (found,) = (f for f in findings(audited) if f["severity"] == "error")
+        said = ("code", "kind", "why_kind", "place", "layer_class", "dimension", "size", "suggested", "dtype", "basis")
+        return tuple(found[key] for key in said)
+
+    name = "tutorial_gan.py"
+    found = costliest(read()[name])
+    assert found == costliest(traced(name))
+    assert found[4:9] == ("Conv2D", "filters", 1, 8, "float16")
