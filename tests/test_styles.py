@@ -58,7 +58,7 @@ def marked(path: Path) -> set[tuple[At, str]]:
 def described(finding: dict[str, Any]) -> tuple[At, str]:
     sizes = f" {finding['dimension']} {finding['size']} -> {finding['suggested']}"
     place = finding["place"] or {"line": 0}
-    cell = place.get("in_cell") or {"cell": 0, "line": place["line"]}
+    cell = {"cell": place.get("cell") or 0, "line": place["line"]}
     return (cell["cell"], cell["line"]), finding["code"] + (sizes if finding["code"] in ("TC101", "TC105") else "")
 
 

@@ -157,10 +157,12 @@ def _ended(state: State) -> list[Draft]:
     for graph in state.graphs:
         if not graph.uses:
             outputs.update(s for t in tensors_of(graph.outputs) for s in t.sources)
+    taken = ([s for t in (*d.inputs, *d.other) for s in t.sources] for d in drafts)
+    consumed = {name for sources in taken for name in _behind(sources, state.fed)[0]}
     for instance in state.instances:
         if instance.keras == "model" and instance.uses <= 1 and instance.output is not None:
-            outputs.update(s for t in tensors_of(instance.output) for s in t.sources)
-    consumed = {s for d in drafts for s in _behind([s for t in d.inputs for s in t.sources], state.fed)[0]}
+            made = {s for t in tensors_of(instance.output) for s in t.sources}
+            outputs |= made - consumed  # what a generator makes, another model may judge
     for draft in drafts:
         if draft.name in outputs:
             draft.is_last = True

@@ -160,11 +160,16 @@ def _is_batch(step: Step, dimension: Dimension) -> bool:
 
 
 def _unaligned_sources(step: Step, dimension: Dimension) -> list[Dimension]:
-    """Return the outputs that a layer takes and that break the rule themselves: then they are to be changed."""
-    if dimension.name not in INPUTS or (dimension.name == "channels" and dimension.size <= IMAGE_CHANNELS):
+    """Return the outputs that a layer takes and that break the rule themselves: then they are to be changed.
+
+    Features of a layer that sets no size itself, as Attention has them, are those of what it takes.
+    """
+    if dimension.name not in (*INPUTS, FEATURES) or (dimension.name == "channels" and dimension.size <= IMAGE_CHANNELS):
         return []
     feeds = step.sizes.feeds.get(dimension.layer, ())
     found = [output for name in feeds if (output := step.sizes.output(name)) is not None]
+    if dimension.name == FEATURES:
+        found = [output for output in found if output.size == dimension.size]
     return [output for output in found if output.size % multiple_for(narrowest(step, dimension))]
 
 

@@ -78,7 +78,7 @@ class Methods:
         elif name in ("call", "__call__", "predict", "predict_on_batch"):
             inputs = args[:1] if name not in ("call", "__call__") else args
             return self._models.apply(of, inputs, node)
-        elif name in _FITS and isinstance(fed := inputs_of(given.get(0, "x")), Tensor):
+        elif name in _FITS and (fed := inputs_of(given.get(0, "x"))) is not None and tensors_of(fed):
             self._models.apply(of, [fed], node)  # its shape builds a model that has none yet
         elif name == "get_layer" and isinstance(of, Stack | Graph):
             return self._named_layer(given.get(0, "name"))
