@@ -14,7 +14,7 @@ generator = tf.keras.Sequential(
     [
         tf.keras.Input((128,)),
         layers.Dense(args.width, activation="relu"),
-        layers.Dense(args.width + 3, activation="relu"),  # expect: TC101 units 1027 -> 1032
+        layers.Dense(args.width + 3, activation="relu"),  # expect: TC101 units 1027 -> 1024
         layers.Dense(784, activation="sigmoid"),
     ]
 )
