@@ -147,7 +147,7 @@ def _targets(options: AuditOptions, choice: Choice) -> AuditFiles:
 
 def _unjudged(report: AuditReport, files: Sequence[AuditFile], allowed: bool) -> Iterator[UnjudgedFile]:
     """Yield the files that hold layers of which none could be judged."""
-    judged = {audited.file: False for audited in report.audited if audited.unseen or audited.not_judged}
+    judged = {a.file: False for a in report.audited if a.not_judged or any(u.place is not None for u in a.unseen)}
     judged |= {audited.file: True for audited in report.audited if audited.judged or audited.findings}
     for file in files:
         if judged.get(str(file.path)) is False:
