@@ -202,6 +202,8 @@ ELSEWHERE = {
     "tcprobe/probe/tensorflow/graph/eager.py": "likewise",
     "tcprobe/probe/tensorflow/graph/types.py": "likewise",
     "tcprobe/probe/tensorflow/graph/records.py": "likewise",
+    "tcprobe/source/frameworks.py": "what other frameworks call their classes",
+    "tcprobe/audit/source/outside/given.py": "what a class may extend to be a model",
     "tcprobe/rules/precision/tree.py": "how people end the names of their own classes (Model, Block, Wrapper)",
 }
 _WORD = re.compile(r"[A-Za-z_]\w*")

@@ -29,9 +29,8 @@ from tcprobe.audit.source.values.kinds import (
     Stack,
     Tensor,
     Unknown,
-    items_of,
-    tensors_of,
 )
+from tcprobe.audit.source.values.known import items_of, tensors_of
 from tcprobe.audit.source.values.parts import elements, result_of
 
 _NO_INPUT: Final = ("mask", "training", "initial_state", "attention_mask")

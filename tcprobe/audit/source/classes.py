@@ -22,9 +22,8 @@ from tcprobe.audit.source.values.kinds import (
     SourceValue,
     Tensor,
     Unknown,
-    items_of,
-    tensors_of,
 )
+from tcprobe.audit.source.values.known import items_of, tensors_of
 from tcprobe.audit.source.values.parts import find_member, result_of
 from tcprobe.keras.catalogue import by_path
 from tcprobe.keras.names import canonical_name, layer_class

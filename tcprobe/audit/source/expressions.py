@@ -12,18 +12,8 @@ from tcprobe.audit.source.comprehensions import Comprehension, Comprehensions
 from tcprobe.audit.source.functions import defaults_of
 from tcprobe.audit.source.outside.products import note_operator
 from tcprobe.audit.source.state import State
-from tcprobe.audit.source.values.kinds import (
-    NOTHING,
-    Entries,
-    Env,
-    Items,
-    Named,
-    Routine,
-    SourceValue,
-    Tensor,
-    Unknown,
-    sequence,
-)
+from tcprobe.audit.source.values.kinds import NOTHING, Entries, Env, Items, Named, Routine, SourceValue, Tensor, Unknown
+from tcprobe.audit.source.values.known import sequence
 from tcprobe.audit.source.values.operators import arithmetic, compared, signed_value
 from tcprobe.audit.source.values.parts import elements, truth, unparsed
 from tcprobe.audit.source.values.several import (

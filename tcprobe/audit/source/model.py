@@ -12,7 +12,8 @@ from tcprobe.audit.source.outside.layers import multiplies
 from tcprobe.audit.source.outside.models import ENTRANCE
 from tcprobe.audit.source.outside.not_judged import not_judged
 from tcprobe.audit.source.state import State
-from tcprobe.audit.source.values.kinds import Draft, Tensor, tensors_of
+from tcprobe.audit.source.values.kinds import Draft, Tensor
+from tcprobe.audit.source.values.known import tensors_of
 from tcprobe.audit.source.values.multiplied import Multiplied
 from tcprobe.keras.catalogue import class_of
 from tcprobe.keras.names import layer_class

@@ -22,8 +22,8 @@ from tcprobe.audit.source.values.kinds import (
     Stack,
     Tensor,
     Unknown,
-    items_of,
 )
+from tcprobe.audit.source.values.known import items_of
 from tcprobe.audit.source.values.several import one_of, several, through
 from tcprobe.source.values import Known
 

@@ -14,6 +14,7 @@ from tcprobe.flows.audit.baseline import KnownFindings
 from tcprobe.flows.audit.files import AuditFile, FailedFile
 from tcprobe.flows.audit.once import told_once
 from tcprobe.flows.audit.options import AuditOptions, Choice
+from tcprobe.flows.audit.silence import Unused, silenced
 from tcprobe.flows.write.say import Say
 from tcprobe.hardware import Gpu
 from tcprobe.schema.finding import Audited, AuditReport, Finding, Range
@@ -23,8 +24,6 @@ from tcprobe.schema.place import Place
 if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
     from tcprobe.source.source import Source
-
-Unused = tuple[Place, str]
 READ: Final = "It could not be traced, and was read from the source: %s"
 
 
@@ -106,7 +105,7 @@ class Auditor:
         steps = [self._step(model) for model in models]
         found = [_findings(step, sources, [other for other in steps if other is not step]) for step in steps]
         read = sources if self._traced else sources | _others(models, sources)
-        silent, unused = _silenced(found, read, [u for model in models for u in model.unseen])
+        silent, unused = silenced(found, read, [u for model in models for u in model.unseen])
         if target.tree is None and not self._traced:  # of other files too little is judged
             read, unused = sources, tuple(u for u in unused if u[0].file in sources)
         known = self._known.among([f for findings in found for f in findings if f not in silent], path)
@@ -294,32 +293,6 @@ def _findings(step: Step, sources: Mapping[str, Source], beside: Sequence[Step])
     from tcprobe.audit.source.read import read_model
 
     return tuple(with_fixes(found, step.model, step, sources, beside, read_model))
-
-
-def _silenced(
-    found: Iterable[tuple[Finding, ...]], sources: Mapping[str, Source], unseen: list[Unseen]
-) -> tuple[frozenset[Finding], tuple[Unused, ...]]:
-    """Return the findings that comments silence, and the comments that silence nothing.
-
-    Comments are judged by everything the rules found, before an option leaves anything out.
-    """
-    commented = {path: source for path, source in sources.items() if _may_silence(source.text)}
-    if not commented:
-        return frozenset(), ()
-    from tcprobe.audit.suppress import judge
-
-    judged = judge(tuple(dict.fromkeys(f for findings in found for f in findings)), commented, unseen)
-    return frozenset(judged.suppressed), tuple((_placed(place, sources), text) for place, text in judged.unused)
-
-
-def _placed(place: Place, sources: Mapping[str, Source]) -> Place:
-    return replace(place, in_cell=sources[place.file].in_cell(place.line))
-
-
-def _may_silence(text: str) -> bool:
-    """Say whether a file may have a suppressing comment; most have none and need not be tokenised."""
-    lower = text.lower()
-    return "noqa" in lower or "tcprobe:" in lower
 
 
 def _costliest_first(finding: Finding) -> tuple[float, str, int, str]:

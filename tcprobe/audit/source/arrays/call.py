@@ -6,7 +6,8 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tcprobe.audit.source.values.kinds import BATCH, Keywords, SourceValue, Tensor, items_of, tensors_of
+from tcprobe.audit.source.values.kinds import BATCH, Keywords, SourceValue, Tensor
+from tcprobe.audit.source.values.known import items_of, tensors_of
 from tcprobe.schema.op import Shape, Size
 from tcprobe.source.values import Known
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Final
 
 from tcprobe.audit.source.arrays.indexing import indexed
-from tcprobe.audit.source.values.kinds import Arguments, DataSet, Entries, Items, SourceValue, Tensor, Unknown, items_of
+from tcprobe.audit.source.values.kinds import Arguments, DataSet, Entries, Items, SourceValue, Tensor, Unknown
+from tcprobe.audit.source.values.known import items_of
 from tcprobe.schema.op import Shape
 
 _LOADED: Final = re.compile(r"keras\.datasets\.(\w+)\.load_data")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tcprobe.audit.source.arrays.call import ArrayCall, made_of
-from tcprobe.audit.source.values.kinds import SourceValue, Tensor, either
+from tcprobe.audit.source.values.kinds import SourceValue, Tensor
+from tcprobe.audit.source.values.known import either
 from tcprobe.schema.op import Shape, Size
 from tcprobe.source.values import Known
 

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 from tcprobe.audit.source.arrays.call import ArrayCall, axis_of, made_of, whole_number
 from tcprobe.audit.source.arrays.indexing import IndexKind, indexed
-from tcprobe.audit.source.values.kinds import Items, SourceValue, Tensor, items_of, sequence
+from tcprobe.audit.source.values.kinds import Items, SourceValue, Tensor
+from tcprobe.audit.source.values.known import items_of, sequence
 from tcprobe.schema.op import Size
 
 _MOST_PARTS = 64

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tcprobe.audit.source.arrays.call import ArrayCall, axis_of, made_of, whole_number
-from tcprobe.audit.source.values.kinds import BATCH, SourceValue, Tensor, items_of
+from tcprobe.audit.source.values.kinds import BATCH, SourceValue, Tensor
+from tcprobe.audit.source.values.known import items_of
 from tcprobe.schema.op import Size, product
 from tcprobe.source.values import Known
 

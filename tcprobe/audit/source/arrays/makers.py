@@ -6,7 +6,8 @@ import math
 from dataclasses import replace
 
 from tcprobe.audit.source.arrays.call import ArrayCall, made_of, nested_shape
-from tcprobe.audit.source.values.kinds import Items, SourceValue, Tensor, shape_from
+from tcprobe.audit.source.values.kinds import Items, SourceValue, Tensor
+from tcprobe.audit.source.values.known import shape_from
 from tcprobe.schema.op import Shape
 from tcprobe.source.values import Known
 

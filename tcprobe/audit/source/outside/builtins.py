@@ -20,9 +20,8 @@ from tcprobe.audit.source.values.kinds import (
     SourceValue,
     Unknown,
     known_constant,
-    sequence,
-    tensors_of,
 )
+from tcprobe.audit.source.values.known import sequence, tensors_of
 from tcprobe.audit.source.values.operators import computed
 from tcprobe.audit.source.values.parts import elements, result_of, unparsed
 from tcprobe.audit.source.values.several import through

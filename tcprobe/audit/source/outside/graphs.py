@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tcprobe.audit.source.values.kinds import Draft, Graph, SourceValue, Stack, tensors_of
+from tcprobe.audit.source.values.kinds import Draft, Graph, SourceValue, Stack
+from tcprobe.audit.source.values.known import tensors_of
 from tcprobe.source.values import Known
 
 

@@ -26,9 +26,8 @@ from tcprobe.audit.source.values.kinds import (
     Tensor,
     Unknown,
     known_constant,
-    shape_from,
-    tensors_of,
 )
+from tcprobe.audit.source.values.known import shape_from, tensors_of
 from tcprobe.audit.source.values.parts import result_of
 from tcprobe.audit.source.values.several import shaken, through
 from tcprobe.source.values import Known, derived

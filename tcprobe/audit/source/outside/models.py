@@ -22,12 +22,9 @@ from tcprobe.audit.source.values.kinds import (
     Stack,
     Tensor,
     Unknown,
-    either,
-    items_of,
     known_constant,
-    shape_from,
-    tensors_of,
 )
+from tcprobe.audit.source.values.known import either, items_of, shape_from, tensors_of
 from tcprobe.schema.op import Shape
 from tcprobe.source.values import Known
 

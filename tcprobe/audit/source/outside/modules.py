@@ -25,8 +25,8 @@ from tcprobe.audit.source.values.kinds import (
     SourceValue,
     Unknown,
     known_constant,
-    tensors_of,
 )
+from tcprobe.audit.source.values.known import tensors_of
 from tcprobe.audit.source.values.operators import computed
 from tcprobe.audit.source.values.parts import result_of
 from tcprobe.keras.names import canonical_name, layer_class, positional

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Final
 
-from tcprobe.audit.source.values.kinds import Arguments, Class, CommandLine, Env, SourceValue, items_of
+from tcprobe.audit.source.values.kinds import Arguments, Class, CommandLine, Env, SourceValue
+from tcprobe.audit.source.values.known import items_of
 from tcprobe.source.values import Known
 
 _NAMESPACES: Final = ("types.SimpleNamespace", "argparse.Namespace", "ml_collections.ConfigDict")

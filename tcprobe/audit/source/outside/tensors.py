@@ -8,7 +8,8 @@ from typing import Final
 from tcprobe.audit.source.arrays.datasets import data_set, made_data_set
 from tcprobe.audit.source.arrays.functions import array_function
 from tcprobe.audit.source.state import State
-from tcprobe.audit.source.values.kinds import Arguments, Named, SourceValue, Tensor, Unknown, tensors_of
+from tcprobe.audit.source.values.kinds import Arguments, Named, SourceValue, Tensor, Unknown
+from tcprobe.audit.source.values.known import tensors_of
 from tcprobe.audit.source.values.parts import unparsed
 from tcprobe.keras.catalogue import LAYER_CLASSES
 

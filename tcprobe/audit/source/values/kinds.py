@@ -11,7 +11,7 @@ from tcprobe.schema.op import Shape, Size
 from tcprobe.schema.place import Place
 from tcprobe.source.scopes import FunctionNode
 from tcprobe.source.source import Source
-from tcprobe.source.values import Choices, Doubt, Known, tuple_of
+from tcprobe.source.values import Choices, Doubt, Known
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,56 +359,3 @@ BATCH: Final = Unknown("is the batch, which is not known")
 def known_constant(value: Any, node: ast.expr | None = None) -> Known:
     """Return a constant that rests on no literal."""
     return Known(value, (), node or ast.Constant(value))
-
-
-def sequence(values: list[SourceValue], node: ast.expr) -> SourceValue:
-    """Return a tuple of constants where all are, else the list of them."""
-    known = [v for v in values if isinstance(v, Known)]
-    return tuple_of(known, node) if len(known) == len(values) else Items(list(values))
-
-
-def items_of(value: SourceValue) -> list[SourceValue] | None:
-    """Return the elements of a list or tuple; None where it is none or may hold others."""
-    if isinstance(value, Items):
-        return list(value.items) if value.open is None else None
-    if isinstance(value, Known) and isinstance(value.value, tuple):
-        return list(value.elements)
-    return None
-
-
-def tensors_of(value: SourceValue) -> list[Tensor]:
-    """Return the tensors in a value."""
-    if isinstance(value, Tensor):
-        return [value]
-    if isinstance(value, Items):
-        return [t for item in value.items for t in tensors_of(item)]
-    if isinstance(value, Entries):
-        return [t for item in value.entries.values() for t in tensors_of(item)]
-    return []
-
-
-def shape_from(value: SourceValue) -> Shape | None:
-    """Return the shape that a tuple of sizes is, unknown sizes as None; None where its rank is unknown."""
-    if isinstance(value, Known) and type(value.value) is int:
-        return (value.value,)
-    items = items_of(value)
-    if items is None:
-        return None
-    return tuple(size_from(item) for item in items)
-
-
-def size_from(value: SourceValue) -> Size:
-    """Return a size; None where it is none or not known."""
-    return value.value if isinstance(value, Known) and type(value.value) is int and value.value > 0 else None
-
-
-def either(a: Tensor, b: Tensor) -> Tensor:
-    """Return what two tensors have in common."""
-    shape = None
-    if a.shape is not None and b.shape is not None and len(a.shape) == len(b.shape):
-        shape = tuple(x if x == y else None for x, y in zip(a.shape, b.shape, strict=True))
-    fresh = a.fresh if a.fresh == b.fresh else None
-    sources = tuple(dict.fromkeys((*a.sources, *b.sources)))
-    features = a.last if a.last == b.last else None
-    samples = a.samples if a.samples == b.samples else None
-    return Tensor(shape, features, sources, a.symbolic or b.symbolic, fresh, samples)

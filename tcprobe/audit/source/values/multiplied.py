@@ -6,7 +6,8 @@ import ast
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from tcprobe.audit.source.values.kinds import Arguments, Env, Instance, SourceValue, Tensor, Unknown, items_of
+from tcprobe.audit.source.values.kinds import Arguments, Env, Instance, SourceValue, Tensor, Unknown
+from tcprobe.audit.source.values.known import items_of
 from tcprobe.keras.products.own import OwnOp
 from tcprobe.schema.place import Place
 from tcprobe.source.values import Known

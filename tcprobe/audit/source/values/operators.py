@@ -7,17 +7,8 @@ import ast
 from tcprobe.audit.source.arrays.elementwise import combined
 from tcprobe.audit.source.arrays.products import multiplied
 from tcprobe.audit.source.values.computed import applied
-from tcprobe.audit.source.values.kinds import (
-    Bound,
-    Entries,
-    Items,
-    Named,
-    SourceValue,
-    Tensor,
-    Unknown,
-    items_of,
-    known_constant,
-)
+from tcprobe.audit.source.values.kinds import Bound, Entries, Items, Named, SourceValue, Tensor, Unknown, known_constant
+from tcprobe.audit.source.values.known import items_of
 from tcprobe.audit.source.values.parts import truth, unparsed
 from tcprobe.audit.source.values.several import known_of, mapped, through
 from tcprobe.source.values import LONGEST_RESULT, Known, binary, compare_values, unary

@@ -20,9 +20,9 @@ from tcprobe.audit.source.values.kinds import (
     SourceValue,
     Tensor,
     Unknown,
-    items_of,
     known_constant,
 )
+from tcprobe.audit.source.values.known import items_of
 from tcprobe.audit.source.values.several import doubted
 from tcprobe.source.values import Doubt, Known, identical, item
 

@@ -19,9 +19,8 @@ from tcprobe.audit.source.values.kinds import (
     SourceValue,
     Tensor,
     Unknown,
-    either,
-    items_of,
 )
+from tcprobe.audit.source.values.known import either, items_of
 from tcprobe.source.values import Choices, Doubt, Known, identical, same, tuple_of
 
 MOST_VALUES: Final = 64  # values that one expression may have before it counts as unknown

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from tcprobe.audit.source.values.kinds import Entries, Items, SourceValue, Unknown, items_of
+from tcprobe.audit.source.values.kinds import Entries, Items, SourceValue, Unknown
+from tcprobe.audit.source.values.known import items_of
 from tcprobe.audit.source.values.parts import entry, truth, unparsed
 from tcprobe.audit.source.values.several import fork, guessed, is_open, mapped, several, through
 from tcprobe.source.values import Known, item
