@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
     from tcprobe.source.source import Source
 READ: Final = "It could not be traced, and was read from the source: %s"
+_COLLECTED: Final = (20_000, 20, 20)
+"""Objects between collections of garbage: syntax trees have many, and looking through them took a third of the time."""
 
 
 @dataclass(slots=True)
@@ -81,6 +84,14 @@ class Auditor:
         Raises:
             TcprobeError: the file cannot be audited; then nothing of it is kept.
         """
+        before = gc.get_threshold()
+        gc.set_threshold(*_COLLECTED)
+        try:
+            self._add_models(target)
+        finally:
+            gc.set_threshold(*before)
+
+    def _add_models(self, target: AuditFile) -> None:
         from tcprobe.audit.source.outside.not_judged import foreign_to_tensorflow
         from tcprobe.audit.source.read import with_arguments
 
