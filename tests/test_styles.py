@@ -2,7 +2,7 @@
 
 A line's comment ``# expect: TC101 units 4090 -> 4096`` names the warnings and errors of that line; a line without one
 has none. A notebook's lines are those of its cells. ``-> 2056 (traced 2048)``: traced mode, which knows the batch,
-suggests another size.
+suggests another size. ``TC101 output_dim 250 -> 256 (source)``: traced mode does not see that this size follows.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ RUN = {  # they train only as a script
     "tutorial_gan.py",
     "wgan_gp.py",
 }
+SOURCE = " (source)"
 KNOWN = ("gpt.py", "seq2seq.py", "tutorial_gan.py", "unet.py", "vit.py", "wgan_gp.py")
 EXPECTED = re.compile(r"# expect: (.*)$")
 OF_MODES = re.compile(r"(\d+) \(traced (\d+)\)")
@@ -54,7 +55,8 @@ def marked(path: Path, traced: bool = False) -> set[tuple[At, str]]:
     for at, line in lines(path):
         if match := EXPECTED.search(line):
             wanted = OF_MODES.sub(r"\2" if traced else r"\1", match[1])
-            found |= {(at, text.strip()) for text in wanted.split(",")}
+            marks = [text.strip() for text in wanted.split(",")]
+            found |= {(at, text.removesuffix(SOURCE)) for text in marks if not (traced and text.endswith(SOURCE))}
     return found
 
 
@@ -111,7 +113,7 @@ def test_source_mode_raises_no_false_alarm(name: str) -> None:
 def test_source_mode_finds_nearly_all_that_is_marked() -> None:
     expected = {(name, *mark) for name in SCRIPTS for mark in marked(STYLES / name)}
     missed = {(name, *mark) for name in SCRIPTS for mark in marked(STYLES / name) - serious(read()[name])}
-    assert len(expected) == 38
+    assert len(expected) == 39
     assert len(missed) <= 0.05 * len(expected), sorted(missed)
 
 

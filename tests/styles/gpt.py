@@ -54,7 +54,7 @@ class TokenAndPositionEmbedding(layers.Layer):
     def __init__(self, maxlen, vocab_size, embed_dim):
         super().__init__()
         self.token_emb = layers.Embedding(vocab_size, embed_dim)  # expect: TC101 output_dim 250 -> 256
-        self.pos_emb = layers.Embedding(maxlen, embed_dim)
+        self.pos_emb = layers.Embedding(maxlen, embed_dim)  # expect: TC101 output_dim 250 -> 256 (source)
 
     def call(self, x):
         maxlen = tf.shape(x)[-1]

@@ -33,7 +33,7 @@ from tcprobe.audit.source.values.kinds import (
 from tcprobe.schema.model import InputShape
 from tcprobe.source.source import Source
 
-_MOST_LATER: Final = 100  # steps in other files for what nothing calls
+_MOST_LATER: Final = 6_000  # steps in other files for what nothing calls
 _MOST_LOOKS: Final = 20_000  # statements and calls that do not run and are looked at all the same
 
 

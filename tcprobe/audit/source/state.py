@@ -30,10 +30,10 @@ from tcprobe.schema.place import Place
 from tcprobe.source.source import Source
 from tcprobe.source.values import Doubt
 
-MOST_STEPS: Final = 8_000
+MOST_STEPS: Final = 20_000
 _OF_MODEL: Final = ("call", "build")
-MOST_ABROAD: Final = 2_000  # steps in other files, where sizes arrive there
-TRIAL_ABROAD: Final = 150  # and where none did yet
+MOST_ABROAD: Final = 12_000  # steps in other files, where sizes arrive there
+TRIAL_ABROAD: Final = 3_000  # and where none did yet
 Left: TypeAlias = Literal["return", "raise", "break", "continue"] | None
 """How statements are left; None where they run through."""
 

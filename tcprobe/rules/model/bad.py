@@ -22,10 +22,10 @@ from typing import Final
 from tcprobe.gemm.alignment import bytes_of, multiple_for, next_size
 from tcprobe.gemm.ops import OpFamily, family_of
 from tcprobe.gemm.torch import torch_kind
-from tcprobe.rules.model.heads import NAMES, attention_of, head_dimensions, head_sizes, is_head_size
+from tcprobe.rules.model.heads import NAMES, attention_of, head_dimensions, is_head_size
 from tcprobe.rules.model.links import IMAGE_CHANNELS, Linked, is_image
 from tcprobe.rules.model.shares import shared_out
-from tcprobe.rules.model.sizes import FEATURES, INPUTS, Dimension
+from tcprobe.rules.model.sizes import FEATURES, INPUTS, Dimension, head_sizes
 from tcprobe.rules.model.step import Step
 from tcprobe.schema.finding import Range
 

@@ -8,7 +8,7 @@ from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.resize import resized
 from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
 from tcprobe.rules.model.links import LinkedChange
-from tcprobe.rules.model.sizes import Dimension, LayerSizes
+from tcprobe.rules.model.sizes import Dimension, LayerSizes, head_counts, head_sizes
 from tcprobe.schema.model import Layer, Product
 from tcprobe.schema.op import OpRecord
 
@@ -23,13 +23,6 @@ def attention_of(sizes: LayerSizes, name: str) -> Layer | None:
             return layer
         name = name.rpartition("/")[0]
     return None
-
-
-def head_sizes(layer: Layer) -> dict[str, int]:
-    """Return the sizes of one head by the name of its argument, equal ones once; nothing where they are unknown."""
-    found = {name: layer.config.get(name) for name in class_of(layer.kind).inner}
-    known = {name: size for name, size in found.items() if isinstance(size, int) and size > 0}
-    return {name: size for i, (name, size) in enumerate(known.items()) if size not in list(known.values())[:i]}
 
 
 def is_head_size(layer: Layer, size: int) -> bool:
@@ -60,7 +53,7 @@ def with_heads(record: OpRecord, change: LinkedChange, layer: Layer) -> OpRecord
     as with equal model and head widths, changing either costs the same.
     """
     names = named_sizes(record)
-    for count in _counts(layer):
+    for count in head_counts(layer):
         wide = count * change.old
         for name in ("units", "inputs", "features"):
             if (name, wide) in names:
@@ -71,14 +64,9 @@ def with_heads(record: OpRecord, change: LinkedChange, layer: Layer) -> OpRecord
 
 def _touches(sizes: LayerSizes, layer: Layer, size: int, index: int) -> bool:
     product: Product = sizes.model.products[index]
-    wanted = {size, *(count * size for count in _counts(layer))}
+    wanted = {size, *(count * size for count in head_counts(layer))}
     return any(found in wanted for _, found in named_sizes(product.record))
 
 
 def _widths(layer: Layer) -> list[tuple[int, list[int]]]:
-    return [(size, [count * size for count in _counts(layer)]) for size in head_sizes(layer).values()]
-
-
-def _counts(layer: Layer) -> list[int]:
-    found = [layer.config.get(name) for name in class_of(layer.kind).counts]
-    return [count for count in found if isinstance(count, int) and count > 0]
+    return [(size, [count * size for count in head_counts(layer)]) for size in head_sizes(layer).values()]

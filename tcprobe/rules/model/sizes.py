@@ -39,6 +39,19 @@ class Dimension:
     products: tuple[int, ...]
 
 
+def head_sizes(layer: Layer) -> dict[str, int]:
+    """Return the sizes of one head by the name of its argument, equal ones once; nothing where they are unknown."""
+    found = {name: layer.config.get(name) for name in class_of(layer.kind).inner}
+    known = {name: size for name, size in found.items() if isinstance(size, int) and size > 0}
+    return {name: size for i, (name, size) in enumerate(known.items()) if size not in list(known.values())[:i]}
+
+
+def head_counts(layer: Layer) -> list[int]:
+    """Return how many heads an attention layer has, of queries and of keys; nothing where they are unknown."""
+    found = [layer.config.get(name) for name in class_of(layer.kind).counts]
+    return [count for count in found if isinstance(count, int) and count > 0]
+
+
 class LayerSizes:
     """The dimensions of every layer of a model."""
 
@@ -80,7 +93,8 @@ class LayerSizes:
     def named(self, product: Product) -> list[tuple[str, int]]:
         """Return the contiguous dimensions of one product as (name, size).
 
-        A gradient that knows no more than that they are features has the names of the forward pass.
+        A gradient that knows no more than that they are features has the names of the forward pass; not in an
+        attention layer, whose scores have heads, and may be as wide as what it takes.
         """
         name = product.layer or product.op
         found = named_sizes(product.record, name in self.transposed)
@@ -88,7 +102,7 @@ class LayerSizes:
         if layer is not None and (units := units_of(layer)) is not None:
             return told(layer, units, found)
         names = self._forward_names.get(product.layer or "", {})
-        if FEATURES not in (dimension for dimension, _ in found) or not names:
+        if FEATURES not in (dimension for dimension, _ in found) or not names or self._heads_together(name):
             return found
         known = [(n, size) for dimension, size in found for n in (names.get(size) or (dimension,))]
         return list(dict.fromkeys(known))
@@ -109,7 +123,8 @@ class LayerSizes:
     def spelled(self, record: OpRecord, layer: str, dimension: str, size: int) -> str | None:
         """Return a dimension's name as a record of a layer has it; None where the record has no such size."""
         own = named_sizes(record, layer in self.transposed)
-        return next((name for name in (dimension, FEATURES) if (name, size) in own), None)
+        names = (dimension,) if self._heads_together(layer) else (dimension, FEATURES)
+        return next((name for name in names if (name, size) in own), None)
 
     def of(self, layer: str, names: Iterable[str]) -> list[Dimension]:
         """Return the dimensions of a layer that have one of these names."""
@@ -147,13 +162,28 @@ class LayerSizes:
         size = known.config.get("output_dim") if known else None
         if isinstance(size, int):
             return Dimension(layer, "output_dim", size, ())
-        own = self.of(layer, OUTPUTS)
-        return own[0] if len(own) == 1 else None
+        return self._only(layer, OUTPUTS)
 
     def input(self, layer: str) -> Dimension | None:
         """Return the dimension of the features that a layer takes; None where it has none or several."""
-        found = self.of(layer, INPUTS)
+        return self._only(layer, INPUTS)
+
+    def _only(self, layer: str, names: Iterable[str]) -> Dimension | None:
+        """Return the one dimension of these names that meets other layers; None where there are none or several.
+
+        Projections inside an attention layer meet in the size of all heads together.
+        """
+        found = self.of(layer, names)
+        if len(found) > 1:
+            found = [d for d in found if d.size not in self._heads_together(layer)]
         return found[0] if len(found) == 1 else None
+
+    def _heads_together(self, name: str) -> frozenset[int]:
+        """Return the sizes of all heads of an attention layer together; none of other layers and unknown heads."""
+        layer = self.layers.get(name)
+        if layer is None:
+            return frozenset()
+        return frozenset(count * size for size in head_sizes(layer).values() for count in head_counts(layer))
 
     @cached_property
     def vocabularies(self) -> frozenset[int]:

@@ -135,6 +135,52 @@ def test_products_of_another_file_without_sizes_are_left_to_it_in_a_tree(tmp_pat
     assert read(folder, whole=False).unseen
 
 
+DEEP = """
+from keras import layers, models
+
+class Unit(layers.Layer):
+    def __init__(self, filters):
+        super().__init__()
+        self.down = layers.Conv2D(filters // 4, 1)
+        self.conv = layers.Conv2D(filters // 4, 3, padding="same")
+        self.up = layers.Conv2D(filters, 1)
+
+    def call(self, x):
+        return self.up(self.conv(self.down(x)))
+
+class Net(models.Model):
+    def __init__(self, counts):
+        super().__init__()
+        self.stages = [Unit(64 * 2**n) for n, count in enumerate(counts) for _ in range(count)]
+
+    def call(self, x):
+        for stage in self.stages:
+            x = stage(x)
+        return x
+
+def net():
+    return Net([3, 8, 36, 3])
+"""
+
+
+@pytest.mark.parametrize(
+    "train",
+    [
+        "from lib.nets import net\nmodel = net()\nmodel.build((None, 64, 64, 3))\n",
+        "import keras\nfrom lib.nets import net\ndef make(size=64):\n    return net()(keras.Input((size, size, 3)))\n",
+    ],
+    ids=["built", "nobody calls it"],
+)
+def test_a_deep_model_of_another_file_is_followed_to_its_end(tmp_path: Path, train: str) -> None:
+    """Constructing its 50 blocks takes many steps, before any size arrives."""
+    convolutions = [
+        layer for layer in read(tree(tmp_path, train=train, lib___nets=DEEP)).layers if layer.kind == "Conv2D"
+    ]
+    assert len(convolutions) == 150
+    assert all(layer.input_shapes[0] == (None, 64, 64, layer.input_shapes[0][-1]) for layer in convolutions)
+    assert [layer.config["filters"] for layer in convolutions[-3:]] == [128, 128, 512]
+
+
 def test_a_folder_of_that_name_is_no_framework(tmp_path: Path) -> None:
     folder = tree(tmp_path, train=HEAD + "layers.Dense(64)(keras.Input((8,)))", keras___layers="class Dense: pass")
     assert [layer.kind for layer in read(folder).layers] == ["Dense"]

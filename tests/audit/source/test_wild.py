@@ -181,3 +181,32 @@ def test_what_another_function_calls_is_entered_from_there() -> None:
     )
     assert outputs(model) == [(None, 10), (None, 63), (None, 16)]
     assert model.unseen == ()
+
+
+APPLICATION = """
+from keras_applications.imagenet_utils import _obtain_input_shape
+from keras import backend as K
+
+def net(input_shape=None, include_top=True, weights="imagenet"):
+    shape = _obtain_input_shape(
+        input_shape, default_size=331, min_size=32, data_format=K.image_data_format(), require_flatten=include_top
+    )
+    return layers.Conv2D(8, 3)(layers.Input(shape=shape))
+
+net(%s)
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "shape"),
+    [
+        ("", (None, 331, 331, 3)),
+        ("include_top=False", (None, None, None, 3)),
+        ("(96, 96, 1), False", (None, 96, 96, 1)),
+        ("size()", (None, None, None, None)),
+        ("include_top=size()", (None, None, None, None)),
+    ],
+)
+def test_the_default_input_of_a_model_like_those_of_keras_applications_is_known(given: str, shape: object) -> None:
+    (layer,) = read(HEAD + APPLICATION % given).layers
+    assert layer.input_shapes == (shape,)

@@ -197,6 +197,29 @@ def test_a_recurrent_layers_units_change_in_all_its_products() -> None:
     assert after.shape(0) == (50, 1024, 64)
 
 
+def test_what_an_attention_layer_takes_is_told_apart_from_its_heads_of_the_same_size() -> None:
+    network = Network(32)
+    words = network.add("Embedding", {"input_dim": 5000, "output_dim": 250}, network.input(128), name="words")
+    attended = network.add("MultiHeadAttention", {"num_heads": 2, "key_dim": 250}, words, words, name="mha")
+    network.add("Dense", {"units": 64}, network.add("Add", {}, words, attended), name="head")
+    step = step_of(network.model())
+    linked = step.linked("words", "output_dim", 250, 256)
+    assert changes(linked) == {
+        ("words", "output_dim", 250, 256),
+        ("mha", "inputs", 250, 256),
+        ("mha", "units", 250, 256),
+        ("head", "inputs", 250, 256),
+    }
+    taken, put_out = step.sizes.input("mha"), step.sizes.output("mha")
+    assert taken is not None
+    assert put_out is not None
+    assert (taken.size, put_out.size) == (250, 250)
+    first, last, scores = 0, 15, 9  # of the queries' projection, the output's, and the scores
+    assert [step.changed(first, linked).shape(n) for n in (0, 1)] == [(32, 128, 256), (256, 500)]
+    assert [step.changed(last, linked).shape(n) for n in (0, 1)] == [(32, 128, 500), (500, 256)]
+    assert step.changed(scores, linked) == step.model.products[scores].record
+
+
 @given(st.integers(17, 5000), st.integers(17, 5000))
 def test_a_change_to_the_same_size_saves_nothing(inputs: int, units: int) -> None:
     step = step_of(dense(inputs, units, 64))

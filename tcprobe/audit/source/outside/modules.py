@@ -19,6 +19,7 @@ from tcprobe.audit.source.values.kinds import (
     CommandLine,
     Graph,
     Instance,
+    Items,
     Keywords,
     Named,
     Routine,
@@ -26,16 +27,18 @@ from tcprobe.audit.source.values.kinds import (
     Unknown,
     known_constant,
 )
-from tcprobe.audit.source.values.known import tensors_of
+from tcprobe.audit.source.values.known import items_of, tensors_of
 from tcprobe.audit.source.values.operators import computed
 from tcprobe.audit.source.values.parts import result_of
 from tcprobe.keras.names import canonical_name, layer_class, positional
-from tcprobe.source.values import Doubt, Known
+from tcprobe.source.values import Doubt, Known, derived
 
 _POLICY: Final = ("set_global_policy", "set_dtype_policy", "set_policy", "set_global_dtype_policy", "set_floatx")
 _SAME_FUNCTION: Final = ("tensorflow.function", "jax.jit")
 _HELPERS: Final = ("functools.partial", "copy.copy", "copy.deepcopy")
 _CONFIGURED: Final = Doubt("image_data_format() is what Keras' configuration file says", hidden=True)
+_IMAGE_SHAPE: Final = ("imagenet_utils.obtain_input_shape", "imagenet_utils._obtain_input_shape")
+_COLORS: Final = 3
 _OF_TENSORS: Final = ("tensorflow", "keras", "numpy", "jax")
 
 
@@ -55,6 +58,8 @@ class Modules:
             made = self._of_keras(name, _by_name(imported, given), given, node)
             if made is not None:
                 return made
+        if name.endswith(_IMAGE_SHAPE):
+            return _image_shape(given, node)
         made = self._of_options(name, given) or record(name, given, node) or _of_functions(name, given)
         return made or _of_any(self._state, name, given, node)
 
@@ -127,6 +132,24 @@ def _of_functions(name: str, given: Arguments) -> SourceValue | None:
     if name != "functools.partial":
         return given.first if isinstance(given.first, Known | Named) else Unknown("is a copy")
     return Bound(given.first, "partial", given.args[1:], given.keywords)
+
+
+def _image_shape(given: Arguments, node: ast.Call) -> SourceValue:
+    """Return the input shape of a ready-made model of Keras': the one given, else the default of a model with a head.
+
+    Source: obtain_input_shape of keras/src/applications/imagenet_utils.py; where it raises, what the caller gave.
+    """
+    shape, size, flat = given.get(0, "input_shape"), given.get(1, "default_size"), given.get(4, "require_flatten")
+    layout = given.get(3, "data_format")
+    if shape is not None and items_of(shape):
+        return shape
+    lacks = isinstance(shape, Known) and not shape.value
+    last = isinstance(layout, Known) and layout.value in (None, "channels_last")
+    if not (lacks and last and isinstance(size, Known) and isinstance(flat, Known)):
+        return Unknown("is an input shape whose default is not known")
+    parts = [value for value in (shape, size, flat, layout) if isinstance(value, Known)]
+    side = size.value if flat.value else None
+    return Items([derived(known, parts, node) for known in (side, side, _COLORS)])
 
 
 def _of_any(state: State, name: str, given: Arguments, node: ast.Call) -> SourceValue:
