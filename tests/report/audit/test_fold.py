@@ -11,7 +11,7 @@ import pytest
 from tcprobe.report.audit import fold as audit_fold
 from tcprobe.report.audit import words
 from tcprobe.schema.finding import Audited, AuditReport, Finding, Range
-from tcprobe.schema.finding_kinds import FindingKind, WhyKind
+from tcprobe.schema.finding_kinds import EffectKind, FindingKind, WhyKind
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import About, Statement, say
 from tests.report.audit.builders import COSTLY, FILE, FREE, MILD, ROOT, SILENT, SPEC, audited, document, slower
@@ -104,6 +104,14 @@ def test_more_notes_are_told_by_reason_with_every_size() -> None:
     assert f"models/gan.py:{lines}: TC101 units=4 (4), 8 (4), 12 (3): no effect while it computes in float64\n" in said
     assert "Found 1 error, 11 notes" in said
     assert text(COSTLY, *notes(11), verbose=True).count(": TC101 ") == 12
+
+
+def test_a_reason_of_an_unknown_cost_is_a_whole_sentence() -> None:
+    why: Statement[WhyKind] = say("product_sizes_unknown", takes=("rows",), own=(), input=None)
+    effect: Statement[EffectKind] = say("slower_by_unknown", why=why, measured=False, rate_pct=None, gpu=None)
+    unknown = [replace(n, why=why, says=n.says.changed("effect", effect)) for n in notes(11)]
+    said = text(*unknown)
+    assert "units=4 (4), 8 (4), 12 (3): it may run more slowly, how much is unknown without the rows" in said
 
 
 GONE: Statement[FindingKind] = say("api_renamed", name="set_policy", new="set_global_policy")

@@ -81,6 +81,22 @@ def test_an_input_that_is_known_is_not_asked_for() -> None:
     assert "28" not in said
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = layers.Dense(250)(other.output)\nmodel = keras.Model(other.input, layers.Dense(64)(x))\n",
+        "x = keras.Input((None, 128))\nx = layers.Dense(250)(other(x))\nm = keras.Model(x, layers.Dense(64)(x))\n",
+        "def head(x):\n    return layers.Dense(64)(layers.Dense(250)(x))\n",
+        "def head(x):\n    return layers.Dense(64)(layers.Conv1D(250, 3)(x))\n",
+    ],
+)
+def test_an_input_is_not_asked_for_where_giving_it_tells_nothing(text: str) -> None:
+    """Of what another package's model puts out, or of what a function takes that nothing calls."""
+    (finding,) = (f for key, f in told(text).items() if key in (("units", 250), ("filters", 250)))
+    assert "how much is unknown without" in message(finding)
+    assert "--input-shape" not in message(finding)
+
+
 def test_a_dtype_that_is_unknown_is_said_to_be() -> None:
     unknown = raw(OpRecord("MatMul", ((64, 64), (64, 250)), (64, 250), PLAIN, None, "forward"))
     assert why_unknown(step_of(unknown), [0]).kind == "dtype_unknown"
