@@ -172,6 +172,11 @@ def test_the_last_line_is_the_next_command(finding: Finding, typed: tuple[str, .
     assert text(finding, typed=typed).splitlines()[-1] == last
 
 
+@pytest.mark.parametrize("option", ["--verbose", "-v"])
+def test_what_was_asked_for_is_not_suggested(option: str) -> None:
+    assert text(FREE, typed=(option, "a.py")).splitlines()[-1].startswith("Found 1 note")
+
+
 def test_nothing_left_to_do_ends_with_the_count() -> None:
     nothing = document(AuditReport((Audited("m", FILE, "source", layers=4),)))
     assert rendered("text", nothing).splitlines()[-1] == "Found nothing in 4 layers."

@@ -135,6 +135,22 @@ def test_sizes_of_the_data_and_what_xla_pads_are_notes() -> None:
     assert told(text)["units", 250].severity == "warning"
 
 
+@pytest.mark.parametrize(
+    ("last", "size", "severity"),
+    [
+        ("layers.Dense(151)", 151, "note"),
+        ("layers.Dense(151, activation='softmax')", 151, "note"),
+        ("layers.Dense(999), layers.Softmax()", 999, "note"),
+        ("layers.Dense(1001)", 1001, "warning"),  # as large as a vocabulary
+        ("layers.Dense(151), layers.Dense(64)", 151, "warning"),
+    ],
+)
+def test_labels_of_unknown_cost_are_a_note_below_the_size_of_a_vocabulary(last: str, size: int, severity: str) -> None:
+    """The data sets how many there are, and the last product is seldom a large part of a step."""
+    found = told(f"m = keras.Sequential([layers.Dense(256), {last}])\nm(data())\n")
+    assert found["units", size].severity == severity
+
+
 def test_on_a_gpu_without_tensor_cores_no_size_is_a_warning() -> None:
     text = "m = keras.Sequential([layers.Dense(250)])\nm(data())\n"
     assert told(text, "p100")["units", 250].severity == "note"
