@@ -208,6 +208,17 @@ def left(n: int, why: WhyKind, **more: Any) -> Finding:
     return replace(FREE, code="TC104", says=says, place=place, layer=name, size=n, why=reason, **more)
 
 
+def test_what_limits_some_of_several_files_names_them() -> None:
+    limited = [replace(audited(()), file=f"{ROOT}/m{n}.py", notes=("the file is too long",)) for n in range(6)]
+    other = replace(audited(()), file=f"{ROOT}/other.py", notes=())
+    assert words.limit_notes(AuditReport((limited[0],))) == ["The file is too long."]
+    assert words.limit_notes(AuditReport((limited[0], limited[0]))) == ["The file is too long."]
+    assert words.limit_notes(AuditReport((*limited[:2], other))) == ["m0.py and m1.py: the file is too long."]
+    assert words.limit_notes(AuditReport((*limited, other))) == [
+        "m0.py, m1.py, m2.py and 3 more: the file is too long."
+    ]
+
+
 def test_sizes_that_are_best_left_are_one_line_and_verbose_lists_them() -> None:
     findings = (COSTLY, left(3, "few_channels_slower"), left(7, "tiny_product"), left(9, "tiny_product"))
     said = text(*findings)
