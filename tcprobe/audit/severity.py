@@ -17,6 +17,11 @@ _Edit: TypeAlias = tuple[str, Place | None, str | None, int | None, int | None]
 class Shares(Protocol):
     """What is needed of a step (`tcprobe.rules.model.step.Step`)."""
 
+    @property
+    def is_mostly_known(self) -> bool:
+        """Whether half of its products or more have a time."""
+        ...
+
     def share_pct(self, saved: Range) -> Range | None:
         """Return a saving over the step's time, in percent; None where that time is unknown."""
 
@@ -27,12 +32,13 @@ def grade(finding: Finding, step: Shares) -> Finding:
     A severity that the rule gave stays. Else it is an error where the likely saving is `ERROR_PCT` of the step or
     more, a warning where some saving is likely and may be `WARNING_PCT` or more, a note below that and where no
     saving is known. The upper end counts because what convolutions lose is known as a wide range only; not where
-    an end of that range is a judgement.
+    an end of that range is a judgement. Where most products of the step have no time, it is no error: what they take
+    is not in the share.
     """
     pct = finding.saving_pct
     if pct is None and finding.saving_ns is not None:
         pct = step.share_pct(finding.saving_ns)
-    return replace(finding, saving_pct=pct, severity=finding.severity or severity_of(pct, finding.evidence))
+    return replace(finding, saving_pct=pct, severity=finding.severity or _of(step, pct, finding.evidence))
 
 
 def grade_all(findings: Iterable[Finding], step: Shares) -> list[Finding]:
@@ -47,7 +53,7 @@ def grade_all(findings: Iterable[Finding], step: Shares) -> list[Finding]:
         if finding.place is not None and finding.saving_pct is not None:
             together.setdefault(_edit(finding), []).append(finding.saving_pct)
     return [
-        after if before.severity or _edit(after) not in together else _joined(after, together[_edit(after)])
+        after if before.severity or _edit(after) not in together else _joined(step, after, together[_edit(after)])
         for before, after in zip(found, decided, strict=True)
     ]
 
@@ -56,9 +62,14 @@ def _edit(finding: Finding) -> _Edit:
     return finding.code, finding.place, finding.dimension, finding.size, finding.suggested
 
 
-def _joined(finding: Finding, parts: list[Range]) -> Finding:
+def _joined(step: Shares, finding: Finding, parts: list[Range]) -> Finding:
     total = Range(sum(p.low for p in parts), sum(p.mid for p in parts), sum(p.high for p in parts))
-    return replace(finding, severity=severity_of(total, finding.evidence))
+    return replace(finding, severity=_of(step, total, finding.evidence))
+
+
+def _of(step: Shares, pct: Range | None, evidence: Evidence | None) -> Severity:
+    severity = severity_of(pct, evidence)
+    return severity if step.is_mostly_known or severity != "error" else "warning"
 
 
 def severity_of(saving_pct: Range | None, evidence: Evidence | None = None) -> Severity:

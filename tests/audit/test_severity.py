@@ -17,8 +17,9 @@ FINDING = Finding("TC101", say("not_a_multiple"), Place("/m.py", 1))
 class Step:
     """A step of 1 ms, or one whose time is unknown."""
 
-    def __init__(self, ns: float | None = 1e6) -> None:
+    def __init__(self, ns: float | None = 1e6, is_mostly_known: bool = True) -> None:
         self.ns = ns
+        self.is_mostly_known = is_mostly_known
 
     def share_pct(self, saved: Range) -> Range | None:
         return saved.scaled(100 / self.ns) if self.ns else None
@@ -58,6 +59,15 @@ def test_without_a_saving_or_a_step_it_is_a_note_and_no_share_is_made_up() -> No
     for finding, step in ((FINDING, Step()), (replace(FINDING, saving_ns=Range(1e6, 1e6, 1e6)), Step(None))):
         decided = grade(finding, step)
         assert (decided.severity, decided.saving_pct) == ("note", None)
+
+
+def test_a_share_of_what_little_is_known_is_no_error() -> None:
+    costly, mild = (replace(FINDING, place=None, saving_ns=Range(ns, ns, ns)) for ns in (5e5, 2e4))
+    for finding, severity in ((costly, "warning"), (mild, "warning"), (FINDING, "note")):
+        assert grade(finding, Step(is_mostly_known=False)).severity == severity
+    parts = [replace(FINDING, layer=f"head_{n}", saving_ns=Range(0, 3e4, 3e4)) for n in range(3)]
+    assert [f.severity for f in grade_all(parts, Step())] == ["error"] * 3
+    assert [f.severity for f in grade_all(parts, Step(is_mostly_known=False))] == ["warning"] * 3
 
 
 def test_a_severity_of_the_rule_stays() -> None:

@@ -11,7 +11,7 @@ from tcprobe.report.audit import words
 from tcprobe.report.audit.phrases import statements
 from tcprobe.report.audit.phrases.order import natural, order
 from tcprobe.schema.finding import SEVERITIES, WARNING_PCT, Audited, Finding, Range
-from tcprobe.schema.finding_kinds import BEST_LEFT, FindingKind, WhyKind
+from tcprobe.schema.finding_kinds import BEST_LEFT, COST_UNKNOWN, FindingKind, WhyKind
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import About, Statement, say
 
@@ -173,7 +173,7 @@ class ReasonGroup:
 
 def by_reason(notes: Sequence[FoldedFindings]) -> list[ReasonGroup]:
     """Group notes by file, rule and reason, in this order; the most frequent reason comes first."""
-    groups: dict[tuple[str, str, Statement[FindingKind | WhyKind]], list[FoldedFindings]] = {}
+    groups: dict[tuple[str, str, Statement[str]], list[FoldedFindings]] = {}
     for note in notes:
         finding = note.finding
         file = finding.place.file if finding.place else note.audited.file
@@ -182,7 +182,7 @@ def by_reason(notes: Sequence[FoldedFindings]) -> list[ReasonGroup]:
     return [_told(*key, groups[key]) for key in ranked]
 
 
-def _told(file: str, code: str, why: Statement[FindingKind | WhyKind], group: Sequence[FoldedFindings]) -> ReasonGroup:
+def _told(file: str, code: str, why: Statement[str], group: Sequence[FoldedFindings]) -> ReasonGroup:
     places = sorted({(p.line, p.position) for note in group if (p := note.finding.place)})
     sizes = _sizes(group)
     what, rest = statements.halves(why)
@@ -194,10 +194,13 @@ def _count(group: Sequence[FoldedFindings]) -> int:
     return sum(note.count for note in group)
 
 
-def _reason(finding: Finding) -> Statement[FindingKind | WhyKind]:
+def _reason(finding: Finding) -> Statement[str]:
     if finding.dimension is None:
         return finding.says
     if finding.why is not None:
+        effect = finding.says.get("effect")
+        if finding.why.kind in COST_UNKNOWN and isinstance(effect, Statement) and effect.kind == "slower_by_unknown":
+            return effect  # whose reason alone begins with "how much is unknown", and does not say of what
         return finding.why
     return _of_any(finding) if finding.saving_pct is None else say("saves_little", pct=WARNING_PCT)
 

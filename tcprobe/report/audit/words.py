@@ -14,6 +14,7 @@ from tcprobe.report.audit.phrases import statements
 from tcprobe.report.audit.phrases.order import order
 from tcprobe.report.formatting import about, relative, visible
 from tcprobe.report.provenance import constants_of
+from tcprobe.rules.sizes.words import listed
 from tcprobe.schema.finding import SEVERITIES, WARNING_PCT, Audited, AuditReport, Finding, Fix
 from tcprobe.schema.place import Place
 from tcprobe.schema.provenance import merged
@@ -23,6 +24,8 @@ LIBRARY_NAMES: Final = {"cublas10": "cuBLAS 10", "cublas11": "cuBLAS 11", "cubla
 ASSUMED: Final = "no precision policy is set in this file: Keras' default, float32, is assumed"
 UNMEASURED: Final = "Estimated: nobody has published what unaligned sizes cost a convolution."
 COUNTED: Final = "A step counts its matrix products and convolutions only, with their launches."
+MOST_FILES: Final = 4
+"""Files named with what limits them; of more, the first and how many more."""
 ModelFinding = tuple[Audited, Finding]
 
 
@@ -268,9 +271,24 @@ def uncosted(report: AuditReport) -> str | None:
 
 
 def limit_notes(report: AuditReport) -> list[str]:
-    """Return what limits the audits, one sentence each without duplicates; with ``--dtype`` no policy is assumed."""
-    said = dict.fromkeys(n for a in report.audited for n in (limits(a) if a.dtype is None else a.notes) if n)
-    return [f"{note[0].upper()}{note[1:]}{'' if note.endswith('.') else '.'}" for note in said]
+    """Return what limits the audits, one sentence each without duplicates; with ``--dtype`` no policy is assumed.
+
+    What limits some of several files names them.
+    """
+    said: dict[str, dict[str, None]] = {}
+    for audited in report.audited:
+        for note in limits(audited) if audited.dtype is None else audited.notes:
+            said.setdefault(note, {})[audited.file] = None
+    several = len({audited.file for audited in report.audited}) > 1
+    return [_limit(note, list(files) if several and note != ASSUMED else []) for note, files in said.items() if note]
+
+
+def _limit(note: str, files: list[str]) -> str:
+    names = [visible(PurePath(file).name) for file in files]
+    if len(names) > MOST_FILES:
+        names = [*names[: MOST_FILES - 1], f"{len(names) - MOST_FILES + 1:,} more"]
+    text = f"{listed(names)}: {note}" if names else f"{note[0].upper()}{note[1:]}"
+    return text if text.endswith(".") else f"{text}."
 
 
 def limits(audited: Audited) -> tuple[str, ...]:

@@ -155,6 +155,11 @@ class Step:
         parts = (gained.low / spent.low, gained.mid / spent.mid, gained.high / spent.high)
         return Range(*(100 * part for part in parts))
 
+    @cached_property
+    def is_mostly_known(self) -> bool:
+        """Whether half of the products or more have a predicted time, so that a share of it says much of the step."""
+        return 2 * sum(cost is not None for cost in self.costs) >= len(self.costs)
+
     def share_pct(self, saved: Range) -> Range | None:
         """Return a saving over the step's predicted time, in percent up to 100; None where that is unknown.
 

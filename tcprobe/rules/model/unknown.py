@@ -75,11 +75,12 @@ def _open_settings(layer: Layer) -> list[str]:
 def _open_input(step: Step, layers: list[Layer]) -> Sizes | None:
     """Return the model's input that the layers hang on, with a letter for each unknown size.
 
-    Empty where its rank is unknown too; None where it is known, so that something on the way was not followed.
+    Empty where its rank is unknown too; None where something on the way was not followed, so that giving the
+    input's sizes would tell nothing of these layers.
     """
     queue, seen = list(layers), {layer.name for layer in layers}
     for layer in queue:
-        if not layer.inputs_from and layer.is_first is not False and _open_inputs(layer):
+        if not layer.inputs_from and layer.is_first and _open_inputs(layer):
             return _lettered(layer)
         before = [known for name in layer.inputs_from if (known := step.sizes.layers.get(name)) is not None]
         queue += [known for known in before if known.name not in seen]

@@ -78,12 +78,20 @@ def _severity(step: Step, bad: Bad, does: Effect) -> Severity | None:
 def _warns_unknown(step: Step, bad: Bad, does: Effect) -> bool:
     """Return whether a size of unknown cost is worth a warning: a layer sets it, and such products were timed.
 
-    Sizes of the data are left out, which no layer sets.
+    Sizes of the data are left out, which no layer sets, and the labels, which only the last layer counts.
     """
     if does.why is None or does.why.kind not in COST_UNKNOWN or bad.dimension.size < TILE:
         return False
     chosen = bad.dimension.name in (*OUTPUTS, *NAMES) or bad.code == "TC105"
-    return chosen and bool(bad.dimension.products) and is_timed(step, bad)
+    return chosen and bool(bad.dimension.products) and is_timed(step, bad) and not _counts_labels(step, bad)
+
+
+def _counts_labels(step: Step, bad: Bad) -> bool:
+    """Return whether a size is that of a model's output, behind other layers, and no vocabulary."""
+    layer = step.sizes.layers.get(bad.dimension.layer)
+    if layer is None or layer.is_first or bad.code != "TC101" or bad.dimension.name not in OUTPUTS:
+        return False
+    return any(known.is_last for known in step.sizes.tail(layer.name))
 
 
 def _padding(saved: Range | None) -> tuple[Added, ...]:

@@ -206,6 +206,26 @@ def test_a_finding_about_shared_code_is_told_once_where_it_costs_most(tmp_path: 
     assert found[0].saving_ns == large[0].saving_ns
 
 
+def test_a_known_cost_is_told_before_one_that_a_file_alone_does_not_know(tmp_path: Path) -> None:
+    """Two lines about one place, one of which knows nothing, say less than one."""
+    nets = "from keras import layers\ndef image(x):\n    return layers.Conv2D(1, 5)(layers.Conv2D(16, 1)(x))\n"
+    train = "import keras\nfrom nets import image\nx = keras.Input((32, 32, 64))\nm = keras.Model(x, image(x))\n"
+    found = [f for f in run(tree(tmp_path, nets=nets, train=train)).report.findings() if f.size == 1]
+    assert [f.why.kind for f in found if f.why is not None] == ["no_gain"]
+    alone = [f for f in run(tmp_path, "nets.py").report.findings() if f.size == 1]
+    assert [f.why.kind for f in alone if f.why is not None] == ["product_sizes_unknown"]
+
+
+def test_an_unknown_cost_that_is_a_warning_is_told_whatever_a_file_knows_of_a_small_call(tmp_path: Path) -> None:
+    nets = "from keras import layers\ndef head(x):\n    return layers.Dense(64)(layers.Dense(250)(x))\n"
+    trial = "import numpy\nfrom nets import head\nhead(numpy.zeros((4, 16)))\n"
+    folder = tree(tmp_path, nets=nets, test_nets=trial)
+    found = {f.severity for f in run(folder, "test_nets.py").report.findings() if f.dimension == "units"}
+    assert found == {"note"}
+    found = {f.severity for f in run(folder).report.findings() if f.dimension == "units" and f.size == 250}
+    assert found == {"warning"}
+
+
 def test_a_comment_in_the_other_file_counts(tmp_path: Path) -> None:
     quiet = BLOCKS.replace('padding="same")', 'padding="same")  # tcprobe: ignore[TC101]')
     for target in ("", "train.py"):

@@ -11,7 +11,7 @@ import pytest
 from tcprobe.report.audit import fold as audit_fold
 from tcprobe.report.audit import words
 from tcprobe.schema.finding import Audited, AuditReport, Finding, Range
-from tcprobe.schema.finding_kinds import FindingKind, WhyKind
+from tcprobe.schema.finding_kinds import EffectKind, FindingKind, WhyKind
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import About, Statement, say
 from tests.report.audit.builders import COSTLY, FILE, FREE, MILD, ROOT, SILENT, SPEC, audited, document, slower
@@ -106,6 +106,14 @@ def test_more_notes_are_told_by_reason_with_every_size() -> None:
     assert text(COSTLY, *notes(11), verbose=True).count(": TC101 ") == 12
 
 
+def test_a_reason_of_an_unknown_cost_is_a_whole_sentence() -> None:
+    why: Statement[WhyKind] = say("product_sizes_unknown", takes=("rows",), own=(), input=None)
+    effect: Statement[EffectKind] = say("slower_by_unknown", why=why, measured=False, rate_pct=None, gpu=None)
+    unknown = [replace(n, why=why, says=n.says.changed("effect", effect)) for n in notes(11)]
+    said = text(*unknown)
+    assert "units=4 (4), 8 (4), 12 (3): it may run more slowly, how much is unknown without the rows" in said
+
+
 GONE: Statement[FindingKind] = say("api_renamed", name="set_policy", new="set_global_policy")
 
 
@@ -164,6 +172,11 @@ def test_the_last_line_is_the_next_command(finding: Finding, typed: tuple[str, .
     assert text(finding, typed=typed).splitlines()[-1] == last
 
 
+@pytest.mark.parametrize("option", ["--verbose", "-v"])
+def test_what_was_asked_for_is_not_suggested(option: str) -> None:
+    assert text(FREE, typed=(option, "a.py")).splitlines()[-1].startswith("Found 1 note")
+
+
 def test_nothing_left_to_do_ends_with_the_count() -> None:
     nothing = document(AuditReport((Audited("m", FILE, "source", layers=4),)))
     assert rendered("text", nothing).splitlines()[-1] == "Found nothing in 4 layers."
@@ -193,6 +206,17 @@ def left(n: int, why: WhyKind, **more: Any) -> Finding:
     says: Statement[FindingKind] = say("best_left", subject=about, multiple=8, why=reason)
     place, name = Place(FILE, 40 + n), f"dense_{n}"
     return replace(FREE, code="TC104", says=says, place=place, layer=name, size=n, why=reason, **more)
+
+
+def test_what_limits_some_of_several_files_names_them() -> None:
+    limited = [replace(audited(()), file=f"{ROOT}/m{n}.py", notes=("the file is too long",)) for n in range(6)]
+    other = replace(audited(()), file=f"{ROOT}/other.py", notes=())
+    assert words.limit_notes(AuditReport((limited[0],))) == ["The file is too long."]
+    assert words.limit_notes(AuditReport((limited[0], limited[0]))) == ["The file is too long."]
+    assert words.limit_notes(AuditReport((*limited[:2], other))) == ["m0.py and m1.py: the file is too long."]
+    assert words.limit_notes(AuditReport((*limited, other))) == [
+        "m0.py, m1.py, m2.py and 3 more: the file is too long."
+    ]
 
 
 def test_sizes_that_are_best_left_are_one_line_and_verbose_lists_them() -> None:

@@ -81,6 +81,22 @@ def test_an_input_that_is_known_is_not_asked_for() -> None:
     assert "28" not in said
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = layers.Dense(250)(other.output)\nmodel = keras.Model(other.input, layers.Dense(64)(x))\n",
+        "x = keras.Input((None, 128))\nx = layers.Dense(250)(other(x))\nm = keras.Model(x, layers.Dense(64)(x))\n",
+        "def head(x):\n    return layers.Dense(64)(layers.Dense(250)(x))\n",
+        "def head(x):\n    return layers.Dense(64)(layers.Conv1D(250, 3)(x))\n",
+    ],
+)
+def test_an_input_is_not_asked_for_where_giving_it_tells_nothing(text: str) -> None:
+    """Of what another package's model puts out, or of what a function takes that nothing calls."""
+    (finding,) = (f for key, f in told(text).items() if key in (("units", 250), ("filters", 250)))
+    assert "how much is unknown without" in message(finding)
+    assert "--input-shape" not in message(finding)
+
+
 def test_a_dtype_that_is_unknown_is_said_to_be() -> None:
     unknown = raw(OpRecord("MatMul", ((64, 64), (64, 250)), (64, 250), PLAIN, None, "forward"))
     assert why_unknown(step_of(unknown), [0]).kind == "dtype_unknown"
@@ -117,6 +133,22 @@ def test_sizes_of_the_data_and_what_xla_pads_are_notes() -> None:
     text = "m = keras.Sequential([layers.Dense(250)])\nm(data())\n"
     assert told(text, xla=True)["units", 250].severity == "note"
     assert told(text)["units", 250].severity == "warning"
+
+
+@pytest.mark.parametrize(
+    ("last", "size", "severity"),
+    [
+        ("layers.Dense(151)", 151, "note"),
+        ("layers.Dense(151, activation='softmax')", 151, "note"),
+        ("layers.Dense(999), layers.Softmax()", 999, "note"),
+        ("layers.Dense(1001)", 1001, "warning"),  # as large as a vocabulary
+        ("layers.Dense(151), layers.Dense(64)", 151, "warning"),
+    ],
+)
+def test_labels_of_unknown_cost_are_a_note_below_the_size_of_a_vocabulary(last: str, size: int, severity: str) -> None:
+    """The data sets how many there are, and the last product is seldom a large part of a step."""
+    found = told(f"m = keras.Sequential([layers.Dense(256), {last}])\nm(data())\n")
+    assert found["units", size].severity == severity
 
 
 def test_on_a_gpu_without_tensor_cores_no_size_is_a_warning() -> None:

@@ -8,7 +8,17 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Final, TypeAlias
 
-from tcprobe.audit.source.arrays import elementwise, joins, layout, lookups, makers, products, reductions, sizes
+from tcprobe.audit.source.arrays import (
+    elementwise,
+    joins,
+    layout,
+    lookups,
+    makers,
+    products,
+    reductions,
+    sizes,
+    windows,
+)
 from tcprobe.audit.source.arrays.call import ArrayCall
 from tcprobe.audit.source.values.kinds import Arguments, SourceValue
 
@@ -102,6 +112,13 @@ ops,np x indices axis: take""",
     lookups.masked: "tf x depth: sequence_mask",
     lookups.resized: """\
 tf,ops x size: resize resize_images resize_bilinear resize_nearest_neighbor resize_bicubic resize_area""",
+    windows.pooled: """\
+tf x ksize strides padding data_format: max_pool max_pool1d max_pool2d max_pool3d avg_pool avg_pool1d avg_pool2d \
+    avg_pool3d
+ops x ksize strides padding data_format: max_pool average_pool""",
+    windows.convolved: """\
+tf x filters strides padding: conv1d conv2d conv3d convolution
+ops x filters strides padding data_format dilations: conv""",
     lookups.scaled: "K x height_factor width_factor data_format: resize_images",
     sizes.shape: "tf,ops,np,K x: shape int_shape",
     sizes.rank: "tf,np,K x: rank ndim",
@@ -125,6 +142,10 @@ _ALIASES: Final = {
         "pads": "paddings pad_width",
         "depth": "num_classes maxlen",
         "block": "block_size",
+        "ksize": "pool_size",
+        "filters": "filter kernel",
+        "strides": "stride",
+        "dilations": "dilation_rate",
         "indices": "ids",
         "a": "x1 x",
         "c": "condition",
