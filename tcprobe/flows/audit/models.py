@@ -162,10 +162,10 @@ class Auditor:
         Raises:
             InputError: it cannot be traced, and its source holds no layer.
         """
+        read = self._read(target, source)
         try:
-            models = self._trace(target)
+            models = self._trace(target, read)
         except InputError as error:
-            read = self._read(target, source)
             if not _judges(error, read):
                 raise
             reason = error.message.removeprefix(f"{target.path}: ")
@@ -173,10 +173,11 @@ class Auditor:
             return [replace(model, notes=(*model.notes, READ % reason)) for model in read]
         if not any(model.incomplete for model in models):
             return models
-        rest = _not_in(models, self._read(target, source))
+        rest = _not_in(models, read)
         if rest:
             say(f"{target.named}: shapes of what was not run are read from the source")
-        return [*models, *rest]
+        by_default = any(model.batch_by_default for model in read)
+        return [*(replace(m, batch_by_default=m.own_step and by_default) for m in models), *rest]
 
     def _read(self, target: AuditFile, source: Source) -> list[Model]:
         from tcprobe.audit.source.read import read_model
@@ -187,7 +188,7 @@ class Auditor:
         ours = "keras" in text or "tensorflow" in text
         return read_model(source, self._choice.batch_size) or [empty][: int(ours)]
 
-    def _trace(self, target: AuditFile) -> list[Model]:
+    def _trace(self, target: AuditFile, read: Sequence[Model] = ()) -> list[Model]:
         from tcprobe.audit.trace.traced import TraceRequest, trace
 
         options = self._options
@@ -200,6 +201,7 @@ class Auditor:
                 first_step=options.first_step,
                 argv=options.argv,
                 batch=self._choice.batch_size,
+                read_batch=next((model.batch for model in read if _tells_batch(model)), None),
                 input_shapes=self._choice.input_shapes,
                 timeout_s=options.timeout_s,
                 python=self._choice.python,
@@ -331,6 +333,10 @@ def _with_xla(model: Model) -> bool:
     if model.xla is not None:
         return model.xla
     return model.own_step and (model.keras or "").partition(".")[0] not in ("", "1", "2")
+
+
+def _tells_batch(model: Model) -> bool:
+    return model.batch_known or model.batch_by_default
 
 
 def _judges(error: InputError, read: Iterable[Model]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any, Callable, Dict, List, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from . import find
 from .document import AuditRecord
@@ -24,13 +24,17 @@ class ModelTracer:
     Args:
         watch: the hooks.
         document: takes what is found.
-        orders: `batch`; `factory` and its `args` where the user named one.
+        orders: `batch`, and `read_batch` of a script that failed; `factory` and its `args` where the user named one.
+        fitted: the batch size of each `fit` that failed, by id of its model.
     """
 
-    def __init__(self, watch: Watch, document: AuditRecord, orders: Dict[str, Any]) -> None:
+    def __init__(
+        self, watch: Watch, document: AuditRecord, orders: Dict[str, Any], fitted: Dict[int, Optional[int]]
+    ) -> None:
         self._watch = watch
         self._document = document
         self._orders = orders
+        self._fitted = fitted
 
     def audit(self, module: Any) -> None:
         """Audit an imported file.
@@ -113,7 +117,7 @@ class ModelTracer:
                 document.not_seen(found.label, UNBUILT)
                 return False
             with Lean(watch.keras, watch.gaps):
-                step = trace_step(watch.tf, found.model, given, self._orders.get("batch"), watch.calls.own)
+                step = trace_step(watch.tf, found.model, given, self._batch(found.model), watch.calls.own)
         except Exception as error:
             document.not_seen(found.label, "raised " + in_one_line(error, document.path))
             return False
@@ -132,10 +136,22 @@ class ModelTracer:
                 "batch": step.batch,
                 "batch_known": step.batch_known,
                 "layers": watch.log.layers.get(step.key, []),
-                "xla": watch.gaps.run("XLA of a model", lambda: watch.xla.of(found.model)),
+                "xla": watch.gaps.run("XLA of a model", lambda: self._xla(found.model)),
             }
         )
         return True
+
+    def _batch(self, model: Any) -> Optional[int]:
+        """Return how many samples the user gave, else what the script would have trained on; None if neither tells."""
+        asked: Optional[int] = self._orders.get("batch")
+        if asked or not self._document.incomplete:
+            return asked
+        return self._fitted.get(id(model)) or self._orders.get("read_batch")
+
+    def _xla(self, model: Any) -> Optional[bool]:
+        """Return whether XLA compiles a model; one that a failed script never compiled has a loop of its own."""
+        compiled = self._watch.xla.of(model)
+        return False if compiled is None and self._document.incomplete else compiled
 
 
 def _has_parts(model: Any) -> bool:
