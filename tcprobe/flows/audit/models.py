@@ -154,15 +154,17 @@ class Auditor:
     def _models(self, target: AuditFile, source: Source) -> list[Model]:
         if not self._traced or target.notebook:
             return self._read(target, source)
-        return self._trace(target) if self._fall_back is None else self._trace_or_read(target, source, self._fall_back)
+        read = self._read(target, source)
+        return (
+            self._trace(target, read) if self._fall_back is None else self._trace_or_read(target, read, self._fall_back)
+        )
 
-    def _trace_or_read(self, target: AuditFile, source: Source, say: Say) -> list[Model]:
+    def _trace_or_read(self, target: AuditFile, read: list[Model], say: Say) -> list[Model]:
         """Trace a file, and read the source of what that did not reach because something failed.
 
         Raises:
             InputError: it cannot be traced, and its source holds no layer.
         """
-        read = self._read(target, source)
         try:
             models = self._trace(target, read)
         except InputError as error:
@@ -176,8 +178,7 @@ class Auditor:
         rest = _not_in(models, read)
         if rest:
             say(f"{target.named}: shapes of what was not run are read from the source")
-        by_default = any(model.batch_by_default for model in read)
-        return [*(replace(m, batch_by_default=m.own_step and by_default) for m in models), *rest]
+        return [*models, *rest]
 
     def _read(self, target: AuditFile, source: Source) -> list[Model]:
         from tcprobe.audit.source.read import read_model
@@ -188,11 +189,12 @@ class Auditor:
         ours = "keras" in text or "tensorflow" in text
         return read_model(source, self._choice.batch_size) or [empty][: int(ours)]
 
-    def _trace(self, target: AuditFile, read: Sequence[Model] = ()) -> list[Model]:
+    def _trace(self, target: AuditFile, read: Sequence[Model]) -> list[Model]:
         from tcprobe.audit.trace.traced import TraceRequest, trace
 
         options = self._options
-        return trace(
+        told = next((model for model in read if model.batch_known), None)
+        models = trace(
             TraceRequest(
                 file=str(target.path),
                 factory=target.factory,
@@ -201,12 +203,16 @@ class Auditor:
                 first_step=options.first_step,
                 argv=options.argv,
                 batch=self._choice.batch_size,
-                read_batch=next((model.batch for model in read if _tells_batch(model)), None),
+                read_batch=told.batch if told else None,
                 input_shapes=self._choice.input_shapes,
                 timeout_s=options.timeout_s,
                 python=self._choice.python,
             )
         )
+        if told is None or not told.batch_by_default:
+            return models
+        rests = [model.own_step and model.incomplete and model.batch == told.batch for model in models]
+        return [replace(m, batch_by_default=r) for m, r in zip(models, rests, strict=True)]
 
     def _step(self, model: Model) -> Step:
         from tcprobe.cost.predict import Target
@@ -333,10 +339,6 @@ def _with_xla(model: Model) -> bool:
     if model.xla is not None:
         return model.xla
     return model.own_step and (model.keras or "").partition(".")[0] not in ("", "1", "2")
-
-
-def _tells_batch(model: Model) -> bool:
-    return model.batch_known or model.batch_by_default
 
 
 def _judges(error: InputError, read: Iterable[Model]) -> bool:

@@ -88,7 +88,9 @@ class Audit:
 
     def _load(self) -> None:
         """Run or import the file; the namespace is known before it begins."""
-        execute = partial(run_statements, ended=self._passed) if self._watch.onward.going else script.execute
+        execute = script.execute
+        if self._watch.onward.going:
+            execute = partial(run_statements, ended=self._passed, spoil=self._watch.forget)
         if self._ran:
             script.run_script(self._config.kind, self._config.name, self._config.argv, execute)
             return

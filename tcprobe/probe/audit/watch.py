@@ -90,6 +90,10 @@ class Watch:
         self.gaps.run("trained weights", lambda: self._pretrained.on_keras(keras))
         self.gaps.run("XLA of Keras", lambda: self.xla.install(keras))
 
+    def forget(self, thing: Any) -> None:
+        """Take a model out of those that were constructed."""
+        self.made[:] = [model for model in self.made if model is not thing]
+
     def _made(self, layer: Any) -> None:
         if is_model(layer):
             self.made.append(layer)

@@ -345,6 +345,12 @@ def test_a_model_is_compiled_as_its_script_says_and_the_keras_inside_tensorflow_
     assert {p.layer for p in second.products} == {one.name for one in second.layers}
 
 
+def test_a_model_that_lacks_a_layer_because_that_failed_is_not_judged() -> None:
+    (model,) = models("spoiled.py").values()
+    assert [one.config["units"] for one in model.layers] == [40]
+    assert model.incomplete
+
+
 def test_models_that_were_not_trained_count_what_the_source_says_of_their_batch() -> None:
     (model,) = trace(TraceRequest(SCRIPTS / "unread_data.py", read_batch=40, python=warm.python()))
     assert (model.own_step, model.batch, model.batch_known, model.xla) == (True, 40, True, False)
