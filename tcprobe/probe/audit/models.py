@@ -117,7 +117,8 @@ class ModelTracer:
                 document.not_seen(found.label, UNBUILT)
                 return False
             with Lean(watch.keras, watch.gaps):
-                step = trace_step(watch.tf, found.model, given, self._batch(found.model), watch.calls.own)
+                batch, trains = self._orders.get("batch"), self._trained_on(found.model)
+                step = trace_step(watch.tf, found.model, given, batch, trains, watch.calls.own)
         except Exception as error:
             document.not_seen(found.label, "raised " + in_one_line(error, document.path))
             return False
@@ -141,11 +142,10 @@ class ModelTracer:
         )
         return True
 
-    def _batch(self, model: Any) -> Optional[int]:
-        """Return how many samples the user gave, else what the script would have trained on; None if neither tells."""
-        asked: Optional[int] = self._orders.get("batch")
-        if asked or not self._document.incomplete:
-            return asked
+    def _trained_on(self, model: Any) -> Optional[int]:
+        """Return how many samples a script that failed would have trained on; None where it does not tell."""
+        if not self._document.incomplete:
+            return None
         return self._fitted.get(id(model)) or self._orders.get("read_batch")
 
     def _xla(self, model: Any) -> Optional[bool]:

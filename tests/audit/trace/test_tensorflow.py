@@ -352,10 +352,12 @@ def test_a_model_that_lacks_a_layer_because_that_failed_is_not_judged() -> None:
 
 
 def test_models_that_were_not_trained_count_what_the_source_says_of_their_batch() -> None:
-    (model,) = trace(TraceRequest(SCRIPTS / "unread_data.py", read_batch=40, python=warm.python()))
-    assert (model.own_step, model.batch, model.batch_known, model.xla) == (True, 40, True, False)
-    (model,) = trace(TraceRequest(SCRIPTS / "unread_data.py", python=warm.python()))
-    assert (model.batch, model.batch_known) == (1024, False)
+    """One has the samples of the call that built it."""
+    for model in trace(TraceRequest(SCRIPTS / "unread_data.py", read_batch=40, python=warm.python())):
+        assert (model.own_step, model.batch, model.batch_known, model.xla) == (True, 40, True, False)
+        assert {p.record.input_shapes[0][0] for p in products(model, "", "forward")} == {40}  # type: ignore[index]
+    first = next(iter(trace(TraceRequest(SCRIPTS / "unread_data.py", python=warm.python()))))
+    assert (first.batch, first.batch_known) == (1024, False)
 
 
 def test_inputs_that_a_model_leaves_open_have_the_users_shapes() -> None:
