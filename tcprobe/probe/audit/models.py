@@ -98,7 +98,7 @@ class ModelTracer:
         if raised and not found:
             document.fail("input", "%s raised %s" % (raised[0].what, in_one_line(raised[0].error, document.path)))
         elif failed and not found and not raised:
-            needs = failed[0]
+            needs = next((item for item in failed if find.MODELS.search(item.what)), failed[0])
             example = "%s:%s %s" % (os.path.basename(document.path), needs.what[:-2], needs.example)
             document.fail("input", "%s %s" % (needs.what, needs.reason), "name it with its arguments: " + example)
         elif document.unseen and not document.error:
