@@ -149,9 +149,12 @@ class ModelTracer:
         return self._fitted.get(id(model)) or self._orders.get("read_batch")
 
     def _xla(self, model: Any) -> Optional[bool]:
-        """Return whether XLA compiles a model; one that a failed script never compiled has a loop of its own."""
+        """Return whether XLA compiles a model; a failed script that compiles none has a loop of its own."""
         compiled = self._watch.xla.of(model)
-        return False if compiled is None and self._document.incomplete else compiled
+        if compiled is not None or not self._document.incomplete:
+            return compiled
+        with open(self._document.path, "rb") as file:
+            return None if b".compile(" in file.read() else False
 
 
 def _has_parts(model: Any) -> bool:
