@@ -35,6 +35,7 @@ class TraceRequest:
         first_step: stop it at its first training step.
         argv: arguments of the script.
         batch: samples of a step where the model leaves their number open; None is `tcprobe.schema.model.SAMPLES`.
+        read_batch: what the source says of them, for models that the file does not come to train; None if nothing.
         input_shapes: of models that were neither built nor called.
         timeout_s: seconds after which everything is ended.
         python: interpreter that has TensorFlow.
@@ -47,6 +48,7 @@ class TraceRequest:
     first_step: bool = False
     argv: tuple[str, ...] = ()
     batch: int | None = None
+    read_batch: int | None = None
     input_shapes: tuple[InputShape, ...] = ()
     timeout_s: float = 300.0
     python: str = sys.executable
@@ -80,6 +82,7 @@ def trace(request: TraceRequest) -> list[Model]:
             "run": request.run,
             "first_step": request.first_step,
             "batch": request.batch,
+            "read_batch": request.read_batch,
             "input_shapes": [[shape.name, list(shape.sizes)] for shape in request.input_shapes],
         },
         argv=request.argv,

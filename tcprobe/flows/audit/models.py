@@ -165,18 +165,20 @@ class Auditor:
     def _models(self, target: AuditFile, source: Source) -> list[Model]:
         if not self._traced or target.notebook:
             return self._read(target, source)
-        return self._trace(target) if self._fall_back is None else self._trace_or_read(target, source, self._fall_back)
+        read = self._read(target, source)
+        return (
+            self._trace(target, read) if self._fall_back is None else self._trace_or_read(target, read, self._fall_back)
+        )
 
-    def _trace_or_read(self, target: AuditFile, source: Source, say: Say) -> list[Model]:
+    def _trace_or_read(self, target: AuditFile, read: list[Model], say: Say) -> list[Model]:
         """Trace a file, and read the source of what that did not reach because something failed.
 
         Raises:
             InputError: it cannot be traced, and its source holds no layer.
         """
         try:
-            models = self._trace(target)
+            models = self._trace(target, read)
         except InputError as error:
-            read = self._read(target, source)
             if not _judges(error, read):
                 raise
             reason = error.message.removeprefix(f"{target.path}: ")
@@ -184,7 +186,7 @@ class Auditor:
             return [replace(model, notes=(*model.notes, READ % reason)) for model in read]
         if not any(model.incomplete for model in models):
             return models
-        rest = _not_in(models, self._read(target, source))
+        rest = _not_in(models, read)
         if rest:
             say(f"{target.named}: shapes of what was not run are read from the source")
         return [*models, *rest]
@@ -198,11 +200,12 @@ class Auditor:
         ours = "keras" in text or "tensorflow" in text
         return read_model(source, self._choice.batch_size) or [empty][: int(ours)]
 
-    def _trace(self, target: AuditFile) -> list[Model]:
+    def _trace(self, target: AuditFile, read: Sequence[Model]) -> list[Model]:
         from tcprobe.audit.trace.traced import TraceRequest, trace
 
         options = self._options
-        return trace(
+        told = next((model for model in read if model.batch_known), None)
+        models = trace(
             TraceRequest(
                 file=str(target.path),
                 factory=target.factory,
@@ -211,11 +214,16 @@ class Auditor:
                 first_step=options.first_step,
                 argv=options.argv,
                 batch=self._choice.batch_size,
+                read_batch=told.batch if told else None,
                 input_shapes=self._choice.input_shapes,
                 timeout_s=options.timeout_s,
                 python=self._choice.python,
             )
         )
+        if told is None or not told.batch_by_default:
+            return models
+        rests = [model.own_step and model.incomplete and model.batch == told.batch for model in models]
+        return [replace(m, batch_by_default=r) for m, r in zip(models, rests, strict=True)]
 
     def _step(self, model: Model) -> Step:
         from tcprobe.cost.predict import Target

@@ -10,7 +10,8 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tu
 from .layers import KERAS_PACKAGES, is_model
 
 NEVER = re.compile(r"^(_.*|main|run.*|train.*|test.*|fit.*|eval.*|predict.*|load_(data|dataset|images).*|download.*)$")
-LIKELY = re.compile(r"^(build|make|create|get|define|construct|new)(_|$)|model|generator|discriminator|net|encoder|gan")
+MODELS = re.compile("model|generator|discriminator|net|encoder|gan")
+LIKELY = re.compile("^(build|make|create|get|define|construct|new)(_|$)|" + MODELS.pattern)
 SAYS_KERAS = frozenset(("keras", "Sequential", "Model", "Input", "layers", "tf", "applications"))
 WAYS = "name a function (model.py:build), let a module-level variable hold the model, or run the script (--run)"
 

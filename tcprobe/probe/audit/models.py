@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any, Callable, Dict, List, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from . import find
 from .document import AuditRecord
@@ -24,13 +24,17 @@ class ModelTracer:
     Args:
         watch: the hooks.
         document: takes what is found.
-        orders: `batch`; `factory` and its `args` where the user named one.
+        orders: `batch`, and `read_batch` of a script that failed; `factory` and its `args` where the user named one.
+        fitted: the batch size of each `fit` that failed, by id of its model.
     """
 
-    def __init__(self, watch: Watch, document: AuditRecord, orders: Dict[str, Any]) -> None:
+    def __init__(
+        self, watch: Watch, document: AuditRecord, orders: Dict[str, Any], fitted: Dict[int, Optional[int]]
+    ) -> None:
         self._watch = watch
         self._document = document
         self._orders = orders
+        self._fitted = fitted
 
     def audit(self, module: Any) -> None:
         """Audit an imported file.
@@ -94,7 +98,7 @@ class ModelTracer:
         if raised and not found:
             document.fail("input", "%s raised %s" % (raised[0].what, in_one_line(raised[0].error, document.path)))
         elif failed and not found and not raised:
-            needs = failed[0]
+            needs = next((item for item in failed if find.MODELS.search(item.what)), failed[0])
             example = "%s:%s %s" % (os.path.basename(document.path), needs.what[:-2], needs.example)
             document.fail("input", "%s %s" % (needs.what, needs.reason), "name it with its arguments: " + example)
         elif document.unseen and not document.error:
@@ -113,7 +117,8 @@ class ModelTracer:
                 document.not_seen(found.label, UNBUILT)
                 return False
             with Lean(watch.keras, watch.gaps):
-                step = trace_step(watch.tf, found.model, given, self._orders.get("batch"), watch.calls.own)
+                batch, trains = self._orders.get("batch"), self._trained_on(found.model)
+                step = trace_step(watch.tf, found.model, given, batch, trains, watch.calls.own)
         except Exception as error:
             document.not_seen(found.label, "raised " + in_one_line(error, document.path))
             return False
@@ -132,10 +137,24 @@ class ModelTracer:
                 "batch": step.batch,
                 "batch_known": step.batch_known,
                 "layers": watch.log.layers.get(step.key, []),
-                "xla": watch.gaps.run("XLA of a model", lambda: watch.xla.of(found.model)),
+                "xla": watch.gaps.run("XLA of a model", lambda: self._xla(found.model)),
             }
         )
         return True
+
+    def _trained_on(self, model: Any) -> Optional[int]:
+        """Return how many samples a script that failed would have trained on; None where it does not tell."""
+        if not self._document.incomplete:
+            return None
+        return self._fitted.get(id(model)) or self._orders.get("read_batch")
+
+    def _xla(self, model: Any) -> Optional[bool]:
+        """Return whether XLA compiles a model; a failed script that compiles none has a loop of its own."""
+        compiled = self._watch.xla.of(model)
+        if compiled is not None or not self._document.incomplete:
+            return compiled
+        with open(self._document.path, "rb") as file:
+            return None if b".compile(" in file.read() else False
 
 
 def _has_parts(model: Any) -> bool:

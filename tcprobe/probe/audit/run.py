@@ -10,7 +10,7 @@ import atexit
 import os
 import sys
 from functools import partial
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from ..config import Config
 from ..core.lines import running_line
@@ -54,7 +54,7 @@ class Audit:
         self._raised: List[str] = []
         self._resting: List[str] = []
         self._left = False
-        self._failed_fits: List[Any] = []
+        self._failed_fits: List[Tuple[Any, Optional[int]]] = []  # the model and its batch size
         self._module: Any = None
 
     def start(self) -> None:
@@ -88,7 +88,9 @@ class Audit:
 
     def _load(self) -> None:
         """Run or import the file; the namespace is known before it begins."""
-        execute = partial(run_statements, ended=self._passed) if self._watch.onward.going else script.execute
+        execute = script.execute
+        if self._watch.onward.going:
+            execute = partial(run_statements, ended=self._passed, spoil=self._watch.forget)
         if self._ran:
             script.run_script(self._config.kind, self._config.name, self._config.argv, execute)
             return
@@ -132,8 +134,8 @@ class Audit:
         self._go_quietly()
         return True
 
-    def _fit_failed(self, model: Any, error: BaseException) -> None:
-        self._failed_fits.append(model)
+    def _fit_failed(self, model: Any, error: BaseException, batch: Any) -> None:
+        self._failed_fits.append((model, batch if isinstance(batch, int) else None))
         self._raised.append(in_one_line(error, self._document.path, running_line()))
 
     def _describe(self, error: Optional[BaseException]) -> None:
@@ -144,7 +146,7 @@ class Audit:
         if self._steps.found:
             self._trained(error)
         elif error is None and not self._ran:
-            ModelTracer(self._watch, self._document, self._orders).audit(self._module)
+            self._tracer().audit(self._module)
         elif self._watch.onward.going:
             self._leftover(lambda _: True)
         if self._document.steps or self._document.units:
@@ -172,15 +174,19 @@ class Audit:
         if self._resting:
             self._document.notes.append(RESTING % self._resting[0])
 
+    def _tracer(self) -> ModelTracer:
+        fitted = {id(model): batch for model, batch in self._failed_fits}
+        return ModelTracer(self._watch, self._document, self._orders, fitted)
+
     def _leftover(self, wanted: Callable[[Any], bool]) -> None:
         """Audit models that were constructed and not trained."""
-        tracer = ModelTracer(self._watch, self._document, self._orders)
+        tracer = self._tracer()
         if self._watch.tf is not None and tracer.leftover(self._module, self._steps.trained, wanted):
             self._document.notes.append(OWN_STEP)
 
     def _was_to_train(self, model: Any) -> bool:
         compiled = getattr(model, "compiled", getattr(model, "_is_compiled", False))
-        return bool(compiled) or any(model is failed for failed in self._failed_fits)
+        return bool(compiled) or any(model is failed for failed, _ in self._failed_fits)
 
     def _refuse(self, nothing: NothingToAudit) -> None:
         """Say why nothing was found; what the file raised before may be the cause."""

@@ -96,7 +96,7 @@ class OwnStep(NamedTuple):
     batch_known: bool
 
 
-def trace_step(tf: Any, model: Any, given: Given, batch: Optional[int], own: Any) -> OwnStep:
+def trace_step(tf: Any, model: Any, given: Given, batch: Optional[int], trains: Optional[int], own: Any) -> OwnStep:
     """Trace a training step of `model`: its outputs, a loss of them, and the gradient of every weight.
 
     Args:
@@ -104,17 +104,21 @@ def trace_step(tf: Any, model: Any, given: Given, batch: Optional[int], own: Any
         model: a Keras model.
         given: what it takes.
         batch: samples where the model leaves their number open; None is `SAMPLES`.
+        trains: samples that the script would have trained on, None where it does not tell.
         own: set of the keys that the hooks on calls only trace.
     """
     specs = [s for s in tf.nest.flatten([given.args, given.kwds]) if isinstance(s, tf.TensorSpec)]
     sizes = [s.shape[0] for s in specs if s.shape.rank]
     fixed = next((int(s) for s in sizes if s is not None), None) if None not in sizes else None
-    count = fixed or batch or SAMPLES
+    # What a Sequential holds may be the samples of the call that built it.
+    fitted = trains if type(model).__name__ == "Sequential" and not batch else None
+    batch = batch or trains
+    count = fitted or fixed or batch or SAMPLES
 
     def sized(value: Any) -> Any:
         if not isinstance(value, tf.TensorSpec) or not value.shape.rank:
             return value
-        return tf.TensorSpec([value.shape[0] or count, *list(value.shape)[1:]], value.dtype)
+        return tf.TensorSpec([fitted or value.shape[0] or count, *list(value.shape)[1:]], value.dtype)
 
     args, kwds = tf.nest.map_structure(sized, (given.args, dict(given.kwds)))
     kwds.pop("training", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Dict, List, Optional
 
 from ..core.gaps import Gaps
@@ -11,9 +12,12 @@ from ..tensorflow.precision import version
 from .calls import AuditCalls
 from .layers import LayerLog, is_model
 from .onward.methods import Methods, Onward
+from .onward.pretrained import Pretrained
 from .shapes import GivenShapes
 from .step import SeenInputs
 from .xla import AutoXla
+
+PRIVATE_KERAS = "tensorflow.python.keras"  # loaded with TensorFlow, and imported by many scripts although it is private
 
 
 class Watch:
@@ -40,6 +44,7 @@ class Watch:
         self.calls = AuditCalls(self.recorder, self.gaps, batch, self.onward)
         self.methods = Methods(self.onward, self.gaps)
         self.made: List[Any] = []
+        self._pretrained = Pretrained(self.made, self.gaps)
         self.seen = SeenInputs(shapes)
         self.xla = AutoXla()
         self.tf: Any = None
@@ -72,12 +77,22 @@ class Watch:
         self.gaps.run("saving", lambda: self.methods.on_tensorflow(tf))
         if version(tf) < (2, 6):
             self._on_keras(tf.keras)
+        elif PRIVATE_KERAS in sys.modules:
+            self.gaps.run("TensorFlow's own Keras", lambda: self._hook(sys.modules[PRIVATE_KERAS]))
 
     def _on_keras(self, keras: Any) -> None:
         self.keras.append(keras)
+        self._hook(keras)
+
+    def _hook(self, keras: Any) -> None:
         self.recorder.on_keras(keras)
         self.gaps.run("methods of models", lambda: self.methods.on_keras(keras))
+        self.gaps.run("trained weights", lambda: self._pretrained.on_keras(keras))
         self.gaps.run("XLA of Keras", lambda: self.xla.install(keras))
+
+    def forget(self, thing: Any) -> None:
+        """Take a model out of those that were constructed."""
+        self.made[:] = [model for model in self.made if model is not thing]
 
     def _made(self, layer: Any) -> None:
         if is_model(layer):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import weakref
 from typing import Any, Optional
@@ -26,12 +27,21 @@ class AutoXla:
             return
         decides = defining_class(keras.Model, "_resolve_auto_jit_compile")
         makes = defining_class(keras.Model, "make_train_function")
+        compiles = defining_class(keras.Model, "compile")
         resolve, make, auto = decides._resolve_auto_jit_compile, makes.make_train_function, self
+        plain, signature = compiles.compile, inspect.signature(compiles.compile)
 
         @functools.wraps(resolve)
         def _resolve_auto_jit_compile(model: Any) -> Any:
             auto._auto.add(model)
             return resolve(model)
+
+        @functools.wraps(plain)
+        def compile(model: Any, *args: Any, **kwds: Any) -> None:
+            plain(model, *args, **kwds)
+            # Setting the attribute for the first time reads it, which resolves "auto" whatever was given.
+            if signature.bind(model, *args, **kwds).arguments.get("jit_compile", "auto") != "auto":
+                auto._auto.discard(model)
 
         @functools.wraps(make)
         def make_train_function(model: Any, *args: Any, **kwds: Any) -> Any:
@@ -45,6 +55,7 @@ class AutoXla:
                 model.jit_compile = before
 
         decides._resolve_auto_jit_compile = _resolve_auto_jit_compile
+        compiles.compile = compile
         makes.make_train_function = make_train_function
 
     def of(self, model: Any) -> Optional[bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from typing import Any, Callable, List, NamedTuple
 
 
@@ -62,6 +63,12 @@ class Patches:
                 delattr(done.owner, done.name)
             else:
                 setattr(done.owner, done.name, done.original)
+
+
+def everywhere(name: str, function: Any) -> List[Any]:
+    """Return every loaded module that has a function under a name: Keras exports it by several."""
+    modules = list(sys.modules.values())
+    return [module for module in modules if getattr(module, "__dict__", {}).get(name) is function]
 
 
 def defining_class(cls: Any, name: str) -> Any:

@@ -325,6 +325,41 @@ def test_models_get_a_step_where_their_data_cannot_be_had() -> None:
         assert f"no_data.py:{line_of('no_data.py', 'import a_package')}" in found["inside"].notes[-1]
 
 
+def test_a_ready_made_model_without_its_weights_is_built_all_the_same() -> None:
+    ((label, model),) = models("no_weights.py").items()
+    assert (label, model.batch, model.own_step, model.incomplete) == ("no_weights.py", 24, False, False)
+    assert layer(model, "Conv1").place is not None
+    assert [p.record.input_shapes for p in products(model, "dense", "forward")] == [((24, 1280), (1280, 250))]
+
+
+def test_a_model_is_compiled_as_its_script_says_and_the_keras_inside_tensorflow_is_one_too() -> None:
+    """That one's `fit` fails with newer versions of TensorFlow; the batch that it was given is known all the same."""
+    first, second = models("two_keras.py").values()
+    assert [model.xla for model in (first, second)] == [False, False]
+    assert [model.batch for model in (first, second)] == [96, 48]
+    units = line_of("two_keras.py", "private.add(Dense(62")
+    assert [(one.config["units"], one.place.line if one.place else 0) for one in second.layers] == [
+        (62, units),
+        (7, units + 1),
+    ]
+    assert {p.layer for p in second.products} == {one.name for one in second.layers}
+
+
+def test_a_model_that_lacks_a_layer_because_that_failed_is_not_judged() -> None:
+    (model,) = models("spoiled.py").values()
+    assert [one.config["units"] for one in model.layers] == [40]
+    assert model.incomplete
+
+
+def test_models_that_were_not_trained_count_what_the_source_says_of_their_batch() -> None:
+    """One has the samples of the call that built it."""
+    for model in trace(TraceRequest(SCRIPTS / "unread_data.py", read_batch=40, python=warm.python())):
+        assert (model.own_step, model.batch, model.batch_known, model.xla) == (True, 40, True, False)
+        assert {p.record.input_shapes[0][0] for p in products(model, "", "forward")} == {40}  # type: ignore[index]
+    first = next(iter(trace(TraceRequest(SCRIPTS / "unread_data.py", python=warm.python()))))
+    assert (first.batch, first.batch_known) == (1024, False)
+
+
 def test_inputs_that_a_model_leaves_open_have_the_users_shapes() -> None:
     given = {None: (64,), "second": (96,), "first": (48,), "image": (32, 32, 3), "text": (20,)}
     shapes = tuple(InputShape(name, sizes) for name, sizes in given.items())

@@ -166,6 +166,7 @@ RUN = ("--run", "my train.py", "--", "--sizes", "bad")
             "See what was not judged: tcprobe audit-shapes --verbose a.py",
         ),
         (FREE, ("--fix", "a.py"), "See what was not judged: tcprobe audit-shapes --verbose a.py"),
+        (FREE, ("-v", "a.py"), "Found 1 note (1 suppressed)."),
     ],
 )
 def test_the_last_line_is_the_next_command(finding: Finding, typed: tuple[str, ...], last: str) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from typing import Any, Callable, Dict, Optional
 
 from ...core.gaps import Gaps, Guard
-from ...tensorflow.patch import Patches, defining_class
+from ...tensorflow.patch import Patches, defining_class, everywhere
 from .outputs import Loaded, as_many, history_of
 from .stops import Ended, Stopped
 
@@ -24,7 +23,7 @@ class Onward:
         pretends: whether functions that do not train return zeros.
         begin: called before the first training call.
         close: called when a step is known.
-        failed: called with a model and what its `fit` raised.
+        failed: called with a model, what its `fit` raised, and the `batch_size` that was given.
         over: whether a first training call, or an exception, lies behind.
     """
 
@@ -34,7 +33,7 @@ class Onward:
         self.pretends = False
         self.begin: Callable[[], None] = lambda: None
         self.close: Callable[[], None] = lambda: None
-        self.failed: Callable[[Any, BaseException], None] = lambda *_: None
+        self.failed: Callable[[Any, BaseException, Any], None] = lambda *_: None
         self.over = False
 
 
@@ -73,11 +72,10 @@ class Methods:
             self._patches.method(owner, name, make)
 
     def _everywhere(self, owner: Any, name: str, make: Callable[[Method], Method]) -> None:
-        """Hook a function in every module that has it: Keras exports it by several names."""
+        """Hook a function in every module that has it."""
         original = getattr(owner, name, None)
-        for module in list(sys.modules.values()) if original is not None else ():
-            if getattr(module, "__dict__", {}).get(name) is original:
-                self._hook(module, name, make)
+        for module in everywhere(name, original) if original is not None else ():
+            self._hook(module, name, make)
 
     def _later(self, answer: Callable[[Method, Any, Any], Any]) -> Callable[[Method], Method]:
         """Return a maker of methods that `answer` once the first training call lies behind."""
@@ -154,14 +152,15 @@ class Methods:
                 self._on.begin()
                 given = inspect.signature(original).bind(model, *args, **kwds)
                 given.arguments["callbacks"] = quiet(given.arguments.get("callbacks"))
-                result = self._trained(model, lambda: original(*given.args, **given.kwargs))
+                batch = given.arguments.get("batch_size")
+                result = self._trained(model, lambda: original(*given.args, **given.kwargs), batch)
                 return history_of(keras, model) if result is None else result
 
             return fit
 
         return make
 
-    def _trained(self, model: Any, fit: Callable[[], Any]) -> Optional[Any]:
+    def _trained(self, model: Any, fit: Callable[[], Any], batch: Any) -> Optional[Any]:
         """Return what a `fit` returns; None where it was ended because its step is known, or failed."""
         self._on.inside = True
         try:
@@ -171,7 +170,7 @@ class Methods:
         except Stopped:
             return None
         except Exception as error:
-            self._on.failed(model, error)
+            self._on.failed(model, error, batch)
             return None
         finally:
             self._on.inside = False

@@ -22,7 +22,7 @@ def run(text: str, going: bool = True) -> tuple[dict[str, Any], list[str]]:
             raised.append(type(error).__name__)
         return going
 
-    run_statements(text.encode(), "script.py", names, ended)
+    run_statements(text.encode(), "script.py", names, ended, lambda thing: None)
     return names, raised
 
 
@@ -44,6 +44,27 @@ def test_the_bodies_of_if_and_with_and_a_procedure_are_taken_apart() -> None:
     assert names["seen"] == 1
     assert names["main"].__doc__ == "Text."
     assert raised == ["ZeroDivisionError"] * 3
+
+
+@pytest.mark.parametrize("frame", ["{}", "def main():\n    global x, y, z\n    {}\nmain()\n"])
+def test_what_a_failed_statement_was_to_assign_is_forgotten(frame: str) -> None:
+    lines = ["x = y = 1", "x = nothing(x)", "z = x + 1", "y.w = nothing", "(y, z) = 5, 6"]
+    names, raised = run(frame.format(("\n    " if "main" in frame else "\n").join(lines)))
+    assert raised == ["NameError", "NameError", "AttributeError"] or raised == ["NameError"] * 3
+    assert ("x" in names, names["y"], names["z"]) == (False, 5, 6)
+
+
+def test_what_a_failed_statement_was_to_add_to_is_spoiled() -> None:
+    spoiled: list[Any] = []
+    text = (
+        "a, b, c, d = [], set(), [], 1\na.append(nothing)\nfor i in (1, 2):\n    b.add(nothing(i))\n"
+        "for i in (1, 2):\n    c.append(nothing)\nd.real.imag(1)\nd.compile(1)\n"
+        "def main():\n    c.append(nothing)\nmain()\n"
+    )
+    names: dict[str, Any] = {}
+    run_statements(text.encode(), "script.py", names, lambda _: True, spoiled.append)
+    assert spoiled == [[], set(), []]
+    assert {"a", "b", "c", "d", "i"} & set(names) == {"c", "d", "i"}
 
 
 @pytest.mark.parametrize(
