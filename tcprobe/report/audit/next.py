@@ -16,6 +16,7 @@ VERB: Final = ("tcprobe", "audit-shapes")
 ALONE: Final = ("--fix", "--format", "--output", "-o")
 """Options that rule out ``--diff``, or that show that nobody is watching."""
 
+VERBOSE: Final = frozenset(("--verbose", "-v"))
 DONE: Final = ("--fix", "--write-baseline")
 """Options not to be typed again."""
 
@@ -35,11 +36,9 @@ def next_step(report: AuditReport, typed: Sequence[str]) -> str | None:
         return f"Read more: tcprobe explain {_first(severe).code}"
     if any(_free_in_tf32(f) for f in findings) and _cores(report):
         return f"See what these sizes cost in float16: {_with('--dtype float16', typed)}"
-    return (
-        f"See what was not judged: {_with('--verbose', typed)}"
-        if unjudged.unseen(report) or unjudged.not_judged(report)
-        else None
-    )
+    if VERBOSE.isdisjoint(typed) and (unjudged.unseen(report) or unjudged.not_judged(report)):
+        return f"See what was not judged: {_with('--verbose', typed)}"
+    return None
 
 
 def _first(findings: Sequence[Finding]) -> Finding:
