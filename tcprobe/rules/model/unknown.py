@@ -33,7 +33,9 @@ def why_unknown(step: Step, indexes: Iterable[int]) -> Statement[WhyKind]:
     layers = [layer for name in names if name is not None and (layer := step.sizes.layers.get(name)) is not None]
     takes = tuple(dict.fromkeys(size for layer in layers for size in _open_inputs(layer)))
     own = tuple(dict.fromkeys(size for layer in layers for size in _open_settings(layer)))
-    return say("product_sizes_unknown", takes=takes, own=own, input=_open_input(step, layers) if takes else None)
+    entry = _entry(step, layers) if takes else None
+    given, by_class = (None, False) if entry is None else (_lettered(entry), entry.is_first is None)
+    return say("product_sizes_unknown", takes=takes, own=own, input=given, by_class=by_class)
 
 
 def _sized(record: OpRecord) -> bool:
@@ -72,15 +74,16 @@ def _open_settings(layer: Layer) -> list[str]:
     return [name for name in told if not isinstance(layer.config.get(name), int)]
 
 
-def _open_input(step: Step, layers: list[Layer]) -> Sizes | None:
-    """Return the model's input that the layers hang on, with a letter for each unknown size.
+def _entry(step: Step, layers: list[Layer]) -> Layer | None:
+    """Return what takes the model's input that the layers hang on, where that is open.
 
-    Empty where its rank is unknown too; None where it is known, so that something on the way was not followed.
+    None where it is known, so that something on the way was not followed. Of a layer in a class or function that
+    nothing calls it is not known whether it comes first.
     """
     queue, seen = list(layers), {layer.name for layer in layers}
     for layer in queue:
         if not layer.inputs_from and layer.is_first is not False and _open_inputs(layer):
-            return _lettered(layer)
+            return layer
         before = [known for name in layer.inputs_from if (known := step.sizes.layers.get(name)) is not None]
         queue += [known for known in before if known.name not in seen]
         seen.update(known.name for known in before)
@@ -88,6 +91,7 @@ def _open_input(step: Step, layers: list[Layer]) -> Sizes | None:
 
 
 def _lettered(layer: Layer) -> Sizes:
+    """Return what a layer takes with a letter for each unknown size, empty where its rank is unknown too."""
     shape = _shape_of(layer)
     if shape is None:
         return ()

@@ -210,7 +210,7 @@ def test_one_line_is_no_shorter_than_another() -> None:
 
 def test_what_a_note_says_besides_is_never_folded_away() -> None:
     """A convolution of one filter is to be judged again in 16 bits; a size of unknown cost is not left alone."""
-    unknown: Statement[WhyKind] = say("product_sizes_unknown", takes=(), own=(), input=None)
+    unknown: Statement[WhyKind] = say("product_sizes_unknown", takes=(), own=(), input=None, by_class=False)
     kept = replace(left(7, "tiny_product"), why=say("no_gain")), replace(left(8, "tiny_product"), why=unknown)
     said = text(*kept, left(9, "tiny_product"), left(10, "tiny_product"))
     assert said.count("TC104") == 2

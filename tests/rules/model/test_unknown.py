@@ -74,6 +74,12 @@ def test_the_input_is_that_of_the_model_however_far_before() -> None:
     assert "--input-shape H,W,3" in message(told(text)["filters", 31])
 
 
+def test_the_input_of_a_layer_that_nothing_calls_goes_by_its_class() -> None:
+    text = "class Block(layers.Layer):\n  def __init__(self):\n    super().__init__()\n    self.d = layers.Dense(250)\n"
+    said = message(told(text + "  def call(self, x):\n    return self.d(x)\n")["units", 250])
+    assert "give the input of its class, if it is in one: --input-shape CLASS=SIZES" in said
+
+
 def test_an_input_that_is_known_is_not_asked_for() -> None:
     text = "x = keras.Input((28, 28, 3))\nx = layers.Conv2D(64, 3)(x)\nx = layers.Dense(250)(unknown(x))\n"
     said = message(told(text)["units", 250])
