@@ -163,7 +163,7 @@ class Model:
         unseen: what could not be judged.
         notes: what limits the audit, one sentence each (``stopped at the first training step of an import``).
         incomplete: whether statements of its file failed, so that others may not have been run.
-        inputs: where shapes are given, a name of each input that the code leaves open; source mode.
+        inputs: where shapes are given, a name of each input that the code leaves open.
         answered: the names of given shapes that an input has.
         policy_assumed: True if nothing sets a precision policy, so that Keras' default is assumed.
         not_judged: what the audit does not understand: layers of other frameworks, products of unknown sizes.

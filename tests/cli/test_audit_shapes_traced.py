@@ -98,6 +98,25 @@ def test_what_cannot_be_traced_is_read_where_nobody_asked_for_more(tmp_path: Pat
         assert "a_package_that_nobody_has" in refused("m.py", *asked, "--python", warm.python(), cwd=tmp_path)
 
 
+def test_a_file_of_another_framework_is_named_where_that_is_not_installed(tmp_path: Path) -> None:
+    text = "import a_package_that_nobody_has\nfrom torch import nn\nlinear = nn.Linear(10, 250)\n"
+    (tmp_path / "net.py").write_text(text, encoding="utf-8")
+    done = audit_warm("net.py", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout.startswith("net.py: nothing judged: 1 layer of PyTorch (Linear 1)")
+    assert audit_warm("net.py", "--allow-unjudged", cwd=tmp_path).returncode == 0
+
+
+def test_a_shape_for_a_name_that_nothing_has_is_refused_and_one_against_the_code_is_told(tmp_path: Path) -> None:
+    layers = "keras.Input((None, 8), name='words'), keras.layers.Dense(64)"
+    text = f"import keras\nnet = keras.Sequential([{layers}])\n"
+    (tmp_path / "m.py").write_text(text, encoding="utf-8")
+    said = refused("m.py", "--input-shape", "word=5,8", "--python", warm.python(), cwd=tmp_path)
+    assert "hint: inputs without a shape: words" in said
+    done = audit_warm("m.py", "--input-shape", "words=5,9", cwd=tmp_path)
+    assert "--input-shape 5,9 is not taken for words: its shape is ?,8 in the code." in done.stdout
+
+
 def test_what_was_not_run_is_read_beside_what_was(tmp_path: Path) -> None:
     guarded = "".join("    " + line + "\n" for line in BAD.splitlines())
     built = "keras.Sequential([keras.Input((512,)), keras.layers.Dense(4090), keras.layers.Dense(512)])"

@@ -299,7 +299,7 @@ def _unseen(state: State) -> Iterator[Unseen]:
         missing = dict(draft.missing)
         if _judged(draft) and not missing and not any(t.last is not None for t in draft.inputs):
             names = _behind([s for t in draft.inputs for s in t.sources], state.fed)[0]
-            missing["its input"] = f"the size of {', '.join(names)} is not known" if names else "it is not followed"
+            missing["its input"] = f"the size of {', '.join(names)} is not known" if names else "its size is not known"
         for argument, reason in missing.items():
             if (draft.node, argument) not in named:
                 named.add((draft.node, argument))

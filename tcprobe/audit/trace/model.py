@@ -12,7 +12,7 @@ from tcprobe.schema.model import SAMPLES, Layer, Model, Product, Unseen
 from tcprobe.schema.op import PASSES, OpRecord, Shape
 from tcprobe.schema.place import Place
 
-OPEN: Final = "its model leaves %s open, so that its products cannot be predicted; a fixed input shape tells them"
+OPEN: Final = "its model leaves %s open, so that its products cannot be predicted; --input-shape tells them"
 SINGLE: Final = "groups of one channel run in a depthwise kernel, whose time is not predicted"
 AXES: Final = {3: ("length",), 4: ("height", "width"), 5: ("depth", "height", "width")}
 COUNTED_ONCE: Final = "%s %s in a loop or branch of unknown length; counted once"
@@ -40,6 +40,8 @@ def read_models(document: Mapping[str, Any], graph: Mapping[str, Any], file: str
             tensorflow=document.get("tensorflow"),
             own_step=bool(unit["own_step"]),
             incomplete=bool(document.get("incomplete")),
+            inputs=tuple(map(str, document.get("inputs", ()))),
+            answered=tuple(map(str, document.get("answered", ()))),
             unseen=(*(unseen if index == 0 else ()), *_unpredicted(model["layers"], model["products"])),
             **model,
         )

@@ -88,8 +88,7 @@ def audit(options: AuditOptions, say: Say) -> AuditOutcome:
     traced = _is_traced(options, choice, targets, say)
     auditor = Auditor(options, choice, gpu, traced, say if _may_read(options, choice, targets) else None)
     failed = [*targets.failed, *_add(auditor, options, choice, gpu, targets, traced)]
-    if not traced:
-        _check_names(options, auditor.part())
+    _check_names(options, auditor.part())
     root = repository(targets.files[0].path if targets.files else first.absolute()) or Path.cwd()
     report, read = auditor.report(str(root), tuple(failed)), frozenset(auditor.part().read)
     report = replace(report, unjudged=tuple(_unjudged(report, targets.files, options.allow_unjudged)))

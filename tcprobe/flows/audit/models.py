@@ -356,7 +356,7 @@ def _judges(error: InputError, read: Iterable[Model]) -> bool:
     """Return whether the source says more than that the file cannot be run: that it holds layers, or no model."""
     from tcprobe.audit.trace.traced import NoModel
 
-    return isinstance(error, NoModel) or any(model.layers or model.unseen for model in read)
+    return isinstance(error, NoModel) or any(model.layers or model.unseen or model.not_judged for model in read)
 
 
 def _not_in(traced: Iterable[Model], read: Iterable[Model]) -> list[Model]:

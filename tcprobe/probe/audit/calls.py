@@ -164,7 +164,7 @@ class AuditCalls:
         elif key in known and not waits(sys._getframe(1), self._uncalled):  # what calls next, only the stack tells
             self.stop()
         now.order.append(key)
-        if now.in_fit and self.onward.going:
+        if now.in_fit:
             self.stop()
 
     def _begin(self) -> None:

@@ -220,7 +220,13 @@ class Audit:
 
     def _write(self, notes: List[str]) -> None:
         facts = self._watch.facts()
-        content = dict(self._document.content(facts, self._watch.gaps.gaps), notes=notes)
+        given, names = self._watch.shapes, vars(self._module) if self._module is not None else ()
+        content = dict(
+            self._document.content(facts, self._watch.gaps.gaps),
+            notes=[*notes, *given.remarks],
+            inputs=given.inputs,
+            answered=given.answered([*names, *self._watch.names()]),
+        )
         write_json(os.path.join(self._config.out, "audit.json"), content)
 
 

@@ -49,7 +49,7 @@ class SeenInputs:
 
     def _filled(self, value: Any, names: Sequence[str]) -> Any:
         """Return a specification with the sizes that it leaves open as the user gave them."""
-        if not isinstance(value, self.tf.TensorSpec) or not value.shape.rank or None not in list(value.shape)[1:]:
+        if not isinstance(value, self.tf.TensorSpec) or not value.shape.rank:
             return value
         sizes = self._shapes.of_input(list(value.shape)[1:], (value.name or "", *names))
         return value if sizes is None else self.tf.TensorSpec([value.shape[0], *sizes], value.dtype, value.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Any, Dict, List, Optional
 
 from ..core.gaps import Gaps
@@ -13,7 +14,7 @@ from .calls import AuditCalls
 from .layers import LayerLog, is_model
 from .onward.methods import Methods, Onward
 from .onward.pretrained import Pretrained
-from .shapes import GivenShapes
+from .shapes import GivenShapes, inputs_of
 from .step import SeenInputs
 from .xla import AutoXla
 
@@ -30,6 +31,7 @@ class Watch:
         calls: the training calls, which are only traced.
         seen: what models were called with.
         made: every model that was constructed, kept alive.
+        shapes: what the user says of models' inputs.
         onward: whether and how the script goes on after a step.
         xla: which models compile.
         tf: TensorFlow, once it is imported.
@@ -45,6 +47,7 @@ class Watch:
         self.methods = Methods(self.onward, self.gaps)
         self.made: List[Any] = []
         self._pretrained = Pretrained(self.made, self.gaps)
+        self.shapes = shapes
         self.seen = SeenInputs(shapes)
         self.xla = AutoXla()
         self.tf: Any = None
@@ -69,6 +72,14 @@ class Watch:
             "keras": next((getattr(k, "__version__", None) for k in self.keras), None),
             "policy": self._policy(),
         }
+
+    def names(self) -> List[str]:
+        """Return the names that a shape may be given for: of models, their classes and inputs."""
+        found: List[str] = []
+        for model in self.made:
+            inputs = self.gaps.run("names of inputs", partial(_named_inputs, model))
+            found += [str(getattr(model, "name", "")), type(model).__name__, *(inputs or ()), *inputs_of(model)]
+        return found
 
     def _on_tensorflow(self, tf: Any) -> None:
         self.tf = self.log.tf = self.seen.tf = tf
@@ -106,3 +117,8 @@ class Watch:
                 if ask is not None:
                     return self.gaps.run("policy", lambda: str(ask().name))
         return None
+
+
+def _named_inputs(model: Any) -> List[str]:
+    """Return the names of a model's inputs, if it has any of its own."""
+    return [str(tensor.name).partition(":")[0] for tensor in getattr(model, "inputs", None) or ()]

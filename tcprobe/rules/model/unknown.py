@@ -89,6 +89,7 @@ def _open_input(step: Step, layers: list[Layer]) -> Sizes | None:
 
 
 def _lettered(layer: Layer) -> Sizes:
+    """Return what a layer takes with a letter for each unknown size, empty where its rank is unknown too."""
     shape = _shape_of(layer)
     if shape is None:
         return ()

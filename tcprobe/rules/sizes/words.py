@@ -66,12 +66,14 @@ def _unknown_sizes(fields: Mapping[str, Any]) -> str:
     said += [f"its {listed(fields['own'])}"] if fields["own"] else []
     if not said:
         return "how much is unknown: not all sizes of its products are known"
-    give = "" if fields["input"] is None else f"; give the model's input: --input-shape {_sizes(fields['input'])}"
-    return f"how much is unknown without {listed(said)}{give}"
+    return f"how much is unknown without {listed(said)}{_to_give(fields)}"
 
 
-def _sizes(shape: tuple[str | int, ...]) -> str:
-    return ",".join(map(str, shape)) or "SIZES"
+def _to_give(fields: Mapping[str, Any]) -> str:
+    if fields["input"] is None:
+        return ""
+    sizes = ",".join(map(str, fields["input"])) or "SIZES"
+    return f"; give the model's input: --input-shape {sizes}"
 
 
 def _off_cores(fields: Mapping[str, Any]) -> str:

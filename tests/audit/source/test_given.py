@@ -64,6 +64,16 @@ def test_an_open_input_has_the_shape_that_is_given(
     assert not model.notes
 
 
+def test_a_sequential_model_takes_the_shape_of_as_many_sizes_as_its_first_layer(tmp_path: Path) -> None:
+    text = "m = keras.Sequential([layers.Conv2D(64, 3), layers.Flatten(), layers.Dense(8)])"
+    model = read(tmp_path, text, (None, (64,)), (None, (8, 8, 3)))
+    assert [layer.input_shapes for layer in model.layers] == [
+        ((None, 8, 8, 3),),
+        ((None, 6, 6, 64),),
+        ((None, 2304),),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [

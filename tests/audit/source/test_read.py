@@ -77,7 +77,7 @@ def test_a_size_is_known_where_its_input_is_not() -> None:
     assert conv.input_shapes == ((None, None, None, None),) and conv.output_shape == (None, None, None, 31)
     assert nine.input_shapes == ((None, None, None, 31),)
     assert nine.inputs_from == ("conv2d",) and seven.inputs_from == ("dense_1",)
-    assert unseen(model) == [("Conv2D at model.py:5: its input", "it is not followed")]
+    assert unseen(model) == [("Conv2D at model.py:5: its input", "its size is not known")]
     records = [p.record for p in model.products if p.layer == "dense" and p.record.pass_ == "forward"]
     assert records[0].input_shapes[1] == (9, 7)
 

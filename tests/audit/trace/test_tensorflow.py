@@ -282,6 +282,20 @@ def test_the_old_way_ends_at_the_first_step() -> None:
     assert "it was stopped there" in model.notes[0]
 
 
+def test_the_old_way_ends_in_a_fit_of_one_batch(tmp_path: Path) -> None:
+    layers = "[keras.Input((64,)), keras.layers.Dense(units)]"
+    rows = "np.zeros((32, 64)), np.zeros((32, units)), batch_size=32"
+    text = (
+        "import keras, pathlib\nimport numpy as np\nfor units in (40, 72):\n"
+        f"    model = keras.Sequential({layers})\n    model.compile('adam', 'mse')\n    model.fit({rows})\n"
+        "pathlib.Path(__file__).with_name('written').touch()\n"
+    )
+    (tmp_path / "fits.py").write_text(text, encoding="utf-8")
+    (model,) = trace(TraceRequest(tmp_path / "fits.py", run=True, first_step=True, python=warm.python()))
+    assert [layer.config["units"] for layer in model.layers] == [40]
+    assert not (tmp_path / "written").exists()
+
+
 def test_loops_of_the_users_own_follow_one_another() -> None:
     found = models("loops.py", run=True)
     units = [max(one.config["units"] for one in model.layers) for model in found.values()]

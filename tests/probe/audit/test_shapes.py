@@ -27,3 +27,12 @@ def test_the_arguments_of_a_call_by_name_else_the_first() -> None:
     assert GivenShapes([(None, [5]), ("Two", [6])]).of_call(Two(), ("two", "Two")) == {"": [6]}
     assert GivenShapes([(None, [5])]).of_call(Two(), ("two",)) == {"": [5]}
     assert GivenShapes([("other", [5])]).of_call(Two(), ("two",)) == {}
+
+
+def test_what_the_user_says_against_the_code_is_told_and_names_are_answered() -> None:
+    given = GivenShapes([("image", [32, 32, 1]), ("image", [32, 32, 1]), ("other", [5])])
+    assert given.of_input([None, None, 3], ("image", "net")) is None
+    assert given.of_input([8], ("", "told")) is None
+    assert given.remarks == ["--input-shape 32,32,1 is not taken for image: its shape is ?,?,3 in the code"]
+    assert given.inputs == ["image"]
+    assert given.answered(["image", "net"]) == ["image"]

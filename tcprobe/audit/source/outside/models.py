@@ -25,6 +25,7 @@ from tcprobe.audit.source.values.kinds import (
     known_constant,
 )
 from tcprobe.audit.source.values.known import either, items_of, shape_from, tensors_of
+from tcprobe.keras.catalogue import rank_of
 from tcprobe.schema.op import Shape
 from tcprobe.source.values import Known
 
@@ -99,7 +100,7 @@ class Models:
         """Send a Sequential model's input through the parts that it has not passed yet; return its output."""
         if stack.output is None:
             told = stack.given or self._told(stack)
-            stack.output = told or self._entrance(self._state.given.filled(None, stack.names))
+            stack.output = told or self._entrance(self._given(stack))
             stack.given = stack.given or stack.output
         while stack.built < len(stack.parts):
             part, before = stack.parts[stack.built], stack.output
@@ -139,6 +140,15 @@ class Models:
             return first.given or self._told(first)
         shape = _told_shape(first) if isinstance(first, Draft) else None
         return self._entrance(self._state.given.filled(shape, stack.names)) if shape is not None else None
+
+    def _given(self, stack: Stack) -> Shape | None:
+        """Return the input that the user gives a Sequential model, of the rank that its first layer takes."""
+        first = stack.parts[0] if stack.parts else None
+        space = rank_of(first.kind) if isinstance(first, Draft) else None
+        if space is None:
+            return self._state.given.filled(None, stack.names)
+        shape = self._state.given.filled((None,) * (space + 2), stack.names)
+        return None if shape is None or None in shape[1:] else shape
 
     def _apply_graph(self, graph: Graph, tensors: list[Tensor]) -> SourceValue:
         symbolic = any(t.symbolic for t in tensors)
