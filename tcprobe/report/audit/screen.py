@@ -140,7 +140,7 @@ def _limits(report: AuditReport, spec: AuditSpec) -> list[TextLine]:
 
 def _not_judged(report: AuditReport, spec: AuditSpec) -> list[str]:
     foreign = [text for text in (unjudged.line(report, spec.verbose), unjudged.passing(report)) if text]
-    reasons = unjudged.unseen(report)
+    reasons = unjudged.unseen(report if spec.verbose else unjudged.untold(report))
     if not reasons:
         return foreign
     shown = reasons if spec.verbose else reasons[:MOST_REASONS]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from tcprobe.schema.finding import Audited, AuditReport
@@ -26,6 +27,12 @@ def unseen(report: AuditReport) -> list[tuple[str, int]]:
     """Return why things could not be judged, and how often, most frequent first."""
     reasons = Counter(u.reason for u in dict.fromkeys(u for audited in report.audited for u in audited.unseen))
     return sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def untold(report: AuditReport) -> AuditReport:
+    """Return the report without the files that fail, whose lines say what could not be judged and why."""
+    told = {one.file for one in report.unjudged if one.fails}
+    return replace(report, audited=tuple(audited for audited in report.audited if audited.file not in told))
 
 
 def count(report: AuditReport) -> int:

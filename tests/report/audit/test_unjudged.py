@@ -6,7 +6,7 @@ import pytest
 
 from tcprobe.report.audit import unjudged, words
 from tcprobe.schema.finding import Audited, AuditReport, UnjudgedFile
-from tcprobe.schema.model import NotJudged, NotJudgedKind
+from tcprobe.schema.model import NotJudged, NotJudgedKind, Unseen
 from tcprobe.schema.place import Place
 from tests.report.audit.builders import FILE
 
@@ -64,6 +64,14 @@ def test_a_failing_file_says_what_it_holds_once() -> None:
     ((file, why),) = unjudged.failing(report)
     assert (file, unjudged.line(report), unjudged.passing(report)) == (FILE, None, None)
     assert why.startswith("8 layers of PyTorch (Linear 8): ") and why.endswith("--allow-unjudged accepts that")
+
+
+def test_the_reasons_of_a_failing_file_are_not_told_again() -> None:
+    blind = Unseen("Dense", "units comes from a function argument", Place(FILE, 3))
+    files = [Audited("m", file, "source", unseen=(blind,)) for file in (FILE, "/home/me/other.py")]
+    report = AuditReport(tuple(files), unjudged=(UnjudgedFile(FILE, True), UnjudgedFile("/home/me/other.py", False)))
+    assert [audited.file for audited in unjudged.untold(report).audited] == ["/home/me/other.py"]
+    assert "units comes from a function argument (1)" in unjudged.failing(report)[0][1]
 
 
 def test_a_file_of_a_folder_is_a_note() -> None:
