@@ -35,7 +35,7 @@ def on_a_gpu(
     for layer in (layer for layer in layers if class_of(layer.kind).kind == "recurrent"):
         own = [i for i, product in enumerate(products) if _inside(product.layer, layer.name)]
         inside = [i for i in own if looped[i]]
-        if not inside:
+        if not own or (not inside and layer.config.get("unroll") is not False):  # an eager step has no loop to see
             continue
         records = records_of(layer, batch)
         shape = layer.input_shapes[0] if layer.input_shapes else None

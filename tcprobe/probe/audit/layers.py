@@ -61,6 +61,8 @@ class LayerLog:
         if self._recorder.current is None and not self._recorder.layers.sampling:
             return
         given = args[:1] or [kwds[name] for name in INPUT_ARGUMENTS if name in kwds][:1]
+        if any(type(t).__name__ == "KerasTensor" for t in self.tf.nest.flatten(result)):
+            return  # it is only being built
         inputs, outputs = self._tensors([given, args[1:], kwds]), self._tensors(result)
         self._owners[id(layer)] = layer
         call = LayerCall(entry, layer, inputs, outputs, None)

@@ -215,6 +215,19 @@ def test_an_eager_loop_tells_what_feeds_each_layer() -> None:
     assert fed == [(), (first.name,)]
 
 
+def test_an_eager_loop_has_its_recurrent_layers_as_a_gpu_runs_them() -> None:
+    model = models("eager_recurrent.py")["eager_recurrent.py"]
+    assert [(one.kind, one.input_shapes[0], one.calls) for one in model.layers] == [
+        ("LSTM", (100, 20, 24), 1),
+        ("Dense", (100, 250), 1),
+    ]
+    assert [(p.layer, p.record.pass_) for p in model.products] == [
+        (model.layers[0].name, "forward"),
+        (model.layers[0].name, "wgrad"),
+        *((model.layers[1].name, way) for way in ("forward", "dgrad", "wgrad")),
+    ]
+
+
 @pytest.mark.parametrize("way", ["tape", "eager", "gradients", "nested"])
 @pytest.mark.parametrize("kind", ["grey", "colour", "transposed", "dense", "sequence"])
 def test_a_gradient_penalty_names_the_sizes_of_every_product_as_its_layer_does(kind: str, way: str) -> None:
