@@ -24,6 +24,7 @@ from tcprobe.schema.place import Place
 if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
     from tcprobe.source.source import Source
+UNREACHED: Final = "importing the file does not construct it: --run runs the file as a script, --mode source reads it"
 READ: Final = "It could not be traced, and was read from the source: %s"
 
 
@@ -171,9 +172,9 @@ class Auditor:
             reason = error.message.removeprefix(f"{target.path}: ")
             say(f"{target.named}: shapes are read from the source alone: {reason}")
             return [replace(model, notes=(*model.notes, READ % reason)) for model in read]
-        if not any(model.incomplete for model in models):
-            return models
         rest = _not_in(models, self._read(target, source))
+        if not any(model.incomplete for model in models):
+            return _with_unreached(models, rest)
         if rest:
             say(f"{target.named}: shapes of what was not run are read from the source")
         return [*models, *rest]
@@ -355,6 +356,17 @@ def _not_in(traced: Iterable[Model], read: Iterable[Model]) -> list[Model]:
         unseen = tuple(u for u in model.unseen if is_new(u.place))
         rest += [replace(model, layers=layers, products=products, unseen=unseen)] if layers else []
     return rest
+
+
+def _with_unreached(traced: Sequence[Model], rest: Iterable[Model]) -> list[Model]:
+    """Return traced models with the file's other layers, which were read, among what was not judged."""
+    first, *others = traced
+    places = [(layer, place) for model in rest for layer in model.layers if (place := layer.place) is not None]
+    unseen = tuple(Unseen(f"{layer.class_name} '{layer.name}'", UNREACHED, place) for layer, place in places)
+    return [
+        replace(first, unseen=(*first.unseen, *(u for u in unseen if u.place and u.place.file == first.file))),
+        *others,
+    ]
 
 
 def _compiled(model: Model, xla: bool | None) -> Model:
