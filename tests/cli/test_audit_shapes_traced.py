@@ -128,6 +128,16 @@ def test_what_was_not_run_is_read_beside_what_was(tmp_path: Path) -> None:
     assert "shapes of what was not run are read from the source" in done.stderr
 
 
+def test_layers_that_the_import_does_not_construct_are_named(tmp_path: Path) -> None:
+    built = "keras.Sequential([keras.Input((512,)), keras.layers.Dense(64)])"
+    text = f"import keras\nnet = {built}\nif __name__ == '__main__':\n    other = {built}\n"
+    (tmp_path / "m.py").write_text(text, encoding="utf-8")
+    done = audit_warm("m.py", "--verbose", cwd=tmp_path)
+    assert "m.py:4:52: not judged: Dense 'dense_1': importing the file does not construct it: --run" in done.stdout
+    assert "m.py:2:" not in done.stdout
+    assert "not judged" not in audit_warm("m.py", "--mode", "traced", cwd=tmp_path).stdout
+
+
 def test_both_ways_find_the_same_line(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(BAD, encoding="utf-8")
     lines = {}

@@ -16,6 +16,7 @@ from tcprobe.flows.audit.files import AuditFile, FailedFile
 from tcprobe.flows.audit.once import told_once
 from tcprobe.flows.audit.options import AuditOptions, Choice
 from tcprobe.flows.audit.silence import Unused, silenced
+from tcprobe.flows.audit.unrun import judges, not_in, with_unreached
 from tcprobe.flows.write.say import Say
 from tcprobe.hardware import Gpu
 from tcprobe.schema.finding import Audited, AuditReport, Finding, Range
@@ -179,14 +180,14 @@ class Auditor:
         try:
             models = self._trace(target, read)
         except InputError as error:
-            if not _judges(error, read):
+            if not judges(error, read):
                 raise
             reason = error.message.removeprefix(f"{target.path}: ")
             say(f"{target.named}: shapes are read from the source alone: {reason}")
             return [replace(model, notes=(*model.notes, READ % reason)) for model in read]
+        rest = not_in(models, read)
         if not any(model.incomplete for model in models):
-            return models
-        rest = _not_in(models, read)
+            return with_unreached(models, rest)
         if rest:
             say(f"{target.named}: shapes of what was not run are read from the source")
         return [*models, *rest]
@@ -350,30 +351,6 @@ def _with_xla(model: Model) -> bool:
     if model.xla is not None:
         return model.xla
     return model.own_step and (model.keras or "").partition(".")[0] not in ("", "1", "2")
-
-
-def _judges(error: InputError, read: Iterable[Model]) -> bool:
-    """Return whether the source says more than that the file cannot be run: that it holds layers, or no model."""
-    from tcprobe.audit.trace.traced import NoModel
-
-    return isinstance(error, NoModel) or any(model.layers or model.unseen or model.not_judged for model in read)
-
-
-def _not_in(traced: Iterable[Model], read: Iterable[Model]) -> list[Model]:
-    """Return of models that were read what stands at lines of which no layer was traced."""
-    seen = {(p.file, p.line) for model in traced for layer in model.layers if (p := layer.place) is not None}
-
-    def is_new(place: Place | None) -> bool:
-        return place is not None and (place.file, place.line) not in seen
-
-    rest = []
-    for model in read:
-        layers = tuple(layer for layer in model.layers if is_new(layer.place))
-        names = {layer.name for layer in layers}
-        products = tuple(p for p in model.products if p.layer in names)
-        unseen = tuple(u for u in model.unseen if is_new(u.place))
-        rest += [replace(model, layers=layers, products=products, unseen=unseen)] if layers else []
-    return rest
 
 
 def _compiled(model: Model, xla: bool | None) -> Model:
