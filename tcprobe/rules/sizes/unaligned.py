@@ -18,6 +18,7 @@ from tcprobe.schema.kinds import SIXTEEN_BIT
 from tcprobe.schema.statement import Statement, say
 
 TILE: Final = 128
+_CHOICES: Final = ("softmax", "sigmoid")
 """A smaller size is less than one tile of the fastest kernels, and its products may be bound by memory."""
 DIRECT: Final = "its weight gradient may fall to a kernel on CUDA cores (42 % of a GAN's step in float16 on an A100)"
 NO_GAIN: Final[Statement[WhyKind]] = say("no_gain")
@@ -87,11 +88,15 @@ def _warns_unknown(step: Step, bad: Bad, does: Effect) -> bool:
 
 
 def _counts_labels(step: Step, bad: Bad) -> bool:
-    """Return whether a size is that of a model's output, behind other layers, and no vocabulary."""
+    """Return whether a size is a number of classes: of an output that is a choice, behind other layers.
+
+    One as large as a vocabulary is TC105's.
+    """
     layer = step.sizes.layers.get(bad.dimension.layer)
     if layer is None or layer.is_first or bad.code != "TC101" or bad.dimension.name not in OUTPUTS:
         return False
-    return any(known.is_last for known in step.sizes.tail(layer.name))
+    tail = [known for known in step.sizes.tail(layer.name) if known.is_last]
+    return any(known.kind == "Softmax" or known.config.get("activation") in _CHOICES for known in tail)
 
 
 def _padding(saved: Range | None) -> tuple[Added, ...]:

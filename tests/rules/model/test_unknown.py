@@ -138,7 +138,7 @@ def test_sizes_of_the_data_and_what_xla_pads_are_notes() -> None:
 @pytest.mark.parametrize(
     ("last", "size", "severity"),
     [
-        ("layers.Dense(151)", 151, "note"),
+        ("layers.Dense(151)", 151, "warning"),  # nothing tells that these are labels
         ("layers.Dense(151, activation='softmax')", 151, "note"),
         ("layers.Dense(999), layers.Softmax()", 999, "note"),
         ("layers.Dense(1001)", 1001, "warning"),  # as large as a vocabulary
