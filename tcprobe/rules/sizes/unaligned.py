@@ -17,8 +17,8 @@ from tcprobe.schema.finding_kinds import COST_UNKNOWN, AddedKind, EffectKind, Wh
 from tcprobe.schema.kinds import SIXTEEN_BIT
 from tcprobe.schema.statement import Statement, say
 
-TILE: Final = 128
 _CHOICES: Final = ("softmax", "sigmoid")
+TILE: Final = 128
 """A smaller size is less than one tile of the fastest kernels, and its products may be bound by memory."""
 DIRECT: Final = "its weight gradient may fall to a kernel on CUDA cores (42 % of a GAN's step in float16 on an A100)"
 NO_GAIN: Final[Statement[WhyKind]] = say("no_gain")
