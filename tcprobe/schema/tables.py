@@ -415,7 +415,7 @@ BAD_SIZES: Final = T(
         C("layer_class", "str", "class of the layer"),
         C("dimension", "str", "units, inputs, filters, channels, features", nullable=False),
         C("size", "int", "the size as it is", nullable=False),
-        C("next_size", "int", "the next aligned size", nullable=False),
+        C("next_size", "int", "an aligned size: the next, or one just below that fills whole tiles", nullable=False),
         C("multiple", "int", "the multiple that the dtype asks for (16 bytes' worth, at least 8)", nullable=False),
         C("passes", "str", "passes whose contiguous dimension it is"),
         C("dtype", "str", "dtype of the op"),

@@ -10,8 +10,9 @@ from tcprobe.analysis.ops.table import Ops
 from tcprobe.analysis.sizes.advice import advice_on
 from tcprobe.analysis.sizes.run import RecordedStep, run_model, run_of
 from tcprobe.gemm.alignment import next_size
-from tcprobe.rules.model.bad import Bad, bad_sizes
+from tcprobe.rules.model.bad import Bad
 from tcprobe.rules.model.known_gpu import KnownGpu
+from tcprobe.rules.model.settled import settled_sizes
 from tcprobe.rules.model.step import Step
 from tcprobe.rules.sizes.words import passes_of
 from tcprobe.schema.columns import Row, Table
@@ -61,7 +62,7 @@ class _Rows:
 
     def made(self) -> list[Row]:
         """Return them in the order of the step."""
-        return [self._row(bad) for bad in bad_sizes(self._step)]
+        return [self._row(bad) for bad in settled_sizes(self._step)]
 
     def _row(self, bad: Bad) -> Row:
         known = bad.dimension

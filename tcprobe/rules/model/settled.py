@@ -50,9 +50,12 @@ def _once(step: Step, found: Sequence[Bad]) -> tuple[Bad, ...]:
 
 
 def _may_shrink(step: Step, bad: Bad) -> bool:
-    """Return whether a size may become smaller than suggested: what a layer puts out, unless an image or a state."""
+    """Return whether a size may become smaller than suggested: what a layer puts out, unless an image or a state.
+
+    Not where its products were measured: what is timed of the tile's size then is a prediction.
+    """
     layer = step.sizes.layers.get(bad.dimension.layer)
-    told = bad.linked is not None and bad.linked.reason is None and not bad.is_image
+    told = bad.linked is not None and bad.linked.reason is None and not bad.is_image and bad.recorded_ns is None
     return told and units_of(layer) is None and is_choice(step, bad.dimension)
 
 

@@ -174,7 +174,8 @@ def test_equal_ops_are_predicted_once_and_only_where_a_size_is_bad(monkeypatch: 
     found(*(b.dense(f"good{i}", 4096, 4096 + 8 * i) for i in range(50)))
     assert not asked
     found(*(b.dense(f"bad{i}", 1001, 1003) for i in range(50)))
-    assert len(asked) == 4  # as it is, either size changed, both changed
+    # As it is, either size changed, both changed; two sizes a little smaller than the suggested ones.
+    assert len(asked) == 6
 
 
 def test_no_calibration_is_read_for_sizes_that_are_good() -> None:
