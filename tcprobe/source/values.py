@@ -99,7 +99,7 @@ def _doubts(parts: Iterable[Known]) -> tuple[Doubt, ...]:
 
 def as_role(uses: Iterable[LiteralUse], role: Role) -> tuple[LiteralUse, ...]:
     """Return the uses under another role, each literal once."""
-    return tuple(dict.fromkeys(replace(use, role=role) for use in uses))
+    return tuple(dict.fromkeys(use if use.role == role else replace(use, role=role) for use in uses))
 
 
 def tuple_of(items: Iterable[Known], expression: ast.expr) -> Known:

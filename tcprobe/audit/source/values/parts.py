@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from typing import Any, Final
 
 from tcprobe.audit.source.arrays.indexing import indexed
@@ -125,8 +126,9 @@ def result_of(node: ast.Call, tensors: list[Tensor]) -> SourceValue:
     return Tensor(None, None, (), any(t.symbolic for t in tensors), None)
 
 
+@lru_cache(maxsize=1024)
 def unparsed(node: ast.expr) -> str:
-    """Return an expression's text, short."""
+    """Return an expression's text, short; kept, since calls and loops come by the same expressions."""
     try:
         text = ast.unparse(node)
     except RecursionError:
