@@ -104,10 +104,6 @@ WhyKind = Literal[
 
 COST_UNKNOWN: Final[frozenset[WhyKind]] = frozenset({"product_sizes_unknown", "dtype_unknown", "dtype_without_rate"})
 """Why the cost of a size is unknown."""
-COSTS_NOTHING: Final[frozenset[WhyKind]] = frozenset(
-    {"no_gain", "nothing_saved", "bound_by_memory", "bound_by_launch", "as_fast_as_aligned"}
-)
-"""Why a size costs or saves nothing, as its predicted cost says: never said where that is unknown."""
 BEST_LEFT: Final[tuple[WhyKind, ...]] = (
     "few_channels_slower",
     "tiny_product",

@@ -16,14 +16,13 @@ from tcprobe.audit.source.values.kinds import (
     Class,
     Graph,
     Instance,
-    Items,
     Named,
     Routine,
     SourceValue,
     Tensor,
     Unknown,
 )
-from tcprobe.audit.source.values.known import items_of, tensors_of
+from tcprobe.audit.source.values.known import tensors_of, with_tensors
 from tcprobe.audit.source.values.parts import find_member, result_of
 from tcprobe.keras.catalogue import by_path
 from tcprobe.keras.names import canonical_name, layer_class
@@ -95,12 +94,13 @@ class Classes:
 
     def _traced(self, value: SourceValue, of: Instance) -> SourceValue:
         """Return data as the input of a model: symbolic, its batch open, what is not known as the user gives it."""
-        if isinstance(value, Tensor):
-            shape = (None, *value.shape[1:]) if value.shape else None
+
+        def traced(tensor: Tensor) -> Tensor:
+            shape = (None, *tensor.shape[1:]) if tensor.shape else None
             shape = self._state.given.filled(shape, of.names, by_name=of.keras == "layer")
-            return replace(value, shape=shape, symbolic=True, rows=1, batch=0)
-        items = items_of(value)
-        return Items([self._traced(v, of) for v in items]) if items is not None and tensors_of(value) else value
+            return replace(tensor, shape=shape, symbolic=True, rows=1, batch=0)
+
+        return with_tensors(value, traced)
 
     def _build(self, of: Instance, args: list[SourceValue]) -> None:
         build = find_member(of.of, "build")
@@ -157,7 +157,4 @@ def _fill(made: Instance, of: Class, given: Arguments) -> None:
 
 def _as_data(value: SourceValue) -> SourceValue:
     """Return what a model made of data: data again, with the layers that it comes from."""
-    if isinstance(value, Tensor):
-        return replace(value, symbolic=False)
-    items = items_of(value)
-    return Items([_as_data(v) for v in items]) if items is not None and tensors_of(value) else value
+    return with_tensors(value, lambda tensor: replace(tensor, symbolic=False))

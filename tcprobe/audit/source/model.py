@@ -42,11 +42,10 @@ def source_model(state: State, asked: int | None) -> Model:
     source = state.source
     xla = _xla(source)
     layers = tuple(_layer(draft, state.fed) for draft in _ended(state) if is_layer(draft))
-    told, by_default = (
-        (asked, False) if asked else batch_of(source) if layers or state.products.found else (None, False)
-    )
+    is_any = bool(layers or state.products.found)
+    told, by_default = batch_of(source) if is_any and not asked else (asked, False)
     batch = told or SAMPLES
-    own = [(made, own_passes(made, batch)) for made in state.products.found.values()]
+    own = [(made, _own_passes(made, batch)) for made in state.products.found.values()]
     judged = {made.node for made, records in own if records}
     products = (p for p in _products(layers, batch, xla) if _is_told(p, state))
     return Model(
@@ -247,7 +246,7 @@ def _own_products(own: Iterable[tuple[Multiplied, Records]], xla: bool | None) -
             yield Product(record, None, calls * made.calls, name, (), xla, made.place)
 
 
-def own_passes(made: Multiplied, batch: int) -> Records:
+def _own_passes(made: Multiplied, batch: int) -> Records:
     """Return the passes of a product that the code calls by itself; nothing where its sizes are not known."""
     a, b = (
         Operand(_with_batch(t, batch), t.fresh is not True, t.fresh is False and not t.symbolic and not t.sources)

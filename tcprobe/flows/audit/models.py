@@ -26,6 +26,7 @@ from tcprobe.schema.place import Place
 if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
     from tcprobe.source.source import Source
+
 READ: Final = "It could not be traced, and was read from the source: %s"
 _COLLECTED: Final = (20_000, 20, 20)
 """Objects between collections of garbage: syntax trees have many, and looking through them took a third of the time."""
@@ -102,13 +103,13 @@ class Auditor:
         except UnsupportedVersion as error:
             from tcprobe.source.notebook import OtherLanguage
 
-            if not (not target.itself or isinstance(error, OtherLanguage)):
+            if target.itself and not isinstance(error, OtherLanguage):
                 raise
             self._leave_out(path, error.found)
             return
         models = [_with_unread_cells(model, sources[path]) for model in self._models(target, sources[path])]
         if self._traced and not target.notebook:
-            sources |= _others(models, {**self.sources, **sources})
+            sources |= _others(models, {**self.sources, **sources}, target.tree)
             foreign = foreign_to_tensorflow(sources[path])
             models = [
                 replace(with_arguments(model, sources), not_judged=foreign) if model.mode == "traced" else model
@@ -116,7 +117,7 @@ class Auditor:
             ]
         steps = [self._step(model) for model in models]
         found = [_findings(step, sources, [other for other in steps if other is not step]) for step in steps]
-        read = sources if self._traced else sources | _others(models, sources)
+        read = sources if self._traced else sources | _others(models, sources, target.tree)
         silent, unused = silenced(found, read, [u for model in models for u in model.unseen])
         if target.tree is None and not self._traced:  # of other files too little is judged
             read, unused = sources, tuple(u for u in unused if u[0].file in sources)
@@ -164,12 +165,12 @@ class Auditor:
         return AuditReport(tuple(told_once(found.audited)), unused, failed, root)
 
     def _models(self, target: AuditFile, source: Source) -> list[Model]:
-        if not self._traced or target.notebook:
-            return self._read(target, source)
         read = self._read(target, source)
-        return (
-            self._trace(target, read) if self._fall_back is None else self._trace_or_read(target, read, self._fall_back)
-        )
+        if not self._traced or target.notebook:
+            return read
+        if self._fall_back is None:
+            return self._trace(target, read)
+        return self._trace_or_read(target, read, self._fall_back)
 
     def _trace_or_read(self, target: AuditFile, read: list[Model], say: Say) -> list[Model]:
         """Trace a file, and read the source of what that did not reach because something failed.
@@ -360,7 +361,7 @@ def _compiled(model: Model, xla: bool | None) -> Model:
     return replace(model, xla=xla, products=tuple(replace(p, compiled=xla) for p in model.products))
 
 
-def _others(models: Iterable[Model], known: Mapping[str, Source]) -> dict[str, Source]:
+def _others(models: Iterable[Model], known: Mapping[str, Source], tree: str | None) -> dict[str, Source]:
     """Return the other files whose code built layers or called ops; files that do not parse are left out."""
     from tcprobe.audit.source.read import read_source
 
@@ -369,7 +370,7 @@ def _others(models: Iterable[Model], known: Mapping[str, Source]) -> dict[str, S
     places += [product.place for model in models for product in model.products]
     for file in dict.fromkeys(place.file for place in places if place is not None):
         try:
-            found[file] = known.get(file) or read_source(file)
+            found[file] = known.get(file) or read_source(file, tree)
         except TcprobeError:
             continue
     return found

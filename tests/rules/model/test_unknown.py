@@ -20,11 +20,16 @@ from tcprobe.rules.model.step import Step
 from tcprobe.rules.model.unknown import why_unknown
 from tcprobe.rules.registry import RULES
 from tcprobe.schema.finding import Finding
-from tcprobe.schema.finding_kinds import COST_UNKNOWN, COSTS_NOTHING
+from tcprobe.schema.finding_kinds import COST_UNKNOWN, WhyKind
 from tcprobe.schema.model import Model
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.statement import parts
 from tests.rules.builders import raw, step_of
+
+COSTS_NOTHING: frozenset[WhyKind] = frozenset(
+    {"no_gain", "nothing_saved", "bound_by_memory", "bound_by_launch", "as_fast_as_aligned"}
+)
+"""Why a size costs or saves nothing, as its predicted cost says: never said where that is unknown."""
 
 PLAIN = {"transpose_a": False, "transpose_b": False}
 HEAD = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from tcprobe.audit.source.arrays.call import ArrayCall, axis_of, made_of, whole_number
@@ -71,27 +72,28 @@ def transposed(tensor: Tensor, order: list[Size] | None = None, given: bool = Fa
 
 def swapped(call: ArrayCall) -> SourceValue | None:
     """Return a tensor with two of its dimensions exchanged."""
-    x, a, b = call.x, call.number("axis1"), call.number("axis2")
-    if x is None or x.shape is None:
-        return None
-    order: list[Size] = list(range(len(x.shape)))
-    first, second = axis_of(a, len(order)), axis_of(b, len(order))
-    if first is None or second is None:
-        return transposed(x, None, given=True)
-    order[first], order[second] = order[second], order[first]
-    return transposed(x, order)
+
+    def swap(order: list[Size], first: int, second: int) -> None:
+        order[first], order[second] = order[second], order[first]
+
+    return _reordered(call, swap)
 
 
 def moved(call: ArrayCall) -> SourceValue | None:
     """Return a tensor with one dimension moved to another place."""
-    x, source, target = call.x, call.number("axis1"), call.number("axis2")
+    return _reordered(call, lambda order, source, target: order.insert(target, order.pop(source)))
+
+
+def _reordered(call: ArrayCall, change: Callable[[list[Size], int, int], None]) -> SourceValue | None:
+    """Return a tensor with its dimensions in the order that `change` makes, given two of them."""
+    x = call.x
     if x is None or x.shape is None:
         return None
     order: list[Size] = list(range(len(x.shape)))
-    start, end = axis_of(source, len(order)), axis_of(target, len(order))
-    if start is None or end is None:
+    first, second = (axis_of(call.number(name), len(order)) for name in ("axis1", "axis2"))
+    if first is None or second is None:
         return transposed(x, None, given=True)
-    order.insert(end, order.pop(start))
+    change(order, first, second)
     return transposed(x, order)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from tcprobe.audit.source.values.kinds import Entries, Items, SourceValue, Tensor
 from tcprobe.schema.op import Shape, Size
@@ -33,6 +34,14 @@ def tensors_of(value: SourceValue) -> list[Tensor]:
     if isinstance(value, Entries):
         return [t for item in value.entries.values() for t in tensors_of(item)]
     return []
+
+
+def with_tensors(value: SourceValue, make: Callable[[Tensor], Tensor]) -> SourceValue:
+    """Return a value with another tensor for each in its lists; as it is where it holds none."""
+    if isinstance(value, Tensor):
+        return make(value)
+    items = items_of(value)
+    return Items([with_tensors(v, make) for v in items]) if items is not None and tensors_of(value) else value
 
 
 def shape_from(value: SourceValue) -> Shape | None:
