@@ -1,4 +1,4 @@
-"""Sees training: outermost calls of tf.functions, and eager gradient tapes.
+"""Sees the outermost calls of tf.functions, and which of them train.
 
 A function trains when a gradient is taken or an optimizer applied inside its call.
 """
@@ -9,59 +9,46 @@ import functools
 import time
 import weakref
 from threading import get_ident
-from typing import Any, Callable, Dict, NamedTuple, Optional, Set
+from typing import Any, Dict, Set
 
 from ..core.framework import Core
 from ..core.gaps import Guarded
-from ..core.lines import running_line
 from ..core.training import Callee
 from .graph.recorder import GraphRecorder
 from .places import function_name
 from .steps_per_call import StepsPerCall
+from .tapes import EagerTapes
 
 OUT_OF_DATA = ("OutOfRangeError", "StopIteration")
-
-
-class EagerStep(NamedTuple):
-    """A step of an eager tape that is not known to train yet: whose, and the clock at its start."""
-
-    callee: Callee
-    began: int
 
 
 class CallWatch:
     """Tells the core of every training call, and the recorder of what is called.
 
     Attributes:
-        tape: the outermost eager tape that is active.
+        tapes: sees eager tapes, and what runs inside them.
         steps: knows how many steps one call makes.
     """
 
     def __init__(self, core: Core, recorder: GraphRecorder) -> None:
-        self.tape: Any = None
         self.steps = StepsPerCall(core.gaps)
         self._training = core.training
         self._ranges = core.ranges
         self._gaps = core.gaps
-        self._only = core.config.step_function
         self._recorder = recorder
         self._functions: Dict[int, Callee] = {}  # by id of the tf.function
         self._references: Dict[int, Any] = {}
         self._noted: Dict[int, Callee] = {}  # those whose calls are only noted
         self._under_tape: Set[int] = set()  # keys of those that ran inside an eager tape, whose step they are part of
-        self._tapes: Dict[str, Callee] = {}
         self._dead: Dict[str, Callee] = {}
-        self._begun: Optional[EagerStep] = None
-        self._sample: Any = None
-        # Keras before 2.11 enters the tape of a step again to scale the loss.
-        self._latest: Callable[[], Any] = lambda: None
+        self.tapes = EagerTapes(core, recorder, self.trains, self._count_late)
         recorder.on_training = self.trains
 
     def on_tensorflow(self, tf: Any) -> None:
         """Hook calls and tapes."""
         self.steps.tf = tf
         self._gaps.run("tf.function calls", lambda: self._hook_functions(tf))
-        self._gaps.run("gradient tapes", lambda: self._hook_tapes(tf))
+        self._gaps.run("gradient tapes", lambda: self.tapes.install(tf))
 
     def trains(self, *_: Any) -> None:
         """Note that the current call trains."""
@@ -109,7 +96,7 @@ class CallWatch:
     def _training_call(self, original: Any, callee: Callee, function: Any, args: Any, kwds: Any) -> Any:
         """Call a function that is known to train."""
         self._recorder.begin(callee.key, args, kwds)
-        if self.tape is not None:
+        if self.tapes.active is not None:
             self._under_tape.add(callee.key)
             try:
                 return original(function, *args, **kwds)
@@ -134,7 +121,7 @@ class CallWatch:
             callee = self._gaps.run("tf.function calls", lambda: self._register(function))
         if callee is None:
             return original(function, *args, **kwds)
-        if self._ranges.active and self.tape is None and not training.stepper.is_inside_step():
+        if self._ranges.active and self.tapes.active is None and not training.stepper.is_inside_step():
             self._gaps.run("ranges", self._ranges.end_step)
         began = time.perf_counter_ns()
         training.inside, training.current = True, callee
@@ -149,7 +136,7 @@ class CallWatch:
         finally:
             training.inside, training.current = not training.enabled, None
             self._recorder.end()
-        if callee.training and self.tape is None:
+        if callee.training and self.tapes.active is None:
             self._gaps.run("steps", lambda: self._count_late(callee, began))
         return result
 
@@ -180,84 +167,3 @@ class CallWatch:
 
     def _failed(self, error: BaseException) -> None:
         self._training.fail(type(error).__name__ in OUT_OF_DATA)
-
-    # --- eager tapes -------------------------------------------------------------------------------------
-
-    def _hook_tapes(self, tf: Any) -> None:
-        kind, eager, training = tf.GradientTape, tf.executing_eagerly, self._training
-        enter, leave, gradient = kind.__enter__, kind.__exit__, kind.gradient
-
-        @functools.wraps(enter)
-        def entered(tape: Any) -> Any:
-            if self.tape is None and not training.inside and eager() and self._latest() is not tape:
-                self._gaps.run("eager tapes", lambda: self._tape_entered(tape))
-            return enter(tape)
-
-        @functools.wraps(leave)
-        def left(tape: Any, *args: Any) -> Any:
-            if self.tape is tape:
-                self.tape = None
-                self._end_phase()
-            return leave(tape, *args)
-
-        @functools.wraps(gradient)
-        def taken(tape: Any, *args: Any, **kwds: Any) -> Any:
-            self.trains()
-            if training.inside or not eager():
-                return gradient(tape, *args, **kwds)
-            self._gaps.run("eager tapes", self._gradient_taken)
-            try:
-                return gradient(tape, *args, **kwds)
-            finally:
-                training.inside = not training.enabled
-                self._end_phase()
-
-        kind.__enter__, kind.__exit__, kind.gradient = entered, left, taken
-
-    def _tape_entered(self, tape: Any) -> None:
-        place = running_line() or "?"
-        callee = self._tapes.get(place)
-        if callee is None:
-            callee = self._tapes[place] = self._training.add("tape at " + place, eager=True)
-        self.tape, self._latest = tape, weakref.ref(tape)
-        if not callee.training:
-            self._begun = EagerStep(callee, time.perf_counter_ns())
-        elif get_ident() == self._training.owner:
-            self.end_sample()
-            second = callee.calls == 1
-            self._training.count(callee)
-            if second:
-                self._begin_sample()
-        self._ranges.begin_phase("forward")
-
-    def _gradient_taken(self) -> None:
-        begun, self._begun = self._begun, None
-        if begun is not None and self._only is None:
-            begun.callee.training = True
-            self._count_late(begun.callee, begun.began)
-        self._training.inside = True
-        self._ranges.begin_phase("backward")
-
-    def eager_apply(self, apply: Any, optimizer: Any, args: Any, kwds: Any) -> Any:
-        """Apply an optimizer eagerly; the functions that it calls are no steps."""
-        self._training.inside = True
-        self._gaps.run("ranges", lambda: self._ranges.begin_phase("optimizer"))
-        try:
-            return apply(optimizer, *args, **kwds)
-        finally:
-            self._training.inside = not self._training.enabled
-            self._end_phase()
-
-    def _end_phase(self) -> None:
-        self._gaps.run("ranges", self._ranges.end_phase)
-
-    def _begin_sample(self) -> None:
-        """Let the recorder see the second eager step, from this tape to the next."""
-        self._sample = Guarded(self._gaps, "graph record", self._recorder.eager_sample)
-        self._sample.__enter__()
-
-    def end_sample(self) -> None:
-        """End the recorded eager step, if one is being recorded."""
-        sample, self._sample = self._sample, None
-        if sample is not None:
-            sample.__exit__(None, None, None)

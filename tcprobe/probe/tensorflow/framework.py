@@ -47,7 +47,7 @@ class TensorFlow:
 
     def finish(self) -> None:
         """End the sample of an eager step."""
-        self._gaps.run("eager sample", self.calls.end_sample)
+        self._gaps.run("eager sample", self.calls.tapes.end_sample)
 
     def basis(self) -> Optional[str]:
         """Return "keras fit" where Keras makes the steps."""

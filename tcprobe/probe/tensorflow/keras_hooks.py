@@ -66,7 +66,7 @@ class KerasHooks:
             if self._applies or (current is None and training.inside):
                 return apply(optimizer, *args, **kwds)
             if current is None:
-                return calls.eager_apply(apply, optimizer, args, kwds)
+                return calls.tapes.eager_apply(apply, optimizer, args, kwds)
             calls.trains()
             gaps.run("steps per call", lambda: calls.steps.applied(current.key, optimizer))
             self._applies = True
