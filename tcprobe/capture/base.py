@@ -31,6 +31,25 @@ class Invocation:
 
 
 @dataclass(frozen=True, slots=True)
+class DlprofOptions:
+    """What was asked for that only DLProf knows; None and nothing leave it to DLProf.
+
+    Attributes:
+        key_node: Op ID or Op Name of an op that runs once in each step.
+        mode: auto, or one of DLProf's modes.
+        delay_s: seconds before it begins to record.
+        duration_s: seconds that it records; 0 is the whole run.
+        args: further words for its command line, unchanged.
+    """
+
+    key_node: str | None = None
+    mode: str | None = None
+    delay_s: float | None = None
+    duration_s: float | None = None
+    args: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CaptureRequest:
     """What to capture, as the user asked for it.
 
@@ -45,7 +64,7 @@ class CaptureRequest:
         device: value of CUDA_VISIBLE_DEVICES; None takes the first visible GPU.
         metric_patterns: additional regular expressions for logged figures.
         step_function: name of the function that is one step, if the user named it.
-        options: settings of one capture only (``key_node``, ``mode`` for DLProf).
+        dlprof: settings of the capture with DLProf only.
     """
 
     target: Invocation
@@ -59,7 +78,7 @@ class CaptureRequest:
     device: str | None = None
     metric_patterns: tuple[str, ...] = ()
     step_function: str | None = None
-    options: dict[str, str] = field(default_factory=dict)
+    dlprof: DlprofOptions = field(default_factory=DlprofOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +91,16 @@ class Launch:
         forward_interrupt: whether Ctrl-C reaches the workload at once (a terminal sends it to the whole
             process group); False starts it in its own group, as DLProf needs.
         profiler_version: version of the profiler, if it says so.
+        wraps: whether the command that is started is the profiler, whose exit code need not be the workload's.
+        notes: what this run will lack, known before it starts.
     """
 
     argv: tuple[str, ...]
     environment: dict[str, str] = field(default_factory=dict)
     forward_interrupt: bool = True
     profiler_version: str | None = None
+    wraps: bool = False
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +110,12 @@ class Collected:
     Attributes:
         files: profile files below ``raw/``.
         notes: what went wrong or limits the figures, each with its remedy.
+        workload_code: the workload's own exit code where a profiler wraps it; None where that is not known.
     """
 
     files: tuple[Path, ...] = ()
     notes: tuple[Note, ...] = ()
+    workload_code: int | None = None
 
 
 class Capture(Protocol):

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from tcprobe.errors import ToolError
 
+PROBE_SINCE: Final = (3, 8)
 COMMAND_BUFFERS_SINCE: Final = (2, 16)
 """First TensorFlow whose XLA knows ``--xla_gpu_enable_command_buffer``; older ones abort on an unknown flag."""
 
@@ -65,13 +66,18 @@ class PythonInfo:
     keras: str | None
     has_tensorflow: bool
 
+    @property
+    def runs_probe(self) -> bool:
+        """Whether the probe can run in it."""
+        return (version_tuple(self.python) or (0, 0)) >= PROBE_SINCE
+
 
 @cache
 def ask_interpreter(python: str, launcher: tuple[str, ...] = ()) -> PythonInfo:
     """Ask an interpreter which TensorFlow is installed, without importing it.
 
     Raises:
-        ToolError: it cannot be started, or is not Python 3.8 or later.
+        ToolError: it cannot be started, or is no Python.
     """
     command = [*launcher, python, "-c", ASK]
     try:
@@ -99,14 +105,21 @@ def _answer(command: list[str], done: subprocess.CompletedProcess[str]) -> Pytho
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     try:
         said = json.loads(lines[-1])
-        python = tuple(int(n) for n in said["python"].split("."))
-        answer = PythonInfo(said["python"], said["tensorflow"], said["keras"], said["present"])
+        return PythonInfo(str(said["python"]), said["tensorflow"], said["keras"], said["present"])
     except (IndexError, ValueError, KeyError, TypeError) as error:
         last = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()[-1]
         raise ToolError(f"{shown}: is no Python that can be asked for its version: {last[:200]}") from error
-    if python < (3, 8):
-        raise ToolError(f"{shown}: is Python {said['python']}; the probe needs 3.8 or later", "choose another --python")
-    return answer
+
+
+def sees(path: Path, python: str, launcher: tuple[str, ...]) -> bool:
+    """Say whether an interpreter finds a file or folder; behind a launcher (a container, ssh) it may not."""
+    if not launcher:
+        return True
+    command = [*launcher, python, "-c", "import os, sys; sys.exit(not os.path.exists(sys.argv[1]))", str(path)]
+    try:
+        return subprocess.run(command, capture_output=True, timeout=300, stdin=subprocess.DEVNULL).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
 
 
 def version_tuple(version: str | None) -> tuple[int, int] | None:

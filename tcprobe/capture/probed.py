@@ -7,6 +7,7 @@ from typing import Final
 
 from tcprobe.bypath import PROBE
 from tcprobe.capture.base import CaptureRequest
+from tcprobe.capture.environment import PROBE_SINCE, PythonInfo
 from tcprobe.errors import OutputError
 from tcprobe.jsonfile import read_object
 from tcprobe.probe.constants import SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS, WINDOW_STEPS
@@ -14,12 +15,12 @@ from tcprobe.probe.constants import SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS,
 CONFIG: Final = "config.json"
 
 
-def install_probe(request: CaptureRequest, profile: bool) -> tuple[str, ...]:
+def install_probe(request: CaptureRequest, profile: bool = True) -> tuple[str, ...]:
     """Copy the probe into the run folder, write its orders, and return the command that runs the workload through it.
 
     Args:
         request: what to capture; its folder has ``probe/`` and ``raw/``.
-        profile: whether the probe starts TensorFlow's profiler or only watches.
+        profile: whether the probe starts TensorFlow's profiler, or only watches beside another.
 
     Raises:
         OutputError: the folder cannot be written.
@@ -34,6 +35,11 @@ def install_probe(request: CaptureRequest, profile: bool) -> tuple[str, ...]:
         ) from error
 
 
+def no_probe_in(holds: PythonInfo) -> str:
+    """Return why an interpreter cannot run the probe, which is too old for it."""
+    return f"is Python {holds.python}; the probe needs {'.'.join(map(str, PROBE_SINCE))} or later"
+
+
 def orders(request: CaptureRequest, profile: bool) -> dict[str, object]:
     """Return the content of config.json, described in docs/run-folder.md."""
     return {
@@ -43,6 +49,7 @@ def orders(request: CaptureRequest, profile: bool) -> dict[str, object]:
         "target": [request.target.kind, request.target.name],
         "argv": list(request.target.args),
         "profile": profile,
+        "nvtx": profile,  # another profiler's own ranges stay as they are
         "iter_start": request.iter_start,
         "iter_stop": request.iter_stop,
         "window_steps": WINDOW_STEPS,

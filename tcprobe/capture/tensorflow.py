@@ -8,7 +8,8 @@ from typing import Any
 
 from tcprobe.capture import environment
 from tcprobe.capture.base import CaptureRequest, Collected, Launch
-from tcprobe.capture.probed import install_probe, read_probe
+from tcprobe.capture.probed import install_probe, no_probe_in, read_probe
+from tcprobe.errors import ToolError
 from tcprobe.schema.profile import Note
 
 NAME = "tensorflow"
@@ -24,9 +25,11 @@ def prepare(request: CaptureRequest) -> Launch:
 
     Raises:
         OutputError: the run folder cannot be written.
-        ToolError: the interpreter cannot be started.
+        ToolError: the interpreter cannot be started, or cannot run the probe.
     """
     holds = environment.ask_interpreter(request.python, request.launcher)
+    if not holds.runs_probe:
+        raise ToolError(f"{request.python}: {no_probe_in(holds)}", "choose another --python")
     chosen = environment.variables(request.precision, request.xla, request.device, holds.tensorflow)
     command = install_probe(request, profile=True)
     # A launcher may start with a clean environment (a container, ssh): `env` sets ours on its far side.

@@ -49,6 +49,9 @@ def profile(
     step_function: p.StepFunctionOption = None,
     key_node: p.KeyNodeOption = None,
     mode: p.ModeOption = None,
+    delay: p.DelayOption = None,
+    duration: p.DurationOption = None,
+    dlprof_args: p.DlprofArgsOption = "",
     json: p.JsonOption = False,
     report_file: p.FileOption = None,
 ) -> None:
@@ -60,14 +63,15 @@ def profile(
     _check_words(ctx, words)
     on_stdout = json and report_file in (None, "-")
     with o.errors_as_json(on_stdout):
+        from tcprobe.capture.base import DlprofOptions
         from tcprobe.flows.profile import ProfileOptions
         from tcprobe.flows.profile import profile as run
 
         to = _destination(json, report_file, force)
         wanted = ProfileOptions(
             tuple(words or ()), profiler, precision, xla, iter_start, iter_stop, device, python,
-            _split(launcher), output, force, target_gpu, tuple(metric_pattern or ()), step_function,
-            key_node, mode,
+            _split("--launcher", launcher), output, force, target_gpu, tuple(metric_pattern or ()), step_function,
+            DlprofOptions(key_node, mode, delay, duration, _split("--dlprof-args", dlprof_args)),
         )  # fmt: skip
         outcome = run(wanted, on_stdout, _say)
         _show(outcome, to)
@@ -75,11 +79,11 @@ def profile(
     raise typer.Exit(outcome.exit_code)
 
 
-def _split(launcher: str) -> tuple[str, ...]:
+def _split(option: str, words: str) -> tuple[str, ...]:
     try:
-        return tuple(shlex.split(launcher))
+        return tuple(shlex.split(words))
     except ValueError as error:
-        raise UsageError(f"--launcher {launcher!r}: {error}", "quote it as one would in a shell") from error
+        raise UsageError(f"{option} {words!r}: {error}", "quote it as one would in a shell") from error
 
 
 def _say(text: str) -> None:

@@ -78,6 +78,13 @@ KeyNodeOption = Annotated[str | None, typer.Option(metavar="NAME", help="DLProf:
 ModeOption = Annotated[
     str | None, typer.Option(metavar="MODE", help="DLProf: auto, simple, tensorflow1 or tensorflow2.")
 ]
+DelayOption = Annotated[float | None, typer.Option(min=0, metavar="SECONDS", help="DLProf: begin to record that late.")]
+DurationOption = Annotated[
+    float | None, typer.Option(min=0, metavar="SECONDS", help="DLProf: record that long and no longer.")
+]
+DlprofArgsOption = Annotated[
+    str, typer.Option("--dlprof-args", metavar="WORDS", help='DLProf: further options of its own, "--verbosity=quiet".')
+]
 JsonOption = Annotated[
     bool,
     typer.Option("--json", help="Report as JSON; on standard output the workload's moves to standard error."),

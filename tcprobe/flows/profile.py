@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from tcprobe.analysis import Options
 from tcprobe.capture import CAPTURES, environment, folder, process
-from tcprobe.capture.base import Capture, CaptureRequest, Collected, Invocation, Launch
+from tcprobe.capture.base import Capture, CaptureRequest, Collected, DlprofOptions, Invocation, Launch
 from tcprobe.capture.probed import read_probe
 from tcprobe.errors import MeasurementFailed, OutputError, TcprobeError, ToolError, UsageError
 from tcprobe.flows import run_record
@@ -48,7 +48,7 @@ class ProfileOptions:
         target_gpu: GPU for which blockers are judged if none ran.
         metric_patterns: additional regular expressions for logged figures.
         step_function: name of the function that is one step.
-        key_node, mode: DLProf's key node and mode.
+        dlprof: what only DLProf knows.
     """
 
     words: tuple[str, ...]
@@ -65,8 +65,7 @@ class ProfileOptions:
     target_gpu: str | None = None
     metric_patterns: tuple[str, ...] = ()
     step_function: str | None = None
-    key_node: str | None = None
-    mode: str | None = None
+    dlprof: DlprofOptions = field(default_factory=DlprofOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +141,12 @@ def profile(
         if not started:
             folder.discard(home)
     collected = capture.collect(request, ended.exit_code)
-    final, full = _sealed(home, record, ended, collected)
+    collected = replace(collected, notes=(*launch.notes, *collected.notes))
+    final, full = _sealed(home, record, ended, collected, launch.wraps)
+    code = ended.exit_code if collected.workload_code is None else collected.workload_code
     outcome = None
     try:
-        outcome = _measured(_report(final, options, ended), collected)
+        outcome = _measured(_report(final, options, ProfileOutcome(final, code, ended.interrupted)), collected)
     finally:
         if outcome is None:
             say(f"run folder kept: {final}")
@@ -153,12 +154,12 @@ def profile(
 
 
 def _sealed(
-    home: folder.RunFolder, record: dict[str, Any], ended: process.Ended, collected: Collected
+    home: folder.RunFolder, record: dict[str, Any], ended: process.Ended, collected: Collected, wraps: bool
 ) -> tuple[Path, OutputError | None]:
     """Complete the record and name the folder; if the disk is full, keep the first record and return the error."""
     full = None
     try:
-        folder.write_record(home.path, run_record.finish(record, ended, collected, read_probe(home.path)))
+        folder.write_record(home.path, run_record.finish(record, ended, collected, read_probe(home.path), wraps))
     except OutputError as error:
         full = error
     return folder.seal(home), full
@@ -210,7 +211,6 @@ def _request(options: ProfileOptions, target: Invocation, workload: Workload | N
         target, precision = _with_argument(target, "--precision", precision), None
     if workload is not None and xla and workload.takes("--xla"):
         target, xla = _with_argument(target, "--xla"), None
-    given = {"key_node": options.key_node, "mode": options.mode}
     return CaptureRequest(
         target=target,
         folder=home,
@@ -223,7 +223,7 @@ def _request(options: ProfileOptions, target: Invocation, workload: Workload | N
         device=options.device,
         metric_patterns=options.metric_patterns,
         step_function=options.step_function,
-        options={key: value for key, value in given.items() if value is not None},
+        dlprof=options.dlprof,
     )
 
 
@@ -251,13 +251,14 @@ def choose_capture(options: ProfileOptions, request: CaptureRequest) -> Capture:
         ToolError: it cannot be used here.
         UsageError: an option of DLProf was given with another profiler.
     """
-    for_dlprof = options.key_node is not None or options.mode is not None
+    for_dlprof = options.dlprof != DlprofOptions()
     name = options.profiler
     if name == "auto":
         name = "dlprof" if for_dlprof else "tensorflow"
     elif for_dlprof and name != "dlprof":
         raise UsageError(
-            "--key-node and --mode are DLProf's", f"leave them out, or --profiler dlprof instead of {name}"
+            "--key-node, --mode, --delay, --duration and --dlprof-args are DLProf's",
+            f"leave them out, or --profiler dlprof instead of {name}",
         )
     capture = next((c for c in CAPTURES if name == c.NAME), None)
     if capture is None:
@@ -302,9 +303,8 @@ def _measured(outcome: ProfileOutcome, collected: Collected) -> ProfileOutcome:
     return replace(outcome, failure=MeasurementFailed(lacks.message, lacks.remedy))
 
 
-def _report(home: Path, options: ProfileOptions, ended: process.Ended) -> ProfileOutcome:
-    """Report on a run folder; if that fails, the folder and the workload's exit code stay."""
-    outcome = ProfileOutcome(home, ended.exit_code, ended.interrupted)
+def _report(home: Path, options: ProfileOptions, outcome: ProfileOutcome) -> ProfileOutcome:
+    """Report on a run folder; if that fails, what is known of the run stays."""
     try:
         report = make_report(home, Options(target_gpu=options.target_gpu) if options.target_gpu else None)
     except TcprobeError as error:

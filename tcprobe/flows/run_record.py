@@ -39,6 +39,7 @@ def begin(request: CaptureRequest, launch: Launch, asked: Mapping[str, Any]) -> 
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "wall_ns": None,
         "exit_code": None,
+        "profiler_exit_code": None,
         "partial": True,
         "interrupted": False,
         "environment": environment.recorded(os.environ, launch.environment),
@@ -56,23 +57,28 @@ def begin(request: CaptureRequest, launch: Launch, asked: Mapping[str, Any]) -> 
     }
 
 
-def finish(record: Mapping[str, Any], ended: Ended, collected: Collected, probe: Mapping[str, Any]) -> dict[str, Any]:
+def finish(
+    record: Mapping[str, Any], ended: Ended, collected: Collected, probe: Mapping[str, Any], wraps: bool
+) -> dict[str, Any]:
     """Return the record with how the run ended, what the probe saw and what the capture found.
 
     Args:
         record: what `begin` returned.
-        ended: how the workload ended.
+        ended: how the command ended.
         collected: what the profiler wrote.
         probe: probe.json; empty if there is none.
+        wraps: whether the command was a profiler that starts the workload.
     """
+    own = collected.workload_code if wraps else ended.exit_code
     versions = {key: probe[key] for key in ("python", "tensorflow", "keras") if key in probe}
     return {
         **record,
         **versions,
         **{key: probe.get(key) for key in FROM_PROBE},
         "wall_ns": ended.wall_ns,
-        "exit_code": ended.exit_code,
-        "partial": ended.exit_code != 0 or ended.interrupted,
+        "exit_code": own,
+        "profiler_exit_code": ended.exit_code if wraps else None,
+        "partial": (ended.exit_code if own is None else own) != 0 or ended.interrupted,
         "interrupted": ended.interrupted,
         "notes": _notes(probe, collected.notes),
     }

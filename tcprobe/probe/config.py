@@ -18,6 +18,7 @@ class Config(NamedTuple):
     name: str
     argv: List[str]
     profile: bool = True
+    nvtx: bool = True
     iter_start: Optional[int] = None
     iter_stop: Optional[int] = None
     window_steps: int = WINDOW_STEPS

@@ -32,11 +32,15 @@ class Probe:
     Args:
         config: its orders.
         framework: makes the framework that the workload trains with.
+
+    Attributes:
+        exit_code: the workload's; None until its main module has ended.
     """
 
     def __init__(self, config: Config, framework: Callable[[Core], Framework]) -> None:
         os.makedirs(config.out, exist_ok=True)
         self.config = config
+        self.exit_code: Optional[int] = None
         self.gaps = Gaps()
         self.journal = Journal(config.out, self.gaps)
         self.window = WindowState(config, self.journal.numbers, self.journal.starts)
@@ -115,6 +119,7 @@ class Probe:
             },
             "window": self.window.describe(self.stepper.count, self._opened, self._closed),
             "peak_gpu_memory_bytes": None if devices is None else devices.peak_bytes,
+            "exit_code": self.exit_code,
             "gaps": self.gaps.gaps,
             "notes": self.gaps.notes,
             "finished": self._finished,
@@ -228,6 +233,7 @@ class Probe:
         leave = os._exit
 
         def leaving(status: int) -> None:
+            self.exit_code = status
             self.finish()
             leave(status)
 
@@ -251,7 +257,8 @@ class Probe:
         count, name = self.stepper.count, self.framework.name
         if not self.framework.imported:
             message = "the workload never imported %s" % name
-            self.gaps.note("no-" + name.lower(), message, "profile it with another profiler")
+            remedy = "profile it with another profiler" if self.config.profile else None
+            self.gaps.note("no-" + name.lower(), message, remedy)
         elif not count:
             self.gaps.note("no-steps", "no training step was found", "mark the step: with tcprobe.step(): ...")
         elif self.config.profile and self.window.first_row is None:

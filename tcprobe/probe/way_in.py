@@ -39,10 +39,19 @@ def run_probed(arguments: List[str], before: Set[str]) -> None:
     script.unshadow(script.folder_of(config.kind, config.name), before)
     try:
         script.run_script(config.kind, config.name, config.argv)
+        _ended(probe, 0)
+    except BaseException as error:
+        _ended(probe, script.exit_code(error))
+        raise
     finally:
         # Threads of the script may still train; the interpreter waits for them before `atexit`.
         if probe is not None and threading.active_count() <= 1 + _daemons():
             probe.finish()
+
+
+def _ended(probe: Any, code: int) -> None:
+    if probe is not None:
+        probe.exit_code = code
 
 
 def _daemons() -> int:

@@ -112,13 +112,26 @@ def script(path: Path, text: str) -> str:
     [
         ("echo 'bad flag' >&2; exit 3", "is no Python that can be asked for its version: bad flag"),
         ("exit 3", "exit code 3"),
-        ('echo \'{"python": "3.6.9", "tensorflow": null, "keras": null, "present": false}\'', "is Python 3.6.9"),
         ("echo '{}'", "is no Python"),
     ],
 )
 def test_what_is_no_python_is_named(tmp_path: Path, text: str, expected: str) -> None:
     with pytest.raises(ToolError, match=expected.replace(".", r"\.")):
         environment.ask_interpreter(script(tmp_path / "python", text))
+
+
+@pytest.mark.parametrize(
+    ("python", "runs"), [("3.6.9", False), ("3.7.16", False), ("3.8.0", True), ("3.14.0rc1", True)]
+)
+def test_the_probe_needs_python_3_8(tmp_path: Path, python: str, runs: bool) -> None:
+    said = f'{{"python": "{python}", "tensorflow": null, "keras": null, "present": false}}'
+    assert environment.ask_interpreter(script(tmp_path / "python", f"echo '{said}'")).runs_probe is runs
+
+
+def test_a_path_may_not_be_there_behind_a_launcher(tmp_path: Path) -> None:
+    assert environment.sees(tmp_path, sys.executable, ("env", "X=1"))
+    assert not environment.sees(tmp_path / "none", sys.executable, ("env", "X=1"))
+    assert not environment.sees(tmp_path, sys.executable, ("nowhere",))
 
 
 def test_an_interpreter_that_is_missing_is_named() -> None:

@@ -86,7 +86,10 @@ def refused(done: Done, *said: str) -> None:
         (("--python", "/nowhere/python", "work.py"), ("/nowhere/python: no such program",)),
         (("--launcher", "no-such-launcher", "work.py"), ("no-such-launcher: no such program",)),
         (("--launcher", "'a", "work.py"), ("--launcher", "No closing quotation")),
-        (("--profiler", "tensorflow", "--key-node", "X", "work.py"), ("--key-node and --mode are DLProf's",)),
+        (
+            ("--profiler", "tensorflow", "--key-node", "X", "work.py"),
+            ("--key-node, --mode, --delay, --duration and --dlprof-args are DLProf's",),
+        ),
         (("--output", ".", "work.py"), (".: exists already", "--force")),
         (("--output", ".", "--force", "work.py"), ("no run folder of tcprobe",)),
         (("-o", "x.bogus", "work.py"), ("tells no format",)),

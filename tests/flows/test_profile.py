@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tcprobe.capture import tensorflow
-from tcprobe.capture.base import CaptureRequest
+from tcprobe.capture.base import CaptureRequest, DlprofOptions
 from tcprobe.errors import MeasurementFailed, OutputError, ToolError, UsageError
 from tcprobe.flows import profile as flow
 from tcprobe.flows.profile import ProfileOptions, ProfileOutcome, choose_capture, profile
@@ -96,7 +96,10 @@ def test_tensorflows_profiler_is_the_default(tmp_path: Path, profiler: str) -> N
     assert choose_capture(ProfileOptions(("work.py",), profiler=profiler), made) is tensorflow
 
 
-@pytest.mark.parametrize("options", [{"key_node": "X"}, {"mode": "simple"}, {"profiler": "dlprof"}])
+@pytest.mark.parametrize(
+    "options",
+    [{"dlprof": DlprofOptions(key_node="X")}, {"dlprof": DlprofOptions(mode="simple")}, {"profiler": "dlprof"}],
+)
 def test_dlprofs_options_ask_for_dlprof(
     tmp_path: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,17 +174,17 @@ def fake_dlprof(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def test_a_run_under_dlprof_ends_in_the_same_report(fake_dlprof: pytest.MonkeyPatch) -> None:
-    outcome = run("print('trained')", key_node="ASSIGNADDVARIABLEOP_1", iter_start=3, iter_stop=6)
+    outcome = run("print('trained')", dlprof=DlprofOptions(key_node="ASSIGNADDVARIABLEOP_1"), iter_start=3, iter_stop=6)
     assert outcome.exit_code == 0
     for report in (outcome.report, make_report(outcome.folder)):
         assert report is not None
         window = report.metadata.window
         assert (window.first, window.last, window.basis) == (3, 6, "given")
-        assert report.absent["steps"] == "the probe did not watch this run"
+        assert report.absent["steps"] == "no training step was seen"
 
 
 def test_iterations_that_dlprof_did_not_find_are_said_not_to_be_there(fake_dlprof: pytest.MonkeyPatch) -> None:
-    outcome = run("pass", key_node="ASSIGNADDVARIABLEOP_1", iter_stop=5000)
+    outcome = run("pass", dlprof=DlprofOptions(key_node="ASSIGNADDVARIABLEOP_1"), iter_stop=5000)
     assert outcome.exit_code == 0
     assert "iterations-not-there" in note_codes(outcome)
 

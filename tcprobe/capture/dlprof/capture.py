@@ -1,7 +1,7 @@
 """The capture with NVIDIA's DLProf, in containers that still have it: starts the workload, keeps every report.
 
-DLProf finds iterations by a key node, an op that runs once per step. ``--iter-stop`` is applied later, when the
-reports are read, because DLProf's own option is unreliable. Its post-processing may take longer than the run.
+DLProf finds iterations by a key node, an op that runs once per step. Its post-processing may take longer than the run.
+The probe runs beside it where the workload's interpreter can run it, and records steps, graph and the exit code.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from typing import Final
 from tcprobe.capture import environment
 from tcprobe.capture.base import CaptureRequest, Collected, Launch
 from tcprobe.capture.dlprof import left as dlprof_left
+from tcprobe.capture.dlprof.args import further
 from tcprobe.capture.dlprof.build import DLPROF, Build, ask_build, missing
+from tcprobe.capture.probed import install_probe, no_probe_in, read_probe
 from tcprobe.errors import OutputError, ToolError
+from tcprobe.schema.profile import Note
 
 NAME = "dlprof"
 
@@ -36,13 +39,9 @@ def prepare(request: CaptureRequest) -> Launch:
 
     Raises:
         ToolError: DLProf is missing, another program, or lacks what was asked for.
+        UsageError: ``--dlprof-args`` holds what is tcprobe's to set.
         OutputError: the run folder cannot be written.
     """
-    if request.precision in ("mixed_float16", "mixed_bfloat16"):
-        raise ToolError(
-            f"DLProf runs the script as it is and cannot set {request.precision}",
-            "set the policy in the script, or profile with --profiler tensorflow",
-        )
     build = ask_build(request.launcher)
     folder = home(request.folder)
     try:
@@ -52,8 +51,39 @@ def prepare(request: CaptureRequest) -> Launch:
     chosen = {**environment.variables(request.precision, request.xla, request.device, None), NVTX: "1"}
     # A launcher may start with a clean environment (a container, ssh): `env` sets ours on its far side.
     inside = ("env", *(f"{name}={value}" for name, value in chosen.items())) if request.launcher else ()
-    command = (*request.launcher, *inside, DLPROF, *flags(build, request), *_workload(request))
-    return Launch(command, chosen, forward_interrupt=False, profiler_version=build.version)
+    unprobed = _why_no_probe(request)
+    if unprobed and request.precision in ("mixed_float16", "mixed_bfloat16"):
+        raise ToolError(
+            f"{request.precision} is set by the probe, which cannot run here: {unprobed}",
+            "set the policy in the script, or profile with --profiler tensorflow",
+        )
+    workload = _workload(request) if unprobed else install_probe(request, profile=False)
+    return Launch(
+        argv=(*request.launcher, *inside, DLPROF, *flags(build, request), *workload),
+        environment=chosen,
+        forward_interrupt=False,
+        profiler_version=build.version,
+        wraps=True,
+        notes=(_unprobed(unprobed),) if unprobed else (),
+    )
+
+
+def _why_no_probe(request: CaptureRequest) -> str | None:
+    """Return why the probe cannot run beside DLProf; None if it can."""
+    holds = environment.ask_interpreter(request.python, request.launcher)
+    if not holds.runs_probe:
+        return f"the workload's interpreter {no_probe_in(holds)}"
+    if environment.sees(request.folder, request.python, request.launcher):
+        return None
+    return f"{request.folder.parent} is not there behind the launcher"
+
+
+def _unprobed(why: str) -> Note:
+    return Note(
+        "no-probe",
+        f"the probe did not watch this run: {why}: no layers, source lines and badly sized layers",
+        "mount the folder in the container" if "launcher" in why else None,
+    )
 
 
 def home(folder: Path) -> Path:
@@ -70,20 +100,37 @@ def flags(build: Build, request: CaptureRequest) -> tuple[str, ...]:
     """Return the options for this build: all reports in all formats, into the run folder.
 
     Raises:
-        ToolError: the build lacks the mode or key node that was asked for.
+        ToolError: the build lacks what was asked for.
+        UsageError: ``--dlprof-args`` holds what is tcprobe's to set.
     """
+    asked, own = request.dlprof, further(request.dlprof.args)
     wanted = {
-        "--mode": _mode(build, request.options.get("mode", AUTO)),
+        "--mode": _mode(build, asked.mode or AUTO),
         "--reports": "all",
         "--formats": ",".join(build.formats) if len(build.formats) > 1 else None,
         "--output_path": str(home(request.folder)),
         "--profile_name": PROFILE_NAME,
         "--nsys_base_name": _base_name(request.folder),
         "--suppress_tb_files": "true",
-        "--iter_start": None if request.iter_start is None else str(request.iter_start),
+        "--iter_start": _number(request.iter_start),
+        "--iter_stop": _number(request.iter_stop),
     }
-    given = [f"{flag}={value}" for flag, value in wanted.items() if value is not None and flag in build.flags]
-    return (*given, *_key_node(build, request.options.get("key_node")))
+    given = {flag: value for flag, value in wanted.items() if value is not None and flag in build.flags}
+    given |= _required(build, {"--delay": _number(asked.delay_s), "--duration": _number(asked.duration_s)})
+    given |= _key_node(build, asked.key_node)
+    return (*(f"{flag}={value}" for flag, value in given.items() if flag not in own.flags), *own.words)
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else f"{value:g}"
+
+
+def _required(build: Build, asked: dict[str, str | None]) -> dict[str, str]:
+    """Return the options that were asked for, none of which a build may lack."""
+    given = {flag: value for flag, value in asked.items() if value is not None}
+    if lacking := [flag for flag in given if flag not in build.flags]:
+        raise ToolError(f"this build of DLProf has no {' and no '.join(lacking)}", "leave it out")
+    return given
 
 
 def _mode(build: Build, asked: str) -> str | None:
@@ -99,13 +146,13 @@ def _mode(build: Build, asked: str) -> str | None:
     return asked
 
 
-def _key_node(build: Build, key_node: str | None) -> tuple[str, ...]:
+def _key_node(build: Build, key_node: str | None) -> dict[str, str]:
     if key_node is None:
-        return ()
+        return {}
     flag = build.key_flag()
     if flag is None:
         raise ToolError("this build of DLProf takes no key node", "leave --key-node out, or use a later container")
-    return (f"{flag}={key_node}",)
+    return {flag: key_node}
 
 
 def _base_name(folder: Path) -> str:
@@ -118,8 +165,10 @@ def collect(request: CaptureRequest, exit_code: int) -> Collected:
     folder = home(request.folder)
     _fetch(folder, _beside(request.folder))
     found = [*dlprof_left.reports(folder), dlprof_left.database(folder)]
-    notes = dlprof_left.missing_notes(folder, exit_code, request.options.get("key_node"))
-    return Collected(tuple(path for path in found if path is not None), tuple(notes))
+    own = read_probe(request.folder).get("exit_code")
+    code = own if isinstance(own, int) else None
+    notes = dlprof_left.missing_notes(folder, exit_code, code, request.dlprof.key_node)
+    return Collected(tuple(path for path in found if path is not None), tuple(notes), code)
 
 
 def _beside(folder: Path) -> list[Path]:

@@ -12,10 +12,8 @@ from typing import Final
 
 from tcprobe.schema.profile import Note
 
-LOG: Final = "dlprof.log"
 REPORTS: Final = (".csv", ".json")
 RECORDINGS: Final = (".qdstrm", ".qdrep", ".nsys-rep")
-_DATABASE: Final = re.compile(r"Creating dlprof database at\s+(\S+\.sqlite)")
 _NOT_FOUND: Final = re.compile(r"Unable to split profile into training iterations: key (?:op|node) (.*?) not found")
 PEEK_BYTES: Final = 1 << 20
 
@@ -26,11 +24,7 @@ def reports(home: Path) -> list[Path]:
 
 
 def database(home: Path) -> Path | None:
-    """Return DLProf's database: the one named in a log, else the newest; DLProf numbers them and overwrites none."""
-    log = home / LOG
-    named = _DATABASE.findall(_text(log)) if log.is_file() else []
-    if named and (found := home / Path(named[-1]).name).is_file():
-        return found
+    """Return DLProf's database: the newest, for DLProf numbers them and overwrites none."""
     return _newest(home.glob("dlprof_dldb*.sqlite"))
 
 
@@ -58,21 +52,25 @@ def _text(path: Path) -> str:
         return ""
 
 
-def missing_notes(home: Path, exit_code: int, key_node: str | None) -> Iterator[Note]:
+def missing_notes(home: Path, exit_code: int, workload_code: int | None, key_node: str | None) -> Iterator[Note]:
     """Say what is missing from a run, and what to do about it.
 
     Args:
         home: DLProf's output folder.
         exit_code: exit code of DLProf.
+        workload_code: the workload's own; None where it is not known.
         key_node: the key node asked for.
     """
     held = reports(home)
     if not held:
         yield _nothing(home, exit_code, key_node)
-    elif exit_code != 0:
+    elif exit_code != 0 and exit_code != workload_code:
+        whose = "the workload's own code or DLProf's" if workload_code is None else "the workload itself ended with 0"
+        if workload_code:
+            whose = f"the workload itself ended with {workload_code}"
         yield Note(
             "dlprof-exit",
-            f"dlprof ended with exit code {exit_code}, though it wrote reports: the workload's own code or DLProf's",
+            f"dlprof ended with exit code {exit_code}, though it wrote reports: {whose}",
             "see what the workload printed",
         )
     if held and not any(path.stem.endswith("_summary") for path in held):
@@ -102,8 +100,8 @@ def _key_node(held: list[Path], key_node: str) -> Iterator[Note]:
         yield Note(
             "key-node-not-found",
             f"DLProf found no op called {key_node!r}: the whole process counts as one iteration",
-            "choose the Op ID or Op Name of an op that runs once a step from dlprof_detailed.csv (the loss, or the "
-            "optimizer's counter, as in ASSIGNADDVARIABLEOP_1)",
+            "give --key-node the Op ID or Op Name of an op that runs once a step, from raw/dlprof/dlprof_detailed.csv "
+            "of the run folder (the loss, or the optimizer's counter, as in ASSIGNADDVARIABLEOP_1)",
         )
 
 

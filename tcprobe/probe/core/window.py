@@ -191,7 +191,7 @@ class WindowState:
             return "after" if self.last_row is not None and row > self.last_row else "profiled"
         if row < self._config.steps_min_skip or (self._config.profile and not self._asked()):
             return "warm-up"
-        return "measured"
+        return "measured" if self._config.profile else "profiled"  # by another profiler, from beginning to end
 
     def describe(self, count: int, start_ns: Optional[int], stop_ns: Optional[int]) -> Optional[Dict[str, Any]]:
         """Return the `window` of probe.json; None where nothing was profiled.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import signal
 import sys
 import types
 from importlib.machinery import SourceFileLoader
@@ -37,6 +38,16 @@ def run_script(kind: str, name: str, argv: List[str], execute: Execute = execute
     except BaseException:
         tracebacks.clean_uncaught()
         raise
+
+
+def exit_code(error: BaseException) -> int:
+    """Return the exit code of a process whose main module raised `error`."""
+    if isinstance(error, KeyboardInterrupt):
+        return 128 + signal.SIGINT
+    if not isinstance(error, SystemExit):
+        return 1
+    code = error.code
+    return 0 if code is None else code & 0xFF if isinstance(code, int) else 1
 
 
 def new_module(path: str) -> Optional[types.ModuleType]:

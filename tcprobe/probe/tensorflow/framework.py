@@ -70,7 +70,8 @@ class TensorFlow:
         run("precision", lambda: precision.on_tensorflow(tf, self._core.config))
         run("TensorFlow's profiler", lambda: self.profiler.on_tensorflow(tf))
         run("trace annotations", lambda: self._annotate(tf))
-        self._core.ranges.find_nvtx()
+        if self._core.config.nvtx:
+            self._core.ranges.find_nvtx()
         self._marks.eager = tf.executing_eagerly
         self.calls.on_tensorflow(tf)
         run("graph record", lambda: self._recorder.on_tensorflow(tf))

@@ -138,7 +138,7 @@ def _flag(value: Any, otherwise: bool | None) -> bool | None:
 
 def _notes(run: dict[str, Any], probe: dict[str, Any]) -> list[Note]:
     """Return how the run ended, what probe and capture said, and the hooks that are missing."""
-    source = run if run.get("exit_code") is not None else probe
+    source = run if any(run.get(key) is not None for key in ("exit_code", "profiler_exit_code")) else probe
     said = [note for n in _dicts(source.get("notes")) if (note := _note(n)) is not None]
     gaps = [
         Note("probe-gap", f"not recorded: {gap.get('hook')}: {gap.get('reason')}", None, "note")
@@ -171,9 +171,11 @@ def _ending(run: dict[str, Any]) -> list[Note]:
 
 def how_ended(run: dict[str, Any]) -> str:
     """Return how a workload that did not end well did end, by its run.json."""
-    code = run.get("exit_code")
+    code, wrapping = run.get("exit_code"), run.get("profiler_exit_code")
     if run.get("interrupted"):
         return "the workload was interrupted"
+    if code is None and isinstance(wrapping, int):
+        return f"the profiler ended with exit code {wrapping}, and whether the workload failed is not known"
     if not isinstance(code, int):
         return "how the workload ended was not recorded (tcprobe was stopped, or the disk was full)"
     if code > 128:

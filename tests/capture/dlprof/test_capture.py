@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -12,17 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.capture import CAPTURES
-from tcprobe.capture.base import CaptureRequest, Collected, Invocation, Launch
+from tcprobe.capture import CAPTURES, environment
+from tcprobe.capture.base import CaptureRequest, Collected, DlprofOptions, Invocation, Launch
 from tcprobe.capture.dlprof import capture as dlprof
 from tcprobe.capture.dlprof.build import parse_help
-from tcprobe.errors import ToolError
+from tcprobe.errors import ToolError, UsageError
 from tcprobe.readers.dlprof import csv as dlprof_csv
 from tcprobe.schema.profile import Profile
 from tests.support import ROOT
 
 FAKE = ROOT / "tests/fixtures/fake_dlprof"
-KEY = {"key_node": "ASSIGNADDVARIABLEOP_1"}
+KEY = DlprofOptions(key_node="ASSIGNADDVARIABLEOP_1")
 BUILDS = ("tf1-0.13", "pytorch-1.0", "tf2-1.2", "tf2-1.8")
 
 
@@ -37,7 +40,7 @@ def request_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CaptureRequest:
     script.write_text("import sys\nprint('trained', sys.argv[1:])\nsys.exit(7 if '--fail' in sys.argv else 0)\n")
     folder = tmp_path / ".partial-train-1"
     (folder / "raw").mkdir(parents=True)
-    return CaptureRequest(Invocation("script", str(script), ("--lr", "1")), folder, sys.executable, options=dict(KEY))
+    return CaptureRequest(Invocation("script", str(script), ("--lr", "1")), folder, sys.executable, dlprof=KEY)
 
 
 def changed(request: CaptureRequest, **fields: object) -> CaptureRequest:
@@ -107,14 +110,71 @@ def test_flags_are_those_of_the_build(
     argv = dlprof.prepare(changed(request_, iter_start=3, iter_stop=6)).argv
     assert set(has) <= set(argv)
     assert not [word for word in argv if word.split("=")[0] in lacks]
-    assert "--iter_start=3" in argv
-    assert not [word for word in argv if word.startswith("--iter_stop")]
-    assert argv[-4:] == (sys.executable, request_.target.name, "--lr", "1")
+    assert {"--iter_start=3", "--iter_stop=6"} <= set(argv)
+    assert argv[-3:] == (sys.executable, *map(str, probe_of(request_)))
 
 
-def test_a_module_is_started_as_one(request_: CaptureRequest) -> None:
-    argv = dlprof.prepare(changed(request_, target=Invocation("module", "pkg.train", ("-x",)))).argv
-    assert argv[-4:] == (sys.executable, "-m", "pkg.train", "-x")
+def test_without_the_probe_the_workload_is_started_as_it_is(
+    request_: CaptureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    too_old = environment.PythonInfo("3.6.9", "1.15.5", None, has_tensorflow=True)
+    monkeypatch.setattr(environment, "ask_interpreter", lambda *_: too_old)
+    launch = dlprof.prepare(changed(request_, target=Invocation("module", "pkg.train", ("-x",))))
+    assert launch.argv[-4:] == (sys.executable, "-m", "pkg.train", "-x")
+    assert [note.code for note in launch.notes] == ["no-probe"]
+    assert "is Python 3.6.9; the probe needs 3.8 or later: no layers" in launch.notes[0].message
+    with pytest.raises(ToolError, match="mixed_float16 is set by the probe, which cannot run here"):
+        dlprof.prepare(changed(request_, precision="mixed_float16"))
+
+
+def test_a_folder_that_the_container_lacks_is_said(request_: CaptureRequest) -> None:
+    hides = ("sh", "-c", 'case "$*" in *os.path.exists*) exit 1;; esac; exec "$@"', "sh")
+    launch = dlprof.prepare(changed(request_, launcher=hides))
+    assert launch.argv[-4:] == (sys.executable, request_.target.name, "--lr", "1")
+    assert "is not there behind the launcher" in launch.notes[0].message
+
+
+def probe_of(request: CaptureRequest) -> tuple[Path, Path]:
+    """Return the probe in the run folder, and its orders."""
+    return request.folder / "probe/src/tcprobe_probe", request.folder / "probe/config.json"
+
+
+def test_the_probe_watches_beside_dlprof(request_: CaptureRequest) -> None:
+    launch, code, collected = run(request_)
+    orders = json.loads(probe_of(request_)[1].read_text())
+    assert (orders["profile"], orders["nvtx"], launch.wraps) == (False, False, True)
+    assert (code, collected.workload_code) == (0, 0)
+
+
+def test_what_was_asked_for_is_passed_on(request_: CaptureRequest) -> None:
+    asked = DlprofOptions(None, None, 5, 30.5, ("--nsys_opts=-t cuda,nvtx", "-v", "quiet", "--reports", "summary"))
+    argv = dlprof.prepare(changed(request_, dlprof=asked)).argv
+    assert {"--delay=5", "--duration=30.5"} <= set(argv)
+    assert argv[-8:-3] == asked.args  # behind ours, and in place of ours where they are the same
+    assert "--reports=all" not in argv
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--output_path=x",), "--output_path is tcprobe's to set: its reports must lie in the run folder"),
+        (("--database", "x"), "--database is tcprobe's to set"),
+        (("summary",), "'summary' is no option of DLProf and the value of none"),
+        (("--reports=all", "detail"), "'detail' is no option"),
+        (("-v", "quiet", "-"), "'-' is no option"),
+    ],
+)
+def test_words_that_would_break_the_run_are_refused(
+    request_: CaptureRequest, words: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        dlprof.prepare(changed(request_, dlprof=DlprofOptions(args=words)))
+
+
+def test_a_build_without_what_was_asked_for_is_named(request_: CaptureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_DLPROF_BUILD", "tf1-0.8")
+    with pytest.raises(ToolError, match="this build of DLProf has no --delay and no --duration"):
+        dlprof.prepare(changed(request_, dlprof=DlprofOptions(delay_s=1, duration_s=2)))
 
 
 def test_a_launcher_stands_before_everything(request_: CaptureRequest) -> None:
@@ -124,20 +184,24 @@ def test_a_launcher_stands_before_everything(request_: CaptureRequest) -> None:
     assert "NVIDIA_TF32_OVERRIDE=0" in argv[4 : argv.index("dlprof")]
 
 
-def test_iterations_start_where_asked(request_: CaptureRequest) -> None:
-    run(changed(request_, iter_start=3))
-    assert read(request_).require("launches").numbers("iteration").min() == 3
+def test_iterations_are_those_asked_for(request_: CaptureRequest) -> None:
+    run(changed(request_, iter_start=3, iter_stop=5))
+    profile = read(request_)
+    assert set(profile.require("launches").numbers("iteration")) == {3, 4, 5}
+    told = {row["metric"]: row["value"] for row in profile.require("reported").rows()}
+    assert (told["Iterations / Start Iteration"], told["Iterations / Stop Iteration"]) == (3, 5)
 
 
 def test_explicit_mode_is_taken_or_refused(request_: CaptureRequest) -> None:
-    argv = dlprof.prepare(changed(request_, options={"mode": "simple"})).argv
+    argv = dlprof.prepare(changed(request_, dlprof=DlprofOptions(mode="simple"))).argv
     assert "--mode=simple" in argv
+    shutil.rmtree(request_.folder / "probe")
     with pytest.raises(ToolError, match=r"DLProf 1\.8\.0 has the modes simple, tensorflow2, tensorrt, not tensorflow1"):
-        dlprof.prepare(changed(request_, options={"mode": "tensorflow1"}))
+        dlprof.prepare(changed(request_, dlprof=DlprofOptions(mode="tensorflow1")))
 
 
 def test_simple_mode_is_read_as_such(request_: CaptureRequest) -> None:
-    request = changed(request_, options={"mode": "simple"})
+    request = changed(request_, dlprof=DlprofOptions(mode="simple"))
     run(request)
     assert "simple-mode" in [n.code for n in read(request).metadata.notes]
 
@@ -164,15 +228,15 @@ def test_a_launcher_that_leads_nowhere(request_: CaptureRequest) -> None:
         dlprof.prepare(changed(request_, launcher=("false",)))
 
 
-def test_mixed_precision_is_not_pretended(request_: CaptureRequest) -> None:
-    with pytest.raises(ToolError, match="cannot set mixed_float16"):
-        dlprof.prepare(changed(request_, precision="mixed_float16"))
+def test_the_probe_sets_mixed_precision(request_: CaptureRequest) -> None:
+    dlprof.prepare(changed(request_, precision="mixed_float16"))
+    assert json.loads(probe_of(request_)[1].read_text())["precision"] == "mixed_float16"
 
 
 def test_the_workloads_failure_is_kept(request_: CaptureRequest) -> None:
     request = changed(request_, target=Invocation("script", request_.target.name, ("--lr", "1", "--fail")))
     _, code, collected = run(request)
-    assert code == 7 and codes(collected) == ["dlprof-exit", "private-files"]
+    assert code == collected.workload_code == 7 and codes(collected) == ["private-files"]
     assert read(request).table("launches") is not None
 
 
@@ -194,7 +258,7 @@ def test_a_key_node_that_is_not_there(request_: CaptureRequest, monkeypatch: pyt
 
 
 def test_no_key_node_makes_one_iteration(request_: CaptureRequest) -> None:
-    request = changed(request_, options={})
+    request = changed(request_, dlprof=DlprofOptions())
     _, _, collected = run(request)
     assert "key-node-not-found" not in codes(collected)
     assert "whole-run" in [n.code for n in read(request).metadata.notes]
@@ -274,15 +338,13 @@ def test_progress_counts_the_minutes(tmp_path: Path) -> None:
     )
 
 
-def test_the_database_is_the_one_that_the_log_names(tmp_path: Path) -> None:
+def test_the_database_is_the_newest(tmp_path: Path) -> None:
     from tcprobe.capture.dlprof.left import database
 
     for number, name in enumerate(("dlprof_dldb.sqlite", "dlprof_dldb_1.sqlite", "dlprof_dldb_7.sqlite")):
         (tmp_path / name).write_bytes(b"x")
         os.utime(tmp_path / name, (number, number))
     assert database(tmp_path) == tmp_path / "dlprof_dldb_7.sqlite"
-    (tmp_path / "dlprof.log").write_text("[DLProf-02:53:59] Creating dlprof database at ./dlprof_dldb_1.sqlite\n")
-    assert database(tmp_path) == tmp_path / "dlprof_dldb_1.sqlite"
 
 
 def test_a_help_text_in_one_block_is_understood() -> None:

@@ -126,10 +126,10 @@ def test_what_the_scripts_own_profiler_left_is_kept() -> None:
     assert run.end() == (3, 6, "cut short by the script's own profiler")
 
 
-def test_no_profile_wanted() -> None:
+def test_another_profiler_has_the_whole_run() -> None:
     run = Run(profile=False).steps([1, *[0.1] * 30])
     assert run.actions == []
-    assert run.window.kind(5) == "measured"
+    assert [run.window.kind(row) for row in (1, 2, 30)] == ["warm-up", "profiled", "profiled"]
 
 
 @given(st.lists(st.floats(0.001, 50), min_size=2, max_size=80), st.integers(1, 6))
