@@ -24,7 +24,7 @@ TUNED: Final = "the kernels that autotuning tried are counted with the one that 
 STRAY: Final = "kernels outside the marked step are counted with its own"
 ONCE: Final = "each op counts once a step"
 COUNTED: Final = "each op counts as often as it runs in a step"
-IN_LOOPS: Final = "run in loops whose length the data decides, counted at least once"
+IN_LOOPS: Final = "may run more often than is counted, for the data decides"
 THROUGHPUT: Final = "throughput"
 NO_CLOCK: Final = "the source does not say when things ran"
 SPANNED: Final = "from the first to the last GPU activity"
@@ -128,7 +128,8 @@ def _flops_per_step(inputs: SummaryInputs) -> Row:
         lacking, whole = len(steps) - len(known) + unseen, len(steps) + unseen
         if not sum(known):
             return figure("flops_per_step", None, None, f"all {whole} matrix multiplications have {_unknown(inputs)}")
-        why = f"{lacking} of {whole} matrix multiplications have {_unknown(inputs)}: a lower bound"
+        also = f", {longer} {IN_LOOPS}" if longer else ""
+        why = f"{lacking} of {whole} matrix multiplications have {_unknown(inputs)}{also}: a lower bound"
         return figure("flops_per_step", None, basis, why, (float(sure), None))
     if longer:
         why = f"{longer} of {len(steps)} matrix multiplications {IN_LOOPS}: a lower bound"
