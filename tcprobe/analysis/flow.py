@@ -17,6 +17,7 @@ from tcprobe.analysis.kernels.contradictions import counter_notes
 from tcprobe.analysis.kernels.launches import Launched
 from tcprobe.analysis.kernels.table import reclassify
 from tcprobe.analysis.ops.attribution import with_layers, with_proof
+from tcprobe.analysis.ops.counts import with_counts
 from tcprobe.analysis.ops.gemms import Gemms, build_gemms
 from tcprobe.analysis.ops.layers import build_layers
 from tcprobe.analysis.ops.table import Ops, build_ops
@@ -99,7 +100,7 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     profile = _with_gaps(_with_tuning(with_waiting(profile, found, step), tuned), tuned)
     context = context_of(profile, options, _used(profile), has_gpu_record(profile))
     ops = build_ops(profile, kernels.launched, kernels.table, context, kernels.whole)
-    profile = _proven(profile, ops)
+    profile = with_counts(_proven(profile, ops), ops)
     gemms = build_gemms(profile, ops, context)
     gpu = known_gpu(context, options, _compiled(profile, ops))
     profile = _without_shares(_per_layer(profile, ops, gemms, kernels, gpu), context)

@@ -88,6 +88,11 @@ def flops(value: Value) -> str:
     return f"{scaled}FLOP" if scaled[-1].isalpha() else f"{scaled} FLOP"
 
 
+def at_least(text: str, bounded: bool) -> str:
+    """Return a figure as text, with what says that it is a lower bound where it is."""
+    return f"at least {text}" if bounded and text != NA else text
+
+
 def any_text(value: Value) -> str:
     """Return any value as text, with control characters escaped."""
     if value is None or value == "":

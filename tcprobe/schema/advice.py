@@ -34,11 +34,12 @@ REMEDIES: Final[Mapping[AdviceKind, str]] = {
     "name_ops": "record which ops the kernels belong to",
 }
 """What to do about a run."""
-ShareOf = Literal["step", "kernel_time", "flops", "products"]
+ShareOf = Literal["step", "kernel_time", "flops", "known_flops", "products"]
 SHARES: Final[Mapping[ShareOf, str]] = {
     "step": "the length of a step",
     "kernel_time": "the time of all kernels",
     "flops": "the FLOPs of a step's GEMM-like ops",
+    "known_flops": "the FLOPs that are known of them, where some run an unknown number of times",
     "products": "the predicted time of a step's products",
 }
 """What a share is a share of."""

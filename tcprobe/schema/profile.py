@@ -132,12 +132,14 @@ class OffTensorCores:
         weight: cost of each row, all in the same unit.
         total: what shares are taken of, in the same unit.
         measured: True if weights are ns of kernel time, False if they are FLOPs.
+        bounded: True if these are of what is known of a step: some ops run more often, or nobody knows how often.
     """
 
     table: Table
     weight: FloatArray
     total: float
     measured: bool
+    bounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,6 +178,7 @@ GRAPH_OPS: Final = T(
         C("calls_per_step", "float", "executions in one step where known"),
         C("source", "str", "file:line where the layer was constructed"),
         C("called_from", "str", "file:line where it was called"),
+        C("at_least", "bool", "whether calls_per_step is a lower bound: the data decides how long a loop runs"),
     ),
 )
 STEPS: Final = T(
@@ -312,6 +313,11 @@ LAYERS: Final = T(
             "floating-point operations of these in a step; without a known step, in one execution of the graph",
         ),
         C("source", "str", "file:line where it was constructed"),
+        C(
+            "at_least",
+            "bool",
+            "whether gemms or flops are lower bounds: of some it is unknown whether or how often they run",
+        ),
     ),
     key=("layer",),
 )
@@ -396,7 +402,7 @@ GEMMS: Final = T(
         C(
             "calls_per_step",
             "float",
-            "executions in a step, 1 where nothing tells otherwise; NA in loops of unknown length",
+            "executions in a step, 1 in a source without a graph; NA where it is unknown whether or how often it runs",
         ),
         C("executes", "str", "whether the optimised graph holds the op", False, USES_TC),
         C("tc_blocker", "str", "what would keep it off the target GPU's Tensor Cores; none where nothing does"),
@@ -405,6 +411,7 @@ GEMMS: Final = T(
         C("called_from", "str", "file:line where it was called"),
         C("basis", "str", "what the shape rests on", values=BASES),
         *_BLOCKER,
+        C("at_least", "bool", "whether calls_per_step is a lower bound: the data decides how long a loop runs"),
     ),
 )
 BAD_SIZES: Final = T(

@@ -66,7 +66,7 @@ def graph(*rows: dict[str, Any]) -> Table:
     made = []
     for row in rows:
         given = {k: json.dumps(v) if isinstance(v, list | dict) else v for k, v in row.items()}
-        defaults = {"function": "__inference_step_1", "executes": "yes", "pass": "forward"}
+        defaults = {"function": "__inference_step_1", "executes": "yes", "pass": "forward", "calls_per_step": 1.0}
         made.append({**defaults, "executed_op": given.get("op"), "executed_type": given.get("op_type"), **given})
     return table(GRAPH_OPS, made)
 

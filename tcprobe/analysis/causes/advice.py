@@ -75,6 +75,7 @@ def _subject(profile: Profile) -> RunSubject:
         off=tuple(_off(off)),
         total=off.total if off else 0.0,
         measured=bool(off and off.measured),
+        bounded=bool(off and off.bounded),
         unnamed_ns=unnamed_ns,
         kernel_ns=kernel_ns,
         sizes=tuple(worst_first(profile.require("bad_sizes")).rows()),

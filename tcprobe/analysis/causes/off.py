@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.schema.columns import FloatArray, Table
 from tcprobe.schema.kinds import NOT_BLOCKED
 from tcprobe.schema.profile import OffTensorCores, Profile
+from tcprobe.schema.sizes import bounded_rows
 
 
 def off_tensor_cores(profile: Profile) -> OffTensorCores | None:
@@ -21,7 +24,8 @@ def off_tensor_cores(profile: Profile) -> OffTensorCores | None:
     gemms = profile.require("gemms")
     runs = ~gemms.names("executes").among("no")
     flops = gemms.numbers("flops") * gemms.numbers("calls_per_step")
-    return _weighed(gemms, flops, _sum(flops[runs]), runs, measured=False)
+    found = _weighed(gemms, flops, _sum(flops[runs]), runs, measured=False)
+    return found and replace(found, bounded=bool(np.any(runs & bounded_rows(gemms))))
 
 
 def _weighed(

@@ -48,7 +48,7 @@ class Gemms:
 def build_gemms(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
     """Return the multiplications of the graph; without one, those of the ops whose shapes the profile has.
 
-    An op outside a loop counts once a step. Several traces of one function count as the one that executes and
+    An op of the profile counts once a step. Several traces of one function count as the one that executes and
     whose shapes are known best.
     """
     graph = profile.require("graph_ops")
@@ -62,10 +62,10 @@ def build_gemms(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
     records = list(graph.rows())
     for index in kept:
         record = graph_record(graph, index)
-        calls = records[index]["calls_per_step"]
-        times = None if calls is None and is_instruction(record) else executions(calls)
+        times, at_least = executions(records[index]["calls_per_step"]), records[index]["at_least"] is True
+        told: Row = {"calls_per_step": times, "at_least": at_least, "basis": "graph"}
         for row in _rows(record, records[index], context):
-            rows.append({**row, "calls_per_step": times, "kernel_ns": spent.get(index), "basis": "graph"})
+            rows.append({**row, **told, "kernel_ns": spent.get(index)})
             numbers.append(index)
             steps.append(None if row["flops"] is None or times is None else round(int(row["flops"]) * times))
     ran_on = ops.graph_gpus if ops else {}
@@ -74,14 +74,14 @@ def build_gemms(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
 
 
 def is_instruction(record: OpRecord) -> bool:
-    """Say whether an op is an instruction of XLA: these say how often they run, but in loops of unknown length."""
+    """Say whether an op is an instruction of XLA."""
     return (family_of(record.op_type) or "").startswith("hlo")
 
 
-def executions(calls_per_step: Value) -> float:
-    """Return how often an op runs in a step: once where that is not recorded, or is no such number."""
-    count = 1.0 if calls_per_step is None else float(calls_per_step)
-    return count if 0.0 <= count <= LARGEST_CALLS else 1.0
+def executions(calls_per_step: Value) -> float | None:
+    """Return how often an op runs in a step; None where that is not recorded, or is no such number."""
+    count = -1.0 if calls_per_step is None else float(calls_per_step)
+    return count if 0.0 <= count <= LARGEST_CALLS else None
 
 
 def _is_traced(graph: Table) -> bool:
@@ -149,7 +149,7 @@ def _from_profile(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
             continue
         seen.add(shape)
         made = _rows(record, {**source, "executes": "yes"}, context)
-        rows += [{**row, "calls_per_step": 1.0, "basis": "shape"} for row in made]
+        rows += [{**row, "calls_per_step": 1.0, "at_least": False, "basis": "shape"} for row in made]
         numbers += [index] * len(made)
     times = Counter((row["op"], row["op_type"]) for row in rows)
     for row in rows:

@@ -52,11 +52,13 @@ def _per_step(gemms: Gemms) -> dict[str, Row]:
 
 
 def _step(rows: list[Row]) -> Row:
-    """Count what surely executes: a lower bound where that is not known of some, NA where of all."""
+    """Count what surely executes: a lower bound where that, or how often, is not known of some, NA where of all."""
     sure = [row for row in rows if row["executes"] == "yes"]
+    told = [row for row in sure if row["calls_per_step"] is not None]
     return {
         "gemms": len(sure) or None,
-        "flops": _sum(row["flops"] for row in sure) if sure else None,
+        "flops": _sum(row["flops"] for row in told) if told else None,
+        "at_least": len(told) < len(rows) or any(row["at_least"] for row in told),
         "layer_class": _shared(row["layer_class"] for row in rows),
         "source": _shared(row["source"] for row in rows),
     }
@@ -88,6 +90,7 @@ def _row(layer: str, ops: list[Row], step: Row, kernel_ns: float | None) -> Row:
         "gemms": step.get("gemms"),
         "flops": step.get("flops"),
         "source": step.get("source") or _shared(op["source"] for op in ops),
+        "at_least": step.get("at_least"),
     }
 
 

@@ -32,6 +32,7 @@ class RunProduct:
         product: what it multiplies.
         row: of `graph_ops`, or of `ops` where there is no graph: class and source of its layer.
         flops: of a step, None where unknown.
+        at_least: whether it may run more often in a step than its product says, which counts an unknown number as one.
         spent: kernel time within the window, ns, summed over GPUs; None where it was not measured.
         gpus: number of GPUs that each ran it.
     """
@@ -41,6 +42,7 @@ class RunProduct:
     flops: int | None
     spent: int | None = None
     gpus: int = 1
+    at_least: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +131,10 @@ def _of_graph(profile: Profile, gemms: Gemms, ops: Ops | None) -> list[RunProduc
         if row["executes"] == "no" or family_of(_text(row["op_type"])) is None:
             continue
         sure = row["executes"] == "yes" or time is not None
-        product = _product(row, graph_record(graph, number), executions(row["calls_per_step"]), sure)
-        found.append(_timed(product, row, time, gpus.get(number, 1)))
+        calls = executions(row["calls_per_step"])
+        product = _product(row, graph_record(graph, number), 1.0 if calls is None else calls, sure)
+        more = calls is None or row["at_least"] is True
+        found.append(replace(_timed(product, row, time, gpus.get(number, 1)), at_least=more))
     return found
 
 

@@ -56,6 +56,7 @@ class _Rows:
         self._run, self._step = run, step
         listed = [t for t in run.timed if t.product.layer or t.product.record.pass_ in ("forward", "other")]
         self._flops = sum(timed.flops or 0 for timed in listed)
+        self._bounded = any(timed.at_least for timed in run.whole)  # then it is unknown what shares are of
         self._first: dict[str, Row] = {}
         for timed in listed:
             self._first.setdefault(timed.product.layer or timed.product.op, timed.row)
@@ -95,14 +96,16 @@ class _Rows:
         whole = self._run.kernel_ns
         counts = [self._run.timed[index].flops for index in bad.dimension.products]
         touched = 100.0 * sum(count or 0 for count in counts)
+        told = self._flops and None not in counts and not self._bounded
         return {
             "kernel_ns": sum(times) if times else None,
             "share_pct": 100.0 * sum(times) / whole if times and whole else None,
-            "flops_pct": touched / self._flops if self._flops and None not in counts else None,
+            "flops_pct": touched / self._flops if told else None,
         }
 
     def _saved(self, bad: Bad) -> Row:
-        if bad.saved is None:
+        known = (self._run.timed[index] for index in bad.dimension.products)
+        if bad.saved is None or (bad.recorded_ns is None and any(timed.at_least for timed in known)):
             return {}
         basis = self._step.basis_of(bad.dimension.products)
         return {
@@ -117,7 +120,7 @@ class _Rows:
         """Return the likely saving over all kernel time where it is measured, else over the predicted products."""
         if bad.recorded_ns is not None and self._run.kernel_ns:
             return 100.0 * (bad.recorded_ns / self._run.kernel_ns)
-        whole = self._whole.ns
+        whole = None if self._bounded else self._whole.ns
         return 100.0 * bad.saved.mid / whole.mid if bad.saved and whole and whole.mid else None
 
     @cached_property

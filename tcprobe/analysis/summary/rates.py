@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -22,6 +23,8 @@ UNPLACED: Final = "no kernel belongs to a marked step, and the whole capture inc
 TUNED: Final = "the kernels that autotuning tried are counted with the one that it chose"
 STRAY: Final = "kernels outside the marked step are counted with its own"
 ONCE: Final = "each op counts once a step"
+COUNTED: Final = "each op counts as often as it runs in a step"
+IN_LOOPS: Final = "may run more often than is counted, for the data decides"
 THROUGHPUT: Final = "throughput"
 NO_CLOCK: Final = "the source does not say when things ran"
 SPANNED: Final = "from the first to the last GPU activity"
@@ -119,12 +122,17 @@ def _flops_per_step(inputs: SummaryInputs) -> Row:
         return figure("flops_per_step", None, None, NO_STEP)
     known = [f for f in steps if f is not None]
     sure = sum(f or 0 for f, e in zip(inputs.gemms.step_flops, runs, strict=True) if e == "yes")
+    longer = sum(bool(b) and e != "no" for b, e in zip(inputs.gemms.table.values("at_least"), runs, strict=True))
     unseen, basis = inputs.gemms.unseen, "graph" if inputs.gemms.graph_rows else "shape"
     if len(known) < len(steps) or unseen:
         lacking, whole = len(steps) - len(known) + unseen, len(steps) + unseen
         if not sum(known):
             return figure("flops_per_step", None, None, f"all {whole} matrix multiplications have {_unknown(inputs)}")
-        why = f"{lacking} of {whole} matrix multiplications have {_unknown(inputs)}: a lower bound"
+        also = f", {longer} {IN_LOOPS}" if longer else ""
+        why = f"{lacking} of {whole} matrix multiplications have {_unknown(inputs)}{also}: a lower bound"
+        return figure("flops_per_step", None, basis, why, (float(sure), None))
+    if longer:
+        why = f"{longer} of {len(steps)} matrix multiplications {IN_LOOPS}: a lower bound"
         return figure("flops_per_step", None, basis, why, (float(sure), None))
     if sure < sum(known):
         unsure = sum(e == "unknown" for e in runs)
@@ -137,7 +145,7 @@ def _unknown(inputs: SummaryInputs) -> str:
     """Return what is unknown of the multiplications whose FLOPs in a step are: shapes, or how often they run."""
     rows = zip(inputs.gemms.table.values("flops"), inputs.gemms.step_flops, strict=True)
     looped = any(once is not None and step is None for once, step in rows)
-    return "unknown shapes, or run in loops of unknown length" if looped else "unknown shapes"
+    return "unknown shapes, or run an unknown number of times" if looped else "unknown shapes"
 
 
 def _why_not(inputs: SummaryInputs) -> str:
@@ -159,15 +167,28 @@ def _achieved(inputs: SummaryInputs) -> Iterator[Row]:
         yield figure(rate, None, None, lacking)
         yield figure(peak, None, None, lacking)
         return
-    spent = sum(time for _, _, time in timed)
-    yield figure(rate, steps * sum(f for f, _, _ in timed) / spent / 1e3, "shape", ONCE)
-    ideal = [_ideal_ns(flops, dtype, inputs) for flops, dtype, _ in timed]
+    spent = sum(op.ns for op in timed)
+    bound, counted = any(op.at_least for op in timed), _counted(inputs)
+    yield _at_least(rate, steps * sum(op.flops for op in timed) / spent / 1e3, bound, counted)
+    ideal = [_ideal_ns(op.flops, op.dtype, inputs) for op in timed]
     if None in ideal:
         yield figure(peak, None, None, MIXED_PEAK)
     else:
         share = 100.0 * steps * sum(i for i in ideal if i is not None) / spent
-        why = f"{ONCE}; against {inputs.context.name}'s dense peak for the dtype of each op"
-        yield figure(peak, share, "shape", why)
+        why = f"{counted}; against {inputs.context.name}'s dense peak for the dtype of each op"
+        yield _at_least(peak, share, bound, why)
+
+
+def _counted(inputs: SummaryInputs) -> str:
+    """Return how often the ops of a rate count."""
+    return ONCE if set(inputs.gemms.table.values("calls_per_step")) <= {1.0, None} else COUNTED
+
+
+def _at_least(metric: str, value: float, bound: bool, why: str) -> Row:
+    """Return a rate, or its lower bound where some of its ops may run more often."""
+    if bound:
+        return figure(metric, None, "shape", f"{why}; some {IN_LOOPS}: a lower bound", (value, None))
+    return figure(metric, value, "shape", why)
 
 
 def not_of_steps(profile: Profile) -> str | None:
@@ -182,24 +203,44 @@ def not_of_steps(profile: Profile) -> str | None:
     return STRAY if profile.metadata.window.first is None and profile.marked_steps else None
 
 
-def _timed(inputs: SummaryInputs) -> list[tuple[float, Value, float]]:
-    """Return (FLOPs of a step on all GPUs, dtype, kernel ns of the window) of each op that has both."""
+@dataclass(frozen=True, slots=True)
+class TimedOp:
+    """An op that has shapes and kernel time.
+
+    Attributes:
+        flops: of a step, on all GPUs.
+        dtype: of its inputs.
+        ns: kernel time within the window.
+        at_least: whether it may run more often than is counted.
+    """
+
+    flops: float
+    dtype: Value
+    ns: float
+    at_least: bool
+
+
+def _timed(inputs: SummaryInputs) -> list[TimedOp]:
+    """Return each op whose FLOPs in a step and kernel time are known."""
     gemms = inputs.gemms
-    found: dict[int, list[tuple[int | None, Value, Value]]] = {}
+    found: dict[int, list[tuple[int | None, Value, Value, Value]]] = {}
     columns = (
         gemms.step_flops,
         gemms.gpus,
         gemms.records,
         gemms.table.values("dtype"),
         gemms.table.values("kernel_ns"),
+        gemms.table.values("at_least"),
     )
-    for flops, gpus, record, dtype, time in zip(*columns, strict=True):
+    for flops, gpus, record, dtype, time, longer in zip(*columns, strict=True):
         if time:
-            found.setdefault(record, []).append((None if flops is None else flops * gpus, dtype, time))
+            found.setdefault(record, []).append((None if flops is None else flops * gpus, dtype, time, longer))
     return [
-        (float(sum(f for f, _, _ in parts if f is not None)), parts[0][1], float(parts[0][2] or 0))
+        TimedOp(
+            float(sum(f for f, *_ in parts if f is not None)), parts[0][1], float(parts[0][2] or 0), bool(parts[0][3])
+        )
         for parts in found.values()
-        if all(f is not None for f, _, _ in parts)
+        if all(f is not None for f, *_ in parts)
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from tcprobe.audit.trace.rnn import on_a_gpu
+from tcprobe.audit.trace.rnn import Loop, on_a_gpu
 from tcprobe.gemm.ops import family_of, gemms_of
 from tcprobe.gemm.record import MOST_SHAPE_DIMENSIONS
 from tcprobe.schema.model import SAMPLES, Layer, Model, Product, Unseen
@@ -63,8 +63,7 @@ def _model(
     places = {layer.name: layer.place for layer in layers}
     traced = [_product(op, unit, names, places) for op in ops]
     fed = {str(record["name"]): tuple(record.get("fed_by", ())) for record in unit["layers"]}
-    loops = [op.get("calls_per_step") is None for op in ops]
-    products, unknown = on_a_gpu(traced, loops, layers, fed, int(known or SAMPLES))
+    products, unknown = on_a_gpu(traced, [_loop(op) for op in ops], layers, fed, int(known or SAMPLES))
     gone = {p.layer for p in traced} - {p.layer for p in products}
     looped = sum(unknown)
     notes = [str(note) for note in document.get("notes", ())]
@@ -138,6 +137,13 @@ def _nearest(name: str, lines: Mapping[str, Any]) -> Place | None:
 def _multiplies(op: Mapping[str, Any]) -> bool:
     """Return whether an op is a product; a depthwise convolution multiplies no matrices."""
     return family_of(str(op["op_type"])) != "depthwise"
+
+
+def _loop(op: Mapping[str, Any]) -> Loop:
+    """Return whether a loop or branch stands around an op, and whether it tells how often it runs."""
+    if op.get("calls_per_step") is None or op.get("at_least"):
+        return "unknown"
+    return "none" if op.get("repeats", 1.0) == 1.0 else "known"
 
 
 def _product(

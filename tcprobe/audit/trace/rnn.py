@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from tcprobe.keras.catalogue import class_of
 from tcprobe.keras.products.layers import records_of
 from tcprobe.schema.model import Layer, Product
 from tcprobe.schema.op import OpRecord
 
+Loop = Literal["none", "known", "unknown"]
+"""What stands around a product: no loop, one that runs a known number of times, or one that the data ends."""
+
 
 def on_a_gpu(
     products: Sequence[Product],
-    looped: Sequence[bool],
+    loops: Sequence[Loop],
     layers: Sequence[Layer],
     fed: Mapping[str, tuple[str, ...]],
     batch: int,
@@ -25,7 +29,7 @@ def on_a_gpu(
 
     Args:
         products: as traced.
-        looped: which of them stand in a loop, and run an unknown number of times.
+        loops: what stands around each.
         layers: of the same step.
         fed: names of the layers whose features a layer takes.
         batch: samples of the step.
@@ -34,7 +38,7 @@ def on_a_gpu(
     counted: dict[int, Product] = {}
     for layer in (layer for layer in layers if class_of(layer.kind).kind == "recurrent"):
         own = [i for i, product in enumerate(products) if _inside(product.layer, layer.name)]
-        inside = [i for i in own if looped[i]]
+        inside = [i for i in own if loops[i] != "none"]
         if not own or (not inside and layer.config.get("unroll") is not False):  # an eager step has no loop to see
             continue
         records = records_of(layer, batch)
@@ -44,13 +48,14 @@ def on_a_gpu(
             made = [_product(layer, record, calls, products[own[0]], fed) for record, calls in records]
             replaced.update({i: made if i == own[0] else [] for i in own})
         elif steps is not None:
-            counted.update({i: replace(products[i], calls=float(steps * layer.calls)) for i in inside})
+            open_ended = (i for i in inside if loops[i] == "unknown")
+            counted.update({i: replace(products[i], calls=float(steps * layer.calls)) for i in open_ended})
     result: list[Product] = []
     unknown: list[bool] = []
     for i, product in enumerate(products):
         new = replaced.get(i, [counted.get(i, product)])
         result += new
-        unknown += [looped[i] and i not in replaced and i not in counted] * len(new)
+        unknown += [loops[i] == "unknown" and i not in replaced and i not in counted] * len(new)
     return result, unknown
 
 

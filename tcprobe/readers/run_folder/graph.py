@@ -58,6 +58,7 @@ def _graph_table(ops: list[tuple[dict[str, Any], dict[str, Any]]]) -> Table:
             "output_dtype": each(lambda op: _text(_first(op.get("output_dtypes")))),
             "attributes": each(_attributes),
             "calls_per_step": each(lambda op: _number(op.get("calls_per_step"))),
+            "at_least": each(lambda op: op.get("at_least") is True),
         },
     )
 

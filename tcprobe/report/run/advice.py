@@ -15,7 +15,11 @@ from tcprobe.schema.advice import Advice, Concern, ShareOf
 from tcprobe.schema.profile import Profile
 
 MOST_ACTIONS: Final = 3
-OF_OPS: Final[Mapping[ShareOf, str]] = {"kernel_time": "kernel time", "flops": "FLOPs of a step's GEMM-like ops"}
+OF_OPS: Final[Mapping[ShareOf, str]] = {
+    "kernel_time": "kernel time",
+    "flops": "FLOPs of a step's GEMM-like ops",
+    "known_flops": "FLOPs that are known of a step's GEMM-like ops",
+}
 OF_SIZES: Final[Mapping[ShareOf, str]] = {"kernel_time": "kernel time", "flops": "GEMM FLOPs"}
 _SENTENCES: Final = Sentences(RUN_SAYS)
 

@@ -17,7 +17,7 @@ from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.kinds import LEAVE, Blocker, SizeAdvice
 from tcprobe.schema.profile import OffTensorCores, Profile
 from tcprobe.schema.provenance import Provenance, merged
-from tcprobe.schema.sizes import saving_of, worst_first
+from tcprobe.schema.sizes import bounded_rows, is_bounded, saving_of, worst_first
 
 _SAVING_BASES: Final = {
     "measured x predicted": "a predicted share of their measured time",
@@ -27,9 +27,11 @@ _SAVING_BASES: Final = {
 }
 
 
-def _weight(off: OffTensorCores, weight: float) -> Cell:
-    """Return a cell with kernel time, or FLOPs if no time was measured."""
-    return Cell(f.duration(weight), weight, "ns") if off.measured else Cell(f.flops(weight), weight, "flops")
+def _weight(off: OffTensorCores, weight: float, bounded: bool) -> Cell:
+    """Return a cell with kernel time, or FLOPs if no time was measured; `bounded` says that they may be more."""
+    if off.measured:
+        return Cell(f.duration(weight), weight, "ns")
+    return Cell(f.at_least(f.flops(weight), bounded), weight, "flops")
 
 
 def _share(pct: Value) -> Cell:
@@ -37,11 +39,17 @@ def _share(pct: Value) -> Cell:
 
 
 def reach(profile: Profile) -> float | None:
-    """Return the share of the GEMM FLOPs that nothing keeps off the Tensor Cores; None if unknown."""
+    """Return the share of the GEMM FLOPs that nothing keeps off the Tensor Cores; None if unknown.
+
+    Where some run an unknown number of times, it is known only if nothing, or something, keeps all of them off.
+    """
     gemms = profile.require("gemms")
     pruned = np.array([x == "no" for x in gemms.values("executes")], dtype=np.bool_)
     free = np.array([kind == "none" for kind in gemms.values("tc_blocker_kind")], dtype=np.bool_)
     flops = np.where(pruned, 0, gemms.numbers("flops") * gemms.numbers("calls_per_step"))
+    if bounded_rows(gemms)[~pruned].any():
+        kinds = set(free[~pruned].tolist())
+        return (100.0 if kinds.pop() else 0.0) if len(kinds) == 1 else None
     total = float(flops.sum())
     return 100 * float(flops[free].sum()) / total if total > 0 else None
 
@@ -75,8 +83,13 @@ def by_blocker(cost: OffTensorCores) -> list[Group]:
     for why, rows in members.items():
         spent = float(cost.weight[rows].sum())
         worst = next(cost.table.take(np.array(rows[:1])).rows())
-        groups.append(Group(why, spent, 100 * spent / cost.total if cost.total else None, len(rows), worst))
+        groups.append(Group(why, spent, _share_of(cost, spent), len(rows), worst))
     return sorted(groups, key=lambda group: -group.spent)
+
+
+def _share_of(cost: OffTensorCores, spent: float) -> float | None:
+    """Return a share of the total, 0-100; None where that, or what it is a share of, is not known."""
+    return 100 * spent / cost.total if cost.total and not cost.bounded else None
 
 
 def causes(profile: Profile, cost: OffTensorCores, top: int | None) -> Section:
@@ -102,7 +115,7 @@ def _over(words: str) -> str:
 def _cause(cost: OffTensorCores, group: Group) -> tuple[Cell | str, ...]:
     return (
         f.visible(words.blocker(group.blocker)),
-        _weight(cost, group.spent),
+        _weight(cost, group.spent, cost.bounded),
         _share(group.share_pct),
         Cell(f.count(group.ops), group.ops),
         _where(group.worst),
@@ -121,8 +134,8 @@ def first(profile: Profile, cost: OffTensorCores, top: int | None) -> Section:
         (
             _where(row),
             f.any_text(row["op_type"]),
-            _weight(cost, weight),
-            _share(100 * weight / cost.total if cost.total else None),
+            _weight(cost, weight, cost.bounded and is_bounded(row)),
+            _share(_share_of(cost, weight)),
             f.any_text(words.blocker_of(row)),
             f.any_text(row["source"]),
         )

@@ -102,7 +102,20 @@ def _capable_share(row: Row) -> Cell:
 
 def _repeated(row: Row) -> Cell:
     """Return how often a product runs, where that is not once."""
-    return Cell(f.NA if row["calls_per_step"] == 1 else f.count(row["calls_per_step"]), row["calls_per_step"])
+    calls, bounded = row["calls_per_step"], row["at_least"] is True
+    if calls is None:
+        return Cell("unknown", None)
+    return Cell(f.NA if calls == 1 and not bounded else f.at_least(_times(calls), bounded), calls)
+
+
+def _times(calls: Value) -> str:
+    whole = calls is not None and float(calls).is_integer()
+    return f.count(calls) if whole else f.any_text(calls)
+
+
+def _flops(row: Row) -> Cell:
+    """Return the FLOPs of a layer in a step."""
+    return Cell(f.at_least(f.flops(row["flops"]), row["at_least"] is True), row["flops"], "flops")
 
 
 def _work(value: Value) -> str:
@@ -114,7 +127,7 @@ def _steps(row: Row) -> Cell:
     return Cell(f.NA if row["steps"] == 1 else f.count(row["steps"]), row["steps"])
 
 
-_FLOPS_OF_A_STEP = replace(_number("FLOP/step", "flops", "flops", 2), without_step=OF_AN_EXECUTION)
+_FLOPS_OF_A_STEP = Field(ColumnHead("FLOP/step", right=True, rank=2), _flops, OF_AN_EXECUTION)
 _TC_SHARE = Field(ColumnHead("TC share", right=True), _tc_share)
 
 KERNEL_VIEW = View(

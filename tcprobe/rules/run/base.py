@@ -72,6 +72,7 @@ class RunSubject:
         off: the ops off the Tensor Cores, costliest first.
         total: what their weights are shares of; 0 if that is unknown.
         measured: True if weights are kernel time, False if they are FLOPs.
+        bounded: True if these are only what is known of a step.
         unnamed_ns: kernel time of the window off the Tensor Cores whose ops the source does not name.
         kernel_ns: kernel time of the window.
         sizes: the rows of `bad_sizes`, costliest first.
@@ -92,6 +93,7 @@ class RunSubject:
     off: tuple[OffOp, ...] = ()
     total: float = 0.0
     measured: bool = False
+    bounded: bool = False
     unnamed_ns: float = 0.0
     kernel_ns: float = 0.0
     sizes: tuple[SizeRow, ...] = ()
@@ -140,10 +142,8 @@ class RunSubject:
             shrinks: the share of their time that can go at most, 0 to 1.
         """
         spent = sum(op.weight for op in ops)
-        share = 100.0 * spent / self.total
-        return self.concern(
-            share, "kernel_time" if self.measured else "flops", spent if self.measured else None, shrinks
-        )
+        of: ShareOf = "kernel_time" if self.measured else "known_flops" if self.bounded else "flops"
+        return self.concern(100.0 * spent / self.total, of, spent if self.measured else None, shrinks)
 
     def concern(self, share: float, of: ShareOf, spent_ns: float | None, shrinks: float = 1.0) -> Concern:
         """Return how much of a step some kernel time of the window concerns.

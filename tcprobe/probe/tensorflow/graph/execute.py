@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any, Container, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
+from .functions.called import BRANCHES
 from .types import bare_type, is_gemm
-from .walk import BRANCHES, Visit, fused_names
+from .walk import Visit, fused_names
 
 ENDS = frozenset(("_Arg", "_DeviceArg", "_Retval", "_DeviceRetval"))
 CLUSTERS = frozenset(("_XlaRun", "_XlaCompile", "XlaLaunch", "_XlaLaunch"))
@@ -172,6 +173,11 @@ def _called(node: Any) -> Iterator[Tuple[str, str]]:
 def normalised(path: str) -> str:
     """Return a path without TensorFlow's counters and the marks of its rewrites."""
     return _REWRITE.sub("", _COUNTER.sub(r"/\1/_N/", path))
+
+
+def in_no_loop(op: Executed) -> bool:
+    """Return whether an op runs once a call, as its name tells: in no loop, branch or function of its own."""
+    return op.final and _COUNTER.search(op.name) is None
 
 
 def match(visits: Sequence[Visit], graph: Optimised) -> Tuple[List[Match], List[Executed]]:

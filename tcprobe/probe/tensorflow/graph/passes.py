@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
+from .functions.called import BRANCHES, LOOPS, function_attributes, function_graph
 from .notes import OpNote
-from .walk import BRANCHES, OuterTensors, Visit, function_attributes, function_graph
+from .walk import OuterTensors, Visit
 
 FARTHEST_VARIABLE = 60  # ops between a product's operand and the variable that it was read from
 VARIABLES = frozenset(("VarHandleOp", "VariableV2", "Variable", "ReadVariableOp"))
@@ -17,7 +18,6 @@ CARRIERS = frozenset(
         " Sum Maximum Minimum CheckNumerics Conj ReverseV2 Tile BroadcastTo Pad"
     ).split()
 )
-LOOP_OPS = frozenset(("While", "StatelessWhile"))
 
 
 NoteOf = Callable[[Any], Optional[OpNote]]
@@ -140,7 +140,7 @@ class _Origin:
         if op.type == "Placeholder":
             outer = outside(tensor, env)
             return False if outer is None else self.of(outer, env[:-1], depth - 1)
-        if op.type in LOOP_OPS:
+        if op.type in LOOPS:
             return self.of(op.inputs[tensor.value_index], env, depth - 1)
         if op.type not in CARRIERS or not len(op.inputs):
             return False

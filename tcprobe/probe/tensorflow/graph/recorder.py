@@ -224,14 +224,16 @@ class GraphRecorder:
         if function is None:
             return
         concrete = _concrete(function, trace.graph)
-        visits = walk(trace.graph, _is_compiled(function, concrete))
+        sizes = self._sizes(function, trace.graph)
+        visits = walk(trace.graph, _is_compiled(function, concrete), sizes)
         if visits:
+            function.sizes = sizes
             function.traces += 1
             record: Record = {
                 "name": _text(getattr(concrete, "name", trace.graph.name)),
                 "python_name": function.name,
                 "executed_basis": _basis(visits, graphs),
-                "ops": self._ops(trace.graph, visits, graphs, self._sizes(function, trace.graph)),
+                "ops": self._ops(trace.graph, visits, graphs, sizes),
             }
             if self.on_trace is not None:
                 with Guard(self._gaps, "notes on a trace"):
@@ -241,9 +243,9 @@ class GraphRecorder:
     def _sizes(self, function: Function, graph: Any) -> CallSizes:
         """Return the sizes of the first call; the first trace knows its arguments best."""
         sizes = function.sizes or CallSizes(None, ())
-        if function.traces == 1 and not graph.name.startswith("__backward"):
-            function.sizes = sizes = CallSizes(sizes.batch, first_arguments(graph, sizes.arguments))
-        return sizes
+        if function.traces or graph.name.startswith("__backward"):
+            return sizes
+        return CallSizes(sizes.batch, first_arguments(graph, sizes.arguments))
 
     def _ops(self, root: Any, visits: Sequence[Visit], graphs: Any, sizes: CallSizes) -> List[Record]:
         graph = None if graphs is None else optimised(graphs)

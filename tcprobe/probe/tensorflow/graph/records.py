@@ -7,11 +7,11 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ...core.journal import write_atomically
 from ..places import traced_line
-from .execute import Executed, Match
+from .execute import Executed, Match, in_no_loop
 from .notes import OpNote
 from .passes import GraphPasses
 from .shapes import GraphShape, OpShapes, merged_shape, shape_list
-from .walk import Visit
+from .walk import Times, Visit
 
 SCHEMA = 1
 OPERANDS = 2  # inputs of a product that its fused form keeps, in their places
@@ -44,11 +44,20 @@ def op_record(
         "output_shapes": outputs,
         "output_dtypes": [t.dtype.base_dtype.name for t in op.outputs],
         "attributes": with_form(shaping, pass_, passes.form(note)),
-        "calls_per_step": visit.repeats,
+        "calls_per_step": None,
+        **repeats_of(visit.times),
         "source": layer.source if layer else None,
         "called_from": traced_line(op) or (traced_line(_forward(note)) if note else None),
         "alias_of": list(match.aliases),
     }
+
+
+def repeats_of(times: Times) -> Record:
+    """Return the keys of an op that say how often it runs in one call of its function.
+
+    `in_steps_loop` is for the store, which knows how many steps a call makes.
+    """
+    return {"repeats": times.number, "at_least": times.at_least, "in_steps_loop": times.steps_loop is not None}
 
 
 def executed_record(op: Executed, shapes: Optional[OpShapes]) -> Record:
@@ -68,6 +77,7 @@ def executed_record(op: Executed, shapes: Optional[OpShapes]) -> Record:
         "output_dtypes": [],
         "attributes": {},
         "alias_of": [],
+        **repeats_of(Times(1.0 if in_no_loop(op) else None)),
         **record,
     }
 

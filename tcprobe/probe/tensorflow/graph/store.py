@@ -121,7 +121,7 @@ class Store:
                     traces=function.traces,
                     calls_per_step=calls,
                     variant_of=None if first == name else first,
-                    ops=[dict(op, calls_per_step=_times(op["calls_per_step"], calls)) for op in record["ops"]],
+                    ops=[counted(op, calls) for op in record["ops"]],
                 )
             )
         self.changed = False
@@ -148,5 +148,18 @@ def _essence(op: Record) -> Tuple[Any, ...]:
     return op["op_type"], op["executes"], op["input_shapes"], op["input_dtypes"], op["layer"]
 
 
-def _times(one: Optional[float], other: Optional[float]) -> Optional[float]:
-    return None if one is None or other is None else one * other
+def counted(op: Record, calls: Optional[float]) -> Record:
+    """Return the record of an op with how often it runs, in a call and in a step.
+
+    Args:
+        op: its record as it is kept.
+        calls: of its function in one step, None where unknown. Where one call makes several steps, it is below 1, and
+            the loop that makes them turns as often.
+    """
+    op = dict(op)
+    repeats = op["repeats"]
+    if op.pop("in_steps_loop", False) and repeats is not None:
+        several = calls is not None and 0 < calls < 1
+        op.update(repeats=repeats / calls) if several and calls else op.update(at_least=True)
+    known = calls is not None and op["repeats"] is not None
+    return dict(op, calls_per_step=op["repeats"] * calls if known else None)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
+from .functions import called
+from .functions.living import Liveness, Outputs
+from .functions.trips import DATASET_LOOPS, Trips, counts_steps
+from .functions.values import Frame
+from .shapes import CallSizes
 from .types import FUSED_AFTER, GEMM_TYPES
 
-BRANCHES = {"then_branch": "then", "else_branch": "else", "body": "body", "cond": "cond", "branches": "branch"}
 DEEPEST_GRAPH = 16
 ALIAS_DEPTH = 6
 MOST_ALIASES = 24
+UNKNOWN_SIZES = CallSizes(None, ())
 OuterTensors = Tuple[Dict[str, Any], ...]  # per graph on the way in: placeholder name -> tensor of the graph outside
 
 
@@ -18,6 +23,25 @@ class Called(NamedTuple):
 
     path: str
     function: str
+
+
+class Times(NamedTuple):
+    """How often something runs in one call of the outermost function.
+
+    Attributes:
+        number: None where it is unknown whether it runs at all.
+        at_least: whether it may run more often: the data decides how long a loop around it runs.
+        steps_loop: path of the loop around it whose turns, of unknown number, are the steps of a call; the others are
+            then those of one turn.
+    """
+
+    number: Optional[float] = 1.0
+    at_least: bool = False
+    steps_loop: Optional[str] = None
+
+    def times(self, count: Optional[float]) -> "Times":
+        """Return how often something runs that each of these times runs `count` times; None is unknown."""
+        return self._replace(number=None if count is None or self.number is None else self.number * count)
 
 
 class Visit(NamedTuple):
@@ -29,7 +53,7 @@ class Visit(NamedTuple):
         names: other names that a profile may give it: relative to a function that was not inlined.
         env: what the placeholders around it stand for.
         live: False where no output of the function needs it.
-        repeats: None where it runs an unknown number of times a call (loops, branches, datasets), else 1.
+        times: how often it runs in one call of the traced function.
         inlined: False in functions that a dataset runs for itself.
         compiled: True where XLA compiles the function around it.
         calls: every call around it, from the outside in.
@@ -40,7 +64,7 @@ class Visit(NamedTuple):
     names: Tuple[str, ...]
     env: OuterTensors
     live: bool
-    repeats: Optional[float]
+    times: Times
     inlined: bool
     compiled: bool
     calls: Tuple[Called, ...]
@@ -52,166 +76,141 @@ class _Place(NamedTuple):
     Attributes:
         graph: a FuncGraph.
         prefixes: what stands before the names of its ops, from the outermost function in.
+        frames: the functions around it, itself the last.
         outputs: indices of its outputs that are used outside; None is all.
     """
 
     graph: Any
+    frames: Tuple[Frame, ...]
     prefixes: Tuple[str, ...]
     env: OuterTensors
-    outputs: Optional[Set[int]]
+    outputs: Outputs
     live: bool
-    repeats: Optional[float]
+    times: Times
     inlined: bool
     compiled: bool
     calls: Tuple[Called, ...]
 
 
-def walk(root: Any, compiled: bool = False) -> List[Visit]:
+class Walk:
+    """A walk through the functions of one trace.
+
+    Args:
+        sizes: what the outermost function was first called with.
+    """
+
+    def __init__(self, sizes: CallSizes) -> None:
+        self._trips = Trips(sizes)
+        self._liveness = Liveness()
+
+    def visits(self, root: Any, compiled: bool) -> List[Visit]:
+        """Return the products of the FuncGraph `root` and of all functions that it calls."""
+        found: List[Visit] = []
+        todo = [_Place(root, (Frame(root),), ("",), ({},), None, True, Times(), True, compiled, ())]
+        while todo:
+            place = todo.pop()
+            living = self._liveness.of(place.graph, place.outputs) if place.live else None
+            for op in place.graph.get_operations():
+                live = living is not None and op.name in living.ops
+                if op.type in GEMM_TYPES:
+                    found.append(_visit(place, op, live))
+                if len(place.env) < DEEPEST_GRAPH:
+                    used = living.used.get(op.name, ()) if living is not None else ()
+                    todo.extend(self._inside(place, op, live, frozenset(used)))
+        return found
+
+    def _inside(self, place: _Place, op: Any, live: bool, used: FrozenSet[int]) -> Iterator[_Place]:
+        """Yield the functions that `op` calls."""
+        dataset = "Dataset" in op.type
+        path = place.prefixes[0] + op.name
+        for function in called.called_functions(op):
+            outside, graph = called.handed_in(op), function.graph
+            env = {inner.op.name: outside[i] for i, inner in enumerate(graph.inputs) if i < len(outside)}
+            step = op.name + ("/%s/_N/" % function.kind if function.kind else "/")
+            prefixes = tuple(prefix + step for prefix in place.prefixes) + ("",)
+            chosen = self._chosen(op, function, place)
+            yield _Place(
+                graph=graph,
+                frames=(*place.frames, Frame(graph, op, dataset)),
+                prefixes=tuple(dict.fromkeys(prefixes)),
+                env=place.env + (env,),
+                outputs=self._outputs(op, function.kind, used) if live and not dataset else None,
+                live=live and chosen is not False,
+                times=self._times(op, function, path, place) if chosen is not None else place.times.times(None),
+                inlined=place.inlined and not dataset,
+                compiled=place.compiled or called.is_compiled(op),
+                calls=(*place.calls, Called(path, function.name)),
+            )
+
+    def _chosen(self, op: Any, function: called.CalledFunction, place: _Place) -> Optional[bool]:
+        """Return whether a branch is the one that always runs, None where the data chooses; True of no branch."""
+        if op.type not in called.CHOICES:
+            return True
+        value = self._trips.value(op.inputs[0], place.frames)
+        return int(value) == function.place if isinstance(value, int) else None
+
+    def _outputs(self, op: Any, kind: str, used: FrozenSet[int]) -> Outputs:
+        if op.type not in called.LOOPS:
+            return used
+        return self._liveness.loop(op, used) if kind == "body" else None
+
+    def _times(self, op: Any, function: called.CalledFunction, path: str, place: _Place) -> Times:
+        """Return how often a function that `op` calls runs, but for branches."""
+        around = place.times
+        if op.type not in called.LOOPS and op.type not in DATASET_LOOPS:
+            return around.times(None) if "Dataset" in op.type else around
+        turns = self._trips.of(op, place.frames)
+        if turns is not None:
+            return around.times(turns + 1 if function.kind == "cond" else turns)
+        if counts_steps(function.graph):
+            return around._replace(number=around.number and 1.0, steps_loop=path)
+        return around._replace(at_least=True)
+
+
+def walk(root: Any, compiled: bool = False, sizes: CallSizes = UNKNOWN_SIZES) -> List[Visit]:
     """Return the products of the FuncGraph `root` and of all functions that it calls.
 
     Args:
         root: the graph of a tf.function.
         compiled: whether XLA compiles it as a whole.
+        sizes: what it was first called with.
     """
-    found: List[Visit] = []
-    todo = [
-        _Place(
-            graph=root,
-            prefixes=("",),
-            env=({},),
-            outputs=None,
-            live=True,
-            repeats=1.0,
-            inlined=True,
-            compiled=compiled,
-            calls=(),
-        )
-    ]
-    while todo:
-        place = todo.pop()
-        live, used = living(place.graph, place.outputs) if place.live else (set(), {})
-        for op in place.graph.get_operations():
-            if op.type in GEMM_TYPES:
-                path, *names = [prefix + op.name for prefix in place.prefixes]
-                found.append(
-                    Visit(
-                        op=op,
-                        path=path,
-                        names=tuple(names),
-                        env=place.env,
-                        live=op.name in live,
-                        repeats=place.repeats,
-                        inlined=place.inlined,
-                        compiled=place.compiled,
-                        calls=place.calls,
-                    )
-                )
-            if len(place.env) < DEEPEST_GRAPH:
-                todo.extend(_inside(place, op, op.name in live, used.get(op.name, set())))
-    return found
+    found = Walk(sizes).visits(root, compiled)
+    if len({visit.times.steps_loop for visit in found} - {None}) <= 1:
+        return found
+    # Which of several loops makes how many of the steps is not known.
+    return [v._replace(times=Times(v.times.number, True)) if v.times.steps_loop else v for v in found]
+
+
+def _visit(place: _Place, op: Any, live: bool) -> Visit:
+    path, *names = [prefix + op.name for prefix in place.prefixes]
+    return Visit(
+        op=op,
+        path=path,
+        names=tuple(names),
+        env=place.env,
+        live=live,
+        times=place.times,
+        inlined=place.inlined,
+        compiled=place.compiled,
+        calls=place.calls,
+    )
 
 
 def alternatives(graphs: Iterable[Any], visits: Sequence[Visit]) -> List[Visit]:
     """Return the cuDNN ops of `graphs` that no visit reached.
 
     Keras 2 registers a second form of LSTM and GRU that nothing calls; TensorFlow puts it in the first one's
-    place when it optimises the function for a GPU.
+    place when it optimises the function for a GPU: one op for a whole loop.
     """
     seen = {id(visit.op.graph) for visit in visits}
     return [
-        Visit(op, op.name, (), ({},), live=True, repeats=None, inlined=False, compiled=False, calls=())
+        Visit(op, op.name, (), ({},), live=True, times=Times(), inlined=False, compiled=False, calls=())
         for graph in graphs
         if id(graph) not in seen
         for op in graph.get_operations()
         if op.type.startswith("CudnnRNN")
     ]
-
-
-def _inside(place: _Place, op: Any, live: bool, used: Set[int]) -> Iterator[_Place]:
-    """Yield the functions that `op` calls."""
-    dataset = "Dataset" in op.type
-    for attribute in function_attributes(op):
-        value = op.get_attr(attribute)
-        kind = BRANCHES.get(attribute, "")
-        for function in value if isinstance(value, (list, tuple)) else [value]:
-            name = str(getattr(function, "name", function))
-            graph = function_graph(place.graph, name)
-            if graph is None:
-                continue
-            skipped = 1 if kind in ("then", "else", "branch") else 0
-            outside = list(op.inputs)[skipped:]
-            env = {inner.op.name: outside[i] for i, inner in enumerate(graph.inputs) if i < len(outside)}
-            step = op.name + ("/%s/_N/" % kind if kind else "/")
-            prefixes = tuple(prefix + step for prefix in place.prefixes) + ("",)
-            every = kind in ("body", "cond") or dataset
-            yield _Place(
-                graph=graph,
-                prefixes=tuple(dict.fromkeys(prefixes)),
-                env=place.env + (env,),
-                outputs=None if every else used,
-                live=live,
-                repeats=None if kind or dataset else place.repeats,
-                inlined=place.inlined and not dataset,
-                compiled=place.compiled or is_compiled(op),
-                calls=(*place.calls, Called(place.prefixes[0] + op.name, name)),
-            )
-
-
-def is_compiled(op: Any) -> bool:
-    """Return whether a call is one that XLA must compile."""
-    try:
-        return bool(op.get_attr("_XlaMustCompile"))
-    except ValueError:
-        return False
-
-
-_attributes: Dict[str, Tuple[str, ...]] = {}
-
-
-def function_attributes(op: Any) -> Tuple[str, ...]:
-    """Return the names of an op's attributes that hold functions."""
-    known = _attributes.get(op.type)
-    if known is None:
-        definition = op.op_def
-        listed = [a.name for a in definition.attr if a.type in ("func", "list(func)")] if definition else []
-        known = _attributes[op.type] = tuple(listed)
-    return known
-
-
-def function_graph(graph: Any, name: str) -> Any:
-    """Return the FuncGraph of a function that `graph` or one around it knows, None where it has none."""
-    while graph is not None:
-        find = getattr(graph, "_get_function", None)
-        function = find(name) if find else None
-        if function is not None:
-            return getattr(function, "graph", None) or getattr(function, "_graph", None)
-        graph = getattr(graph, "outer_graph", None)
-    return None
-
-
-def living(graph: Any, outputs: Optional[Set[int]] = None) -> Tuple[Set[str], Dict[str, Set[int]]]:
-    """Return the ops that the outputs need, and which outputs of each op are used.
-
-    Args:
-        graph: a FuncGraph.
-        outputs: indices of its outputs that are used outside; None is all.
-    """
-    roots = [t for i, t in enumerate(graph.outputs) if t is not None and (outputs is None or i in outputs)]
-    used: Dict[str, Set[int]] = {}
-    live: Set[str] = set()
-    todo = [_use(t, used) for t in roots] + list(getattr(graph, "control_outputs", ()))
-    while todo:
-        op = todo.pop()
-        if op.name not in live:
-            live.add(op.name)
-            todo.extend(_use(t, used) for t in op.inputs)
-            todo.extend(op.control_inputs)
-    return live, used
-
-
-def _use(tensor: Any, used: Dict[str, Set[int]]) -> Any:
-    used.setdefault(tensor.op.name, set()).add(tensor.value_index)
-    return tensor.op
 
 
 def fused_names(op: Any) -> List[str]:

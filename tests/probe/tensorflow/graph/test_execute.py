@@ -17,7 +17,7 @@ from tcprobe.probe.tensorflow.graph.execute import (
     unoptimised,
 )
 from tcprobe.probe.tensorflow.graph.types import bare_type, is_gemm
-from tcprobe.probe.tensorflow.graph.walk import Called, Visit, fused_names
+from tcprobe.probe.tensorflow.graph.walk import Called, Times, Visit, fused_names
 
 
 class FakeOp(SimpleNamespace):
@@ -34,7 +34,7 @@ class FakeOp(SimpleNamespace):
 
 
 def visit(op: Any, path: str | None = None, **changes: Any) -> Visit:
-    plain = Visit(op, path or op.name, (), ({},), True, 1.0, True, False, ())
+    plain = Visit(op, path or op.name, (), ({},), True, Times(), True, False, ())
     return plain._replace(**changes)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tcprobe.probe.core.gaps import Gaps
-from tcprobe.probe.tensorflow.graph.store import KEPT, KEPT_IN_ALL, RETRACING, Function, Store
+from tcprobe.probe.tensorflow.graph.store import KEPT, KEPT_IN_ALL, RETRACING, Function, Store, counted
 
 
 def called() -> None:
@@ -22,7 +24,8 @@ def store(*keys: int) -> Store:
 
 def record(name: str, rows: int = 8) -> dict[str, Any]:
     op = {"op_type": "MatMul", "executes": "yes", "input_shapes": [[rows, 4]], "input_dtypes": ["float32"]}
-    return {"name": name, "python_name": "f", "ops": [{**op, "layer": "dense", "calls_per_step": 1.0}]}
+    times = {"repeats": 3.0, "at_least": False, "in_steps_loop": False, "calls_per_step": None}
+    return {"name": name, "python_name": "f", "ops": [{**op, "layer": "dense", **times}]}
 
 
 def names(document: dict[str, Any], key: str) -> list[str]:
@@ -74,7 +77,25 @@ def test_calls_per_step_multiply_and_unknown_stays_unknown() -> None:
     held.keep(1, record("__inference_step_1"))
     assert held.document(None)["functions"][0]["ops"][0]["calls_per_step"] is None
     held.functions[1].calls_per_step = 5.0
-    assert held.document(None)["functions"][0]["ops"][0]["calls_per_step"] == 5.0
+    op = held.document(None)["functions"][0]["ops"][0]
+    assert (op["repeats"], op["calls_per_step"], op["at_least"]) == (3.0, 15.0, False)
+    assert "in_steps_loop" not in op
+
+
+@pytest.mark.parametrize(
+    ("calls", "repeats", "a_step", "at_least"),
+    [(0.125, 24.0, 3.0, False), (1.0, 3.0, 3.0, True), (None, 3.0, None, True), (0.0, 3.0, 0.0, True)],
+)
+def test_a_loop_that_makes_the_steps_turns_as_often_as_a_call_makes_steps(
+    calls: float | None, repeats: float, a_step: float | None, at_least: bool
+) -> None:
+    kept = {"op": "x", "repeats": 3.0, "at_least": False, "in_steps_loop": True, "calls_per_step": None}
+    assert counted(kept, calls) == {"op": "x", "repeats": repeats, "at_least": at_least, "calls_per_step": a_step}
+
+
+def test_an_unknown_number_of_executions_stays_unknown() -> None:
+    kept = {"op": "x", "repeats": None, "at_least": False, "in_steps_loop": True, "calls_per_step": None}
+    assert counted(kept, 0.125) == {"op": "x", "repeats": None, "at_least": False, "calls_per_step": None}
 
 
 def test_retracing_is_told_once() -> None:

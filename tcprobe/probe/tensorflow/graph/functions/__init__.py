@@ -1,0 +1,1 @@
+"""The functions that a graph calls: which they are, what of them runs, and how often."""
