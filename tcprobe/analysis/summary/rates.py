@@ -24,6 +24,7 @@ STRAY: Final = "kernels outside the marked step are counted with its own"
 ONCE: Final = "each op counts once a step"
 THROUGHPUT: Final = "throughput"
 NO_CLOCK: Final = "the source does not say when things ran"
+COMPILED: Final = "what XLA compiled of it counts as far as its optimised modules hold it"
 SPANNED: Final = "from the first to the last GPU activity"
 OF_STEP: Final = "the one marked step"
 
@@ -130,7 +131,8 @@ def _flops_per_step(inputs: SummaryInputs) -> Row:
         unsure = sum(e == "unknown" for e in runs)
         why = f"whether {unsure} of {len(steps)} matrix multiplications execute is not known{_why_not(inputs)}: a range"
         return figure("flops_per_step", None, basis, why, (float(sure), float(sum(known))))
-    return figure("flops_per_step", float(sum(known)), basis)
+    compiled = {"optimised HLO", "length 1"}.intersection(inputs.gemms.table.names("executes_basis").names)
+    return figure("flops_per_step", float(sum(known)), basis, COMPILED if compiled else None)
 
 
 def _unknown(inputs: SummaryInputs) -> str:
