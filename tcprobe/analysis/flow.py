@@ -87,10 +87,9 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     options = replace(options, target_gpu=options.target_gpu or profile.metadata.target_gpu)
     target = options.target_gpu or DEFAULT_TARGET
     check_recorded(profile)
-    profile = with_ranges(_cleared(profile))
-    graph = profile.table("graph_ops")
-    join = join_xla(profile, profile.require("graph_ops"))
+    graph, join = profile.table("graph_ops"), join_xla(profile)
     join = replace(join, graph=with_layers(join.graph, profile.table("scopes")))
+    profile = with_ranges(_cleared(profile))
     profile = with_identity(profile if graph is None else profile.with_tables(join.graph))
     found = collect_iterations(profile)
     tuned = tuned_calls(profile)

@@ -186,7 +186,6 @@ GRAPH_OPS: Final = T(
         C("calls_per_step", "float", "executions in one step where known"),
         C("source", "str", "file:line where the layer was constructed"),
         C("called_from", "str", "file:line where it was called"),
-        C("runs", "int", "of an instruction: executions of its HLO module in the capture, where known"),
     ),
     adds=True,
 )

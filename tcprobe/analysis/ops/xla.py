@@ -16,7 +16,6 @@ from tcprobe.gemm.record import flops_of, parse_object
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Profile
 
-EAGER_CALL: Final = "EagerLocalExecute"
 BY_MODULE: Final = "optimised HLO"
 LENGTH_1: Final = "length 1"
 INCOMPLETE: Final = frozenset(("xla-modules-missing", "xla-calls-unread", "events-lost", "event-cap"))
@@ -49,35 +48,28 @@ class _Product:
     sizes: Sizes | None
     flops: int | None
     summed: bool
-    named: bool = True
-    runs: int | None = None
+    named: bool
 
 
-def join_xla(profile: Profile, graph: Table) -> XlaJoin:
+def join_xla(profile: Profile) -> XlaJoin:
     """Say of each traced product that XLA compiled whether a module that ran holds it.
 
-    By name; else an instruction without a name that has its output's sizes (those of 1 left out), each given out once
-    for every time that its module runs in a call of the function; else the op does not execute. That is said only of
-    functions of which some product was found, and where all that XLA ran could be read. Where an op and what XLA left
-    cannot be told apart, it stays unknown. The order of rows does not matter.
+    By name; else an instruction without a name that has its output's sizes (those of 1 left out), each given out once;
+    else the op does not execute. That is said only of functions of which some product was found, and where all that XLA
+    ran could be read. Where an op and what XLA left cannot be told apart, it stays unknown. The order of rows does not
+    matter.
     """
+    graph = profile.require("graph_ops")
     hlo = np.array([(family_of(t) or "").startswith("hlo") for t in graph.names("op_type").tolist()], np.bool_)
     if not hlo.any() or hlo.all():
         return XlaJoin(graph)
     traced = [_product(graph, row) for row in np.flatnonzero(~hlo).tolist()]
     made = [_product(graph, row) for row in np.flatnonzero(hlo).tolist()]
-    join = _Join(made, _calls(profile), _is_whole(profile))
+    join = _Join(made, _is_whole(profile))
     join.by_name(traced)
     for name, members in sorted(_by_function(traced).items()):
         join.by_size(name, members)
     return join.result(graph, np.flatnonzero(~hlo).tolist())
-
-
-def _calls(profile: Profile) -> dict[str, int]:
-    """Return how often each function was called in the capture."""
-    ops = profile.require("host_ops")
-    columns = (ops.values(c) for c in ("op", "op_type", "calls"))
-    return {str(op): int(calls or 0) for op, kind, calls in zip(*columns, strict=True) if kind == EAGER_CALL}
 
 
 def _is_whole(profile: Profile) -> bool:
@@ -91,7 +83,6 @@ def _product(graph: Table, row: int) -> _Product:
     record, attributes = graph_record(graph, row), parse_object(graph.names("attributes")[row])
     gemms = gemms_of(record)
     names = dict.fromkeys(plain_path(name) for name in (text("op"), *aliases_of(attributes)))
-    unnamed, runs = attributes.get("unnamed") is True, float(graph.numbers("runs")[row])
     return _Product(
         row,
         text("function"),
@@ -100,8 +91,7 @@ def _product(graph: Table, row: int) -> _Product:
         _sizes(record.output_shape),
         flops_of(gemms),
         not gemms or any(gemm.k != 1 for gemm in gemms),
-        not unnamed,
-        None if np.isnan(runs) else int(runs),
+        attributes.get("unnamed") is not True,
     )
 
 
@@ -116,9 +106,8 @@ def _sizes(shape: Sequence[int | None] | None) -> Sizes | None:
 class _Join:
     """The matching as it goes: which instructions each traced row runs as, and what is said of its execution."""
 
-    def __init__(self, made: Sequence[_Product], calls: Mapping[str, int], whole: bool) -> None:
+    def __init__(self, made: Sequence[_Product], whole: bool) -> None:
         self._made = made
-        self._calls = calls
         self._whole = whole
         self._runs_as: dict[int, set[int]] = defaultdict(set)  # of an instruction's row: the traced ones
         self._modules: dict[str, set[str]] = defaultdict(set)  # of a function: where its products were found
@@ -157,7 +146,7 @@ class _Join:
         mine = {product.row for product in members}
         free = [m for m in self._made if m.function in modules and not m.named]
         for exact in (True, False):
-            self._match(_groups(waiting, exact), _groups(free, exact), function)
+            self._match(_groups(waiting, exact), _groups(free, exact))
             waiting = [p for p in waiting if p.row not in self._verdicts]
             free = [m for m in free if mine.isdisjoint(self._runs_as[m.row])]
         if self._modules[function]:
@@ -171,20 +160,16 @@ class _Join:
     def _unclaimed(self) -> set[str]:
         return {made.function for made in self._made}.difference(*self._modules.values())
 
-    def _match(
-        self, waiting: Mapping[object, list[_Product]], free: Mapping[object, list[_Product]], function: str
-    ) -> None:
-        """Give instructions of some sizes to the ops of these sizes, if there are enough for all of them."""
+    def _match(self, waiting: Mapping[object, list[_Product]], free: Mapping[object, list[_Product]]) -> None:
+        """Give instructions of some sizes to the ops of these sizes, if there are enough for all of them.
+
+        Ops of one name are those of a function that is called several times: they are one in its module.
+        """
         for key, products in waiting.items():
             found = free.get(key, [])
-            if found and len(products) <= sum(self._times(made, function) for made in found):
+            if found and len({product.names for product in products}) <= len(found):
                 for made in found:
                     self._take(made, products)
-
-    def _times(self, made: _Product, function: str) -> int:
-        """Return how often the module runs in one call of the function; once where that is not known."""
-        calls = self._calls.get(function)
-        return max(1, round(made.runs / calls)) if made.runs and calls else 1
 
     def result(self, graph: Table, traced: list[int]) -> XlaJoin:
         """Return the graph as the modules show it."""

@@ -143,7 +143,12 @@ def _unknown(inputs: SummaryInputs) -> str:
 
 
 def _why_not(inputs: SummaryInputs) -> str:
-    return " (XLA compiled the step)" if inputs.profile.metadata.xla else ""
+    """Say why that is not known: what became of the ops that XLA compiled, its modules tell, where the profile has any."""
+    bases = inputs.gemms.table.names("executes_basis").names
+    if "optimised HLO" in bases:
+        return " (XLA compiled the step)"
+    compiled = inputs.profile.metadata.xla or "traced" in bases
+    return " (XLA compiled them, and the profile does not hold its modules)" if compiled else ""
 
 
 def _achieved(inputs: SummaryInputs) -> Iterator[Row]:

@@ -207,10 +207,10 @@ def _plain_convolution(attributes: dict[str, Any], kind: ConvPass) -> dict[str, 
     }
 
 
-def graph_row(module: Module, gemm: HloGemm, executed: Executed, runs: int | None = None) -> dict[str, Value]:
+def graph_row(module: Module, gemm: HloGemm, executed: Executed) -> dict[str, Value]:
     """Return the row of `graph_ops` for one multiplication of an executed instruction.
 
-    One that XLA left without a name has that of the fusion around it, and is marked. `runs`: of its module.
+    One that XLA left without a name has that of the fusion around it, and is marked.
     """
     unnamed = {} if gemm.op_name else {"unnamed": True}
     return {
@@ -228,7 +228,6 @@ def graph_row(module: Module, gemm: HloGemm, executed: Executed, runs: int | Non
         "output_shape": json.dumps(list(gemm.output.dimensions)),
         "output_dtype": gemm.output.dtype,
         "attributes": json.dumps({**gemm.attributes, **unnamed}, sort_keys=True),
-        "runs": runs,
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +17,7 @@ from tcprobe.readers.xspace.host_work import KINDS
 from tcprobe.readers.xspace.steps import Steps, choose_steps, iterations, launch_times
 from tcprobe.readers.xspace.text import kernel_config, memory_kind, memory_size, parse_shapes
 from tcprobe.readers.xspace.wire import Space
-from tcprobe.readers.xspace.xla import OpResolver, graph_rows, hlo_host_op, runs_of
+from tcprobe.readers.xspace.xla import OpResolver, graph_rows, hlo_host_op
 from tcprobe.schema import tables as contract
 from tcprobe.schema.columns import Data, Names, Table, Value, concatenate
 from tcprobe.schema.profile import Note
@@ -63,7 +62,7 @@ def tables(parts: Sequence[HostFile]) -> tuple[list[Table], dict[str, str], list
         _host_ops(parts),
         Table.from_rows(contract.STEP_MARKS, _step_rows(clocks)),
         _host_events(parts, clocks),
-        Table.from_rows(contract.GRAPH_OPS, [row for part in parts for row in _graph_rows(part)]),
+        Table.from_rows(contract.GRAPH_OPS, [row for part in parts for row in graph_rows(part.modules)]),
     ]
     absent = {"kernel_counters": "the profiler of TensorFlow and JAX records no hardware counters"}
     if any(part.gpus for part in parts):
@@ -246,25 +245,6 @@ def _host_events(parts: Sequence[HostFile], clocks: Sequence[Clock]) -> Table:
         "work": Names(kind, KINDS),
     }
     return Table(contract.HOST_EVENTS, columns)
-
-
-def _graph_rows(part: HostFile) -> Iterator[dict[str, Value]]:
-    """Yield what the HLO modules multiply; each GPU runs a module by itself, so the busiest tells how often it ran."""
-    calls = {key: times.calls for key, times in part.host.hlo_ops.items()}
-    for gpu in part.gpus:
-        for key, count in _instruction_launches(gpu.kernels).items():
-            calls[key] = max(count, calls.get(key, 0))
-    return graph_rows(part.modules, runs_of(part.modules, calls))
-
-
-def _instruction_launches(kernels: DeviceEvents) -> Counter[tuple[str, int]]:
-    """Return how many kernels each instruction launched, by its name and program id."""
-    launches: Counter[tuple[str, int]] = Counter()
-    counts = np.bincount(kernels.op[kernels.op >= 0], minlength=len(kernels.ops)).tolist()
-    for op, count in zip(kernels.ops, counts, strict=True):
-        if op.hlo_op and op.program is not None:
-            launches[op.hlo_op.rpartition("::")[2], op.program] += count
-    return launches
 
 
 def _step_rows(clocks: Sequence[Clock]) -> list[dict[str, Value]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -61,34 +61,12 @@ def _blob(data: Buffer, span: Span, stats: dict[int, str]) -> Span | None:
     return blob if stats.get(key, "").lower() == HLO_STAT.lower() else None
 
 
-def graph_rows(modules: dict[int, Module], runs: Mapping[int, int]) -> Iterator[dict[str, Value]]:
-    """Yield the rows of `graph_ops`: every dot and convolution that a module executes.
-
-    Args:
-        modules: by program id.
-        runs: executions of each in the capture, as far as known.
-    """
-    for program, module in modules.items():
+def graph_rows(modules: dict[int, Module]) -> Iterator[dict[str, Value]]:
+    """Yield the rows of `graph_ops`: every dot and convolution that a module executes."""
+    for module in modules.values():
         for executed in executed_instructions(module):
             for gemm in gemms_of(module, executed.instruction):
-                yield graph_row(module, gemm, executed, runs.get(program))
-
-
-def runs_of(modules: dict[int, Module], calls: Mapping[tuple[str, int], int]) -> dict[int, int]:
-    """Return how often each module ran, by program id: as often as an instruction of its entry computation.
-
-    Args:
-        modules: by program id.
-        calls: (instruction, program id) -> executions; on a GPU, launches, of which a library call may make several.
-    """
-    entries = {
-        program: {i.name for i in module.computations.get(module.entry, ())} for program, module in modules.items()
-    }
-    runs: dict[int, int] = {}
-    for (name, program), count in calls.items():
-        if name in entries.get(program, ()):
-            runs[program] = min(count, runs.get(program, count))
-    return runs
+                yield graph_row(module, gemm, executed)
 
 
 @dataclass(slots=True)
