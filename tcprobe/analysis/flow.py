@@ -21,6 +21,7 @@ from tcprobe.analysis.ops.counts import with_counts
 from tcprobe.analysis.ops.gemms import Gemms, build_gemms
 from tcprobe.analysis.ops.layers import build_layers
 from tcprobe.analysis.ops.table import Ops, build_ops
+from tcprobe.analysis.ops.xla import join_xla
 from tcprobe.analysis.options import DEFAULT_TARGET, Options
 from tcprobe.analysis.ranges import with_ranges
 from tcprobe.analysis.sizes.run import known_gpu
@@ -39,6 +40,7 @@ from tcprobe.analysis.validity import (
     has_gpu_record,
     idle_notes,
     outside_notes,
+    own_product_notes,
     precision_notes,
     without_gpu,
 )
@@ -86,9 +88,10 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     options = replace(options, target_gpu=options.target_gpu or profile.metadata.target_gpu)
     target = options.target_gpu or DEFAULT_TARGET
     check_recorded(profile)
+    graph, join = profile.table("graph_ops"), join_xla(profile)
+    join = replace(join, graph=with_layers(join.graph, profile.table("scopes")))
     profile = with_ranges(_cleared(profile))
-    graph = profile.table("graph_ops")
-    profile = with_identity(profile if graph is None else profile.with_tables(with_layers(graph)))
+    profile = with_identity(profile if graph is None else profile.with_tables(join.graph))
     found = collect_iterations(profile)
     tuned = tuned_calls(profile)
     window, notes = choose_window(profile, found, options, tuned.rows(found.of_launch))
@@ -99,7 +102,7 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     step = step_time(profile, found)
     profile = _with_gaps(_with_tuning(with_waiting(profile, found, step), tuned), tuned)
     context = context_of(profile, options, _used(profile), has_gpu_record(profile))
-    ops = build_ops(profile, kernels.launched, kernels.table, context, kernels.whole)
+    ops = build_ops(profile, join, kernels.launched, kernels.table, context)
     profile = with_counts(_proven(profile, ops), ops)
     gemms = build_gemms(profile, ops, context)
     gpu = known_gpu(context, options, _compiled(profile, ops))
@@ -160,7 +163,7 @@ def _proven(profile: Profile, ops: Ops | None) -> Profile:
     graph = profile.table("graph_ops")
     if graph is None or ops is None:
         return profile
-    return profile.with_tables(with_proof(graph, ops.ran, _compiled(profile, ops)))
+    return profile.with_tables(with_proof(graph, ops.ran))
 
 
 def _compiled(profile: Profile, ops: Ops | None) -> bool:
@@ -255,6 +258,7 @@ def _limits(inputs: SummaryInputs, kernels: _Kernels) -> tuple[Note, ...]:
     reported = Reported(inputs.profile)
     totals = Totals.of(kernels.table, reported.kernel_times)
     notes: list[Note] = [*idle_notes(inputs.profile.require("devices"))]
+    notes += own_product_notes(inputs.profile.require("graph_ops"))
     notes += execution_notes(inputs.gemms.table.values("executes"))
     if totals is None or totals.kernel_ns <= 0:
         return tuple(notes)

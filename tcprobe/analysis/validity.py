@@ -10,6 +10,7 @@ import numpy as np
 
 from tcprobe.analysis.summary.reported import Reported
 from tcprobe.errors import MeasurementFailed
+from tcprobe.gemm.ops import family_of
 from tcprobe.schema.columns import Table, Value
 from tcprobe.schema.profile import Note, Profile
 
@@ -127,6 +128,24 @@ def execution_notes(executes: Sequence[Value]) -> Iterator[Note]:
             "sums of FLOPs are a range, those of layers lower bounds",
             level="note",
         )
+
+
+def own_product_notes(graph: Table) -> Iterator[Note]:
+    """Yield a note on what XLA multiplies by itself: instructions in the modules of a step that no traced op explains.
+
+    Args:
+        graph: `graph_ops`, joined with XLA's modules.
+    """
+    families = [(family_of(op_type) or "").startswith("hlo") for op_type in graph.names("op_type").tolist()]
+    if all(families) or not any(families):
+        return
+    own = [row for row, is_own in enumerate(families) if is_own]
+    names = sorted({str(graph.names("op")[row]) for row in own})
+    message = (
+        f"XLA has {len(own)} products of its own in the step, for no op that was traced as one: {', '.join(names[:4])}"
+    )
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    yield Note("xla-own-products", f"{message}{more}; they are no part of the FLOPs of a step", level="note")
 
 
 def idle_notes(devices: Table) -> Iterator[Note]:

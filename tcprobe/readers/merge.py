@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from tcprobe.readers.ranks import BESIDE, apart, stack
-from tcprobe.schema.columns import Names, Table, Value
+from tcprobe.schema.columns import Names, Table, Value, concatenate
 from tcprobe.schema.profile import Metadata, Profile, ProfileSource
 from tcprobe.schema.tables import TABLES
 
@@ -64,10 +64,10 @@ def merge(profiles: Sequence[Profile]) -> Profile:
 def _merge(profiles: Sequence[Profile]) -> Profile:
     """Return one Profile of several sources of one run on one host.
 
-    A table comes whole from the first source that has rows of it. Tables of a capture (`TableSpec.capture`) come all
-    from one source: clocks and row numbers of two captures have nothing to do with one another. Of the others, a
-    column that is NA throughout is filled where the key of the table finds the row. What the first does not know of
-    its run, the next does; notes follow one another.
+    A table comes whole from the first source that has rows of it; of some (`TableSpec.adds`) the rows of all count.
+    Tables of a capture (`TableSpec.capture`) come all from one source: clocks and row numbers of two captures have
+    nothing to do with one another. Of the others, a column that is NA throughout is filled where the key of the table
+    finds the row. What the first does not know of its run, the next does; notes follow one another.
     """
     capture = _capture(profiles)
     taken = [_Taken() for _ in profiles]
@@ -105,6 +105,10 @@ def _joined(name: str, profiles: Sequence[Profile], holders: Sequence[int], take
     first, *others = holders
     table = profiles[first].tables[name]
     taken[first].tables.append(name)
+    if TABLES[name].adds:
+        for i in others:
+            taken[i].tables.append(name)
+        return concatenate(TABLES[name], [profiles[i].tables[name] for i in holders])
     for i in others:
         table, columns = fill(table, profiles[i].tables[name])
         if columns:

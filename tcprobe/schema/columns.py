@@ -53,6 +53,7 @@ class TableSpec:
         columns: in the order in which they are written.
         key: columns that identify a row, so that two sources of one run can be joined; empty if nothing identifies it.
         capture: True if times or row numbers only make sense within one capture; all such tables come from one source.
+        adds: True if rows of every source count, where others fill in what the first lacks.
     """
 
     name: str
@@ -60,6 +61,7 @@ class TableSpec:
     columns: tuple[Column, ...]
     key: tuple[str, ...] = ()
     capture: bool = False
+    adds: bool = False
 
     def column(self, name: str) -> Column:
         """Return the column called `name`; KeyError if the contract has none."""

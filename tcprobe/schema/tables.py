@@ -20,6 +20,7 @@ from tcprobe.schema.op import PASSES
 from tcprobe.schema.waits import HOST_WORK, STEP_LENGTHS
 
 USES_TC: Final = ("yes", "no", "unknown")
+EXECUTES_BASES: Final = ("graph collection", "liveness", "traced", "eager", "optimised HLO", "length 1", "profile")
 BASES: Final = ("counter", "name", "shape", "reported", "predicted", "measured", "graph", "inferred")
 RANGE_KINDS: Final = ("step", "phase", "layer", "op")
 SAVINGS: Final = ("predicted", "calibrated", "measured x predicted", "measured x calibrated")
@@ -167,6 +168,13 @@ GRAPH_OPS: Final = T(
         C("executed_op", "str", "name under which it runs and appears in a profile"),
         C("executed_type", "str", "type under which it runs (_FusedConv2D)"),
         C("executes", "str", "whether the optimised graph still holds it", False, USES_TC),
+        C(
+            "executes_basis",
+            "str",
+            "what says so: TensorFlow's optimised graph, what the outputs need, XLA's optimised module, the profile; "
+            "length 1: nothing is summed, so XLA multiplies element by element",
+            values=EXECUTES_BASES,
+        ),
         C("pass", "str", "forward, gradient of the input, gradient of the weight, other", values=PASSES),
         C("layer", "str", "path of the Keras layer"),
         C("layer_class", "str", "class of the layer"),
@@ -180,6 +188,16 @@ GRAPH_OPS: Final = T(
         C("called_from", "str", "file:line where it was called"),
         C("at_least", "bool", "whether calls_per_step is a lower bound: the data decides how long a loop runs"),
     ),
+    adds=True,
+)
+SCOPES: Final = T(
+    "scopes",
+    "one name scope of TensorFlow's ops, and the Keras layer whose call made them",
+    (
+        C("scope", "str", "of the ops, without the calls around it; what stands deeper belongs to it", nullable=False),
+        C("layer", "str", "path of the layer", nullable=False),
+    ),
+    key=("scope",),
 )
 STEPS: Final = T(
     "steps",
@@ -405,6 +423,7 @@ GEMMS: Final = T(
             "executions in a step, 1 in a source without a graph; NA where it is unknown whether or how often it runs",
         ),
         C("executes", "str", "whether the optimised graph holds the op", False, USES_TC),
+        C("executes_basis", "str", "what says so, as in `graph_ops`", values=EXECUTES_BASES),
         C("tc_blocker", "str", "what would keep it off the target GPU's Tensor Cores; none where nothing does"),
         C("kernel_ns", "int", "summed time of its kernels where measured"),
         C("source", "str", "file:line where the layer was constructed"),
@@ -502,8 +521,8 @@ ADVICE: Final = T(
 )
 
 RECORDED: Final = (
-    LAUNCHES, LAUNCH_CONFIGS, OP_DETAILS, MEMORY_OPS, HOST_OPS, HOST_EVENTS, RANGES, STEP_MARKS, GRAPH_OPS, STEPS,
-    METRICS, KERNEL_COUNTERS, REPORTED,
+    LAUNCHES, LAUNCH_CONFIGS, OP_DETAILS, MEMORY_OPS, HOST_OPS, HOST_EVENTS, RANGES, STEP_MARKS, GRAPH_OPS, SCOPES,
+    STEPS, METRICS, KERNEL_COUNTERS, REPORTED,
 )  # fmt: skip
 DERIVED: Final = (SUMMARY, KERNELS, OPS, LAYERS, ITERATIONS, DEVICES, GAPS, GEMMS, BAD_SIZES, ADVICE)
 TABLES: Final = {spec.name: spec for spec in (*RECORDED, *DERIVED)}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from tcprobe.analysis.ops.paths import (
     NOTHING_KNOWN,
     KnownScopes,
+    RecordedScopes,
     Scopes,
     layer_of,
     model_scopes,
@@ -94,8 +95,13 @@ def attribute_ops(names: Sequence[OpName], index: GraphIndex) -> list[Attributio
     ]
 
 
-def with_layers(graph: Table) -> Table:
-    """Return the graph with layer and pass of XLA's instructions, by the path of the op that they stand for."""
+def with_layers(graph: Table, scopes: Table | None = None) -> Table:
+    """Return the graph with layer and pass of XLA's instructions, by the path of the op that they stand for.
+
+    Args:
+        graph: `graph_ops`.
+        scopes: `scopes`, where the probe recorded them.
+    """
     kinds = [family_of(op_type) or "" for op_type in graph.names("op_type").tolist()]
     if not any(kind.startswith("hlo") for kind in kinds):
         return graph
@@ -103,27 +109,27 @@ def with_layers(graph: Table) -> Table:
     names = [OpName(str(op), op_type) for op, op_type in pairs]
     ops = [(n.op, n.op_type) for n in names]
     models, known = model_scopes(ops), KnownScopes.of(ops)
-    layers, passes = graph.values("layer"), graph.values("pass")
+    layers, passes, recorded = graph.values("layer"), graph.values("pass"), RecordedScopes.of(scopes)
     for row, name in enumerate(names):
         path = parse_path(name.op)
         if kinds[row].startswith("hlo") and layers[row] is None:
-            layers[row] = layer_of(scope_of(path, known), models)
+            layers[row] = recorded.layer_of(path) or layer_of(scope_of(path, known), models)
             passes[row] = passes[row] or pass_of_path(path, name.op_type, layers[row] is not None)
     return Table(graph.spec, {**graph.columns, "layer": layers, "pass": passes})
 
 
-def with_proof(graph: Table, ran: frozenset[int], clustered: bool) -> Table:
-    """Return the graph with `executes` corrected by what the profile shows.
+def with_proof(graph: Table, ran: frozenset[int]) -> Table:
+    """Return the graph with ops marked that the profile shows: they execute, whatever the graph says.
 
     Args:
-        graph: `graph_ops`; says ``no`` of ops that the optimised graph no longer holds.
-        ran: rows that ops of the profile are; they execute, whatever the graph says.
-        clustered: XLA compiled parts of the graph, and what is inside a cluster is not seen in it: ``no`` is then
-            not known.
+        graph: `graph_ops`; says ``no`` of ops that the optimised graph no longer holds, or nothing needs.
+        ran: rows that ops of the profile are.
     """
-    executes = graph.values("executes")
-    changed = ["yes" if row in ran else "unknown" if clustered and e == "no" else e for row, e in enumerate(executes)]
-    return graph if changed == executes else Table(graph.spec, {**graph.columns, "executes": changed})
+    executes, basis = graph.values("executes"), graph.values("executes_basis")
+    news = [row for row in sorted(ran) if executes[row] != "yes"]
+    for row in news:
+        executes[row], basis[row] = "yes", "profile"
+    return Table(graph.spec, {**graph.columns, "executes": executes, "executes_basis": basis}) if news else graph
 
 
 def _without_graph(name: OpName, models: frozenset[str], known: KnownScopes, index: GraphIndex) -> Attribution:
@@ -137,6 +143,8 @@ def _without_graph(name: OpName, models: frozenset[str], known: KnownScopes, ind
 def _from_path(name: OpName, models: frozenset[str], known: KnownScopes, index: GraphIndex) -> Attribution:
     """Return the layer of the graph's ops in the same scope, else the scope itself as the layer."""
     path = parse_path(name.op)
+    if (made_by := index.scopes.layer_of(path)) is not None:
+        return Attribution(layer=made_by, pass_=pass_of_path(path, name.op_type, True), basis="graph")
     scopes = scope_of(path, known)
     layer = layer_of(scopes, models)
     if (row := index.in_scope(scopes)) is not None:
@@ -158,9 +166,22 @@ def _from_graph(index: GraphIndex, name: OpName, rows: list[int]) -> Attribution
 
 
 class GraphIndex:
-    """Records of the graph by the names under which a profile may show them, the most trusted kind of name first."""
+    """Records of the graph by the names under which a profile may show them, the most trusted kind of name first.
 
-    def __init__(self, graph: Table) -> None:
+    Attributes:
+        scopes: which layer made the ops of a scope.
+    """
+
+    def __init__(
+        self, graph: Table, runs_as: Mapping[tuple[str, str], Sequence[int]] | None = None, scopes: Table | None = None
+    ) -> None:
+        """Index a graph.
+
+        Args:
+            graph: `graph_ops`.
+            runs_as: (HLO module, instruction) -> rows that it may be.
+            scopes: `scopes`, where the probe recorded them.
+        """
         self._columns = {c: graph.values(c) for c in (*_AGREED, "executes")}
         self._scopes: dict[Scopes, list[int]] = {}
         self._models: dict[Scopes, set[str]] = {}
@@ -169,17 +190,20 @@ class GraphIndex:
         columns: list[list[Any]] = [graph.values(c) for c in wanted]
         for row, (function, op, op_type, executed, executed_type, attributes) in enumerate(zip(*columns, strict=True)):
             if self._tells_scope(row):
-                scopes = scope_of(parse_path(op), NOTHING_KNOWN)
-                self._scopes.setdefault(scopes, []).append(row)
-                self._models.setdefault(scopes[:-1], set()).add(str(self._columns["layer"][row]).rpartition("/")[0])
+                around = scope_of(parse_path(op), NOTHING_KNOWN)
+                self._scopes.setdefault(around, []).append(row)
+                self._models.setdefault(around[:-1], set()).add(str(self._columns["layer"][row]).rpartition("/")[0])
             self._add(0, row, function, executed or op)
             self._add(1, row, executed, executed_type)
             self._add(2, row, plain_path(executed or op), canonical_type(executed_type or op_type))
             self._add(3, row, plain_path(op), canonical_type(op_type))
             self._add(5, row, plain_path(executed or op))
             self._add(5, row, plain_path(op))
-            for alias in _aliases(attributes):
+            for alias in aliases_of(parse_object(attributes)):
                 self._add(4, row, plain_path(alias.rpartition(":")[0] or alias))
+        for instruction, found in (runs_as or {}).items():
+            self._by_key[0][instruction] = list(found)
+        self.scopes = RecordedScopes.of(scopes)
 
     def _tells_scope(self, row: int) -> bool:
         layer, pass_, executes = (self._columns[c][row] for c in ("layer", "pass", "executes"))
@@ -233,8 +257,9 @@ class GraphIndex:
         return values.pop() if len(values) == 1 else None
 
 
-def _aliases(attributes: str | None) -> list[str]:
-    found = parse_object(attributes).get("aliases")
+def aliases_of(attributes: Mapping[str, Any]) -> list[str]:
+    """Return the other names under which a traced op may appear in a profile."""
+    found = attributes.get("aliases")
     return [a for a in found if isinstance(a, str)] if isinstance(found, list) else []
 
 

@@ -93,7 +93,8 @@ def _rows(record: OpRecord, source: Row, context: Context) -> list[Row]:
     gemms = gemms_of(record)
     aligned = all_aligned(contiguous_sizes(gemms), record.dtype)
     common: Row = {
-        **{c: source.get(c) for c in ("op_type", "layer", "layer_class", "pass", "executes", "source", "called_from")},
+        **{c: source.get(c) for c in ("op_type", "layer", "layer_class", "pass", "source", "called_from")},
+        **{c: source.get(c) for c in ("executes", "executes_basis")},
         "op": source["op"] if is_instruction(record) else source.get("executed_op") or source["op"],
         "dtype": record.dtype,
         **why_not(record.op_type, record.dtype, context, aligned, None).columns(),

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from tcprobe.analysis.ops.stacks import is_name_stack, scopes_of_stack
 from tcprobe.gemm.ops import OpFamily, family_of
+from tcprobe.schema.columns import Table
 
 _CALLS: Final = re.compile(r"^(?:(?:(?:Stateful)?PartitionedCall(?:_\d+)?|replica_\d+)/)+")
 _TAPES: Final = re.compile(r"^(?:gradient_tape/)+")
@@ -84,6 +85,24 @@ class KnownScopes:
         base = cls(paths, frozenset(), frozenset())
         holders = frozenset(scope_of(path, base) for path, _, op_type in forward if family_of(op_type))
         return cls(paths, holders, frozenset(scope[:depth] for scope in holders for depth in range(1, len(scope))))
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedScopes:
+    """Which layer made the ops of each name scope, as the probe saw it; what stands deeper belongs to it."""
+
+    layers: dict[str, str]
+
+    @classmethod
+    def of(cls, table: Table | None) -> RecordedScopes:
+        """Read the table `scopes`; None where no probe recorded any."""
+        rows = table.rows() if table is not None else ()
+        return cls({str(row["scope"]): str(row["layer"]) for row in rows})
+
+    def layer_of(self, path: OpPath) -> str | None:
+        """Return the layer whose call made an op, or the op whose gradient it is of; None outside any layer."""
+        around = ("/".join(path.scopes[:depth]) for depth in range(len(path.scopes), 0, -1))
+        return next((self.layers[scope] for scope in around if scope in self.layers), None)
 
 
 NOTHING_KNOWN: Final = KnownScopes(frozenset(), frozenset(), frozenset())

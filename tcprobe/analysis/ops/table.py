@@ -22,6 +22,7 @@ from tcprobe.analysis.ops.attribution import (
     profile_record,
 )
 from tcprobe.analysis.ops.blockers import is_capable, why_not
+from tcprobe.analysis.ops.xla import XlaJoin
 from tcprobe.gemm.alignment import all_aligned
 from tcprobe.gemm.ops import contiguous_sizes, gemms_of
 from tcprobe.gemm.record import flops_of, parse_json_shapes
@@ -67,20 +68,23 @@ class _OpEntry:
     records: list[OpRecord]
 
 
-def build_ops(profile: Profile, launched: Launched | None, kernels: Table, context: Context, whole: bool) -> Ops | None:
+def build_ops(
+    profile: Profile, join: XlaJoin, launched: Launched | None, kernels: Table, context: Context
+) -> Ops | None:
     """Return the ops of the profile, of what was read of them, or of the graph; None where there are none.
 
     Args:
         profile: recorded tables, and `ops` where the source has a table of its own.
+        join: the graph, joined with what XLA ran of it.
         launched: launches with their class; None where the source has sums only.
         kernels: of the window.
         context: GPU that blockers are judged against.
-        whole: no launch was left out, so that sums over the whole capture may stand beside.
     """
-    graph = profile.require("graph_ops")
+    graph = join.graph
     found = _timed(profile, launched, kernels)
-    _add_read(found, profile, whole)
-    index = GraphIndex(graph)
+    if launched is None or launched.groups.counted.all():  # sums over the whole capture may stand beside
+        _add_read(found, profile)
+    index = GraphIndex(graph, join.runs_as, profile.table("scopes"))
     attributed = attribute_ops([f.name for f in found.values()], index)
     ran = frozenset(row for a in attributed for row in a.rows)
     if launched is None and not len(kernels):
@@ -255,10 +259,8 @@ def _same(values: Iterator[Any]) -> Any:
     return found.pop() if len(found) == 1 else None
 
 
-def _add_read(found: dict[OpIdentity, _OpEntry], profile: Profile, whole: bool) -> None:
+def _add_read(found: dict[OpIdentity, _OpEntry], profile: Profile) -> None:
     """Add ops and figures that the source has in tables of its own; derived figures stay."""
-    if not whole:
-        return
     for read in profile.require("ops").rows():
         _merge(found, {k: v for k, v in read.items() if v is not None})
     for host in profile.require("host_ops").rows():

@@ -27,6 +27,7 @@ COUNTED: Final = "each op counts as often as it runs in a step"
 IN_LOOPS: Final = "may run more often than is counted, for the data decides"
 THROUGHPUT: Final = "throughput"
 NO_CLOCK: Final = "the source does not say when things ran"
+COMPILED: Final = "what XLA compiled of it counts as far as its optimised modules hold it"
 SPANNED: Final = "from the first to the last GPU activity"
 OF_STEP: Final = "the one marked step"
 
@@ -138,7 +139,8 @@ def _flops_per_step(inputs: SummaryInputs) -> Row:
         unsure = sum(e == "unknown" for e in runs)
         why = f"whether {unsure} of {len(steps)} matrix multiplications execute is not known{_why_not(inputs)}: a range"
         return figure("flops_per_step", None, basis, why, (float(sure), float(sum(known))))
-    return figure("flops_per_step", float(sum(known)), basis)
+    compiled = {"optimised HLO", "length 1"}.intersection(inputs.gemms.table.names("executes_basis").names)
+    return figure("flops_per_step", float(sum(known)), basis, COMPILED if compiled else None)
 
 
 def _unknown(inputs: SummaryInputs) -> str:
@@ -149,7 +151,12 @@ def _unknown(inputs: SummaryInputs) -> str:
 
 
 def _why_not(inputs: SummaryInputs) -> str:
-    return " (XLA compiled the step)" if inputs.profile.metadata.xla else ""
+    """Say why that is not known: what became of the ops that XLA compiled, its modules tell, where the profile has any."""
+    bases = inputs.gemms.table.names("executes_basis").names
+    if "optimised HLO" in bases:
+        return " (XLA compiled the step)"
+    compiled = inputs.profile.metadata.xla or "traced" in bases
+    return " (XLA compiled them, and the profile does not hold its modules)" if compiled else ""
 
 
 def _achieved(inputs: SummaryInputs) -> Iterator[Row]:

@@ -7,6 +7,7 @@ calls. The dot itself may be inside: in a fusion (Triton, cuDNN), or written as 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -21,6 +22,7 @@ CONTROL: Final = ("while", "conditional", "call", "async-start")  # instructions
 MOST_TRIPS: Final = 10**9
 # xla/service/gpu/cublas_cudnn.cc: targets of the library calls
 CUBLAS: Final = ("__cublas$gemm", "__cublas$lt$matmul")
+OTHER_CALLS: Final = re.compile(r"dnn|blas|gemm|matmul|conv|fmha|attention", re.IGNORECASE)
 CUDNN: Final[dict[str, ConvPass]] = {
     "__cudnn$convForward": "forward",
     "__cudnn$convBiasActivationForward": "forward",
@@ -77,6 +79,14 @@ def executed_instructions(module: Module) -> Iterator[Executed]:
                 trips = _trips(instruction) if instruction.opcode == "while" else 1
                 inside = None if times is None or trips is None else min(times * trips, MOST_TRIPS)
                 waiting += [(c, inside, sure and instruction.opcode != "conditional") for c in instruction.calls]
+
+
+def unread_calls(module: Module) -> Iterator[str]:
+    """Yield the targets of library calls that may multiply, but of which nobody told here what they multiply."""
+    for instruction in module.by_name.values():
+        target = instruction.target
+        if OTHER_CALLS.search(target) and not target.startswith(CUBLAS) and target not in CUDNN:
+            yield target
 
 
 def _trips(loop: Instruction) -> int | None:
@@ -198,7 +208,11 @@ def _plain_convolution(attributes: dict[str, Any], kind: ConvPass) -> dict[str, 
 
 
 def graph_row(module: Module, gemm: HloGemm, executed: Executed) -> dict[str, Value]:
-    """Return the row of `graph_ops` for one multiplication of an executed instruction."""
+    """Return the row of `graph_ops` for one multiplication of an executed instruction.
+
+    One that XLA left without a name has that of the fusion around it, and is marked.
+    """
+    unnamed = {} if gemm.op_name else {"unnamed": True}
     return {
         "function": module.name,
         "op": gemm.op_name or gemm.executed.op_name or gemm.executed.name,
@@ -206,13 +220,14 @@ def graph_row(module: Module, gemm: HloGemm, executed: Executed) -> dict[str, Va
         "executed_op": gemm.executed.name,
         "executed_type": gemm.executed.opcode,
         "executes": "yes" if executed.sure else "unknown",
+        "executes_basis": "optimised HLO",
         "calls_per_step": executed.times,
         "pass": gemm.pass_ or pass_of(gemm.op_type or gemm.op_name),
         "input_shapes": shapes_json(list(gemm.inputs)),
         "input_dtypes": json.dumps([s.dtype for s in gemm.inputs]),
         "output_shape": json.dumps(list(gemm.output.dimensions)),
         "output_dtype": gemm.output.dtype,
-        "attributes": json.dumps(gemm.attributes, sort_keys=True),
+        "attributes": json.dumps({**gemm.attributes, **unnamed}, sort_keys=True),
     }
 
 

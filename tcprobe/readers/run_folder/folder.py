@@ -12,7 +12,7 @@ from tcprobe.errors import InputError
 from tcprobe.jsonfile import read_object
 from tcprobe.readers.base import Refusal
 from tcprobe.readers.merge import merge
-from tcprobe.readers.run_folder.graph import read_graph, read_metrics, read_steps
+from tcprobe.readers.run_folder.graph import read_graph, read_metrics, read_scopes, read_steps
 from tcprobe.schema.profile import Metadata, Note, Profile
 
 FORMAT = "run_folder"
@@ -23,6 +23,7 @@ LEVELS: Final = ("note", "warning", "error")
 NOT_RECORDED: Final = "the profiler left no file in this run"
 NO_STEPS: Final = "no training step was seen"
 NO_GRAPH: Final = "the probe recorded no GEMM-like op of a training function"
+NO_SCOPES: Final = "no Keras layer was called while a training function was traced"
 NO_PROBE: Final = "the probe did not watch this run"
 NO_METRICS: Final = "the workload logged no figure that a pattern finds"
 FROM_PROFILER: Final = (
@@ -83,6 +84,7 @@ def _probed(folder: Path) -> tuple[Profile, list[Note]]:
     profile, notes = Profile(Metadata(FORMAT, (str(folder),))), list[Note]()
     for name, why, (table, damage) in (
         ("graph_ops", NO_GRAPH, read_graph(probe / "graph.json")),
+        ("scopes", NO_SCOPES, read_scopes(probe / "graph.json")),
         ("steps", NO_STEPS, read_steps(probe / "steps.csv")),
         ("metrics", NO_METRICS, read_metrics(probe / "metrics.csv")),
     ):

@@ -9,10 +9,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+from tcprobe.jsonfile import read_object
 from tcprobe.schema.columns import Table
 from tcprobe.schema.op import PASSES
 from tcprobe.schema.profile import Note
-from tcprobe.schema.tables import GRAPH_OPS, METRICS, STEPS, USES_TC
+from tcprobe.schema.tables import EXECUTES_BASES, GRAPH_OPS, METRICS, SCOPES, STEPS, USES_TC
 
 KINDS: Final = STEPS.column("kind").values
 TableAndNotes = tuple[Table | None, tuple[Note, ...]]
@@ -39,6 +40,14 @@ def read_graph(path: Path) -> TableAndNotes:
     return (_graph_table(good) if good else None), notes if len(good) < len(ops) else ()
 
 
+def read_scopes(path: Path) -> TableAndNotes:
+    """Return `SCOPES` of graph.json; `read_graph` says what is wrong with the file."""
+    found = read_object(path).get("scopes")
+    rows = found.items() if isinstance(found, dict) else ()
+    good = [{"scope": scope, "layer": layer} for scope, layer in rows if scope and _text(layer)]
+    return (Table.from_rows(SCOPES, good) if good else None), ()
+
+
 def _graph_table(ops: list[tuple[dict[str, Any], dict[str, Any]]]) -> Table:
     def each(make: Callable[[dict[str, Any]], Any]) -> list[Any]:
         return [make(op) for _, op in ops]
@@ -51,6 +60,7 @@ def _graph_table(ops: list[tuple[dict[str, Any], dict[str, Any]]]) -> Table:
             **columns,
             "function": [_text(f.get("name")) for f, _ in ops],
             "executes": each(lambda op: op.get("executes") if op.get("executes") in USES_TC else "unknown"),
+            "executes_basis": [_basis(f, op) for f, op in ops],
             "pass": each(lambda op: op.get("pass") if op.get("pass") in PASSES else None),
             "input_shapes": each(lambda op: _json_list(op.get("input_shapes"))),
             "input_dtypes": each(lambda op: _json_list(op.get("input_dtypes"))),
@@ -61,6 +71,14 @@ def _graph_table(ops: list[tuple[dict[str, Any], dict[str, Any]]]) -> Table:
             "at_least": each(lambda op: op.get("at_least") is True),
         },
     )
+
+
+def _basis(function: dict[str, Any], op: dict[str, Any]) -> str | None:
+    """Return what says whether the op executes; where XLA compiles all that is traced, only liveness says no."""
+    said = function.get("executed_basis")
+    if said == "traced" and op.get("executes") == "no":
+        return "liveness"
+    return said if said in EXECUTES_BASES else None
 
 
 def _attributes(op: dict[str, Any]) -> str:

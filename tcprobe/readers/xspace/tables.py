@@ -25,7 +25,10 @@ from tcprobe.schema.profile import Note
 
 @dataclass(slots=True)
 class HostFile:
-    """What one XSpace holds: one host, whose GPUs count from `first_device`; `started_ns` since the epoch."""
+    """What one XSpace holds: one host, whose GPUs count from `first_device`; `started_ns` since the epoch.
+
+    `modules` are those that ran, by program id, as far as the file holds them; `no_module` counts the others.
+    """
 
     path: Path
     space: Space
@@ -34,6 +37,7 @@ class HostFile:
     host: Host
     modules: dict[int, Module]
     started_ns: int | None = None
+    no_module: int = 0
 
 
 @dataclass(frozen=True, slots=True)

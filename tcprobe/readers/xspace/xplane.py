@@ -11,6 +11,7 @@ from typing import Final
 
 from tcprobe.errors import EmptyInput, MissingInput, UnreadableInput, WrongFormat
 from tcprobe.readers.arrays import PADDING, Bytes
+from tcprobe.readers.hlo.gemms import unread_calls
 from tcprobe.readers.protobuf import BYTES, VARINT, Buffer, DamagedError, fields, varint
 from tcprobe.readers.xspace.gpu import GPU_PLANE, read_gpu
 from tcprobe.readers.xspace.host import HOST_PLANES, Host, read_host
@@ -135,8 +136,10 @@ def _read_space(file: Bytes, space: Space, path: Path, first_device: int) -> Hos
         if plane.name in HOST_PLANES:
             read_host(file, plane, host)
     wanted = {op.program for gpu in gpus for op in gpu.kernels.ops} | {program for _, program in host.hlo_ops}
-    modules = read_modules(file.data, space.planes, {program for program in wanted if program is not None})
-    return HostFile(path, space, first_device, gpus, host, modules, started_ns(file.data, space))
+    ran = {program for program in wanted if program is not None}
+    modules = read_modules(file.data, space.planes, ran)
+    missing = len(ran - modules.keys())
+    return HostFile(path, space, first_device, gpus, host, modules, started_ns(file.data, space), missing)
 
 
 def _profile(session: list[Path], parts: list[HostFile]) -> Profile:
@@ -150,7 +153,9 @@ def _profile(session: list[Path], parts: list[HostFile]) -> Profile:
         host=", ".join(dict.fromkeys(h for part in parts for h in part.space.hosts)) or None,
         xla=True if any(part.modules for part in parts) else None,
         gpu_used=bool(gpus),
-        notes=tuple(dict.fromkeys((*said, *(gpu_notes(gpus) if gpus else ()), *_host_notes(parts), *more))),
+        notes=tuple(
+            dict.fromkeys((*said, *(gpu_notes(gpus) if gpus else ()), *_host_notes(parts), *_xla_notes(parts), *more))
+        ),
     )
     return Profile(metadata, {table.spec.name: table for table in made}, absent)
 
@@ -161,6 +166,18 @@ def _host_notes(parts: list[HostFile]) -> Iterator[Note]:
         owned = [f"{', '.join(part.space.hosts) or part.path.name}: {_range(part)}" for part in parts if part.gpus]
         if owned:
             yield Note("several-hosts", f"GPUs by host: {'; '.join(owned)}", level="note")
+
+
+def _xla_notes(parts: list[HostFile]) -> Iterator[Note]:
+    """Yield what is not known of the modules that ran: products of theirs may be missing."""
+    lacking = sum(part.no_module for part in parts)
+    if lacking and any(part.modules for part in parts):
+        message = f"the profile lacks {lacking} of the HLO modules that ran: what these multiply is not known"
+        yield Note("xla-modules-missing", message, level="note")
+    targets = sorted({t for part in parts for module in part.modules.values() for t in unread_calls(module)})
+    if targets:
+        message = f"what XLA multiplies by calling {', '.join(targets)} is not counted among its products"
+        yield Note("xla-calls-unread", message, level="note")
 
 
 def _range(part: HostFile) -> str:

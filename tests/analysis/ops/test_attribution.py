@@ -149,8 +149,9 @@ def test_parts_of_a_layer_fold_into_it_and_take_the_name_of_the_model() -> None:
 
 def test_what_ran_executes_whatever_the_graph_says() -> None:
     records = b.graph(*(b.dense(name, 8, 8, executes=e) for name, e in (("a", "no"), ("b", "no"), ("c", "yes"))))
-    assert with_proof(records, frozenset({0}), clustered=False).values("executes") == ["yes", "no", "yes"]
-    assert with_proof(records, frozenset({0}), clustered=True).values("executes") == ["yes", "unknown", "yes"]
+    proven = with_proof(records, frozenset({0, 2}))
+    assert proven.values("executes") == ["yes", "no", "yes"]
+    assert proven.values("executes_basis") == ["profile", None, None]
 
 
 def test_plain() -> None:

@@ -133,7 +133,7 @@ def test_xla_ops_come_from_the_module() -> None:
 
 def test_kernels_inside_cuda_graphs_are_reported_missing() -> None:
     profile = fixture("xla")
-    assert [note.code for note in profile.metadata.notes] == ["cuda-graphs"]
+    assert [note.code for note in profile.metadata.notes] == ["cuda-graphs", "xla-modules-missing"]
     assert len(profile.require("launches")) == 9
 
 

@@ -43,11 +43,49 @@ class Inputs(NamedTuple):
 
 
 class GraphNotes:
-    """Notes on the ops of one FuncGraph, by name, and their names by inputs."""
+    """Notes on the ops of one FuncGraph.
+
+    Attributes:
+        ops: notes on its products, by name.
+        by_inputs: their names by inputs.
+        scopes: of every op that a layer's call made.
+    """
 
     def __init__(self) -> None:
         self.ops: Dict[str, OpNote] = {}
         self.by_inputs: Dict[Inputs, str] = {}
+        self.scopes = LayerScopes()
+
+
+class LayerScopes:
+    """Which layer made the ops of each name scope; a scope in which several did is none's.
+
+    TensorFlow makes scopes unique by a number, and Keras 3 opens one twice for each call: the name tells no layer.
+    """
+
+    def __init__(self) -> None:
+        self._paths: Dict[str, Optional[str]] = {}
+
+    def add(self, scope: str, path: Optional[str]) -> bool:
+        """Note that the layer `path` made an op in `scope`; return whether that is news."""
+        known = self._paths.get(scope, path)
+        news = scope not in self._paths or known not in (path, None)
+        self._paths[scope] = path if known == path else None
+        return news
+
+    def merge(self, other: "LayerScopes") -> bool:
+        """Add the scopes of another graph; return whether that is news."""
+        return sum(self.add(scope, path) for scope, path in other._paths.items()) > 0
+
+    def sure(self) -> Dict[str, str]:
+        """Return the path of the one layer of each scope; a scope without an entry is as the nearest around it."""
+        return {s: path for s, path in self._paths.items() if path is not None and path != self._around(s)}
+
+    def _around(self, scope: str) -> Optional[str]:
+        outer = scope.rpartition("/")[0]
+        while outer and outer not in self._paths:
+            outer = outer.rpartition("/")[0]
+        return self._paths.get(outer)
 
 
 class Gradient:

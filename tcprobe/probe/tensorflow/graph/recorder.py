@@ -223,6 +223,7 @@ class GraphRecorder:
         function = self.store.functions.get(trace.key)
         if function is None:
             return
+        self.store.made_by(self.tracer.scopes(trace.graph))
         concrete = _concrete(function, trace.graph)
         sizes = self._sizes(function, trace.graph)
         visits = walk(trace.graph, _is_compiled(function, concrete), sizes)

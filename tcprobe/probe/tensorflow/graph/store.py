@@ -6,6 +6,7 @@ import weakref
 from collections import OrderedDict
 from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Tuple
 
+from .notes import LayerScopes
 from .records import SCHEMA, Record
 from .shapes import CallSizes
 
@@ -59,6 +60,7 @@ class Store:
         self._records: "OrderedDict[TraceName, Record]" = OrderedDict()
         self._eager: Optional[Record] = None
         self._samples: List[Record] = []
+        self._scopes = LayerScopes()
 
     def keep(self, key: Hashable, record: Record) -> None:
         """Keep the first and the last traces of each function; one like an earlier one takes its place."""
@@ -75,6 +77,10 @@ class Store:
                 "%s was traced %d times or more; tracing costs far more than a step" % (function.name, RETRACING),
                 "call it with tensors of the same shapes, or pass reduce_retracing=True to tf.function",
             )
+
+    def made_by(self, scopes: LayerScopes) -> None:
+        """Keep which layer made the ops of each name scope of a trace."""
+        self.changed = self._scopes.merge(scopes) or self.changed
 
     def records(self, key: Hashable) -> List[Record]:
         """Return the kept records of one function's traces."""
@@ -131,6 +137,7 @@ class Store:
             "functions": functions,
             "variants": variants,
             "models": self.models,
+            "scopes": self._scopes.sure(),
         }
 
 

@@ -1,4 +1,4 @@
-"""Hooks tracing, to note on every product what nobody can tell afterwards."""
+"""Hooks tracing, to note on every product, and on the scopes of layers, what nobody can tell afterwards."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import weakref
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ...core.gaps import Guard
-from ..layers import LayerHooks
+from ..layers import CalledLayer, LayerHooks
 from ..patch import Patches
 from .eager import EagerSampler
-from .notes import Forward, Gradient, GraphNotes, Inputs, OpNote
+from .notes import Forward, Gradient, GraphNotes, Inputs, LayerScopes, OpNote
 from .types import GEMM_TYPES
 
 
@@ -63,6 +63,14 @@ class Tracer:
         """Return the noted graphs that were traced inside `root`, called from it or not."""
         return [graph for graph in list(self._notes) if graph is not root and outermost(graph) is root]
 
+    def scopes(self, root: Any) -> LayerScopes:
+        """Return which layer made the ops of each name scope in `root` and in what was traced inside it."""
+        found = LayerScopes()
+        for graph in (root, *self.within(root)):
+            if graph in self._notes:
+                found.merge(self._notes[graph].scopes)
+        return found
+
     def gradient(self) -> Optional[Gradient]:
         """Return the gradient function running in this thread, None outside any."""
         return getattr(self._local, "gradient", None)
@@ -83,9 +91,10 @@ class Tracer:
 
         def _create_op_internal(graph: Any, op_type: str, *args: Any, **kwds: Any) -> Any:
             op = original(graph, op_type, *args, **kwds)
-            if op_type in GEMM_TYPES:
+            layer, product = tracer._layers.current(), op_type in GEMM_TYPES
+            if product or layer is not None:
                 with Guard(tracer._gaps, "note on a traced op"):
-                    tracer._take(graph, op)
+                    tracer._take(graph, op, layer, product)
             return op
 
         return _create_op_internal
@@ -102,12 +111,22 @@ class Tracer:
             note.recomputed = outside is not None and self._layers.depth() > outside
         return note
 
-    def _take(self, graph: Any, op: Any) -> None:
+    def _take(self, graph: Any, op: Any, layer: Optional[CalledLayer], product: bool) -> None:
         notes = self._notes.get(graph)
         if notes is None:
             notes = self._notes[graph] = GraphNotes()
-        notes.ops[op.name] = self.noted(op.name)
-        notes.by_inputs[Inputs(op.type, tuple(t.name for t in op.inputs))] = op.name
+        name: str = op.name
+        scope = name.rpartition("/")[0]
+        if scope and layer is not None and not self._differentiates():
+            notes.scopes.add(scope, layer.path)
+        if product:
+            notes.ops[name] = self.noted(name)
+            notes.by_inputs[Inputs(op.type, tuple(t.name for t in op.inputs))] = name
+
+    def _differentiates(self) -> bool:
+        """Return whether a gradient is being taken, by no layer that is called again for it."""
+        outside: Optional[int] = getattr(self._local, "taking", None)
+        return outside is not None and self._layers.depth() <= outside
 
     def _hook_taking(self) -> None:
         from tensorflow.python.eager import imperative_grad
