@@ -151,7 +151,7 @@ def _unknown(inputs: SummaryInputs) -> str:
 
 
 def _why_not(inputs: SummaryInputs) -> str:
-    """Say why that is not known: what became of the ops that XLA compiled, its modules tell, where the profile has any."""
+    """Say why that is not known: XLA's modules tell what became of the ops that it compiled."""
     bases = inputs.gemms.table.names("executes_basis").names
     if "optimised HLO" in bases:
         return " (XLA compiled the step)"
