@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from tcprobe.probe.constants import SKIPPED_STEPS
 from tcprobe.schema.columns import FloatArray, IntArray, Table
+from tcprobe.schema.op import Part
 from tcprobe.schema.profile import Profile
 
 FEWEST: Final = 2  # phases; of a run of one all figures are, and nothing is said of it
@@ -98,8 +98,7 @@ def _profiled(profile: Profile) -> tuple[int, int]:
 
 def calls_in(phases: Table, row: int) -> dict[int, float | None]:
     """Return how often a step of a phase calls each part of training, by the number of the part; None if unknown."""
-    parts = json.loads(str(phases.values("parts")[row]))
-    return {part["key"]: part["calls_per_step"] for part in parts}
+    return {part.key: part.calls_per_step for part in Part.all_of(phases.values("parts")[row])}
 
 
 def graph_of(graph: Table, phases: Table, row: int) -> Table:

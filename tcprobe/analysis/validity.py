@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -13,6 +12,7 @@ from tcprobe.analysis.ops.gemms import uncounted
 from tcprobe.analysis.summary.reported import Reported
 from tcprobe.errors import MeasurementFailed
 from tcprobe.schema.columns import Table, Value
+from tcprobe.schema.op import Part
 from tcprobe.schema.profile import Note, Profile
 
 ENOUGH_COVERAGE_PCT: Final = 90.0  # below, the bounds of the Tensor Core share are too far apart to act on
@@ -140,7 +140,7 @@ def part_notes(graph: Table, counted: Table, phases: Table) -> Iterator[Note]:
         counted: those of the counted steps.
         phases: names the parts.
     """
-    named = {part["key"]: str(part["name"]) for parts in phases.values("parts") for part in json.loads(str(parts))}
+    named: dict[Value, str] = {part.key: part.name for parts in phases.values("parts") for part in Part.all_of(parts)}
     inside = set(zip(counted.values("function"), counted.values("part"), strict=True))
     outside = dict.fromkeys(zip(graph.values("function"), graph.values("part"), strict=True))
     names = [named.get(part) or uncounted(str(name)) for name, part in outside if (name, part) not in inside]

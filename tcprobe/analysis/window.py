@@ -230,7 +230,7 @@ def _few(profile: Profile, found: Iterations, first: int, last: int) -> tuple[No
     if kept >= FEWEST_TO_DETECT - 1 or found.steps[first : last + 1].sum() >= ENOUGH:
         return ()
     said = f"the window holds {kept} of {recorded} iterations"
-    if not is_probed(profile):
+    if _probed(profile, found) is None:
         why = "too few to tell warm-up from the rest" if kept == recorded else "the others deviate"
         return (Note("few-steps", f"{said}: {why}", "record at least 10 steps after warm-up"),)
     chosen = profile.metadata.run.get("window")
@@ -247,7 +247,7 @@ def _for_more(profile: Profile, step: int) -> str:
         start, stop = (int(phases.numbers(name)[row]) for name in ("first_step", "last_step"))
     begin = start + SKIPPED_STEPS
     if stop - begin + 1 < ENOUGH:
-        return f"train for at least {SKIPPED_STEPS + ENOUGH} steps: it has {stop - start + 1}"
+        return f"train for at least {SKIPPED_STEPS + ENOUGH} steps: there were {stop - start + 1}"
     return f"profile with --iter-start {begin} --iter-stop {begin + ENOUGH - 1}"
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from tcprobe.schema.columns import Row, Table
+from tcprobe.schema.op import Part
 from tcprobe.schema.tables import PHASES
 
 
@@ -37,18 +37,18 @@ def _row(number: int, phase: Any) -> Row | None:
         "first_step": first,
         "last_step": last,
         "steps": last - first + 1,
-        "parts": json.dumps([part for one in _list(phase.get("parts")) if (part := _part(one))]),
+        "parts": Part.text_of(part for one in _list(phase.get("parts")) if (part := _part(one))),
         "basis": basis if isinstance(basis, str) else None,
     }
 
 
-def _part(given: Any) -> dict[str, Any] | None:
+def _part(given: Any) -> Part | None:
     """Return one part of a step; None without the number that the graph knows it by."""
     if not isinstance(given, dict) or (key := _whole(given.get("key"))) is None:
         return None
     name, calls = given.get("name"), given.get("calls_per_step")
     known = isinstance(calls, int | float) and not isinstance(calls, bool) and 0 <= calls < 2**53
-    return {"key": key, "name": name if isinstance(name, str) else "", "calls_per_step": calls if known else None}
+    return Part(key, name if isinstance(name, str) else "", calls if known else None)
 
 
 def _whole(value: Any) -> int | None:

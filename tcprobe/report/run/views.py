@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import cast
@@ -12,6 +11,7 @@ from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead
 from tcprobe.report.run.window import OF_AN_EXECUTION, phase_steps
 from tcprobe.schema.columns import Row, Value
+from tcprobe.schema.op import Part
 from tcprobe.schema.waits import HOST_WORK, HostWork
 
 
@@ -122,8 +122,8 @@ def _of_phases(column: str, show: Callable[[Row], str]) -> Callable[[Row], Cell]
 
 def _parts(row: Row) -> str:
     """Return the parts of a step, each with how often it calls them."""
-    each = [(part["name"] or f"part {part['key']}", part["calls_per_step"]) for part in json.loads(str(row["parts"]))]
-    return ", ".join(f.visible(name) + (f" x {f.full_number(n)}" if n not in (None, 1) else "") for name, n in each)
+    each = [(p.name or f"part {p.key}", p.calls_per_step) for p in Part.all_of(row["parts"])]
+    return ", ".join(f.visible(n) + (f" x {f.full_number(c)}" if c not in (None, 1) else "") for n, c in each) or f.NA
 
 
 def _phase_time(row: Row) -> str:
