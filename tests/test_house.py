@@ -33,10 +33,10 @@ LEAVES = {"probe": set[str](), "": set[str]()}
 WITHIN = {
     "analysis": (
         *(
-            {"capability", "grouping", "host", "options"},
-            {"context", "iterations", "ranges"},
+            {"capability", "grouping", "host", "options", "phases"},
+            {"context", "epochs", "iterations", "ranges"},
             {"kernels"},
-            {"ops", "timing"},
+            {"ops", "timing", "window"},
         ),
         *({"summary", "waits"}, {"sizes", "validity"}, {"causes"}, {"flow"}),
     ),

@@ -11,7 +11,7 @@ from tcprobe.analysis.causes.advice import advise
 from tcprobe.analysis.causes.off import off_tensor_cores
 from tcprobe.analysis.context import Context, context_of, with_identity
 from tcprobe.analysis.host import without_containers
-from tcprobe.analysis.iterations import Iterations, choose_window, collect_iterations, counted, whole_capture
+from tcprobe.analysis.iterations import Iterations, collect_iterations, counted, is_probed, whole_capture
 from tcprobe.analysis.kernels.classes import classify_launches
 from tcprobe.analysis.kernels.contradictions import counter_notes
 from tcprobe.analysis.kernels.launches import Launched
@@ -21,12 +21,14 @@ from tcprobe.analysis.ops.counts import with_counts
 from tcprobe.analysis.ops.gemms import Gemms, build_gemms
 from tcprobe.analysis.ops.layers import build_layers
 from tcprobe.analysis.ops.table import Ops, build_ops
-from tcprobe.analysis.ops.xla import join_xla
+from tcprobe.analysis.ops.xla import XlaJoin, join_xla
 from tcprobe.analysis.options import DEFAULT_TARGET, Options
+from tcprobe.analysis.phases import graph_of, of_a_step, window_phase, with_window_phase
 from tcprobe.analysis.ranges import with_ranges
 from tcprobe.analysis.sizes.run import known_gpu
 from tcprobe.analysis.sizes.table import build_bad_sizes
 from tcprobe.analysis.summary.figures import SummaryInputs, Totals, not_applicable
+from tcprobe.analysis.summary.phases import phase_table
 from tcprobe.analysis.summary.reported import Reported, compare_reported
 from tcprobe.analysis.summary.step_time import step_time
 from tcprobe.analysis.summary.tensor_cores import build_summary, capable_times, precision_shares
@@ -41,11 +43,13 @@ from tcprobe.analysis.validity import (
     idle_notes,
     outside_notes,
     own_product_notes,
+    part_notes,
     precision_notes,
     without_gpu,
 )
 from tcprobe.analysis.waits.gaps import build_gaps
 from tcprobe.analysis.waits.tuning import TunedCalls, tuned_calls, tuning_notes, tuning_of
+from tcprobe.analysis.window import choose_window
 from tcprobe.rules.model.known_gpu import KnownGpu
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Note, Profile, Window
@@ -88,15 +92,14 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     options = replace(options, target_gpu=options.target_gpu or profile.metadata.target_gpu)
     target = options.target_gpu or DEFAULT_TARGET
     check_recorded(profile)
-    graph, join = profile.table("graph_ops"), join_xla(profile)
-    join = replace(join, graph=with_layers(join.graph, profile.table("scopes")))
     profile = with_ranges(_cleared(profile))
-    profile = with_identity(profile if graph is None else profile.with_tables(join.graph))
-    found = collect_iterations(profile)
+    profile = with_identity(profile)
+    found, graph = collect_iterations(profile), profile.table("graph_ops")
     tuned = tuned_calls(profile)
     window, notes = choose_window(profile, found, options, tuned.rows(found.of_launch))
     window, notes = _with_kernels(profile, window, notes)
     profile = profile.with_metadata(window=window, target_gpu=target).with_notes(*notes)
+    profile, join = _with_graph_of_the_step(with_window_phase(profile, is_probed(profile)))
     kernels = _kernels(profile)
     profile = _timed(profile, found, kernels).with_notes(*kernels.notes)
     step = step_time(profile, found)
@@ -108,8 +111,10 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     gpu = known_gpu(context, options, _compiled(profile, ops))
     profile = _without_shares(_per_layer(profile, ops, gemms, kernels, gpu), context)
     inputs = SummaryInputs(profile, context, kernels.table, ops, gemms, step)
-    recorded = () if graph is None else (graph,)
-    profile = profile.with_tables(build_summary(inputs), *recorded).with_notes(*_limits(inputs, kernels))
+    recorded = [build_summary(inputs), *(() if graph is None else (graph,))]
+    if len(profile.require("phases")):
+        recorded.append(phase_table(inputs, graph))
+    profile = profile.with_tables(*recorded).with_notes(*_limits(inputs, kernels))
     return with_causes(profile)
 
 
@@ -156,6 +161,18 @@ def _with_kernels(profile: Profile, window: Window, notes: tuple[Note, ...]) -> 
     message = "no kernel belongs to the steps that the profile marks: the whole capture is counted"
     remedy = "warm-up may be inside: start the profiler after warm-up, and several steps before the end"
     return whole_capture(profile), (*notes, Note("steps-without-kernels", message, remedy))
+
+
+def _with_graph_of_the_step(profile: Profile) -> tuple[Profile, XlaJoin]:
+    """Leave out the parts of training that the counted steps do not call, say which, and join what XLA ran of it."""
+    graph = profile.table("graph_ops")
+    if graph is None:
+        return profile, join_xla(profile)
+    row, phases = window_phase(profile), profile.require("phases")
+    mine = of_a_step(graph) if row is None else graph_of(graph, phases, row)
+    join = join_xla(profile.with_tables(mine))
+    join = replace(join, graph=with_layers(join.graph, profile.table("scopes")))
+    return profile.with_tables(join.graph).with_notes(*part_notes(graph, mine, phases)), join
 
 
 def _proven(profile: Profile, ops: Ops | None) -> Profile:

@@ -1,25 +1,16 @@
-"""Collect the iterations of a profile, and choose the window: those that the figures count."""
+"""Collect the iterations of a profile, and tell which launches are of those that the figures count."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.analysis.grouping import Codes, count_by, distinct_numbers, positions_in, sum_by
-from tcprobe.analysis.options import Options
-from tcprobe.errors import UsageError
 from tcprobe.probe.constants import STEP_MARK
 from tcprobe.schema.columns import FloatArray, IntArray, Table
-from tcprobe.schema.kinds import WindowBasis
-from tcprobe.schema.profile import Note, Profile, Window
-
-FEWEST_TO_DETECT: Final = 4  # below, no half of the run is left to compare the first steps with
-LAUNCHES_OFF: Final = 0.10  # autotuning and half-recorded steps change the number of kernels by far more
-TIME_OFF: Final = 0.50  # DLProf's own warning of uneven iterations fires on a tail of 2.5 times the rest
+from tcprobe.schema.profile import Profile, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +41,11 @@ class Iterations:
         lengths: FloatArray = np.full(len(self.numbers), np.nan)
         lengths[: len(gap)] = np.where(following & (gap >= 0), gap, np.nan)
         return lengths
+
+    @property
+    def last_steps(self) -> IntArray:
+        """The last step that each iteration holds."""
+        return self.numbers + self.steps - 1
 
     def of(self, values: FloatArray) -> Codes:
         """Return the row of each iteration number; -1 for NaN and for numbers that are not here."""
@@ -84,7 +80,7 @@ def _steps_held(profile: Profile, numbers: IntArray) -> IntArray:
     """
     known = profile.require("steps").numbers("step").astype(np.int64)
     held = np.ones(len(numbers), np.int64)
-    if len(known) < 2 or not _is_probed(profile):
+    if len(known) < 2 or not is_probed(profile):
         return held
     jumps = np.diff(known)
     jumps = np.append(jumps, jumps[-1])
@@ -92,7 +88,8 @@ def _steps_held(profile: Profile, numbers: IntArray) -> IntArray:
     return np.where((known[row] == numbers) & (jumps[row] > 0), jumps[row], held)
 
 
-def _is_probed(profile: Profile) -> bool:
+def is_probed(profile: Profile) -> bool:
+    """Return whether the iterations are the steps that tcprobe's own probe numbered."""
     return STEP_MARK in profile.require("step_marks").values("name")
 
 
@@ -112,158 +109,6 @@ def _bounds(count: int, row: Codes, launches: Table, marked: Codes, marks: Table
     np.minimum.at(start, marked, marks.numbers("start_ns").astype(np.float64))
     np.maximum.at(end, marked, marks.numbers("end_ns").astype(np.float64))
     return np.where(np.isfinite(start), start, np.nan)[:count], np.where(np.isfinite(end), end, np.nan)[:count]
-
-
-def choose_window(
-    profile: Profile, found: Iterations, options: Options, tuned: frozenset[int] = frozenset()
-) -> tuple[Window, tuple[Note, ...]]:
-    """Return the iterations that count, and what the reader must know about the choice.
-
-    Asked-for bounds go first, then the window in which the probe profiled, then detection: the first
-    iterations are left out while their kernels or length differ from the later ones' median (autotuning,
-    compilation), and the last where it is incomplete. Of what is not asked for, the longest part without autotuning
-    counts, if there is one. One iteration or none is counted whole.
-
-    Args:
-        profile: as read.
-        found: its iterations.
-        options: the bounds asked for.
-        tuned: rows of the iterations that hold autotuning.
-
-    Raises:
-        UsageError: a bound lies outside the iterations of the profile.
-    """
-    _check(found, options)
-    if len(found.numbers) <= 1 and options.iter_start is None and options.iter_stop is None:
-        return whole_capture(profile, found), _without_window(profile, found)
-    given = options.iter_start is not None or options.iter_stop is not None
-    probed = _probed(profile, found)
-    first, last, basis = probed or _detected(profile, found)
-    kept = _complete(found, first, last) if probed and not given else last
-    notes = _cut(found, kept, last)
-    last = kept
-    if not given:
-        first, last, more = _untuned(found, first, last, tuned)
-        notes += more
-    if given:
-        basis = "given"
-        stop = int(found.numbers[last]) if options.iter_stop is None else options.iter_stop
-        start = min(int(found.numbers[first]), stop) if options.iter_start is None else options.iter_start
-        stop = max(start, stop)
-        inside = np.flatnonzero((found.numbers >= start) & (found.numbers <= stop))
-        if not len(inside):
-            raise UsageError(f"no iteration was recorded from {start} to {stop}", f"recorded: {_listed(found)}")
-        first, last = int(inside[0]), int(inside[-1])
-    return _window(profile, found, first, last, basis), (*notes, *_few(found, last - first + 1, given))
-
-
-def _complete(found: Iterations, first: int, last: int) -> int:
-    """Return the last iteration that has about as many kernels as those before it; at least two stay."""
-    while last - first >= 2:
-        usual = float(np.median(found.launches[first:last]))
-        if not found.launches[last] < (1.0 - LAUNCHES_OFF) * usual:
-            break
-        last -= 1
-    return last
-
-
-def _cut(found: Iterations, kept: int, last: int) -> tuple[Note, ...]:
-    if kept == last:
-        return ()
-    left = ", ".join(f"{found.numbers[i]} ({found.launches[i]:.0f} kernels)" for i in range(kept + 1, last + 1))
-    message = f"the window ends before iteration {left}: the steps before have {found.launches[kept]:.0f} kernels"
-    return (Note("incomplete-steps", message, "profile fewer steps"),)
-
-
-def _untuned(found: Iterations, first: int, last: int, tuned: frozenset[int]) -> tuple[int, int, tuple[Note, ...]]:
-    """Return the longest part of a window, the last of equal ones, whose iterations hold no autotuning."""
-    ends = [first - 1, *sorted(row for row in tuned if first <= row <= last), last + 1]
-    parts = [(start + 1, stop - 1) for start, stop in pairwise(ends)]
-    best = max(parts, key=lambda part: (part[1] - part[0], part[0]))
-    if best == (first, last) or best[1] < best[0]:
-        return first, last, ()
-    listed = ", ".join(str(found.numbers[row]) for row in ends[1:-1])
-    message = f"the window leaves out what is before or after autotuning, in iteration {listed}"
-    return *best, (Note("autotuning-left-out", message, level="note"),)
-
-
-def _check(found: Iterations, options: Options) -> None:
-    for name, value in (("--iter-start", options.iter_start), ("--iter-stop", options.iter_stop)):
-        if value is None:
-            continue
-        if not len(found.numbers):
-            raise UsageError(f"{name} {value}: this profile has no iterations to choose from", f"leave {name} out")
-        low, high = int(found.numbers[0]), int(found.numbers[-1])
-        if not low <= value <= high:
-            raise UsageError(
-                f"{name} {value} is outside the iterations of this profile, {low} to {high}",
-                f"give a number from {low} to {high}",
-            )
-    start, stop = options.iter_start, options.iter_stop
-    if start is not None and stop is not None and start > stop:
-        raise UsageError(f"--iter-start {start} comes after --iter-stop {stop}", "swap the two")
-
-
-def _listed(found: Iterations) -> str:
-    return ", ".join(str(n) for n in found.numbers[:10]) + (", ..." if len(found.numbers) > 10 else "")
-
-
-def _without_window(profile: Profile, found: Iterations) -> tuple[Note, ...]:
-    if profile.table("launches") is None:
-        return ()
-    held = "one step" if len(found.numbers) else "no step"
-    return (
-        Note(
-            "one-step-only",
-            f"the profile marks {held}, so there is no window: warm-up may be inside",
-            "record several steps (tcprobe profile does) and compare",
-        ),
-    )
-
-
-def _few(found: Iterations, kept: int, given: bool) -> tuple[Note, ...]:
-    if given or kept >= FEWEST_TO_DETECT - 1:
-        return ()
-    said = f"the window holds {kept} of {len(found.numbers)} iterations"
-    why = "too few to tell warm-up from the rest" if kept == len(found.numbers) else "the others deviate"
-    return (Note("few-steps", f"{said}: {why}", "record at least 10 steps after warm-up"),)
-
-
-def _probed(profile: Profile, found: Iterations) -> tuple[int, int, WindowBasis] | None:
-    """Return the probe's own window, as far as its marks are in the profile."""
-    chosen = profile.metadata.run.get("window")
-    if not isinstance(chosen, dict) or not _is_probed(profile):
-        return None
-    first, last = chosen.get("first_step"), chosen.get("last_step")
-    if not isinstance(first, int) or not isinstance(last, int):
-        return None
-    inside = np.flatnonzero((found.numbers >= first) & (found.numbers <= last))
-    return (int(inside[0]), int(inside[-1]), "profiled by the probe") if len(inside) else None
-
-
-def _detected(profile: Profile, found: Iterations) -> tuple[int, int, WindowBasis]:
-    count = len(found.numbers)
-    if count < FEWEST_TO_DETECT:
-        return 0, count - 1, "all steps"
-    deviates = _deviating(found)
-    if profile.metadata.format.startswith("dlprof"):
-        deviates[0] |= found.numbers[0] == 0  # DLProf counts the start-up of the process into iteration 0
-    first = int(np.argmin(deviates[:-1])) if not deviates[:-1].all() else 0
-    last = count - 2 if deviates[-1] and first <= count - 2 else count - 1
-    return first, last, "detected"
-
-
-def _deviating(found: Iterations) -> NDArray[np.bool_]:
-    """Return which iterations differ from the median of the later half (the last one apart)."""
-    half = slice(len(found.numbers) // 2, -1)
-    result = np.zeros(len(found.numbers), np.bool_)
-    for values, allowed in (
-        (found.launches, LAUNCHES_OFF), (found.sum_ns, TIME_OFF), (found.duration_ns, TIME_OFF)
-    ):  # fmt: skip
-        known = values[half][~np.isnan(values[half])]
-        if len(known) and (median := float(np.median(known))) > 0:
-            result |= np.nan_to_num(np.abs(values / median - 1.0)) > allowed
-    return result
 
 
 def marked_step(profile: Profile, found: Iterations) -> tuple[int, int] | None:
@@ -303,21 +148,6 @@ def _activity(profile: Profile, names: tuple[str, ...]) -> tuple[IntArray, IntAr
     tables = [profile.require(name) for name in names]
     starts = np.concatenate([t.numbers("start_ns") for t in tables])
     return starts, starts + np.concatenate([t.numbers("duration_ns") for t in tables])
-
-
-def _window(profile: Profile, found: Iterations, first: int, last: int, basis: WindowBasis) -> Window:
-    """Return the window: from the first iteration to the one after the last, or to the end of the last kernel."""
-    start, numbers = found.start_ns[first], found.numbers
-    if last + 1 < len(numbers):
-        end = found.start_ns[last + 1]
-    else:
-        launches = profile.require("launches")
-        mine = found.of_launch == last
-        ends = launches.numbers("start_ns")[mine] + launches.numbers("duration_ns")[mine]
-        end = np.fmax(found.end_ns[last], ends.max() if len(ends) else np.nan)
-    known = start == start and end == end and end > start
-    low, high = (int(start), int(end)) if known else (None, None)
-    return Window(int(numbers[first]), int(numbers[last]), low, high, basis)
 
 
 def counted(window: Window, iterations: FloatArray) -> NDArray[np.bool_]:

@@ -8,14 +8,17 @@ from typing import Final
 
 import numpy as np
 
+from tcprobe.analysis.ops.gemms import uncounted
 from tcprobe.analysis.summary.reported import Reported
 from tcprobe.errors import MeasurementFailed
 from tcprobe.gemm.ops import family_of
 from tcprobe.schema.columns import Table, Value
+from tcprobe.schema.op import Part
 from tcprobe.schema.profile import Note, Profile
 
 ENOUGH_COVERAGE_PCT: Final = 90.0  # below, the bounds of the Tensor Core share are too far apart to act on
 MOST_OUTSIDE_PCT: Final = 1.0
+MOST_NAMED: Final = 5
 _ASKED: Final = {"mixed_float16": "fp16", "mixed_bfloat16": "bf16", "tf32": "tf32", "float32": "fp32"}
 NO_LAUNCHES: Final = "the source records no kernels"
 NOT_USED: Final = "the run used no GPU"
@@ -146,6 +149,25 @@ def own_product_notes(graph: Table) -> Iterator[Note]:
     )
     more = f" and {len(names) - 4} more" if len(names) > 4 else ""
     yield Note("xla-own-products", f"{message}{more}; they are no part of the FLOPs of a step", level="note")
+
+
+def part_notes(graph: Table, counted: Table, phases: Table) -> Iterator[Note]:
+    """Yield a note that names the parts of training which the counted steps do not call.
+
+    Args:
+        graph: the ops of all parts, as recorded.
+        counted: those of the counted steps.
+        phases: names the parts.
+    """
+    named: dict[Value, str] = {part.key: part.name for parts in phases.values("parts") for part in Part.all_of(parts)}
+    inside = set(zip(counted.values("function"), counted.values("part"), strict=True))
+    outside = dict.fromkeys(zip(graph.values("function"), graph.values("part"), strict=True))
+    names = [named.get(part) or uncounted(str(name)) for name, part in outside if (name, part) not in inside]
+    if names:
+        told = list(dict.fromkeys(names))
+        listed = ", ".join(told[:MOST_NAMED]) + (", ..." if len(told) > MOST_NAMED else "")
+        message = f"the counted steps do not call {listed}, which the run trained with: no figure of a step holds it"
+        yield Note("not-in-step", message, level="note")
 
 
 def idle_notes(devices: Table) -> Iterator[Note]:

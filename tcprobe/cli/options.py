@@ -33,6 +33,7 @@ class By(StrEnum):
     layer = "layer"
     iteration = "iteration"
     device = "device"
+    phase = "phase"
     gap = "gap"
     advice = "advice"
 

@@ -1,10 +1,11 @@
-"""`OpRecord`, one op with its shapes, and `Gemm`, one matrix multiplication."""
+"""`OpRecord`, one op with its shapes, `Gemm`, one matrix multiplication, and `Part`, the part of a step ops are of."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, TypeAlias
 
 Size: TypeAlias = int | None
@@ -67,6 +68,35 @@ class Gemm:
         """2 * batch * m * n * k: one multiplication and one addition per term; None if a size is unknown."""
         count = product((self.m, self.n, self.k, self.batch))
         return None if count is None else 2 * count
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of training that a step calls: a function, with the variables that it trains.
+
+    Attributes:
+        key: number of the part, as in `graph_ops.part`.
+        name: of the function; empty where unknown.
+        calls_per_step: calls in a step; None where unknown.
+    """
+
+    key: int
+    name: str
+    calls_per_step: float | None
+
+    @classmethod
+    def all_of(cls, text: object) -> tuple[Part, ...]:
+        """Return the parts in a JSON list of `phases.parts`; none of a text that is no such list."""
+        try:
+            given = json.loads(str(text))
+            return tuple(cls(one["key"], one["name"], one["calls_per_step"]) for one in given)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return ()
+
+    @staticmethod
+    def text_of(parts: Iterable[Part]) -> str:
+        """Return parts as `phases.parts` holds them."""
+        return json.dumps([asdict(part) for part in parts])
 
 
 UNKNOWN_GEMM = Gemm(None, None, None, None)

@@ -24,6 +24,7 @@ EXECUTES_BASES: Final = ("graph collection", "liveness", "traced", "eager", "opt
 BASES: Final = ("counter", "name", "shape", "reported", "predicted", "measured", "graph", "inferred")
 RANGE_KINDS: Final = ("step", "phase", "layer", "op")
 SAVINGS: Final = ("predicted", "calibrated", "measured x predicted", "measured x calibrated")
+STEP_KINDS: Final = ("warm-up", "measured", "profiled", "after")
 LIMITS: Final = ("compute", "memory", "launch")
 _BLOCKER: Final = (
     C("tc_blocker_kind", "str", "what keeps it off the Tensor Cores, as a kind", values=tuple(BLOCKERS)),
@@ -183,10 +184,12 @@ GRAPH_OPS: Final = T(
         C("output_shape", "str", "JSON list"),
         C("output_dtype", "str", "dtype of the first output"),
         C("attributes", "str", "JSON object: transpose_a, strides, padding, data_format, equation, HLO dimensions"),
-        C("calls_per_step", "float", "executions in one step where known"),
+        C("calls_per_step", "float", "executions in one step where known; 0 of a part of training that no step calls"),
         C("source", "str", "file:line where the layer was constructed"),
         C("called_from", "str", "file:line where it was called"),
-        C("at_least", "bool", "whether calls_per_step is a lower bound: the data decides how long a loop runs"),
+        C("part", "int", "part of training that it belongs to, as `phases.parts` numbers them"),
+        C("repeats", "float", "executions in one call of that part"),
+        C("at_least", "bool", "whether these counts are lower bounds: the data decides how long a loop runs"),
     ),
     adds=True,
 )
@@ -206,7 +209,7 @@ STEPS: Final = T(
         C("step", "int", "number of the step, from 0", nullable=False),
         C("start_ns", "int", "start, from the start of the workload", nullable=False),
         C("duration_ns", "int", "start to start of the next step; NA for the last"),
-        C("kind", "str", "where the step stands", False, ("warm-up", "measured", "profiled", "after")),
+        C("kind", "str", "where the step stands", False, STEP_KINDS),
     ),
     key=("step",),
 )
@@ -338,6 +341,30 @@ LAYERS: Final = T(
         ),
     ),
     key=("layer",),
+)
+PHASES: Final = T(
+    "phases",
+    "one phase of the run: successive steps that call the same parts of training",
+    (
+        C("phase", "int", "number of the phase, from 0; sentences count from 1", nullable=False),
+        C("first_step", "int", "first step", nullable=False),
+        C("last_step", "int", "last step that began in it", nullable=False),
+        C("steps", "int", "steps that began in it", nullable=False),
+        C("parts", "str", "JSON list of the parts of a step, each with key, name and calls_per_step", nullable=False),
+        C("basis", "str", "what tells its steps apart, as the probe says"),
+        C("in_window", "bool", "whether the counted steps, and so all other figures, are of it"),
+        C("profiled", "bool", "whether some of its steps were profiled: of other phases no kernel is known"),
+        C("step_ns", "int", "median length of its steps, start to start; warm-up and epoch ends apart"),
+        C("step_low_ns", "int", "percentile 10 of the same steps"),
+        C("step_high_ns", "int", "percentile 90"),
+        C("timed_steps", "int", "steps that this is the median of"),
+        C("timed", "str", "where these steps stand", values=STEP_KINDS),
+        C("flops", "int", "floating-point operations of the matrix multiplications of a step; NA where unknown"),
+        C("at_least", "bool", "whether that is a lower bound: shapes, loops or what executes are not all known"),
+        C("products", "int", "ops of a step that multiply matrices, those apart that are known not to execute"),
+        C("iter_start", "int", "step from which `tcprobe profile --iter-start` profiles it; NA where that was done"),
+    ),
+    key=("phase",),
 )
 ITERATIONS: Final = T(
     "iterations",
@@ -524,5 +551,5 @@ RECORDED: Final = (
     LAUNCHES, LAUNCH_CONFIGS, OP_DETAILS, MEMORY_OPS, HOST_OPS, HOST_EVENTS, RANGES, STEP_MARKS, GRAPH_OPS, SCOPES,
     STEPS, METRICS, KERNEL_COUNTERS, REPORTED,
 )  # fmt: skip
-DERIVED: Final = (SUMMARY, KERNELS, OPS, LAYERS, ITERATIONS, DEVICES, GAPS, GEMMS, BAD_SIZES, ADVICE)
+DERIVED: Final = (SUMMARY, PHASES, KERNELS, OPS, LAYERS, ITERATIONS, DEVICES, GAPS, GEMMS, BAD_SIZES, ADVICE)
 TABLES: Final = {spec.name: spec for spec in (*RECORDED, *DERIVED)}

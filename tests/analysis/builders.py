@@ -15,6 +15,7 @@ from tcprobe.schema.tables import (
     LAUNCHES,
     METRICS,
     OP_DETAILS,
+    PHASES,
     REPORTED,
     STEP_MARKS,
     STEPS,
@@ -98,6 +99,18 @@ def host_ops(*rows: tuple[str, str, int, int]) -> Table:
 
 def steps(*rows: tuple[int, int, int | None, str]) -> Table:
     return table(STEPS, [dict(zip(("step", "start_ns", "duration_ns", "kind"), row, strict=True)) for row in rows])
+
+
+def phases(*rows: tuple[int, int, dict[int, float | None]]) -> Table:
+    """Rows of (first step, last step, calls in a step by part); a part is called ``part_KEY``."""
+    made = [
+        {
+            "phase": number, "first_step": first, "last_step": last, "steps": last - first + 1, "basis": "period",
+            "parts": json.dumps([{"key": k, "name": f"part_{k}", "calls_per_step": n} for k, n in parts.items()]),
+        }
+        for number, (first, last, parts) in enumerate(rows)
+    ]  # fmt: skip
+    return table(PHASES, made)
 
 
 def metrics(*rows: tuple[int, str, float, str]) -> Table:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from functools import cache
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.readers.run_folder.test_folder import OP, graph, make_run
 from tests.support import shared
 
 T4 = "samples/xplane/tf24_t4_alexnet_fp32.xplane.pb"
@@ -253,3 +255,41 @@ def test_a_folder_of_many_profiles_names_them() -> None:
     lines = refused(shared("samples/dlprof/simple_0.16_json"))
     assert "11" in lines[0]
     assert "tcprobe report" in lines[1]
+
+
+def test_a_run_with_phases_is_reported_per_phase(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", window={"first_step": 32, "last_step": 36})
+    phases = [(0, 29, 1, "train.pretrain"), (30, 59, 2, "train.step")]
+    (folder / "probe" / "probe.json").write_text(
+        json.dumps(
+            {
+                "phases": [
+                    {"first_step": low, "last_step": high, "parts": [{"key": key, "name": name, "calls_per_step": 1}]}
+                    for low, high, key, name in phases
+                ]
+            }
+        )
+    )
+    functions = [
+        {
+            **graph({**OP, "layer": name, "repeats": 1})["functions"][0],
+            "name": name,
+            "key": key,
+            "calls_per_step": calls,
+        }
+        for (_, _, key, name), calls in zip(phases, (0, 1), strict=True)
+    ]
+    (folder / "probe" / "graph.json").write_text(json.dumps({"schema": 1, "functions": functions}))
+    lines = [f"{i},{i * 10**7 + max(0, i - 30) * 10**7},{'warm-up' if i < 32 else 'after'}" for i in range(60)]
+    (folder / "probe" / "steps.csv").write_text("\n".join(["step,start_ns,kind", *lines, ""]))
+    text = shown(folder)
+    assert "All figures are of phase 2 of 2 of the run, steps 30 to 59." in text
+    rows = [re.split("  +", line.strip()) for line in text.splitlines() if re.match(r" +\d+  +\d+ to \d+ ", line)]
+    assert [row[:4] for row in rows] == [
+        ["1", "0 to 29", "train.pretrain", "10.0 ms"],
+        ["2", "30 to 59", "train.step", "20.0 ms"],
+    ]
+    assert "--iter-start 2" in rows[0][-1]
+    assert "note: the counted steps do not call train.pretrain, which the run trained with" in text
+    (first, second) = csv.DictReader(io.StringIO(shown(folder, "--by", "phase", "--format", "csv")))
+    assert (first["in_window"], second["in_window"], second["step_ns"]) == ("false", "true", "20000000")

@@ -6,7 +6,7 @@ import io
 from dataclasses import replace
 from typing import Any
 
-from tcprobe.analysis.flow import with_causes
+from tcprobe.analysis.flow import analyse, with_causes
 from tcprobe.report import RENDERERS
 from tcprobe.report.base import RenderSpec
 from tcprobe.report.blocks import Section
@@ -17,6 +17,7 @@ from tcprobe.schema.columns import Table, Value
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
 from tcprobe.schema.tables import TABLES
 from tcprobe.schema.waits import Waiting
+from tests.analysis import builders as b
 
 MS = 1_000_000
 WGRAD = "void cudnn::cnn::wgrad2d_grouped_direct_kernel<__half, __half, float, int, (bool)1, (bool)0, (int)1>(...)"
@@ -269,4 +270,47 @@ def summary_only() -> Profile:
     return profile.with_absent(kernels="DLProf's summary has totals only", ops="DLProf's summary has totals only")
 
 
-PROFILES = {"gpu": gpu_profile, "several_gpus": several_gpus, "cpu": cpu_profile, "summary_only": summary_only}
+def phases_profile() -> Profile:
+    """Three phases of 40, 60 and 15 steps on a V100, ten of the second profiled; epochs of 20 steps.
+
+    A step takes 5, 20 and 30 ms, and the last one of an epoch 2 s more; the third phase is shorter than a window.
+    """
+    lengths = [(5, 20, 30)[(i >= 40) + (i >= 100)] + 2000 * (i % 20 == 19) for i in range(115)]
+    starts = [MS * sum(lengths[:i]) for i in range(115)]
+    kinds = ["warm-up" if i < 45 else "profiled" if i < 55 else "after" for i in range(115)]
+    steps = [(i, starts[i], MS * lengths[i] if i < 114 else None, kinds[i]) for i in range(115)]
+    kernels = [(b.TC, 0, i, starts[i] + 1000, 8 * MS) for i in range(45, 55)]
+    marks = [
+        {"iteration": i, "name": "tcprobe_step", "start_ns": starts[i], "end_ns": starts[i] + MS} for i in range(45, 55)
+    ]
+    calls: tuple[dict[int, float | None], ...] = ({0: 2}, {1: 5, 2: 1}, {1: 1, 2: 1})
+    made = [
+        b.dense(
+            f"{name}/dense",
+            512,
+            512,
+            64,
+            function=f"__inference_{name}_{key}",
+            part=key,
+            calls_per_step=n,
+            repeats=r,
+            at_least=key == 2,
+        )
+        for key, name, n, r in ((0, "encoder", 0, 1), (1, "critic", 5, 1), (2, "generator", 12, 12))
+    ]
+    recorded = b.profile(
+        b.launches(*kernels), b.table(TABLES["step_marks"], marks), b.devices({}), b.steps(*steps), b.graph(*made),
+        b.details((made[1]["op"], "MatMul", "float16")),
+        b.phases((0, 39, calls[0]), (40, 99, calls[1]), (100, 114, calls[2])),
+        paths=("runs/wgan",), gpu_used=True, run={"window": {"first_step": 45, "last_step": 54}},
+    )  # fmt: skip
+    return analyse(recorded)
+
+
+PROFILES = {
+    "gpu": gpu_profile,
+    "several_gpus": several_gpus,
+    "cpu": cpu_profile,
+    "summary_only": summary_only,
+    "phases": phases_profile,
+}

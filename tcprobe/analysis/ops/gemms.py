@@ -84,6 +84,12 @@ def executions(calls_per_step: Value) -> float | None:
     return count if 0.0 <= count <= LARGEST_CALLS else None
 
 
+def uncounted(function: str) -> str:
+    """Return the name of a traced function without what TensorFlow adds to tell traces apart."""
+    found = _COUNTER.match(function)
+    return found[1] if found else function
+
+
 def _is_traced(graph: Table) -> bool:
     families = [family_of(op_type) for op_type in graph.names("op_type").names]
     return any(f is not None and not f.startswith("hlo") for f in families)
@@ -106,8 +112,9 @@ def one_trace_each(graph: Table) -> list[int]:
     """Return the rows of `graph_ops` without repeated traces of the same function.
 
     Beside traced ops, XLA's instructions for them do not count again. Traces repeat each other where function
-    names differ by TensorFlow's counter only and the same ops are in them. The one that executes stays, then the
-    one with fewer unknown dimensions, then the first.
+    names differ by TensorFlow's counter only and the same ops are in them; not where the probe saw that they are
+    different parts of training (one function that trains a model after the other). The one that executes stays, then
+    the one with fewer unknown dimensions, then the first.
     """
     rows: dict[str, list[int]] = {}
     families = [family_of(op_type) for op_type in graph.names("op_type").tolist()]
@@ -116,11 +123,10 @@ def one_trace_each(graph: Table) -> list[int]:
         if traced and (families[row] or "hlo").startswith("hlo"):
             continue
         rows.setdefault(str(function), []).append(row)
-    ops = graph.values("op")
-    traces: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    ops, parts = graph.values("op"), graph.values("part")
+    traces: dict[tuple[str, Value, tuple[str, ...]], list[str]] = {}
     for function, members in rows.items():
-        found = _COUNTER.match(function)
-        signature = (found[1] if found else function, tuple(sorted(str(ops[r]) for r in members)))
+        signature = (uncounted(function), parts[members[0]], tuple(sorted(str(ops[r]) for r in members)))
         traces.setdefault(signature, []).append(function)
     executes, shapes = graph.values("executes"), graph.values("input_shapes")
 

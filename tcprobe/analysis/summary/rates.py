@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from tcprobe.analysis.phases import in_phase
 from tcprobe.analysis.summary.figures import Reason, SummaryInputs, figure, without_kernels, without_time
 from tcprobe.analysis.summary.reported import Reported
 from tcprobe.analysis.summary.step_time import spread_of
@@ -36,6 +37,7 @@ def rate_rows(inputs: SummaryInputs, reported: Reported) -> Iterator[Row]:
     """Yield the figures per step and per second."""
     yield _iterations(inputs, reported)
     yield _step_time(inputs)
+    yield from _epoch_ends(inputs)
     yield from _waiting(inputs)
     if len(inputs.profile.require("metrics")):
         yield _throughput(inputs)
@@ -60,6 +62,19 @@ def _step_time(inputs: SummaryInputs) -> Row:
         held = "no step is marked" if inputs.profile.metadata.window.first is None else "no two steps were marked"
         return figure("step_time_ns", None, None, held)
     return figure("step_time_ns", step.ns, step.basis, step.why, step.spread or (None, None))
+
+
+def _epoch_ends(inputs: SummaryInputs) -> Iterator[Row]:
+    """Yield how many steps hold an epoch's end, how long these take, and what a step takes with them; none: nothing."""
+    step = inputs.step
+    if step is None or step.ends is None:
+        return
+    lengths, count = step.ends.lengths_ns, float(len(step.ends.lengths_ns))
+    why = "far longer than the others, or at equal distances: taken for validation, a checkpoint or another pause"
+    yield figure("mean_step_time_ns", step.ends.mean_ns, "measured", "mean of the same steps and epoch ends")
+    bounds = (float(lengths.min()), float(lengths.max()))
+    yield figure("epoch_end_ns", float(np.median(lengths)), "measured", f"median length of {count:.0f}", bounds)
+    yield figure("epoch_ends", count, "measured", f"of {step.count + len(lengths)} steps; {why}")
 
 
 def _waiting(inputs: SummaryInputs) -> Iterator[Row]:
@@ -104,10 +119,12 @@ def _throughput(inputs: SummaryInputs) -> Row:
     if not named.any():
         return figure(THROUGHPUT, None, None, "the script logged none under that name")
     values, units = metrics.numbers("value")[named], metrics.names("unit").take(named).tolist()
-    quiet = steps.numbers("step")[steps.names("kind").among("measured", "after")]
+    typical = steps.names("kind").among("measured", "after") & in_phase(inputs.profile, steps.numbers("step"))
+    quiet = steps.numbers("step")[typical]
     inside = np.isin(metrics.numbers("step")[named], quiet) & np.isfinite(values)
     why = None if inside.any() else "of all steps, warm-up and profiled ones included"
-    chosen = values[inside] if inside.any() else values[np.isfinite(values)]
+    anywhere = np.isfinite(values) & in_phase(inputs.profile, metrics.numbers("step")[named])
+    chosen = values[inside if inside.any() else anywhere]
     unit = units[0] if len(set(units)) == 1 else None
     if not len(chosen):
         return figure(THROUGHPUT, None, None, "the script logged no finite number")

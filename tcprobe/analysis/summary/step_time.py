@@ -7,7 +7,9 @@ from typing import Final
 
 import numpy as np
 
+from tcprobe.analysis.epochs import steps_with_ends
 from tcprobe.analysis.iterations import Iterations, marked_step
+from tcprobe.analysis.phases import steps_by_phase, window_phase
 from tcprobe.analysis.summary.reported import Reported
 from tcprobe.schema.columns import FloatArray
 from tcprobe.schema.profile import Profile
@@ -18,8 +20,22 @@ RATE_KINDS: Final = {
     "measured": "steps outside the profiled window",
     "after": "steps after the profiled window, none before it was left to measure",
     "profiled": UNDER_PROFILER,
+    "warm-up": "steps before the profiled window, which the profiler may slow",
 }
 AVERAGE: Final = "iterations / average iteration time (ns)"
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEnds:
+    """Steps that hold an epoch's end, which are no part of a step's typical length.
+
+    Attributes:
+        lengths_ns: of each, all steps of its call together; at least one.
+        mean_ns: length of a step where these count too, so what a step of a whole epoch takes.
+    """
+
+    lengths_ns: FloatArray
+    mean_ns: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +48,9 @@ class StepTime:
         why: which steps, in words.
         spread: percentiles 10 and 90; None for a single step or figure.
         profiled: whether the profiler ran, which slows steps.
+        ends: epoch ends among the same steps; None if there are none.
+        kind: of these steps, as in `steps`; None where the length rests on another table.
+        count: how many they are.
     """
 
     ns: float
@@ -39,6 +58,9 @@ class StepTime:
     why: str
     spread: tuple[float, float] | None = None
     profiled: bool = True
+    ends: EpochEnds | None = None
+    kind: str | None = None
+    count: int = 1
 
     @property
     def basis(self) -> str:
@@ -47,20 +69,51 @@ class StepTime:
 
 
 def step_time(profile: Profile, found: Iterations) -> StepTime | None:
-    """Return the length of a step: of steps that no profiler slowed, else of those there are; None if none is known."""
-    steps = profile.require("steps")
-    kinds, lengths = steps.names("kind"), steps.numbers("duration_ns")
-    candidates = [(lengths[kinds.among(kind)], which) for kind, which in RATE_KINDS.items()]
-    for each, which in (*candidates, (profiled_lengths(profile), UNDER_PROFILER)):
-        if count := len(known := each[~np.isnan(each)]):
-            why = f"median of {count} {which}" if count > 1 else f"1 of the {which}"
-            return StepTime(float(np.median(known)), "between steps", why, spread_of(known), UNDER_PROFILER in which)
+    """Return the length of a step: of steps that no profiler slowed, else of those there are; None if none is known.
+
+    All are of one phase of the run, that of the window.
+    """
+    mine = window_phase(profile)
+    if (timed := phase_step_time(profile, mine or 0)) is not None:
+        return timed
+    under = profiled_lengths(profile)
+    if len(known := under[~np.isnan(under)]):
+        return _between(known, UNDER_PROFILER, None, None)
     if told := Reported(profile).get(AVERAGE):
         return StepTime(told, "reported", f"mean of {UNDER_PROFILER}")
     only = marked_step(profile, found)
     if only is None:
         return None
     return StepTime(float(only[1] - only[0]), "marked step", "the length of the one marked step, under the profiler")
+
+
+def phase_step_time(profile: Profile, phase: int) -> StepTime | None:
+    """Return the length of a step of one phase, by what the workload's own clock says; None if that is unknown.
+
+    Args:
+        profile: with its steps.
+        phase: row of `phases`; 0 of a run of one phase.
+    """
+    steps, ends = profile.require("steps"), steps_with_ends(profile)
+    kinds, lengths = steps.names("kind"), steps.numbers("duration_ns")
+    held = np.diff(steps.numbers("step"), append=np.nan)
+    known = steps_by_phase(profile)[phase] & ~np.isnan(lengths)
+    for kind, which in RATE_KINDS.items():
+        alike = known & kinds.among(kind)
+        if (typical := alike & ~ends).any():
+            long, all_ns = (lengths * held)[alike & ends], (lengths * held)[alike].sum()
+            apart = EpochEnds(long, float(all_ns / held[alike].sum())) if len(long) else None
+            return _between(lengths[typical], which, apart, kind)
+    return None
+
+
+def _between(known: FloatArray, which: str, ends: EpochEnds | None, kind: str | None) -> StepTime:
+    """Return the median of the lengths of some steps, all at least one."""
+    count = len(known)
+    why = f"median of {count} {which}" if count > 1 else f"1 of the {which}"
+    why += f"; {len(ends.lengths_ns)} with an epoch's end left out" if ends else ""
+    slowed = kind not in ("measured", "after")
+    return StepTime(float(np.median(known)), "between steps", why, spread_of(known), slowed, ends, kind, count)
 
 
 def profiled_lengths(profile: Profile) -> FloatArray:

@@ -13,6 +13,7 @@ from tcprobe.jsonfile import read_object
 from tcprobe.readers.base import Refusal
 from tcprobe.readers.merge import merge
 from tcprobe.readers.run_folder.graph import read_graph, read_metrics, read_scopes, read_steps
+from tcprobe.readers.run_folder.phases import read_phases
 from tcprobe.schema.profile import Metadata, Note, Profile
 
 FORMAT = "run_folder"
@@ -70,6 +71,8 @@ def around(files: list[Path], inside: Sequence[Profile], refused: Sequence[Refus
     run = read_object(folder / RECORD)
     probe = read_object(folder / "probe" / "probe.json")
     own, damage = _probed(folder)
+    phases = read_phases(probe)
+    own = own if phases is None else own.with_tables(phases)
     profile = merge([own, *inside]) if inside else merge([_with_nothing_recorded(own, refused)])
     profile = profile.with_metadata(format=inside[0].metadata.format if inside else FORMAT)
     profile = _described(profile, folder, run, probe)

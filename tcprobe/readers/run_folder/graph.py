@@ -22,8 +22,9 @@ TableAndNotes = tuple[Table | None, tuple[Note, ...]]
 def read_graph(path: Path) -> TableAndNotes:
     """Return `GRAPH_OPS` of the training functions in graph.json, and what is wrong with the file.
 
-    Ops of functions that do not train are left out. An op that is damaged is skipped and counted.
-    The other names under which an op may appear in a profile go into ``attributes`` as ``aliases``.
+    Ops of functions that do not train are left out; those that no counted step calls stay, with 0 calls. An op that
+    is damaged is skipped and counted. The other names under which an op may appear in a profile go into
+    ``attributes`` as ``aliases``.
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -67,7 +68,9 @@ def _graph_table(ops: list[tuple[dict[str, Any], dict[str, Any]]]) -> Table:
             "output_shape": each(lambda op: _json_list(_first(op.get("output_shapes")))),
             "output_dtype": each(lambda op: _text(_first(op.get("output_dtypes")))),
             "attributes": each(_attributes),
-            "calls_per_step": each(lambda op: _number(op.get("calls_per_step"))),
+            "calls_per_step": [_calls(f, op) for f, op in ops],
+            "part": [_part(f) for f, _ in ops],
+            "repeats": each(lambda op: _number(op.get("repeats"))),
             "at_least": each(lambda op: op.get("at_least") is True),
         },
     )
@@ -79,6 +82,16 @@ def _basis(function: dict[str, Any], op: dict[str, Any]) -> str | None:
     if said == "traced" and op.get("executes") == "no":
         return "liveness"
     return said if said in EXECUTES_BASES else None
+
+
+def _calls(function: dict[str, Any], op: dict[str, Any]) -> float | None:
+    """Return how often an op runs in a step: never where its function is not called."""
+    return 0.0 if _number(function.get("calls_per_step")) == 0 else _number(op.get("calls_per_step"))
+
+
+def _part(function: dict[str, Any]) -> int | None:
+    key = function.get("key")
+    return key if isinstance(key, int) and not isinstance(key, bool) and abs(key) < 2**53 else None
 
 
 def _attributes(op: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from tcprobe.hardware import DEFAULT_TARGET
 from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead, Section
 from tcprobe.report.run.findings import reach
-from tcprobe.report.run.window import step_known
+from tcprobe.report.run.window import counted_phase, phase_steps, step_known
 from tcprobe.rules.run.words import FRAMEWORKS
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
@@ -21,6 +21,8 @@ FIRST = {
     "gpu_busy_pct": "GPU busy",
     "idle_pct": "GPU waits",
     "step_time_ns": "step time",
+    "mean_step_time_ns": "step time with epoch ends",
+    "epoch_end_ns": "steps with an epoch's end",
     "achieved_tflop_per_s": "achieved TFLOP/s",
     "peak_pct": "share of the GPU's peak",
 }
@@ -33,11 +35,16 @@ LABELS = {
     "kernels": "kernels launched",
     "iterations_in_window": "iterations counted",
     "flops_per_step": "FLOP in a step",
+    "epoch_ends": "steps with an epoch's end, left out",
     "bad_size_count": "bad sizes",
     "gemm_layers": "layers with GEMM-like ops",
 }
 MOSTLY_IDLE_PCT = 50.0
-MEDIANS = ("step_time_ns", "throughput")  # a median is not printed as an end of its range, however it rounds
+MEDIANS = (
+    "step_time_ns",
+    "epoch_end_ns",
+    "throughput",
+)  # a median is not printed as an end of its range, however it rounds
 DLPROF_REPORTS = {"dlprof_csv": "CSV reports", "dlprof_json": "JSON reports"}
 BASIS_WORDS = {
     "counter": "hardware counters",
@@ -136,12 +143,22 @@ def _states(rows: list[Row]) -> str:
 
 def _window(profile: Profile, window: Window) -> str:
     table = profile.require("iterations")
+    phase = counted_phase(profile)
+    of = f"{phase[0]}, " if phase else ""
     if window.first is None:
-        return window.basis + _length(profile)
+        return of + window.basis + _length(profile)
     held = table.numbers("steps")
     many = f": {profile.marked_steps or 0} of {held.sum()} steps counted" if len(table) else ""
-    span = f"iteration {window.first}" if window.first == window.last else f"iterations {window.first} to {window.last}"
-    return f"{span} ({window.basis}){many}{_length(profile)}"
+    return f"{of}{_span(profile, window)} ({window.basis}){many}{_length(profile)}"
+
+
+def _span(profile: Profile, window: Window) -> str:
+    """Return the numbers of the window's iterations; of its steps, where one iteration holds several."""
+    table = profile.require("iterations")
+    last = table.numbers("steps")[table.numbers("iteration") == window.last]
+    if window.last is not None and len(last) and (table.numbers("steps") > 1).any():
+        return f"steps {window.first} to {window.last + int(last[0]) - 1}"
+    return f"iteration {window.first}" if window.first == window.last else f"iterations {window.first} to {window.last}"
 
 
 def _length(profile: Profile) -> str:
@@ -164,13 +181,19 @@ def answer(profile: Profile) -> list[str]:
     row = profile.figure("tc_kernel_time_pct")
     low, high = (None, None) if row is None else (row["low"], row["high"])
     if row is None or (row["value"] is None and None in (low, high)):
-        return [f"{_unmeasured(profile, row)}.", *_idle(profile), *_reach(profile), *_tuned(profile)]
+        return [f"{_unmeasured(profile, row)}.", *_phase(profile), *_idle(profile), *_reach(profile), *_tuned(profile)]
     open_range = f.percents(low, high) != f.percent(low)
     share = f.percents(low, high) if open_range or row["value"] is None else f.percent(row["value"])
     lines = [f"Kernels that use Tensor Cores took {share} of the kernel time{_grounds(profile, row)}."]
     if open_range:
         lines.append("It is a range because the class of some kernels is unknown: all on Tensor Cores, or none.")
-    return [*lines, *_idle(profile), *_tuned(profile)]
+    return [*lines, *_phase(profile), *_idle(profile), *_tuned(profile)]
+
+
+def _phase(profile: Profile) -> list[str]:
+    """Say which phase of the run the figures are of, if it has several."""
+    found = counted_phase(profile)
+    return [f"All figures are of {found[0]} of the run, steps {phase_steps(found[1])}."] if found else []
 
 
 def _tuned(profile: Profile) -> list[str]:

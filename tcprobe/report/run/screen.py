@@ -11,6 +11,7 @@ from tcprobe.report.formatting import any_text, full_number, visible
 from tcprobe.report.run import advice, findings, headline, views
 from tcprobe.report.run.sections import section
 from tcprobe.report.run.spec import ReportSpec
+from tcprobe.report.run.window import counted_phase
 from tcprobe.schema.columns import Row
 from tcprobe.schema.profile import Profile
 
@@ -26,7 +27,7 @@ class Screen:
         facts: what was profiled.
         answer: the headline sentences.
         steps: what to do first.
-        figures: the headline figures.
+        figures: the headline figures; the phases of a run that has several.
         warnings: errors and warnings.
         why: what keeps ops off the Tensor Cores, the costliest of them, bad sizes.
         notes: what else to know.
@@ -52,7 +53,7 @@ def screen(profile: Profile, spec: ReportSpec) -> Screen:
         Facts(tuple(headline.facts(profile))),
         _answer(profile),
         NumberedList(advice.title(profile), advice.with_codes(profile)),
-        () if spec.by else tuple(s for s in (headline.figures(profile, first=True),) if s),
+        () if spec.by else tuple(s for s in (headline.figures(profile, first=True), _phases(profile, spec)) if s),
         _notes(profile, ("error", "warning")),
         () if spec.by else tuple(_why(profile, spec)),
         _notes(profile, ("note",)),
@@ -78,10 +79,16 @@ def _notes(profile: Profile, levels: tuple[str, ...]) -> Remarks:
 def _views(profile: Profile, spec: ReportSpec) -> list[views.View]:
     if spec.by:
         return [views.BY[name] for name in spec.by]
-    shown = [view for view in views.BY.values() if view not in (views.GAP_VIEW, views.ADVICE_VIEW)]
+    elsewhere = (views.PHASE_VIEW, views.GAP_VIEW, views.ADVICE_VIEW)
+    shown = [view for view in views.BY.values() if view not in elsewhere]
     if np.isnan(profile.require("ops").numbers("host_ns")).all():
         shown.append(views.HOST_OP_VIEW)
     return shown if len(profile.require("kernels")) else [*shown, views.GEMM_VIEW]
+
+
+def _phases(profile: Profile, spec: ReportSpec) -> Section | None:
+    """Return the phases of a run that has several."""
+    return section(profile, views.PHASE_VIEW, spec.rows_for_people) if counted_phase(profile) else None
 
 
 def _waits(profile: Profile) -> bool:

@@ -40,7 +40,7 @@ def _head(field: Field, step: bool) -> ColumnHead:
 
 def _over(profile: Profile, view: View, table: Table) -> str:
     """Say how many steps a view's kernel times add up; empty if it has no times or its rows are steps."""
-    without = dict.fromkeys(("host_ops", "iterations", "gaps", "advice"))
+    without = dict.fromkeys(("host_ops", "iterations", "phases", "gaps", "advice"))
     times = {"gemms": "kernel_ns", **without}.get(view.table, "sum_ns")
     if times is None or np.isnan(np.asarray(table.numbers(times), dtype=np.float64)).all():
         return ""

@@ -9,6 +9,7 @@ from typing import Final
 from tcprobe.errors import UsageError
 from tcprobe.report.document import DataTable
 from tcprobe.report.run.spec import ReportSpec
+from tcprobe.report.run.window import FEWEST_PHASES
 from tcprobe.schema.columns import ColumnKind, Table, Value
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import DERIVED, HOST_OPS, KERNEL_COUNTERS, METRICS, REPORTED, STEPS, TABLES
@@ -19,10 +20,12 @@ TABLE_OF: Final = {
     "layer": "layers",
     "iteration": "iterations",
     "device": "devices",
+    "phase": "phases",
     "gap": "gaps",
     "advice": "advice",
 }
 ALWAYS: Final = ("summary", "kernels", "ops", "layers", "iterations", "devices", "bad_sizes")
+FEWEST_ROWS: Final = {"phases": FEWEST_PHASES}
 WRITTEN: Final = tuple(t.name for t in (*DERIVED, HOST_OPS, STEPS, METRICS, KERNEL_COUNTERS, REPORTED))
 PANDAS_DTYPES: Final[dict[ColumnKind, str]] = {"str": "string", "int": "Int64", "float": "Float64", "bool": "boolean"}
 
@@ -60,13 +63,15 @@ def _rows(table: Table, top: int | None) -> Iterable[tuple[Value, ...]]:
 def written(profile: Profile, by: Sequence[str] = ()) -> Iterator[Table]:
     """Yield the tables to write to a folder: seven whenever they exist, the others only if they have rows.
 
+    Phases are written only of a run that has several: a single one is the whole run.
+
     An absent table (the kernels of a CPU run) is not written: an empty one would mean that there were none.
     With `by`, only the summary and the tables named there.
     """
     wanted = {"summary", *(TABLE_OF[name] for name in by)} if by else set(WRITTEN)
     for name in (name for name in WRITTEN if name in wanted):
         table = profile.table(name)
-        if table is not None and (name in ALWAYS or len(table)):
+        if table is not None and (name in ALWAYS or len(table) >= FEWEST_ROWS.get(name, 1)):
             yield table
 
 

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import cast
 
+from tcprobe.probe.constants import WINDOW_STEPS
 from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead
-from tcprobe.report.run.window import OF_AN_EXECUTION
+from tcprobe.report.run.window import OF_AN_EXECUTION, phase_steps
 from tcprobe.schema.columns import Row, Value
+from tcprobe.schema.op import Part
 from tcprobe.schema.waits import HOST_WORK, HostWork
 
 
@@ -114,7 +116,7 @@ def _times(calls: Value) -> str:
 
 
 def _flops(row: Row) -> Cell:
-    """Return the FLOPs of a layer in a step."""
+    """Return the FLOPs of a step, or of a layer in it."""
     return Cell(f.at_least(f.flops(row["flops"]), row["at_least"] is True), row["flops"], "flops")
 
 
@@ -125,6 +127,32 @@ def _work(value: Value) -> str:
 
 def _steps(row: Row) -> Cell:
     return Cell(f.NA if row["steps"] == 1 else f.count(row["steps"]), row["steps"])
+
+
+def _of_phases(column: str, show: Callable[[Row], str]) -> Callable[[Row], Cell]:
+    return lambda row: Cell(show(row), row[column])
+
+
+def _parts(row: Row) -> str:
+    """Return the parts of a step, each with how often it calls them."""
+    each = [(p.name or f"part {p.key}", p.calls_per_step) for p in Part.all_of(row["parts"])]
+    return ", ".join(f.visible(n) + (f" x {f.full_number(c)}" if c not in (None, 1) else "") for n, c in each) or f.NA
+
+
+def _phase_time(row: Row) -> str:
+    """Return the median length of a step, with the range of most of them."""
+    spread = sorted({f.duration(row["step_low_ns"]), f.duration(row["step_high_ns"])} - {f.NA})
+    span = f" ({f.duration(row['step_low_ns'])} to {f.duration(row['step_high_ns'])})" if len(spread) > 1 else ""
+    return f"{f.duration(row['step_ns'])}{span}"
+
+
+def _phase_profiled(row: Row) -> str:
+    """Return whether a phase was profiled, and how to profile it; a window longer than the phase needs an end too."""
+    start, last = row["iter_start"], row["last_step"]
+    if start is None or last is None:
+        return f.any_text(row["profiled"])
+    stop = f" --iter-stop {last}" if int(last) - int(start) + 1 < WINDOW_STEPS else ""
+    return f"no, its kernels are unknown: --iter-start {start}{stop}"
 
 
 _FLOPS_OF_A_STEP = Field(ColumnHead("FLOP/step", right=True, rank=2), _flops, OF_AN_EXECUTION)
@@ -305,6 +333,21 @@ GEMM_VIEW = View(
     order=("flops",),
     without_step="Matrix multiplications",
 )
+PHASE_VIEW = View(
+    "phase",
+    "phases",
+    "Phases of the run",
+    (
+        Field(ColumnHead("phase", right=True), _of_phases("phase", lambda row: str(int(row["phase"] or 0) + 1))),
+        Field(ColumnHead("steps", right=True), _of_phases("steps", phase_steps)),
+        Field(ColumnHead("a step calls", wraps=True), _of_phases("parts", _parts)),
+        Field(ColumnHead("step time", right=True), lambda row: Cell(_phase_time(row), row["step_ns"], "ns")),
+        Field(ColumnHead("FLOP/step", right=True), _flops),
+        _count("products", "products", 2),
+        Field(ColumnHead("profiled", wraps=True), _of_phases("profiled", _phase_profiled)),
+    ),
+    order=(),
+)
 ADVICE_VIEW = View(
     "advice",
     "advice",
@@ -324,5 +367,5 @@ ADVICE_VIEW = View(
     ),
     order=(),
 )
-_BY = (KERNEL_VIEW, OP_VIEW, LAYER_VIEW, ITERATION_VIEW, DEVICE_VIEW, GAP_VIEW, ADVICE_VIEW)
+_BY = (KERNEL_VIEW, OP_VIEW, LAYER_VIEW, ITERATION_VIEW, DEVICE_VIEW, PHASE_VIEW, GAP_VIEW, ADVICE_VIEW)
 BY = {view.by: view for view in _BY}

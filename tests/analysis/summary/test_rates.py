@@ -35,6 +35,35 @@ def test_one_step_is_no_median() -> None:
     assert (found["value"], found["reason"]) == (7, "1 of the steps outside the profiled window")
 
 
+def test_epoch_ends_are_left_out_of_a_step_and_of_its_range_and_are_said() -> None:
+    # Epochs of five steps of 20, the last of which takes 4000 more: 25 steps, of which the last has no length.
+    lengths = [(20 + 4000 * (i % 5 == 4), "warm-up" if i < 2 else "measured") for i in range(24)]
+    rows = [(i, 0, length, kind) for i, (length, kind) in enumerate(lengths)]
+    found = b.summary(analyse(b.profile(b.steps(*rows, (24, 0, None, "measured")), gpu_used=False)))
+    step, ends = found["step_time_ns"], found["epoch_ends"]
+    assert (step["value"], step["low"], step["high"]) == (20, 20, 20)
+    assert step["reason"] == "median of 18 steps outside the profiled window; 4 with an epoch's end left out"
+    assert ends["value"] == 4
+    assert ends["reason"].startswith("of 22 steps; ")
+    length = found["epoch_end_ns"]
+    assert (length["value"], length["low"], length["high"]) == (4020, 4020, 4020)
+    assert found["mean_step_time_ns"]["value"] == pytest.approx((18 * 20 + 4 * 4020) / 22)
+
+
+def test_an_end_in_a_call_of_several_steps_is_as_long_as_the_call() -> None:
+    # Calls of five steps of 20 each; the fourth of eight holds an end of 2000: 2100 for its five steps.
+    rows = [(5 * i, 0, 420 if i == 3 else 20, "measured") for i in range(8)]
+    found = b.summary(analyse(b.profile(b.steps(*rows, (40, 0, None, "measured")), gpu_used=False)))
+    assert found["epoch_end_ns"]["value"] == 2100
+    assert found["mean_step_time_ns"]["value"] == (7 * 5 * 20 + 2100) / 40
+
+
+def test_an_even_run_says_nothing_of_epochs() -> None:
+    rows = [(i, 0, 20 + i % 3, "measured") for i in range(30)]
+    found = b.summary(analyse(b.profile(b.steps(*rows), gpu_used=False)))
+    assert not {"epoch_ends", "epoch_end_ns", "mean_step_time_ns"} & set(found)
+
+
 def test_ops_that_may_not_execute_make_a_range_that_is_explained() -> None:
     sure, unsure = b.dense("a", 64, 64), b.dense("b", 64, 128, executes="unknown")
     out = analyse(b.profile(b.graph(sure, unsure), gpu_used=False, xla=True))

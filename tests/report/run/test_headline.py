@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tcprobe.analysis import Options, analyse
 from tcprobe.report.run import headline
 from tcprobe.report.run.window import summed
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
 from tcprobe.schema.waits import StepLength, Tuning, Waiting
-from tests.report.builders import cpu_profile, figure, gpu_profile, several_gpus, summary_only, table, texts
+from tests.report.builders import (
+    cpu_profile,
+    figure,
+    gpu_profile,
+    phases_profile,
+    several_gpus,
+    summary_only,
+    table,
+    texts,
+)
 
 
 def with_share(**figures: object) -> Profile:
@@ -114,6 +126,31 @@ def test_the_median_of_a_step_is_always_said() -> None:
     section = headline.figures(gpu_profile().with_tables(table("summary", step)), first=True)
     assert section is not None
     assert texts(section)[0][:2] == ("step time", "4.12 ms (4.12 ms to 4.13 ms)")
+
+
+@given(st.integers(0, 50), st.integers(1, 12), st.integers(1, 7), st.data())
+def test_the_numbers_of_the_window_are_those_of_its_table(
+    start: int, calls: int, each: int, data: st.DataObject
+) -> None:
+    low = data.draw(st.integers(0, calls - 1))
+    high = data.draw(st.integers(low, calls - 1))
+    numbers = [start + each * i for i in range(calls)]
+    rows = [{"iteration": n, "in_window": low <= i <= high, "steps": each} for i, n in enumerate(numbers)]
+    window = Window(numbers[low], numbers[high], None, None, "given")
+    profile = Profile(Metadata("xplane", window=window)).with_tables(table("iterations", *rows))
+    first, *between, counted, whole = map(int, re.findall(r"\d+", dict(headline.facts(profile))["window"]))
+    last = between[0] if between else first
+    assert (first, last - first + 1) == (numbers[low], counted)
+    assert (counted, whole) == (profile.marked_steps, each * calls)
+
+
+def test_the_phase_is_said_where_a_run_has_several() -> None:
+    profile = phases_profile()
+    assert dict(headline.facts(profile))["window"].startswith("phase 2 of 3, iterations 45 to 54 (profiled by")
+    assert "All figures are of phase 2 of 3 of the run, steps 40 to 99." in headline.answer(profile)
+    one = profile.with_tables(profile.require("phases").take(np.array([1])))
+    assert "phase" not in dict(headline.facts(one))["window"]
+    assert not any("phase" in line for line in headline.answer(one))
 
 
 def test_idle_gpus_are_counted() -> None:

@@ -1,0 +1,191 @@
+"""The figures are of the phase that the window lies in: no step and no product of another one is in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tcprobe.analysis import Options, analyse
+from tcprobe.analysis.phases import graph_of, in_phase, phase_rows, steps_by_phase
+from tcprobe.schema.columns import Table
+from tcprobe.schema.profile import Profile
+from tests.analysis import builders as b
+
+ONE = 2 * 32 * 64 * 64  # FLOPs of a Dense of 64 on 32 samples of 64
+
+
+def dense(part: int | None, calls: float | None, **more: Any) -> dict[str, Any]:
+    name = f"part_{part}"
+    made = b.dense(f"{name}/dense", 64, 64, function=f"__inference_{name}_{part}")
+    return {**made, "part": part, "calls_per_step": calls, "repeats": 1.0, **more}
+
+
+def run(*tables: Table, window: tuple[int, int] | None = (22, 25), **metadata: Any) -> Profile:
+    """A CPU run of 20 steps of 5 ns, then 20 of 100 ns; the probe profiled 22 to 25."""
+    steps = [(i, 0, 5 if i < 20 else 100, kind(i)) for i in range(40)]
+    chosen = {"window": None if window is None else {"first_step": window[0], "last_step": window[1]}}
+    phases = b.phases((0, 19, {0: 2.0}), (20, 39, {1: 1.0, 2: 5.0}))
+    graph = b.graph(dense(0, 0.0), dense(1, 1.0), dense(2, 5.0))
+    given = {t.spec.name: t for t in (b.steps(*steps), phases, graph, *tables)}
+    return b.profile(*given.values(), **{"run": chosen, "gpu_used": False, **metadata})
+
+
+def kind(step: int) -> str:
+    return "warm-up" if step < 22 else "profiled" if step < 26 else "after"
+
+
+def row(profile: Profile, phase: int) -> dict[str, Any]:
+    return b.rows(profile, "phases")[phase]
+
+
+def flops(profile: Profile) -> float | None:
+    value: float | None = b.summary(profile)["flops_per_step"]["value"]
+    return value
+
+
+def test_a_step_holds_what_its_phase_calls() -> None:
+    out = analyse(run())
+    assert flops(out) == 6 * ONE  # 1 x part 1 + 5 x part 2; part 0 is the other phase's
+    assert {r["layer"] for r in b.rows(out, "layers")} == {"part_1/dense", "part_2/dense"}
+    assert b.summary(out)["step_time_ns"]["value"] == 100
+
+
+def test_each_phase_has_its_own_products_and_length() -> None:
+    out = analyse(run())
+    first, second = row(out, 0), row(out, 1)
+    assert (first["flops"], first["products"], first["at_least"]) == (2 * ONE, 1, False)
+    assert (second["flops"], second["products"], second["at_least"]) == (6 * ONE, 2, False)
+    # Of 20 steps the first two trace, and the last ends with what the next phase begins with: 17. After the window, 26
+    # to 39: 14, of which the last has no length but here.
+    assert (first["step_ns"], first["timed_steps"], first["timed"]) == (5, 17, "warm-up")
+    assert (second["step_ns"], second["timed_steps"], second["timed"]) == (100, 14, "after")
+    assert (first["in_window"], first["profiled"], first["iter_start"]) == (False, False, 2)
+    assert (second["in_window"], second["profiled"], second["iter_start"]) == (True, True, None)
+
+
+def test_the_graph_as_recorded_stays_whole() -> None:
+    assert len(analyse(run()).require("graph_ops")) == 3
+
+
+def test_parts_that_the_counted_steps_do_not_call_are_named_once() -> None:
+    out = analyse(run())
+    (note,) = (n for n in out.metadata.notes if n.code == "not-in-step")
+    assert "part_0" in note.message
+    assert "part_1" not in note.message
+    assert note.level == "note"
+
+
+def test_many_such_parts_are_named_in_part() -> None:
+    graph = b.graph(*(dense(i, 0.0, layer=f"l{i}") for i in range(3, 10)), dense(1, 1.0))
+    (note,) = (n for n in analyse(run(graph)).metadata.notes if n.code == "not-in-step")
+    assert note.message.count("part_") == 5
+    assert ", ...," in note.message
+
+
+def test_a_run_of_one_phase_says_nothing_of_it() -> None:
+    out = analyse(run(b.phases((0, 39, {0: 2.0, 1: 1.0, 2: 5.0}))))
+    # Two functions are called as recorded; the steps' kinds tell what counts, and 26 to 39 come after the window.
+    assert flops(out) == 6 * ONE
+    assert b.summary(out)["step_time_ns"]["reason"].startswith("median of 14 steps after")
+    assert len(out.require("phases")) == 1
+
+
+@pytest.mark.parametrize("calls", [None, 1.0])
+def test_without_phases_ops_count_as_ever(calls: float | None) -> None:
+    out = analyse(b.profile(b.graph(b.dense("a", 64, 64, calls_per_step=calls)), gpu_used=False))
+    assert flops(out) == ONE
+    assert out.table("phases") is None
+
+
+def test_ops_never_called_are_no_part_of_a_step_without_phases_too() -> None:
+    out = analyse(b.profile(b.graph(dense(0, 0.0), dense(1, 1.0)), gpu_used=False))
+    assert flops(out) == ONE
+    (note,) = (n for n in out.metadata.notes if n.code == "not-in-step")
+    assert note.message.startswith("the counted steps do not call part_0, ")
+
+
+def test_the_phase_of_the_counted_steps_is_the_one_that_is_reported() -> None:
+    starts = [1000 * i for i in range(40)]
+    marks = b.marks(starts, 900, "tcprobe_step")
+    out = analyse(run(marks), Options(iter_start=5, iter_stop=9))
+    assert [r["in_window"] for r in b.rows(out, "phases")] == [True, False]
+    assert flops(out) == 2 * ONE  # part 0, called twice
+    assert b.summary(out)["step_time_ns"]["value"] == 5
+    (note,) = (n for n in out.metadata.notes if n.code == "not-in-step")
+    assert "part_1, part_2" in note.message
+
+
+def test_without_a_window_the_last_phase_counts() -> None:
+    out = analyse(run(window=None))
+    assert [r["in_window"] for r in b.rows(out, "phases")] == [False, True]
+    assert [r["iter_start"] for r in b.rows(out, "phases")] == [2, 22]
+
+
+def test_one_function_that_trains_two_models_is_two_parts() -> None:
+    same = {"op": "train/MatMul", "function": "__inference_train_1"}
+    other = {**same, "function": "__inference_train_2"}
+    graph = b.graph(dense(1, 1.0, **same), dense(2, 5.0, **other))
+    assert flops(analyse(run(graph))) == 6 * ONE
+
+
+def test_a_bound_is_called_one() -> None:
+    graph = b.graph(dense(0, 0.0, at_least=True), dense(1, 1.0), dense(2, 5.0, executes="unknown"))
+    out = analyse(run(graph))
+    assert (row(out, 0)["flops"], row(out, 0)["at_least"]) == (2 * ONE, True)
+    assert (row(out, 1)["flops"], row(out, 1)["at_least"]) == (ONE, True)
+
+
+def test_a_count_that_nobody_knows_is_at_least_one() -> None:
+    phases = b.phases((0, 19, {0: None}), (20, 39, {1: 1.0, 2: 5.0}))
+    out = analyse(run(phases))
+    assert (row(out, 0)["flops"], row(out, 0)["at_least"]) == (ONE, True)
+
+
+def test_what_is_not_recorded_of_a_phase_is_unknown() -> None:
+    out = analyse(run(b.graph(dense(1, 1.0))))
+    assert (row(out, 0)["flops"], row(out, 0)["products"], row(out, 0)["at_least"]) == (None, None, False)
+    assert row(out, 0)["step_ns"] == 5
+
+
+@pytest.mark.parametrize(
+    ("calls", "repeats", "recorded", "found"),
+    [
+        (5.0, 20.0, 0.0, 100.0),  # each call has 20 turns
+        (5.0, None, None, 5.0),  # nobody counted turns
+        (5.0, None, 7.0, 7.0),  # an older probe counted both at once
+        (5.0, None, 0.0, 5.0),  # and that count is another phase's
+    ],
+)
+def test_executions_are_calls_times_turns(
+    calls: float, repeats: float | None, recorded: float | None, found: float
+) -> None:
+    graph = b.graph(dense(1, recorded, repeats=repeats))
+    assert graph_of(graph, b.phases((0, 9, {1: calls})), 0).values("calls_per_step") == [found]
+
+
+def test_ops_of_no_known_part_count_as_recorded() -> None:
+    graph = b.graph(dense(None, 3.0), dense(9, 2.0), dense(9, 0.0), dense(0, 4.0))
+    phases = b.phases((0, 9, {0: 1.0}), (10, 19, {1: 1.0}))
+    assert graph_of(graph, phases, 1).values("calls_per_step") == [3.0, 2.0]
+
+
+def test_steps_outside_all_phases_are_of_none_and_the_last_phase_never_ends() -> None:
+    phases = b.phases((5, 9, {}), (12, 15, {}))
+    numbers = np.array([0, 5, 9, 10, 12, 15, 99, np.nan])
+    assert phase_rows(phases, numbers).tolist() == [-1, 0, 0, -1, 1, 1, 1, -1]
+
+
+def test_throughput_is_of_the_phase() -> None:
+    metrics = b.metrics((3, "throughput", 900.0, "img/s"), (30, "throughput", 60.0, "img/s"))
+    profile = run(metrics)
+    assert b.summary(analyse(profile))["throughput"]["value"] == 60
+    early = b.metrics((3, "throughput", 900.0, "img/s"), (21, "throughput", 50.0, "img/s"))
+    assert b.summary(analyse(run(early)))["throughput"]["value"] == 50, "none was logged in measured steps of the phase"
+
+
+def test_steps_of_a_run_without_phases_are_all_but_warm_up() -> None:
+    profile = b.profile(b.steps((0, 0, 9, "warm-up"), (1, 9, 5, "measured")))
+    assert [mask.tolist() for mask in steps_by_phase(profile)] == [[False, True]]
+    assert in_phase(profile, np.array([0, 1])).all()
