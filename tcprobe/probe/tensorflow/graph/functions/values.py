@@ -106,6 +106,8 @@ class Values:
             return [self.of(t, frames) for t in op.inputs]
         if op.type == "StridedSlice":
             return self._element(op, frames)
+        if op.type == "TensorListPopBack":
+            return self._popped(op, frames)
         if op.type in REDUCED:
             found = self.of(op.inputs[0], frames)
             whole = tensor.shape.rank == 0 and isinstance(found, list) and found and all(map(_is_number, found))
@@ -126,6 +128,21 @@ class Values:
             return None
         index = begin[0] if len(begin) == 1 else None
         return values[index] if isinstance(index, int) and -len(values) <= index < len(values) else None
+
+    def _popped(self, op: Any, frames: Frames) -> Any:
+        """Return what the turns of a loop laid on a stack, where it is always the same: a gradient takes it back."""
+        loop, index = frames[-1].op, input_index(frames[-1].graph, bare(op.inputs[0]))
+        if loop is None or loop.type not in LOOPS or index < 0:
+            return None
+        passed: Optional[Tuple[Any, Frames]] = (bare(loop.inputs[index]), frames[:-1])
+        while passed is not None and operation(passed[0]) is not None:
+            stack, around = bare(passed[0]), passed[1]
+            passed = outside(stack, around) or inside(stack, around)
+        body = called_function(stack.op, "body") if operation(stack) is not None and stack.op.type in LOOPS else None
+        pushed = None if body is None else bare(body.outputs[stack.value_index]).op
+        if pushed is None or pushed.type != "TensorListPushBack":
+            return None
+        return self.of(pushed.inputs[1], (*around, Frame(body, stack.op)))
 
     def _shape(self, tensor: Any, frames: Frames) -> GraphShape:
         op = operation(tensor)
@@ -184,9 +201,10 @@ def is_constant(op: Any, index: int) -> bool:
 
 
 def bare(tensor: Any) -> Any:
-    """Return what a tensor is the same as."""
-    while tensor.op.type == "Identity":
-        tensor = tensor.op.inputs[0]
+    """Return what a tensor of a graph is the same as."""
+    op = operation(tensor)
+    while op is not None and op.type == "Identity":
+        tensor, op = op.inputs[0], operation(op.inputs[0])
     return tensor
 
 
