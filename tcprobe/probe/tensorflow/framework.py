@@ -46,8 +46,8 @@ class TensorFlow:
         self.calls.set_deferred(deferred)
 
     def finish(self) -> None:
-        """End the sample of an eager step."""
-        self._gaps.run("eager sample", self.calls.tapes.end_sample)
+        """End the sample of eager steps."""
+        self._gaps.run("eager sample", self._recorder.parts.end)
 
     def basis(self) -> Optional[str]:
         """Return "keras fit" where Keras makes the steps."""

@@ -9,7 +9,6 @@ from threading import get_ident
 from typing import Any, Callable, Dict, NamedTuple, Optional
 
 from ..core.framework import Core
-from ..core.gaps import Guarded
 from ..core.lines import running_line
 from ..core.training import Callee
 from .graph.recorder import GraphRecorder
@@ -23,7 +22,7 @@ class EagerStep(NamedTuple):
 
 
 class EagerTapes:
-    """Tells the core of every eager step, its phases, and the recorder of one of them.
+    """Tells the core of every eager step and its phases, and the recorder of its parts.
 
     Args:
         core: the probe's.
@@ -52,7 +51,6 @@ class EagerTapes:
         self._count_late = count_late
         self._callees: Dict[str, Callee] = {}
         self._begun: Optional[EagerStep] = None
-        self._sample: Any = None
         # Keras before 2.11 enters the tape of a step again to scale the loss.
         self._latest: Callable[[], Any] = lambda: None
 
@@ -79,7 +77,7 @@ class EagerTapes:
             self._trains()
             if training.inside or not eager():
                 return gradient(tape, *args, **kwds)
-            self._gaps.run("eager tapes", self._gradient_taken)
+            self._gaps.run("eager tapes", lambda: self._gradient_taken(args[1] if len(args) > 1 else kwds["sources"]))
             try:
                 return gradient(tape, *args, **kwds)
             finally:
@@ -94,18 +92,21 @@ class EagerTapes:
         if callee is None:
             callee = self._callees[place] = self._training.add("tape at " + place, eager=True)
         self.active, self._latest = tape, weakref.ref(tape)
+        if self._trains_here() and self._only is None:
+            self._recorder.parts.begin(callee.key, callee.name, trains=False)
         if not callee.training:
             self._begun = EagerStep(callee, time.perf_counter_ns())
-        elif get_ident() == self._training.owner:
-            self.end_sample()
-            second = callee.calls == 1
+        elif self._trains_here():
             self._training.count(callee)
-            if second:
-                self._begin_sample()
         self._ranges.begin_phase("forward")
 
-    def _gradient_taken(self) -> None:
+    def _trains_here(self) -> bool:
+        return self._training.owner in (None, get_ident())
+
+    def _gradient_taken(self, sources: Any) -> None:
         begun, self._begun = self._begun, None
+        if self._trains_here():
+            self._recorder.parts.differentiated(sources)
         if begun is not None and self._only is None:
             begun.callee.training = True
             self._count_late(begun.callee, begun.began)
@@ -124,14 +125,3 @@ class EagerTapes:
 
     def _end_phase(self) -> None:
         self._gaps.run("ranges", self._ranges.end_phase)
-
-    def _begin_sample(self) -> None:
-        """Let the recorder see the second eager step, from this tape to the next."""
-        self._sample = Guarded(self._gaps, "graph record", self._recorder.eager_sample)
-        self._sample.__enter__()
-
-    def end_sample(self) -> None:
-        """End the recorded eager step, if one is being recorded."""
-        sample, self._sample = self._sample, None
-        if sample is not None:
-            sample.__exit__(None, None, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence
 
-from .notes import OpNote
+from ..graph.notes import OpNote
 
 MOST_OPS = 100000  # of one step; what is made after them is taken for data
 
@@ -18,9 +18,10 @@ class FlowOp:
         inputs: its tensors.
         graph: the flow.
         note: what was known as it ran, of products only.
+        line: ``file:line`` of the user's that called it, of products only; of a gradient that of its forward op.
     """
 
-    __slots__ = ("_attributes", "graph", "inputs", "name", "note", "type")
+    __slots__ = ("_attributes", "graph", "inputs", "line", "name", "note", "type")
 
     def __init__(
         self, graph: "Flow", op_type: str, name: str, inputs: Sequence[Any], attributes: Sequence[Any]
@@ -30,6 +31,7 @@ class FlowOp:
         self.name = name
         self.inputs = inputs
         self.note: Optional[OpNote] = None
+        self.line: Optional[str] = None
         self._attributes = attributes
 
     @property
