@@ -123,7 +123,7 @@ class CallWatch:
             callee = self._gaps.run("tf.function calls", lambda: self._register(function))
         if callee is None:
             return original(function, *args, **kwds)
-        if self._ranges.active and self.tapes.active is None and not training.stepper.is_inside_step():
+        if self._ranges.active and self.tapes.is_idle() and not training.stepper.is_inside_step():
             self._gaps.run("ranges", self._ranges.end_step)
         began = time.perf_counter_ns()
         training.inside, training.current = True, callee

@@ -72,11 +72,17 @@ class TensorFlow:
         run("trace annotations", lambda: self._annotate(tf))
         self._core.ranges.find_nvtx()
         self._marks.eager = tf.executing_eagerly
+        run("ranges of input", self._mark_input)
         self.calls.on_tensorflow(tf)
         run("graph record", lambda: self._recorder.on_tensorflow(tf))
         if precision.version(tf) < (2, 6):
             # Keras is a part of TensorFlow here and is never imported under its own name.
             self._on_keras(tf.keras)
+
+    def _mark_input(self) -> None:
+        from tensorflow.python.data.ops.iterator_ops import OwnedIterator
+
+        self._marks.iterator = OwnedIterator
 
     def _annotate(self, tf: Any) -> None:
         self._core.ranges.annotations = TensorFlowAnnotations(tf, self._recorder.fits)

@@ -32,6 +32,7 @@ class EagerTapes:
 
     Attributes:
         active: the outermost eager tape that is active.
+        validating: Keras validates.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class EagerTapes:
         count_late: Callable[[Callee, int], None],
     ) -> None:
         self.active: Any = None
+        self.validating = False
         self._training = core.training
         self._ranges = core.ranges
         self._gaps = core.gaps
@@ -83,6 +85,9 @@ class EagerTapes:
             finally:
                 training.inside = not training.enabled
                 self._end_phase()
+                if self.active is tape and not getattr(tape, "_recording", True):  # its `__exit__` may never come
+                    self.active = None
+                    self._end_phase()
 
         kind.__enter__, kind.__exit__, kind.gradient = entered, left, taken
 
@@ -123,5 +128,38 @@ class EagerTapes:
             self._training.inside = not self._training.enabled
             self._end_phase()
 
+    def is_idle(self) -> bool:
+        """Say whether neither a tape is active nor Keras validates."""
+        return self.active is None and not self.validating
+
+    def validation(self) -> "Validation":
+        """Return a context manager for what Keras does between steps: a phase, and no part of a step."""
+        return Validation(self)
+
     def _end_phase(self) -> None:
         self._gaps.run("ranges", self._ranges.end_phase)
+
+    def _validate(self, validating: bool) -> bool:
+        before, self.validating = self.validating, validating
+        self._recorder.parts.pause(validating)
+        if validating and not before and self._ranges.active:
+            if self.active is None and not self._training.stepper.is_inside_step():
+                self._ranges.end_step()
+            self._ranges.begin_phase("validation")
+        elif before and not validating:
+            self._ranges.end_phase()
+        return before
+
+
+class Validation:
+    """Marks a validation; it adds no frame to a traceback that passes."""
+
+    def __init__(self, tapes: EagerTapes) -> None:
+        self._tapes = tapes
+        self._before = False
+
+    def __enter__(self) -> None:
+        self._before = bool(self._tapes._gaps.run("ranges", lambda: self._tapes._validate(True)))
+
+    def __exit__(self, *error: object) -> None:
+        self._tapes._gaps.run("ranges", lambda: self._tapes._validate(self._before))

@@ -13,7 +13,7 @@ class FlowOp:
     """One op that ran, with those attributes of a tf.Operation that searches ask for.
 
     Attributes:
-        type: of the op; ``Placeholder`` stands for a tensor that nothing recorded made.
+        type: of the op; ``Placeholder`` stands for a tensor that nothing recorded made, ``Const`` for a number.
         name: of its own in the step.
         inputs: its tensors.
         graph: the flow.
@@ -83,7 +83,8 @@ class Flow:
         """Return what is known of an eager tensor."""
         known = self._made.get(tensor._id)
         if known is None:
-            known = FlowTensor(self._op("Placeholder", (), ()), 0, tensor)
+            # A number is a factor of the script's, as no sample is.
+            known = FlowTensor(self._op("Placeholder" if tensor.shape.rank else "Const", (), ()), 0, tensor)
             self._made[tensor._id] = known
         return known
 

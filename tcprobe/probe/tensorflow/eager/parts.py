@@ -142,12 +142,10 @@ class EagerParts:
         if self._part is not None and self.sampler is not None and not self.sampler.paused:
             self._part.calls[key] += 1
 
-    def pause(self, paused: bool) -> bool:
-        """Record nothing for a while (validation), or go on; return what it was before."""
-        before = self.sampler is not None and self.sampler.paused
+    def pause(self, paused: bool) -> None:
+        """Record nothing for a while, or go on."""
         if self.sampler is not None:
             self.sampler.paused = paused
-        return before
 
     def end(self) -> None:
         """End what is being recorded; what was not seen twice is as good as it gets."""
