@@ -47,6 +47,8 @@ class Part:
         label: see `Label`.
         products: those that ran.
         calls: tf.functions that were called.
+        structure: what its calls have in common whatever their sizes; an essence.
+        essence: what tells what it ran from anything else.
     """
 
     def __init__(self, key: Hashable, name: str) -> None:
@@ -55,25 +57,26 @@ class Part:
         self.label: Label = (key,)
         self.products: List[EagerOp] = []
         self.calls: "Counter[Hashable]" = Counter()
-        self._structure: Optional[Essence] = None
-        self._sizes: Essence = ()
+        self.structure: Essence = ()
+        self.essence: Essence = ()
 
-    def join(self, other: "Part") -> None:
-        """Take in what ran in a part that was none."""
-        self.products += other.products
-        self.calls.update(other.calls)
+    def take(self, products: Sequence[EagerOp], calls: "Counter[Hashable]") -> None:
+        """Take in what ran in it, or in a part that was none."""
+        self.products += products
+        self.calls.update(calls)
+        records = [record for _, record in self.products]
+        calls_made = frozenset(self.calls.items())
+        self.structure = (self.key, calls_made, tuple((r["op_type"], r["layer"]) for r in records))
+        sizes = str([(r["input_shapes"], r["output_shapes"], r["input_dtypes"]) for r in records])
+        self.essence = (self.structure, sizes)
 
-    def structure(self) -> Essence:
-        """Return what its calls have in common whatever their sizes. Asked once it is over."""
-        if self._structure is None:
-            records = [record for _, record in self.products]
-            self._structure = (self.key, self.calls, [(r["op_type"], r["layer"]) for r in records])
-            self._sizes = tuple(str((r["input_shapes"], r["output_shapes"], r["input_dtypes"])) for r in records)
-        return self._structure
 
-    def essence(self) -> Essence:
-        """Return what tells what it ran from anything else."""
-        return (self.structure(), self._sizes)
+class Numbers(Dict[Essence, int]):
+    """Numbers what is alike alike, so that it compares fast."""
+
+    def __missing__(self, essence: Essence) -> int:
+        self[essence] = number = len(self)
+        return number
 
 
 class EagerParts:
@@ -99,6 +102,7 @@ class EagerParts:
         self._parts: List[Part] = []  # over, and recorded
         self._part: Optional[Part] = None
         self._cut = 0  # products of the parts before
+        self._calls: "Counter[Hashable]" = Counter()  # of tf.functions, in the part that runs
         self._label: Label = ()  # of the part that runs, recorded or not
         self._trains = False  # likewise
         self._settled: Dict[Hashable, Set[Label]] = {}
@@ -129,7 +133,7 @@ class EagerParts:
             self._begin_stretch()
         self._label, self._trains = (key,), trains
         if self.sampler is not None and self._thread == get_ident():
-            self._part, self._cut = Part(key, name), len(self.sampler.products)
+            self._part, self._cut, self._calls = Part(key, name), len(self.sampler.products), Counter()
 
     def differentiated(self, sources: Any) -> None:
         """Note that the gradient of `sources` is taken in the part that runs."""
@@ -140,7 +144,7 @@ class EagerParts:
     def called(self, key: Hashable) -> None:
         """Note that a tf.function was called in the part that runs."""
         if self._part is not None and self.sampler is not None and not self.sampler.paused:
-            self._part.calls[key] += 1
+            self._calls[key] += 1
 
     def pause(self, paused: bool) -> None:
         """Record nothing for a while, or go on."""
@@ -164,11 +168,11 @@ class EagerParts:
         part, self._part = self._part, None
         label, self._label = self._label, ()
         if part is not None and self.sampler is not None:
-            part.label, part.products = label, self.sampler.products[self._cut :]
+            part.label, ran = label, self.sampler.products[self._cut :]
             if self._trains:
                 self._parts.append(part)
-            elif self._parts:
-                self._parts[-1].join(part)
+            if self._parts:
+                self._parts[-1].take(ran, self._calls)
         if not self._trains:
             self._settled.setdefault(label[0], set()) if label else None
         elif label and label not in self._settled.get(label[0], ()):
@@ -184,25 +188,16 @@ class EagerParts:
 
     def _step(self) -> int:
         """Return how many of the last parts are a whole step, or several; 0 while that is not known."""
-        parts = self._parts
+        parts, numbers = self._parts, Numbers()
+        same = [numbers[part.essence] for part in parts]
+        like = [numbers[part.structure] for part in parts]
         for size in range(1, len(parts) // 2 + 1):
-            if self._alike(size, 2, Part.essence) or self._alike(size, TIMES_ALIKE, Part.structure):
+            if _repeats(same, size, 2) or _repeats(like, size, TIMES_ALIKE):
                 missing = self._wanted - {part.label for part in parts[-size:]}
-                if not missing or self._waited(size, missing):
+                if not missing or _repeats(like, size, 1 - -max(self._patience, 2 * size) // size):
                     self._given_up |= missing
                     return size
         return 0
-
-    def _alike(self, size: int, times: int, essence: Callable[[Part], Essence]) -> bool:
-        parts = self._parts
-        if len(parts) < size * times:
-            return False
-        return all(essence(parts[-i]) == essence(parts[-i - size]) for i in range(1, size * (times - 1) + 1))
-
-    def _waited(self, size: int, missing: Set[Label]) -> bool:
-        """Return whether what is missing from the last steps has not come for long."""
-        wait = max(self._patience, 2 * size)
-        return len(self._parts) >= wait and all(part.label not in missing for part in self._parts[-wait:])
 
     # --- stretches ---------------------------------------------------------------------------------------
 
@@ -244,10 +239,16 @@ class EagerParts:
     def _usual(self, parts: List[Part], place: int, size: int) -> Part:
         """Return what most often stood at one place of a step, of the last steps; where all differ, the last."""
         seen = [parts[i] for i in range(len(parts) - size + place, -1, -size)][:TIMES_ALIKE]
-        alike = [sum(a.essence() == b.essence() for b in seen) for a in seen]
+        alike = [sum(a.essence == b.essence for b in seen) for a in seen]
         if max(alike) == 1:
             self._gaps.note("eager-sizes", "an eager step works on other sizes each time; those of one step are shown")
         return seen[alike.index(max(alike))]
+
+
+def _repeats(numbers: List[int], size: int, times: int) -> bool:
+    """Return whether the last `size` numbers stand there several times in a row."""
+    count = size * times
+    return len(numbers) >= count and numbers[-count:-size] == numbers[size - count :]
 
 
 def _identity(sources: Any) -> Tuple[Any, ...]:
@@ -262,7 +263,7 @@ def _bodies(parts: Sequence[Part]) -> List[Body]:
     bodies: List[Tuple[Essence, Part]] = []
     counts: List[int] = []
     for part in parts:
-        essence = (part.label, part.essence())
+        essence = (part.label, part.essence)
         known = next((i for i, (e, _) in enumerate(bodies) if e == essence), None)
         if known is None:
             bodies.append((essence, part))
