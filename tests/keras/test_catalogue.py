@@ -199,7 +199,7 @@ ELSEWHERE = {
     "tcprobe/probe/audit/find.py": "words of files that use Keras, and the classes that users inherit from",
     "tcprobe/probe/tensorflow/graph/feeds.py": "types of TensorFlow's ops",
     "tcprobe/probe/tensorflow/graph/passes.py": "likewise",
-    "tcprobe/probe/tensorflow/graph/eager.py": "likewise",
+    "tcprobe/probe/tensorflow/eager/sampler.py": "likewise",
     "tcprobe/probe/tensorflow/graph/types.py": "likewise",
     "tcprobe/probe/tensorflow/graph/records.py": "likewise",
     "tcprobe/source/frameworks.py": "what other frameworks call their classes",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..core.gaps import Gaps
-from ..tensorflow.graph.eager import EagerSample
+from ..tensorflow.eager.sampler import EagerSample
 from ..tensorflow.graph.feeds import Feeds, Key, key_of
 from ..tensorflow.graph.passes import NoteOf
 from ..tensorflow.graph.recorder import GraphRecorder, Trace

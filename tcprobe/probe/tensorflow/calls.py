@@ -98,10 +98,12 @@ class CallWatch:
         self._recorder.begin(callee.key, args, kwds)
         if self.tapes.active is not None:
             self._under_tape.add(callee.key)
+            self._note_part(callee)
             try:
                 return original(function, *args, **kwds)
             finally:
                 self._recorder.end()
+        self._note_part(callee)
         self._training.begin(callee)
         self._defer(id(function), callee)
         try:
@@ -121,7 +123,7 @@ class CallWatch:
             callee = self._gaps.run("tf.function calls", lambda: self._register(function))
         if callee is None:
             return original(function, *args, **kwds)
-        if self._ranges.active and self.tapes.active is None and not training.stepper.is_inside_step():
+        if self._ranges.active and self.tapes.is_idle() and not training.stepper.is_inside_step():
             self._gaps.run("ranges", self._ranges.end_step)
         began = time.perf_counter_ns()
         training.inside, training.current = True, callee
@@ -136,9 +138,20 @@ class CallWatch:
         finally:
             training.inside, training.current = not training.enabled, None
             self._recorder.end()
+        self._note_part(callee)
         if callee.training and self.tapes.active is None:
             self._gaps.run("steps", lambda: self._count_late(callee, began))
         return result
+
+    def _note_part(self, callee: Callee) -> None:
+        """Tell what samples eager steps of a call: a part of the step by itself, or what a part calls."""
+        parts = self._recorder.parts
+        if parts.sampler is None:
+            return
+        if callee.training and self.tapes.active is None:
+            self._gaps.run("graph record", lambda: parts.begin(callee.key, callee.name, eager=False))
+        else:
+            parts.called(callee.key)
 
     def _defer(self, number: int, callee: Callee) -> None:
         if self._training.deferred and callee.training and callee.key not in self._under_tape:

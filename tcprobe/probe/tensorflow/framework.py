@@ -46,8 +46,8 @@ class TensorFlow:
         self.calls.set_deferred(deferred)
 
     def finish(self) -> None:
-        """End the sample of an eager step."""
-        self._gaps.run("eager sample", self.calls.tapes.end_sample)
+        """End the sample of eager steps."""
+        self._gaps.run("eager sample", self._recorder.parts.end)
 
     def basis(self) -> Optional[str]:
         """Return "keras fit" where Keras makes the steps."""
@@ -73,11 +73,17 @@ class TensorFlow:
         if self._core.config.nvtx:
             self._core.ranges.find_nvtx()
         self._marks.eager = tf.executing_eagerly
+        run("ranges of input", self._mark_input)
         self.calls.on_tensorflow(tf)
         run("graph record", lambda: self._recorder.on_tensorflow(tf))
         if precision.version(tf) < (2, 6):
             # Keras is a part of TensorFlow here and is never imported under its own name.
             self._on_keras(tf.keras)
+
+    def _mark_input(self) -> None:
+        from tensorflow.python.data.ops.iterator_ops import OwnedIterator
+
+        self._marks.iterator = OwnedIterator
 
     def _annotate(self, tf: Any) -> None:
         self._core.ranges.annotations = TensorFlowAnnotations(tf, self._recorder.fits)

@@ -11,6 +11,8 @@ from .layer_ranges import LayerRanges
 from .patch import defining_class
 from .precision import on_model
 
+VALIDATION = ("evaluate", "test_on_batch")
+
 
 class KerasHooks:
     """Hooks keras, tf_keras, or the tf.keras of Keras 2."""
@@ -28,6 +30,8 @@ class KerasHooks:
         """Hook one Keras; a second call with the same does nothing."""
         self._gaps.run("Keras fit", lambda: self._hook_fit(keras))
         self._gaps.run("Keras optimizers", lambda: self._hook_optimizers(keras))
+        for name in VALIDATION:
+            self._gaps.run("Keras validation", lambda name=name: self._hook_validation(keras, name))  # type: ignore[misc]
         self._gaps.run("ranges of layers", lambda: self._layers.add(defining_class(keras.layers.Layer, "__call__")))
 
     def _hook_fit(self, keras: Any) -> None:
@@ -48,6 +52,20 @@ class KerasHooks:
             return result
 
         kind.make_train_function = make_train_function
+
+    def _hook_validation(self, keras: Any, name: str) -> None:
+        kind = defining_class(keras.Model, name)
+        if (kind, name) in self._seen:
+            return
+        self._seen.append((kind, name))
+        original, tapes = kind.__dict__[name], self._calls.tapes
+
+        @functools.wraps(original)
+        def validate(*args: Any, **kwds: Any) -> Any:
+            with tapes.validation():
+                return original(*args, **kwds)
+
+        setattr(kind, name, validate)
 
     def _hook_optimizers(self, keras: Any) -> None:
         for root in optimizer_classes(keras):

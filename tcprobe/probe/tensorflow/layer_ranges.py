@@ -1,4 +1,4 @@
-"""Marks the layers of an eager model as ranges, while the window is open."""
+"""Marks the layers of an eager model, and waits for its input, as ranges while the window is open."""
 
 from __future__ import annotations
 
@@ -10,10 +10,16 @@ from .patch import Patches
 
 
 class LayerRanges:
-    """Hooks `Layer.__call__` from `open` to `close`, so that steps outside the window pay nothing."""
+    """Hooks calls of layers and iterators from `open` to `close`, so that steps outside the window pay nothing.
+
+    Attributes:
+        eager: whether TensorFlow executes eagerly.
+        iterator: the class of iterators over datasets; None where there is none.
+    """
 
     def __init__(self, ranges: Ranges, gaps: Gaps) -> None:
         self.eager: Callable[[], bool] = lambda: True
+        self.iterator: Any = None
         self._ranges = ranges
         self._gaps = gaps
         self._bases: List[Any] = []
@@ -28,6 +34,8 @@ class LayerRanges:
         """Hook."""
         for base in self._bases:
             self._patches.method(base, "__call__", self._marking)
+        if self.iterator is not None:
+            self._patches.method(self.iterator, "__next__", self._waiting)
 
     def close(self) -> None:
         """Put the originals back."""
@@ -46,3 +54,17 @@ class LayerRanges:
                 gaps.run("ranges of layers", ranges.end_phase)
 
         return call
+
+    def _waiting(self, original: Any) -> Any:
+        ranges, gaps = self._ranges, self._gaps
+
+        def __next__(iterator: Any) -> Any:  # noqa: N807
+            if not ranges.active:
+                return original(iterator)
+            gaps.run("ranges", lambda: ranges.begin_phase("input"))
+            try:
+                return original(iterator)
+            finally:
+                gaps.run("ranges", ranges.end_phase)
+
+        return __next__

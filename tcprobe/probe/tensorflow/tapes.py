@@ -9,7 +9,6 @@ from threading import get_ident
 from typing import Any, Callable, Dict, NamedTuple, Optional
 
 from ..core.framework import Core
-from ..core.gaps import Guarded
 from ..core.lines import running_line
 from ..core.training import Callee
 from .graph.recorder import GraphRecorder
@@ -23,7 +22,7 @@ class EagerStep(NamedTuple):
 
 
 class EagerTapes:
-    """Tells the core of every eager step, its phases, and the recorder of one of them.
+    """Tells the core of every eager step and its phases, and the recorder of its parts.
 
     Args:
         core: the probe's.
@@ -33,6 +32,7 @@ class EagerTapes:
 
     Attributes:
         active: the outermost eager tape that is active.
+        validating: Keras validates.
     """
 
     def __init__(
@@ -43,6 +43,7 @@ class EagerTapes:
         count_late: Callable[[Callee, int], None],
     ) -> None:
         self.active: Any = None
+        self.validating = False
         self._training = core.training
         self._ranges = core.ranges
         self._gaps = core.gaps
@@ -52,7 +53,6 @@ class EagerTapes:
         self._count_late = count_late
         self._callees: Dict[str, Callee] = {}
         self._begun: Optional[EagerStep] = None
-        self._sample: Any = None
         # Keras before 2.11 enters the tape of a step again to scale the loss.
         self._latest: Callable[[], Any] = lambda: None
 
@@ -79,12 +79,15 @@ class EagerTapes:
             self._trains()
             if training.inside or not eager():
                 return gradient(tape, *args, **kwds)
-            self._gaps.run("eager tapes", self._gradient_taken)
+            self._gaps.run("eager tapes", lambda: self._gradient_taken(args[1] if len(args) > 1 else kwds["sources"]))
             try:
                 return gradient(tape, *args, **kwds)
             finally:
                 training.inside = not training.enabled
                 self._end_phase()
+                if self.active is tape and not getattr(tape, "_recording", True):  # its `__exit__` may never come
+                    self.active = None
+                    self._end_phase()
 
         kind.__enter__, kind.__exit__, kind.gradient = entered, left, taken
 
@@ -94,18 +97,21 @@ class EagerTapes:
         if callee is None:
             callee = self._callees[place] = self._training.add("tape at " + place, eager=True)
         self.active, self._latest = tape, weakref.ref(tape)
+        if self._trains_here() and self._only is None:
+            self._recorder.parts.begin(callee.key, callee.name, trains=False)
         if not callee.training:
             self._begun = EagerStep(callee, time.perf_counter_ns())
-        elif get_ident() == self._training.owner:
-            self.end_sample()
-            second = callee.calls == 1
+        elif self._trains_here():
             self._training.count(callee)
-            if second:
-                self._begin_sample()
         self._ranges.begin_phase("forward")
 
-    def _gradient_taken(self) -> None:
+    def _trains_here(self) -> bool:
+        return self._training.owner in (None, get_ident())
+
+    def _gradient_taken(self, sources: Any) -> None:
         begun, self._begun = self._begun, None
+        if self._trains_here():
+            self._recorder.parts.differentiated(sources)
         if begun is not None and self._only is None:
             begun.callee.training = True
             self._count_late(begun.callee, begun.began)
@@ -122,16 +128,38 @@ class EagerTapes:
             self._training.inside = not self._training.enabled
             self._end_phase()
 
+    def is_idle(self) -> bool:
+        """Say whether neither a tape is active nor Keras validates."""
+        return self.active is None and not self.validating
+
+    def validation(self) -> "Validation":
+        """Return a context manager for what Keras does between steps: a phase, and no part of a step."""
+        return Validation(self)
+
     def _end_phase(self) -> None:
         self._gaps.run("ranges", self._ranges.end_phase)
 
-    def _begin_sample(self) -> None:
-        """Let the recorder see the second eager step, from this tape to the next."""
-        self._sample = Guarded(self._gaps, "graph record", self._recorder.eager_sample)
-        self._sample.__enter__()
+    def _validate(self, validating: bool) -> bool:
+        before, self.validating = self.validating, validating
+        self._recorder.parts.pause(validating)
+        if validating and not before and self._ranges.active:
+            if self.active is None and not self._training.stepper.is_inside_step():
+                self._ranges.end_step()
+            self._ranges.begin_phase("validation")
+        elif before and not validating:
+            self._ranges.end_phase()
+        return before
 
-    def end_sample(self) -> None:
-        """End the recorded eager step, if one is being recorded."""
-        sample, self._sample = self._sample, None
-        if sample is not None:
-            sample.__exit__(None, None, None)
+
+class Validation:
+    """Marks a validation; it adds no frame to a traceback that passes."""
+
+    def __init__(self, tapes: EagerTapes) -> None:
+        self._tapes = tapes
+        self._before = False
+
+    def __enter__(self) -> None:
+        self._before = bool(self._tapes._gaps.run("ranges", lambda: self._tapes._validate(True)))
+
+    def __exit__(self, *error: object) -> None:
+        self._tapes._gaps.run("ranges", lambda: self._tapes._validate(self._before))

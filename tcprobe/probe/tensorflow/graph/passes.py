@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from .functions.called import BRANCHES, LOOPS, function_attributes, function_graph
 from .notes import OpNote
@@ -145,12 +145,17 @@ class _Origin:
         if op.type not in CARRIERS or not len(op.inputs):
             return False
         verdict: Optional[bool] = None
-        for source in op.inputs:
+        for source in _values(op):
             kind = self.of(source, env, depth - 1)
             if kind is False:
                 return False
             verdict = verdict or kind
         return verdict
+
+
+def _values(op: Any) -> List[Any]:
+    """Return the inputs that a carrier's result is made of; integers behind the first are axes, shapes and sizes."""
+    return [t for i, t in enumerate(op.inputs) if not i or op.type == "GatherV2" or not t.dtype.is_integer]
 
 
 def _op(tensor: Any) -> Any:

@@ -8,9 +8,10 @@ from types import TracebackType
 from typing import Any, Callable, Dict, Hashable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type
 
 from ...core.gaps import Guard
+from ..eager.parts import EagerParts
+from ..eager.sampler import EagerSample, EagerSampler
 from ..fits import Fit, Fits
 from ..layers import LayerHooks
-from .eager import EagerSample, EagerSampler
 from .execute import Collector, assign, match, optimised, swapped_in, unoptimised
 from .passes import GraphPasses
 from .records import Record, executed_record, op_record, write_json
@@ -56,6 +57,7 @@ class GraphRecorder:
             it may add to the records.
         on_sample: called with an eager step once it is over; it may add to its records.
         store: the records so far; the runtime may append to its `models`.
+        parts: samples eager steps, part by part.
     """
 
     def __init__(self, out_dir: str, gaps: Any) -> None:
@@ -72,6 +74,7 @@ class GraphRecorder:
         self._keras: List[Any] = []
         self._call: Optional[FunctionCall] = None
         self.store = Store(gaps)
+        self.parts = EagerParts(self._sampler, self.store.keep_part, gaps)
         self._pending: List[Trace] = []
         self._owner = 0
         self._stopped = False
@@ -117,6 +120,7 @@ class GraphRecorder:
         if self._stopped:
             return
         self._stopped = True
+        self.parts.close(True)
         if self._pending:
             self._settle(final=True)
         self.tracer.remove()
@@ -127,6 +131,7 @@ class GraphRecorder:
         """Put the hooks back after a `stop`; nothing happens without one."""
         if self._stopped:
             self._stopped = False
+            self.parts.close(False)
             self.tracer.install(self._tf)
             for keras in self._keras:
                 self.layers.install(keras)
@@ -138,7 +143,10 @@ class GraphRecorder:
 
     def eager_sample(self) -> EagerSampler:
         """Return a context manager for one eager step, whose ops it records with the shapes that they have."""
-        return EagerSampler(self.layers, self.tracer, self._gaps, self._sampled)
+        return self._sampler(self._sampled)
+
+    def _sampler(self, done: Callable[[EagerSample], object] = id) -> EagerSampler:
+        return EagerSampler(self.layers, self.tracer, self._gaps, done)
 
     def _sampled(self, sample: EagerSample) -> None:
         if self.on_sample is not None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import weakref
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Tuple
 
+from ..eager.parts import Body
 from .notes import LayerScopes
 from .records import SCHEMA, Record
 from .shapes import CallSizes
@@ -23,10 +24,10 @@ class TraceName(NamedTuple):
 
 
 class Function:
-    """A tf.function that was called from outside any other.
+    """A tf.function that was called from outside any other, or a part of an eager step.
 
     Attributes:
-        reference: weak reference to the tf.function.
+        reference: weak reference to the tf.function; to nothing for an eager part.
         name: ``module.qualname`` of the Python function.
         sizes: what it was first called with.
         traces: times that it was traced with products in it.
@@ -35,7 +36,7 @@ class Function:
     """
 
     def __init__(self, function: Any, name: str) -> None:
-        self.reference = weakref.ref(function)
+        self.reference = weakref.ref(function) if function is not None else _nothing
         self.name = name
         self.sizes: Optional[CallSizes] = None
         self.traces = 0
@@ -59,6 +60,7 @@ class Store:
         self._gaps = gaps
         self._records: "OrderedDict[TraceName, Record]" = OrderedDict()
         self._eager: Optional[Record] = None
+        self._bodies: Dict[Hashable, List[Body]] = {}
         self._samples: List[Record] = []
         self._scopes = LayerScopes()
 
@@ -90,16 +92,15 @@ class Store:
         """Keep the ops of an eager step; a second sample replaces the first."""
         self._eager = None
         if ops:
-            self._eager = {
-                "name": None,
-                "python_name": None,
-                "training": True,
-                "executed_basis": "eager",
-                "traces": 0,
-                "calls_per_step": 1.0,
-                "ops": ops,
-            }
+            names: "Counter[str]" = Counter()
+            self._eager = _eager_record([dict(op, op=_numbered(op["op"], names)) for op in ops])
             self.changed = True
+
+    def keep_part(self, key: Hashable, name: str, bodies: List[Body]) -> None:
+        """Keep what the calls of an eager part run, instead of what is known of it so far."""
+        self.functions.setdefault(key, Function(None, name)).training = True
+        self._bodies[key] = bodies
+        self.changed = True
 
     def keep_sample(self, name: str) -> List[Record]:
         """Keep the eager step under a name, whatever is sampled next; return its ops."""
@@ -113,17 +114,18 @@ class Store:
 
     def document(self, version: Optional[str]) -> Record:
         """Return graph.json; `version` is TensorFlow's."""
-        functions = [*self._samples, *([] if self._eager is None else [self._eager])]
+        functions = [*self._samples, *([] if self._eager is None else [self._eager]), *self._parts()]
         variants: List[Record] = []
         main: Dict[TraceName, str] = {}
+        called = self._called()
         for kept, record in self._records.items():
             function, name = self.functions[kept.function], record["name"]
-            calls = function.calls_per_step
+            calls = _sum(function.calls_per_step, called.get(kept.function))
             first = main.setdefault(TraceName(kept.function, stem(name)), name)
             (functions if first == name else variants).append(
                 dict(
                     record,
-                    training=function.training,
+                    training=function.training or bool(called.get(kept.function)),
                     traces=function.traces,
                     calls_per_step=calls,
                     variant_of=None if first == name else first,
@@ -139,6 +141,51 @@ class Store:
             "models": self.models,
             "scopes": self._scopes.sure(),
         }
+
+    def _parts(self) -> List[Record]:
+        """Return the functions that stand for the parts of eager steps, one for each body."""
+        names: "Counter[str]" = Counter()
+        found = []
+        for key, bodies in self._bodies.items():
+            function = self.functions[key]
+            for body in bodies:
+                calls = _times(function.calls_per_step, body.share)
+                record = _eager_record([counted(dict(op, op=_numbered(op["op"], names)), calls) for op in body.ops])
+                found.append(dict(record, key=key, python_name=function.name, calls_per_step=calls))
+        return found
+
+    def _called(self) -> Dict[Hashable, Optional[float]]:
+        """Return how often the eager parts of one step call each tf.function, None where that is unknown."""
+        found: Dict[Hashable, Optional[float]] = {}
+        for key, bodies in self._bodies.items():
+            each = self.functions[key].calls_per_step
+            for body in bodies:
+                for function, calls in body.calls.items():
+                    more = _times(each, body.share * calls)
+                    found[function] = None if more is None else _sum(found.get(function, 0.0), more)
+        return found
+
+
+def _nothing() -> None:
+    """Stand for a reference to what is gone."""
+
+
+def _eager_record(ops: List[Record]) -> Record:
+    return {
+        "name": None,
+        "python_name": None,
+        "training": True,
+        "executed_basis": "eager",
+        "traces": 0,
+        "calls_per_step": 1.0,
+        "ops": ops,
+    }
+
+
+def _numbered(name: str, taken: "Counter[str]") -> str:
+    """Return a name as TensorFlow makes it unique, and note it."""
+    taken[name] += 1
+    return name if taken[name] == 1 else "%s_%d" % (name, taken[name] - 1)
 
 
 def stem(name: str) -> str:
@@ -170,3 +217,12 @@ def counted(op: Record, calls: Optional[float]) -> Record:
         op.update(repeats=repeats / calls) if several and calls else op.update(at_least=True)
     known = calls is not None and op["repeats"] is not None
     return dict(op, calls_per_step=op["repeats"] * calls if known else None)
+
+
+def _times(one: Optional[float], other: Optional[float]) -> Optional[float]:
+    return None if one is None or other is None else one * other
+
+
+def _sum(one: Optional[float], other: Optional[float]) -> Optional[float]:
+    """Return the sum of what is known."""
+    return other if one is None else one if other is None else one + other

@@ -7,9 +7,9 @@ import weakref
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ...core.gaps import Guard
+from ..eager.sampler import EagerSampler
 from ..layers import CalledLayer, LayerHooks
 from ..patch import Patches
-from .eager import EagerSampler
 from .notes import Forward, Gradient, GraphNotes, Inputs, LayerScopes, OpNote
 from .types import GEMM_TYPES
 
@@ -137,15 +137,20 @@ class Tracer:
 
     def _taking(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Remember, while a gradient is taken, how many layers were being called around that."""
-        local, layers = self._local, self._layers
+        local, layers, tracer = self._local, self._layers, self
 
         def take(*args: Any, **kwds: Any) -> Any:
             before = getattr(local, "taking", None)
             local.taking = layers.depth()
             try:
-                return original(*args, **kwds)
+                results = original(*args, **kwds)
             finally:
                 local.taking = before
+            sampler = tracer._sampling()
+            if sampler is not None:
+                with Guard(tracer._gaps, "taking of gradients"):
+                    sampler.taken(args[2], results)
+            return results
 
         return take
 

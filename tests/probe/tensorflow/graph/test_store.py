@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from tcprobe.probe.core.gaps import Gaps
+from tcprobe.probe.tensorflow.eager.parts import Body
 from tcprobe.probe.tensorflow.graph.store import KEPT, KEPT_IN_ALL, RETRACING, Function, Store, counted
 
 
@@ -23,7 +25,13 @@ def store(*keys: int) -> Store:
 
 
 def record(name: str, rows: int = 8) -> dict[str, Any]:
-    op = {"op_type": "MatMul", "executes": "yes", "input_shapes": [[rows, 4]], "input_dtypes": ["float32"]}
+    op = {
+        "op": "dense/MatMul",
+        "op_type": "MatMul",
+        "executes": "yes",
+        "input_shapes": [[rows, 4]],
+        "input_dtypes": ["float32"],
+    }
     times = {"repeats": 3.0, "at_least": False, "in_steps_loop": False, "calls_per_step": None}
     return {"name": name, "python_name": "f", "ops": [{**op, "layer": "dense", **times}]}
 
@@ -113,3 +121,30 @@ def test_an_eager_step_stands_without_a_name() -> None:
     held.sampled(record("x")["ops"])
     (found,) = held.document(None)["functions"]
     assert (found["name"], found["executed_basis"], found["training"]) == (None, "eager", True)
+
+
+def test_the_parts_of_an_eager_step_add_up() -> None:
+    """Two bodies of one tape, called twice a step, run once each; a function called twice in one of them runs twice."""
+    held = store(7)
+    held.functions[7].training = False
+    held.keep(7, record("__inference_forward_1"))
+    held.keep_part(
+        1, "tape", [Body(record("x", rows)["ops"], Counter({7: calls}), 0.5) for rows, calls in ((8, 2), (4, 0))]
+    )
+    assert [f["calls_per_step"] for f in held.document(None)["functions"]] == [None, None, None]
+    held.functions[1].calls_per_step = 2.0
+    first, second, forward = held.document(None)["functions"]
+    assert [(f["key"], f["python_name"], f["calls_per_step"]) for f in (first, second)] == [(1, "tape", 1.0)] * 2
+    assert [(op["op"], op["calls_per_step"]) for f in (first, second) for op in f["ops"]] == [
+        ("dense/MatMul", 1.0),
+        ("dense/MatMul_1", 1.0),
+    ]
+    assert (forward["training"], forward["calls_per_step"], forward["ops"][0]["calls_per_step"]) == (True, 2.0, 2.0)
+
+
+def test_what_is_seen_later_of_a_part_replaces_what_was_seen_before() -> None:
+    held = store()
+    for rows in (8, 4):
+        held.keep_part(1, "tape", [Body(record("x", rows)["ops"], Counter(), 1.0)])
+    (function,) = held.document(None)["functions"]
+    assert function["ops"][0]["input_shapes"] == [[4, 4]]

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from types import TracebackType
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Type
 
 from ...core.gaps import Guard
 from ...core.lines import running_line
-from ..layers import CalledLayer, LayerHooks
+from ..graph.notes import Gradient, OpNote
+from ..graph.passes import CARRIERS, GraphPasses
+from ..graph.records import ATTRIBUTES, Record, attributes, with_form
+from ..graph.shapes import shape_list
+from ..graph.types import GEMM_TYPES
+from ..layers import LayerHooks
 from .flow import Flow, FlowOp, FlowTensor
-from .notes import Gradient, OpNote
-from .passes import CARRIERS, GraphPasses, is_weight
-from .records import ATTRIBUTES, Record, attributes, with_form
-from .shapes import shape_list
-from .types import GEMM_TYPES
 
-MOST_OPS = 5000
+MOST_PRODUCTS = 20000
+SUMS = CARRIERS | {"AddN"}  # ops between a gradient and the products that it is the sum of
+FARTHEST_PRODUCT = 16
 
 
 class EagerOp(NamedTuple):
@@ -27,7 +28,7 @@ class EagerOp(NamedTuple):
 
 
 class EagerSample(NamedTuple):
-    """One eager step: its products, and how the tensors of it were made."""
+    """Eager ops that were recorded in one go: the products, and how the tensors were made."""
 
     products: List[EagerOp]
     flow: Flow
@@ -40,17 +41,21 @@ class EagerSampler:
         layers: tells the layer being called.
         tracer: makes the notes on products, and takes this object as its `sampler`.
         gaps: takes what this TensorFlow lacks.
-        done: called with the step at the end.
+        done: called with the sample at the end.
+
+    Attributes:
+        products: those so far; their passes are known at the end.
+        paused: nothing is recorded for now.
     """
 
-    def __init__(self, layers: LayerHooks, tracer: Any, gaps: Any, done: Callable[[EagerSample], None]) -> None:
+    def __init__(self, layers: LayerHooks, tracer: Any, gaps: Any, done: Callable[[EagerSample], object]) -> None:
         self._layers = layers
         self._tracer = tracer
         self._gaps = gaps
         self._done = done
         self._flow = Flow()
-        self._ops: List[EagerOp] = []
-        self._names: "Counter[str]" = Counter()
+        self.products: List[EagerOp] = []
+        self.paused = False
         self._takers: Dict[FlowTensor, List[FlowOp]] = {}
         self._on = False
 
@@ -74,18 +79,37 @@ class EagerSampler:
             self._tracer.sampler = None
             op_callbacks.remove_op_callback(self._callback)
             self._tell_passes()
-            self._done(EagerSample(self._ops, self._flow))
+            self._done(EagerSample(self.products, self._flow))
         self._takers = {}
 
     def enter(self, op_type: str, op: Any) -> Gradient:
         """Return the gradient context of a forward op, which a tape describes by the inputs that its gradient needs."""
         wanted = self._flow.tensors(list(op.inputs))
-        known = next((t for t in wanted if t is not None), None)
-        for taker in reversed(self._takers.get(known, [])) if known is not None else ():
-            same = len(taker.inputs) == len(wanted) and all(w in (None, t) for w, t in zip(wanted, taker.inputs))
-            if taker.type == op_type and taker.note is not None and same:
-                return Gradient(lambda: taker, taker.note.layer)
-        return Gradient(None, None)
+        takers = [taker for t in wanted if t is not None for taker in reversed(self._takers.get(t, []))]
+        alike = [taker for taker in takers if taker.type == op_type and len(taker.inputs) == len(wanted)]
+        # A tape makes anew what was no tensor when it was given, as the sizes of a transposed convolution.
+        best = max(alike, key=lambda taker: sum(a is b for a, b in zip(wanted, taker.inputs)), default=None)
+        if best is None or best.note is None:
+            return Gradient(None, None)
+        return Gradient(lambda: best, best.note.layer)
+
+    def taken(self, sources: Sequence[Any], results: Sequence[Any]) -> None:
+        """Take in the gradients of variables, which tell what products read them: some versions do that unseen."""
+        for source, result in zip(sources, results):
+            if getattr(source, "dtype", None) == "resource" and hasattr(result, "_id"):
+                self._mark_reads(self._flow.tensor(result))
+
+    def _mark_reads(self, gradient: FlowTensor) -> None:
+        """Mark the operands whose gradients add up to a variable's, where nothing recorded made them."""
+        level, seen = [gradient.op], {gradient.op}
+        for _ in range(FARTHEST_PRODUCT):
+            for op in level:
+                note = op.note
+                forward = note.forward_op() if note is not None else None
+                if note is not None and forward is not None and note.wrt is not None:
+                    _mark_read(forward.inputs[note.wrt], gradient)
+            level = list(dict.fromkeys(t.op for op in level if op.type in SUMS for t in op.inputs if t.op not in seen))
+            seen.update(level)
 
     def tensors(self, value: Any) -> List[Any]:
         """Return what is known of the tensors in a list."""
@@ -100,50 +124,40 @@ class EagerSampler:
         op_name: Any = None,  # noqa: ARG002
         graph: Any = None,
     ) -> None:
-        if graph is not None:
+        if graph is not None or self.paused:
             return
         with Guard(self._gaps, "eager op callbacks"):
             name = op_type.decode() if isinstance(op_type, bytes) else str(op_type)
             op = self._flow.ran(name, inputs, attrs or (), outputs or ())
-            if name in GEMM_TYPES and len(self._ops) < MOST_OPS:
+            if name in GEMM_TYPES and len(self.products) < MOST_PRODUCTS:
                 self._take(op, inputs, outputs)
 
     def _take(self, op: FlowOp, inputs: Any, outputs: Any) -> None:
-        op.note = note = self._tracer.noted(op.name)
-        if note.forward is None and note.layer is not None:
-            _mark_weights(op, note.layer)
-        record = _record(op, inputs, outputs, note)
-        name = record["op"]
-        self._names[name] += 1
-        if self._names[name] > 1:
-            record["op"] = "%s_%d" % (name, self._names[name] - 1)
-        self._ops.append(EagerOp(op, record))
+        op.note = self._tracer.noted(op.name)
+        forward = op.note.forward_op()
+        op.line = running_line(4) if forward is None else forward.line
+        self.products.append(EagerOp(op, _record(op, inputs, outputs, op.note)))
         for tensor in dict.fromkeys(op.inputs):
             self._takers.setdefault(tensor, []).append(op)
 
     def _tell_passes(self) -> None:
         passes = GraphPasses((), lambda op: op.note)
-        for op, record in self._ops:
+        for op, record in self.products:
             record["pass"] = passes.of(op.note)
             record["attributes"] = with_form(record["attributes"], record["pass"], passes.form(op.note))
 
 
-def _mark_weights(op: FlowOp, layer: CalledLayer) -> None:
-    """Mark what a layer read past the callbacks, as Keras 2 does, as a variable; the shapes of its weights tell."""
-    owner = layer.owner() if layer.owner is not None else None
-    shapes = [tuple(w.shape) for w in getattr(owner, "weights", ())]
-    for tensor in op.inputs[1:]:
-        if tuple(tensor.shape) in shapes and not is_weight(tensor, ({},)):
-            made = _carried(tensor)
-            made.type = "ReadVariableOp" if made.type == "Placeholder" else made.type
+def _mark_read(operand: FlowTensor, gradient: FlowTensor) -> None:
+    made = _carried(operand)
+    if made.op.type == "Placeholder" and made.shape == gradient.shape:
+        made.op.type = "ReadVariableOp"
 
 
-def _carried(tensor: FlowTensor) -> FlowOp:
-    """Return the op before all casts and reshapes of a tensor."""
-    op = tensor.op
-    while op.type in CARRIERS and op.inputs:
-        op = op.inputs[0].op
-    return op
+def _carried(tensor: FlowTensor) -> FlowTensor:
+    """Return the tensor before all casts and reshapes of another."""
+    while tensor.op.type in CARRIERS and tensor.op.inputs:
+        tensor = tensor.op.inputs[0]
+    return tensor
 
 
 def _record(op: FlowOp, inputs: Sequence[Any], outputs: Sequence[Any], note: OpNote) -> Record:
@@ -163,8 +177,10 @@ def _record(op: FlowOp, inputs: Sequence[Any], outputs: Sequence[Any], note: OpN
         "output_shapes": results,
         "output_dtypes": [t.dtype.base_dtype.name for t in outputs],
         "attributes": attributes(op_type, op.get_attr, ATTRIBUTES, sizes, results),
+        "repeats": 1.0,
+        "at_least": False,
         "calls_per_step": 1.0,
         "source": layer.source if layer else None,
-        "called_from": running_line(5),
+        "called_from": op.line,
         "alias_of": [],
     }

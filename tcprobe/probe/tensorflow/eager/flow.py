@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence
 
-from .notes import OpNote
+from ..graph.notes import OpNote
 
 MOST_OPS = 100000  # of one step; what is made after them is taken for data
 
@@ -13,14 +13,15 @@ class FlowOp:
     """One op that ran, with those attributes of a tf.Operation that searches ask for.
 
     Attributes:
-        type: of the op; ``Placeholder`` stands for a tensor that nothing recorded made.
+        type: of the op; ``Placeholder`` stands for a tensor that nothing recorded made, ``Const`` for a number.
         name: of its own in the step.
         inputs: its tensors.
         graph: the flow.
         note: what was known as it ran, of products only.
+        line: ``file:line`` of the user's that called it, of products only; of a gradient that of its forward op.
     """
 
-    __slots__ = ("_attributes", "graph", "inputs", "name", "note", "type")
+    __slots__ = ("_attributes", "graph", "inputs", "line", "name", "note", "type")
 
     def __init__(
         self, graph: "Flow", op_type: str, name: str, inputs: Sequence[Any], attributes: Sequence[Any]
@@ -30,6 +31,7 @@ class FlowOp:
         self.name = name
         self.inputs = inputs
         self.note: Optional[OpNote] = None
+        self.line: Optional[str] = None
         self._attributes = attributes
 
     @property
@@ -81,7 +83,8 @@ class Flow:
         """Return what is known of an eager tensor."""
         known = self._made.get(tensor._id)
         if known is None:
-            known = FlowTensor(self._op("Placeholder", (), ()), 0, tensor)
+            # A number is a factor of the script's, as no sample is.
+            known = FlowTensor(self._op("Placeholder" if tensor.shape.rank else "Const", (), ()), 0, tensor)
             self._made[tensor._id] = known
         return known
 

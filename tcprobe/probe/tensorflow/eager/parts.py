@@ -1,0 +1,276 @@
+"""Cuts eager training into its parts and samples what each runs, until a whole step of them was seen twice alike.
+
+A part begins with a tape or with an optimizer and lasts until the next one, so that the parts of a step hold all that
+the step ran, products outside any tape too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from threading import get_ident
+from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ..graph.records import Record
+from .sampler import MOST_PRODUCTS, EagerOp, EagerSampler
+
+MOST_PARTS = 192  # recorded in one go: three of the longest periods that the core looks for
+MOST_STRETCHES = 16
+PATIENCE = 8  # parts of steps alike that are waited for one that came once, at first
+IMPATIENCE = 4  # how many times longer after that one came again
+TIMES_ALIKE = 3  # steps of the same ops in other sizes that are taken for alike
+
+Essence = Tuple[Any, ...]
+Label = Tuple[Any, ...]
+"""What tells a part from others: its key, and of each gradient taken in it the first variable and their number."""
+
+
+class Body(NamedTuple):
+    """What a call of a part runs.
+
+    Attributes:
+        ops: records of its products.
+        calls: how often it calls each tf.function, by the runtime's key.
+        share: of the part's calls that run this; one part runs several where its lines serve several models.
+    """
+
+    ops: List[Record]
+    calls: "Counter[Hashable]"
+    share: float
+
+
+class Part:
+    """One call of a part, as it was recorded.
+
+    Attributes:
+        key: the runtime's, of the part.
+        name: as reports call it.
+        label: see `Label`.
+        products: those that ran.
+        calls: tf.functions that were called.
+        structure: what its calls have in common whatever their sizes; an essence.
+        essence: what tells what it ran from anything else.
+    """
+
+    def __init__(self, key: Hashable, name: str) -> None:
+        self.key = key
+        self.name = name
+        self.label: Label = (key,)
+        self.products: List[EagerOp] = []
+        self.calls: "Counter[Hashable]" = Counter()
+        self.structure: Essence = ()
+        self.essence: Essence = ()
+
+    def take(self, products: Sequence[EagerOp], calls: "Counter[Hashable]") -> None:
+        """Take in what ran in it, or in a part that was none."""
+        self.products += products
+        self.calls.update(calls)
+        records = [record for _, record in self.products]
+        calls_made = frozenset(self.calls.items())
+        self.structure = (self.key, calls_made, tuple((r["op_type"], r["layer"]) for r in records))
+        sizes = str([(r["input_shapes"], r["output_shapes"], r["input_dtypes"]) for r in records])
+        self.essence = (self.structure, sizes)
+
+
+class Numbers(Dict[Essence, int]):
+    """Numbers what is alike alike, so that it compares fast."""
+
+    def __missing__(self, essence: Essence) -> int:
+        self[essence] = number = len(self)
+        return number
+
+
+class EagerParts:
+    """Samples the parts of eager steps.
+
+    Args:
+        make: makes what records ops.
+        keep: takes key, name and bodies of a part that was recorded.
+        gaps: takes what could not be recorded.
+
+    Attributes:
+        sampler: what records just now, None at other times.
+    """
+
+    def __init__(
+        self, make: Callable[[], EagerSampler], keep: Callable[[Hashable, str, List[Body]], None], gaps: Any
+    ) -> None:
+        self.sampler: Optional[EagerSampler] = None
+        self._make = make
+        self._keep = keep
+        self._gaps = gaps
+        self._thread = 0
+        self._parts: List[Part] = []  # over, and recorded
+        self._part: Optional[Part] = None
+        self._cut = 0  # products of the parts before
+        self._calls: "Counter[Hashable]" = Counter()  # of tf.functions, in the part that runs
+        self._label: Label = ()  # of the part that runs, recorded or not
+        self._trains = False  # likewise
+        self._settled: Dict[Hashable, Set[Label]] = {}
+        self._wanted: Set[Label] = set()
+        self._given_up: Set[Label] = set()
+        self._patience = PATIENCE
+        self._stretches = 0
+        self._closed = False
+
+    def begin(self, key: Hashable, name: str, trains: bool = True, eager: bool = True) -> None:
+        """Begin a part.
+
+        Args:
+            key: the runtime's.
+            name: as reports call it.
+            trains: False for a tape, whose gradient may never be taken.
+            eager: False for a tf.function, which is not looked at but for what runs after it.
+        """
+        if self._closed:
+            return
+        self._end_part()
+        sampler = self.sampler
+        if sampler is not None and self._thread == get_ident():
+            size, whole = self._step(), len(sampler.products) < MOST_PRODUCTS
+            if size or not self._parts or not whole or len(self._parts) >= MOST_PARTS:
+                self._end_stretch(size, whole)
+        if self.sampler is None and eager and (self._wanted or key not in self._settled):
+            self._begin_stretch()
+        self._label, self._trains = (key,), trains
+        if self.sampler is not None and self._thread == get_ident():
+            self._part, self._cut, self._calls = Part(key, name), len(self.sampler.products), Counter()
+
+    def differentiated(self, sources: Any) -> None:
+        """Note that the gradient of `sources` is taken in the part that runs."""
+        if self._label:
+            self._label += _identity(sources)
+            self._trains = True
+
+    def called(self, key: Hashable) -> None:
+        """Note that a tf.function was called in the part that runs."""
+        if self._part is not None and self.sampler is not None and not self.sampler.paused:
+            self._calls[key] += 1
+
+    def pause(self, paused: bool) -> None:
+        """Record nothing for a while, or go on."""
+        if self.sampler is not None:
+            self.sampler.paused = paused
+
+    def end(self) -> None:
+        """End what is being recorded; what was not seen twice is as good as it gets."""
+        if self.sampler is not None:
+            self._end_part()
+            self._end_stretch(self._step(), whole=False)
+
+    def close(self, closed: bool) -> None:
+        """End, and record nothing any more; or go on to record what has not been."""
+        self.end()
+        self._closed, self._label = closed, ()
+
+    # --- parts -------------------------------------------------------------------------------------------
+
+    def _end_part(self) -> None:
+        part, self._part = self._part, None
+        label, self._label = self._label, ()
+        if part is not None and self.sampler is not None:
+            part.label, ran = label, self.sampler.products[self._cut :]
+            if self._trains:
+                self._parts.append(part)
+            if self._parts:
+                self._parts[-1].take(ran, self._calls)
+        if not self._trains:
+            self._settled.setdefault(label[0], set()) if label else None
+        elif label and label not in self._settled.get(label[0], ()):
+            self._want(label)
+
+    def _want(self, label: Label) -> None:
+        self._wanted.add(label)
+        if label in self._given_up:
+            self._given_up.discard(label)
+            self._patience *= IMPATIENCE
+
+    # --- steps -------------------------------------------------------------------------------------------
+
+    def _step(self) -> int:
+        """Return how many of the last parts are a whole step, or several; 0 while that is not known."""
+        parts, numbers = self._parts, Numbers()
+        same = [numbers[part.essence] for part in parts]
+        like = [numbers[part.structure] for part in parts]
+        for size in range(1, len(parts) // 2 + 1):
+            if _repeats(same, size, 2) or _repeats(like, size, TIMES_ALIKE):
+                missing = self._wanted - {part.label for part in parts[-size:]}
+                if not missing or _repeats(like, size, 1 - -max(self._patience, 2 * size) // size):
+                    self._given_up |= missing
+                    return size
+        return 0
+
+    # --- stretches ---------------------------------------------------------------------------------------
+
+    def _begin_stretch(self) -> None:
+        if self._stretches == MOST_STRETCHES:
+            self._gaps.add("eager steps", "what they run changes too often: not all of it was recorded")
+        self._stretches += 1
+        if self._stretches <= MOST_STRETCHES:
+            self._thread, self._parts = get_ident(), []
+            self.sampler = self._make()
+            self.sampler.__enter__()
+
+    def _end_stretch(self, size: int, whole: bool) -> None:
+        """End a sample; of the last part is not all known where it is not `whole`."""
+        sampler, parts = self.sampler, self._parts
+        self.sampler, self._parts = None, []
+        if sampler is None:
+            return
+        sampler.__exit__(None, None, None)
+        if len(sampler.products) >= MOST_PRODUCTS:
+            self._gaps.add("eager steps", "a step runs more than %d products" % (MOST_PRODUCTS // 2))
+        for part in parts:
+            self._settled.setdefault(part.key, set()).update({part.label} - self._given_up)
+        self._wanted.clear()
+        if not whole and not size and any(part.label == parts[-1].label for part in parts[:-1]):
+            parts = parts[:-1]
+        self._keep_parts(parts, size)
+
+    def _keep_parts(self, parts: List[Part], size: int) -> None:
+        last = parts[-size:] if size else parts
+        chosen = [self._usual(parts, i, size) for i in range(size)] if size else parts
+        once = [part for part in parts if part.key not in {p.key for p in last}]
+        by_key: Dict[Hashable, List[Part]] = {}
+        for part in [*chosen, *once]:
+            by_key.setdefault(part.key, []).append(part)
+        for key, found in by_key.items():
+            self._keep(key, found[0].name, _bodies(found))
+
+    def _usual(self, parts: List[Part], place: int, size: int) -> Part:
+        """Return what most often stood at one place of a step, of the last steps; where all differ, the last."""
+        seen = [parts[i] for i in range(len(parts) - size + place, -1, -size)][:TIMES_ALIKE]
+        alike = [sum(a.essence == b.essence for b in seen) for a in seen]
+        if max(alike) == 1:
+            self._gaps.note("eager-sizes", "an eager step works on other sizes each time; those of one step are shown")
+        return seen[alike.index(max(alike))]
+
+
+def _repeats(numbers: List[int], size: int, times: int) -> bool:
+    """Return whether the last `size` numbers stand there several times in a row."""
+    count = size * times
+    return len(numbers) >= count and numbers[-count:-size] == numbers[size - count :]
+
+
+def _identity(sources: Any) -> Tuple[Any, ...]:
+    """Return what tells the variables of a gradient; nothing for tensors, which are others in every step."""
+    listed = list(sources.values()) if isinstance(sources, dict) else sources
+    listed = listed if isinstance(listed, (list, tuple)) else [listed]
+    return ((id(listed[0]), len(listed)),) if len(listed) and hasattr(listed[0], "trainable") else ()
+
+
+def _bodies(parts: Sequence[Part]) -> List[Body]:
+    """Return what calls of one part ran, each once."""
+    bodies: List[Tuple[Essence, Part]] = []
+    counts: List[int] = []
+    for part in parts:
+        essence = (part.label, part.essence)
+        known = next((i for i, (e, _) in enumerate(bodies) if e == essence), None)
+        if known is None:
+            bodies.append((essence, part))
+            counts.append(1)
+        else:
+            counts[known] += 1
+    return [
+        Body([record for _, record in part.products], part.calls, count / len(parts))
+        for (_, part), count in zip(bodies, counts)
+    ]
