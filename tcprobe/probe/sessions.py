@@ -204,6 +204,6 @@ class Sessions:
 
 def _refusal(size: int, paths: List[str]) -> str:
     if not size:
-        return "its session wrote no profile"
+        return "its session left no *.xplane.pb file"
     sizes = "%d MB is larger than the %d MB that are copied" % (size // 10**6, SCRIPT_BYTES // 10**6)
     return "its profile of %s: %s" % (sizes, ", ".join(paths))

@@ -23,7 +23,6 @@ class TensorFlowProfiler:
     Attributes:
         available: False until TensorFlow's profiler has been found.
         is_open: our session runs.
-        script_has_it: the script's own session runs, so that ours cannot.
         preempted: called before the script's own session starts while ours is open; it must close ours.
         script_began: called once the script's own session runs.
         script_ends: called before it ends.
@@ -34,7 +33,6 @@ class TensorFlowProfiler:
     def __init__(self, raw: str, gaps: Gaps) -> None:
         self.available = False
         self.is_open = False
-        self.script_has_it = False
         self.preempted: Callable[[], None] = lambda: None
         self.script_began: Callable[[], None] = lambda: None
         self.script_ends: Callable[[], None] = lambda: None
@@ -46,6 +44,7 @@ class TensorFlowProfiler:
         self._start: Any = None
         self._stop: Any = None
         self._warm = False
+        self._script: Any = None  # what began the script's own session, while that runs
         self._folder = ""  # of the script's own session
         self._before: Dict[str, float] = {}  # profiles in it when that began
 
@@ -54,19 +53,22 @@ class TensorFlowProfiler:
         public = tf.profiler.experimental
         private: Any = sys.modules[public.start.__module__]
         self._tf, self._start, self._stop = tf, public.start, public.stop
-        start, stop = self._beside(public.start), self._after(public.stop)
-        for module in (public, private):
+        start, stop = self._beside(public.start), self._after(public.stop, public.start)
+        # Keras 2 takes them from tensorflow.compat.v2, a module of its own.
+        same = [m for name, m in list(sys.modules.items()) if name.endswith("profiler.experimental")]
+        for module in (public, private, *(m for m in same if vars(m).get("start") is self._start)):
             module.start, module.stop = start, stop
         # What `tf.summary.trace_on(profiler=True)` called before TensorFlow 2.13.
         older = sys.modules.get("tensorflow.python.eager.profiler")
         if older is not None:
-            setattr(older, "start", self._beside(older.start))
-            setattr(older, "stop", self._after(older.stop))
+            began = older.start
+            setattr(older, "start", self._beside(began))
+            setattr(older, "stop", self._after(older.stop, began))
         self.available = True
 
     def start(self) -> bool:
         """Open the session; return False where it cannot be opened now."""
-        if self.is_open or self.script_has_it or not self.available:
+        if self.is_open or self._script is not None or not self.available:
             return False
         return bool(self._gaps.run("profiler start", self._open, False))
 
@@ -145,25 +147,25 @@ class TensorFlowProfiler:
             if self.is_open:
                 self._gaps.run("script's own profiler", self.preempted)
             result = start(*args, **kwds)
-            self.script_has_it = True
+            self._script = start
             self._gaps.run("script's own profiler", lambda: self._script_began(*args, **kwds))
             return result
 
         return begin
 
-    def _after(self, stop: Any) -> Any:
+    def _after(self, stop: Any, start: Any) -> Any:
+        """Stand around `stop`, which also tidies up where no session of `start` runs."""
+
         @functools.wraps(stop)
         def end(*args: Any, **kwds: Any) -> Any:
-            if self.script_has_it:
-                self._gaps.run("script's own profiler", self.script_ends)
+            if self._script is not start:
+                return stop(*args, **kwds)
+            self._gaps.run("script's own profiler", self.script_ends)
             try:
                 return stop(*args, **kwds)
             finally:
-                if self.script_has_it:
-                    self.script_has_it = False
-                    self._gaps.run(
-                        "script's own profiler", lambda: self.script_ended(_written(self._folder, self._before))
-                    )
+                self._script = None
+                self._gaps.run("script's own profiler", lambda: self.script_ended(_written(self._folder, self._before)))
 
         return end
 

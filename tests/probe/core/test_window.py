@@ -102,7 +102,7 @@ def test_long_steps_are_cut_by_time() -> None:
 
 
 def test_growth_that_is_not_the_traces_costs_no_step() -> None:
-    """60 bytes a step, 3 of them the trace's: more than 30 x 3 after step 2, and the trace is then known to be small."""
+    """60 bytes a step, almost none of them the trace's: looked into once, and 20 steps from there."""
     run = Run(window_bytes=30).steps([5, *[0.1] * 2]).steps([0.1] * 40, grown=60, trace=0.1)
     assert run.actions == [(1, "open"), (5, "measure"), (5, "open"), (25, "close")]
     assert run.end() == (5, 24, "step times had settled")
