@@ -18,6 +18,7 @@ from tcprobe.schema.kinds import WindowBasis
 from tcprobe.schema.profile import Note, Profile, Window
 
 FEWEST_TO_DETECT: Final = 4  # below, no half of the run is left to compare the first steps with
+LONG_ENOUGH: Final = 20  # steps of a run that had room for warm-up and a window
 LAUNCHES_OFF: Final = 0.10  # autotuning and half-recorded steps change the number of kernels by far more
 TIME_OFF: Final = 0.50  # DLProf's own warning of uneven iterations fires on a tail of 2.5 times the rest
 
@@ -154,7 +155,7 @@ def choose_window(
         if not len(inside):
             raise UsageError(f"no iteration was recorded from {start} to {stop}", f"recorded: {_listed(found)}")
         first, last = int(inside[0]), int(inside[-1])
-    return _window(profile, found, first, last, basis), (*notes, *_few(found, last - first + 1, given))
+    return _window(profile, found, first, last, basis), (*notes, *_few(profile, found, last - first + 1, basis))
 
 
 def _complete(found: Iterations, first: int, last: int) -> int:
@@ -221,10 +222,14 @@ def _without_window(profile: Profile, found: Iterations) -> tuple[Note, ...]:
     )
 
 
-def _few(found: Iterations, kept: int, given: bool) -> tuple[Note, ...]:
-    if given or kept >= FEWEST_TO_DETECT - 1:
+def _few(profile: Profile, found: Iterations, kept: int, basis: WindowBasis) -> tuple[Note, ...]:
+    if basis == "given" or kept >= FEWEST_TO_DETECT - 1:
         return ()
     said = f"the window holds {kept} of {len(found.numbers)} iterations"
+    chosen, ran = profile.metadata.run.get("window"), len(profile.require("steps"))
+    if basis == "profiled by the probe" and isinstance(chosen, dict) and chosen.get("reason"):
+        remedy = "train for at least 10 steps after warm-up" if ran < LONG_ENOUGH else None
+        return (Note("few-steps", f"{said}, of a run of {ran}: {chosen['reason']}", remedy),)
     why = "too few to tell warm-up from the rest" if kept == len(found.numbers) else "the others deviate"
     return (Note("few-steps", f"{said}: {why}", "record at least 10 steps after warm-up"),)
 

@@ -140,8 +140,19 @@ def _window(profile: Profile, window: Window) -> str:
         return window.basis + _length(profile)
     held = table.numbers("steps")
     many = f": {profile.marked_steps or 0} of {held.sum()} steps counted" if len(table) else ""
-    span = f"iteration {window.first}" if window.first == window.last else f"iterations {window.first} to {window.last}"
+    last = _last_step(table, window)
+    span = f"iteration {window.first}" if window.first == last else f"iterations {window.first} to {last}"
     return f"{span} ({window.basis}){many}{_length(profile)}"
+
+
+def _last_step(table: Table, window: Window) -> int | None:
+    """Return the last step of the last iteration: one call may make several."""
+    mine = table.numbers("iteration") == window.last
+    return (
+        int(window.last + table.numbers("steps")[mine].max() - 1)
+        if window.last is not None and mine.any()
+        else window.last
+    )
 
 
 def _length(profile: Profile) -> str:
