@@ -10,7 +10,7 @@ from tcprobe.report.blocks import Cell, ColumnHead, Section
 from tcprobe.report.run.findings import reach
 from tcprobe.report.run.window import step_known
 from tcprobe.rules.run.words import FRAMEWORKS
-from tcprobe.schema.columns import Row, Value
+from tcprobe.schema.columns import Row, Table, Value
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
 
 FIRST = {
