@@ -226,10 +226,11 @@ def _few(profile: Profile, found: Iterations, kept: int, basis: WindowBasis) -> 
     if basis == "given" or kept >= FEWEST_TO_DETECT - 1:
         return ()
     said = f"the window holds {kept} of {len(found.numbers)} iterations"
-    chosen, ran = profile.metadata.run.get("window"), len(profile.require("steps"))
-    if basis == "profiled by the probe" and isinstance(chosen, dict) and chosen.get("reason"):
+    chosen, steps = profile.metadata.run.get("window"), profile.require("steps").numbers("step")
+    if basis == "profiled by the probe" and isinstance(chosen, dict) and chosen.get("reason") and len(steps):
+        ran = int(steps.max()) + 1
         remedy = "train for at least 10 steps after warm-up" if ran < LONG_ENOUGH else None
-        return (Note("few-steps", f"{said}, of a run of {ran}: {chosen['reason']}", remedy),)
+        return (Note("few-steps", f"{said}, in a run of {ran} steps: {chosen['reason']}", remedy),)
     why = "too few to tell warm-up from the rest" if kept == len(found.numbers) else "the others deviate"
     return (Note("few-steps", f"{said}: {why}", "record at least 10 steps after warm-up"),)
 

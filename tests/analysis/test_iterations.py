@@ -79,6 +79,17 @@ def test_few_steps_are_warned_about() -> None:
     assert [n.code for n in notes] == ["few-steps"]
 
 
+@pytest.mark.parametrize(("ran", "remedy"), [(100, None), (4, "train for at least 10 steps after warm-up")])
+def test_few_steps_of_the_probe_have_its_reason(ran: int, remedy: str | None) -> None:
+    """A long run is not told to be longer: the window was cut for another reason."""
+    chosen = {"window": {"first_step": 1, "last_step": 2, "reason": "cut short: the trace takes 59 MB a step"}}
+    profile = run([100] * 4, name="tcprobe_step", run=chosen)
+    profile = profile.with_tables(b.steps(*((step, 100 * step, 100, "measured") for step in range(ran))))
+    (note,) = choose_window(profile, collect_iterations(profile), Options())[1]
+    why = f"in a run of {ran} steps: cut short: the trace takes 59 MB a step"
+    assert (note.code, note.message, note.remedy) == ("few-steps", f"the window holds 2 of 4 iterations, {why}", remedy)
+
+
 def test_a_bound_in_a_gap_of_the_numbers_is_refused() -> None:
     rows = [(b.TC, -1, i, 100 * i, 10) for i in (0, 1, 4, 5)]
     with pytest.raises(UsageError, match="no iteration was recorded"):
