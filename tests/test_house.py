@@ -44,7 +44,16 @@ WITHIN = {
     "capture": ({"base", "environment"}, {"folder", "probed", "process"}, {"dlprof", "tensorflow"}),
     "flows": ({"write"}, {"audit"}),
     "keras": ({"row"}, {"classes"}, {"catalogue"}, {"names", "settings"}, {"shapes"}, {"products"}),
-    "probe": ({"constants"}, {"config"}, {"core"}, {"script", "tensorflow"}, {"audit"}, {"api"}, {"probe"}, {"way_in"}),
+    "probe": (
+        {"constants"},
+        {"config"},
+        {"core"},
+        {"script", "tensorflow"},
+        {"audit"},
+        {"api", "sessions"},
+        {"probe"},
+        {"way_in"},
+    ),
     "readers": (
         {"base", "one_run", "protobuf", "ranks"},
         {"arrays", "merge"},

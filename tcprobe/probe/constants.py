@@ -9,5 +9,8 @@ SAMPLES = 1024
 # The window: steps in it, the seconds and the bytes of profile that end it sooner, steps that never are in it.
 WINDOW_STEPS = 20
 WINDOW_SECONDS = 60
-WINDOW_BYTES = 200_000_000
+# (To write a profile takes 15 to 39 times its size of host memory.)
+WINDOW_BYTES = 50_000_000
+# A profile that the script took itself is copied up to this size.
+SCRIPT_BYTES = 200_000_000
 SKIPPED_STEPS = 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 from typing import Any, Callable, Dict, Optional
@@ -14,14 +13,13 @@ from .core import tracebacks
 from .core.framework import Core, Devices, Framework
 from .core.gaps import Gaps
 from .core.journal import Journal
-from .core.memory import resident_bytes
 from .core.metrics import Patterns
 from .core.ranges import Ranges
 from .core.stepper import Stepper
 from .core.training import TrainingCalls
-from .core.window import CLOSE, DISCARD, OPEN, WindowState
 from .script.imports import AfterImport
 from .script.tee import Tee
+from .sessions import Sessions
 
 SCHEMA = 1
 
@@ -43,19 +41,17 @@ class Probe:
         self.exit_code: Optional[int] = None
         self.gaps = Gaps()
         self.journal = Journal(config.out, self.gaps)
-        self.window = WindowState(config, self.journal.numbers, self.journal.starts)
         self.ranges = Ranges(self.gaps)
         self.stepper = Stepper(self.journal, self.clock, self)
         self.training = TrainingCalls(self.stepper, self.ranges, self._at, self.gaps, config.step_function)
         self.framework = framework(Core(config, self.gaps, self.ranges, self.training))
+        self.sessions = Sessions(config, self.gaps, self.journal, self.framework, self.ranges, self.clock, self.finish)
+        self.window = self.sessions.window
         self.marker = Marker(self.stepper, self.ranges, self.gaps)
         self.tee = Tee(self._patterns(), self.clock, self.journal.step_at, self.journal.metric, self.gaps)
         self._pid = os.getpid()
         self._began = time.perf_counter_ns()
         self._paused = 0
-        self._resident = 0
-        self._opened: Optional[int] = None
-        self._closed: Optional[int] = None
         self._devices: Optional[Devices] = None
         self._finished = False
 
@@ -67,7 +63,7 @@ class Probe:
         self.journal.kind = self.window.kind
         self.journal.summary = self.summary
         self.journal.before_flush = self._catch_up
-        self.framework.profiler.preempted = self._preempted
+        self.sessions.install()
         hooks.update(logging=self.tee.listen_to_files, traceback=tracebacks.clean_printed)
         self._set_pace()
         self.gaps.run("imports", AfterImport(hooks, self.gaps).install)
@@ -117,7 +113,7 @@ class Probe:
                 "functions": self.training.names(),
                 "basis": self._basis() if self.stepper.count else None,
             },
-            "window": self.window.describe(self.stepper.count, self._opened, self._closed),
+            "window": self.sessions.describe(self.stepper.count),
             "peak_gpu_memory_bytes": None if devices is None else devices.peak_bytes,
             "exit_code": self.exit_code,
             "gaps": self.gaps.gaps,
@@ -134,15 +130,12 @@ class Probe:
 
     def before_step(self, row: int, number: int) -> None:
         """Let the window act, then forget the time that it took. Between two steps, in the thread that trains."""
-        grown = resident_bytes() - self._resident if self.framework.profiler.is_open else 0
-        actions = self.window.before_step(row, number, self.clock(), grown)
         began = time.perf_counter_ns()
-        for action in actions:
-            self.gaps.run("profiler window", {OPEN: self._open, CLOSE: self._close, DISCARD: self._discard}[action])
+        acted = self.sessions.before_step(row, number)
         if self.config.profile and self.window.is_over():
             self.framework.layers.stop()
         self._set_pace()
-        if actions:
+        if acted:
             self._paused += time.perf_counter_ns() - began
 
     def _set_pace(self) -> None:
@@ -177,51 +170,9 @@ class Probe:
         self.training.drain()
         self.tee.drain()
 
-    # --- the window --------------------------------------------------------------------------------------
-
-    def _open(self) -> None:
-        if not self.framework.profiler.start():
-            self.window.failed()
-            return
-        self._resident = resident_bytes()
-        self._opened, self._closed = self.clock(), None
-        self.ranges.open()
-        self.framework.layers.open()
-        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-            self.gaps.run("SIGTERM", lambda: signal.signal(signal.SIGTERM, self._terminated))
-
-    def _close(self) -> None:
-        self._closed = self.clock()
-        self.framework.layers.close()
-        self.ranges.close()
-        self.framework.profiler.stop()
-        self._release_sigterm()
-
-    def _discard(self) -> None:
-        self.framework.layers.close()
-        self.ranges.close()
-        self.framework.profiler.discard()
-        self._release_sigterm()
-
-    def _preempted(self) -> None:
-        self.window.preempted(len(self.journal.numbers) - 1)
-        self._close()
-
     def _finish_window(self) -> None:
         # A call that raised has not finished its step.
-        if self.window.finish(len(self.journal.numbers) - 1 - self.training.failed):
-            self._close()
-        self.ranges.close()
-
-    def _release_sigterm(self) -> None:
-        if signal.getsignal(signal.SIGTERM) == self._terminated:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-    def _terminated(self, number: int, _: Any) -> None:
-        """Save the profile, then die of the signal as the workload would have."""
-        signal.signal(number, signal.SIG_DFL)
-        self.finish()
-        os.kill(os.getpid(), number)
+        self.sessions.finish(len(self.journal.numbers) - 1 - self.training.failed)
 
     # --- hooks -------------------------------------------------------------------------------------------
 
@@ -245,7 +196,7 @@ class Probe:
         self.journal.disable()
         self.tee.stop()
         self.ranges.active = False
-        self._release_sigterm()
+        self.sessions.release_sigterm()
 
     # --- the end -----------------------------------------------------------------------------------------
 
@@ -261,7 +212,7 @@ class Probe:
             self.gaps.note("no-" + name.lower(), message, remedy)
         elif not count:
             self.gaps.note("no-steps", "no training step was found", "mark the step: with tcprobe.step(): ...")
-        elif self.config.profile and self.window.first_row is None:
-            self.gaps.note("no-window", "the run ended after %d steps, before any was profiled" % count, "train longer")
+        else:
+            self.sessions.conclude(count)
         if self.stepper.basis == "dominant function":
             self.gaps.note("no-period", "training calls have no period; each call of the commonest counts as a step")

@@ -193,6 +193,67 @@ for step in range(40):
     assert len(probed.profiles) == 1
 
 
+def test_profile_of_the_scripts_own_is_used_where_it_runs_all_the_time(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    script = f"""
+from tensorflow.compat import v2
+f = tf.function(first)
+v2.profiler.experimental.start({str(own)!r})
+for step in range(30): f(x, y)
+tf.profiler.experimental.stop()
+for step in range(4): f(x, y)
+"""
+    probed = run(tmp_path, HEAD + script, python=warm.python())
+    assert probed.code == 0, probed.err
+    (theirs,) = own.rglob("*.xplane.pb")
+    assert [path.read_bytes() for path in probed.profiles] == [theirs.read_bytes()]
+    assert probed.seen["window"]["last_step"] == 29
+    assert probed.seen["window"]["first_step"] >= 3
+    assert probed.seen["window"]["reason"].startswith("in the script's own profile")
+    assert [note["code"] for note in probed.seen["notes"]] == ["script-profile"]
+    assert str(theirs) in probed.seen["notes"][0]["message"]
+    assert_marked(probed)
+
+
+def test_memory_of_the_scripts_own_does_not_shorten_the_window(tmp_path: Path) -> None:
+    script = "f, kept = tf.function(first), []\nfor _ in range(40): f(x, y); kept.append(np.ones(5 << 20))"
+    probed = run(tmp_path, HEAD + script, python=warm.python())
+    window = probed.seen["window"]
+    assert window["last_step"] - window["first_step"] == 19
+    assert "cut" not in window["reason"]
+    assert len(probed.profiles) == 1
+
+
+PARTIAL = """
+data = [(np.ones((size, 8), "float32"), np.ones((size, 4), "float32")) for size in (16, 16, 5)]
+a, b = np.ones((85, 8), "float32"), np.ones((85, 4), "float32")
+def trained(name, steps=1):
+    m = model(name)
+    m.compile("sgd", "mse", steps_per_execution=steps)
+    return m
+trained("arrays", 4).fit(a, b, batch_size=16, verbose=0)
+trained("generator").fit((batch for batch in data), verbose=0)
+batches = tf.data.Dataset.from_tensor_slices((a, b)).batch(16)
+@tf.function
+def epoch():
+    for p, q in batches: first(p, q)
+epoch()
+ragged = tf.function(lambda q, p: first(p, q), input_signature=[tf.TensorSpec((None, 4)), tf.TensorSpec((None, 8))])
+for p, q in data: ragged(q=q, p=p)
+"""
+
+
+def test_partial_batches_leave_no_size_unknown(tmp_path: Path) -> None:
+    probed = run(tmp_path, HEAD + PARTIAL, python=warm.python())
+    assert probed.code == 0, probed.err
+    assert probed.seen["gaps"] == []
+    graph = json.loads((probed.folder / "probe/graph.json").read_text(encoding="utf-8"))
+    ops = [op for function in graph["functions"] if function["training"] for op in function["ops"]]
+    forward = [tuple(op["input_shapes"][0]) for op in ops if op["pass"] == "forward"]
+    assert forward == [(16, 8)] * 8
+    assert not [op for op in ops if any(None in shape for shape in op["input_shapes"] + op["output_shapes"])]
+
+
 @pytest.mark.parametrize("steps", [1, 2, 3])
 def test_very_short_run(tmp_path: Path, steps: int) -> None:
     probed = run(tmp_path, HEAD + f"f = tf.function(first)\nfor _ in range({steps}): f(x, y)", python=warm.python())
@@ -201,7 +262,9 @@ def test_very_short_run(tmp_path: Path, steps: int) -> None:
     if steps > 1:
         assert (probed.seen["window"]["first_step"], probed.seen["window"]["last_step"]) == (1, steps - 1)
     else:
-        assert [note["code"] for note in probed.seen["notes"]] == ["no-window"]
+        (note,) = probed.seen["notes"]
+        why = "the run ended after 1 step, and the profiler starts with the second call"
+        assert (note["code"], note["message"]) == ("no-window", why)
 
 
 def test_named_function_is_the_step(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ it. It is made with a `Core`, hooks its own package in the functions that `insta
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Protocol
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Protocol, Sequence
 
 from ..config import Config
 from .gaps import Gaps
@@ -51,10 +51,15 @@ class Profiler(Protocol):
     Attributes:
         is_open: the probe's session runs.
         preempted: to be called before the script opens a session of its own; closes the probe's.
+        script_began, script_ends: to be called once such a session runs, and before it ends.
+        script_ended: to be called after it, with the paths of the profiles that it left.
     """
 
     is_open: bool
     preempted: Callable[[], None]
+    script_began: Callable[[], None]
+    script_ends: Callable[[], None]
+    script_ended: Callable[[List[str]], None]
 
     def start(self) -> bool:
         """Open the session; return False where it cannot be opened now."""
@@ -62,8 +67,17 @@ class Profiler(Protocol):
     def stop(self) -> None:
         """Close the session and write the profile."""
 
+    def drop(self) -> None:
+        """Close the session without a profile; one that an earlier session wrote stays."""
+
     def discard(self) -> None:
         """Close the session, and remove every profile that the probe's sessions wrote."""
+
+    def size(self) -> int:
+        """Return the bytes of the profile that the latest session wrote."""
+
+    def adopt(self, paths: Sequence[str]) -> None:
+        """Take copies of the script's own profiles, and remove the probe's."""
 
 
 class Layers(Protocol):

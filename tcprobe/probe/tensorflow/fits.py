@@ -1,10 +1,12 @@
-"""Tells which `fit` of Keras is running, and what hands it its batches."""
+"""Tells which `fit` of Keras is running, what hands it its batches, and what datasets of the script deliver."""
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
-from typing import Any, Callable, Optional
+import weakref
+from typing import Any, Callable, List, Optional
 
 from ..core.gaps import Gaps, Guard
 from .patch import Patches, defining_class
@@ -17,11 +19,13 @@ class Fit:
 
     Attributes:
         marks_steps: it marks its steps in the profile itself, as Keras 2 does.
+        replicas: copies of the model that share a batch.
         batches: Keras' own object that hands out the batches, from its construction on; None before.
     """
 
-    def __init__(self, marks_steps: bool) -> None:
+    def __init__(self, marks_steps: bool, replicas: int = 1) -> None:
         self.marks_steps = marks_steps
+        self.replicas = replicas
         self.batches: Any = None
 
 
@@ -56,7 +60,8 @@ class Fits:
 
         def fit(model: Any, *args: Any, **kwds: Any) -> Any:
             before = getattr(local, "fit", None)
-            local.fit = Fit(marks_steps)
+            strategy = getattr(model, "distribute_strategy", None)
+            local.fit = Fit(marks_steps, int(getattr(strategy, "num_replicas_in_sync", 1)))
             try:
                 return original(model, *args, **kwds)
             finally:
@@ -74,6 +79,105 @@ class Fits:
             original(batches, *args, **kwds)
 
         return __init__
+
+
+class First:
+    """The first element that a generator yields.
+
+    Attributes:
+        shapes: of its components; None before it was yielded.
+    """
+
+    def __init__(self, tf: Any, gaps: Gaps) -> None:
+        self.shapes: Optional[List[List[int]]] = None
+        self._tf = tf
+        self._gaps = gaps
+        self._seen = False
+
+    def note(self, element: Any) -> Any:
+        """Return an element as it is; called with each."""
+        if not self._seen:
+            self._seen = True
+            with Guard(self._gaps, "first element of a generator"):
+                parts = self._tf.nest.flatten(element)
+                self.shapes = [[int(d) for d in part.shape] for part in parts if hasattr(part, "shape")]
+        return element
+
+
+class Datasets:
+    """Hooks tf.data: remembers every dataset by its tensor, and what the script's generators yield first."""
+
+    def __init__(self, gaps: Gaps) -> None:
+        self._gaps = gaps
+        self._patches = Patches()
+        self._by_tensor: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
+        self._first: "weakref.WeakKeyDictionary[Any, First]" = weakref.WeakKeyDictionary()
+        self._generating: Optional[Callable[[], None]] = None
+
+    def install(self, tf: Any) -> None:
+        """Hook `tf`; a second call does nothing."""
+        kind = tf.data.Dataset
+        with Guard(self._gaps, "datasets"):
+            self._patches.method(kind, "__init__", self._making)
+        if self._generating is None:
+            with Guard(self._gaps, "generators"):
+                self._generating = self._hook_generators(tf, kind)
+
+    def remove(self) -> None:
+        """Put the original methods back."""
+        self._patches.restore()
+        if self._generating is not None:
+            self._generating()
+            self._generating = None
+
+    def of_tensor(self, tensor: Any) -> Any:
+        """Return the dataset whose variant tensor this is, None where it is not known."""
+        dataset = self._by_tensor.get(id(tensor))
+        return dataset if getattr(dataset, "_variant_tensor", None) is tensor else None
+
+    def first(self, dataset: Any) -> Optional[List[List[int]]]:
+        """Return the shapes of the first element that the generator behind this very dataset yielded."""
+        found = self._first.get(dataset)
+        return None if found is None else found.shapes
+
+    def _making(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        by_tensor, gaps = self._by_tensor, self._gaps
+
+        def __init__(dataset: Any, variant_tensor: Any, *args: Any, **kwds: Any) -> None:  # noqa: N807
+            original(dataset, variant_tensor, *args, **kwds)
+            with Guard(gaps, "datasets"):
+                by_tensor[id(variant_tensor)] = dataset
+
+        return __init__
+
+    def _hook_generators(self, tf: Any, kind: Any) -> Callable[[], None]:
+        """Watch what generators yield; return what takes the hook out."""
+        original = kind.__dict__["from_generator"]
+        make, known, gaps = original.__func__, self._first, self._gaps
+
+        @functools.wraps(make)
+        def from_generator(generator: Any, *args: Any, **kwds: Any) -> Any:
+            if not callable(generator):
+                return make(generator, *args, **kwds)
+            first = First(tf, gaps)
+
+            @functools.wraps(generator)
+            def generate(*given: Any) -> Any:
+                return map(first.note, generator(*given))  # no frame of ours around what the generator does
+
+            dataset = make(generate, *args, **kwds)
+            with Guard(gaps, "generators"):
+                known[dataset] = first
+            return dataset
+
+        hook = staticmethod(from_generator)
+        kind.from_generator = hook
+
+        def remove() -> None:
+            if kind.__dict__.get("from_generator") is hook:
+                kind.from_generator = original
+
+        return remove
 
 
 def batches_class(trainer: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Dict, Optional
 
 from ..core.framework import Core, Devices, Hook
@@ -70,6 +71,7 @@ class TensorFlow:
         run("precision", lambda: precision.on_tensorflow(tf, self._core.config))
         run("TensorFlow's profiler", lambda: self.profiler.on_tensorflow(tf))
         run("trace annotations", lambda: self._annotate(tf))
+        run("parameter servers", lambda: self._watch_parameter_servers(tf))
         if self._core.config.nvtx:
             self._core.ranges.find_nvtx()
         self._marks.eager = tf.executing_eagerly
@@ -84,6 +86,22 @@ class TensorFlow:
         from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 
         self._marks.iterator = OwnedIterator
+
+    def _watch_parameter_servers(self, tf: Any) -> None:
+        """Say that the steps of a coordinator are not seen: they are scheduled, and run on other machines."""
+        strategy = tf.distribute.experimental.ParameterServerStrategy
+        make, note = strategy.__init__, self._core.gaps.note
+
+        @functools.wraps(make)
+        def __init__(made: Any, *args: Any, **kwds: Any) -> None:  # noqa: N807
+            note(
+                "parameter-server",
+                "ParameterServerStrategy is not supported: steps that it schedules run elsewhere and are not counted",
+                "profile one worker's step alone, or under MirroredStrategy",
+            )
+            make(made, *args, **kwds)
+
+        strategy.__init__ = __init__
 
     def _annotate(self, tf: Any) -> None:
         self._core.ranges.annotations = TensorFlowAnnotations(tf, self._recorder.fits)

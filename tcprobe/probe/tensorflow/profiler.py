@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 import sys
-from typing import Any, Callable, List
+from typing import Any, Callable, Dict, List, Sequence
 
 from ..core.gaps import Gaps
 
@@ -22,16 +23,20 @@ class TensorFlowProfiler:
     Attributes:
         available: False until TensorFlow's profiler has been found.
         is_open: our session runs.
-        script_has_it: the script's own session runs, so that ours cannot.
         preempted: called before the script's own session starts while ours is open; it must close ours.
+        script_began: called once the script's own session runs.
+        script_ends: called before it ends.
+        script_ended: called after it with the paths of the profiles that it left.
         files: paths of the profiles that our sessions wrote.
     """
 
     def __init__(self, raw: str, gaps: Gaps) -> None:
         self.available = False
         self.is_open = False
-        self.script_has_it = False
         self.preempted: Callable[[], None] = lambda: None
+        self.script_began: Callable[[], None] = lambda: None
+        self.script_ends: Callable[[], None] = lambda: None
+        self.script_ended: Callable[[List[str]], None] = lambda _: None
         self.files: List[str] = []
         self._raw = raw
         self._gaps = gaps
@@ -39,20 +44,31 @@ class TensorFlowProfiler:
         self._start: Any = None
         self._stop: Any = None
         self._warm = False
+        self._script: Any = None  # what began the script's own session, while that runs
+        self._folder = ""  # of the script's own session
+        self._before: Dict[str, float] = {}  # profiles in it when that began
 
     def on_tensorflow(self, tf: Any) -> None:
         """Take TensorFlow's start and stop, and stand between them and the script."""
         public = tf.profiler.experimental
         private: Any = sys.modules[public.start.__module__]
         self._tf, self._start, self._stop = tf, public.start, public.stop
-        start, stop = self._beside(public.start), self._after(public.stop)
-        for module in (public, private):
+        start, stop = self._beside(public.start), self._after(public.stop, public.start)
+        # Keras 2 takes them from tensorflow.compat.v2, a module of its own.
+        same = [m for name, m in list(sys.modules.items()) if name.endswith("profiler.experimental")]
+        for module in (public, private, *(m for m in same if vars(m).get("start") is self._start)):
             module.start, module.stop = start, stop
+        # What `tf.summary.trace_on(profiler=True)` called before TensorFlow 2.13.
+        older = sys.modules.get("tensorflow.python.eager.profiler")
+        if older is not None:
+            began = older.start
+            setattr(older, "start", self._beside(began))
+            setattr(older, "stop", self._after(older.stop, began))
         self.available = True
 
     def start(self) -> bool:
         """Open the session; return False where it cannot be opened now."""
-        if self.is_open or self.script_has_it or not self.available:
+        if self.is_open or self._script is not None or not self.available:
             return False
         return bool(self._gaps.run("profiler start", self._open, False))
 
@@ -61,20 +77,35 @@ class TensorFlowProfiler:
         if not self.is_open:
             return
         self.is_open = False
-        before = {path: os.path.getmtime(path) for path in self._found()}
+        before = profiles(self._raw)
         self._gaps.run("profiler stop", lambda: self._close(save))
         if save:
-            new = [path for path in self._found() if before.get(path) != os.path.getmtime(path)]
+            new = _written(self._raw, before)
             self._remove([path for path in self.files if path not in new])
             self.files = new
             if not any(os.path.getsize(path) for path in new):
                 self._gaps.note("no-profile", "TensorFlow's profiler wrote no profile", WARM_UP_REMEDY, "error")
+
+    def drop(self) -> None:
+        """Close the session without a profile; an earlier one stays."""
+        self.stop(save=False)
 
     def discard(self) -> None:
         """Close the session without a profile, and remove the profiles written so far."""
         self.stop(save=False)
         self._remove(self.files)
         self.files = []
+
+    def size(self) -> int:
+        """Return the bytes of the profile that our latest session wrote."""
+        return sum(os.path.getsize(path) for path in self.files)
+
+    def adopt(self, paths: Sequence[str]) -> None:
+        """Take copies of the script's own profiles instead of ours."""
+        self.discard()
+        folder = os.path.join(self._raw, "plugins", "profile", "script")
+        os.makedirs(folder, exist_ok=True)
+        self.files = [shutil.copy2(path, folder) for path in paths]
 
     def _remove(self, paths: List[str]) -> None:
         for path in paths:
@@ -110,29 +141,46 @@ class TensorFlowProfiler:
         finally:
             self._stop(save=save)
 
-    def _found(self) -> List[str]:
-        return [
-            os.path.join(folder, name)
-            for folder, _, names in os.walk(self._raw)
-            for name in names
-            if name.endswith(".xplane.pb")
-        ]
-
     def _beside(self, start: Any) -> Any:
         @functools.wraps(start)
         def begin(*args: Any, **kwds: Any) -> Any:
             if self.is_open:
                 self._gaps.run("script's own profiler", self.preempted)
             result = start(*args, **kwds)
-            self.script_has_it = True
+            self._script = start
+            self._gaps.run("script's own profiler", lambda: self._script_began(*args, **kwds))
             return result
 
         return begin
 
-    def _after(self, stop: Any) -> Any:
+    def _after(self, stop: Any, start: Any) -> Any:
+        """Stand around `stop`, which also tidies up where no session of `start` runs."""
+
         @functools.wraps(stop)
         def end(*args: Any, **kwds: Any) -> Any:
-            self.script_has_it = False
-            return stop(*args, **kwds)
+            if self._script is not start:
+                return stop(*args, **kwds)
+            self._gaps.run("script's own profiler", self.script_ends)
+            try:
+                return stop(*args, **kwds)
+            finally:
+                self._script = None
+                self._gaps.run("script's own profiler", lambda: self.script_ended(_written(self._folder, self._before)))
 
         return end
+
+    def _script_began(self, logdir: Any = "", *_: Any, **__: Any) -> None:
+        self._folder = os.path.abspath(os.fspath(logdir)) if isinstance(logdir, (str, os.PathLike)) and logdir else ""
+        self._before = profiles(self._folder)
+        self.script_began()
+
+
+def profiles(folder: str) -> Dict[str, float]:
+    """Return the profiles that lie below a folder where TensorFlow puts them, with the times of their last change."""
+    below = os.walk(os.path.join(folder, "plugins", "profile")) if folder else ()
+    found = [os.path.join(at, name) for at, _, names in below for name in names if name.endswith(".xplane.pb")]
+    return {path: os.path.getmtime(path) for path in found}
+
+
+def _written(folder: str, before: Dict[str, float]) -> List[str]:
+    return [path for path, changed in profiles(folder).items() if before.get(path) != changed]

@@ -17,6 +17,7 @@ TOY = ROOT / "tests/probe/core/toy.py"
 NEUTRAL = ("core", "script", "probe.py", "api.py", "config.py", "constants.py")
 TOYFLOW = """
 on_layer = print
+profile = None
 def train(part, layers):
     for layer in layers: on_layer(part + "/" + layer)
 """
@@ -64,6 +65,38 @@ def test_calls_are_only_noted_once_the_window_is_over(tmp_path: Path) -> None:
     # The first call of step 7 finds the window full; the end of the run ends the counting.
     assert toy["paces"] == [[7 * 3 + 1, True], [60, False]]
     assert seen["steps"]["count"] == 20
+
+
+OWN = """
+import toyflow
+toyflow.profile(True)
+for step in range(30): toyflow.train("net", ["dense"])
+toyflow.profile(False, *PATHS)
+"""
+
+
+@pytest.mark.parametrize("size", [None, 10, 200_000_001])
+def test_profile_that_the_script_took_itself(tmp_path: Path, size: int | None) -> None:
+    own = tmp_path / "own.xplane.pb"
+    if size is not None:
+        with own.open("wb") as file:
+            file.truncate(size)
+    toy, seen = run(tmp_path, OWN.replace("PATHS", repr([str(own)] if size else [])))
+    (note,) = seen["notes"]
+    if size == 10:
+        assert toy["profiler"] == [f"adopt {own}"]
+        assert (seen["window"]["last_step"], note["code"]) == (29, "script-profile")
+    else:
+        large = f"its profile of 200 MB is larger than the 200 MB that are copied: {own}"
+        why = large if size else "its session left no *.xplane.pb file"
+        assert (toy["profiler"], seen["window"]) == ([], None)
+        assert note["message"] == "the script profiled itself, and " + why
+
+
+def test_steps_that_were_asked_for_and_not_reached(tmp_path: Path) -> None:
+    _, seen = run(tmp_path, GAN, "25", "30")
+    why = "the run ended after 20 steps, and step 25 was the first to profile"
+    assert [(n["code"], n["message"]) for n in seen["notes"]] == [("no-window", why)]
 
 
 def test_a_run_without_the_framework_says_so(tmp_path: Path) -> None:

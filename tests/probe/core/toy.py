@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import runpy
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import get_ident
 from typing import Any
@@ -23,7 +24,10 @@ class ToyProfiler:
 
     def __init__(self) -> None:
         self.is_open = False
-        self.preempted = lambda: None
+        self.preempted: Callable[[], None] = lambda: None
+        self.script_began: Callable[[], None] = lambda: None
+        self.script_ends: Callable[[], None] = lambda: None
+        self.script_ended: Callable[[list[str]], None] = lambda _: None
         self.told: list[str] = []
 
     def start(self) -> bool:
@@ -35,9 +39,19 @@ class ToyProfiler:
         self.is_open = False
         self.told.append("stop")
 
+    def drop(self) -> None:
+        self.is_open = False
+        self.told.append("drop")
+
     def discard(self) -> None:
         self.is_open = False
         self.told.append("discard")
+
+    def size(self) -> int:
+        return 0
+
+    def adopt(self, paths: Sequence[str]) -> None:
+        self.told.append("adopt " + " ".join(paths))
 
 
 class ToyLayers:
@@ -89,6 +103,7 @@ class Toy:
     def _hook(self, toyflow: Any) -> None:
         train, self.imported = toyflow.train, True
         toyflow.on_layer = self.layers.called
+        toyflow.profile = self._script_profiles
 
         def training_call(part: str, layers: list[str]) -> None:
             callee = self.callees.get(part)
@@ -103,6 +118,13 @@ class Toy:
                 self.training.end()
 
         toyflow.train = training_call
+
+    def _script_profiles(self, on: bool, *paths: str) -> None:
+        if on:
+            self.profiler.script_began()
+        else:
+            self.profiler.script_ends()
+            self.profiler.script_ended(list(paths))
 
     def training_calls(self, deferred: bool) -> None:
         self.training.deferred = deferred

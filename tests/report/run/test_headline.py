@@ -260,6 +260,14 @@ def test_the_window_says_how_long_it_and_a_step_are(
     assert found["window"] == f"iterations 2 to 3 (detected): 2 of 4 steps counted{said}"
 
 
+def test_the_window_ends_with_the_last_step_of_its_last_call() -> None:
+    """Calls of 5 steps begin at 2 and 3: the last of them ends with step 7."""
+    profile = gpu_profile()
+    calls = profile.require("iterations").with_columns(steps=np.array([5, 5, 5, 5]))
+    found = dict(headline.facts(profile.with_tables(calls)))
+    assert found["window"].startswith("iterations 2 to 7 (detected): 10 of 20 steps counted")
+
+
 @pytest.mark.parametrize(
     ("busy", "length", "said"),
     [

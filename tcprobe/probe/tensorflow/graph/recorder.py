@@ -10,12 +10,22 @@ from typing import Any, Callable, Dict, Hashable, List, Mapping, NamedTuple, Opt
 from ...core.gaps import Guard
 from ..eager.parts import EagerParts
 from ..eager.sampler import EagerSample, EagerSampler
-from ..fits import Fit, Fits
+from ..fits import Datasets, Fit, Fits
 from ..layers import LayerHooks
 from .execute import Collector, assign, match, optimised, swapped_in, unoptimised
 from .passes import GraphPasses
 from .records import Record, executed_record, op_record, write_json
-from .shapes import CallSizes, OpShapes, first_arguments, has_unknown, infer, shape_list, sizes_of_call
+from .shapes import (
+    CallSizes,
+    OpShapes,
+    first_arguments,
+    has_unknown,
+    infer,
+    infer_loop,
+    ordered,
+    shape_list,
+    sizes_of_call,
+)
 from .store import Function, Store, stem
 from .trace import Tracer
 from .types import is_gemm
@@ -66,6 +76,7 @@ class GraphRecorder:
         self.on_sample: Optional[Callable[[EagerSample], None]] = None
         self.layers = LayerHooks(gaps)
         self.fits = Fits(gaps)
+        self.datasets = Datasets(gaps)
         self.tracer = Tracer(self.layers, gaps)
         self._path = os.path.join(out_dir, "graph.json")
         self._gaps = gaps
@@ -107,6 +118,7 @@ class GraphRecorder:
         self.tracer.on_graph = self._began
         self.tracer.on_gradient = self._differentiated
         self.tracer.install(tf)
+        self.datasets.install(tf)
 
     def on_keras(self, keras: Any) -> None:
         """Install the hooks on the layers and the `fit` of one Keras."""
@@ -126,6 +138,7 @@ class GraphRecorder:
         self.tracer.remove()
         self.layers.remove()
         self.fits.remove()
+        self.datasets.remove()
 
     def resume(self) -> None:
         """Put the hooks back after a `stop`; nothing happens without one."""
@@ -133,6 +146,7 @@ class GraphRecorder:
             self._stopped = False
             self.parts.close(False)
             self.tracer.install(self._tf)
+            self.datasets.install(self._tf)
             for keras in self._keras:
                 self.layers.install(keras)
                 self.fits.install(keras)
@@ -184,10 +198,8 @@ class GraphRecorder:
         if call is None or call.thread != threading.get_ident():
             return  # a dataset's function, a model under construction
         function = self.store.functions.get(call.key)
-        if function is not None and function.sizes is None:
-            function.sizes = CallSizes(None, ())
-            with Guard(self._gaps, "sizes of the first call"):
-                function.sizes = sizes_of_call(self._tf, call.arguments, call.fit)
+        if function is not None and function.sizes is None and function.call is None:
+            function.call = call
         self._owner = call.thread
         self._pending.append(Trace(graph, call.key))
         self._collect()
@@ -226,6 +238,10 @@ class GraphRecorder:
             if graphs is not None or (trace.key, stem(trace.graph.name)) not in ran:
                 with Guard(self._gaps, "graph resolution"):
                     self._resolve(trace, graphs)
+        for trace, _ in settled:
+            function = self.store.functions.get(trace.key)
+            if function is not None:
+                function.call = None  # it holds the script's tensors
 
     def _resolve(self, trace: Trace, graphs: Any) -> None:
         function = self.store.functions.get(trace.key)
@@ -250,11 +266,25 @@ class GraphRecorder:
             self.store.keep(trace.key, record)
 
     def _sizes(self, function: Function, graph: Any) -> CallSizes:
-        """Return the sizes of the first call; the first trace knows its arguments best."""
-        sizes = function.sizes or CallSizes(None, ())
+        """Return the sizes of the first call, which is over; the first trace knows its arguments best."""
+        if function.sizes is None:
+            call, function.call, function.sizes = function.call, None, CallSizes(None, ())
+            with Guard(self._gaps, "sizes of the first call"):
+                function.sizes = self._sizes_of(function, call, graph)
+        sizes = function.sizes
         if function.traces or graph.name.startswith("__backward"):
             return sizes
-        return CallSizes(sizes.batch, first_arguments(graph, sizes.arguments))
+        return sizes._replace(arguments=first_arguments(graph, sizes.arguments))
+
+    def _sizes_of(self, function: Function, call: Optional[FunctionCall], graph: Any) -> CallSizes:
+        if call is None:
+            return CallSizes(None, ())
+        arguments = ordered(function.reference(), *call.arguments)
+        sizes = sizes_of_call(self._tf, self.datasets, arguments, call.fit, graph)
+        if sizes.replicas > 1 and hasattr(self._gaps, "note"):
+            message = "a step runs on %d replicas: each has products of its own, for its share of the batch"
+            self._gaps.note("replicas", message % sizes.replicas, level="note")
+        return sizes
 
     def _ops(self, root: Any, visits: Sequence[Visit], graphs: Any, sizes: CallSizes) -> List[Record]:
         graph = None if graphs is None else optimised(graphs)
@@ -263,13 +293,25 @@ class GraphRecorder:
         if graphs is not None and _shapes_missing(visits):
             with Guard(self._gaps, "shapes of partial batches"):
                 inferred = infer(self._tf, graphs.post_optimization_graph, sizes, is_gemm)
+        loops = self._in_loops(visits, sizes)
         others = alternatives(self.tracer.within(root), visits)
         everything = [*zip(visits, matches), *((v, swapped_in(v, graph)) for v in others)]
         passes, records = GraphPasses(visits, lambda op: self.tracer.note(op.graph, op.name)), []
         for visit, found in everything:
             note = self.tracer.note(visit.op.graph, visit.op.name)
-            records.append(op_record(visit, note, passes, found, inferred.get(found.name or "")))
+            shapes = loops.get((id(visit.op.graph), visit.op.name)) or inferred.get(found.name or "")
+            records.append(op_record(visit, note, passes, found, shapes))
         return records + [executed_record(op, inferred.get(op.name)) for op in extra]
+
+    def _in_loops(self, visits: Sequence[Visit], sizes: CallSizes) -> Dict[Tuple[int, str], OpShapes]:
+        """Return the shapes of products that run for each element of a dataset and are unknown in the trace."""
+        graphs = {id(v.op.graph): v.op.graph for v in visits if not v.inlined and _shapes_missing([v])}
+        found: Dict[Tuple[int, str], OpShapes] = {}
+        for number, graph in graphs.items() if sizes.batch else ():
+            with Guard(self._gaps, "shapes of partial batches"):
+                inside = infer_loop(self._tf, graph, sizes, is_gemm)
+                found.update(((number, name), shapes) for name, shapes in inside.items())
+        return found
 
     def _enter(self, function: Any, key: Hashable, name: str) -> None:
         if not self._stopped:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+import inspect
+from typing import Any, Callable, Container, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..fits import Fit
+from ..fits import Datasets, Fit
+from .functions.called import function_attributes, function_graph
 
 GraphShape = Optional[List[Optional[int]]]
 ARGUMENT_OPS = frozenset(("_Arg", "_DeviceArg"))
 RESULTS = frozenset(("_Retval", "_DeviceRetval"))
-ITERATORS = frozenset(("IteratorGetNext", "IteratorGetNextSync", "MultiDeviceIteratorGetNextFromShard"))
+ITERATORS = frozenset(
+    (
+        "IteratorGetNext IteratorGetNextSync IteratorGetNextAsOptional OptionalGetValue"
+        " MultiDeviceIteratorGetNextFromShard"
+    ).split()
+)
+# Datasets that deliver the elements of the one before; behind those that map them the batch stays.
+SAME_ELEMENTS = frozenset("Prefetch Options Shuffle Repeat Take Skip Cache Model V1Adapter".split())
+SAME_BATCH = SAME_ELEMENTS | frozenset("Map ParallelMap Filter".split())
 ANNOTATIONS = ("_output_shapes", "_handle_shapes", "_handle_dtypes", "_user_specified_name")
 DATASETS_DEEP = 24
 
@@ -20,10 +30,14 @@ class CallSizes(NamedTuple):
     Attributes:
         batch: leading dimension of what its iterator or dataset delivers to one replica, None where unknown.
         arguments: shapes of the tensors among its arguments, in order.
+        element: shapes of what the iterator delivers, where they are known; else empty.
+        replicas: copies of the model that share the batch.
     """
 
     batch: Optional[int]
     arguments: Tuple[GraphShape, ...]
+    element: Tuple[GraphShape, ...] = ()
+    replicas: int = 1
 
 
 class OpShapes(NamedTuple):
@@ -39,47 +53,116 @@ def shape_list(tensor: Any) -> GraphShape:
     return None if shape.rank is None else [None if d is None else int(d) for d in shape.as_list()]
 
 
-def sizes_of_call(tf: Any, arguments: Any, fit: Optional[Fit]) -> CallSizes:
-    """Return the sizes of a call's `arguments`, and of the batches that the `fit` around it or a dataset makes."""
-    batch = None if fit is None else batch_of_fit(fit)
-    flat = tf.nest.flatten(arguments)
-    for item in [] if batch else flat:
-        batch = batch or batch_of_dataset(getattr(item, "_dataset", item))
-    tensors = tuple(_value_shape(v) for v in flat if hasattr(v, "shape") and hasattr(v, "dtype"))
-    return CallSizes(_per_replica(tf, batch), tensors)
+def sizes_of_call(tf: Any, datasets: Datasets, arguments: Any, fit: Optional[Fit], graph: Any) -> CallSizes:
+    """Return the sizes of a call that is over.
+
+    Args:
+        tf: TensorFlow.
+        datasets: knows the script's datasets.
+        arguments: of the call, in the order of the function's parameters.
+        fit: the `fit` around it.
+        graph: what was traced; it may capture the datasets that it loops over.
+    """
+    found = [] if fit is None else datasets_of_fit(fit)
+    for item in [] if found else [*tf.nest.flatten(arguments), *map(datasets.of_tensor, captured(graph))]:
+        dataset = getattr(item, "_dataset", item)
+        found += [dataset] if callable(getattr(dataset, "_inputs", None)) else []
+    batches = {batch_of_dataset(dataset, datasets) for dataset in found} - {None}
+    batch = (None if fit is None else batch_of_fit(fit)) or (batches.pop() if len(batches) == 1 else None)
+    elements = [element for element in (element_of_dataset(dataset, datasets) for dataset in found) if element]
+    tensors = tf.nest.flatten(arguments, expand_composites=True)
+    shapes = tuple(_value_shape(v) for v in tensors if hasattr(v, "shape") and hasattr(v, "dtype"))
+    replicas = _replicas(tf, arguments) if fit is None else fit.replicas
+    one = None if not batch or batch % replicas else batch // replicas
+    alike = replicas == 1 and all(element == elements[0] for element in elements)
+    return CallSizes(one, shapes, elements[0] if elements and alike else (), replicas)
+
+
+def _replicas(tf: Any, arguments: Any) -> int:
+    """Return the copies of the model that share a step, by the strategy around it or the values given to it."""
+    values = [len(getattr(item, "_values", ())) for item in tf.nest.flatten(arguments) if _is_distributed(item)]
+    return max(int(tf.distribute.get_strategy().num_replicas_in_sync), *values, 1)
+
+
+def _is_distributed(value: Any) -> bool:
+    return type(value).__name__ == "PerReplica"
+
+
+def captured(graph: Any) -> List[Any]:
+    """Return the tensors from outside that a traced function uses."""
+    return [pair[0] for pair in getattr(graph, "captures", ())]
+
+
+def ordered(function: Any, args: Sequence[Any], kwds: Dict[str, Any]) -> List[Any]:
+    """Return a call's arguments in the order of the function's parameters, which is that of its graph's inputs."""
+    if not kwds:
+        return list(args)
+    call = inspect.signature(function.python_function).bind(*args, **kwds)
+    return [*call.args, *(call.kwargs[name] for name in sorted(call.kwargs))]
 
 
 def _value_shape(value: Any) -> GraphShape:
     return [None if d is None else int(d) for d in value.shape] if getattr(value.shape, "rank", 0) is not None else None
 
 
-def _per_replica(tf: Any, batch: Optional[int]) -> Optional[int]:
-    replicas = int(tf.distribute.get_strategy().num_replicas_in_sync)
-    return None if not batch or batch % replicas else batch // replicas
-
-
 def batch_of_fit(fit: Fit) -> Optional[int]:
     """Return the batch size that a running `fit` of Keras 2 or 3 uses."""
-    holder = fit.batches
-    adapter = getattr(holder, "data_adapter", None) or getattr(holder, "_adapter", None)
-    size = getattr(adapter, "batch_size", None)
-    size = size() if callable(size) else size
-    for dataset in (getattr(adapter, "_dataset", None), getattr(holder, "_dataset", None)):
-        size = size or batch_of_dataset(dataset)
-    return int(size) if size else None
+    adapter = _adapter(fit)
+    for name in ("batch_size", "representative_batch_size"):
+        size = getattr(adapter, name, None)
+        size = size() if callable(size) else size
+        if size:
+            return int(size)
+    sizes = (batch_of_dataset(dataset) for dataset in datasets_of_fit(fit))
+    return next((size for size in sizes if size), None)
 
 
-def batch_of_dataset(dataset: Any, depth: int = 0) -> Optional[int]:
-    """Return the batch size of a tf.data pipeline: that of the last batching before what it delivers."""
+def _adapter(fit: Fit) -> Any:
+    return getattr(fit.batches, "data_adapter", None) or getattr(fit.batches, "_adapter", None)
+
+
+def datasets_of_fit(fit: Fit) -> List[Any]:
+    """Return the datasets that a running `fit` takes its batches from."""
+    found = (getattr(_adapter(fit), "_dataset", None), getattr(fit.batches, "_dataset", None))
+    return [dataset for dataset in found if dataset is not None]
+
+
+def batch_of_dataset(dataset: Any, datasets: Optional[Datasets] = None, depth: int = 0) -> Optional[int]:
+    """Return the batch size of a tf.data pipeline: that of the last batching before what it delivers.
+
+    Where a generator yields whole batches, `datasets` knows how large its first was.
+    """
     size = getattr(dataset, "_batch_size", None)
     if size is not None:
         return int(size.numpy() if hasattr(size, "numpy") else size)
-    inputs = getattr(dataset, "_inputs", None)
-    for before in inputs() if callable(inputs) and depth < DATASETS_DEEP else ():
-        found = batch_of_dataset(before, depth + 1)
+    first = element_of_dataset(dataset, datasets, SAME_BATCH) if datasets is not None else ()
+    if first:
+        return first[0][0] if first[0] else None
+    for before in _before(dataset) if depth < DATASETS_DEEP else ():
+        found = batch_of_dataset(before, datasets, depth + 1)
         if found:
             return found
     return None
+
+
+def element_of_dataset(
+    dataset: Any, datasets: Datasets, through: Container[str] = SAME_ELEMENTS
+) -> Tuple[GraphShape, ...]:
+    """Return the shapes of the first element of a generator, with only datasets of `through` behind it; else none."""
+    for _ in range(DATASETS_DEEP):
+        shapes = datasets.first(dataset)
+        if shapes is not None:
+            return tuple(list(shape) for shape in shapes)
+        before = _before(dataset)
+        if len(before) != 1 or type(dataset).__name__.strip("_").replace("Dataset", "") not in through:
+            break
+        dataset = before[0]
+    return ()
+
+
+def _before(dataset: Any) -> List[Any]:
+    inputs = getattr(dataset, "_inputs", None)
+    return list(inputs()) if callable(inputs) else []
 
 
 def merged_shape(known: GraphShape, inferred: GraphShape) -> GraphShape:
@@ -105,11 +188,16 @@ def infer(tf: Any, graph_def: Any, sizes: CallSizes, wanted: Callable[[str], boo
     copy = type(graph_def)()
     copy.CopyFrom(graph_def)
     _free_variables(copy)
+    _drop_empty_batches(copy)
     for node in copy.node:
         _make_importable(node, sizes)
+    return _imported(tf, copy, wanted)
+
+
+def _imported(tf: Any, graph_def: Any, wanted: Callable[[str], bool]) -> Dict[str, OpShapes]:
     scratch = tf.Graph()
     with scratch.as_default():
-        tf.import_graph_def(copy, name="")
+        tf.import_graph_def(graph_def, name="")
     return {
         op.name: OpShapes([shape_list(t) for t in op.inputs], [shape_list(t) for t in op.outputs])
         for op in scratch.get_operations()
@@ -130,6 +218,28 @@ def _free_variables(graph_def: Any) -> None:
             _to_placeholder(node, node.attr["dtype"].type, handles[source])
 
 
+def _drop_empty_batches(graph_def: Any) -> None:
+    """Leave out the empty batch that a strategy gives a replica at the end of data: it stands for no usual batch."""
+    nodes = {node.name: node for node in graph_def.node}
+    for node in graph_def.node:
+        if node.op == "Merge":
+            given = [name for name in node.input if not _is_empty(nodes, name)]
+            if len(given) == 1 < len(node.input):
+                node.op = "Identity"
+                node.input[:] = given
+                for name in [name for name in node.attr if name != "T"]:
+                    del node.attr[name]
+
+
+def _is_empty(nodes: Dict[str, Any], name: str) -> bool:
+    node = nodes.get(name.split(":")[0])
+    while node is not None and node.op == "Identity":
+        node = nodes.get(node.input[0].split(":")[0])
+    if node is None or node.op != "Const":
+        return False
+    return any(dim.size == 0 for dim in node.attr["value"].tensor.tensor_shape.dim)
+
+
 def _to_placeholder(node: Any, dtype: int, shape: Any) -> None:
     node.op = "Placeholder"
     del node.input[:]
@@ -148,13 +258,63 @@ def _make_importable(node: Any, sizes: CallSizes) -> None:
         node.op = "Identity"
         for name in [name for name in node.attr if name != "T"]:
             del node.attr[name]
-    elif node.op in ITERATORS and sizes.batch:
-        for shape in node.attr["output_shapes"].list.shape:
-            if shape.dim and shape.dim[0].size == -1:
-                shape.dim[0].size = sizes.batch
+    elif node.op in ITERATORS:
+        _fill_element(node.attr["output_shapes"].list.shape, sizes)
     for name in ANNOTATIONS:
         if name in node.attr:
             del node.attr[name]
+
+
+def _fill_element(shapes: Any, sizes: CallSizes) -> None:
+    """Give what an iterator delivers the sizes of its first element, or of the usual batch."""
+    whole = sizes.element if len(sizes.element) == len(shapes) else (None,) * len(shapes)
+    for shape, known in zip(shapes, whole):
+        if known is not None and (shape.unknown_rank or len(known) == len(shape.dim)):
+            shape.unknown_rank = False
+            known = [int(d.size) if d.size != -1 else size for d, size in zip(shape.dim, known)] if shape.dim else known
+            del shape.dim[:]
+            for size in known:
+                shape.dim.add().size = -1 if size is None else size
+        elif sizes.batch and shape.dim and shape.dim[0].size == -1:
+            shape.dim[0].size = sizes.batch
+
+
+def infer_loop(tf: Any, graph: Any, sizes: CallSizes, wanted: Callable[[str], bool]) -> Dict[str, OpShapes]:
+    """Return the shapes of products in a function that a dataset runs for each of its elements (`for x in dataset`).
+
+    Args:
+        tf: TensorFlow.
+        graph: the traced graph of that function.
+        sizes: of the call around it.
+        wanted: tells the types of products.
+
+    Raises:
+        ValueError: TensorFlow cannot import the graph with these sizes.
+    """
+    elements = _elements(graph)
+    definition = graph.as_graph_def()
+    for node in definition.node:
+        if node.op == "Placeholder" and node.name in elements:
+            _fill_element([node.attr["shape"].shape], CallSizes(sizes.batch, ()))
+        for name in ANNOTATIONS:
+            if name in node.attr:
+                del node.attr[name]
+    return _imported(tf, definition, wanted)
+
+
+def _elements(graph: Any) -> Set[str]:
+    """Return the names of the placeholders that stand for an element of the dataset which runs the function."""
+    outer = graph.outer_graph
+    for op in outer.get_operations():
+        if "Dataset" not in op.type:
+            continue
+        for attribute in function_attributes(op):
+            name = str(getattr(op.get_attr(attribute), "name", ""))
+            if name and function_graph(outer, name) is graph:
+                states = len(op.get_attr("Tstate")) if "Tstate" in op.node_def.attr else 0
+                count = len(graph.inputs) - (len(op.inputs) - 1)
+                return {t.op.name for t in graph.inputs[states : states + count]}
+    return set()
 
 
 def _fill_argument(node: Any, arguments: Sequence[GraphShape]) -> None:

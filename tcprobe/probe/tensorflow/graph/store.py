@@ -29,6 +29,7 @@ class Function:
     Attributes:
         reference: weak reference to the tf.function; to nothing for an eager part.
         name: ``module.qualname`` of the Python function.
+        call: its first call, until the sizes in it are known.
         sizes: what it was first called with.
         traces: times that it was traced with products in it.
         calls_per_step: its calls in one step, None where unknown.
@@ -38,6 +39,7 @@ class Function:
     def __init__(self, function: Any, name: str) -> None:
         self.reference = weakref.ref(function) if function is not None else _nothing
         self.name = name
+        self.call: Any = None
         self.sizes: Optional[CallSizes] = None
         self.traces = 0
         self.calls_per_step: Optional[float] = None

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.probe.tensorflow.fits import Fit
-from tcprobe.probe.tensorflow.graph.shapes import batch_of_dataset, batch_of_fit, has_unknown, merged_shape
+from tcprobe.probe.tensorflow.graph.shapes import (
+    batch_of_dataset,
+    batch_of_fit,
+    element_of_dataset,
+    has_unknown,
+    merged_shape,
+    ordered,
+)
 
 SIZES = st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=4)
 
@@ -75,3 +82,37 @@ def test_fit_tells_its_batch_size_in_keras_3_and_keras_2() -> None:
     keras_2 = fit(_adapter=SimpleNamespace(batch_size=lambda: 48))
     by_dataset = fit(_adapter=SimpleNamespace(batch_size=lambda: None), _dataset=dataset(8))
     assert [batch_of_fit(running) for running in (keras_3, keras_2, by_dataset, fit())] == [24, 48, 8, None]
+
+
+def test_a_generators_first_batch_tells_the_size() -> None:
+    """`representative_batch_size` is what Keras 2 knows of generators and sequences."""
+    generator = fit(_adapter=SimpleNamespace(batch_size=lambda: None, representative_batch_size=lambda: 12))
+    assert batch_of_fit(generator) == 12
+
+
+class PrefetchDataset:
+    def __init__(self, *inputs: Any) -> None:
+        self._inputs = lambda: list(inputs)
+
+
+class MapDataset(PrefetchDataset):
+    pass
+
+
+class FlatMapDataset(PrefetchDataset):
+    pass
+
+
+def test_what_a_generator_yielded_first_holds_behind_datasets_that_pass_it_on() -> None:
+    source = FlatMapDataset()
+    known: Any = SimpleNamespace(first=lambda dataset: [[16, 8], [16]] if dataset is source else None)
+    fetched, mapped, flat = PrefetchDataset(source), MapDataset(PrefetchDataset(source)), FlatMapDataset(source)
+    assert [element_of_dataset(d, known) for d in (fetched, mapped, flat)] == [([16, 8], [16]), (), ()]
+    assert [batch_of_dataset(d, known) for d in (fetched, mapped)] == [16, 16]
+
+
+def test_arguments_stand_in_the_order_of_the_parameters() -> None:
+    function = SimpleNamespace(python_function=lambda second, first, **others: None)
+    assert ordered(function, (), {"first": 1, "second": 2}) == [2, 1]
+    assert ordered(function, (3,), {"first": 1, "z": 5, "a": 4}) == [3, 1, 4, 5]
+    assert ordered(None, (1, 2), {}) == [1, 2]

@@ -1,0 +1,209 @@
+"""Opens and closes the profiler's sessions as the window says, beside those of the script itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any, Callable, List, Optional, Tuple
+
+from .config import Config
+from .constants import SCRIPT_BYTES
+from .core.framework import Framework
+from .core.gaps import Gaps
+from .core.journal import Journal
+from .core.memory import resident_bytes
+from .core.ranges import Ranges
+from .core.window import CLOSE, DISCARD, DROP, MEASURE, OPEN, Actions, WindowState
+
+Span = Tuple[Optional[int], Optional[int]]
+
+
+class Sessions:
+    """The sessions of one run.
+
+    Args:
+        config: the orders.
+        gaps: takes what fails.
+        journal: the steps so far.
+        framework: its profiler and its layers.
+        ranges: marks the steps.
+        clock: nanoseconds since the workload began.
+        finish: ends the run; called at SIGTERM while a session is open.
+
+    Attributes:
+        window: decides.
+        span: when the session of the window ran, in ns; None where it did not.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        gaps: Gaps,
+        journal: Journal,
+        framework: Framework,
+        ranges: Ranges,
+        clock: Callable[[], int],
+        finish: Callable[[], None],
+    ) -> None:
+        self.window = WindowState(config, journal.numbers, journal.starts)
+        self.span: Span = (None, None)
+        self._config = config
+        self._gaps = gaps
+        self._journal = journal
+        self._framework = framework
+        self._ranges = ranges
+        self._clock = clock
+        self._finish = finish
+        self._resident = 0
+        self._kept: Span = (None, None)  # of an earlier session, should a later one be dropped
+        self._began: Optional[int] = None  # the script's session, while it runs
+        self._rows = 0  # steps that had begun before it
+        self._script: List[str] = []
+        self._script_span: Span = (None, None)
+        self._refused = ""  # why the script's own profile cannot be taken
+
+    def install(self) -> None:
+        """Stand beside the sessions that the script opens."""
+        profiler = self._framework.profiler
+        profiler.preempted = self._preempted
+        profiler.script_began, profiler.script_ends = self._script_began, self._script_ends
+        profiler.script_ended = self._script_ended
+
+    def before_step(self, row: int, number: int) -> bool:
+        """Let the window act; return whether it did. Between two steps, in the thread that trains."""
+        grown = resident_bytes() - self._resident if self._framework.profiler.is_open else 0
+        now = self._clock()
+        actions = self.window.before_step(row, number, now, grown)
+        if actions == (MEASURE,):
+            self._gaps.run("profiler window", self._close)
+            size = self._gaps.run("profiler window", self._framework.profiler.size) or 0
+            self._act(self.window.measured(row, number, now, size))
+        else:
+            self._act(actions)
+        return bool(actions)
+
+    def finish(self, last_row: int) -> None:
+        """End the window with the run, after `last_row`, and take the script's own profile where it is the better."""
+        if self._began is not None:
+            self._unmark()
+            self._refused = "its session was still open when the run ended, so that it wrote no profile"
+            self.window.script_ended(whole=False)
+        self._act(self.window.finish(last_row))
+        self._ranges.close()
+        if self.window.is_theirs:
+            self.span = self._script_span
+            self._framework.profiler.adopt(self._script)
+
+    def describe(self, count: int) -> Any:
+        """Return the `window` of probe.json, in a run of `count` steps so far."""
+        return self.window.describe(count, *self.span)
+
+    def conclude(self, count: int) -> None:
+        """Say whose profile the window lies in where it is the script's, or why there is none."""
+        if self.window.is_theirs:
+            message = "the script profiled itself, so that its own profile is used: a copy of %s"
+            self._gaps.note("script-profile", message % ", ".join(self._script), level="note")
+        elif self._config.profile and self.window.first_row is None:
+            self._gaps.note("no-window", *self._why_none(count))
+
+    def _why_none(self, count: int) -> Tuple[str, Optional[str]]:
+        """Return why no step was profiled, and what to do."""
+        failed = [gap["reason"] for gap in self._gaps.gaps if gap["hook"] in ("profiler start", "profiler window")]
+        start, ran = self._config.iter_start, "%d step%s" % (count, "" if count == 1 else "s")
+        if self._refused:
+            return "the script profiled itself, and %s" % self._refused, "leave its own profiling out"
+        if failed:
+            return "the profiler could not be started: %s" % failed[0], None
+        if start is not None and count <= start:
+            return "the run ended after %s, and step %d was the first to profile" % (ran, start), "train longer"
+        calls = len(self._journal.numbers)
+        if calls < 2:
+            return "the run ended after %s, and the profiler starts with the second call" % ran, "train longer"
+        return "no session of the profiler could be opened in a run of %s" % ran, None
+
+    # --- our session -------------------------------------------------------------------------------------
+
+    def _act(self, actions: Actions) -> None:
+        acts = {OPEN: self._open, CLOSE: self._close, DISCARD: self._discard, DROP: self._drop}
+        for action in actions:
+            self._gaps.run("profiler window", acts[action])
+
+    def _open(self) -> None:
+        if not self._framework.profiler.start():
+            self.window.failed()
+            return
+        self._resident = resident_bytes()
+        self._kept, self.span = self.span, (self._clock(), None)
+        self._mark()
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            self._gaps.run("SIGTERM", lambda: signal.signal(signal.SIGTERM, self._terminated))
+
+    def _close(self) -> None:
+        self.span = (self.span[0], self._clock())
+        self._unmark()
+        self._framework.profiler.stop()
+        self.release_sigterm()
+
+    def _drop(self) -> None:
+        self.span = self._kept
+        self._unmark()
+        self._framework.profiler.drop()
+        self.release_sigterm()
+
+    def _discard(self) -> None:
+        self._unmark()
+        self._framework.profiler.discard()
+        self.release_sigterm()
+
+    def _mark(self) -> None:
+        self._ranges.open()
+        self._framework.layers.open()
+
+    def _unmark(self) -> None:
+        self._framework.layers.close()
+        self._ranges.close()
+
+    def release_sigterm(self) -> None:
+        """Leave the signal to the script again."""
+        if signal.getsignal(signal.SIGTERM) == self._terminated:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def _terminated(self, number: int, _: Any) -> None:
+        """Save the profile, then die of the signal as the workload would have."""
+        signal.signal(number, signal.SIG_DFL)
+        self._finish()
+        os.kill(os.getpid(), number)
+
+    # --- the script's own --------------------------------------------------------------------------------
+
+    def _preempted(self) -> None:
+        self.window.preempted(len(self._journal.numbers) - 1)
+        self._close()
+
+    def _script_began(self) -> None:
+        self.window.script_began(self._clock())
+        if self.window.state == "theirs":
+            self._began, self._rows = self._clock(), len(self._journal.numbers)
+            self._mark()
+
+    def _script_ends(self) -> None:
+        if self._began is not None:
+            self._unmark()
+
+    def _script_ended(self, paths: List[str]) -> None:
+        if self._began is None:
+            return
+        span, self._began = (self._began, self._clock()), None
+        size = sum(os.path.getsize(path) for path in paths)
+        usable, held = 0 < size <= SCRIPT_BYTES, len(self._journal.numbers) > self._rows
+        if self.window.script_ended(usable):
+            self._script, self._script_span = paths, span
+        elif held and not usable:
+            self._refused = _refusal(size, paths)
+
+
+def _refusal(size: int, paths: List[str]) -> str:
+    if not size:
+        return "its session left no *.xplane.pb file"
+    sizes = "%d MB is larger than the %d MB that are copied" % (size // 10**6, SCRIPT_BYTES // 10**6)
+    return "its profile of %s: %s" % (sizes, ", ".join(paths))
