@@ -123,13 +123,17 @@ def test_an_eager_step_stands_without_a_name() -> None:
     assert (found["name"], found["executed_basis"], found["training"]) == (None, "eager", True)
 
 
+def once(rows: int) -> list[dict[str, Any]]:
+    return [{**op, "repeats": 1.0} for op in record("x", rows)["ops"]]
+
+
 def test_the_parts_of_an_eager_step_add_up() -> None:
     """Two bodies of one tape, called twice a step, run once each; a function called twice in one of them runs twice."""
     held = store(7)
     held.functions[7].training = False
     held.keep(7, record("__inference_forward_1"))
     held.keep_part(
-        1, "tape", [Body(record("x", rows)["ops"], Counter({7: calls}), 0.5) for rows, calls in ((8, 2), (4, 0))]
+        1, "tape", [Body(once(rows), Counter({7: calls}), 0.5) for rows, calls in ((8, 2), (4, 0))]
     )
     assert [f["calls_per_step"] for f in held.document(None)["functions"]] == [None, None, None]
     held.functions[1].calls_per_step = 2.0
@@ -145,6 +149,6 @@ def test_the_parts_of_an_eager_step_add_up() -> None:
 def test_what_is_seen_later_of_a_part_replaces_what_was_seen_before() -> None:
     held = store()
     for rows in (8, 4):
-        held.keep_part(1, "tape", [Body(record("x", rows)["ops"], Counter(), 1.0)])
+        held.keep_part(1, "tape", [Body(once(rows), Counter(), 1.0)])
     (function,) = held.document(None)["functions"]
     assert function["ops"][0]["input_shapes"] == [[4, 4]]
