@@ -29,7 +29,10 @@ COMMANDS = (
         "functional", "sequential", "subclassed", "own_step", "ragged", "mixed", "train_on_batch", "jit")),
     "loss_scale.py", "attention.py", "recurrent.py", "convolutions.py", "control_flow.py", "control_flow.py dataset",
     "recompute.py", "saved_model.py", "mirrored.py", "mirrored.py loop", "tape_outside.py", "tape_outside.py ragged",
-    "partial_batches.py", "eager.py", "../../../../../workloads/train_gan.py --steps 8 --batch-size 8",
+    "partial_batches.py", "eager.py",
+    *(f"loops.py {kind}" for kind in (
+        "bidirectional", "addition", "own_cell", "accumulate", "nested", "mapped", "by_data")),
+    "../../../../../workloads/train_gan.py --steps 8 --batch-size 8",
 )  # fmt: skip
 XPLANE = ("tensorflow.tsl.profiler.protobuf.xplane_pb2", "tsl.profiler.protobuf.xplane_pb2")
 GEMM = re.compile(r"MatMul|Conv[23]?[Dd]|Einsum|CudnnRNN|XlaDot")

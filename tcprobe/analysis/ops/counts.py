@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tcprobe.analysis.ops.table import Ops
+from tcprobe.analysis.ops.attribution import GraphIndex, OpName, attribute_ops
 from tcprobe.schema.columns import Row, Table
 from tcprobe.schema.profile import Note, Profile
 
@@ -33,7 +33,7 @@ class _Group:
     gradient: bool
 
 
-def with_counts(profile: Profile, ops: Ops | None) -> Profile:
+def with_counts(profile: Profile) -> Profile:
     """Return the profile with `calls_per_step` of its graph raised to what the profile counted.
 
     The profile drops events of small ops, so that fewer calls than computed prove nothing, and what it counted is a
@@ -41,9 +41,9 @@ def with_counts(profile: Profile, ops: Ops | None) -> Profile:
     then no other op of a forward pass takes its number from the profile.
     """
     graph, steps = profile.table("graph_ops"), _steps(profile)
-    if graph is None or ops is None or not steps:
+    if graph is None or not steps:
         return profile
-    groups = list(_groups(list(graph.rows()), ops.seen, steps))
+    groups = list(_groups(list(graph.rows()), _seen(profile.require("host_ops"), graph), steps))
     calls, at_least = graph.values("calls_per_step"), graph.values("at_least")
     learned = 0
     notes: list[Note] = []
@@ -68,6 +68,14 @@ def _steps(profile: Profile) -> int:
     joined = any(note.code == JOINED for note in profile.metadata.notes)
     marked = profile.require("iterations")
     return 0 if joined or not len(profile.require("host_ops")) else int(marked.numbers("steps").sum())
+
+
+def _seen(host_ops: Table, graph: Table) -> list[tuple[tuple[int, ...], int]]:
+    """Return the rows of the graph that each op of the host may be, and the times that it ran."""
+    columns = (host_ops.values(name) for name in ("op", "op_type", "calls"))
+    names = [(OpName(str(op), str(op_type)), int(calls or 0)) for op, op_type, calls in zip(*columns, strict=True)]
+    found = attribute_ops([name for name, _ in names], GraphIndex(graph))
+    return [(where.rows, calls) for where, (_, calls) in zip(found, names, strict=True) if where.rows]
 
 
 def _groups(graph: Sequence[Row], seen: Sequence[tuple[tuple[int, ...], int]], steps: int) -> Iterator[_Group]:

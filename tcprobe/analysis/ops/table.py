@@ -48,7 +48,6 @@ class Ops:
         ran: rows of `graph_ops` that ops of the profile are.
         graph_gpus: row of `graph_ops` -> number of GPUs that ran those ops: each executes them by itself.
         detail_gpus: likewise by row of `op_details`.
-        seen: rows of `graph_ops` that an op of the profile may be, and the times that it ran, of each that says both.
     """
 
     table: Table
@@ -56,7 +55,6 @@ class Ops:
     ran: frozenset[int] = frozenset()
     graph_gpus: dict[int, int] = field(default_factory=dict)
     detail_gpus: dict[int, int] = field(default_factory=dict)
-    seen: tuple[tuple[tuple[int, ...], int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -94,12 +92,10 @@ def build_ops(
     told = _KernelFacts.of(kernels)
     rows = [_row(f, a, graph, context, told) for f, a in zip(found.values(), attributed, strict=True)]
     by_op = _by_op(rows, attributed)
-    pairs = zip(rows, attributed, strict=True)
-    seen = tuple((a.rows, int(row.get("calls") or 0)) for row, a in pairs if a.rows and row.get("calls"))
     rows.sort(key=_order)
     table = Table.from_rows(OPS, rows)
     if launched is None:
-        return Ops(table, by_op, ran, seen=seen)
+        return Ops(table, by_op, ran)
     instructions, times, devices = _instructions(profile, launched)
     where = [index.find(name) if name.may_multiply else [] for name in instructions]
     ran_on: dict[int, set[int]] = {}
@@ -108,7 +104,7 @@ def build_ops(
             ran_on.setdefault(where[entry][0], set()).add(device)
     graph_gpus = {row: len(found) for row, found in ran_on.items()}
     detail_gpus = dict(Counter(entry for entry, _ in devices))
-    return Ops(table, _certain(zip(where, times, strict=True)), ran, graph_gpus, detail_gpus, seen)
+    return Ops(table, _certain(zip(where, times, strict=True)), ran, graph_gpus, detail_gpus)
 
 
 def _instructions(profile: Profile, launched: Launched) -> tuple[list[OpName], list[int], list[tuple[int, int]]]:

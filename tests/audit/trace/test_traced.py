@@ -141,6 +141,13 @@ def test_a_loop_of_unknown_length_counts_once_and_says_so() -> None:
     assert "1 product runs in a loop" in model.notes[1]
 
 
+def test_a_loop_of_known_length_counts_as_often_as_it_turns() -> None:
+    ops = graph(op(calls_per_step=6.0, repeats=6.0), op(calls_per_step=2.0, repeats=2.0, at_least=True))
+    (model,) = read_models(document([]), ops, FILE, None)
+    assert [p.calls for p in model.products] == [6.0, 2.0]
+    assert "1 product runs in a loop" in model.notes[1]
+
+
 def test_a_recurrent_layers_loop_becomes_what_a_gpu_runs() -> None:
     lstm = layer(
         "net/lstm",
@@ -165,6 +172,9 @@ def test_a_cell_of_the_users_own_runs_once_for_each_time_step() -> None:
     loop = op(layer="net/rnn/cell", calls_per_step=None)
     (model,) = read_models(document([rnn]), graph(loop), FILE, None)
     assert model.products[0].calls == 20.0
+    told = op(layer="net/rnn/cell", calls_per_step=10.0, repeats=10.0)  # each call of the layer has its own
+    (model,) = read_models(document([rnn]), graph(told, told), FILE, None)
+    assert [p.calls for p in model.products] == [10.0, 10.0]
 
 
 def test_an_unknown_batch_is_the_users_or_1024() -> None:

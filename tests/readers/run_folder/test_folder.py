@@ -106,6 +106,7 @@ def test_graph_ops_are_as_the_probe_recorded_them(tmp_path: Path) -> None:
     assert (row["input_shapes"], row["output_shape"]) == ("[[null, 60], [60, 63]]", "[null, 63]")
     assert (row["input_dtypes"], row["output_dtype"]) == ('["float32", "float32"]', "float32")
     assert json.loads(str(row["attributes"])) == {"transpose_a": False, "aliases": ["dense/BiasAdd"]}
+    assert row["at_least"] is False
     assert (row["calls_per_step"], row["source"], row["called_from"]) == (2.0, "train.py:9", "train.py:20")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tcprobe.analysis.causes.off import off_tensor_cores
@@ -78,6 +80,28 @@ def test_a_product_in_a_loop_weighs_as_often_as_it_runs() -> None:
     cost = off_tensor_cores(profile)
     assert cost is not None
     assert (cost.weight.tolist(), cost.total) == ([10.0], 40.0)
+
+
+GEMM = {"executes": "yes", "flops": 10, "calls_per_step": 1.0, "at_least": False}
+FREE, OFF = {**GEMM, "op": "x", "tc_blocker_kind": "none"}, {**GEMM, "op": "y", "tc_blocker_kind": "tf32"}
+
+
+@pytest.mark.parametrize("changed", [{"calls_per_step": None}, {"at_least": True}])
+def test_what_may_run_more_often_is_a_lower_bound_and_leaves_no_share(changed: dict[str, Any]) -> None:
+    profile = summary_only().with_tables(table("gemms", FREE, {**OFF, **changed}))
+    assert findings.reach(profile) is None
+    cost = off_tensor_cores(profile)
+    assert cost is not None
+    assert cost.bounded
+    (cause,) = texts(findings.causes(profile, cost, 5))
+    assert cause[1:3] == ("at least 10 FLOP" if changed.get("at_least") else "at least 0 FLOP", "-")
+    (first,) = texts(findings.first(profile, cost, 5))
+    assert (first[2], first[3]) == cause[1:3]
+
+
+def test_all_of_what_runs_unknown_times_may_be_free() -> None:
+    profile = summary_only().with_tables(table("gemms", FREE, {**FREE, "at_least": True}))
+    assert findings.reach(profile) == 100.0
 
 
 def test_flops_are_of_a_step_only_where_one_is_known() -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import collections
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.probe_join import COMMANDS, Join, join, run
+from bench.probe_join import COMMANDS, GEMM, Join, events, join, run
 from tests.support import ROOT, needs_tensorflow
 
 pytestmark = [pytest.mark.tensorflow, needs_tensorflow]
+PROFILED = 3  # calls that the driver profiles
 WORKLOADS = ROOT / "tests/probe/tensorflow/graph/workloads"
 
 
@@ -167,3 +170,49 @@ def test_grouped_convolutions_tell_their_groups(recorded: Path) -> None:
     grouped = [op for op in training_ops(recorded, "convolutions.py") if (op["layer"] or "").endswith("/grouped")]
     assert {op["attributes"]["groups"] for op in grouped} == {2}
     assert len(grouped) == 3
+
+
+# --- loops ------------------------------------------------------------------------------------------------
+
+
+def in_loops(recorded: Path, kind: str) -> list[dict[str, Any]]:
+    return [op for op in training_ops(recorded, f"loops.py {kind}") if op["executes"] == "yes"]
+
+
+def profiled(recorded: Path, kind: str) -> int:
+    """Return how many products the profile saw in a call; it may leave out small ones."""
+    names = collections.Counter(
+        name.rpartition(":")[2] for name in events(folder(recorded, f"loops.py {kind}")) if ":" in name
+    )
+    seen = sum(count for name, count in names.items() if re.fullmatch(r"\w+", name) and GEMM.search(name))
+    return -(-seen // PROFILED)
+
+
+# Forward, gradient of the input and of the weights of each of two products a time step; the first layer's input has no
+# gradient. A Dense has three, one that no layer with weights stands before has two.
+@pytest.mark.parametrize(
+    ("kind", "executions"),
+    [
+        ("bidirectional", 20 * (2 * 5 + 2 * 6) + 3),
+        ("addition", 7 * 5 + 4 * 6 + 3),
+        ("own_cell", 7 * 5 + 3),
+        ("accumulate", 4 * 2),
+        ("nested", 3 * 2 * 3),
+        ("mapped", 8 * 2 + 8 * 3),
+    ],
+)
+def test_loops_run_as_often_as_counted_by_hand_and_profiled(recorded: Path, kind: str, executions: int) -> None:
+    ops = in_loops(recorded, kind)
+    assert not any(op["at_least"] for op in ops)
+    assert sum(op["repeats"] for op in ops) == executions
+    assert 0 < profiled(recorded, kind) <= executions
+
+
+def test_where_the_data_decides_a_loop_counts_at_least_once_and_a_branch_not(recorded: Path) -> None:
+    ops = in_loops(recorded, "by_data")
+    told = collections.Counter((op["repeats"], op["at_least"], "cond" in op["op"]) for op in ops)
+    assert told == {(1.0, True, False): 3, (None, False, True): 3}
+
+
+def test_without_known_steps_the_executions_of_one_are_unknown(recorded: Path) -> None:
+    assert {op["calls_per_step"] for op in in_loops(recorded, "nested")} == {None}

@@ -18,7 +18,8 @@ ENDLESS = -1
 AS_LONG = frozenset(
     (
         "MapDataset ParallelMapDataset ParallelMapDatasetV2 PrefetchDataset ShuffleDataset ShuffleDatasetV2"
-        " ShuffleDatasetV3 ScanDataset CacheDataset CacheDatasetV2 OptionsDataset ModelDataset MapAndBatchDataset"
+        " ShuffleDatasetV3 ScanDataset CacheDataset CacheDatasetV2 OptionsDataset ModelDataset OptimizeDataset"
+        " OptimizeDatasetV2"
     ).split()
 )
 BATCHES = frozenset("BatchDataset BatchDatasetV2 PaddedBatchDataset PaddedBatchDatasetV2".split())
@@ -182,7 +183,8 @@ class Trips:
 
 def _only_reduced(op: Any) -> bool:
     """Return whether nothing cuts off the dataset that `op` makes: a `break` in the loop does."""
-    return {consumer.type for consumer in op.outputs[0].consumers()} == {"ReduceDataset"}
+    after = op.outputs[0].consumers()
+    return bool(after) and all(c.type == "ReduceDataset" or (c.type in AS_LONG and _only_reduced(c)) for c in after)
 
 
 def _compared(kind: str, one: int, other: int) -> bool:

@@ -33,10 +33,7 @@ MODELS = {
         layers.Dense(1)]),
     "addition": ((7, 12), lambda: [
         layers.LSTM(8), layers.RepeatVector(4), layers.LSTM(8, return_sequences=True), layers.Dense(5)]),
-    "dropout": ((7, 12), lambda: [layers.LSTM(8, recurrent_dropout=0.2), layers.Dense(5)]),
-    "gru": ((7, 12), lambda: [layers.GRU(8), layers.Dense(5)]),
     "own_cell": ((7, 12), lambda: [layers.RNN(Cell()), layers.Dense(5)]),
-    "images": ((5, 6, 6, 2), lambda: [layers.ConvLSTM2D(3, 3)]),
 }  # fmt: skip
 
 
