@@ -229,12 +229,16 @@ def _few(profile: Profile, found: Iterations, first: int, last: int) -> tuple[No
     kept, recorded = last - first + 1, len(found.numbers)
     if kept >= FEWEST_TO_DETECT - 1 or found.steps[first : last + 1].sum() >= ENOUGH:
         return ()
-    said = f"the window holds {kept} of {recorded} iterations"
+    said, run = f"the window holds {kept} of {recorded} iterations", profile.metadata.run
     if _probed(profile, found) is None:
         why = "too few to tell warm-up from the rest" if kept == recorded else "the others deviate"
-        return (Note("few-steps", f"{said}: {why}", "record at least 10 steps after warm-up"),)
-    chosen = profile.metadata.run.get("window")
-    reason = chosen.get("reason") if isinstance(chosen, dict) else None
+        more = (
+            "record at least 10 steps after warm-up" if recorded < ENOUGH else "choose with --iter-start, --iter-stop"
+        )
+        return (Note("few-steps", f"{said}: {why}", more),)
+    if run.get("iter_stop") is not None:
+        return ()  # so few were asked for
+    reason = run["window"].get("reason")
     why = f": {reason}" if isinstance(reason, str) and reason else ""
     return (Note("few-steps", f"{said}{why}", _for_more(profile, int(found.numbers[first]))),)
 

@@ -167,6 +167,19 @@ def test_few_steps_of_a_run_say_what_this_run_can_give(count: int, remedy: str) 
     assert note.remedy == remedy
 
 
+def test_few_steps_that_were_asked_for_need_no_warning() -> None:
+    profile = probed([20] * 100, 4, first=3)
+    asked = profile.with_metadata(run={**profile.metadata.run, "iter_start": 3, "iter_stop": 4})
+    assert said(asked) == {}
+
+
+def test_a_profile_of_many_steps_is_not_told_to_record_more() -> None:
+    kernels = [1, 1, 1, 1, 1, 1, 10, 20, 80, 90, 40, 40]  # the median of the later ones is 40
+    note = said(run([2000] * 12, kernels))["few-steps"]
+    assert note.message == "the window holds 2 of 12 iterations: the others deviate"
+    assert note.remedy == "choose with --iter-start, --iter-stop"
+
+
 def test_few_steps_of_a_phase_are_of_that_phase() -> None:
     profile = probed([20] * 60, 33, b.phases((0, 29, {0: 1}), (30, 59, {1: 1})), first=32)
     assert said(profile)["few-steps"].remedy == "profile with --iter-start 32 --iter-stop 41"

@@ -71,10 +71,12 @@ def _epoch_ends(inputs: SummaryInputs) -> Iterator[Row]:
         return
     lengths, count = step.ends.lengths_ns, float(len(step.ends.lengths_ns))
     why = "far longer than the others, or at equal distances: taken for validation, a checkpoint or another pause"
-    yield figure("mean_step_time_ns", step.ends.mean_ns, "measured", "mean of the same steps and epoch ends")
+    yield figure(
+        "mean_step_time_ns", step.ends.mean_ns, "measured", f"mean of {step.ends.steps} steps, epoch ends included"
+    )
     bounds = (float(lengths.min()), float(lengths.max()))
     yield figure("epoch_end_ns", float(np.median(lengths)), "measured", f"median length of {count:.0f}", bounds)
-    yield figure("epoch_ends", count, "measured", f"of {step.count + len(lengths)} steps; {why}")
+    yield figure("epoch_ends", count, "measured", f"among {step.ends.steps} steps; {why}")
 
 
 def _waiting(inputs: SummaryInputs) -> Iterator[Row]:

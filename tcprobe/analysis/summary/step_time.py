@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tcprobe.analysis.epochs import steps_with_ends
 from tcprobe.analysis.iterations import Iterations, marked_step
 from tcprobe.analysis.phases import steps_by_phase, window_phase
 from tcprobe.analysis.summary.reported import Reported
-from tcprobe.schema.columns import FloatArray
+from tcprobe.schema.columns import FloatArray, Table
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.waits import StepLength
 
@@ -32,10 +33,12 @@ class EpochEnds:
     Attributes:
         lengths_ns: of each, all steps of its call together; at least one.
         mean_ns: length of a step where these count too, so what a step of a whole epoch takes.
+        steps: how many steps that is the mean of.
     """
 
     lengths_ns: FloatArray
     mean_ns: float
+    steps: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class StepTime:
         why: which steps, in words.
         spread: percentiles 10 and 90; None for a single step or figure.
         profiled: whether the profiler ran, which slows steps.
-        ends: epoch ends among the same steps; None if there are none.
+        ends: epoch ends among the same steps, else among all of the phase; None if there are none.
         kind: of these steps, as in `steps`; None where the length rests on another table.
         count: how many they are.
     """
@@ -96,15 +99,23 @@ def phase_step_time(profile: Profile, phase: int) -> StepTime | None:
     """
     steps, ends = profile.require("steps"), steps_with_ends(profile)
     kinds, lengths = steps.names("kind"), steps.numbers("duration_ns")
-    held = np.diff(steps.numbers("step"), append=np.nan)
     known = steps_by_phase(profile)[phase] & ~np.isnan(lengths)
     for kind, which in RATE_KINDS.items():
         alike = known & kinds.among(kind)
         if (typical := alike & ~ends).any():
-            long, all_ns = (lengths * held)[alike & ends], (lengths * held)[alike].sum()
-            apart = EpochEnds(long, float(all_ns / held[alike].sum())) if len(long) else None
-            return _between(lengths[typical], which, apart, kind)
+            pool = alike if (alike & ends).any() else known
+            return _between(lengths[typical], which, _epoch_ends(steps, pool, ends), kind)
     return None
+
+
+def _epoch_ends(steps: Table, among: NDArray[np.bool_], ends: NDArray[np.bool_]) -> EpochEnds | None:
+    """Return the epoch ends among some steps; where one call makes several, the call is as long as all of them."""
+    if not (among & ends).any():
+        return None
+    held = np.nan_to_num(np.diff(steps.numbers("step"), append=np.nan), nan=1.0)
+    whole = steps.numbers("duration_ns") * held
+    count = int(held[among].sum())
+    return EpochEnds(whole[among & ends], float(whole[among].sum()) / count, count)
 
 
 def _between(known: FloatArray, which: str, ends: EpochEnds | None, kind: str | None) -> StepTime:

@@ -44,7 +44,7 @@ def test_epoch_ends_are_left_out_of_a_step_and_of_its_range_and_are_said() -> No
     assert (step["value"], step["low"], step["high"]) == (20, 20, 20)
     assert step["reason"] == "median of 18 steps outside the profiled window; 4 with an epoch's end left out"
     assert ends["value"] == 4
-    assert ends["reason"].startswith("of 22 steps; ")
+    assert ends["reason"].startswith("among 22 steps; ")
     length = found["epoch_end_ns"]
     assert (length["value"], length["low"], length["high"]) == (4020, 4020, 4020)
     assert found["mean_step_time_ns"]["value"] == pytest.approx((18 * 20 + 4 * 4020) / 22)
@@ -56,6 +56,16 @@ def test_an_end_in_a_call_of_several_steps_is_as_long_as_the_call() -> None:
     found = b.summary(analyse(b.profile(b.steps(*rows, (40, 0, None, "measured")), gpu_used=False)))
     assert found["epoch_end_ns"]["value"] == 2100
     assert found["mean_step_time_ns"]["value"] == (7 * 5 * 20 + 2100) / 40
+
+
+def test_ends_of_other_steps_of_the_phase_count_where_those_that_are_timed_have_none() -> None:
+    # Ten steps before the window, of 20; ten within, of 30, one of which holds an end of 2000.
+    rows = [(i, 0, 20, "measured") for i in range(10)]
+    rows += [(i, 0, 2030 if i == 15 else 30, "profiled") for i in range(10, 20)]
+    found = b.summary(analyse(b.profile(b.steps(*rows), gpu_used=False)))
+    assert (found["step_time_ns"]["value"], found["epoch_ends"]["value"]) == (20, 1)
+    assert found["mean_step_time_ns"]["value"] == (10 * 20 + 9 * 30 + 2030) / 20
+    assert found["mean_step_time_ns"]["reason"] == "mean of 20 steps, epoch ends included"
 
 
 def test_an_even_run_says_nothing_of_epochs() -> None:
