@@ -170,7 +170,7 @@ def _unknown(inputs: SummaryInputs) -> str:
 
 
 def _why_not(inputs: SummaryInputs) -> str:
-    """Say why that is not known: XLA's modules tell what became of the ops that it compiled."""
+    """Say why that is not known: what became of what XLA compiled, only its modules tell."""
     bases = inputs.gemms.table.names("executes_basis").names
     if "optimised HLO" in bases:
         return " (XLA compiled the step)"

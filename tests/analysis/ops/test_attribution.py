@@ -6,6 +6,8 @@ import pytest
 
 from tcprobe.analysis.ops.attribution import Attribution, GraphIndex, OpName, attribute_ops, with_layers, with_proof
 from tcprobe.analysis.ops.paths import NOTHING_KNOWN, parse_path, pass_of_path, plain_path, scope_of
+from tcprobe.schema.columns import Table
+from tcprobe.schema.tables import SCOPES
 from tests.analysis import builders as b
 
 TF24 = [
@@ -156,3 +158,25 @@ def test_what_ran_executes_whatever_the_graph_says() -> None:
 
 def test_plain() -> None:
     assert plain_path("StatefulPartitionedCall_1/cond/else/_77/m/MatMul") == "cond/else/_/m/MatMul"
+
+
+def test_a_recorded_scope_tells_the_layer_and_none_is_stripped() -> None:
+    scopes = Table.from_rows(
+        SCOPES,
+        [
+            {"scope": "m_1", "layer": "m"},
+            {"scope": "m_1/pool_1", "layer": "m/pool"},
+            {"scope": "m_1/pool_1_1", "layer": "m/pool_1"},
+        ],
+    )
+    names = [
+        OpName("StatefulPartitionedCall/m_1/pool_1/MaxPool2d", "MaxPool"),
+        OpName("gradient_tape/m_1/pool_1/MaxPool2d/MaxPoolGrad", "MaxPoolGrad"),
+        OpName("m_1/pool_1_1/sub/Mean", "Mean"),
+        OpName("m_1/Cast", "Cast"),
+        OpName("elsewhere/pool_1/MaxPool2d", "MaxPool"),
+    ]
+    found = attribute_ops(names, GraphIndex(b.graph(b.dense("m/fc", 8, 8)), scopes=scopes))
+    assert [(a.layer, a.pass_) for a in found] == [
+        ("m/pool", "forward"), ("m/pool", "other"), ("m/pool_1", "forward"), ("m", "forward"), (None, None),
+    ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tcprobe.readers.run_folder import folder as run_folder
 from tcprobe.readers.run_folder.graph import read_graph, read_metrics, read_steps
 from tcprobe.schema.profile import Profile
 from tests.fixtures.xplane.make import serialise
+from tests.support import ROOT
 
 OP = {
     "op": "dense/MatMul",
@@ -108,6 +110,31 @@ def test_graph_ops_are_as_the_probe_recorded_them(tmp_path: Path) -> None:
     assert json.loads(str(row["attributes"])) == {"transpose_a": False, "aliases": ["dense/BiasAdd"]}
     assert row["at_least"] is False
     assert (row["calls_per_step"], row["source"], row["called_from"]) == (2.0, "train.py:9", "train.py:20")
+
+
+def test_scopes_of_layers_are_as_the_probe_recorded_them(tmp_path: Path) -> None:
+    made = make_run(tmp_path / "run")
+    assert "no Keras layer was called" in read(made).absent["scopes"]
+    scopes = {"m_1/pool_1": "m/pool", "": "m", "m_1": 3, "m_1/fc_1": ""}
+    (made / "probe" / "graph.json").write_text(json.dumps({**graph(OP), "scopes": scopes}))
+    assert list(read(made).require("scopes").rows()) == [{"scope": "m_1/pool_1", "layer": "m/pool"}]
+
+
+def test_what_says_that_an_op_executes_is_kept(tmp_path: Path) -> None:
+    made = make_run(tmp_path / "run")
+    document = graph(OP, {**OP, "executes": "unknown"}, {**OP, "executes": "no"})
+    document["functions"][0]["executed_basis"] = "traced"
+    (made / "probe" / "graph.json").write_text(json.dumps(document))
+    assert read(made).require("graph_ops").values("executes_basis") == ["traced", "traced", "liveness"]
+
+
+def test_what_the_modules_of_xla_multiply_stands_beside_what_was_traced(tmp_path: Path) -> None:
+    made = make_run(tmp_path / "run")
+    shutil.copy(ROOT / "tests/fixtures/xplane/xla.xplane.pb", made / "raw")
+    profile = open_profile(made)
+    functions = profile.require("graph_ops").values("function")
+    assert functions[0] == "__inference_step_9"
+    assert set(functions[1:]) == {"a_inference_train_7__.5(36)"}
 
 
 def test_functions_that_do_not_train_are_left_out(tmp_path: Path) -> None:

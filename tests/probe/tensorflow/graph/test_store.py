@@ -132,9 +132,7 @@ def test_the_parts_of_an_eager_step_add_up() -> None:
     held = store(7)
     held.functions[7].training = False
     held.keep(7, record("__inference_forward_1"))
-    held.keep_part(
-        1, "tape", [Body(once(rows), Counter({7: calls}), 0.5) for rows, calls in ((8, 2), (4, 0))]
-    )
+    held.keep_part(1, "tape", [Body(once(rows), Counter({7: calls}), 0.5) for rows, calls in ((8, 2), (4, 0))])
     assert [f["calls_per_step"] for f in held.document(None)["functions"]] == [None, None, None]
     held.functions[1].calls_per_step = 2.0
     first, second, forward = held.document(None)["functions"]

@@ -12,6 +12,11 @@ from typing import Any
 import pytest
 
 from bench.probe_join import COMMANDS, GEMM, Join, events, join, run
+from tcprobe.analysis.ops.xla import join_xla
+from tcprobe.readers.merge import merge
+from tcprobe.readers.open import open_profile
+from tcprobe.readers.run_folder.graph import read_graph
+from tcprobe.schema.profile import Metadata, Profile
 from tests.support import ROOT, needs_tensorflow
 
 pytestmark = [pytest.mark.tensorflow, needs_tensorflow]
@@ -216,3 +221,25 @@ def test_where_the_data_decides_a_loop_counts_at_least_once_and_a_branch_not(rec
 
 def test_without_known_steps_the_executions_of_one_are_unknown(recorded: Path) -> None:
     assert {op["calls_per_step"] for op in in_loops(recorded, "nested")} == {None}
+
+
+# The layers without products stand in scopes that Keras 3 numbers twice for each call; its own numbers count on.
+def test_every_scope_of_a_layer_tells_its_path(recorded: Path) -> None:
+    scopes = json.loads((folder(recorded, "fit.py functional") / "graph.json").read_text())["scopes"]
+    paths = {re.sub(r"_\d+$", "", path) for path in scopes.values()}
+    assert {"net/encoder/max_pooling2d", "net/flatten", "net/activation"} <= paths
+    assert not [path for path in paths if not path.startswith("net")]
+
+
+@pytest.mark.parametrize(("command", "short"), [("gan.py jit", True), ("fit.py jit", False)])
+def test_the_optimised_module_holds_what_lives_and_nothing_dead(recorded: Path, command: str, short: bool) -> None:
+    graph, _ = read_graph(folder(recorded, command) / "graph.json")
+    assert graph is not None
+    probed = Profile(Metadata("run_folder")).with_tables(graph)
+    path = sorted(folder(recorded, command).rglob("*.xplane.pb"))[-1]
+    found = join_xla(merge([probed, open_profile(path)])).graph
+    columns = graph.values("executes"), found.values("executes"), found.values("executes_basis")
+    said = set(zip(*columns, strict=True))
+    of_length_1 = ("unknown", "no", "length 1")  # gradients of the one logit
+    assert (of_length_1 in said) == short
+    assert said - {of_length_1} == {("unknown", "yes", "optimised HLO"), ("no", "no", "liveness")}
