@@ -46,7 +46,7 @@ def op_record(
         "attributes": with_form(shaping, pass_, passes.form(note)),
         "calls_per_step": visit.repeats,
         "source": layer.source if layer else None,
-        "called_from": traced_line(op) or (traced_line(_forward(note)) if note else None),
+        "called_from": (traced_line(note.forward_op()) if note else None) or traced_line(op),
         "alias_of": list(match.aliases),
     }
 
@@ -70,10 +70,6 @@ def executed_record(op: Executed, shapes: Optional[OpShapes]) -> Record:
         "alias_of": [],
         **record,
     }
-
-
-def _forward(note: OpNote) -> Any:
-    return note.forward_op()
 
 
 def _shapes(op: Any, note: Optional[OpNote], inferred: Optional[OpShapes]) -> Tuple[List[GraphShape], List[GraphShape]]:
