@@ -35,7 +35,7 @@ class LayerRanges:
         for base in self._bases:
             self._patches.method(base, "__call__", self._marking)
         if self.iterator is not None:
-            self._patches.method(self.iterator, "__next__", self._waiting)
+            self._patches.method(self.iterator, "_next_internal", self._waiting)
 
     def close(self) -> None:
         """Put the originals back."""
@@ -58,8 +58,8 @@ class LayerRanges:
     def _waiting(self, original: Any) -> Any:
         ranges, gaps = self._ranges, self._gaps
 
-        def __next__(iterator: Any) -> Any:  # noqa: N807
-            if not ranges.active:
+        def next_internal(iterator: Any) -> Any:
+            if not ranges.active or not self.eager():
                 return original(iterator)
             gaps.run("ranges", lambda: ranges.begin_phase("input"))
             try:
@@ -67,4 +67,4 @@ class LayerRanges:
             finally:
                 gaps.run("ranges", ranges.end_phase)
 
-        return __next__
+        return next_internal

@@ -15,10 +15,11 @@ from .graph.recorder import GraphRecorder
 
 
 class EagerStep(NamedTuple):
-    """A step of an eager tape that is not known to train yet: whose, and the clock at its start."""
+    """A step of an eager tape that is not known to train yet: whose, the clock at its start, and the tapes in it."""
 
     callee: Callee
     began: int
+    tapes: "weakref.WeakSet[Any]"
 
 
 class EagerTapes:
@@ -48,7 +49,7 @@ class EagerTapes:
         self._ranges = core.ranges
         self._gaps = core.gaps
         self._only = core.config.step_function
-        self._recorder = recorder
+        self._parts = recorder.parts
         self._trains = trains
         self._count_late = count_late
         self._callees: Dict[str, Callee] = {}
@@ -63,8 +64,11 @@ class EagerTapes:
 
         @functools.wraps(enter)
         def entered(tape: Any) -> Any:
-            if self.active is None and not training.inside and eager() and self._latest() is not tape:
-                self._gaps.run("eager tapes", lambda: self._tape_entered(tape))
+            if not training.inside and eager():
+                if self.active is not None:
+                    self._gaps.run("eager tapes", lambda: self._nested(tape))
+                elif self._latest() is not tape:
+                    self._gaps.run("eager tapes", lambda: self._tape_entered(tape))
             return enter(tape)
 
         @functools.wraps(leave)
@@ -79,7 +83,7 @@ class EagerTapes:
             self._trains()
             if training.inside or not eager():
                 return gradient(tape, *args, **kwds)
-            self._gaps.run("eager tapes", lambda: self._gradient_taken(args[1] if len(args) > 1 else kwds["sources"]))
+            self._gaps.run("eager tapes", lambda: self._gradient_taken(tape, *args, **kwds))
             try:
                 return gradient(tape, *args, **kwds)
             finally:
@@ -97,22 +101,26 @@ class EagerTapes:
         if callee is None:
             callee = self._callees[place] = self._training.add("tape at " + place, eager=True)
         self.active, self._latest = tape, weakref.ref(tape)
-        if self._trains_here() and self._only is None:
-            self._recorder.parts.begin(callee.key, callee.name, trains=False)
+        here = self._training.owner in (None, get_ident())
+        if here and not self._parts.closed and self._only is None:
+            self._parts.begin(callee.key, callee.name, trains=False)
         if not callee.training:
-            self._begun = EagerStep(callee, time.perf_counter_ns())
-        elif self._trains_here():
+            self._begun = EagerStep(callee, time.perf_counter_ns(), weakref.WeakSet((tape,)))
+        elif here:
             self._training.count(callee)
         self._ranges.begin_phase("forward")
 
-    def _trains_here(self) -> bool:
-        return self._training.owner in (None, get_ident())
+    def _nested(self, tape: Any) -> None:
+        begun = self._begun
+        if begun is not None and self.active in begun.tapes:
+            begun.tapes.add(tape)
 
-    def _gradient_taken(self, sources: Any) -> None:
-        begun, self._begun = self._begun, None
-        if self._trains_here():
-            self._recorder.parts.differentiated(sources)
-        if begun is not None and self._only is None:
+    def _gradient_taken(self, tape: Any, target: Any, sources: Any, *_: Any, **__: Any) -> None:  # noqa: ARG002
+        begun = self._begun
+        if not self._parts.closed and self._training.owner in (None, get_ident()):
+            self._parts.differentiated(sources)
+        if begun is not None and tape in begun.tapes and self._only is None:
+            self._begun = None
             begun.callee.training = True
             self._count_late(begun.callee, begun.began)
         self._training.inside = True
@@ -141,7 +149,7 @@ class EagerTapes:
 
     def _validate(self, validating: bool) -> bool:
         before, self.validating = self.validating, validating
-        self._recorder.parts.pause(validating)
+        self._parts.pause(validating)
         if validating and not before and self._ranges.active:
             if self.active is None and not self._training.stepper.is_inside_step():
                 self._ranges.end_step()

@@ -89,6 +89,7 @@ class EagerParts:
 
     Attributes:
         sampler: what records just now, None at other times.
+        closed: nothing is recorded any more.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class EagerParts:
         self._given_up: Set[Label] = set()
         self._patience = PATIENCE
         self._stretches = 0
-        self._closed = False
+        self.closed = False
 
     def begin(self, key: Hashable, name: str, trains: bool = True, eager: bool = True) -> None:
         """Begin a part.
@@ -121,7 +122,7 @@ class EagerParts:
             trains: False for a tape, whose gradient may never be taken.
             eager: False for a tf.function, which is not looked at but for what runs after it.
         """
-        if self._closed:
+        if self.closed:
             return
         self._end_part()
         sampler = self.sampler
@@ -160,7 +161,7 @@ class EagerParts:
     def close(self, closed: bool) -> None:
         """End, and record nothing any more; or go on to record what has not been."""
         self.end()
-        self._closed, self._label = closed, ()
+        self.closed, self._label = closed, ()
 
     # --- parts -------------------------------------------------------------------------------------------
 

@@ -47,7 +47,7 @@ def op_record(
         "calls_per_step": None,
         **repeats_of(visit.times),
         "source": layer.source if layer else None,
-        "called_from": traced_line(op) or (traced_line(_forward(note)) if note else None),
+        "called_from": (traced_line(note.forward_op()) if note else None) or traced_line(op),
         "alias_of": list(match.aliases),
     }
 
@@ -80,10 +80,6 @@ def executed_record(op: Executed, shapes: Optional[OpShapes]) -> Record:
         **repeats_of(Times(1.0 if in_no_loop(op) else None)),
         **record,
     }
-
-
-def _forward(note: OpNote) -> Any:
-    return note.forward_op()
 
 
 def _shapes(op: Any, note: Optional[OpNote], inferred: Optional[OpShapes]) -> Tuple[List[GraphShape], List[GraphShape]]:

@@ -33,6 +33,7 @@ class Function:
         sizes: what it was first called with.
         traces: times that it was traced with products in it.
         calls_per_step: its calls in one step, None where unknown.
+        calls_in_phases: the same in each phase of the run.
         training: whether it trains.
     """
 
@@ -43,6 +44,7 @@ class Function:
         self.sizes: Optional[CallSizes] = None
         self.traces = 0
         self.calls_per_step: Optional[float] = None
+        self.calls_in_phases: List[Optional[float]] = []
         self.training = False
 
 
@@ -116,7 +118,7 @@ class Store:
 
     def document(self, version: Optional[str]) -> Record:
         """Return graph.json; `version` is TensorFlow's."""
-        functions = [*self._samples, *([] if self._eager is None else [self._eager]), *self._parts()]
+        functions = [*self._samples, *([] if self._eager is None else [self._eager]), *self._eager_parts()]
         variants: List[Record] = []
         main: Dict[TraceName, str] = {}
         called = self._called()
@@ -144,7 +146,7 @@ class Store:
             "scopes": self._scopes.sure(),
         }
 
-    def _parts(self) -> List[Record]:
+    def _eager_parts(self) -> List[Record]:
         """Return the functions that stand for the parts of eager steps, one for each body."""
         names: "Counter[str]" = Counter()
         found = []
@@ -153,7 +155,10 @@ class Store:
             for body in bodies:
                 calls = _times(function.calls_per_step, body.share)
                 record = _eager_record([counted(dict(op, op=_numbered(op["op"], names)), calls) for op in body.ops])
-                found.append(dict(record, key=key, python_name=function.name, calls_per_step=calls))
+                phases = [_times(each, body.share) for each in function.calls_in_phases]
+                found.append(
+                    dict(record, key=key, python_name=function.name, calls_per_step=calls, calls_in_phases=phases)
+                )
         return found
 
     def _called(self) -> Dict[Hashable, Optional[float]]:

@@ -1,0 +1,186 @@
+"""Which eager tapes train, and whether their phases are balanced, on tapes that compute nothing."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tcprobe.probe.core.framework import Core
+from tcprobe.probe.core.gaps import Gaps
+from tcprobe.probe.tensorflow.eager.parts import EagerParts
+from tcprobe.probe.tensorflow.layer_ranges import LayerRanges
+from tcprobe.probe.tensorflow.tapes import EagerTapes
+from tests.probe.tensorflow.eager.test_parts import Sampler
+
+
+class Ranges:
+    """Writes down what begins and ends."""
+
+    def __init__(self) -> None:
+        self.active = True
+        self.seen: list[str] = []
+
+    def begin_phase(self, name: str) -> None:
+        self.seen.append(name)
+
+    def end_phase(self) -> None:
+        self.seen.append("/")
+
+    def end_step(self) -> None:
+        self.seen.append("end of step")
+
+
+class Training:
+    """Counts calls of lines that train."""
+
+    def __init__(self) -> None:
+        self.inside, self.enabled, self.owner = False, True, None
+        self.counted: list[Any] = []
+        self.stepper = SimpleNamespace(is_inside_step=lambda: False)
+
+    def add(self, name: str, eager: bool) -> Any:
+        return SimpleNamespace(key=name, name=name, eager=eager, training=False)
+
+    def count(self, callee: Any, _: int = 0) -> None:
+        self.counted.append(callee.key)
+
+
+class Rig:
+    """Hooks a tape of its own."""
+
+    def __init__(self) -> None:
+        class Tape:
+            def __init__(self, persistent: bool = False) -> None:
+                self._persistent, self._recording = persistent, False
+
+            def __enter__(self) -> Any:
+                self._recording = True
+                return self
+
+            def __exit__(self, *_: object) -> None:
+                self._recording = False
+
+            def gradient(self, target: Any, sources: Any) -> Any:
+                self._recording = self._recording and self._persistent
+                if target is None:
+                    raise ValueError("no target")
+                return sources
+
+        self.gaps, self.ranges, self.training, self.tape = Gaps(), Ranges(), Training(), Tape
+        parts = EagerParts(lambda: Sampler(), lambda *_: None, self.gaps)  # type: ignore[arg-type,return-value]
+        core: Any = Core(SimpleNamespace(step_function=None), self.gaps, self.ranges, self.training)  # type: ignore[arg-type]
+        recorder: Any = SimpleNamespace(parts=parts)
+        self.tapes = EagerTapes(core, recorder, lambda: None, self.training.count)
+        self.tapes.install(SimpleNamespace(GradientTape=Tape, executing_eagerly=lambda: True))
+
+
+@pytest.fixture
+def rig() -> Rig:
+    return Rig()
+
+
+def test_phases_of_a_step(rig: Rig) -> None:
+    with rig.tape() as tape:
+        pass
+    tape.gradient(1, [2])
+    assert rig.ranges.seen == ["forward", "/", "backward", "/"]
+
+
+def test_nested_tapes_are_one_forward_pass(rig: Rig) -> None:
+    for _ in range(2):
+        with rig.tape() as outer:
+            with rig.tape() as inner:
+                pass
+            inner.gradient(1, [2])
+        outer.gradient(1, [2])
+    assert rig.ranges.seen == ["forward", "backward", "/", "/", "backward", "/"] * 2
+    assert len(rig.training.counted) == 2
+
+
+def test_phases_end_where_the_script_raises_or_breaks(rig: Rig) -> None:
+    for _ in range(2):
+        with rig.tape():
+            break
+    with pytest.raises(KeyError), rig.tape():
+        raise KeyError
+    with rig.tape() as tape:
+        pass
+    with pytest.raises(ValueError, match="no target"):
+        tape.gradient(None, [])
+    assert rig.ranges.seen == ["forward", "/"] * 3 + ["backward", "/"]
+    assert rig.tapes.active is None
+    assert rig.gaps.gaps == []
+
+
+def test_a_tape_that_is_entered_by_hand_ends_with_its_gradient(rig: Rig) -> None:
+    for _ in range(3):
+        tape = rig.tape()
+        tape.__enter__()
+        tape.gradient(1, [2])
+    assert rig.ranges.seen == ["forward", "backward", "/", "/"] * 3
+    assert len(rig.training.counted) == 3
+
+
+def test_a_persistent_tape_stays_until_it_is_left(rig: Rig) -> None:
+    with rig.tape(persistent=True) as tape:
+        tape.gradient(1, [2])
+        tape.gradient(1, [3])
+    assert rig.ranges.seen == ["forward", "backward", "/", "backward", "/", "/"]
+
+
+def test_a_tape_whose_gradient_is_never_taken_does_not_train(rig: Rig) -> None:
+    for _ in range(3):
+        with rig.tape():
+            pass
+        with rig.tape() as tape:
+            pass
+        tape.gradient(1, [2])
+    assert len(set(rig.training.counted)) == 1
+    assert len(rig.training.counted) == 3
+
+
+def test_two_tapes_before_their_gradients_both_train(rig: Rig) -> None:
+    for _ in range(3):
+        with rig.tape() as first:
+            pass
+        with rig.tape() as second:
+            pass
+        first.gradient(1, [2])
+        second.gradient(1, [2])
+    assert len(set(rig.training.counted)) == 2
+
+
+def test_validation_is_a_phase_outside_any_step(rig: Rig) -> None:
+    with rig.tapes.validation(), rig.tapes.validation():
+        assert not rig.tapes.is_idle()
+    assert rig.tapes.is_idle()
+    assert rig.ranges.seen == ["end of step", "validation", "/"]
+
+
+def test_layers_and_input_are_marked_between_open_and_close() -> None:
+    class Layer:
+        name = "dense"
+
+        def __call__(self, broken: bool) -> None:
+            if broken:
+                raise KeyError
+
+    class Iterator:
+        def _next_internal(self) -> int:
+            raise StopIteration
+
+    ranges: Any = Ranges()
+    marks = LayerRanges(ranges, Gaps())
+    marks.add(Layer)
+    marks.iterator = Iterator
+    marks.open()
+    Layer()(False)
+    with pytest.raises(KeyError):
+        Layer()(True)
+    with pytest.raises(StopIteration):
+        Iterator()._next_internal()
+    marks.close()
+    Layer()(False)
+    assert ranges.seen == ["dense", "/", "dense", "/", "input", "/"]
