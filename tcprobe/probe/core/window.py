@@ -57,6 +57,7 @@ class WindowState:
         self._starts = starts
         self._opened_row = 0
         self._opened_ns = 0
+        self._phase_row: Optional[int] = None  # a phase that began inside the open window
         self._restart = False
         self._restarts = 0
         self._earlier: Optional[Taken] = None
@@ -76,6 +77,8 @@ class WindowState:
             return self._again(row, now)
         if self.state == "waiting":
             return self._open(row, now) if self._may_open(row, number) else ()
+        if self._phase_row is not None:
+            return self._close(self._phase_row)
         self._settle(row, number, now)
         return self._close(row) if self._is_full(row, number, now, grown) else ()
 
@@ -84,6 +87,19 @@ class WindowState:
         last = row if self.last_row is None else self.last_row
         if self.state != "waiting" and self._config.profile and row <= last and self._restarts < MAX_RESTARTS:
             self._restart = True
+
+    def phase_began(self, row: int) -> None:
+        """Note that other functions train from `row` on: a window across that ends before it, a short one moves on."""
+        first = self.first_row
+        if self.state == "waiting" or row <= self._opened_row:
+            return
+        if self.state == "open" and (first is None or first >= row):
+            self.first_row, self._opened_row = None, row
+        elif first is not None and row - first >= self._config.window_steps // 2:
+            self._phase_row = row if self.state == "open" else None
+            self.last_row = row - 1 if self.last_row is not None and self.last_row >= row else self.last_row
+        elif first is not None and (self.last_row is None or self.last_row >= row):
+            self.revised(row)
 
     def is_over(self) -> bool:
         """Say whether no step will be asked about any more."""
@@ -123,7 +139,7 @@ class WindowState:
             self.reason = "the run ended before step times settled: profiled from its second step"
         elif not self._asked():
             self.reason += ", cut short by the end of the run"
-        self._end(last_row)
+        self._end(last_row if self._phase_row is None else self._phase_row - 1)
         return True
 
     def _asked(self) -> bool:
@@ -140,7 +156,7 @@ class WindowState:
         return (OPEN,)
 
     def _again(self, row: int, now: int) -> Tuple[str, ...]:
-        self._restart = False
+        self._restart, self._phase_row = False, None
         self._restarts += 1
         return (DISCARD, *self._open(row, now))
 

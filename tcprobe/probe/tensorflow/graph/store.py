@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Tuple
 
 from .records import SCHEMA, Record
@@ -22,23 +22,25 @@ class TraceName(NamedTuple):
 
 
 class Function:
-    """A tf.function that was called from outside any other.
+    """A tf.function that was called from outside any other, or a part of training that some of its traces are.
 
     Attributes:
-        reference: weak reference to the tf.function.
+        reference: weak reference to the tf.function; to nothing for a part.
         name: ``module.qualname`` of the Python function.
         sizes: what it was first called with.
         traces: times that it was traced with products in it.
         calls_per_step: its calls in one step, None where unknown.
+        calls_in_phases: the same in each phase of the run.
         training: whether it trains.
     """
 
     def __init__(self, function: Any, name: str) -> None:
-        self.reference = weakref.ref(function)
+        self.reference = weakref.ref(function) if function is not None else _nothing
         self.name = name
         self.sizes: Optional[CallSizes] = None
         self.traces = 0
         self.calls_per_step: Optional[float] = None
+        self.calls_in_phases: List[Optional[float]] = []
         self.training = False
 
 
@@ -49,12 +51,15 @@ class Store:
         functions: every tf.function that was called from outside any other, by the runtime's key.
         models: what the runtime knows of the models; written as it is.
         changed: True since the last `document`.
+        runs: times that traces ran within the profiled window, by name; of functions with several.
     """
 
     def __init__(self, gaps: Any) -> None:
         self.functions: Dict[Hashable, Function] = {}
         self.models: List[Record] = []
         self.changed = False
+        self.runs: "Counter[str]" = Counter()
+        self._parts: Dict[str, Hashable] = {}  # by the name of the trace
         self._gaps = gaps
         self._records: "OrderedDict[TraceName, Record]" = OrderedDict()
         self._eager: Optional[Record] = None
@@ -62,7 +67,8 @@ class Store:
 
     def keep(self, key: Hashable, record: Record) -> None:
         """Keep the first and the last traces of each function; one like an earlier one takes its place."""
-        same = [k for k in self._records if k.function == key and stem(k.name) == stem(record["name"])]
+        kind = TraceName(self._part(key, record["name"]), stem(record["name"]))
+        same = [k for k in self._records if TraceName(self._part(k.function, k.name), stem(k.name)) == kind]
         alike = [k for k in same if _alike(self._records[k], record)]
         self._records[alike[0] if alike else TraceName(key, record["name"])] = record
         for old in [*same[1 : 2 - KEPT], *list(self._records)[:-KEPT_IN_ALL]] if not alike else ():
@@ -75,6 +81,27 @@ class Store:
                 "%s was traced %d times or more; tracing costs far more than a step" % (function.name, RETRACING),
                 "call it with tensors of the same shapes, or pass reduce_retracing=True to tf.function",
             )
+
+    def is_part(self, name: str, key: Hashable) -> None:
+        """Note that the trace `name` counts as `key`, which may be another's than its function's."""
+        self._parts[name] = key
+        if key not in self.functions:
+            self.functions[key] = Function(None, "")
+        self.changed = True
+
+    def _part(self, function: Hashable, name: str) -> Hashable:
+        """Return the key that a trace of a function counts as."""
+        return self._parts.get(name, function)
+
+    def _mains(self) -> Dict[TraceName, str]:
+        """Return the trace that stands for each part: the one that ran most in the window, else the first."""
+        found: Dict[TraceName, str] = {}
+        for kept, record in self._records.items():
+            name = record["name"]
+            first = found.setdefault(TraceName(self._part(kept.function, name), stem(name)), name)
+            if self.runs[name] > self.runs[first]:
+                found[TraceName(self._part(kept.function, name), stem(name))] = name
+        return found
 
     def records(self, key: Hashable) -> List[Record]:
         """Return the kept records of one function's traces."""
@@ -109,17 +136,20 @@ class Store:
         """Return graph.json; `version` is TensorFlow's."""
         functions = [*self._samples, *([] if self._eager is None else [self._eager])]
         variants: List[Record] = []
-        main: Dict[TraceName, str] = {}
+        mains = self._mains()
         for kept, record in self._records.items():
-            function, name = self.functions[kept.function], record["name"]
-            calls = function.calls_per_step
-            first = main.setdefault(TraceName(kept.function, stem(name)), name)
+            name = record["name"]
+            key = self._part(kept.function, name)
+            function, calls = self.functions[key], self.functions[key].calls_per_step
+            first = mains[TraceName(key, stem(name))]
             (functions if first == name else variants).append(
                 dict(
                     record,
+                    key=key,
                     training=function.training,
-                    traces=function.traces,
+                    traces=self.functions[kept.function].traces,
                     calls_per_step=calls,
+                    calls_in_phases=function.calls_in_phases,
                     variant_of=None if first == name else first,
                     ops=[dict(op, calls_per_step=_times(op["calls_per_step"], calls)) for op in record["ops"]],
                 )
@@ -132,6 +162,10 @@ class Store:
             "variants": variants,
             "models": self.models,
         }
+
+
+def _nothing() -> None:
+    """Stand for a reference to what is gone."""
 
 
 def stem(name: str) -> str:
