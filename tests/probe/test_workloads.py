@@ -75,15 +75,59 @@ if BATCHES: [m.train_on_batch(a[:16], b[:16]) for _ in range(30)]
 else: m.fit(a, b, batch_size=16, epochs=3, verbose=2, validation_data=(a, b))
 """
 )
-EAGER = HEAD + "for _ in range(28): first(x, y)"
+TAPE_LOOP = (
+    HEAD
+    + """
+both = [(model(name), tf.keras.optimizers.SGD(0.01)) for name in ("one", "two")]
+for _ in range(28):
+    for m, optimizer in both: trainer(m, optimizer)(x, y)
+"""
+)
+RECURRENT = (
+    HEAD
+    + """
+layers = tf.keras.layers
+m = tf.keras.Sequential([tf.keras.Input((5, 8)), layers.LSTM(8), layers.Dense(4)])
+m.compile("sgd", "mse", metrics=["mae"])
+a, b = np.ones((320, 5, 8), "float32"), np.ones((320, 4), "float32")
+m.fit(a, b, batch_size=16, epochs=3, verbose=2, validation_data=(a, b))
+"""
+)
+INTEGER = (
+    HEAD
+    + """
+both = [trainer(model(name), tf.keras.optimizers.SGD(0.01)) for name in ("one", "two")]
+one, two = (tf.function(f) for f in both)
+for f in (one, two): f.get_concrete_function(x, y)  # makes the optimizers' variables
+@tf.function
+def train(x, y, number, training): return both[number](x, y) if training else tf.reduce_sum(x)
+for step in range(28):
+    for number in (0, 1): train(x, y, number, True)
+    if step % 10 == 9: train(x, y, 0, False)
+"""
+)
 LOOP = (
     HEAD
     + """
 data = tf.data.Dataset.from_tensors((x, y)).repeat(7)
+train = tf.function(first)
 @tf.function
 def epoch():
-    for a, b in data: first(a, b)
-for _ in range(6): epoch()
+    for a, b in data: train(a, b)
+for _ in range(30): train(x, y)
+for _ in range(5): epoch()
+"""
+)
+PHASES = (
+    HEAD
+    + """
+pretrain, train = (tf.function(trainer(model(name), tf.keras.optimizers.SGD(0.01))) for name in ("one", "two"))
+count = tf.Variable(0)
+@tf.function
+def every_fourth(x, y):
+    count.assign_add(1)
+    if count % 4 == 0: pretrain(x, y)
+    else: tf.GradientTape().gradient(x, [])
 """
 )
 
@@ -117,11 +161,13 @@ def assert_marked(probed: Run) -> None:
         (GAN.replace("CRITIC", "5"), 30, 6, "period"),
         (ACCUMULATION, 28, 5, "period"),
         (FIT.replace("PER_CALL", "1").replace("EAGER", "False").replace("BATCHES", "0"), 60, 1, "keras fit"),
-        (FIT.replace("PER_CALL", "1").replace("EAGER", "True").replace("BATCHES", "0"), 60, 1, "keras fit"),
+        (FIT.replace("PER_CALL", "1").replace("EAGER", "True").replace("BATCHES", "0"), 60, 2, "keras fit"),
         (FIT.replace("PER_CALL", "1").replace("EAGER", "False").replace("BATCHES", "1"), 30, 1, "keras fit"),
-        (EAGER, 28, 1, "period"),
+        (TAPE_LOOP, 28, 4, "period"),
+        (RECURRENT, 60, 1, "keras fit"),
+        (INTEGER, 28, 2, "period"),
     ],
-    ids=["D, G", "5 D + 1 G", "accumulation", "fit", "eager fit", "train_on_batch", "eager tape"],
+    ids=["D, G", "5 D + 1 G", "accumulation", "fit", "eager fit", "train_on_batch", "tapes", "LSTM", "int argument"],
 )
 def test_steps(recorded: Callable[[str], Run], script: str, count: int, period: int, basis: str) -> None:
     probed = recorded(script)

@@ -30,6 +30,8 @@ STUBBORN = 16
 UNSTEADY = 4
 # Stretches that are told apart; the last takes in all that follow.
 MOST_STRETCHES = 64
+# Calls that a pattern holds for at the least where none follows of the same functions; for less it was by chance.
+HELD = 64
 # Share of the calls since a pattern broke that stretches must hold to be believed where no pattern goes on.
 MOSTLY = 0.9
 
@@ -41,11 +43,13 @@ class Stretch(NamedTuple):
         start: number of its first call, counted over the run.
         pattern: keys of one step; empty in the last of too many stretches.
         basis: "period", or "dominant function" where there is none.
+        held: calls that followed the pattern until it broke.
     """
 
     start: int
     pattern: Tuple[int, ...]
     basis: str
+    held: int = 0
 
 
 class Repeats(NamedTuple):
@@ -81,6 +85,7 @@ class PeriodFinder:
         self._broken_at = -1
         self._foreign = False
         self._locked_at = 0
+        self._since = 0  # number of the call from which on the pattern was followed
         self._unsteady = 0
 
     @property
@@ -150,9 +155,10 @@ class PeriodFinder:
         """
         if not self.searching:
             return False
-        found = list(self._fresh(self._broken_at, len(self.keys)))
+        found = self._fresh(self._broken_at, len(self.keys))
         for repeats in found:
             self._keep(repeats)
+            self.pattern = tuple(self.keys[repeats.start : repeats.start + repeats.period])
         return bool(found)
 
     def _follow(self, key: int) -> str:
@@ -173,6 +179,7 @@ class PeriodFinder:
         return self._break(key)
 
     def _break(self, key: int) -> str:
+        self._hold(len(self.keys) - 1 + self.base - self._since)
         held = len(self.keys) - 1 - self._locked_at
         self._unsteady = self._unsteady + 1 if held < len(self.pattern) else 0
         self._old, self.pattern = self.pattern, ()
@@ -234,13 +241,14 @@ class PeriodFinder:
         ahead = next((i for i, key in enumerate(pattern) if key not in self._followers), 0)
         pattern, start = pattern[ahead:] + pattern[:ahead], start + ahead
         self.boundaries = [b for b in self.boundaries if b < start]
-        for repeats in () if resumed or self._broken_at < 0 else list(self._fresh(self._broken_at, start)):
+        for repeats in () if resumed or self._broken_at < 0 else self._fresh(self._broken_at, start):
             self._keep(repeats)
         self.boundaries += range(start, len(self.keys), len(pattern))
         self.pattern = pattern
         self._position = (len(self.keys) - start) % len(pattern)
         self._broken_at, self._locked_at = -1, len(self.keys) - 1
-        self._begin_stretch(self.base + start, pattern)
+        self._since = self.base + start
+        self._begin_stretch(self._since, pattern)
         return REVISED
 
     def _begin_stretch(self, start: int, pattern: Tuple[int, ...]) -> None:
@@ -254,22 +262,34 @@ class PeriodFinder:
                 kept[-1] = kept[-1]._replace(pattern=())
         self.stretches = kept
 
-    def _fresh(self, begin: int, end: int) -> Iterator[Repeats]:
-        """Yield what repeats between two indices, short where it has no key of the pattern before."""
-        old = set(self._old)
-        for repeats in repeating(self.keys, begin, end):
-            if repeats.length >= STUBBORN or not old & set(self.keys[repeats.start : repeats.start + repeats.period]):
-                yield repeats
+    def _hold(self, calls: int) -> None:
+        if self.stretches:
+            last = self.stretches[-1]
+            self.stretches = [*self.stretches[:-1], last._replace(held=last.held + calls)]
+
+    def _fresh(self, begin: int, end: int) -> List[Repeats]:
+        """Return what repeats between two indices and is no irregular stretch of the pattern before.
+
+        That is what runs long, or has none of its keys and is not followed by it again.
+        """
+        found, again = [], False
+        for repeats in reversed(list(repeating(self.keys, begin, end))):
+            keys = self.keys[repeats.start : repeats.start + repeats.period]
+            if repeats.length >= STUBBORN or not (again or set(keys) & set(self._old)):
+                found.append(repeats)
+                again = again or Counter(keys) == Counter(self._old)
+        return found[::-1]
 
     def _keep(self, repeats: Repeats) -> None:
         start, period, length = repeats
         self.boundaries = [b for b in self.boundaries if b < start] + list(range(start, start + length, period))
         self._begin_stretch(self.base + start, tuple(self.keys[start : start + period]))
+        self._hold(length)
 
     def _fail(self) -> str:
         """Tell the stretches apart that have no pattern in common, or fall back to the function called most often."""
         start = max(self._broken_at, 0)
-        found = list(self._fresh(start, len(self.keys)))
+        found = self._fresh(start, len(self.keys))
         if found and sum(r.length for r in found) >= MOSTLY * (len(self.keys) - start):
             return self._tell_apart(found)
         counts = Counter(key for key in self.keys[-MOST_WITHOUT_PATTERN:] if key not in self._followers)
@@ -277,8 +297,17 @@ class PeriodFinder:
         kept = [b for b in self.boundaries if b < start]
         self.boundaries = kept + [i for i in range(start, len(self.keys)) if self.keys[i] == dominant]
         self.pattern, self.basis, self._broken_at = (dominant,), "dominant function", -1
-        self._begin_stretch(self.base + start, self.pattern)
+        self._begin_stretch(self._since_unsteady(self.base + start), self.pattern)
         return REVISED
+
+    def _since_unsteady(self, start: int) -> int:
+        """Return from which call on no pattern has held for long, given that none does from `start` on."""
+        keys = set(self.keys[-MOST_WITHOUT_PATTERN:])
+        for stretch in reversed(self.stretches):
+            if stretch.basis == "period" and (stretch.held >= HELD or not keys & set(stretch.pattern)):
+                break
+            start = stretch.start
+        return start
 
     def _tell_apart(self, found: List[Repeats]) -> str:
         for repeats in found[:-1]:

@@ -100,7 +100,9 @@ class MarkedPhases:
         found = []
         for phase in self._phases:
             whole = (
-                {key: count / phase.steps for key, count in dict(phase.total).items()} if phase.steps else self._calls
+                {key: count / phase.steps for key, count in dict(phase.total).items() if count}
+                if phase.steps
+                else self._calls
             )
             found.append(Phase(phase.first_row, dict(whole), basis))
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set
 
 from .journal import Journal
 from .period import BEGIN, REVISED, UNDECIDED, PeriodFinder, Stretch
@@ -37,7 +37,7 @@ class Stepper:
         self._base_row = 0  # rows that no revision reaches
         self._next = 0  # number of the next step
         self._marked = MarkedPhases()
-        self._told = 1  # phases that the listener knows of
+        self._told: Set[int] = set()  # rows of the phases that the listener knows of
         self._rows: Dict[int, int] = {}  # first rows of the stretches, by their first calls
         self._means: Dict[int, Mapping[int, float]] = {}  # calls in a step of those that have no pattern
 
@@ -145,10 +145,11 @@ class Stepper:
         self._tell_phases()
 
     def _tell_phases(self) -> None:
-        phases = self.phases()
-        if len(phases) > self._told:
-            self._listener.phase_began(phases[-1].first_row)
-        self._told = max(1, len(phases))
+        began = [phase.first_row for phase in self.phases()[1:]]
+        for row in began:
+            if row not in self._told:
+                self._listener.phase_began(row)
+        self._told = set(began)
 
     def retract(self) -> None:
         """Take the latest call back: it ended without training (end of data)."""

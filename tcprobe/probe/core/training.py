@@ -30,7 +30,7 @@ class Callee:
         begins: a step may begin with it.
         training: it trains.
         steps: steps that one call makes.
-        calls: training calls so far, while they are counted as they come.
+        calls: training calls that have been counted.
         made: steps that they made.
         times: when it was called without training, in ns since the start of the workload.
     """
@@ -92,6 +92,7 @@ class TrainingCalls:
         self._gaps = gaps
         self._function = function
         self._waiting: Deque[Noted] = collections.deque()
+        self._latest: Optional[Tuple[Callee, int]] = None
         self._lock = threading.RLock()
         self.note = self._waiting.append
 
@@ -167,7 +168,6 @@ class TrainingCalls:
         """Note that the training call which runs raised; `out_of_data`: before it trained, so that it is none."""
         self.failed = True
         if out_of_data:
-            self._uncount(self.current)
             self.note((None, 0, 0))
             if not self.deferred:
                 self._gaps.run("steps", self.drain)
@@ -187,8 +187,6 @@ class TrainingCalls:
 
     def count(self, callee: Callee, began: Optional[int] = None, steps: Optional[int] = None) -> None:
         """Count a training call of the owner's that begins now, or that `began` earlier."""
-        callee.calls += 1
-        callee.made += callee.steps if steps is None else steps
         if self.deferred and steps is None:
             self.note((callee, time.perf_counter_ns() if began is None else began, get_ident()))
             return
@@ -196,18 +194,10 @@ class TrainingCalls:
         with self._lock:
             self._tell(callee, None if began is None else self._at(began), steps)
 
-    def _uncount(self, callee: Optional[Callee]) -> None:
-        if callee is not None:
-            callee.calls -= 1
-            callee.made -= callee.steps
-
-    def recount(self, wrong: Callee, part: Optional[Callee], began: int) -> None:
-        """Count the latest call, of `wrong`, which began at `began`, as one of another part, or as none."""
-        self._uncount(wrong)
+    def recount(self, part: Optional[Callee], began: int) -> None:
+        """Count the latest call, which began at `began`, as one of another part, or as none."""
         self.note((None, 0, 0))
         if part is not None:
-            part.calls += 1
-            part.made += part.steps
             self.note((part, began, get_ident()))
         if not self.deferred:
             self.drain()
@@ -218,12 +208,23 @@ class TrainingCalls:
             while self._waiting:
                 callee, clock, thread = self._waiting.popleft()
                 if callee is None:
-                    self.stepper.retract()
+                    self._take_back()
                 elif thread == self.owner:
                     self._tell(callee, self._at(clock), None)
 
     def _tell(self, callee: Callee, start: Optional[int], steps: Optional[int]) -> None:
-        self.stepper.call(callee.key, callee.steps if steps is None else steps, start, callee.begins)
+        steps = callee.steps if steps is None else steps
+        callee.calls += 1
+        callee.made += steps
+        self._latest = callee, steps
+        self.stepper.call(callee.key, steps, start, callee.begins)
+
+    def _take_back(self) -> None:
+        latest, self._latest = self._latest, None
+        if latest is not None:
+            latest[0].calls -= 1
+            latest[0].made -= latest[1]
+        self.stepper.retract()
 
     def disable(self) -> None:
         """Count no more; hooks pass everything through."""

@@ -93,10 +93,10 @@ class WindowState:
         first = self.first_row
         if self.state == "waiting" or row <= self._opened_row:
             return
-        if self.state == "open" and (first is None or first >= row):
+        if self.state == "open" and (first is None or first >= row) and self._phase_row is None:
             self.first_row, self._opened_row = None, row
         elif first is not None and row - first >= self._config.window_steps // 2:
-            self._phase_row = row if self.state == "open" else None
+            self._phase_row = (self._phase_row or row) if self.state == "open" else None
             self.last_row = row - 1 if self.last_row is not None and self.last_row >= row else self.last_row
         elif first is not None and (self.last_row is None or self.last_row >= row):
             self.revised(row)

@@ -137,7 +137,7 @@ class CallWatch:
         @functools.wraps(original)
         def call(function: Any, *args: Any, **kwds: Any) -> Any:
             part = noted.get(id(function))
-            if part is not None:
+            if part is not None and eager():
                 before, began = trained.count, now()
                 note((part, began, get_ident()))
                 try:
@@ -278,7 +278,7 @@ class CallWatch:
         if ran is not part:
             self._noted.pop(id(function), None)
             counted = ran if ran is not None and ran.training else None
-            self._gaps.run("steps", lambda: self._training.recount(part, counted, began))
+            self._gaps.run("steps", lambda: self._training.recount(counted, began))
 
     def _judge(self, known: Function, function: Any, before: Any) -> Optional[Callee]:
         """Look at the new traces of a function; return what the latest counts as.

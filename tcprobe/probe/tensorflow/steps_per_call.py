@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import weakref
 from typing import Any, Callable, Dict, NamedTuple, Optional, Set
@@ -166,10 +167,12 @@ class StepsPerCall:
         made, expected = closed.iterations - opened.iterations, closed.expected - opened.expected
         if expected < 2 or made * SELDOM > expected:
             return
-        if made == 0:
-            what = "its variables were not updated within the %d calls that were profiled" % expected
-        else:
-            what = "its variables are updated every %g calls" % round(expected / made, 1)
+        what = "its variables were not updated within the %d calls that were profiled" % expected
+        if made:
+            # One update more or less may have come at the ends.
+            least, most = math.ceil(expected / (made + 1)), math.floor(expected / max(made - 1, 1))
+            about = "" if least == most else "about "
+            what = "its variables are updated every %s%d calls" % (about, round(expected / made))
         self._gaps.note("seldom-updated", "1 step = 1 call of a training function; " + what, level="note")
 
 

@@ -340,7 +340,9 @@ def _is_compiled(function: Function, concrete: Any) -> bool:
     flag = getattr(owner, "_jit_compile", None) or getattr(owner, "_experimental_compile", None)
     if flag or concrete is None:
         return bool(flag)
-    return bool(concrete.function_def.attr["_XlaMustCompile"].b)
+    attributes = concrete.function_def.attr
+    # To ask for what is not there would write it, and datasets refuse functions with an empty attribute.
+    return "_XlaMustCompile" in attributes and bool(attributes["_XlaMustCompile"].b)
 
 
 def _basis(visits: Sequence[Visit], graphs: Any) -> str:
