@@ -121,13 +121,18 @@ for _ in range(5): epoch()
 PHASES = (
     HEAD
     + """
-pretrain, train = (tf.function(trainer(model(name), tf.keras.optimizers.SGD(0.01))) for name in ("one", "two"))
-count = tf.Variable(0)
+m, optimizer, count = model("one"), tf.keras.optimizers.SGD(0.01), tf.Variable(0)
+optimizer.build(m.trainable_variables)
 @tf.function
-def every_fourth(x, y):
-    count.assign_add(1)
-    if count % 4 == 0: pretrain(x, y)
-    else: tf.GradientTape().gradient(x, [])
+def pretrain(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((m(x) - y) ** 2)
+    gradients = tape.gradient(loss, m.trainable_variables)
+    if count.assign_add(1) % 4 == 0: optimizer.apply_gradients(zip(gradients, m.trainable_variables))
+double = tf.function(lambda x: x @ tf.eye(8))
+train = tf.function(trainer(model("two"), tf.keras.optimizers.SGD(0.01)))
+for _ in range(40): pretrain(double(x), y)
+for _ in range(40): train(x, y)
 """
 )
 
@@ -194,18 +199,47 @@ def test_functions_are_called_several_times_a_step(
 
 
 @pytest.mark.parametrize(
-    ("script", "numbers"),
+    ("script", "numbers", "count"),
     [
-        (FIT.replace("PER_CALL", "5").replace("EAGER", "False").replace("BATCHES", "0"), list(range(0, 60, 5))),
-        (LOOP, list(range(0, 42, 7))),
+        (
+            FIT.replace("PER_CALL", "6").replace("EAGER", "False").replace("BATCHES", "0"),
+            [epoch + call for epoch in (0, 20, 40) for call in (0, 6, 12, 18)],  # the last execution has two
+            60,
+        ),
+        (LOOP, [*range(30), *range(30, 65, 7)], 65),
     ],
     ids=["steps_per_execution", "dataset loop"],
 )
-def test_steps_within_a_call(recorded: Callable[[str], Run], script: str, numbers: list[int]) -> None:
+def test_steps_within_a_call(recorded: Callable[[str], Run], script: str, numbers: list[int], count: int) -> None:
     probed = recorded(script)
     assert probed.code == 0, probed.err
     assert [number for number, _ in probed.steps] == numbers
-    assert probed.seen["steps"]["count"] == numbers[-1] + numbers[1]
+    assert probed.seen["steps"]["count"] == count
+    assert probed.seen["notes"] == []
+
+
+def test_phases_have_steps_and_functions_of_their_own(recorded: Callable[[str], Run]) -> None:
+    probed = recorded(PHASES)
+    assert probed.code == 0, probed.err
+    phases = [(p["first_step"], p["last_step"], p["basis"]) for p in probed.seen["phases"]]
+    assert phases == [(0, 39, "period"), (40, 79, "period")]
+    parts = [
+        [(part["name"].rpartition(".")[2], part["calls_per_step"]) for part in p["parts"]]
+        for p in probed.seen["phases"]
+    ]
+    assert parts == [[("pretrain", 1.0)], [("train", 1.0)]]
+    assert probed.seen["window"]["last_step"] < 40
+    graph = json.loads((probed.folder / "probe/graph.json").read_text(encoding="utf-8"))
+    functions = {f["python_name"].rpartition(".")[2]: f for f in graph["functions"]}
+    # The last is first called when the window is over, and the hooks of tracing are gone.
+    assert {n: (f["calls_per_step"], f["calls_in_phases"], f["training"]) for n, f in functions.items()} == {
+        "pretrain": (1.0, [1.0, 0.0], True),
+        "<lambda>": (1.0, [1.0, 0.0], False),
+        "train": (0.0, [0.0, 1.0], True),
+    }
+    assert [op["layer"] for op in functions["train"]["ops"][:2]] == ["sequential_2/two", "sequential_2/dense_2"]
+    notes = [(note["code"], note["message"].rpartition("; ")[2]) for note in probed.seen["notes"]]
+    assert notes == [("seldom-updated", "its variables are updated every 4 calls")]
 
 
 def test_logged_figures_belong_to_their_step(recorded: Callable[[str], Run]) -> None:

@@ -118,9 +118,9 @@ class StepsPerCall:
         # The attribute, not the property: Keras 2's property creates the variable.
         names = vars(optimizer)
         inner = names.get("_optimizer", names.get("inner_optimizer"))
+        if inner is not None:
+            return self._iterations(inner)  # of the wrapper for loss scaling, which counts none itself
         variable = names.get("_iterations", names.get("iterations"))
-        if variable is None and inner is not None and inner is not optimizer:
-            return self._iterations(inner)
         try:
             with self.tf.init_scope():
                 return int(variable.numpy())
