@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from .api import Marker
 from .config import Config
@@ -14,6 +14,7 @@ from .core.framework import Core, Devices, Framework
 from .core.gaps import Gaps
 from .core.journal import Journal
 from .core.metrics import Patterns
+from .core.phases import StepCalls
 from .core.ranges import Ranges
 from .core.stepper import Stepper
 from .core.training import TrainingCalls
@@ -81,9 +82,10 @@ class Probe:
         self._finished = True
         self.framework.finish()
         self.gaps.run("steps", self.training.drain)
+        self.gaps.run("steps", self.stepper.conclude)
         self.gaps.run("profiler stop", self._finish_window)
         self._count_no_more()
-        self.gaps.run("graph record", lambda: self.framework.layers.write(self.stepper.calls_per_step()))
+        self.gaps.run("graph record", lambda: self.framework.layers.write(self._step_calls()))
         self.gaps.run("GPUs", self._look_at_gpus)
         self.gaps.run("notes", self._conclude)
         self.tee.stop()
@@ -113,6 +115,7 @@ class Probe:
                 "functions": self.training.names(),
                 "basis": self._basis() if self.stepper.count else None,
             },
+            "phases": self._phases(),
             "window": self.sessions.describe(self.stepper.count),
             "peak_gpu_memory_bytes": None if devices is None else devices.peak_bytes,
             "exit_code": self.exit_code,
@@ -121,10 +124,32 @@ class Probe:
             "finished": self._finished,
         }
 
-    def _basis(self) -> str:
+    def _basis(self, basis: Optional[str] = None) -> str:
+        basis = basis or self.stepper.basis
         if self.config.step_function and self.stepper.explicit is None:
             return "step function"
-        return self.framework.basis() or "period" if self.stepper.basis == "period" else self.stepper.basis
+        return self.framework.basis() or "period" if basis == "period" else basis
+
+    def _step_calls(self) -> StepCalls:
+        return self.training.step_calls(self.stepper.phases(), self.window.first_row)
+
+    def _phases(self) -> List[Dict[str, Any]]:
+        """Return the phases as probe.json has them."""
+        phases, numbers, found = self.stepper.phases(), self.journal.numbers, []
+        for phase, following in zip(phases, [*phases[1:], None]):
+            last = len(numbers) if following is None else following.first_row
+            after = numbers[last] if last < len(numbers) else self.stepper.count
+            steps = self.stepper.steps_of_a_row(phase.first_row, last - 1)
+            parts = [(self.training.callees[key], calls / steps) for key, calls in sorted((phase.calls or {}).items())]
+            found.append(
+                {
+                    "first_step": numbers[phase.first_row],
+                    "last_step": after - 1,
+                    "parts": [{"key": p.key, "name": p.name, "calls_per_step": calls} for p, calls in parts],
+                    "basis": self._basis(phase.basis),
+                }
+            )
+        return found
 
     # --- steps -------------------------------------------------------------------------------------------
 
@@ -160,6 +185,11 @@ class Probe:
     def revised(self, row: int) -> None:
         """Take the window again where the steps in it were none."""
         self.window.revised(row)
+        self._set_pace()
+
+    def phase_began(self, row: int) -> None:
+        """Let the window not mix phases."""
+        self.window.phase_began(row)
         self._set_pace()
 
     def retracted(self, _: int) -> None:

@@ -75,15 +75,64 @@ if BATCHES: [m.train_on_batch(a[:16], b[:16]) for _ in range(30)]
 else: m.fit(a, b, batch_size=16, epochs=3, verbose=2, validation_data=(a, b))
 """
 )
-EAGER = HEAD + "for _ in range(28): first(x, y)"
+TAPE_LOOP = (
+    HEAD
+    + """
+both = [(model(name), tf.keras.optimizers.SGD(0.01)) for name in ("one", "two")]
+for _ in range(28):
+    for m, optimizer in both: trainer(m, optimizer)(x, y)
+"""
+)
+RECURRENT = (
+    HEAD
+    + """
+layers = tf.keras.layers
+m = tf.keras.Sequential([tf.keras.Input((5, 8)), layers.LSTM(8), layers.Dense(4)])
+m.compile("sgd", "mse", metrics=["mae"])
+a, b = np.ones((320, 5, 8), "float32"), np.ones((320, 4), "float32")
+m.fit(a, b, batch_size=16, epochs=3, verbose=2, validation_data=(a, b))
+"""
+)
+INTEGER = (
+    HEAD
+    + """
+both = [trainer(model(name), tf.keras.optimizers.SGD(0.01)) for name in ("one", "two")]
+one, two = (tf.function(f) for f in both)
+for f in (one, two): f.get_concrete_function(x, y)  # makes the optimizers' variables
+@tf.function
+def train(x, y, number, training): return both[number](x, y) if training else tf.reduce_sum(x)
+for step in range(28):
+    for number in (0, 1): train(x, y, number, True)
+    if step % 10 == 9: train(x, y, 0, False)
+"""
+)
 LOOP = (
     HEAD
     + """
 data = tf.data.Dataset.from_tensors((x, y)).repeat(7)
+train = tf.function(first)
 @tf.function
 def epoch():
-    for a, b in data: first(a, b)
-for _ in range(6): epoch()
+    for a, b in data: train(a, b)
+for _ in range(30): train(x, y)
+for _ in range(5): epoch()
+"""
+)
+PHASES = (
+    HEAD
+    + """
+m, optimizer, count = model("one"), tf.keras.optimizers.SGD(0.01), tf.Variable(0)
+optimizer.build(m.trainable_variables)
+@tf.function
+def pretrain(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((m(x) - y) ** 2)
+    gradients = tape.gradient(loss, m.trainable_variables)
+    if count.assign_add(1) % 4 == 0: optimizer.apply_gradients(zip(gradients, m.trainable_variables))
+double = tf.function(lambda x: x @ tf.eye(8))
+train = tf.function(trainer(model("two"), tf.keras.optimizers.SGD(0.01)))
+for _ in range(40): pretrain(double(x), y)
+for _ in range(40): train(x, y)
 """
 )
 
@@ -117,11 +166,13 @@ def assert_marked(probed: Run) -> None:
         (GAN.replace("CRITIC", "5"), 30, 6, "period"),
         (ACCUMULATION, 28, 5, "period"),
         (FIT.replace("PER_CALL", "1").replace("EAGER", "False").replace("BATCHES", "0"), 60, 1, "keras fit"),
-        (FIT.replace("PER_CALL", "1").replace("EAGER", "True").replace("BATCHES", "0"), 60, 1, "keras fit"),
+        (FIT.replace("PER_CALL", "1").replace("EAGER", "True").replace("BATCHES", "0"), 60, 2, "keras fit"),
         (FIT.replace("PER_CALL", "1").replace("EAGER", "False").replace("BATCHES", "1"), 30, 1, "keras fit"),
-        (EAGER, 28, 1, "period"),
+        (TAPE_LOOP, 28, 4, "period"),
+        (RECURRENT, 60, 1, "keras fit"),
+        (INTEGER, 28, 2, "period"),
     ],
-    ids=["D, G", "5 D + 1 G", "accumulation", "fit", "eager fit", "train_on_batch", "eager tape"],
+    ids=["D, G", "5 D + 1 G", "accumulation", "fit", "eager fit", "train_on_batch", "tapes", "LSTM", "int argument"],
 )
 def test_steps(recorded: Callable[[str], Run], script: str, count: int, period: int, basis: str) -> None:
     probed = recorded(script)
@@ -148,18 +199,47 @@ def test_functions_are_called_several_times_a_step(
 
 
 @pytest.mark.parametrize(
-    ("script", "numbers"),
+    ("script", "numbers", "count"),
     [
-        (FIT.replace("PER_CALL", "5").replace("EAGER", "False").replace("BATCHES", "0"), list(range(0, 60, 5))),
-        (LOOP, list(range(0, 42, 7))),
+        (
+            FIT.replace("PER_CALL", "6").replace("EAGER", "False").replace("BATCHES", "0"),
+            [epoch + call for epoch in (0, 20, 40) for call in (0, 6, 12, 18)],  # the last execution has two
+            60,
+        ),
+        (LOOP, [*range(30), *range(30, 65, 7)], 65),
     ],
     ids=["steps_per_execution", "dataset loop"],
 )
-def test_steps_within_a_call(recorded: Callable[[str], Run], script: str, numbers: list[int]) -> None:
+def test_steps_within_a_call(recorded: Callable[[str], Run], script: str, numbers: list[int], count: int) -> None:
     probed = recorded(script)
     assert probed.code == 0, probed.err
     assert [number for number, _ in probed.steps] == numbers
-    assert probed.seen["steps"]["count"] == numbers[-1] + numbers[1]
+    assert probed.seen["steps"]["count"] == count
+    assert probed.seen["notes"] == []
+
+
+def test_phases_have_steps_and_functions_of_their_own(recorded: Callable[[str], Run]) -> None:
+    probed = recorded(PHASES)
+    assert probed.code == 0, probed.err
+    phases = [(p["first_step"], p["last_step"], p["basis"]) for p in probed.seen["phases"]]
+    assert phases == [(0, 39, "period"), (40, 79, "period")]
+    parts = [
+        [(part["name"].rpartition(".")[2], part["calls_per_step"]) for part in p["parts"]]
+        for p in probed.seen["phases"]
+    ]
+    assert parts == [[("pretrain", 1.0)], [("train", 1.0)]]
+    assert probed.seen["window"]["last_step"] < 40
+    graph = json.loads((probed.folder / "probe/graph.json").read_text(encoding="utf-8"))
+    functions = {f["python_name"].rpartition(".")[2]: f for f in graph["functions"]}
+    # The last is first called when the window is over, and the hooks of tracing are gone.
+    assert {n: (f["calls_per_step"], f["calls_in_phases"], f["training"]) for n, f in functions.items()} == {
+        "pretrain": (1.0, [1.0, 0.0], True),
+        "<lambda>": (1.0, [1.0, 0.0], False),
+        "train": (0.0, [0.0, 1.0], True),
+    }
+    assert [op["layer"] for op in functions["train"]["ops"][:2]] == ["sequential_2/two", "sequential_2/dense_2"]
+    notes = [(note["code"], note["message"].rpartition("; ")[2]) for note in probed.seen["notes"]]
+    assert notes == [("seldom-updated", "its variables are updated every 4 calls")]
 
 
 def test_logged_figures_belong_to_their_step(recorded: Callable[[str], Run]) -> None:

@@ -55,7 +55,7 @@ class AuditCalls:
         self._called_names: Set[str] = set()
         self._stops = 0
         self._tape: Any = None
-        recorder.on_training = self._training.add
+        recorder.on_training = self._trains
 
     def on_tensorflow(self, tf: Any) -> None:
         """Hook calls and tapes."""
@@ -73,6 +73,10 @@ class AuditCalls:
         kind.__call__ = call
         self._hook_tapes(tf)
         self._hook_distribution(tf)
+
+    def _trains(self, key: Hashable) -> None:
+        self._training.add(key)
+        self._recorder.training(key)
 
     def take(self) -> Training:
         """Return the training so far, ended; what comes next is another."""

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Protocol, Se
 
 from ..config import Config
 from .gaps import Gaps
+from .phases import StepCalls
 from .ranges import Ranges
 from .training import TrainingCalls
 
@@ -95,8 +96,8 @@ class Layers(Protocol):
     def stop(self) -> None:
         """Take out every hook that records: the window is over. Called between two steps, in their thread."""
 
-    def write(self, calls_per_step: Dict[int, float]) -> None:
-        """Write graph.json; `calls_per_step` says by key how often a step calls each function."""
+    def write(self, calls: StepCalls) -> None:
+        """Write graph.json; `calls` says how often a step calls each function."""
 
 
 class Framework(Protocol):

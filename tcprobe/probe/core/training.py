@@ -5,35 +5,48 @@ from __future__ import annotations
 import collections
 import threading
 import time
+from array import array
 from threading import get_ident
-from typing import Callable, Deque, List, Optional, Tuple
+from typing import Callable, Deque, List, Optional, Sequence, Tuple
 
 from .gaps import Gaps
+from .phases import Phase, StepCalls, phase_at, usual_count
 from .ranges import Ranges
 from .stepper import Stepper
+
+# Calls that train nothing whose times are kept, of one callee.
+MOST_TIMES = 1 << 16
 
 
 class Callee:
     """What the script calls from outside any other: a compiled function, or the lines of an eager step.
 
+    One that trains is a part of training: a function that trains now these variables, now those is several.
+
     Attributes:
         key: its number, which graph.json and the period finder know it by.
         name: as reports call it.
         eager: it stands for eager lines.
+        begins: a step may begin with it.
         training: it trains.
         steps: steps that one call makes.
-        calls: training calls so far, while they are counted as they come.
+        calls: training calls that have been counted.
+        made: steps that they made.
+        times: when it was called without training, in ns since the start of the workload.
     """
 
-    __slots__ = ("calls", "eager", "key", "name", "steps", "training")
+    __slots__ = ("begins", "calls", "eager", "key", "made", "name", "steps", "times", "training")
 
-    def __init__(self, key: int, name: str, eager: bool) -> None:
+    def __init__(self, key: int, name: str, eager: bool, begins: bool = True) -> None:
         self.key = key
         self.name = name
         self.eager = eager
+        self.begins = begins
         self.training = False
         self.steps = 1
         self.calls = 0
+        self.made = 0
+        self.times = array("q")
 
 
 # A call for the journal's thread: callee, reading of the clock, thread. No callee: the call before was none. A plain
@@ -79,12 +92,13 @@ class TrainingCalls:
         self._gaps = gaps
         self._function = function
         self._waiting: Deque[Noted] = collections.deque()
-        self._lock = threading.Lock()
+        self._latest: Optional[Tuple[Callee, int]] = None
+        self._lock = threading.RLock()
         self.note = self._waiting.append
 
-    def add(self, name: str, eager: bool) -> Callee:
+    def add(self, name: str, eager: bool, begins: bool = True) -> Callee:
         """Return a new callee; it trains at once where it is the function that was asked for."""
-        callee = Callee(len(self.callees), name, eager)
+        callee = Callee(len(self.callees), name, eager, begins)
         callee.training = self._function is not None and ("." + name).endswith("." + self._function)
         self.callees.append(callee)
         return callee
@@ -102,13 +116,42 @@ class TrainingCalls:
 
     def is_eager(self) -> bool:
         """Say whether a step of eager lines has been seen."""
-        return any(callee.training and callee.eager for callee in self.callees)
+        return any(callee.training and callee.eager and callee.begins for callee in self.callees)
 
-    def begin(self, callee: Callee) -> None:
-        """Begin a call that trains, as a phase of its step."""
+    def step_calls(self, phases: Sequence[Phase], row: Optional[int]) -> StepCalls:
+        """Return how often the steps call each callee.
+
+        Args:
+            phases: those of the run.
+            row: of steps.csv, in the profiled window; None where there is none.
+        """
+        spans = [(p.first_row, q.first_row - 1) for p, q in zip(phases, phases[1:])]
+        spans += [(phases[-1].first_row, len(self.stepper.starts) - 1)] if phases else []
+        each = [self.stepper.steps_of_a_row(*span) for span in spans]
+        found = {
+            callee.key: [self._calls(callee, phase, span, steps) for phase, span, steps in zip(phases, spans, each)]
+            for callee in self.callees
+        }
+        return StepCalls(found, phase_at(phases, row))
+
+    def _calls(self, callee: Callee, phase: Phase, span: Tuple[int, int], steps: int) -> Optional[float]:
+        if callee.training:
+            return None if phase.calls is None else phase.calls.get(callee.key, 0.0) / steps
+        if self.is_eager():
+            return None  # a part of eager lines may call it
+        rows = self.stepper.starts[span[0] : span[1] + 1]
+        return usual_count(callee.times, rows) / steps
+
+    def passed(self, callee: Callee, began: int) -> None:
+        """Note a call that trained nothing, which began at a reading of `time.perf_counter_ns`."""
+        if len(callee.times) < MOST_TIMES and get_ident() == self.owner:
+            callee.times.append(self._at(began))
+
+    def begin(self, callee: Callee, steps: Optional[int] = None) -> None:
+        """Begin a call that trains, as a phase of its step; it makes `steps` where these are other than usual."""
         self.inside, self.current, self.failed = True, callee, False
         try:
-            self.count(callee)
+            self.count(callee, None, steps)
             if self._ranges.active:
                 self._ranges.begin_phase(callee.name.rpartition(".")[2])
         except Exception as error:
@@ -129,26 +172,35 @@ class TrainingCalls:
             if not self.deferred:
                 self._gaps.run("steps", self.drain)
 
-    def count_late(self, callee: Callee, began: int) -> None:
+    def count_late(self, callee: Callee, began: int, steps: Optional[int] = None) -> None:
         """Count a call that turned out to train while it ran.
 
         Args:
             callee: what was called; `steps` is known now.
             began: reading of `time.perf_counter_ns` at its start.
+            steps: that it made, where these are other than usual.
         """
         if self.owner is None:
             self.owner = get_ident()
         if get_ident() == self.owner:
-            self.count(callee, began)
+            self.count(callee, began, steps)
 
-    def count(self, callee: Callee, began: Optional[int] = None) -> None:
+    def count(self, callee: Callee, began: Optional[int] = None, steps: Optional[int] = None) -> None:
         """Count a training call of the owner's that begins now, or that `began` earlier."""
-        callee.calls += 1
-        if self.deferred:
+        if self.deferred and steps is None:
             self.note((callee, time.perf_counter_ns() if began is None else began, get_ident()))
-        else:
+            return
+        self.drain()
+        with self._lock:
+            self._tell(callee, None if began is None else self._at(began), steps)
+
+    def recount(self, part: Optional[Callee], began: int) -> None:
+        """Count the latest call, which began at `began`, as one of another part, or as none."""
+        self.note((None, 0, 0))
+        if part is not None:
+            self.note((part, began, get_ident()))
+        if not self.deferred:
             self.drain()
-            self.stepper.call(callee.key, callee.steps, None if began is None else self._at(began))
 
     def drain(self) -> None:
         """Count the calls that have only been noted."""
@@ -156,9 +208,23 @@ class TrainingCalls:
             while self._waiting:
                 callee, clock, thread = self._waiting.popleft()
                 if callee is None:
-                    self.stepper.retract()
+                    self._take_back()
                 elif thread == self.owner:
-                    self.stepper.call(callee.key, callee.steps, self._at(clock))
+                    self._tell(callee, self._at(clock), None)
+
+    def _tell(self, callee: Callee, start: Optional[int], steps: Optional[int]) -> None:
+        steps = callee.steps if steps is None else steps
+        callee.calls += 1
+        callee.made += steps
+        self._latest = callee, steps
+        self.stepper.call(callee.key, steps, start, callee.begins)
+
+    def _take_back(self) -> None:
+        latest, self._latest = self._latest, None
+        if latest is not None:
+            latest[0].calls -= 1
+            latest[0].made -= latest[1]
+        self.stepper.retract()
 
     def disable(self) -> None:
         """Count no more; hooks pass everything through."""

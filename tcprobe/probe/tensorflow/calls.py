@@ -1,6 +1,7 @@
 """Sees the outermost calls of tf.functions, and which of them train.
 
-A function trains when a gradient is taken or an optimizer applied inside its call.
+What a call trains is a matter of its trace: see `graph.trained`. A function whose traces train different variables, or
+train and validate, is several parts of training; then it has to be seen which trace runs.
 """
 
 from __future__ import annotations
@@ -9,17 +10,49 @@ import functools
 import time
 import weakref
 from threading import get_ident
-from typing import Any, Dict, Set
+from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Set
 
 from ..core.framework import Core
-from ..core.gaps import Guarded
+from ..core.gaps import Guard, Guarded
 from ..core.training import Callee
 from .graph.recorder import GraphRecorder
+from .graph.trained import Facts, Trained
+from .patch import defining_class
 from .places import function_name
 from .steps_per_call import StepsPerCall
 from .tapes import EagerTapes
 
 OUT_OF_DATA = ("OutOfRangeError", "StopIteration")
+
+
+class Calling(NamedTuple):
+    """A call whose trace is not known yet: of which function, and whether it has been counted all the same."""
+
+    function: "Function"
+    counted: bool
+
+
+class Function:
+    """A tf.function, or several of the same code, one after the other.
+
+    Attributes:
+        callee: what its traces are recorded under; also the first part of training that it is, or none.
+        part: what every call counts as; None where it trains nothing, or one trace this and another that.
+        parts: what each trace counts as, by the variables that it trains; None where it is no part of training.
+        traces: the same, by the trace.
+        several: traces have to be told apart as they run.
+        traced: functions that had been traced when this one was looked at last.
+    """
+
+    __slots__ = ("callee", "part", "parts", "several", "traced", "traces")
+
+    def __init__(self, callee: Callee) -> None:
+        self.callee = callee
+        self.part = callee if callee.training else None
+        self.parts: Dict[Optional[FrozenSet[int]], Callee] = {}
+        self.traces: "weakref.WeakKeyDictionary[Any, Callee]" = weakref.WeakKeyDictionary()
+        self.several = False
+        self.traced = 0
 
 
 class CallWatch:
@@ -28,155 +61,314 @@ class CallWatch:
     Attributes:
         tapes: sees eager tapes, and what runs inside them.
         steps: knows how many steps one call makes.
+        trained: knows what traces train.
     """
 
     def __init__(self, core: Core, recorder: GraphRecorder) -> None:
-        self.steps = StepsPerCall(core.gaps)
+        self.steps = StepsPerCall(core)
+        self.trained = Trained(core.gaps)
         self._training = core.training
         self._ranges = core.ranges
         self._gaps = core.gaps
+        self._only = core.config.step_function
         self._recorder = recorder
-        self._functions: Dict[int, Callee] = {}  # by id of the tf.function
+        self._functions: Dict[int, Function] = {}  # by id of the tf.function
         self._references: Dict[int, Any] = {}
         self._noted: Dict[int, Callee] = {}  # those whose calls are only noted
         self._under_tape: Set[int] = set()  # keys of those that ran inside an eager tape, whose step they are part of
-        self._dead: Dict[str, Callee] = {}
-        self.tapes = EagerTapes(core, recorder, self.trains, self._count_late)
-        recorder.on_training = self.trains
+        self._dead: Dict[str, Function] = {}
+        self._eagerly = False  # the current call runs as plain Python, and trains
+        self._calling: Optional[Calling] = None
+        self._sees_traces = False
+        self._profiled = False
+        self.tapes = EagerTapes(core, recorder, self.trains, core.training.count_late)
+        recorder.on_training = lambda _: self.trained.gradient_function_ran()
 
     def on_tensorflow(self, tf: Any) -> None:
         """Hook calls and tapes."""
         self.steps.tf = tf
+        self._gaps.run("traces", lambda: self.trained.install(tf))
         self._gaps.run("tf.function calls", lambda: self._hook_functions(tf))
         self._gaps.run("gradient tapes", lambda: self.tapes.install(tf))
 
-    def trains(self, *_: Any) -> None:
-        """Note that the current call trains."""
-        callee = self._training.current
-        if callee is not None and self._training.trains(callee):
-            self._recorder.training(callee.key)
+    def trains(self) -> None:
+        """Note that a gradient is taken."""
+        if self.steps.tf.executing_eagerly():
+            self._eagerly = True
+        else:
+            self._gaps.run("traces", self.trained.differentiated)
+
+    def applies(self, optimizer: Any, variables: Any) -> None:
+        """Note that an optimizer is applied to variables within a call."""
+        if self.steps.tf.executing_eagerly():
+            self._eagerly = True
+        else:
+            self.steps.know(optimizer)
+            self.trained.given(variables, optimizer)
 
     def set_deferred(self, deferred: bool) -> None:
         """Only note calls from now on, or count each as it comes."""
         self._training.deferred = deferred
         self._noted.clear()
-        for number, callee in list(self._functions.items()) if deferred else ():
-            self._defer(number, callee)
+        for number, function in list(self._functions.items()) if deferred else ():
+            self._defer(number, function)
+
+    def profiled(self, opens: bool) -> None:
+        """Count from now on which traces run, or no more: the window opens or closes."""
+        self._profiled = opens
+        if opens:
+            self._recorder.store.runs.clear()
+            for number, known in list(self._functions.items()):
+                if len(known.traces) > 1:
+                    self._see_traces(self._references[number]())
+            self._gaps.run("updates", self.steps.window_opens)
+        else:
+            self._gaps.run("updates", self.steps.window_closes)
 
     # --- functions ---------------------------------------------------------------------------------------
 
     def _hook_functions(self, tf: Any) -> None:
         kind = type(tf.function(lambda: None))
         original, eager, functions, training = kind.__call__, tf.executing_eagerly, self._functions, self._training
-        noted, note, now = self._noted, training.note, time.perf_counter_ns
+        noted, note, now, trained = self._noted, training.note, time.perf_counter_ns, self.trained
 
         # What a hook costs between two steps is set less by what it computes than by how much cold memory it touches:
         # a call that is only noted comes first, and touches next to nothing.
         @functools.wraps(original)
         def call(function: Any, *args: Any, **kwds: Any) -> Any:
-            callee = noted.get(id(function))
-            if callee is not None:
-                note((callee, now(), get_ident()))
+            part = noted.get(id(function))
+            if part is not None and eager():
+                before, began = trained.count, now()
+                note((part, began, get_ident()))
                 try:
                     return original(function, *args, **kwds)
                 except BaseException as error:
                     self._failed(error)
                     raise
+                finally:
+                    if trained.count != before:
+                        self._look(functions.get(id(function)), function, part, began)
             if training.inside or not eager():
                 return original(function, *args, **kwds)
             if training.owner is not None and get_ident() != training.owner:
                 return original(function, *args, **kwds)
-            callee = functions.get(id(function))
-            if callee is None or not callee.training:
+            known = functions.get(id(function))
+            if known is None or known.part is None:
                 return self._other_call(original, function, args, kwds)
-            return self._training_call(original, callee, function, args, kwds)
+            return self._training_call(original, known, function, args, kwds)
 
         kind.__call__ = call
 
-    def _training_call(self, original: Any, callee: Callee, function: Any, args: Any, kwds: Any) -> Any:
-        """Call a function that is known to train."""
-        self._recorder.begin(callee.key, args, kwds)
+    def _training_call(self, original: Any, known: Function, function: Any, args: Any, kwds: Any) -> Any:
+        """Call a function that is known to train, always the same."""
+        part: Any = known.part
+        self._recorder.begin(known.callee.key, args, kwds)
         if self.tapes.active is not None:
-            self._under_tape.add(callee.key)
-            self._note_part(callee)
+            self._under_tape.add(part.key)
+            self._note_part(known.callee, part)
             try:
                 return original(function, *args, **kwds)
             finally:
                 self._recorder.end()
-        self._note_part(callee)
-        self._training.begin(callee)
-        self._defer(id(function), callee)
+        self._note_part(known.callee, part)
+        began = time.perf_counter_ns()
+        self._training.begin(part, self.steps.now(part) if part.steps > 1 else None)
+        self._defer(id(function), known)
+        if self._profiled and len(known.traces) > 1:
+            self._calling = Calling(known, counted=True)
         try:
             return original(function, *args, **kwds)
         except BaseException as error:
             self._failed(error)
             raise
         finally:
+            self._calling = None
             self._training.end()
+            if known.traced != self.trained.count:
+                self._look(known, function, part, began)
             self._recorder.end()
 
     def _other_call(self, original: Any, function: Any, args: Any, kwds: Any) -> Any:
-        """Call a function that does not train as far as is known; the first time its graph is recorded."""
-        training, callee = self._training, self._functions.get(id(function))
-        first = callee is None
-        if callee is None:
-            callee = self._gaps.run("tf.function calls", lambda: self._register(function))
-        if callee is None:
+        """Call a function that does not always train as far as is known; the first time its graph is recorded."""
+        training, known = self._training, self._functions.get(id(function))
+        first = known is None
+        if known is None:
+            known = self._gaps.run("tf.function calls", lambda: self._register(function))
+        if known is None:
             return original(function, *args, **kwds)
+        callee = known.callee
         if self._ranges.active and self.tapes.is_idle() and not training.stepper.is_inside_step():
             self._gaps.run("ranges", self._ranges.end_step)
+        before = self._gaps.run("steps per call", self.steps.iterations) if first else None
         began = time.perf_counter_ns()
-        training.inside, training.current = True, callee
-        self._recorder.begin(callee.key, args, kwds)
+        training.inside, training.current, self._eagerly = True, callee, False
+        calling = Calling(known, counted=False) if known.several and self.tapes.active is None else None
+        self._calling = calling
+        self._recorder.begin(callee.key, args, kwds, first)
         try:
-            if not first:
-                result = original(function, *args, **kwds)
-            else:
-                known = function, callee.key, callee.name
-                with Guarded(self._gaps, "graph record", lambda: self._recorder.first_call(*known)):
+            if first:
+                naming = function, callee.key, callee.name
+                with Guarded(self._gaps, "graph record", lambda: self._recorder.first_call(*naming)):
                     result = original(function, *args, **kwds)
+            else:
+                result = original(function, *args, **kwds)
+            part = self._gaps.run("traces", lambda: self._ran(known, function, before))
+        except BaseException as error:
+            if training.current is not callee:
+                self._failed(error)
+            raise
         finally:
+            counted, self._calling = calling is not None and self._calling is None, None
+            if counted:
+                training.end()
             training.inside, training.current = not training.enabled, None
             self._recorder.end()
-        self._note_part(callee)
-        if callee.training and self.tapes.active is None:
-            self._gaps.run("steps", lambda: self._count_late(callee, began))
+        self._note_part(callee, part)
+        if not counted:
+            self._gaps.run("steps", lambda: self._after(callee, part, began))
         return result
 
-    def _note_part(self, callee: Callee) -> None:
+    def _note_part(self, callee: Callee, part: Optional[Callee]) -> None:
         """Tell what samples eager steps of a call: a part of the step by itself, or what a part calls."""
         parts = self._recorder.parts
         if parts.sampler is None:
             return
-        if callee.training and self.tapes.active is None:
-            self._gaps.run("graph record", lambda: parts.begin(callee.key, callee.name, eager=False))
+        if part is not None and part.training and self.tapes.active is None:
+            key, name = part.key, part.name
+            self._gaps.run("graph record", lambda: parts.begin(key, name, eager=False))
         else:
             parts.called(callee.key)
 
-    def _defer(self, number: int, callee: Callee) -> None:
-        if self._training.deferred and callee.training and callee.key not in self._under_tape:
-            self._noted[number] = callee
+    def _ran(self, known: Function, function: Any, before: Any) -> Optional[Callee]:
+        """Return what a call counts as that has just run."""
+        part: Optional[Callee] = known.part
+        if known.traced != self.trained.count:
+            part = self._judge(known, function, before)
+        if self._eagerly and not known.several:
+            part = self._trains(known.callee)
+            known.part = part if part.training else None
+        return part
 
-    def _register(self, function: Any) -> Callee:
+    def _after(self, callee: Callee, part: Optional[Callee], began: int) -> None:
+        """Count a call that trained, as it turned out while it ran."""
+        if part is None or not part.training:
+            self._training.passed(callee, began)
+        elif self.tapes.active is None:
+            self._training.count_late(part, began, self.steps.now(part) if part.steps > 1 else None)
+
+    def _defer(self, number: int, known: Function) -> None:
+        part = known.part
+        if self._training.deferred and part is not None and part.steps == 1 and part.key not in self._under_tape:
+            self._noted[number] = part
+
+    def _register(self, function: Any) -> Function:
         name, number = function_name(function), id(function)
-        callee = self._dead.pop(name, None) or self._training.add(name, eager=False)
+        known = self._dead.pop(name, None) or Function(self._training.add(name, eager=False))
+        known.part = None if self._only is None else known.part
         self._references[number] = weakref.ref(function, lambda _: self._died(number))
-        self._functions[number] = callee
-        return callee
+        self._functions[number] = known
+        return known
 
     def _died(self, number: int) -> None:
         """Forget a function; one made anew from the same code goes on under its key."""
         self._references.pop(number, None)
         self._noted.pop(number, None)
-        callee = self._functions.pop(number, None)
-        if callee is not None:
-            self._dead[callee.name] = callee
-
-    def _count_late(self, callee: Callee, began: int) -> None:
-        """Count a call that turned out to train while it ran."""
-        if self._training.owner in (None, get_ident()):
-            callee.steps = self.steps.of(callee.key)
-        self._training.count_late(callee, began)
+        known = self._functions.pop(number, None)
+        if known is not None:
+            self._dead[known.callee.name] = known
 
     def _failed(self, error: BaseException) -> None:
         self._training.fail(type(error).__name__ in OUT_OF_DATA)
+
+    # --- traces ------------------------------------------------------------------------------------------
+
+    def _look(self, known: Optional[Function], function: Any, part: Callee, began: int) -> None:
+        """Count a call of `part` again, if it has traced the function anew and that trace trains something else."""
+        if known is None:
+            return
+        ran: Optional[Callee] = part
+        with Guard(self._gaps, "traces"):
+            ran = self._judge(known, function, None)
+        if ran is not part:
+            self._noted.pop(id(function), None)
+            counted = ran if ran is not None and ran.training else None
+            self._gaps.run("steps", lambda: self._training.recount(counted, began))
+
+    def _judge(self, known: Function, function: Any, before: Any) -> Optional[Callee]:
+        """Look at the new traces of a function; return what the latest counts as.
+
+        Args:
+            known: of the function.
+            before: iterations of the optimizers before its first call; None in a later one.
+        """
+        known.traced = self.trained.count
+        latest = known.part
+        for concrete in concrete_functions(function):
+            if concrete.graph not in known.traces:
+                facts = self.trained.facts(concrete.graph)
+                latest = known.traces[concrete.graph] = self._part(known, facts)
+                self._recorder.is_part(concrete, latest.key, latest.training)
+                self.steps.learn(latest, facts, before)
+        kinds = set(map(id, known.traces.values()))
+        known.several = len(kinds) > 1
+        known.part = latest if len(kinds) == 1 and latest is not None and latest.training else None
+        if known.several or (self._profiled and len(known.traces) > 1):
+            self._see_traces(function)
+        return latest
+
+    def _part(self, known: Function, facts: Facts) -> Callee:
+        """Return what a trace counts as."""
+        trains = facts.part if self._only is None else frozenset() if known.callee.training else None
+        part = known.parts.get(trains)
+        if part is None:
+            own = not known.parts or self._only is not None
+            part = known.callee if own else self._training.add(known.callee.name, eager=False)
+            known.parts[trains] = part
+        return part if trains is None else self._trains(part)
+
+    def _trains(self, part: Callee) -> Callee:
+        """Note that a part trains, unless another function was asked for."""
+        self._training.trains(part)
+        if part.training:
+            self._recorder.training(part.key)
+        return part
+
+    def _see_traces(self, function: Any) -> None:
+        """See which trace runs: only where that is asked for."""
+        if not self._sees_traces:
+            self._sees_traces = True
+            self._gaps.run("traces that run", lambda: self._hook_traces(concrete_functions(function)[0]))
+
+    def _hook_traces(self, concrete: Any) -> None:
+        kind = defining_class(type(concrete), "_call_flat")
+        run, watch = kind._call_flat, self
+
+        @functools.wraps(run)
+        def _call_flat(concrete: Any, *args: Any, **kwds: Any) -> Any:
+            if watch._calling is not None:
+                watch._gaps.run("traces that run", lambda: watch._runs(concrete))
+            return run(concrete, *args, **kwds)
+
+        kind._call_flat = _call_flat
+
+    def _runs(self, concrete: Any) -> None:
+        """Count a call by the trace that runs."""
+        calling, part = self._calling, None
+        if calling is not None:
+            part = calling.function.traces.get(concrete.graph)
+        if calling is None or part is None:
+            return
+        self._calling = None
+        if self._profiled:
+            self._recorder.ran(concrete)
+        if calling.counted:
+            return
+        if part.training:
+            self._training.begin(part, self.steps.now(part) if part.steps > 1 else None)
+        else:
+            self._training.passed(part, time.perf_counter_ns())
+
+
+def concrete_functions(function: Any) -> List[Any]:
+    """Return the traces that a tf.function has."""
+    return list(getattr(function, "_list_all_concrete_functions", list)())

@@ -6,6 +6,7 @@ import functools
 from typing import Any, Dict, Optional
 
 from ..core.framework import Core, Devices, Hook
+from ..core.phases import StepCalls
 from . import memory, precision
 from .annotations import TensorFlowAnnotations
 from .calls import CallWatch
@@ -28,7 +29,7 @@ class TensorFlow:
         self.calls = CallWatch(core, self._recorder)
         self._keras = KerasHooks(core, self.calls, self._marks)
         self.profiler = TensorFlowProfiler(core.config.raw, core.gaps)
-        self.layers = TensorFlowLayers(core, self._recorder, self._marks)
+        self.layers = TensorFlowLayers(core, self._recorder, self._marks, self.calls)
         self._tf: Any = None
         self._versions: Dict[str, Optional[str]] = {"tensorflow": None, "keras": None}
 
@@ -77,6 +78,7 @@ class TensorFlow:
         self._marks.eager = tf.executing_eagerly
         run("ranges of input", self._mark_input)
         self.calls.on_tensorflow(tf)
+        run("TensorFlow 1's optimizers", lambda: self._keras.hook_optimizers([tf.compat.v1.train.Optimizer]))
         run("graph record", lambda: self._recorder.on_tensorflow(tf))
         if precision.version(tf) < (2, 6):
             # Keras is a part of TensorFlow here and is never imported under its own name.
@@ -116,26 +118,31 @@ class TensorFlow:
 class TensorFlowLayers:
     """The recorder of layers and products, and the ranges of eager layers; a `core.framework.Layers`."""
 
-    def __init__(self, core: Core, recorder: GraphRecorder, marks: LayerRanges) -> None:
+    def __init__(self, core: Core, recorder: GraphRecorder, marks: LayerRanges, calls: CallWatch) -> None:
         self._core = core
         self._recorder = recorder
         self._marks = marks
+        self._calls = calls
 
     def open(self) -> None:
         """Record again after a `stop`; mark the layers of an eager model."""
         self._core.gaps.run("graph record", self._recorder.resume)
+        self._calls.profiled(True)
         if self._core.training.is_eager():
             self._core.gaps.run("ranges of layers", self._marks.open)
 
     def close(self) -> None:
         """Mark no layers any more."""
         self._marks.close()
+        self._calls.profiled(False)
 
     def stop(self) -> None:
         """Resolve what was traced, and take out the hooks of tracing and of layers."""
         self._core.gaps.run("graph record", self._recorder.stop)
 
-    def write(self, calls_per_step: Dict[int, float]) -> None:
+    def write(self, calls: StepCalls) -> None:
         """Write graph.json."""
-        self._recorder.calls_per_step(calls_per_step)
+        self._core.gaps.run("updates", self._calls.steps.conclude)
+        self._recorder.calls_in_phases(calls.in_phases)
+        self._recorder.calls_per_step(calls.per_step())
         self._recorder.write()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, List
+from typing import Any, List, Sequence, Tuple
 
 from ..core.framework import Core
 from .calls import CallWatch
 from .layer_ranges import LayerRanges
 from .patch import defining_class
 from .precision import on_model
+from .steps_per_call import fit_batches
 
 VALIDATION = ("evaluate", "test_on_batch")
 
@@ -47,8 +48,9 @@ class KerasHooks:
             if before is None:
                 on_model(model, self._config.xla, self._gaps)
             result = make(model, *args, **kwds)
-            if model.__dict__.get("train_function") is not before:
-                self._gaps.run("Keras fit", lambda: self._calls.steps.announce(steps_per_execution(model)))
+            steps = self._gaps.run("Keras fit", lambda: steps_per_execution(model)) or 1
+            batches = self._gaps.run("Keras fit", lambda: fit_batches(4)) if steps > 1 else None
+            self._calls.steps.fits(steps, batches, model.__dict__.get("train_function") is not before)
             return result
 
         kind.make_train_function = make_train_function
@@ -68,7 +70,11 @@ class KerasHooks:
         setattr(kind, name, validate)
 
     def _hook_optimizers(self, keras: Any) -> None:
-        for root in optimizer_classes(keras):
+        self.hook_optimizers(optimizer_classes(keras))
+
+    def hook_optimizers(self, roots: Sequence[Any]) -> None:
+        """Hook the methods of optimizers, given their classes."""
+        for root in roots:
             for name in ("apply_gradients", "apply"):
                 for kind in root.__mro__:
                     if name in kind.__dict__ and (kind, name) not in self._seen:
@@ -80,20 +86,38 @@ class KerasHooks:
 
         @functools.wraps(apply)
         def applying(optimizer: Any, *args: Any, **kwds: Any) -> Any:
-            current = training.current
-            if self._applies or (current is None and training.inside):
+            at_call = training.current is not None or not calls.steps.tf.executing_eagerly()
+            if self._applies or not (at_call or not training.inside):
                 return apply(optimizer, *args, **kwds)
-            if current is None:
-                return calls.tapes.eager_apply(apply, optimizer, args, kwds)
-            calls.trains()
-            gaps.run("steps per call", lambda: calls.steps.applied(current.key, optimizer))
             self._applies = True
             try:
+                args, kwds, variables = given(optimizer, apply.__name__, args, kwds)
+                if not at_call:
+                    return calls.tapes.eager_apply(apply, optimizer, variables, args, kwds)
+                gaps.run("traces", lambda: calls.applies(optimizer, variables))
                 return apply(optimizer, *args, **kwds)
             finally:
                 self._applies = False
 
         return applying
+
+
+def given(optimizer: Any, name: str, args: Any, kwds: Any) -> Tuple[Any, Any, List[Any]]:
+    """Return the arguments of an optimizer's method, to be used once, and the variables that they update.
+
+    Args:
+        optimizer: any Keras', or one of ``tf.compat.v1.train``.
+        name: ``apply_gradients`` or ``apply``.
+        args, kwds: of its call.
+    """
+    if name == "apply_gradients":
+        pairs = args[0] if args else kwds.get("grads_and_vars", ())
+        if not isinstance(pairs, (list, tuple)):
+            pairs = list(pairs)  # a zip is read once
+            args, kwds = ((pairs, *args[1:]), kwds) if args else (args, dict(kwds, grads_and_vars=pairs))
+        return args, kwds, [pair[1] for pair in pairs if pair[0] is not None]
+    variables = args[1] if len(args) > 1 else kwds.get("trainable_variables")
+    return args, kwds, list(getattr(optimizer, "_trainable_variables", ()) if variables is None else variables)
 
 
 def optimizer_classes(keras: Any) -> List[Any]:

@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
+import math
+import sys
 import weakref
-from typing import Any, Dict, Optional, Set
+from typing import Any, Callable, Dict, NamedTuple, Optional, Set
 
-from ..core.gaps import Gaps
+from ..core.framework import Core
+from ..core.training import Callee
+from .graph.trained import Facts
+
+# Times that calls must outnumber updates before it is said that not every call updates.
+SELDOM = 1.5
+# Locals of Keras' `fit` that hand out the batches: of Keras 2, of Keras 3.
+BATCHES = ("data_handler", "epoch_iterator")
+
+
+class Applying(NamedTuple):
+    """A part of training, and how often one step of it applies each optimizer, by its id."""
+
+    part: Callee
+    applies: Dict[int, int]
+
+
+class Count(NamedTuple):
+    """What had been counted at a moment: iterations of an optimizer, and the updates that its parts should make."""
+
+    iterations: int
+    expected: int
 
 
 class StepsPerCall:
@@ -16,43 +39,87 @@ class StepsPerCall:
         fit: True once a Keras model made its train function.
     """
 
-    def __init__(self, gaps: Gaps) -> None:
+    def __init__(self, core: Core) -> None:
         self.tf: Any = None
         self.fit = False
-        self._gaps = gaps
+        self._gaps = core.gaps
         self._announced: Optional[int] = None
-        self._known: Set[int] = set()
-        self._applied: Dict[int, Dict[int, "Applied"]] = {}
+        self._batches: Callable[[], Any] = lambda: None  # of the fit that runs
+        self._fitted: Set[int] = set()  # keys of the parts that fit calls
+        self._optimizers: Dict[int, Any] = {}
+        self._parts: Dict[int, Applying] = {}
+        self._opened: Dict[int, Count] = {}
+        self._begun: Dict[int, Count] = {}  # before the first call that applies the optimizer
 
-    def announce(self, steps: int) -> None:
-        """Note that the next function that trains is a Keras model's, with `steps` per execution."""
+    # --- learning ----------------------------------------------------------------------------------------
+
+    def fits(self, steps: int, batches: Any, made: bool) -> None:
+        """Note that a Keras model is about to train.
+
+        Args:
+            steps: per execution.
+            batches: Keras' object that hands them out, None where it was not found.
+            made: the model's train function was made, so that the function that trains next is its.
+        """
         self.fit = True
-        self._announced = steps
+        if made:
+            self._announced = steps
+        if steps > 1:
+            self._batches = (lambda: None) if batches is None else weakref.ref(batches)
 
-    def applied(self, key: int, optimizer: Any) -> None:
-        """Note that function `key`, as it is traced, applies `optimizer`."""
-        if key in self._known:
+    def know(self, optimizer: Any) -> None:
+        """Note an optimizer that is applied in a function."""
+        if id(optimizer) not in self._optimizers:
+            self._optimizers[id(optimizer)] = weakref.ref(optimizer, self._forget(id(optimizer)))
+
+    def _forget(self, number: int) -> Callable[[Any], object]:
+        return lambda _: self._optimizers.pop(number, None)
+
+    def iterations(self) -> Dict[int, int]:
+        """Return the iterations of all optimizers that are known, by id. Never asked within a step."""
+        found = {}
+        for number, reference in list(self._optimizers.items()):
+            optimizer = reference()
+            count = None if optimizer is None else self._iterations(optimizer)
+            if count is not None:
+                found[number] = count
+        return found
+
+    def learn(self, part: Callee, facts: Facts, before: Optional[Dict[int, int]]) -> None:
+        """Learn the steps that a call of `part` makes, from the trace that has just run.
+
+        Args:
+            part: of training.
+            facts: of the trace.
+            before: iterations of the optimizers before the call; None where they are not known.
+        """
+        if not part.training or part.key in self._parts:
             return
-        optimizers = self._applied.setdefault(key, {})
-        if id(optimizer) not in optimizers:
-            optimizers[id(optimizer)] = Applied(optimizer, self._iterations(optimizer) or 0)
-        graph = self.tf.compat.v1.get_default_graph()
-        counts = optimizers[id(optimizer)].counts
-        counts[graph] = counts.get(graph, 0) + 1
-
-    def of(self, key: int) -> int:
-        """Return the steps that a call of function `key` makes; asked once, after its first call."""
-        self._known.add(key)
         announced, self._announced = self._announced, None
-        optimizers = self._applied.pop(key, {})
+        self._parts[part.key] = Applying(part, facts.applies)
         if announced is not None:
-            return max(1, announced)
-        made = [self._gaps.run("steps per call", one.steps(self._iterations)) or 1 for one in optimizers.values()]
-        return max(made, default=1)
+            part.steps = max(1, announced)
+            self._fitted.add(part.key)
+        elif before is not None:
+            after = self.iterations()
+            made = [(after[o] - before.get(o, 0)) / n for o, n in facts.applies.items() if o in after and n]
+            part.steps = max(1, round(max(made, default=1)))
+        for optimizer in facts.applies:
+            if before is not None:
+                self._begun.setdefault(optimizer, Count(before.get(optimizer, 0), self._expected(optimizer)))
+
+    def now(self, part: Callee) -> int:
+        """Return the steps of the call of `part` that begins: the last of an epoch may make fewer."""
+        batches = self._batches() if part.key in self._fitted else None
+        left = None if batches is None else self._gaps.run("steps per execution", lambda: steps_left(batches))
+        return part.steps if left is None else max(1, min(part.steps, left))
 
     def _iterations(self, optimizer: Any) -> Optional[int]:
         # The attribute, not the property: Keras 2's property creates the variable.
         names = vars(optimizer)
+        inner = names.get("_optimizer", names.get("inner_optimizer"))
+        if inner is not None:
+            return self._iterations(inner)  # of the wrapper for loss scaling, which counts none itself
         variable = names.get("_iterations", names.get("iterations"))
         try:
             with self.tf.init_scope():
@@ -61,21 +128,65 @@ class StepsPerCall:
             # A variable that is not there yet has counted nothing.
             return None
 
+    # --- checking ----------------------------------------------------------------------------------------
 
-class Applied:
-    """An optimizer in a function's first call: times applied in each graph, iterations before the call."""
+    def window_opens(self) -> None:
+        """Look at the optimizers where the profiled window begins."""
+        self._opened = self._counts()
 
-    def __init__(self, optimizer: Any, before: int) -> None:
-        self.ref = weakref.ref(optimizer)
-        self.before = before
-        self.counts: Dict[Any, int] = {}
+    def window_closes(self) -> None:
+        """Say so where not every call of the window has updated the variables."""
+        opened, self._opened = self._opened, {}
+        for number, count in self._counts().items() if opened else ():
+            if number in opened:
+                self._compare(opened[number], count)
 
-    def steps(self, iterations: Any) -> Any:
-        """Return a function that tells how many steps the first call made."""
+    def conclude(self) -> None:
+        """Say so where calls of several steps have made other numbers of updates than was counted."""
+        for number, count in self._counts().items():
+            begun = self._begun.get(number)
+            several = any(p.part.steps > 1 and number in p.applies for p in self._parts.values())
+            if begun is None or not several:
+                continue
+            made, expected = count.iterations - begun.iterations, count.expected - begun.expected
+            if made != expected:
+                self._gaps.note(
+                    "steps-of-calls",
+                    "one call makes several steps, not always the same: %d steps were counted, %d updates were made"
+                    % (expected, made),
+                    "give fit a dataset of known size, or steps_per_epoch; or mark the step: with tcprobe.step(): ...",
+                )
 
-        def count() -> int:
-            optimizer = self.ref()
-            after = None if optimizer is None else iterations(optimizer)
-            return 1 if after is None else max(1, round((after - self.before) / max(self.counts.values())))
+    def _expected(self, optimizer: int) -> int:
+        return sum(part.made * applies.get(optimizer, 0) for part, applies in list(self._parts.values()))
 
-        return count
+    def _counts(self) -> Dict[int, Count]:
+        return {number: Count(count, self._expected(number)) for number, count in self.iterations().items()}
+
+    def _compare(self, opened: Count, closed: Count) -> None:
+        made, expected = closed.iterations - opened.iterations, closed.expected - opened.expected
+        if expected < 2 or made * SELDOM > expected:
+            return
+        what = "its variables were not updated within the %d calls that were profiled" % expected
+        if made:
+            # One update more or less may have come at the ends.
+            least, most = math.ceil(expected / (made + 1)), math.floor(expected / max(made - 1, 1))
+            about = "" if least == most else "about "
+            what = "its variables are updated every %s%d calls" % (about, round(expected / made))
+        self._gaps.note("seldom-updated", "1 step = 1 call of a training function; " + what, level="note")
+
+
+def fit_batches(depth: int) -> Any:
+    """Return what hands out the batches of the `fit` that is `depth` frames away, None where that is none."""
+    frame = sys._getframe(depth)
+    return next((frame.f_locals[name] for name in BATCHES if name in frame.f_locals), None)
+
+
+def steps_left(batches: Any) -> Optional[int]:
+    """Return the steps that `fit` has left for the call that it begins; None where its data are of unknown size."""
+    increment = getattr(batches, "_step_increment", None)  # Keras 2
+    if increment is not None:
+        return None if batches._inferred_steps is None else int(increment) + 1
+    if not batches.data_adapter.num_batches:  # what it infers from the end of the data counts the last call whole
+        return None
+    return int(batches.data_adapter.num_batches - (batches._steps_seen - batches.steps_per_execution))

@@ -6,12 +6,13 @@ import functools
 import time
 import weakref
 from threading import get_ident
-from typing import Any, Callable, Dict, NamedTuple, Optional
+from typing import Any, Callable, Dict, FrozenSet, NamedTuple, Optional
 
 from ..core.framework import Core
 from ..core.lines import running_line
 from ..core.training import Callee
 from .graph.recorder import GraphRecorder
+from .graph.trained import handles
 
 
 class EagerStep(NamedTuple):
@@ -53,6 +54,7 @@ class EagerTapes:
         self._trains = trains
         self._count_late = count_late
         self._callees: Dict[str, Callee] = {}
+        self._applied: Dict[FrozenSet[int], Callee] = {}  # by the handles of the variables
         self._begun: Optional[EagerStep] = None
         # Keras before 2.11 enters the tape of a step again to scale the loss.
         self._latest: Callable[[], Any] = lambda: None
@@ -126,8 +128,9 @@ class EagerTapes:
         self._training.inside = True
         self._ranges.begin_phase("backward")
 
-    def eager_apply(self, apply: Any, optimizer: Any, args: Any, kwds: Any) -> Any:
-        """Apply an optimizer eagerly; the functions that it calls are no steps."""
+    def eager_apply(self, apply: Any, optimizer: Any, variables: Any, args: Any, kwds: Any) -> Any:
+        """Apply an optimizer eagerly, a part of the step of its own; the functions that it calls are no steps."""
+        self._gaps.run("eager optimizers", lambda: self._count_apply(variables))
         self._training.inside = True
         self._gaps.run("ranges", lambda: self._ranges.begin_phase("optimizer"))
         try:
@@ -143,6 +146,17 @@ class EagerTapes:
     def validation(self) -> "Validation":
         """Return a context manager for what Keras does between steps: a phase, and no part of a step."""
         return Validation(self)
+
+    def _count_apply(self, variables: Any) -> None:
+        trains = frozenset(number for variable in variables for number in handles(variable))
+        callee = self._applied.get(trains)
+        if callee is None:
+            name = "%s at %s" % ("apply_gradients", running_line() or "?")
+            callee = self._applied[trains] = self._training.add(name, eager=True, begins=False)
+            callee.training = self._only is None
+        if callee.training and get_ident() == self._training.owner:
+            self._parts.begin(callee.key, callee.name)
+            self._training.count(callee)
 
     def _end_phase(self) -> None:
         self._gaps.run("ranges", self._ranges.end_phase)

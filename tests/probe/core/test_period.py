@@ -16,13 +16,17 @@ def boundaries(word: str) -> tuple[list[int], PeriodFinder]:
     finder, told, base = PeriodFinder(), [], 0
     for index, letter in enumerate(word):
         base = finder.base
-        verdict = finder.add(ord(letter))
+        verdict = finder.add(ord(letter), letter.isupper())
         if verdict == BEGIN:
             told.append(index)
         elif verdict == REVISED:
             told = [b for b in told if b < base] + [base + b for b in finder.boundaries if base + b <= index]
             told = sorted(set(told))
     return told, finder
+
+
+def stretches(finder: PeriodFinder) -> list[tuple[int, str]]:
+    return [(stretch.start, "".join(map(chr, stretch.pattern))) for stretch in finder.stretches]
 
 
 def multiples(step: int, length: int) -> list[int]:
@@ -65,20 +69,69 @@ def test_false_start_is_revised() -> None:
 
 def test_rest_of_an_epoch_is_a_step() -> None:
     """Accumulation over 4 with 10 batches: AAAAB AAAAB AAB, then again."""
-    told, _ = boundaries(("AAAABAAAABAAB" * 3) + "AAAAB")
+    told, finder = boundaries(("AAAABAAAABAAB" * 3) + "AAAAB")
     assert told == [0, 5, 10, 13, 18, 23, 26, 31, 36, 39]
+    assert stretches(finder) == [(0, "AAAAB")]
 
 
 def test_second_model_goes_on_counting() -> None:
     told, finder = boundaries("A" * 30 + "B" * 30)
     assert told == multiples(1, 60)
-    assert finder.pattern == (ord("B"),)
+    assert stretches(finder) == [(0, "A"), (30, "B")]
 
 
 def test_rare_function_is_no_part_of_the_step() -> None:
     told, finder = boundaries(("A" * 200 + "X") * 2 + "A" * 150)
     assert finder.pattern == (ord("A"),)
     assert told == [i for i in range(552) if i not in (200, 401)]
+    assert stretches(finder) == [(0, "A")]
+
+
+def test_no_step_begins_with_a_follower() -> None:
+    """Tapes and optimizers of an eager accumulation whose epochs end early, and an optimizer before any tape."""
+    told, finder = boundaries(("TTTTo" * 3 + "TTo") * 4)
+    assert told == [18 * epoch + step for epoch in range(4) for step in (0, 5, 10, 15)]
+    assert stretches(finder) == [(0, "TTTTo")]
+    told, _ = boundaries("TaTb" * 9)
+    assert told == multiples(4, 36)
+
+
+def test_a_single_call_before_the_loop_does_not_hide_it() -> None:
+    told, finder = boundaries("X" + "A" * 40)
+    assert told == multiples(1, 41)
+    assert stretches(finder) == [(1, "A")]
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("A" * 100 + "AB" * 40, [(0, "A"), (100, "AB")]),  # the same function trains on, beside another
+        ("AB" * 100 + "A" * 300, [(0, "AB"), (200, "A")]),
+        ("A" * 10 + "B" * 10 + "CD" * 10 + "E" * 10, [(0, "A"), (10, "B"), (20, "CD"), (40, "E")]),  # short ones
+        ("A" * 30 + "B" * 5 + "A" * 30, [(0, "A")]),  # an interlude
+        ("A" * 30 + "B" * 30 + "A" * 30, [(0, "A"), (30, "B"), (60, "A")]),
+    ],
+)
+def test_stretches_of_a_run(word: str, expected: list[tuple[int, str]]) -> None:
+    _, finder = boundaries(word)
+    finder.conclude()
+    assert stretches(finder) == expected
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.integers(4, 9)), min_size=1, max_size=6), st.randoms())
+def test_any_sequence_of_phases_is_found(phases: list[tuple[int, int]], random: random.Random) -> None:
+    """Phases of any period, each with functions of its own: a step is any word that ends in a call of its own."""
+    word, expected, steps = "", [], []
+    for number, (length, times) in enumerate(phases):
+        first, second, last = (chr(ord("A") + 3 * number + i) for i in range(3))
+        pattern = "".join(random.choice((first, second)) for _ in range(length)) + last
+        expected.append((len(word), pattern))
+        steps += [len(word) + len(pattern) * i for i in range(times)]
+        word += pattern * times
+    _, finder = boundaries(word)
+    finder.conclude()
+    assert stretches(finder) == expected
+    assert finder.boundaries == steps
 
 
 def test_no_period_falls_back_to_the_dominant_function() -> None:
@@ -112,7 +165,7 @@ def test_undo_takes_back_a_step() -> None:
     assert finder.add(1) == "inside"
 
 
-@given(st.text("abc", min_size=0, max_size=12), st.integers(5, 9))
+@given(st.text("ABC", min_size=0, max_size=12), st.integers(5, 9))
 def test_word_that_ends_in_a_call_of_its_own_repeats(body: str, times: int) -> None:
     """Whatever a step does before its one last call: the steps are the repetitions."""
     word = (body + "Z") * times

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,11 +26,21 @@ class Rows:
         del self.numbers[row:], self.starts[row:]
 
 
-def make() -> Stepper:
+def make(*told: list[int]) -> Stepper:
+    """Return a stepper that tells the rows at which phases begin to a list."""
     ignore: Any = lambda *_: None  # noqa: E731
     listener = SimpleNamespace(before_step=ignore, begun=ignore, lost=ignore, revised=ignore, retracted=ignore)
+    listener.phase_began = told[0].append if told else ignore
     rows: Any = Rows()
     return Stepper(rows, iter(range(10**6)).__next__, listener)
+
+
+def calls_per_step(stepper: Stepper) -> list[dict[int, float] | None]:
+    """Return the calls in a step of each phase, by key."""
+    phases = stepper.phases()
+    ends = [*(phase.first_row for phase in phases[1:]), len(stepper.starts)]
+    steps = [stepper.steps_of_a_row(phase.first_row, end - 1) for phase, end in zip(phases, ends, strict=True)]
+    return [p.calls and {key: n / count for key, n in p.calls.items()} for p, count in zip(phases, steps, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -39,23 +50,67 @@ def make() -> Stepper:
         ([0, 1] * 6, {0: 1.0, 1: 1.0}),  # alternating D and G
         ([0, 0, 0, 0, 0, 1] * 6, {0: 5.0, 1: 1.0}),  # five critic updates and one generator update
         ([0, 0, 0, 0, 1] * 6, {0: 4.0, 1: 1.0}),  # gradient accumulation
-        ([], {}),
-        ([0], {}),  # one call: where its step ends is not known
+        ([0], None),  # one call: where its step ends is not known
     ],
 )
-def test_calls_in_a_step(calls: list[int], expected: dict[int, float]) -> None:
+def test_calls_in_a_step(calls: list[int], expected: dict[int, float] | None) -> None:
     stepper = make()
     for key in calls:
         stepper.call(key)
-    assert stepper.calls_per_step() == expected
+    assert calls_per_step(stepper) == [expected]
+
+
+def test_a_run_without_calls_has_no_phase() -> None:
+    assert make().phases() == []
+
+
+def test_phases_have_calls_of_their_own() -> None:
+    told: list[int] = []
+    stepper = make(told)
+    for key in [0] * 40 + [1, 1, 2] * 20 + [3] * 4:  # pretraining, training, and a little of a third
+        stepper.call(key, steps=5 if key == 0 else 1)
+    assert told == [40]
+    stepper.conclude()
+    assert told == [40, 60]
+    assert [phase.first_row for phase in stepper.phases()] == [0, 40, 60]
+    assert calls_per_step(stepper) == [{0: 0.2}, {1: 2.0, 2: 1.0}, {3: 1.0}]
+    assert stepper.count == 200 + 20 + 4
+
+
+def test_a_false_start_is_no_phase() -> None:
+    stepper = make()
+    for key in ([0] * 5 + [1]) * 6:
+        stepper.call(key)
+    assert [(phase.first_row, phase.calls) for phase in stepper.phases()] == [(0, {0: 5, 1: 1})]
+
+
+def test_calls_without_a_period_are_a_mean() -> None:
+    stepper = make()
+    for key in random.Random(1).choices((0, 1, 2), (2, 1, 1), k=2000):
+        stepper.call(key)
+    (phase,) = stepper.phases()
+    assert phase.basis == "dominant function"
+    assert phase.calls is not None
+    assert phase.calls[0] == 1.0
+    assert 0.4 < phase.calls[1] < 0.6
+
+
+def test_steps_are_counted_that_only_the_end_of_the_run_tells() -> None:
+    stepper = make()
+    for key in [0] * 30 + [1] * 5:
+        stepper.call(key)
+    assert stepper.count == 30
+    stepper.conclude()
+    assert stepper.count == 35
 
 
 def test_one_call_of_several_steps() -> None:
     stepper = make()
     for _ in range(8):
         stepper.call(0, steps=5)
-    assert stepper.calls_per_step() == {0: 0.2}
-    assert stepper.count == 40
+    stepper.call(0, steps=1)  # the rest of an epoch
+    assert calls_per_step(stepper) == [{0: 0.2}]
+    assert stepper.count == 41
 
 
 def test_calls_in_steps_that_the_script_marks() -> None:
@@ -64,4 +119,15 @@ def test_calls_in_steps_that_the_script_marks() -> None:
         stepper.step("tcprobe.step")
         for key in [0, 0, 1] if number < 3 else [0]:  # the last step is cut off
             stepper.call(key)
-    assert stepper.calls_per_step() == {0: 2.0, 1: 1.0}
+    assert calls_per_step(stepper) == [{0: 2.0, 1: 1.0}]
+
+
+def test_phases_of_steps_that_the_script_marks() -> None:
+    told: list[int] = []
+    stepper = make(told)
+    for number in range(30):
+        stepper.step("tcprobe.step")
+        for key in [0] if number < 10 else [1, 1]:
+            stepper.call(key)
+    assert told == [10]
+    assert calls_per_step(stepper) == [{0: 1.0}, {1: 2.0}]

@@ -15,6 +15,7 @@ from typing import Any
 
 from tcprobe.probe.config import Config
 from tcprobe.probe.core.framework import Core, Devices, Hook
+from tcprobe.probe.core.phases import StepCalls
 from tcprobe.probe.core.training import Callee
 from tcprobe.probe.probe import Probe
 
@@ -79,8 +80,8 @@ class ToyLayers:
             self.told.append("stop")
         self.on = False
 
-    def write(self, calls_per_step: dict[int, float]) -> None:
-        self.path.write_text(json.dumps({"layers": self.seen, "calls_per_step": calls_per_step}))
+    def write(self, calls: StepCalls) -> None:
+        self.path.write_text(json.dumps({"layers": self.seen, "calls_per_step": calls.per_step()}))
 
 
 class Toy:

@@ -89,6 +89,7 @@ class GraphRecorder:
         self._pending: List[Trace] = []
         self._owner = 0
         self._stopped = False
+        self._passing = False  # on again for a first call
         self._lock = threading.RLock()
 
     @property
@@ -96,10 +97,16 @@ class GraphRecorder:
         """Key of the function whose call is in progress, None between calls."""
         return None if self._call is None else self._call.key
 
-    def begin(self, key: Hashable, args: Any, kwds: Any) -> None:
-        """Begin a call of the function `key` from outside any other; what is traced until `end` is recorded as its."""
+    def begin(self, key: Hashable, args: Any, kwds: Any, first: bool = False) -> None:
+        """Begin a call of the function `key` from outside any other; what is traced until `end` is recorded as its.
+
+        The first call of a function is recorded after a `stop` too, as far as the hooks see it that are in place then.
+        """
         if self._stopped:
-            return
+            if not first:
+                return
+            self.resume()
+            self._passing = True
         if self._pending:
             # A tape outside the function runs its gradient after the call: that graph is collected a little later.
             self._settle(final=True)
@@ -108,7 +115,10 @@ class GraphRecorder:
     def end(self) -> None:
         """End the call that `begin` began."""
         self._call = None
-        if self._pending:
+        if self._passing:
+            self._passing = False
+            self.stop()
+        elif self._pending:
             self._settle(final=False)
 
     def on_tensorflow(self, tf: Any) -> None:
@@ -174,11 +184,28 @@ class GraphRecorder:
         if function is not None and not function.training:
             function.training = self.store.changed = True
 
-    def calls_per_step(self, calls: Mapping[Any, float]) -> None:
-        """Note how often each function is called in one step."""
+    def is_part(self, concrete: Any, key: Hashable, trains: bool) -> None:
+        """Note what a trace counts as, by the runtime's key, and whether that trains."""
+        self.store.is_part(_text(concrete.name), key)
+        if trains:
+            self.training(key)
+
+    def ran(self, concrete: Any) -> None:
+        """Note that a trace has run within the profiled window; only those are told that others stand beside."""
+        self.store.runs[_text(concrete.name)] += 1
+
+    def calls_per_step(self, calls: Mapping[Any, Optional[float]]) -> None:
+        """Note how often each function is called in one step; None where that is unknown."""
         for key, count in calls.items():
             if key in self.store.functions:
                 self.store.functions[key].calls_per_step = count
+                self.store.changed = True
+
+    def calls_in_phases(self, calls: Mapping[Any, List[Optional[float]]]) -> None:
+        """Note how often each function is called in one step of each phase."""
+        for key, counts in calls.items():
+            if key in self.store.functions:
+                self.store.functions[key].calls_in_phases = counts
                 self.store.changed = True
 
     def write(self) -> None:
@@ -212,7 +239,6 @@ class GraphRecorder:
         call = self._call
         if call is None or not self._pending:
             return
-        self.training(call.key)
         if self.on_training is not None:
             self.on_training(call.key)
 
@@ -367,7 +393,9 @@ def _is_compiled(function: Function, concrete: Any) -> bool:
     flag = getattr(owner, "_jit_compile", None) or getattr(owner, "_experimental_compile", None)
     if flag or concrete is None:
         return bool(flag)
-    return bool(concrete.function_def.attr["_XlaMustCompile"].b)
+    attributes = concrete.function_def.attr
+    # To ask for what is not there would write it, and datasets refuse functions with an empty attribute.
+    return "_XlaMustCompile" in attributes and bool(attributes["_XlaMustCompile"].b)
 
 
 def _basis(visits: Sequence[Visit], graphs: Any) -> str:

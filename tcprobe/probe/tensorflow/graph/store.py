@@ -24,10 +24,11 @@ class TraceName(NamedTuple):
 
 
 class Function:
-    """A tf.function that was called from outside any other, or a part of an eager step.
+    """A tf.function that was called from outside any other, a part of training that some of its traces are, or of an
+    eager step.
 
     Attributes:
-        reference: weak reference to the tf.function; to nothing for an eager part.
+        reference: weak reference to the tf.function; to nothing for a part.
         name: ``module.qualname`` of the Python function.
         call: its first call, until the sizes in it are known.
         sizes: what it was first called with.
@@ -55,12 +56,15 @@ class Store:
         functions: every tf.function that was called from outside any other, by the runtime's key.
         models: what the runtime knows of the models; written as it is.
         changed: True since the last `document`.
+        runs: times that traces ran within the profiled window, by name; of functions with several.
     """
 
     def __init__(self, gaps: Any) -> None:
         self.functions: Dict[Hashable, Function] = {}
         self.models: List[Record] = []
         self.changed = False
+        self.runs: "Counter[str]" = Counter()
+        self._parts: Dict[str, Hashable] = {}  # by the name of the trace
         self._gaps = gaps
         self._records: "OrderedDict[TraceName, Record]" = OrderedDict()
         self._eager: Optional[Record] = None
@@ -70,7 +74,8 @@ class Store:
 
     def keep(self, key: Hashable, record: Record) -> None:
         """Keep the first and the last traces of each function; one like an earlier one takes its place."""
-        same = [k for k in self._records if k.function == key and stem(k.name) == stem(record["name"])]
+        kind = TraceName(self._part(key, record["name"]), stem(record["name"]))
+        same = [k for k in self._records if TraceName(self._part(k.function, k.name), stem(k.name)) == kind]
         alike = [k for k in same if _alike(self._records[k], record)]
         self._records[alike[0] if alike else TraceName(key, record["name"])] = record
         for old in [*same[1 : 2 - KEPT], *list(self._records)[:-KEPT_IN_ALL]] if not alike else ():
@@ -87,6 +92,27 @@ class Store:
     def made_by(self, scopes: LayerScopes) -> None:
         """Keep which layer made the ops of each name scope of a trace."""
         self.changed = self._scopes.merge(scopes) or self.changed
+
+    def is_part(self, name: str, key: Hashable) -> None:
+        """Note that the trace `name` counts as `key`, which may be another's than its function's."""
+        self._parts[name] = key
+        if key not in self.functions:
+            self.functions[key] = Function(None, "")
+        self.changed = True
+
+    def _part(self, function: Hashable, name: str) -> Hashable:
+        """Return the key that a trace of a function counts as."""
+        return self._parts.get(name, function)
+
+    def _mains(self) -> Dict[TraceName, str]:
+        """Return the trace that stands for each part: the one that ran most in the window, else the first."""
+        found: Dict[TraceName, str] = {}
+        for kept, record in self._records.items():
+            name = record["name"]
+            first = found.setdefault(TraceName(self._part(kept.function, name), stem(name)), name)
+            if self.runs[name] > self.runs[first]:
+                found[TraceName(self._part(kept.function, name), stem(name))] = name
+        return found
 
     def records(self, key: Hashable) -> List[Record]:
         """Return the kept records of one function's traces."""
@@ -120,18 +146,21 @@ class Store:
         """Return graph.json; `version` is TensorFlow's."""
         functions = [*self._samples, *([] if self._eager is None else [self._eager]), *self._eager_parts()]
         variants: List[Record] = []
-        main: Dict[TraceName, str] = {}
-        called = self._called()
+        mains, called = self._mains(), self._called()
         for kept, record in self._records.items():
-            function, name = self.functions[kept.function], record["name"]
-            calls = _sum(function.calls_per_step, called.get(kept.function))
-            first = main.setdefault(TraceName(kept.function, stem(name)), name)
+            name = record["name"]
+            key = self._part(kept.function, name)
+            function = self.functions[key]
+            calls = function.calls_per_step or called.get(kept.function, function.calls_per_step)
+            first = mains[TraceName(key, stem(name))]
             (functions if first == name else variants).append(
                 dict(
                     record,
+                    key=key,
                     training=function.training or bool(called.get(kept.function)),
-                    traces=function.traces,
+                    traces=self.functions[kept.function].traces,
                     calls_per_step=calls,
+                    calls_in_phases=function.calls_in_phases,
                     variant_of=None if first == name else first,
                     ops=[counted(op, calls) for op in record["ops"]],
                 )

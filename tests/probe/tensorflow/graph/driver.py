@@ -39,8 +39,12 @@ class Driver:
         self.tf, self.recorder, self.raw = tf, recorder, raw
         self.depth, self.known, self.training, self.calls = 0, {}, set(), 0
         self.profiling = self.profiled = False
-        recorder.on_training = self.training.add
+        recorder.on_training = self.trains
         self.undo = []
+
+    def trains(self, key):
+        self.training.add(key)
+        self.recorder.training(key)
 
     def install(self):
         function = type(self.tf.function(lambda: None))
