@@ -155,7 +155,6 @@ class EagerTapes:
             callee = self._applied[trains] = self._training.add(name, eager=True, begins=False)
             callee.training = self._only is None
         if callee.training and get_ident() == self._training.owner:
-            self._parts.begin(callee.key, callee.name)
             self._training.count(callee)
 
     def _end_phase(self) -> None:

@@ -157,7 +157,7 @@ class Store:
                 dict(
                     record,
                     key=key,
-                    training=function.training or bool(called.get(kept.function)),
+                    training=function.training or kept.function in called,
                     traces=self.functions[kept.function].traces,
                     calls_per_step=calls,
                     calls_in_phases=function.calls_in_phases,
