@@ -1,0 +1,27 @@
+"""An LSTM that cuDNN cannot run (`recurrent_dropout`), then a GRU that it could."""
+
+import numpy as np
+import tensorflow as tf
+
+keras, layers = tf.keras, tf.keras.layers
+model = keras.Sequential(
+    [
+        keras.Input((6, 8)),
+        # With dropout Keras makes the same two products in a time step, 4 * 12 columns; the data's gradient is dead.
+        #: sequential/lstm/lstm_cell: nothing
+        #: sequential/lstm 6*16x8x48: forward, wgrad
+        #: sequential/lstm 6*16x12x48: forward, dgrad, wgrad
+        layers.LSTM(12, recurrent_dropout=0.2, return_sequences=True),
+        # 3 * 8 columns
+        #: sequential/gru/gru_cell: nothing
+        #: sequential/gru 6*16x12x24: forward, dgrad, wgrad
+        #: sequential/gru 6*16x8x24: forward, dgrad, wgrad
+        layers.GRU(8),
+        layers.Dense(4),  #: sequential/dense 16x8x4: forward, dgrad, wgrad
+    ]
+)
+model.compile("adam", "mse")
+rng = np.random.RandomState(0)
+x, y = rng.rand(288, 6, 8).astype("float32"), rng.rand(288, 4).astype("float32")
+model.fit(x, y, batch_size=16, epochs=2, verbose=0)
+print("steps", int(model.optimizer.iterations.numpy()))
