@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests import warm
 from tests.truths.compare import Verdict
+from tests.truths.found import Said
 from tests.truths.styles import QUIET, SCRIPTS, counted, judge
 from tests.truths.truth import only_bench, read_truth
 
@@ -65,7 +66,7 @@ def plain(python: str, script: Path, kept: Path) -> Ran:
     return ran
 
 
-def profiled(python: str, script: Path, folder: Path) -> tuple[Ran, tuple[str, ...]]:
+def profiled(python: str, script: Path, folder: Path) -> tuple[Ran, list[Said]]:
     """Profile a script; return how that ended, and the notes of the report."""
     report = folder.with_suffix(".json")
     report.unlink(missing_ok=True)
@@ -73,9 +74,9 @@ def profiled(python: str, script: Path, folder: Path) -> tuple[Ran, tuple[str, .
     options = ["--python", python, "--force", "--output", str(folder), "--json", "-o", str(report)]
     ran = run([sys.executable, "-m", "tcprobe", "profile", *options, str(script)], str(folder.parent))
     if not report.exists():
-        return ran, ()
-    notes = json.loads(report.read_text(encoding="utf-8"))["metadata"].get("notes", [])
-    return ran, tuple(f"{note['code']}: {note['message']}" for note in notes)
+        return ran, []
+    notes = json.loads(report.read_text(encoding="utf-8"))["notes"]
+    return ran, [Said(note["code"], note["message"], note["level"]) for note in notes]
 
 
 def check(python: str, script: Path, folder: Path) -> list[Verdict]:

@@ -14,7 +14,7 @@ from tcprobe.flows.profile import ProfileOptions, profile
 from tests import warm
 from tests.support import needs_tensorflow
 from tests.truths.compare import Verdict, compare
-from tests.truths.found import Found, Made
+from tests.truths.found import Found, Made, Said
 from tests.truths.styles import QUIET, SCRIPTS, STYLES, counted, judge
 from tests.truths.truth import Truth, only_bench, read_truth
 
@@ -34,7 +34,7 @@ def test_a_style_is_told_right(
     assert outcome.exit_code == 0
     assert counted(output)
     assert outcome.report is not None
-    notes = tuple(f"{note.code}: {note.message}" for note in outcome.report.metadata.notes)
+    notes = [Said(note.code, note.message, note.level) for note in outcome.report.metadata.notes]
     verdicts = judge(script, outcome.folder, output, notes)
     assert [v for v in verdicts if v.state != "right" and not (v.allowed and v.state != "wrong")] == []
 
@@ -68,7 +68,7 @@ def found(truth: Truth, **other: object) -> Found:
     made = tuple(
         Made(p.layer, p.kind, p.count, p.flops // p.count, "yes", f"/a/fit.py:{p.line}", "") for p in truth.products
     )
-    right = Found("2.21.0", "3.15.1", 40, (40,), {0: truth.flops(0)}, (4, 23), 0, truth.flops(0), False, made,
+    right = Found("2.21.0", "3.15.1", 40, (40,), {0: truth.flops(0)}, (4, 23), truth.flops(0), False, made,
                   frozenset({"sequential/dense"}), (), ())  # fmt: skip
     return right.__class__(**{**{name: getattr(right, name) for name in right.__slots__}, **other})  # type: ignore[arg-type]
 
@@ -78,7 +78,7 @@ def found(truth: Truth, **other: object) -> Found:
     [
         ({}, None, None),
         ({"steps": 39}, "steps", "wrong"),
-        ({"steps": 0, "notes": ("no-steps: no training step was found",)}, "steps", "unknown"),
+        ({"steps": 0, "notes": (Said("no-steps", "no training step was found", "warning"),)}, "steps", "unknown"),
         ({"steps": 0}, "steps", "wrong"),
         ({"phases": (20, 20)}, "phases", "wrong"),
         ({"flops": 90111}, "FLOPs", "wrong"),
@@ -86,7 +86,7 @@ def found(truth: Truth, **other: object) -> Found:
         ({"flops": None}, "FLOPs", "wrong"),
         ({"flops": None, "reasons": ("a shape is unknown",)}, "FLOPs", "unknown"),
         ({"layers": frozenset({"sequential_1/dense"})}, "layers", "wrong"),
-        ({"notes": ("odd: a note",)}, "notes", "wrong"),
+        ({"notes": (Said("odd", "a warning", "warning"),)}, "notes", "wrong"),
     ],
     ids=str,
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tests.truths.found import Found, Made
+from tests.truths.found import Found, Made, Said
 from tests.truths.truth import Truth
 
 State = Literal["right", "bound", "unknown", "wrong"]
@@ -54,18 +54,18 @@ def compare(script: Path, truth: Truth, found: Found, printed: tuple[int, ...]) 
 
 
 def _profiled(found: Found, printed: tuple[int, ...]) -> int:
-    """Return the phase that the figures of a step are of: where the window begins, by the script's own count."""
-    first = found.window[0] if found.window else sum(printed) - 1
-    for phase in range(len(printed)):
-        if first < sum(printed[: phase + 1]):
-            return phase
-    return len(printed) - 1
+    """Return the phase that the figures of a step are of: most of the window, by the script's own count, else the last."""
+    if found.window is None:
+        return len(printed) - 1
+    first, last = found.window
+    begins = [sum(printed[:phase]) for phase in range(len(printed))]
+    return max(range(len(printed)), key=lambda p: min(last + 1, begins[p] + printed[p]) - max(first, begins[p]))
 
 
 def _steps(truth: Truth, found: Found, printed: tuple[int, ...]) -> Verdict:
     allowed = "steps" in truth.unknown
     if not found.steps:
-        said = any("step" in note for note in found.notes)
+        said = any("step" in note.message for note in found.notes)
         return Verdict("steps", "unknown" if said else "wrong", f"none for {sum(printed)}", allowed)
     if found.steps == sum(printed):
         return Verdict("steps", "right", str(found.steps))
@@ -177,7 +177,10 @@ def _misplaced(made: Made, lines: dict[str, set[str]], script: Path) -> Iterator
 
 
 def _notes(truth: Truth, found: Found) -> Verdict:
-    missing = [text for text in truth.said if not any(re.search(text, note) for note in found.notes)]
-    odd = [note for note in found.notes if not any(re.search(text, note) for text in truth.said)]
-    texts = [f"nothing said of {text}" for text in missing] + [f"said: {note}" for note in odd]
+    def speaks(note: Said, text: str) -> bool:
+        return bool(re.search(text, f"{note.code}: {note.message}"))
+
+    missing = [text for text in truth.said if not any(speaks(note, text) for note in found.notes)]
+    odd = [n for n in found.notes if n.level != "note" and not any(speaks(n, text) for text in truth.said)]
+    texts = [f"nothing said of {text}" for text in missing] + [f"said {n.code}: {n.message}" for n in odd]
     return Verdict("notes", "wrong" if texts else "right", "; ".join(texts) or str(len(truth.said)))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 Row = dict[str, str]
 
@@ -34,6 +34,14 @@ class Made:
     called_from: str
 
 
+class Said(NamedTuple):
+    """A note: its code, its message, and whether it is a note, a warning or an error."""
+
+    code: str
+    message: str
+    level: str
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """What tcprobe says.
@@ -44,12 +52,11 @@ class Found:
         phases: steps of each phase; None where the run folder knows no phases.
         flops_of_phases: FLOPs of a step of each phase, as the report says.
         window: first and last step profiled.
-        profiled_phase: phase that the window lies in, as probe.json says; None where it does not.
         flops: of a step.
         bound: that figure is said to be a lower bound.
         made: products, those that do not execute left out.
         layers: names in the table of layers.
-        notes: code and message of every note and gap.
+        notes: of the run and of the report.
         reasons: of figures that are not known.
     """
 
@@ -59,16 +66,15 @@ class Found:
     phases: tuple[int, ...] | None
     flops_of_phases: dict[int, int]
     window: tuple[int, int] | None
-    profiled_phase: int | None
     flops: int | None
     bound: bool
     made: tuple[Made, ...]
     layers: frozenset[str]
-    notes: tuple[str, ...]
+    notes: tuple[Said, ...]
     reasons: tuple[str, ...]
 
 
-def read_found(folder: Path, notes: tuple[str, ...] = ()) -> Found:
+def read_found(folder: Path, notes: Iterable[Said] = ()) -> Found:
     """Read a run folder whose tables are written.
 
     Args:
@@ -80,7 +86,7 @@ def read_found(folder: Path, notes: tuple[str, ...] = ()) -> Found:
     flops = summary.get("flops_per_step", {})
     window = probe.get("window")
     phases = probe.get("phases")
-    said = (f"{n['code']}: {n['message']}" for n in [*run.get("notes", ()), *probe.get("notes", ())])
+    said = (Said(n["code"], n["message"], n["level"]) for n in [*run.get("notes", ()), *probe.get("notes", ())])
     return Found(
         tensorflow=str(probe.get("tensorflow") or run.get("tensorflow")),
         keras=str(probe.get("keras") or run.get("keras")),
@@ -88,7 +94,6 @@ def read_found(folder: Path, notes: tuple[str, ...] = ()) -> Found:
         phases=tuple(p["last_step"] - p["first_step"] + 1 for p in phases) if phases is not None else None,
         flops_of_phases={int(r["phase"]): round(float(f)) for r in _rows(folder, "phases") if (f := _flops_of(r))},
         window=(window["first_step"], window["last_step"]) if window else None,
-        profiled_phase=_phase(phases, window),
         flops=round(float(flops["value"])) if flops.get("value") else None,
         bound=_is_bound(folder, flops),
         made=tuple(_made(folder)),
@@ -100,16 +105,6 @@ def read_found(folder: Path, notes: tuple[str, ...] = ()) -> Found:
 
 def _flops_of(row: Row) -> str:
     return row.get("flops_per_step") or row.get("flops") or ""
-
-
-def _phase(phases: Any, window: Any) -> int | None:
-    """Return the phase that the window lies in, the last where there is no window."""
-    if not phases:
-        return None
-    if not window:
-        return len(phases) - 1
-    inside = (n for n, p in enumerate(phases) if p["first_step"] <= window["first_step"] <= p["last_step"])
-    return next(inside, None)
 
 
 def _is_bound(folder: Path, flops: Row) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.truths.compare import Verdict, compare
-from tests.truths.found import read_found
+from tests.truths.found import Said, read_found
 from tests.truths.truth import read_truth
 
 STYLES = Path(__file__).resolve().parent.parent / "workload_styles"
@@ -21,14 +22,14 @@ def counted(output: str) -> tuple[int, ...]:
     return tuple(int(n) for n in match[1].split()) if match else ()
 
 
-def judge(script: Path, folder: Path, output: str, notes: tuple[str, ...] = ()) -> list[Verdict]:
+def judge(script: Path, folder: Path, output: str, notes: Iterable[Said] = ()) -> list[Verdict]:
     """Hold a run folder, with its tables, against the truth of a style.
 
     Args:
         script: the style.
         folder: the run folder.
         output: what the workload printed.
-        notes: what the report says, code and message, beyond run.json.
+        notes: what the report says, beyond run.json.
     """
     found = read_found(folder, notes)
     return compare(script, read_truth(script, found.tensorflow, found.keras), found, counted(output))

@@ -3,11 +3,11 @@
 import tensorflow as tf
 
 keras, layers = tf.keras, tf.keras.layers
-# Forward on real, fake and mixed images; the score of the mixed ones nobody reads, only its gradient. The inner tape: the
-# gradient of the mixed images, through both layers (two products, ones x score' and what follows x first'). The outer
-# one: gradients of real and fake as ever. Of the penalty: of the inner gradient's product with first' both operands'
-# gradients (the weights', and `other`), then the weights' of the product with score', and through tanh, whose
-# derivative depends on the mixed images' activations, the first layer's weights once more.
+# Forward on real, fake and mixed images; the score of the mixed ones nobody reads, only its gradient. The inner tape:
+# the gradient of the mixed images, through both layers (ones x score', what follows x first').
+# The outer one: gradients of real and fake as ever. Of the penalty: of the inner product with first' the gradients of
+# both operands (the weights', and `other`), the weights' of the product with score', and through tanh, whose derivative
+# depends on the mixed images' activations, those of the first layer once more.
 critic = keras.Sequential(
     [
         keras.Input((16,)),

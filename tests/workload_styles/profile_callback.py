@@ -1,5 +1,5 @@
 """`fit` with a callback that profiles all of it, as TensorBoard's does."""
-#: said own
+#: said profiled itself
 
 import tempfile
 

@@ -1,5 +1,5 @@
 """A script that profiles itself from its first line to its last: its profile stands for tcprobe's."""
-#: said own
+#: said profiled itself
 
 import tempfile
 
