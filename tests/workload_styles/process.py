@@ -1,6 +1,6 @@
 """A script that trains in a process that `multiprocessing` starts: the probe sees the script's own process alone."""
 #: unknown steps, products
-#: said process
+#: said no-tensorflow
 
 import multiprocessing
 
