@@ -7,10 +7,11 @@ keras, layers = tf.keras, tf.keras.layers
 model = keras.Sequential(
     [
         keras.Input((6, 8)),
-        # With dropout Keras makes the same two products in a time step, 4 * 12 columns; the data's gradient is dead.
+        # With that dropout Keras makes the products of the four gates one by one, 12 columns each; the data's gradient
+        # is dead.
         #: sequential/lstm/lstm_cell: nothing
-        #: sequential/lstm 6*16x8x48: forward, wgrad
-        #: sequential/lstm 6*16x12x48: forward, dgrad, wgrad
+        #: sequential/lstm 6*16x8x12: 4 forward, 4 wgrad
+        #: sequential/lstm 6*16x12x12: 4 forward, 4 dgrad, 4 wgrad
         layers.LSTM(12, recurrent_dropout=0.2, return_sequences=True),
         # 3 * 8 columns
         #: sequential/gru/gru_cell: nothing
