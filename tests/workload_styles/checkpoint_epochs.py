@@ -1,4 +1,5 @@
 """A loop whose every tenth step ends an epoch: validation and a checkpoint, which take far longer than a step."""
+#: bench only
 
 import tempfile
 import time

@@ -1,4 +1,5 @@
 """A model with its own `train_step`, trained by `fit`."""
+#: bench only
 
 import numpy as np
 import tensorflow as tf

@@ -1,4 +1,5 @@
 """An eager loop with one tape."""
+#: bench only
 
 import tensorflow as tf
 

@@ -1,4 +1,5 @@
 """An eager, persistent tape whose gradient is taken twice: for an encoder and for a head."""
+#: bench only
 
 import tensorflow as tf
 

@@ -1,4 +1,5 @@
 """`fit` with `run_eagerly=True`."""
+#: bench only
 
 import numpy as np
 import tensorflow as tf

@@ -1,4 +1,5 @@
 """A GAN by one tape that goes through both models in turn, within one function."""
+#: bench only
 
 import tensorflow as tf
 

@@ -1,4 +1,5 @@
 """A GAN whose discriminator and generator are trained by two functions that take turns."""
+#: bench only
 
 import tensorflow as tf
 

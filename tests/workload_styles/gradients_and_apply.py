@@ -1,4 +1,5 @@
 """One function takes the gradients, another applies them."""
+#: bench only
 
 import tensorflow as tf
 

@@ -1,4 +1,5 @@
 """A custom loop in mixed_float16 with a LossScaleOptimizer."""
+#: bench only
 
 import tensorflow as tf
 

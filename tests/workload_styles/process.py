@@ -1,4 +1,5 @@
 """A script that trains in a process that `multiprocessing` starts: the probe sees the script's own process alone."""
+#: bench only
 #: unknown steps, products
 #: said no-tensorflow
 

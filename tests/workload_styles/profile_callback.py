@@ -1,4 +1,5 @@
 """`fit` with a callback that profiles all of it, as TensorBoard's does."""
+#: bench only
 #: said profiled itself
 
 import tempfile

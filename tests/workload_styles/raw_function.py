@@ -1,4 +1,5 @@
 """TensorFlow without Keras: variables, a convolution, `assign_sub`, in a function."""
+#: bench only
 
 import tensorflow as tf
 

@@ -1,4 +1,5 @@
 """Two bidirectional LSTMs over words, as in Keras' example of sentiment: loops of 20 time steps."""
+#: bench only
 
 import numpy as np
 import tensorflow as tf

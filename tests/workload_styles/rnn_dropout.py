@@ -1,4 +1,5 @@
 """An LSTM that cuDNN cannot run (`recurrent_dropout`), then a GRU that it could."""
+#: bench only
 
 import numpy as np
 import tensorflow as tf

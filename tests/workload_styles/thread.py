@@ -1,4 +1,5 @@
 """A loop that trains in a thread of its own."""
+#: bench only
 
 import threading
 

@@ -1,4 +1,5 @@
 """A loop of `train_on_batch`, with `test_on_batch` now and then."""
+#: bench only
 
 import numpy as np
 import tensorflow as tf

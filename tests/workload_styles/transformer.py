@@ -16,6 +16,8 @@ class Block(layers.Layer):
         #: text/block/attention/attention_output 48x16x16: forward, dgrad, wgrad
         # of scores (queries by keys) and of what they weigh (scores by values) both operands are activations
         #: text/block/attention 8x2x6x6x8: 2 forward, 4 dgrad
+        #: text/block/attention/softmax: nothing
+        #: text/block/attention/dropout: nothing
         self.attention = layers.MultiHeadAttention(2, 8, name="attention")
         self.first = layers.Dense(
             32, activation="relu", name="first"

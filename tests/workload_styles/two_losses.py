@@ -1,4 +1,5 @@
 """Two functions train the same variables in turn, each with a loss of its own: one step is both."""
+#: bench only
 
 import tensorflow as tf
 
