@@ -10,9 +10,11 @@ discriminator = keras.Sequential(
     [
         keras.Input((16,)),
         #: [keras 2] D/first 16x16x24: 2 forward, 2 wgrad
+        #: D/first: nothing
         #: combined/D/first 16x16x24: forward, dgrad
         layers.Dense(24, activation="relu", name="first"),
         #: [keras 2] D/score 16x24x1: 2 forward, 2 dgrad, 2 wgrad
+        #: D/score: nothing
         #: combined/D/score 16x24x1: forward, dgrad
         layers.Dense(1, activation="sigmoid", name="score"),
     ],
@@ -22,7 +24,9 @@ discriminator.compile("adam", "binary_crossentropy")
 generator = keras.Sequential(
     [
         keras.Input((8,)),
+        #: G/first: nothing
         layers.Dense(32, activation="relu", name="first"),  #: combined/G/first 16x8x32: forward, wgrad
+        #: G/image: nothing
         layers.Dense(16, name="image"),  #: combined/G/image 16x32x16: forward, dgrad, wgrad
     ],
     name="G",
