@@ -52,7 +52,7 @@ class Found:
         phases: steps of each phase; None where the run folder knows no phases.
         flops_of_phases: FLOPs of a step of each phase, as the report says.
         window: first and last step profiled.
-        flops: of a step.
+        flops: of a step, or the least that they are.
         bound: that figure is said to be a lower bound.
         made: products, those that do not execute left out.
         layers: names in the table of layers.
@@ -94,7 +94,7 @@ def read_found(folder: Path, notes: Iterable[Said] = ()) -> Found:
         phases=tuple(p["last_step"] - p["first_step"] + 1 for p in phases) if phases is not None else None,
         flops_of_phases={int(r["phase"]): round(float(f)) for r in _rows(folder, "phases") if (f := _flops_of(r))},
         window=(window["first_step"], window["last_step"]) if window else None,
-        flops=round(float(flops["value"])) if flops.get("value") else None,
+        flops=round(float(known)) if (known := flops.get("value") or flops.get("low")) else None,
         bound=_is_bound(folder, flops),
         made=tuple(_made(folder)),
         layers=frozenset(row["layer"] for row in _rows(folder, "layers")) - {"(no layer)"},
@@ -109,7 +109,7 @@ def _flops_of(row: Row) -> str:
 
 def _is_bound(folder: Path, flops: Row) -> bool:
     marked = any(r.get("at_least") == "True" for t in ("gemms", "graph_ops") for r in _rows(folder, t))
-    return marked or (bool(flops.get("low")) and not flops.get("high"))
+    return marked or (bool(flops.get("low")) and not flops.get("value"))
 
 
 def _made(folder: Path) -> Iterator[Made]:
