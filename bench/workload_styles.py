@@ -5,9 +5,8 @@ Usage: python bench/workload_styles.py PYTHON [PYTHON ...] [--only STYLE[,STYLE]
 Each PYTHON is an interpreter with TensorFlow. The styles are the scripts of `tests/workload_styles`, each with its
 truth: steps, phases, FLOPs and products of a step, layers and their lines, notes. Prints one row per style and version,
 and beneath it what is wrong, with both values. Each script also runs without the probe: what it prints and its exit
-code must be the same. Runs are forks of a process that has imported TensorFlow, but for
-styles that are of the bench alone; `--cold` starts each anew. Exits
-1 if anything is wrong.
+code must be the same. Runs are forks of a process that has imported TensorFlow, where a style allows it; `--cold` starts
+an interpreter for each. Exits 1 if anything is wrong.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from tests import warm
 from tests.truths.compare import Verdict
 from tests.truths.found import Said
 from tests.truths.styles import QUIET, SCRIPTS, counted, judge
-from tests.truths.truth import only_bench, read_truth
+from tests.truths.truth import only_cold, read_truth
 
 SECONDS = 180
 SIGNS = {"right": "ok", "bound": "bound", "unknown": "unknown", "wrong": "WRONG"}
@@ -53,6 +52,11 @@ def run(command: list[str], cwd: str) -> Ran:
     except subprocess.TimeoutExpired as late:
         return Ran(124, str(late.stdout or ""), str(late.stderr or ""))
     return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def last(ran: Ran) -> str:
+    """Return the last line of what a process wrote to standard error."""
+    return next(iter(ran.err.strip().splitlines()[-1:]), "")[:150]
 
 
 def plain(python: str, script: Path, kept: Path) -> Ran:
@@ -84,13 +88,14 @@ def check(python: str, script: Path, folder: Path) -> list[Verdict]:
     ran, notes = profiled(python, script, folder)
     own = plain(python, script, folder.parent / "plain" / f"{script.stem}.json")
     same = ran.code == own.code and ran.out.startswith(own.out)
-    text = "same" if same else f"exit code {ran.code} for {own.code}, {ran.out[:60]!r} for {own.out[:60]!r}"
+    text = (
+        "same" if same else f"exit code {ran.code} for {own.code}, {ran.out[:60]!r} for {own.out[:60]!r}: {last(ran)}"
+    )
     verdicts = [Verdict("output", "right" if same else "wrong", text)]
     if not counted(own.out):
         version = json.loads((folder / "run.json").read_text())["tensorflow"] if folder.exists() else ""
         fails = read_truth(script, str(version), "").fails
-        why = next(iter(ran.err.strip().splitlines()[-1:]), "")[:150]
-        return [*verdicts, Verdict("runs", "right" if fails else "wrong", f"not on this version: {why}")]
+        return [*verdicts, Verdict("runs", "right" if fails else "wrong", f"not on this version: {last(own)}")]
     return [*verdicts, *judge(script, folder, own.out, notes)]
 
 
@@ -136,7 +141,7 @@ def main() -> int:
             for script in scripts:
                 start = time.monotonic()
                 folder = (args.keep or Path(scratch)) / version / script.stem
-                verdicts = check(python if args.cold or only_bench(script) else warm.python(python), script, folder)
+                verdicts = check(python if args.cold or only_cold(script) else warm.python(python), script, folder)
                 show(version, script, verdicts, time.monotonic() - start)
                 totals.update(v.state for v in verdicts)
     warm.stop()

@@ -13,7 +13,8 @@ Words in brackets restrict a comment: ``[phase 1]``, ``[keras 2]``, ``[tf 2.4]``
 
 A comment on a line of its own near the top speaks of the whole run: ``#: said REGEX`` (a note matches it), ``#: unknown
 steps, products`` (what cannot be known and must be said), ``#: bound`` (FLOPs are a lower bound and said to be one),
-``#: bench only``, ``#: fails on 2.4`` (there without the probe too).
+``#: bench only``, ``#: cold`` (not in a fork of a process that has imported TensorFlow), ``#: fails on 2.4`` (there
+without the probe too).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ MARK = re.compile(r"#: (?:\[(?P<when>[^]]+)\] )?(?P<text>.+)$")
 PRODUCTS = re.compile(r"(?P<layer>\S+) (?:(?P<times>[\d*]+)\*)?(?P<factors>\d+(?:x\d+)+): (?P<passes>.+)$")
 SILENT = re.compile(r"(?P<layer>\S+): nothing$")
 PASS = re.compile(r"(?:(?P<count>\d+) )?(?P<name>forward|dgrad|wgrad|other)$")
-OF_RUN = ("said ", "unknown ", "bound", "bench only", "fails on ")
+OF_RUN = ("said ", "unknown ", "bound", "bench only", "cold", "fails on ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,11 @@ def only_bench(script: Path) -> bool:
     return "#: bench only\n" in script.read_text(encoding="utf-8")
 
 
+def only_cold(script: Path) -> bool:
+    """Return whether the style needs an interpreter started anew: flags read at the import, processes of its own."""
+    return "#: cold\n" in script.read_text(encoding="utf-8")
+
+
 def read_truth(script: Path, tensorflow: str, keras: str) -> Truth:
     """Return what a script states for these versions (``2.15.1``, ``2.15.0``)."""
     products: list[Products] = []
@@ -105,7 +111,7 @@ def read_truth(script: Path, tensorflow: str, keras: str) -> Truth:
             bound = True
         elif silence := SILENT.match(text):
             silent.add(silence["layer"])
-        elif text != "bench only":
+        elif text not in ("bench only", "cold"):
             phase = next((int(word[1]) for word in words if word[0] == "phase"), None)
             products += _products(text, line, phase, script)
     return Truth(tuple(products), frozenset(silent), tuple(said), frozenset(unknown), bound, fails)

@@ -1,5 +1,6 @@
 """ParameterServerStrategy with one worker and one server in this process: not supported, which is said."""
 #: bench only
+#: cold
 #: said (?i)parameter ?server.*not supported
 #: unknown steps, products
 

@@ -1,5 +1,6 @@
 """A script that trains in a process that `multiprocessing` starts: the probe sees the script's own process alone."""
 #: bench only
+#: cold
 #: unknown steps, products
 #: said no-tensorflow
 

@@ -1,5 +1,6 @@
 """MultiWorkerMirroredStrategy: this process is the chief and starts the second worker, a process of its own."""
 #: bench only
+#: cold
 
 import json
 import os

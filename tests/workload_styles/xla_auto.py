@@ -1,5 +1,6 @@
 """A GAN's step with auto-clustering by XLA."""
 #: bench only
+#: cold
 
 import os
 

@@ -1,5 +1,6 @@
 """`fit` of a model compiled with `jit_compile=True`."""
 #: bench only
+#: cold
 #: fails on 2.4
 
 import numpy as np

@@ -1,5 +1,6 @@
 """A GAN's step compiled by XLA: dead gradients vanish, living ones are all found."""
 #: bench only
+#: cold
 
 import tensorflow as tf
 
