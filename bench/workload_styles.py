@@ -5,8 +5,8 @@ Usage: python bench/workload_styles.py PYTHON [PYTHON ...] [--only STYLE[,STYLE]
 Each PYTHON is an interpreter with TensorFlow. The styles are the scripts of `tests/workload_styles`, each with its
 truth: steps, phases, FLOPs and products of a step, layers and their lines, notes. Prints one row per style and version,
 and beneath it what is wrong, with both values. Each script also runs without the probe: what it prints and its exit
-code must be the same. Runs are forks of a process that has imported TensorFlow, where a style allows it; `--cold` starts
-an interpreter for each. Exits 1 if anything is wrong.
+code must be the same. Runs are forks of a process that has imported TensorFlow, where a style allows it; `--cold`
+starts an interpreter for each. Exits 1 if anything is wrong.
 """
 
 from __future__ import annotations
