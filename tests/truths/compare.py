@@ -183,7 +183,8 @@ def _notes(truth: Truth, found: Found) -> Verdict:
         return bool(re.search(text, f"{note.code}: {note.message}"))
 
     missing = [text for text in truth.said if not any(speaks(note, text) for note in found.notes)]
-    told = [n for n in found.notes if n.level != "note" and n.code not in OF_THE_MACHINE]
+    due = {*OF_THE_MACHINE, *(("no-steps",) if "steps" in truth.unknown else ())}
+    told = [n for n in found.notes if n.level != "note" and n.code not in due]
     odd = [n for n in told if not any(speaks(n, text) for text in truth.said)]
     texts = [f"nothing said of {text}" for text in missing] + [f"said {n.code}: {n.message}" for n in odd]
     return Verdict("notes", "wrong" if texts else "right", "; ".join(texts) or str(len(truth.said)))
