@@ -19,9 +19,8 @@ model = keras.Sequential(
         #: sequential/writer 4*16x16x64: forward, dgrad, wgrad
         layers.LSTM(16, return_sequences=True, name="writer"),
         # all four characters at once
-        layers.Dense(
-            12, activation="softmax", name="characters"
-        ),  #: sequential/characters 64x16x12: forward, dgrad, wgrad
+        #: sequential/characters 64x16x12: forward, dgrad, wgrad
+        layers.Dense(12, activation="softmax", name="characters"),
     ]
 )
 model.compile("adam", "categorical_crossentropy")

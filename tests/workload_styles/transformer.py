@@ -19,9 +19,8 @@ class Block(layers.Layer):
         #: text/block/attention/softmax: nothing
         #: text/block/attention/dropout: nothing
         self.attention = layers.MultiHeadAttention(2, 8, name="attention")
-        self.first = layers.Dense(
-            32, activation="relu", name="first"
-        )  #: text/block/first 48x16x32: forward, dgrad, wgrad
+        #: text/block/first 48x16x32: forward, dgrad, wgrad
+        self.first = layers.Dense(32, activation="relu", name="first")
         self.second = layers.Dense(16, name="second")  #: text/block/second 48x32x16: forward, dgrad, wgrad
         self.norm = layers.LayerNormalization(name="norm")  #: text/block/norm: nothing
         self.norm_b = layers.LayerNormalization(name="norm_b")  #: text/block/norm_b: nothing
