@@ -24,15 +24,15 @@ HERE = Path(__file__).parent
 
 
 @functools.cache
-def python() -> str:
-    """Return the path of the interpreter; its server starts with the first call and ends with `stop`."""
+def python(interpreter: str = sys.executable) -> str:
+    """Return the path of a program like `interpreter`; its server starts with the first call and ends with `stop`."""
     folder = Path(tempfile.mkdtemp(prefix="warm-"))
     read, write = os.pipe()
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
     environment.pop("PYTHONPATH", None)
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(
-            [sys.executable, str(HERE / "server.py"), str(folder), str(read)],
+            [interpreter, str(HERE / "server.py"), str(folder), str(read)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -44,7 +44,7 @@ def python() -> str:
     _running.append((server, write))
     program = folder / "python"
     client = (HERE / "client.py").read_text(encoding="utf-8")
-    program.write_text(f"#!{sys.executable} -IS\nFOLDER = {str(folder)!r}\n{client}", encoding="utf-8")
+    program.write_text(f"#!{interpreter} -IS\nFOLDER = {str(folder)!r}\n{client}", encoding="utf-8")
     program.chmod(0o755)
     return str(program)
 

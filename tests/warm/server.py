@@ -5,10 +5,12 @@ Its socket is made in FOLDER, which it removes when PIPE closes and it ends.
 
 from __future__ import annotations
 
+import array
 import contextlib
 import gc
 import importlib
 import importlib.machinery
+import importlib.util
 import json
 import os
 import selectors
@@ -56,13 +58,15 @@ class Again:
         own = {name: found for name, found in self.hidden.modules.items() if name not in HIDDEN}
         sys.modules.update(own)
         for name in HIDDEN:
-            importlib.import_module(name)
+            if name in self.hidden.modules:
+                importlib.import_module(name)
 
 
 def warm() -> None:
     """Import TensorFlow and what its first step would import."""
     for name in (*HIDDEN, *LATER):
-        importlib.import_module(name)
+        if importlib.util.find_spec(name):  # TensorFlow 2.4 has no package keras
+            importlib.import_module(name)
     gc.collect()
     gc.freeze()
 
@@ -101,7 +105,7 @@ class Server:
 
     def accept(self) -> dict[str, Any] | None:
         connection, _ = self.listener.accept()
-        text, descriptors, _, _ = socket.recv_fds(connection, 1 << 20, 3)
+        text, descriptors = received(connection, 3)
         while not text.endswith(b"\n"):
             more = connection.recv(1 << 20)
             if not more:
@@ -132,7 +136,7 @@ class Child:
 
     def __init__(self, server: Server, connection: socket.socket, pid: int) -> None:
         self.server, self.selector, self.connection, self.pid = server, server.selector, connection, pid
-        self.end = os.pidfd_open(pid)
+        self.end = opened(pid)
         self.selector.register(self.end, selectors.EVENT_READ, self.ended)
         self.selector.register(connection, selectors.EVENT_READ, self.left)
 
@@ -156,6 +160,24 @@ class Child:
         self.selector.unregister(self.end)
         self.connection.close()
         os.close(self.end)
+
+
+def received(connection: socket.socket, count: int) -> tuple[bytes, list[int]]:
+    """Do what `socket.recv_fds` does, which Python 3.8 lacks."""
+    text, ancillary, _, _ = connection.recvmsg(1 << 20, socket.CMSG_LEN(count * 4))
+    numbers = array.array("i")
+    for _, _, data in ancillary:
+        numbers.frombytes(data)
+    return text, list(numbers)
+
+
+def opened(pid: int) -> int:
+    """Do what `os.pidfd_open` does, which Python 3.8 lacks."""
+    if hasattr(os, "pidfd_open"):
+        return os.pidfd_open(pid)
+    import ctypes
+
+    return int(ctypes.CDLL(None).syscall(434, pid, 0))
 
 
 def settle(request: dict[str, Any], path: Sequence[str]) -> None:

@@ -1,0 +1,40 @@
+"""An ordinary loop over a function, then epochs in a function that loops over the dataset."""
+
+import tensorflow as tf
+
+keras, layers = tf.keras, tf.keras.layers
+model = keras.Sequential(
+    [
+        keras.Input((16,)),
+        layers.Dense(32, activation="relu", name="hidden"),  #: net/hidden 16x16x32: forward, wgrad
+        layers.Dense(4, name="out"),  #: net/out 16x32x4: forward, dgrad, wgrad
+    ],
+    name="net",
+)
+optimizer = keras.optimizers.SGD(0.01)
+if hasattr(optimizer, "build"):
+    optimizer.build(model.trainable_variables)
+dataset = tf.data.Dataset.from_tensor_slices((tf.random.normal((160, 16)), tf.random.normal((160, 4)))).batch(16)
+
+
+@tf.function
+def train_step(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(model(x, training=True) - y))
+    optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+
+
+@tf.function
+def train_epoch():
+    for x, y in dataset:
+        train_step(x, y)
+
+
+steps = 0
+for _ in range(3):
+    for x, y in dataset:
+        train_step(x, y)
+        steps += 1
+for _ in range(3):
+    train_epoch()
+print("steps", steps, int(optimizer.iterations.numpy()) - steps)

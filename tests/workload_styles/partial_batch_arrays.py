@@ -1,0 +1,22 @@
+"""`fit` of arrays whose last batch has 5 of 16 rows: Keras traces a batch of unknown size."""
+
+import numpy as np
+import tensorflow as tf
+
+keras, layers = tf.keras, tf.keras.layers
+model = keras.Sequential(
+    [
+        keras.Input((8, 8, 3)),
+        #: net/conv 16x8x8x4x3x3x3: forward, wgrad
+        layers.Conv2D(4, 3, padding="same", activation="relu", name="conv"),
+        layers.Flatten(name="flat"),  #: net/flat: nothing
+        layers.Dense(32, activation="relu", name="hidden"),  #: net/hidden 16x256x32: forward, dgrad, wgrad
+        layers.Dense(4, name="out"),  #: net/out 16x32x4: forward, dgrad, wgrad
+    ],
+    name="net",
+)
+model.compile("adam", "mse")
+rng = np.random.RandomState(0)
+x, y = rng.rand(14 * 16 + 5, 8, 8, 3).astype("float32"), rng.rand(14 * 16 + 5, 4).astype("float32")
+model.fit(x, y, batch_size=16, epochs=3, verbose=0)
+print("steps", int(model.optimizer.iterations.numpy()))

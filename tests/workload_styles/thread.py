@@ -1,0 +1,38 @@
+"""A loop that trains in a thread of its own."""
+#: bench only
+
+import threading
+
+import tensorflow as tf
+
+keras, layers = tf.keras, tf.keras.layers
+model = keras.Sequential(
+    [
+        keras.Input((16,)),
+        layers.Dense(32, activation="relu", name="hidden"),  #: net/hidden 32x16x32: forward, wgrad
+        layers.Dense(4, name="out"),  #: net/out 32x32x4: forward, dgrad, wgrad
+    ],
+    name="net",
+)
+optimizer = keras.optimizers.SGD(0.01)
+x, y = tf.random.normal((32, 16)), tf.random.normal((32, 4))
+counted = []
+
+
+@tf.function
+def train_step(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(model(x, training=True) - y))
+    optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+
+
+def train():
+    for step in range(36):
+        train_step(x, y)
+        counted.append(step)
+
+
+worker = threading.Thread(target=train)
+worker.start()
+worker.join()
+print("steps", len(counted))
