@@ -41,6 +41,7 @@ class Probe:
         self.journal = Journal(config.out, self.gaps)
         self.window = WindowState(config, self.journal.numbers, self.journal.starts)
         self.ranges = Ranges(self.gaps)
+        self.ranges.heard = self._catch_sigterm
         self.stepper = Stepper(self.journal, self.clock, self)
         self.training = TrainingCalls(self.stepper, self.ranges, self._at, self.gaps, config.step_function)
         self.framework = framework(Core(config, self.gaps, self.ranges, self.training))
@@ -153,7 +154,7 @@ class Probe:
     def begun(self, number: int) -> None:
         """Mark the step that has begun."""
         if self.ranges.active:
-            self.gaps.run("ranges", lambda: self.ranges.begin_step(number))
+            self.gaps.run("ranges", lambda: self.ranges.begin_step(number, self.stepper.is_certain()))
 
     def lost(self) -> None:
         """Mark no step while it is not known where one begins."""
@@ -182,8 +183,7 @@ class Probe:
         self._opened, self._closed = self.clock(), None
         self.ranges.open()
         self.framework.layers.open()
-        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-            self.gaps.run("SIGTERM", lambda: signal.signal(signal.SIGTERM, self._terminated))
+        self._catch_sigterm()
 
     def _close(self) -> None:
         self._closed = self.clock()
@@ -206,10 +206,15 @@ class Probe:
         # A call that raised has not finished its step.
         if self.window.finish(len(self.journal.numbers) - 1 - self.training.failed):
             self._close()
-        self.ranges.close()
+        self.ranges.finish()
+        self._release_sigterm()
+
+    def _catch_sigterm(self) -> None:
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            self.gaps.run("SIGTERM", lambda: signal.signal(signal.SIGTERM, self._terminated))
 
     def _release_sigterm(self) -> None:
-        if signal.getsignal(signal.SIGTERM) == self._terminated:
+        if signal.getsignal(signal.SIGTERM) == self._terminated and not self.ranges.listening:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def _terminated(self, number: int, _: Any) -> None:
@@ -238,7 +243,7 @@ class Probe:
         self._count_no_more()
         self.journal.disable()
         self.tee.stop()
-        self.ranges.active = False
+        self.ranges.abandon()
         self._release_sigterm()
 
     # --- the end -----------------------------------------------------------------------------------------
@@ -254,7 +259,7 @@ class Probe:
             self.gaps.note("no-" + name.lower(), message, "profile it with another profiler")
         elif not count:
             self.gaps.note("no-steps", "no training step was found", "mark the step: with tcprobe.step(): ...")
-        elif self.config.profile and self.window.first_row is None:
+        elif self.config.profile and self.window.first_row is None and self.framework.profiler.available:
             self.gaps.note("no-window", "the run ended after %d steps, before any was profiled" % count, "train longer")
         if self.stepper.basis == "dominant function":
             self.gaps.note("no-period", "training calls have no period; each call of the commonest counts as a step")

@@ -49,10 +49,12 @@ class Profiler(Protocol):
     """The framework's own profiler: one session at a time, beside whatever the script itself profiles.
 
     Attributes:
+        available: it can profile this process.
         is_open: the probe's session runs.
         preempted: to be called before the script opens a session of its own; closes the probe's.
     """
 
+    available: bool
     is_open: bool
     preempted: Callable[[], None]
 

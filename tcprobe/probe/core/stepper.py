@@ -7,6 +7,10 @@ from typing import Any, Callable, Dict, List, Optional
 from .journal import Journal
 from .period import BEGIN, REVISED, UNDECIDED, PeriodFinder
 
+# Calls that a run of them must have before a step is numbered in a place that no revision reaches: the first guess
+# takes the critic's five updates for five steps.
+SURE_AFTER = 8
+
 
 class Stepper:
     """Counts steps.
@@ -49,6 +53,11 @@ class Stepper:
     def is_inside_step(self) -> bool:
         """Say whether calls of the current step are still to come."""
         return self.explicit is not None or self.finder.is_inside()
+
+    def is_certain(self) -> bool:
+        """Say whether the steps are marked by the script, or their pattern has lasted long enough to be believed."""
+        calls = self.finder.base + len(self.finder.keys)
+        return self.explicit is not None or (bool(self.finder.pattern) and calls > SURE_AFTER)
 
     def call(self, key: int, steps: int = 1, start: Optional[int] = None) -> None:
         """Take a training call that begins now, or that began at `start`.

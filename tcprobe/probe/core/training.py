@@ -109,11 +109,15 @@ class TrainingCalls:
         self.inside, self.current, self.failed = True, callee, False
         try:
             self.count(callee)
-            if self._ranges.active:
-                self._ranges.begin_phase(callee.name.rpartition(".")[2])
+            self.begin_range(callee)
         except Exception as error:
             self._gaps.add("steps", error)
             self.disable()
+
+    def begin_range(self, callee: Callee) -> None:
+        """Begin the range of a call, which `end` ends."""
+        if self._ranges.active:
+            self._gaps.run("ranges", lambda: self._ranges.begin_phase(callee.name.rpartition(".")[2]))
 
     def end(self) -> None:
         """End the call that runs, and its phase."""

@@ -125,6 +125,7 @@ class CallWatch:
             self._gaps.run("ranges", self._ranges.end_step)
         began = time.perf_counter_ns()
         training.inside, training.current = True, callee
+        training.begin_range(callee)
         self._recorder.begin(callee.key, args, kwds)
         try:
             if not first:
@@ -134,7 +135,7 @@ class CallWatch:
                 with Guarded(self._gaps, "graph record", lambda: self._recorder.first_call(*known)):
                     result = original(function, *args, **kwds)
         finally:
-            training.inside, training.current = not training.enabled, None
+            training.end()
             self._recorder.end()
         if callee.training and self.tapes.active is None:
             self._gaps.run("steps", lambda: self._count_late(callee, began))

@@ -13,6 +13,10 @@ from .keras_hooks import KerasHooks
 from .layer_ranges import LayerRanges
 from .profiler import TensorFlowProfiler
 
+# Builds for CUDA name their ops to NVTX instead of to the profiler while a tool listens, and CUPTI serves one client.
+TOOL_LISTENS = "TensorFlow's profiler was not started: another profiler listens to NVTX, and takes the names of ops"
+TOOL_REMEDY = "run once under each: the other profiler alone has the marked steps, tcprobe alone has ops and layers"
+
 
 class TensorFlow:
     """Hooks TensorFlow and every Keras that the script imports; a `core.framework.Framework`."""
@@ -70,13 +74,21 @@ class TensorFlow:
         run("precision", lambda: precision.on_tensorflow(tf, self._core.config))
         run("TensorFlow's profiler", lambda: self.profiler.on_tensorflow(tf))
         run("trace annotations", lambda: self._annotate(tf))
-        self._core.ranges.find_nvtx()
+        run("NVTX ranges", lambda: self._find_tool(tf))
         self._marks.eager = tf.executing_eagerly
         self.calls.on_tensorflow(tf)
         run("graph record", lambda: self._recorder.on_tensorflow(tf))
         if precision.version(tf) < (2, 6):
             # Keras is a part of TensorFlow here and is never imported under its own name.
             self._on_keras(tf.keras)
+
+    def _find_tool(self, tf: Any) -> None:
+        """Look for a tool that listens to NVTX; what it records replaces a profile of TensorFlow's."""
+        ranges, config = self._core.ranges, self._core.config
+        ranges.find_tool()
+        if ranges.listening and config.profile and tf.test.is_built_with_cuda():
+            self.profiler.available = False
+            self._gaps.note("no-profile", TOOL_LISTENS, TOOL_REMEDY)
 
     def _annotate(self, tf: Any) -> None:
         self._core.ranges.annotations = TensorFlowAnnotations(tf, self._recorder.fits)

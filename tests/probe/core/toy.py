@@ -22,6 +22,7 @@ class ToyProfiler:
     """Notes what it is told to do."""
 
     def __init__(self) -> None:
+        self.available = True
         self.is_open = False
         self.preempted = lambda: None
         self.told: list[str] = []
@@ -76,6 +77,7 @@ class Toy:
 
     def __init__(self, core: Core) -> None:
         self.training = core.training
+        self.ranges = core.ranges
         self.profiler = ToyProfiler()
         self.layers = ToyLayers(Path(core.config.out) / "graph.json")
         self.imported = False
@@ -89,6 +91,7 @@ class Toy:
     def _hook(self, toyflow: Any) -> None:
         train, self.imported = toyflow.train, True
         toyflow.on_layer = self.layers.called
+        self.ranges.find_tool()
 
         def training_call(part: str, layers: list[str]) -> None:
             callee = self.callees.get(part)
@@ -134,8 +137,10 @@ def main(folder: str, script: str, *window: str) -> None:
 
     probe = Probe(config, make)
     probe.start()
-    runpy.run_path(script)
-    probe.finish()
+    try:
+        runpy.run_path(script)
+    finally:
+        probe.finish()
     toy = toys[0]
     print(json.dumps({"profiler": toy.profiler.told, "layers": toy.layers.told, "paces": toy.paces}))
 
