@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from .journal import Journal
 from .period import BEGIN, REVISED, UNDECIDED, PeriodFinder
@@ -83,6 +83,30 @@ class Stepper:
         self._steps.append(steps)
         if self.finder.base != base:
             self._trim(self.finder.base - base)
+
+    def follow(self, keys: Sequence[int], steps: Sequence[int], starts: Sequence[int]) -> int:
+        """Take some calls that were only noted, while they go on with the pattern; return how many, 0 where none does.
+
+        Args:
+            keys: numbers of the functions.
+            steps: steps that each call makes; the same for every call of one function.
+            starts: when the calls began.
+        """
+        if self.explicit is not None:
+            return 0
+        base = self.finder.base
+        count, begins = self.finder.follow(keys)
+        self._starts += starts[:count]
+        self._steps += steps[:count]
+        if begins:
+            each = steps[begins[0]]
+            self._journal.rows(
+                range(self._next, self._next + each * len(begins), each), starts[begins.start : count : begins.step]
+            )
+            self._next += each * len(begins)
+        if self.finder.base != base:
+            self._trim(self.finder.base - base)
+        return count
 
     def step(self, basis: str, steps: int = 1) -> None:
         """Begin a step that the script marks itself; calls count no more."""

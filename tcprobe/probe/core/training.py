@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import operator
 import threading
 import time
 from threading import get_ident
@@ -39,6 +40,8 @@ class Callee:
 # A call for the journal's thread: callee, reading of the clock, thread. No callee: the call before was none. A plain
 # tuple, since a named one takes longer to make than all else that a deferred call does.
 Noted = Tuple[Optional[Callee], int, int]
+BLOCK = 256  # calls counted together
+KEY, STEPS = operator.attrgetter("key"), operator.attrgetter("steps")
 
 
 class TrainingCalls:
@@ -158,11 +161,27 @@ class TrainingCalls:
         """Count the calls that have only been noted."""
         with self._lock:
             while self._waiting:
-                callee, clock, thread = self._waiting.popleft()
-                if callee is None:
-                    self.stepper.retract()
-                elif thread == self.owner:
-                    self.stepper.call(callee.key, callee.steps, self._at(clock))
+                noted = [self._waiting.popleft() for _ in range(min(len(self._waiting), BLOCK))]
+                for callee, clock, thread in noted[self._count_together(noted) :]:
+                    if callee is None:
+                        self.stepper.retract()
+                    elif thread == self.owner:
+                        self.stepper.call(callee.key, callee.steps, self._at(clock))
+
+    def _count_together(self, noted: List[Noted]) -> int:
+        """Count the first of these calls, as far as they go on with the pattern; return how many."""
+        callees, clocks, threads = zip(*noted)
+        if threads.count(self.owner) < len(noted):
+            return 0
+        began = self._at(0)
+        keys, steps, starts = list(map(KEY, callees)), list(map(STEPS, callees)), [clock + began for clock in clocks]
+        done = 0
+        while done < len(keys):
+            count = self.stepper.follow(keys[done:], steps[done:], starts[done:])
+            if not count:
+                break
+            done += count
+        return done
 
     def disable(self) -> None:
         """Count no more; hooks pass everything through."""
