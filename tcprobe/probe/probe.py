@@ -66,6 +66,7 @@ class Probe:
         self.journal.before_flush = self._catch_up
         self.framework.profiler.preempted = self._preempted
         hooks.update(logging=self.tee.listen_to_files, traceback=tracebacks.clean_printed)
+        hooks.update(inspect=tracebacks.clean_inspected, warnings=tracebacks.place_warnings)
         self._set_pace()
         self.gaps.run("imports", AfterImport(hooks, self.gaps).install)
         self.gaps.run("tcprobe.step", self.marker.install)

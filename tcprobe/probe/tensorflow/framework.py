@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, Optional
 
 from ..core.framework import Core, Devices, Hook
-from . import memory, precision
+from . import memory, places, precision
 from .annotations import TensorFlowAnnotations
 from .calls import CallWatch
 from .graph.recorder import GraphRecorder
@@ -74,6 +74,8 @@ class TensorFlow:
         run("precision", lambda: precision.on_tensorflow(tf, self._core.config))
         run("TensorFlow's profiler", lambda: self.profiler.on_tensorflow(tf))
         run("trace annotations", lambda: self._annotate(tf))
+        run("tracebacks of AutoGraph", places.clean_converted)
+        run("tracebacks of ops", lambda: places.clean_defined(self._core.config.kind == "script"))
         run("NVTX ranges", lambda: self._find_tool(tf))
         self._marks.eager = tf.executing_eagerly
         self.calls.on_tensorflow(tf)
