@@ -1,12 +1,19 @@
-"""Measure what the probe costs outside the profiled window: hooks on and off by turns in one process.
+"""Measure what the probe costs outside the profiled window: whole runs, plain and probed by turns.
 
-Run with an interpreter that has TensorFlow: ``python bench/probe.py``. Prints the median cost per training call
-(limit 3 us) and per step of `fit` (limit 5 us), in CPU time of the calling thread, which other processes disturb
-less than wall time.
+Run with an interpreter that has TensorFlow: ``python bench/probe.py [PAIRS]``. Every run is a fork of one process that
+has imported TensorFlow and run nothing with it. A probed run has its window in its first steps; then it makes calls for
+the measure of the whole, to the end of the run, and calls with the hook of tf.function out and in by turns.
+
+Prints, in ns per call (limit 3 us) and per step of `fit` (limit 5 us), medians over the runs: what the hook adds to the
+CPU time of the thread that trains, the CPU time of the probe's own thread and of the end of the run, and the sum of
+both, which the limits are for. Then what whole probed runs take more than plain ones, beside these: CPU time of the
+thread that trains, wall time, and CPU time of the process. Those say little where other processes run.
 """
 
 from __future__ import annotations
 
+import gc
+import json
 import os
 import shutil
 import statistics
@@ -19,11 +26,62 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
-CALL_LIMIT_NS = 3000
-FIT_LIMIT_NS = 5000
-PAIRS = 200
-CALLS = 200
+PAIRS = 15
+BLOCK = 200  # calls
+WARM_UP, WHOLE, BY_TURNS = 2, 30, 40  # blocks
+
+# Makes so many blocks of calls, telling `between` of the end of each.
+Train = Callable[[int, Callable[[], None]], None]
+
+
+def function_calls(tf: Any, functions: int) -> Train:
+    """Return what calls tiny training functions by turns."""
+    data = tf.ones((4, 4))
+
+    def make() -> Any:
+        variable = tf.Variable(tf.ones((4, 4)))
+
+        @tf.function
+        def train(batch: Any) -> None:
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(tf.matmul(batch, variable))
+            variable.assign_sub(1e-6 * tape.gradient(loss, variable))
+
+        return train
+
+    made = [make() for _ in range(functions)]
+
+    def train(blocks: int, between: Callable[[], None]) -> None:
+        for _ in range(blocks):
+            for _ in range(BLOCK // functions):
+                for function in made:
+                    function(data)
+            between()
+
+    return train
+
+
+def fit_steps(tf: Any) -> Train:
+    """Return what makes steps of `fit`, an epoch a block."""
+    model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(4)])
+    model.compile("sgd", "mse")
+    data = tf.data.Dataset.from_tensors((tf.ones((4, 4)), tf.ones((4, 4)))).repeat()
+
+    def train(blocks: int, between: Callable[[], None]) -> None:
+        end = tf.keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: between())
+        model.fit(data, steps_per_epoch=BLOCK, epochs=blocks, verbose=0, shuffle=False, callbacks=[end])
+
+    return train
+
+
+# What trains, the limit in ns, and the calls in one step.
+STYLES: dict[str, tuple[Callable[[Any], Train], int, int]] = {
+    "training call": (lambda tf: function_calls(tf, 1), 3000, 1),
+    "two by turns": (lambda tf: function_calls(tf, 2), 3000, 2),
+    "step of fit": (fit_steps, 5000, 1),
+}
 
 
 def started_probe(folder: str) -> Any:
@@ -38,91 +96,107 @@ def started_probe(folder: str) -> Any:
     return probe
 
 
-def switch(kind: Any, calls: Any) -> Callable[[bool], None]:
-    """Return a function that switches the hook of tf.function calls on or off."""
+def whole(train: Train, probe: Any) -> dict[str, float]:
+    """Return ns per call of wall time and CPU time: of this thread, of the process, and of the probe's own thread."""
+    own = None if probe is None else time.pthread_getcpuclockid(probe.journal._thread.ident)
+    begun = time.perf_counter_ns(), time.process_time_ns(), time.clock_gettime_ns(own) if own else 0
+    here = time.thread_time_ns()
+    train(WHOLE, lambda: None)
+    wall, here = time.perf_counter_ns() - begun[0], time.thread_time_ns() - here
+    thread = 0
+    if probe is not None and own is not None:
+        thread = time.clock_gettime_ns(own) - begun[2] - time.thread_time_ns()
+        probe.training.drain()
+        probe.journal.finish()  # what the thread has not done by now, and what the end of every run does
+        thread += time.thread_time_ns()
+    spent = {"wall": wall, "here": here, "process": time.process_time_ns() - begun[1], "thread": thread}
+    return {name: value / (WHOLE * BLOCK) for name, value in spent.items()}
+
+
+def by_turns(train: Train, kind: Any, calls: Any) -> dict[str, float]:
+    """Return ns per call of CPU time of this thread without the hook, and what the hook adds."""
     hooked = kind.__dict__["__call__"]
-    original = hooked.__wrapped__
+    times: dict[bool, list[int]] = {True: [], False: []}
+    state = {"block": 0, "end": 0}
 
-    def turn(on: bool) -> None:
-        kind.__call__ = hooked if on else original
-        calls.set_deferred(on)
+    def between() -> None:
+        # Changing a class drops the interpreter's inline caches: the first of two blocks fills them again.
+        now, block = time.thread_time_ns(), state["block"]
+        on = block // 2 % 2 == 0
+        if block % 2:
+            times[on].append(now - state["end"])
+            kind.__call__ = hooked.__wrapped__ if on else hooked
+            calls.set_deferred(not on)
+        state.update(block=block + 1, end=time.thread_time_ns())
 
-    return turn
-
-
-def measure(block: Callable[[], float], turn: Callable[[bool], None]) -> tuple[float, float]:
-    """Return medians over pairs of blocks, in ns: the plain time, and what the hooks add."""
-    plain, differences = [], []
-    for pair in range(PAIRS):
-        times = {}
-        for on in (True, False) if pair % 2 else (False, True):
-            turn(on)
-            # Changing a class drops the interpreter's inline caches; the first calls fill them again.
-            block()
-            times[on] = block()
-        plain.append(times[False])
-        differences.append(times[True] - times[False])
-    turn(True)
-    return statistics.median(plain), statistics.median(differences)
+    train(4 * BY_TURNS, between)
+    added = statistics.median(a - b for a, b in zip(times[True], times[False], strict=True))
+    return {"plain": statistics.median(times[False]) / BLOCK, "hook": added / BLOCK}
 
 
-def training_call(tf: Any) -> Callable[[], float]:
-    """Return a block of calls of a tiny training function; the block returns ns per call."""
-    variable = tf.Variable(tf.ones((4, 4)))
-    data = tf.ones((4, 4))
+def run(style: str, probed: bool) -> dict[str, float]:
+    """Run one style in this process; return what it took."""
+    make, _, per_step = STYLES[style]
+    folder = tempfile.mkdtemp()
+    probe = started_probe(folder) if probed else None
+    import tensorflow as tf
 
-    @tf.function
-    def train(batch: Any) -> None:
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(tf.matmul(batch, variable))
-        variable.assign_sub(1e-6 * tape.gradient(loss, variable))
-
-    def block() -> float:
-        start = time.thread_time_ns()
-        for _ in range(CALLS):
-            train(data)
-        return (time.thread_time_ns() - start) / CALLS
-
-    for _ in range(100):
-        train(data)
-    return block
+    train = make(tf)
+    train(WARM_UP, lambda: None)
+    gc.collect()
+    spent = whole(train, probe)
+    if probe is not None:
+        assert probe.window.state == "done", probe.window.state
+        assert probe.stepper.count == (WARM_UP + WHOLE) * BLOCK // per_step, probe.stepper.count
+        assert not probe.gaps.gaps, probe.gaps.gaps
+        spent.update(by_turns(train, type(tf.function(lambda: None)), probe.framework.calls))
+    shutil.rmtree(folder)
+    return spent
 
 
-def fit_step(tf: Any) -> Callable[[], float]:
-    """Return a block of one epoch of fit; the block returns ns per step."""
-    model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(4)])
-    model.compile("sgd", "mse")
-    data = tf.data.Dataset.from_tensors((tf.ones((4, 4)), tf.ones((4, 4)))).repeat()
+def forked(style: str, probed: bool) -> dict[str, float]:
+    """Return what `run` returns, in a fork of this process."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(write, json.dumps(run(style, probed)).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as file:
+        text = file.read()
+    os.waitpid(child, 0)
+    return dict(json.loads(text))
 
-    def block() -> float:
-        start = time.thread_time_ns()
-        model.fit(data, steps_per_epoch=CALLS, epochs=1, verbose=0)
-        return (time.thread_time_ns() - start) / CALLS
 
-    block()
-    return block
-
-
-def show(name: str, plain: float, cost: float, limit: int) -> bool:
-    """Print one line; return whether the cost is within the limit."""
-    share = 100 * cost / plain
-    print(f"{name:14} {cost:7.0f} ns of {plain / 1000:7.1f} us ({share:4.1f} %), limit {limit} ns, {PAIRS}x{CALLS}")
+def measure(style: str, pairs: int) -> bool:
+    """Print what one style costs; return whether that is within its limit."""
+    plain, probed = [], []
+    for number in range(pairs):
+        for on in (True, False) if number % 2 else (False, True):
+            (probed if on else plain).append(forked(style, on))
+    limit = STYLES[style][1]
+    own = {name: statistics.median(one[name] for one in probed) for name in ("plain", "hook", "thread")}
+    more = {name: statistics.median(b[name] - a[name] for a, b in zip(plain, probed, strict=True)) for name in plain[0]}
+    cost = own["hook"] + own["thread"]
+    print(
+        f"{style:14} {own['hook']:5.0f} hook + {own['thread']:5.0f} own thread = {cost:5.0f} ns of"
+        f" {own['plain'] / 1000:6.1f} us ({100 * cost / own['plain']:4.1f} %), limit {limit} ns; whole runs:"
+        f" {more['here']:+6.0f} here, {more['wall']:+6.0f} wall, {more['process']:+6.0f} process",
+        flush=True,
+    )
     return cost <= limit
 
 
 def main() -> int:
-    """Measure both; return 0 if both are within their limits."""
-    folder = tempfile.mkdtemp()
-    probe = started_probe(folder)
+    """Measure all styles; return 0 if each is within its limit."""
     import tensorflow as tf
 
-    turn = switch(type(tf.function(lambda: None)), probe.framework.calls)
-    good = show("training call", *measure(training_call(tf), turn), CALL_LIMIT_NS)
-    good &= show("step of fit", *measure(fit_step(tf), turn), FIT_LIMIT_NS)
-    print(f"TensorFlow {tf.__version__}, window {probe.window.state}, gaps {probe.gaps.gaps}")
-    probe.finish()
-    shutil.rmtree(folder)
-    return 0 if good else 1
+    pairs = int(sys.argv[1]) if sys.argv[1:] else PAIRS
+    print(f"TensorFlow {tf.__version__}, Python {sys.version.split()[0]}, {pairs} pairs of runs", flush=True)
+    good = [measure(style, pairs) for style in STYLES]
+    return 0 if all(good) else 1
 
 
 if __name__ == "__main__":

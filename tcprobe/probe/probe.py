@@ -65,7 +65,9 @@ class Probe:
         self.journal.summary = self.summary
         self.journal.before_flush = self._catch_up
         self.sessions.install()
+        self.ranges.heard = self.sessions.catch_sigterm
         hooks.update(logging=self.tee.listen_to_files, traceback=tracebacks.clean_printed)
+        hooks.update(inspect=tracebacks.clean_inspected, warnings=tracebacks.place_warnings)
         self._set_pace()
         self.gaps.run("imports", AfterImport(hooks, self.gaps).install)
         self.gaps.run("tcprobe.step", self.marker.install)
@@ -176,7 +178,7 @@ class Probe:
     def begun(self, number: int) -> None:
         """Mark the step that has begun."""
         if self.ranges.active:
-            self.gaps.run("ranges", lambda: self.ranges.begin_step(number))
+            self.gaps.run("ranges", lambda: self.ranges.begin_step(number, self.stepper.is_certain()))
 
     def lost(self) -> None:
         """Mark no step while it is not known where one begins."""
@@ -225,7 +227,7 @@ class Probe:
         self._count_no_more()
         self.journal.disable()
         self.tee.stop()
-        self.ranges.active = False
+        self.ranges.abandon()
         self.sessions.release_sigterm()
 
     # --- the end -----------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ class Sessions:
         framework: its profiler and its layers.
         ranges: marks the steps.
         clock: nanoseconds since the workload began.
-        finish: ends the run; called at SIGTERM while a session is open.
+        finish: ends the run; called at SIGTERM while a session is open or a tool listens.
 
     Attributes:
         window: decides.
@@ -89,7 +89,8 @@ class Sessions:
             self._refused = "its session was still open when the run ended, so that it wrote no profile"
             self.window.script_ended(whole=False)
         self._act(self.window.finish(last_row))
-        self._ranges.close()
+        self._ranges.finish()
+        self.release_sigterm()
         if self.window.is_theirs:
             self.span = self._script_span
             self._framework.profiler.adopt(self._script)
@@ -103,7 +104,7 @@ class Sessions:
         if self.window.is_theirs:
             message = "the script profiled itself, so that its own profile is used: a copy of %s"
             self._gaps.note("script-profile", message % ", ".join(self._script), level="note")
-        elif self._config.profile and self.window.first_row is None:
+        elif self._config.profile and self.window.first_row is None and self._framework.profiler.available:
             self._gaps.note("no-window", *self._why_none(count))
 
     def _why_none(self, count: int) -> Tuple[str, Optional[str]]:
@@ -135,8 +136,7 @@ class Sessions:
         self._resident = resident_bytes()
         self._kept, self.span = self.span, (self._clock(), None)
         self._mark()
-        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-            self._gaps.run("SIGTERM", lambda: signal.signal(signal.SIGTERM, self._terminated))
+        self.catch_sigterm()
 
     def _close(self) -> None:
         self.span = (self.span[0], self._clock())
@@ -163,9 +163,14 @@ class Sessions:
         self._framework.layers.close()
         self._ranges.close()
 
+    def catch_sigterm(self) -> None:
+        """Save what is recorded before the signal ends the process, unless the script handles it itself."""
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            self._gaps.run("SIGTERM", lambda: signal.signal(signal.SIGTERM, self._terminated))
+
     def release_sigterm(self) -> None:
-        """Leave the signal to the script again."""
-        if signal.getsignal(signal.SIGTERM) == self._terminated:
+        """Leave the signal to the script again, unless a tool still listens to the ranges."""
+        if signal.getsignal(signal.SIGTERM) == self._terminated and not self._ranges.listening:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def _terminated(self, number: int, _: Any) -> None:

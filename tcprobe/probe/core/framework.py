@@ -50,12 +50,14 @@ class Profiler(Protocol):
     """The framework's own profiler: one session at a time, beside whatever the script itself profiles.
 
     Attributes:
+        available: it can profile this process.
         is_open: the probe's session runs.
         preempted: to be called before the script opens a session of its own; closes the probe's.
         script_began, script_ends: to be called once such a session runs, and before it ends.
         script_ended: to be called after it, with the paths of the profiles that it left.
     """
 
+    available: bool
     is_open: bool
     preempted: Callable[[], None]
     script_began: Callable[[], None]

@@ -9,8 +9,9 @@ rest of an epoch) is none.
 
 from __future__ import annotations
 
+import bisect
 from collections import Counter
-from typing import Iterator, List, NamedTuple, Set, Tuple
+from typing import Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 BEGIN = "begin"
 INSIDE = "inside"
@@ -21,6 +22,7 @@ REVISED = "revised"
 MAX_PERIOD = 64
 # Calls kept to look back on; twice the longest period must fit, with room for an irregular stretch.
 HISTORY = 3 * MAX_PERIOD
+MOST_KEPT = 4 * HISTORY  # then the older ones go
 # Calls without a pattern after which the dominant function counts.
 MOST_WITHOUT_PATTERN = 4 * MAX_PERIOD
 # A pattern that leaves out a key lately seen must run at least this long before it is believed.
@@ -117,6 +119,30 @@ class PeriodFinder:
             self.boundaries.append(len(self.keys) - 1)
             self._forget()
         return verdict
+
+    def follow(self, keys: Sequence[int]) -> Tuple[int, range]:
+        """Take some calls, as `add` would, while they go on with the pattern.
+
+        Returns:
+            How many it took, 0 where the next does not go on with it, and which of them begin a step.
+        """
+        size, before = len(self.pattern), len(self.keys)
+        if not size or self.searching or self.basis != "period":
+            return 0, range(0)
+        first = -self._position % size
+        expected = (self.pattern[self._position :] + self.pattern[: self._position]) * (len(keys) // size + 1)
+        count = len(keys)
+        if tuple(keys) != expected[:count]:
+            count = next(index for index, (key, other) in enumerate(zip(keys, expected)) if key != other)
+        full = max(0, MOST_KEPT - 1 - before)
+        count = min(count, full + (first - full) % size + 1)  # the first that makes it forget
+        begins = range(first, count, size)
+        self.keys.extend(keys[:count])
+        self.boundaries.extend(range(before + first, before + count, size))
+        self._position = (self._position + count) % size
+        if begins:
+            self._forget()
+        return count, begins
 
     def undo(self) -> bool:
         """Take the latest call back; return whether it had begun a step."""
@@ -324,13 +350,15 @@ class PeriodFinder:
 
     def _forget(self) -> None:
         """Drop calls too old to be revised, so that memory stays bounded."""
-        if len(self.keys) < 4 * HISTORY or not self.boundaries:
+        if len(self.keys) < MOST_KEPT or not self.boundaries:
             return
-        cut = next((b for b in self.boundaries if b >= len(self.keys) - HISTORY), self.boundaries[-1])
+        place = bisect.bisect_left(self.boundaries, len(self.keys) - HISTORY)
+        kept = self.boundaries[min(place, len(self.boundaries) - 1) :]
+        cut = kept[0]
         del self.keys[:cut]
         self.base += cut
         self._locked_at -= cut
-        self.boundaries = [b - cut for b in self.boundaries if b >= cut]
+        self.boundaries = [b - cut for b in kept]
 
 
 def repeating(keys: List[int], begin: int, end: int) -> Iterator[Repeats]:

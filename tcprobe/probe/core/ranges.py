@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ContextManager, List, Optional
+import os
+import threading
+from typing import Any, Callable, ContextManager, Dict, List, NamedTuple, Optional
 
 from .gaps import Gaps
 
 DOMAIN = "tcprobe"
+TOOL = "NVTX_INJECTION64_PATH"  # where a tool that listens names its library
+DISABLED = "NVTX_DISABLE"  # package nvtx marks nothing where it is set
+_NEVER = object()
 
 
 class Annotations:
@@ -22,43 +27,111 @@ class Annotations:
         """Return what marks a phase."""
 
 
+class Open(NamedTuple):
+    """A range that is open: what marks it for the framework's profiler, and how many of NVTX were open before it."""
+
+    annotation: Optional[ContextManager[Any]]
+    outer: int
+
+
+class Opened(threading.local):
+    """The ranges that are open in this thread, in NVTX and altogether.
+
+    A signal's handler, or the `KeyboardInterrupt` that it raises, comes between two steps of the interpreter. Where a
+    range is begun or ended and remembered as such is one call of a function in C, so that neither can come between.
+
+    Attributes:
+        ranges: from the outside in.
+        step: the first of them is a step.
+    """
+
+    def __init__(self, push: Optional[Callable[[Any], Any]], pop: Callable[[], Any]) -> None:
+        # Every thread runs this anew, and drops what it has made as it ends.
+        self.ranges: List[Open] = []
+        self.step = False
+        self._push = push
+        self._pushed: List[Any] = []
+        self._pop = zip(iter(self._pushed.pop, _NEVER), iter(pop, _NEVER))
+        self._end = AtEnd(self._pushed, self._pop)
+
+    def push(self, event: Any, annotation: Optional[ContextManager[Any]]) -> None:
+        """Begin a range, in NVTX where there is an `event`."""
+        self.ranges.append(Open(annotation, len(self._pushed)))
+        if event is not None and self._push is not None:
+            self._pushed.extend(map(self._push, (event,)))
+        if annotation is not None:
+            annotation.__enter__()
+
+    def pop(self) -> None:
+        """End the innermost range, and what is left open in it."""
+        last = self.ranges.pop()
+        if last.annotation is not None:
+            last.annotation.__exit__(None, None, None)
+        self._pop_to(last.outer)
+
+    def pop_all(self) -> None:
+        """End every range."""
+        self.step = False
+        while self.ranges:
+            self.pop()
+        self._pop_to(0)
+
+    def _pop_to(self, count: int) -> None:
+        while len(self._pushed) > count:
+            next(self._pop)
+
+
+class AtEnd:
+    """Ends the ranges of NVTX that a thread leaves open: it belongs to the thread, and goes with it."""
+
+    def __init__(self, pushed: List[Any], pop: Any) -> None:
+        self._pid = os.getpid()
+        self._pushed = pushed
+        self._pop = pop
+
+    def __del__(self) -> None:
+        while self._pushed and os.getpid() == self._pid:  # a forked child has begun none of them
+            next(self._pop)
+
+
 class Ranges:
     """Opens and closes ranges; everything is free of effect until `active`.
 
+    Every thread has ranges of its own, which it opens and closes itself.
+
     Attributes:
         active: the profiler's window is open, or a tool listens to NVTX.
-        nvtx: version of package nvtx; None where it is not importable.
+        listening: a tool listens to NVTX.
+        nvtx: how it is told: version of package nvtx, or "ctypes"; None where none listens or can be told.
         annotations: the framework's, once it is imported.
+        heard: called once a tool is known to listen.
     """
 
     def __init__(self, gaps: Gaps) -> None:
         self.active = False
+        self.listening = False
         self.nvtx: Optional[str] = None
-        self._gaps = gaps
-        self._domain: Any = None
         self.annotations = Annotations()
-        self._step: Optional[ContextManager[Any]] = None
-        self._phases: List[Any] = []
-        self._heard = False
+        self.heard: Callable[[], None] = lambda: None
+        self._gaps = gaps
+        self._event: Callable[[str], Any] = lambda _: None
+        self._events: Dict[str, Any] = {}
+        self._opened = Opened(None, lambda: None)
 
-    def find_nvtx(self) -> None:
-        """Import package nvtx; without it steps have no NVTX range."""
-        try:
-            import importlib.metadata
+    def find_tool(self) -> None:
+        """Look for a tool that listens to NVTX; called once, after the import of the framework."""
+        path = os.environ.get(TOOL)
+        if path and not os.environ.get(DISABLED):
+            self._gaps.run("NVTX ranges", lambda: self._attach(path))
 
-            import nvtx
+    def _attach(self, path: str) -> None:
+        from .nvtx import find_domain  # package nvtx brings NumPy, whose settings are the script's to make first
 
-            self.nvtx = importlib.metadata.version("nvtx")
-            self._domain = nvtx.get_domain(DOMAIN)
-        except ImportError:
-            self._gaps.add("NVTX ranges", "package nvtx is not installed in this interpreter")
-            return
-        except Exception as error:
-            self._gaps.add("NVTX ranges", error)
-            return
-        # Where no tool listens, the package hands out a domain that does nothing.
-        self._heard = type(self._domain).__name__ != "DummyDomain"
-        self.active = self.active or self._heard
+        domain = find_domain(DOMAIN, path)
+        if domain is not None:
+            self._opened, self._event, self.nvtx = Opened(domain.push, domain.pop), domain.event, domain.by
+            self.active = self.listening = True
+            self.heard()
 
     def open(self) -> None:
         """Begin to mark; called as the window opens."""
@@ -66,56 +139,44 @@ class Ranges:
         self.annotations.open()
 
     def close(self) -> None:
-        """End what is marked; a tool that listens to NVTX goes on hearing steps."""
+        """End what is marked; a tool that listens to NVTX goes on hearing."""
         self.end_step()
-        self.active = self._heard
+        self.active = self.listening
 
-    def begin_step(self, number: int) -> None:
-        """End the step before and begin step `number`."""
-        if not self.active:
-            return
-        self.end_step()
-        self._push("step %d" % number)
-        self._step = self.annotations.step(number)
-        if self._step is not None:
-            self._step.__enter__()
+    def finish(self) -> None:
+        """End what is marked, and mark no more."""
+        self.listening = False
+        self.close()
+
+    def abandon(self) -> None:
+        """Mark no more and end nothing: in a forked child, where nothing has been begun."""
+        self.active = self.listening = False
+        self._opened = Opened(None, lambda: None)
+
+    def begin_step(self, number: int, certain: bool = True) -> None:
+        """End the step before and begin step `number`; one that may prove to be none has no range of NVTX."""
+        if self.active:
+            opened = self._opened
+            opened.pop_all()
+            opened.step = True
+            opened.push(self._event("step %d" % number) if certain else None, self.annotations.step(number))
 
     def end_step(self) -> None:
         """End the step and every phase in it."""
-        while self._phases:
-            self.end_phase()
-        step, self._step = self._step, None
-        if step is not None:
-            step.__exit__(None, None, None)
-        if self._depth:
-            self._pop()
+        self._opened.pop_all()
 
     def begin_phase(self, name: str) -> None:
-        """Begin a phase within the step (forward, backward, optimizer, a layer, a function)."""
-        if not self.active:
-            return
-        self._push(name)
-        trace = self.annotations.phase(name)
-        if trace is not None:
-            trace.__enter__()
-        self._phases.append(trace)
+        """Begin a phase within the step (forward, backward, optimizer, a layer, a function), or outside any."""
+        if self.active:
+            event = self._events.get(name)
+            if event is None and self.listening:
+                event = self._events[name] = self._event(name)
+            self._opened.push(event, self.annotations.phase(name))
 
     def end_phase(self) -> None:
         """End the latest phase."""
-        if self._phases:
-            trace = self._phases.pop()
-            if trace is not None:
-                trace.__exit__(None, None, None)
-            self._pop()
-
-    _depth = 0
-
-    def _push(self, name: str) -> None:
-        self._depth += 1
-        if self._domain is not None:
-            self._domain.push_range(self._domain.get_event_attributes(message=name))
-
-    def _pop(self) -> None:
-        self._depth -= 1
-        if self._domain is not None:
-            self._domain.pop_range()
+        opened = self._opened
+        if len(opened.ranges) > opened.step:
+            opened.pop()
+        if not self.active:
+            opened.pop_all()

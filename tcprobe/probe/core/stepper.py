@@ -10,6 +10,10 @@ from .journal import Journal
 from .period import BEGIN, REVISED, UNDECIDED, PeriodFinder, Stretch
 from .phases import MarkedPhases, Phase, steps_of_a_row
 
+# Calls that a run of them must have before a step is numbered in a place that no revision reaches: the first guess
+# takes the critic's five updates for five steps.
+SURE_AFTER = 8
+
 
 class Stepper:
     """Counts steps.
@@ -64,6 +68,11 @@ class Stepper:
         """Say whether calls of the current step are still to come."""
         return self.explicit is not None or self.finder.is_inside()
 
+    def is_certain(self) -> bool:
+        """Say whether the steps are marked by the script, or their pattern has lasted long enough to be believed."""
+        calls = self.finder.base + len(self.finder.keys)
+        return self.explicit is not None or (bool(self.finder.pattern) and calls > SURE_AFTER)
+
     def call(self, key: int, steps: int = 1, start: Optional[int] = None, begins: bool = True) -> None:
         """Take a training call that begins now, or that began at `start`.
 
@@ -93,6 +102,30 @@ class Stepper:
             self._trim(self.finder.base - base)
         if verdict == REVISED:
             self._place_phases()
+
+    def follow(self, keys: Sequence[int], steps: Sequence[int], starts: Sequence[int]) -> int:
+        """Take some calls that were only noted, while they go on with the pattern; return how many, 0 where none does.
+
+        Args:
+            keys: numbers of the functions.
+            steps: steps that each call makes; the same for every call of one function.
+            starts: when the calls began.
+        """
+        if self.explicit is not None:
+            return 0
+        base = self.finder.base
+        count, begins = self.finder.follow(keys)
+        self._starts += starts[:count]
+        self._steps += steps[:count]
+        if begins:
+            each = steps[begins[0]]
+            self._journal.rows(
+                range(self._next, self._next + each * len(begins), each), starts[begins.start : count : begins.step]
+            )
+            self._next += each * len(begins)
+        if self.finder.base != base:
+            self._trim(self.finder.base - base)
+        return count
 
     def step(self, basis: str, steps: int = 1) -> None:
         """Begin a step that the script marks itself; calls count no more."""

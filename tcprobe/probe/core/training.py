@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import operator
 import threading
 import time
 from array import array
@@ -52,6 +53,8 @@ class Callee:
 # A call for the journal's thread: callee, reading of the clock, thread. No callee: the call before was none. A plain
 # tuple, since a named one takes longer to make than all else that a deferred call does.
 Noted = Tuple[Optional[Callee], int, int]
+BLOCK = 256  # calls counted together
+KEY, STEPS = operator.attrgetter("key"), operator.attrgetter("steps")
 
 
 class TrainingCalls:
@@ -152,11 +155,15 @@ class TrainingCalls:
         self.inside, self.current, self.failed = True, callee, False
         try:
             self.count(callee, None, steps)
-            if self._ranges.active:
-                self._ranges.begin_phase(callee.name.rpartition(".")[2])
+            self.begin_range(callee)
         except Exception as error:
             self._gaps.add("steps", error)
             self.disable()
+
+    def begin_range(self, callee: Callee) -> None:
+        """Begin the range of a call, which `end` ends."""
+        if self._ranges.active:
+            self._gaps.run("ranges", lambda: self._ranges.begin_phase(callee.name.rpartition(".")[2]))
 
     def end(self) -> None:
         """End the call that runs, and its phase."""
@@ -206,11 +213,32 @@ class TrainingCalls:
         """Count the calls that have only been noted."""
         with self._lock:
             while self._waiting:
-                callee, clock, thread = self._waiting.popleft()
-                if callee is None:
-                    self._take_back()
-                elif thread == self.owner:
-                    self._tell(callee, self._at(clock), None)
+                noted = [self._waiting.popleft() for _ in range(min(len(self._waiting), BLOCK))]
+                for callee, clock, thread in noted[self._count_together(noted) :]:
+                    if callee is None:
+                        self._take_back()
+                    elif thread == self.owner:
+                        self._tell(callee, self._at(clock), None)
+
+    def _count_together(self, noted: List[Noted]) -> int:
+        """Count the first of these calls, as far as they go on with the pattern; return how many."""
+        callees, clocks, threads = zip(*noted)
+        if threads.count(self.owner) < len(noted):
+            return 0
+        began = self._at(0)
+        keys, steps, starts = list(map(KEY, callees)), list(map(STEPS, callees)), [clock + began for clock in clocks]
+        done = 0
+        while done < len(keys):
+            count = self.stepper.follow(keys[done:], steps[done:], starts[done:])
+            if not count:
+                break
+            done += count
+        for callee, calls in collections.Counter(callees[:done]).items():
+            callee.calls += calls
+            callee.made += calls * callee.steps
+        if done:
+            self._latest = callees[done - 1], callees[done - 1].steps
+        return done
 
     def _tell(self, callee: Callee, start: Optional[int], steps: Optional[int]) -> None:
         steps = callee.steps if steps is None else steps

@@ -202,6 +202,7 @@ class CallWatch:
         before = self._gaps.run("steps per call", self.steps.iterations) if first else None
         began = time.perf_counter_ns()
         training.inside, training.current, self._eagerly = True, callee, False
+        training.begin_range(callee)
         calling = Calling(known, counted=False) if known.several and self.tapes.active is None else None
         self._calling = calling
         self._recorder.begin(callee.key, args, kwds, first)
@@ -221,7 +222,7 @@ class CallWatch:
             counted, self._calling = calling is not None and self._calling is None, None
             if counted:
                 training.end()
-            training.inside, training.current = not training.enabled, None
+            training.end()
             self._recorder.end()
         self._note_part(callee, part)
         if not counted:

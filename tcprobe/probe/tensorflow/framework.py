@@ -7,13 +7,17 @@ from typing import Any, Dict, Optional
 
 from ..core.framework import Core, Devices, Hook
 from ..core.phases import StepCalls
-from . import memory, precision
+from . import memory, places, precision
 from .annotations import TensorFlowAnnotations
 from .calls import CallWatch
 from .graph.recorder import GraphRecorder
 from .keras_hooks import KerasHooks
 from .layer_ranges import LayerRanges
 from .profiler import TensorFlowProfiler
+
+# Builds for CUDA name their ops to NVTX instead of to the profiler while a tool listens, and CUPTI serves one client.
+TOOL_LISTENS = "TensorFlow's profiler was not started: another profiler listens to NVTX, and takes the names of ops"
+TOOL_REMEDY = "run once under each: the other profiler alone has the marked steps, tcprobe alone has ops and layers"
 
 
 class TensorFlow:
@@ -73,8 +77,10 @@ class TensorFlow:
         run("TensorFlow's profiler", lambda: self.profiler.on_tensorflow(tf))
         run("trace annotations", lambda: self._annotate(tf))
         run("parameter servers", lambda: self._watch_parameter_servers(tf))
+        run("tracebacks of AutoGraph", places.clean_converted)
+        run("tracebacks of ops", lambda: places.clean_defined(self._core.config.kind == "script"))
         if self._core.config.nvtx:
-            self._core.ranges.find_nvtx()
+            run("NVTX ranges", lambda: self._find_tool(tf))
         self._marks.eager = tf.executing_eagerly
         run("ranges of input", self._mark_input)
         self.calls.on_tensorflow(tf)
@@ -104,6 +110,14 @@ class TensorFlow:
             make(made, *args, **kwds)
 
         strategy.__init__ = __init__
+
+    def _find_tool(self, tf: Any) -> None:
+        """Look for a tool that listens to NVTX; what it records replaces a profile of TensorFlow's."""
+        ranges, config = self._core.ranges, self._core.config
+        ranges.find_tool()
+        if ranges.listening and config.profile and tf.test.is_built_with_cuda():
+            self.profiler.available = False
+            self._gaps.note("no-profile", TOOL_LISTENS, TOOL_REMEDY)
 
     def _annotate(self, tf: Any) -> None:
         self._core.ranges.annotations = TensorFlowAnnotations(tf, self._recorder.fits)

@@ -1,11 +1,13 @@
-"""Knows which frames are TensorFlow's, the user's line behind an op, and the name of a function."""
+"""Knows which frames are TensorFlow's and which the user's, and the name of a function."""
 
 from __future__ import annotations
 
 import functools
-from typing import Any, Optional
+import sys
+import warnings
+from typing import Any, DefaultDict, FrozenSet, List, Optional
 
-from ..core import lines
+from ..core import lines, tracebacks
 
 FRAMEWORK_PACKAGES = ("tensorflow", "tensorflow_core", "keras", "tf_keras", "wrapt", "absl", "numpy", "six")
 # AutoGraph writes the code that it converted into the folder for temporary files, under these names.
@@ -29,3 +31,48 @@ def traced_line(op: Any) -> Optional[str]:
     if not traceback:
         return None
     return lines.best((frame.filename, frame.lineno) for frame in reversed(list(traceback)))
+
+
+def clean_converted() -> None:
+    """Keep the probe's frames out of what AutoGraph prints of an error, and its hook on warnings a builtin to it.
+
+    Raises:
+        KeyError, AttributeError: this TensorFlow has no such part.
+    """
+    utilities: Any = sys.modules["tensorflow.python.autograph.pyct.error_utils"]
+    inside = utilities._stack_trace_inside_mapped_code
+
+    @functools.wraps(inside)
+    def stripped(frames: Any, *args: Any, **kwds: Any) -> Any:
+        return inside([frame for frame in frames if not tracebacks.is_ours(frame.filename)], *args, **kwds)
+
+    utilities._stack_trace_inside_mapped_code = stripped
+    kinds: Any = sys.modules["tensorflow.python.autograph.pyct.inspect_utils"]
+    isbuiltin, warn = kinds.isbuiltin, warnings.warn
+    kinds.isbuiltin = lambda f: f is warn or isbuiltin(f)
+
+
+def clean_defined(script: bool) -> None:
+    """Keep the probe's frames out of where an op was defined, and those of runpy where the workload is a script.
+
+    Raises:
+        KeyError, AttributeError: this TensorFlow has no such part.
+    """
+    stacks: Any = sys.modules["tensorflow.python.util.tf_stack"]
+    runpy = sys.modules.get("runpy") if script else None
+    names = tracebacks.our_files() | ({runpy.run_path.__code__.co_filename} if runpy is not None else set())
+
+    class Ours(stacks.StackTraceFilter):  # type: ignore[misc]
+        def get_filtered_filenames(self) -> FrozenSet[str]:
+            return names
+
+    def outermost() -> Any:
+        ours = Ours()
+        if hasattr(ours, "update"):  # from TensorFlow 2.5 on
+            ours.update()
+        return ours
+
+    by_thread: DefaultDict[Any, List[Any]] = stacks._source_filter_stacks
+    by_thread.default_factory = lambda: [outermost()]
+    for filters in by_thread.values():
+        filters[:1] = [outermost()]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tcprobe.probe.core.stepper import Stepper
+from tests.support import examples
 
 
 class Rows:
@@ -24,6 +28,10 @@ class Rows:
 
     def truncate(self, row: int) -> None:
         del self.numbers[row:], self.starts[row:]
+
+    def rows(self, numbers: Sequence[int], starts: Sequence[int]) -> None:
+        self.numbers += numbers
+        self.starts += starts
 
 
 def make(*told: list[int]) -> Stepper:
@@ -131,3 +139,27 @@ def test_phases_of_steps_that_the_script_marks() -> None:
             stepper.call(key)
     assert told == [10]
     assert calls_per_step(stepper) == [{0: 1.0}, {1: 2.0}]
+
+
+STRETCHES = st.tuples(st.lists(st.integers(0, 3), min_size=1, max_size=7), st.integers(1, 150))
+
+
+@settings(max_examples=examples(40))
+@given(stretches=st.lists(STRETCHES, max_size=4), block=st.integers(1, 300))
+def test_calls_counted_together_count_as_each_does(stretches: list[tuple[list[int], int]], block: int) -> None:
+    keys = [key for pattern, times in stretches for key in pattern * times]
+    alone, together = make(), make()
+    for start, key in enumerate(keys):
+        alone.call(key, 1 + key, start)
+    for first in range(0, len(keys), block):
+        part = keys[first : first + block]
+        starts = list(range(first, first + len(part)))
+        while part:
+            count = together.follow(part, [1 + key for key in part], starts)
+            if not count:
+                together.call(part[0], 1 + part[0], starts[0])
+            part, starts = part[count or 1 :], starts[count or 1 :]
+    assert together._journal.numbers == alone._journal.numbers
+    assert together._journal.starts == alone._journal.starts
+    assert together.calls_per_step() == alone.calls_per_step()
+    assert (together.count, together.basis, together.finder.pattern) == (alone.count, alone.basis, alone.finder.pattern)

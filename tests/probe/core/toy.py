@@ -24,6 +24,7 @@ class ToyProfiler:
     """Notes what it is told to do."""
 
     def __init__(self) -> None:
+        self.available = True
         self.is_open = False
         self.preempted: Callable[[], None] = lambda: None
         self.script_began: Callable[[], None] = lambda: None
@@ -91,6 +92,7 @@ class Toy:
 
     def __init__(self, core: Core) -> None:
         self.training = core.training
+        self.ranges = core.ranges
         self.profiler = ToyProfiler()
         self.layers = ToyLayers(Path(core.config.out) / "graph.json")
         self.imported = False
@@ -105,6 +107,7 @@ class Toy:
         train, self.imported = toyflow.train, True
         toyflow.on_layer = self.layers.called
         toyflow.profile = self._script_profiles
+        self.ranges.find_tool()
 
         def training_call(part: str, layers: list[str]) -> None:
             callee = self.callees.get(part)
@@ -157,8 +160,10 @@ def main(folder: str, script: str, *window: str) -> None:
 
     probe = Probe(config, make)
     probe.start()
-    runpy.run_path(script)
-    probe.finish()
+    try:
+        runpy.run_path(script)
+    finally:
+        probe.finish()
     toy = toys[0]
     print(json.dumps({"profiler": toy.profiler.told, "layers": toy.layers.told, "paces": toy.paces}))
 

@@ -28,6 +28,8 @@ ENDINGS = {
     "chained": "try:\n    {}['a']\nexcept KeyError as error:\n    raise ValueError('b') from error",
     "printed": "import traceback\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    traceback.print_exc()",
     "logged": "import logging\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    logging.exception('so')",
+    "stacks": "import inspect, traceback as t\nt.print_stack()\nprint(inspect.stack()[1:], t.format_stack())",
+    "warnings": "import warnings\ndef f(n):\n    warnings.warn(str(n), stacklevel=n)\nfor n in range(4):\n    f(n)",
     "own hook": "import sys, traceback\nsys.excepthook = lambda t, v, b: print(traceback.format_tb(b))\n1 / 0",
     "interrupt": "raise KeyboardInterrupt",
     "SIGINT": "import os, signal; os.kill(os.getpid(), signal.SIGINT)",
