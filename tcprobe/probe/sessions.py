@@ -54,6 +54,7 @@ class Sessions:
         self._ranges = ranges
         self._clock = clock
         self._finish = finish
+        self._now = 0
         self._resident = 0
         self._kept: Span = (None, None)  # of an earlier session, should a later one be dropped
         self._began: Optional[int] = None  # the script's session, while it runs
@@ -72,7 +73,7 @@ class Sessions:
     def before_step(self, row: int, number: int) -> bool:
         """Let the window act; return whether it did. Between two steps, in the thread that trains."""
         grown = resident_bytes() - self._resident if self._framework.profiler.is_open else 0
-        now = self._clock()
+        now = self._now = self._clock()
         actions = self.window.before_step(row, number, now, grown)
         if actions == (MEASURE,):
             self._gaps.run("profiler window", self._close)
@@ -134,7 +135,7 @@ class Sessions:
             self.window.failed()
             return
         self._resident = resident_bytes()
-        self._kept, self.span = self.span, (self._clock(), None)
+        self._kept, self.span = self.span, (self._now, None)  # the clock stands still from there on
         self._mark()
         self.catch_sigterm()
 
