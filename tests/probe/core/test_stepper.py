@@ -46,7 +46,7 @@ def make(*told: list[int]) -> Stepper:
 def calls_per_step(stepper: Stepper) -> list[dict[int, float] | None]:
     """Return the calls in a step of each phase, by key."""
     phases = stepper.phases()
-    ends = [*(phase.first_row for phase in phases[1:]), len(stepper.starts)]
+    ends = [*(phase.first_row for phase in phases[1:]), len(stepper.starts)][: len(phases)]
     steps = [stepper.steps_of_a_row(phase.first_row, end - 1) for phase, end in zip(phases, ends, strict=True)]
     return [p.calls and {key: n / count for key, n in p.calls.items()} for p, count in zip(phases, steps, strict=True)]
 
@@ -161,5 +161,5 @@ def test_calls_counted_together_count_as_each_does(stretches: list[tuple[list[in
             part, starts = part[count or 1 :], starts[count or 1 :]
     assert together._journal.numbers == alone._journal.numbers
     assert together._journal.starts == alone._journal.starts
-    assert together.calls_per_step() == alone.calls_per_step()
+    assert calls_per_step(together) == calls_per_step(alone)
     assert (together.count, together.basis, together.finder.pattern) == (alone.count, alone.basis, alone.finder.pattern)
