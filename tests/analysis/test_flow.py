@@ -170,6 +170,15 @@ def test_rate_and_share_of_peak() -> None:
     assert found["peak_pct"]["value"] == pytest.approx(17.18, abs=0.01)
 
 
+def test_a_rate_of_what_may_run_more_often_is_a_lower_bound() -> None:
+    layer = b.dense("dense", 1024, 1024, batch=1024, calls_per_step=2.0, at_least=True)
+    rows = [(b.TC, 0, i, 1_000_000 * i, 100_000) for i in range(5)]
+    found = b.summary(analyse(b.profile(b.launches(*rows), OPS, b.devices({}), b.graph(layer)), Options()))
+    for metric, low in (("achieved_tflop_per_s", 42.95), ("peak_pct", 34.36)):
+        assert (found[metric]["value"], found[metric]["high"]) == (None, None)
+        assert found[metric]["low"] == pytest.approx(low, abs=0.01)
+
+
 def test_idle_devices_are_named() -> None:
     run = b.profile(b.launches((b.TC, -1, None, 0, 10)), b.devices({}, {"device": 1}, {"device": 2}))
     out = analyse(run, Options())
