@@ -230,12 +230,15 @@ def _few(profile: Profile, found: Iterations, first: int, last: int) -> tuple[No
     if kept >= FEWEST_TO_DETECT - 1 or found.steps[first : last + 1].sum() >= ENOUGH:
         return ()
     said, run = f"the window holds {kept} of {recorded} iterations", profile.metadata.run
-    if _probed(profile, found) is None:
+    chosen = _probed(profile, found)
+    if chosen is None:
         why = "too few to tell warm-up from the rest" if kept == recorded else "the others deviate"
         more = (
             "record at least 10 steps after warm-up" if recorded < ENOUGH else "choose with --iter-start, --iter-stop"
         )
         return (Note("few-steps", f"{said}: {why}", more),)
+    if chosen != (first, last):
+        return (Note("few-steps", f"{said}: the others are left out"),)
     if run.get("iter_stop") is not None:
         return ()  # so few were asked for
     reason = run["window"].get("reason")

@@ -171,6 +171,10 @@ def test_few_steps_that_were_asked_for_need_no_warning() -> None:
     profile = probed([20] * 100, 4, first=3)
     asked = profile.with_metadata(run={**profile.metadata.run, "iter_start": 3, "iter_stop": 4})
     assert said(asked) == {}
+    lost = asked.with_tables(
+        asked.require("steps").with_columns(duration_ns=[MS * (3500 if i == 4 else 20) for i in range(100)])
+    )
+    assert said(lost)["few-steps"].message == "the window holds 1 of 2 iterations: the others are left out"
 
 
 def test_a_profile_of_many_steps_is_not_told_to_record_more() -> None:
