@@ -47,6 +47,7 @@ class StepsPerCall:
         self._batches: Callable[[], Any] = lambda: None  # of the fit that runs
         self._fitted: Set[int] = set()  # keys of the parts that fit calls
         self._optimizers: Dict[int, Any] = {}
+        self._met: Dict[int, int] = {}  # their iterations when they were first seen, which may be within a first call
         self._parts: Dict[int, Applying] = {}
         self._opened: Dict[int, Count] = {}
         self._begun: Dict[int, Count] = {}  # before the first call that applies the optimizer
@@ -71,6 +72,7 @@ class StepsPerCall:
         """Note an optimizer that is applied in a function."""
         if id(optimizer) not in self._optimizers:
             self._optimizers[id(optimizer)] = weakref.ref(optimizer, self._forget(id(optimizer)))
+            self._met[id(optimizer)] = self._iterations(optimizer) or 0
 
     def _forget(self, number: int) -> Callable[[Any], object]:
         return lambda _: self._optimizers.pop(number, None)
@@ -96,6 +98,7 @@ class StepsPerCall:
         if not part.training or part.key in self._parts:
             return
         announced, self._announced = self._announced, None
+        before = None if before is None else {**self._met, **before}
         self._parts[part.key] = Applying(part, facts.applies)
         if announced is not None:
             part.steps = max(1, announced)
