@@ -8,8 +8,9 @@ from ..core.gaps import Gaps
 from ..tensorflow.eager.sampler import EagerSample
 from ..tensorflow.graph.feeds import Feeds, Key, key_of
 from ..tensorflow.graph.passes import NoteOf
-from ..tensorflow.graph.recorder import GraphRecorder, Trace
+from ..tensorflow.graph.recorder import GraphRecorder
 from ..tensorflow.graph.records import Record
+from ..tensorflow.graph.resolve import Trace
 from ..tensorflow.graph.shapes import GraphShape, shape_list
 from ..tensorflow.graph.trace import outermost
 from ..tensorflow.graph.walk import OuterTensors, Visit
@@ -54,7 +55,7 @@ class LayerLog:
         self._calls: List[LayerCall] = []
         self._owners: Dict[int, Any] = {}  # alive, so that no other layer gets the id of one
         recorder.layers.on_call = self._called
-        recorder.on_trace = self._traced
+        recorder.resolver.on_trace = self._traced
         recorder.on_sample = self._sampled
 
     def _called(self, entry: CalledLayer, layer: Any, args: Any, kwds: Any, result: Any) -> None:

@@ -5,54 +5,18 @@ from __future__ import annotations
 import os
 import threading
 from types import TracebackType
-from typing import Any, Callable, Dict, Hashable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type
+from typing import Any, Callable, Hashable, List, Mapping, Optional, Sequence, Tuple, Type
 
 from ...core.gaps import Guard
 from ..eager.parts import EagerParts
 from ..eager.sampler import EagerSample, EagerSampler
-from ..fits import Datasets, Fit, Fits
+from ..fits import Datasets, Fits
 from ..layers import LayerHooks
-from .execute import Collector, assign, match, optimised, swapped_in, unoptimised
-from .passes import GraphPasses
-from .records import Record, executed_record, op_record, write_json
-from .shapes import (
-    CallSizes,
-    OpShapes,
-    first_arguments,
-    has_unknown,
-    infer,
-    infer_loop,
-    ordered,
-    shape_list,
-    sizes_of_call,
-)
+from .execute import Collector, assign
+from .records import write_json
+from .resolve import FunctionCall, Resolver, Trace, text_of
 from .store import Function, Store, stem
 from .trace import Tracer
-from .types import is_gemm
-from .walk import Visit, alternatives, walk
-
-
-class Trace(NamedTuple):
-    """A FuncGraph traced during a call of the function `key`."""
-
-    graph: Any
-    key: Hashable
-
-
-class FunctionCall(NamedTuple):
-    """A call of a tf.function from outside any other.
-
-    Attributes:
-        key: the runtime's, of the function.
-        thread: that calls.
-        arguments: positional and keyword arguments.
-        fit: the `fit` of Keras around it, None outside any.
-    """
-
-    key: Hashable
-    thread: int
-    arguments: Tuple[Any, Any]
-    fit: Optional[Fit]
 
 
 class GraphRecorder:
@@ -63,16 +27,14 @@ class GraphRecorder:
 
     Attributes:
         on_training: called with the key of the current function when a gradient function runs inside it.
-        on_trace: called with a trace, its products and their records, in the same order, once the trace is resolved;
-            it may add to the records.
         on_sample: called with an eager step once it is over; it may add to its records.
         store: the records so far; the runtime may append to its `models`.
+        resolver: makes the records of a trace.
         parts: samples eager steps, part by part.
     """
 
     def __init__(self, out_dir: str, gaps: Any) -> None:
         self.on_training: Optional[Callable[[Hashable], None]] = None
-        self.on_trace: Optional[Callable[[Trace, Sequence[Visit], List[Record]], None]] = None
         self.on_sample: Optional[Callable[[EagerSample], None]] = None
         self.layers = LayerHooks(gaps)
         self.fits = Fits(gaps)
@@ -85,6 +47,7 @@ class GraphRecorder:
         self._keras: List[Any] = []
         self._call: Optional[FunctionCall] = None
         self.store = Store(gaps)
+        self.resolver = Resolver(self.store, self.tracer, self.datasets, gaps)
         self.parts = EagerParts(self._sampler, self.store.keep_part, gaps)
         self._pending: List[Trace] = []
         self._owner = 0
@@ -123,7 +86,7 @@ class GraphRecorder:
 
     def on_tensorflow(self, tf: Any) -> None:
         """Install the hooks of tracing."""
-        self._tf = tf
+        self._tf = self.resolver.tf = tf
         self.layers.eager = tf.executing_eagerly
         self.tracer.on_graph = self._began
         self.tracer.on_gradient = self._differentiated
@@ -186,13 +149,13 @@ class GraphRecorder:
 
     def is_part(self, concrete: Any, key: Hashable, trains: bool) -> None:
         """Note what a trace counts as, by the runtime's key, and whether that trains."""
-        self.store.is_part(_text(concrete.name), key)
+        self.store.is_part(text_of(concrete.name), key)
         if trains:
             self.training(key)
 
     def ran(self, concrete: Any) -> None:
         """Note that a trace has run within the profiled window; only those are told that others stand beside."""
-        self.store.runs[_text(concrete.name)] += 1
+        self.store.runs[text_of(concrete.name)] += 1
 
     def calls_per_step(self, calls: Mapping[Any, Optional[float]]) -> None:
         """Note how often each function is called in one step; None where that is unknown."""
@@ -263,81 +226,11 @@ class GraphRecorder:
         for trace, graphs in settled:
             if graphs is not None or (trace.key, stem(trace.graph.name)) not in ran:
                 with Guard(self._gaps, "graph resolution"):
-                    self._resolve(trace, graphs)
+                    self.resolver.resolve(trace, graphs)
         for trace, _ in settled:
             function = self.store.functions.get(trace.key)
             if function is not None:
                 function.call = None  # it holds the script's tensors
-
-    def _resolve(self, trace: Trace, graphs: Any) -> None:
-        function = self.store.functions.get(trace.key)
-        if function is None:
-            return
-        self.store.made_by(self.tracer.scopes(trace.graph))
-        concrete = _concrete(function, trace.graph)
-        sizes = self._sizes(function, trace.graph)
-        visits = walk(trace.graph, _is_compiled(function, concrete), sizes)
-        if visits:
-            function.sizes = sizes
-            function.traces += 1
-            record: Record = {
-                "name": _text(getattr(concrete, "name", trace.graph.name)),
-                "python_name": function.name,
-                "executed_basis": _basis(visits, graphs),
-                "ops": self._ops(trace.graph, visits, graphs, sizes),
-            }
-            if self.on_trace is not None:
-                with Guard(self._gaps, "notes on a trace"):
-                    self.on_trace(trace, visits, record["ops"])
-            self.store.keep(trace.key, record)
-
-    def _sizes(self, function: Function, graph: Any) -> CallSizes:
-        """Return the sizes of the first call, which is over; the first trace knows its arguments best."""
-        if function.sizes is None:
-            call, function.call, function.sizes = function.call, None, CallSizes(None, ())
-            with Guard(self._gaps, "sizes of the first call"):
-                function.sizes = self._sizes_of(function, call, graph)
-        sizes = function.sizes
-        if function.traces or graph.name.startswith("__backward"):
-            return sizes
-        return sizes._replace(arguments=first_arguments(graph, sizes.arguments))
-
-    def _sizes_of(self, function: Function, call: Optional[FunctionCall], graph: Any) -> CallSizes:
-        if call is None:
-            return CallSizes(None, ())
-        arguments = ordered(function.reference(), *call.arguments)
-        sizes = sizes_of_call(self._tf, self.datasets, arguments, call.fit, graph)
-        if sizes.replicas > 1 and hasattr(self._gaps, "note"):
-            message = "a step runs on %d replicas: each has products of its own, for its share of the batch"
-            self._gaps.note("replicas", message % sizes.replicas, level="note")
-        return sizes
-
-    def _ops(self, root: Any, visits: Sequence[Visit], graphs: Any, sizes: CallSizes) -> List[Record]:
-        graph = None if graphs is None else optimised(graphs)
-        matches, extra = (list(map(unoptimised, visits)), []) if graph is None else match(visits, graph)
-        inferred: Dict[str, OpShapes] = {}
-        if graphs is not None and _shapes_missing(visits):
-            with Guard(self._gaps, "shapes of partial batches"):
-                inferred = infer(self._tf, graphs.post_optimization_graph, sizes, is_gemm)
-        loops = self._in_loops(visits, sizes)
-        others = alternatives(self.tracer.within(root), visits)
-        everything = [*zip(visits, matches), *((v, swapped_in(v, graph)) for v in others)]
-        passes, records = GraphPasses(visits, lambda op: self.tracer.note(op.graph, op.name)), []
-        for visit, found in everything:
-            note = self.tracer.note(visit.op.graph, visit.op.name)
-            shapes = loops.get((id(visit.op.graph), visit.op.name)) or inferred.get(found.name or "")
-            records.append(op_record(visit, note, passes, found, shapes))
-        return records + [executed_record(op, inferred.get(op.name)) for op in extra]
-
-    def _in_loops(self, visits: Sequence[Visit], sizes: CallSizes) -> Dict[Tuple[int, str], OpShapes]:
-        """Return the shapes of products that run for each element of a dataset and are unknown in the trace."""
-        graphs = {id(v.op.graph): v.op.graph for v in visits if not v.inlined and _shapes_missing([v])}
-        found: Dict[Tuple[int, str], OpShapes] = {}
-        for number, graph in graphs.items() if sizes.batch else ():
-            with Guard(self._gaps, "shapes of partial batches"):
-                inside = infer_loop(self._tf, graph, sizes, is_gemm)
-                found.update(((number, name), shapes) for name, shapes in inside.items())
-        return found
 
     def _enter(self, function: Any, key: Hashable, name: str) -> None:
         if not self._stopped:
@@ -373,36 +266,5 @@ class FirstCall:
             self._recorder._leave()
 
 
-def _text(name: Any) -> str:
-    return name.decode() if isinstance(name, bytes) else str(name)
-
-
 def _runs_later(trace: Trace) -> bool:
     return bool(trace.graph.name.startswith("__backward"))
-
-
-def _concrete(function: Function, graph: Any) -> Any:
-    """Return the ConcreteFunction whose graph this is, None where the tf.function lists none."""
-    owner = function.reference()
-    listed = getattr(owner, "_list_all_concrete_functions", lambda: ())()
-    return next((c for c in listed if c.graph is graph), None)
-
-
-def _is_compiled(function: Function, concrete: Any) -> bool:
-    owner = function.reference()
-    flag = getattr(owner, "_jit_compile", None) or getattr(owner, "_experimental_compile", None)
-    if flag or concrete is None:
-        return bool(flag)
-    attributes = concrete.function_def.attr
-    # To ask for what is not there would write it, and datasets refuse functions with an empty attribute.
-    return "_XlaMustCompile" in attributes and bool(attributes["_XlaMustCompile"].b)
-
-
-def _basis(visits: Sequence[Visit], graphs: Any) -> str:
-    if all(visit.compiled for visit in visits):
-        return "traced"
-    return "liveness" if graphs is None else "graph collection"
-
-
-def _shapes_missing(visits: Sequence[Visit]) -> bool:
-    return any(has_unknown([shape_list(t) for t in (*v.op.inputs, *v.op.outputs)]) for v in visits)
