@@ -33,6 +33,7 @@ MOST_LOOKS = 3
 # What a step gains besides the trace varies.
 VARIES = 2
 
+PHASE_ENDS = "; it ends where another phase begins"
 READ = "memory grew, and the trace was read to see why"
 
 
@@ -157,9 +158,10 @@ class WindowState:
             return
         if self.state == "open":
             self._opened_row = row if self.first_row is None else self._opened_row
-            self._phase_row = row if self.first_row is not None and self.first_row < row else None
+            if self._phase_row is None and self.first_row is not None and self.first_row < row:
+                self._phase_row = row
         elif self.first_row is not None and self.last_row is not None and self.first_row < row <= self.last_row:
-            self.last_row, self.reason = row - 1, self.reason + "; it ends where another phase begins"
+            self.last_row, self.reason = row - 1, self.reason + PHASE_ENDS
             self._retake_if_short()
 
     def is_over(self) -> bool:
@@ -225,6 +227,8 @@ class WindowState:
                 first = self._numbers[self._opened_row]
                 what = "its second step" if first == 1 else "step %d" % first
                 self.reason = "the run ended before step times settled: profiled from " + what
+            elif self._phase_row is not None:
+                self.reason, last_row = self.reason + PHASE_ENDS, self._phase_row - 1
             elif not self._asked():
                 self.reason += ", cut short by the end of the run"
             actions = self._close(last_row)
@@ -283,7 +287,7 @@ class WindowState:
         return (DISCARD, *self._open(row, now))
 
     def _into_phase(self, row: int, now: int, phase: int) -> Actions:
-        self.reason += "; it ends where another phase begins"
+        self.reason += PHASE_ENDS
         closing = self._close(phase - 1)
         self._earlier = self._taken()
         return (*closing, *self._open(row, now))

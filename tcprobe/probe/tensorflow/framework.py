@@ -33,6 +33,7 @@ class TensorFlow:
         self.calls = CallWatch(core, self._recorder)
         self._keras = KerasHooks(core, self.calls, self._marks)
         self.profiler = TensorFlowProfiler(core.config.raw, core.gaps)
+        self.profiler.cautious = core.config.iter_start is None
         self.layers = TensorFlowLayers(core, self._recorder, self._marks, self.calls)
         self._tf: Any = None
         self._versions: Dict[str, Optional[str]] = {"tensorflow": None, "keras": None}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import shutil
 import sys
@@ -10,6 +11,10 @@ from typing import Any, Callable, Dict, List, Sequence
 
 from ..core.gaps import Gaps
 
+# With 2.21 a worker of several dies now and then as a session ends, under the script's own profiler too; not with 2.15.
+CRASHES_SINCE = (2, 16)
+CRASHES = "TensorFlow's profiler was not started: since TensorFlow 2.16 it can crash a worker of several as it ends"
+CRASHES_REMEDY = "profile one worker alone, or take the risk: --iter-start N starts it at step N"
 WARM_UP_REMEDY = "check that libcupti is on LD_LIBRARY_PATH and that the user may use the performance counters"
 
 
@@ -21,7 +26,8 @@ class TensorFlowProfiler:
         gaps: takes what fails.
 
     Attributes:
-        available: False until TensorFlow's profiler has been found.
+        available: False until TensorFlow's profiler has been found, and where it must not be used.
+        cautious: no session is opened where TensorFlow may crash.
         is_open: our session runs.
         preempted: called before the script's own session starts while ours is open; it must close ours.
         script_began: called once the script's own session runs.
@@ -32,6 +38,7 @@ class TensorFlowProfiler:
 
     def __init__(self, raw: str, gaps: Gaps) -> None:
         self.available = False
+        self.cautious = True
         self.is_open = False
         self.preempted: Callable[[], None] = lambda: None
         self.script_began: Callable[[], None] = lambda: None
@@ -69,6 +76,10 @@ class TensorFlowProfiler:
     def start(self) -> bool:
         """Open the session; return False where it cannot be opened now."""
         if self.is_open or self._script is not None or not self.available:
+            return False
+        if self.cautious and _may_crash(self._tf.__version__):
+            self.available = False
+            self._gaps.note("no-profile", CRASHES, CRASHES_REMEDY)
             return False
         return bool(self._gaps.run("profiler start", self._open, False))
 
@@ -184,3 +195,14 @@ def profiles(folder: str) -> Dict[str, float]:
 
 def _written(folder: str, before: Dict[str, float]) -> List[str]:
     return [path for path, changed in profiles(folder).items() if before.get(path) != changed]
+
+
+def _may_crash(version: str) -> bool:
+    """Return whether this process is one of several workers, by TF_CONFIG, under a TensorFlow that fails there."""
+    major, minor = version.split(".")[:2]
+    try:
+        cluster = json.loads(os.environ.get("TF_CONFIG", "{}"))["cluster"]
+        workers = sum(len(cluster.get(task, ())) for task in ("chief", "worker"))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False
+    return workers > 1 and (int(major), int(minor)) >= CRASHES_SINCE

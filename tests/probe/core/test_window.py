@@ -208,6 +208,13 @@ def test_window_ends_where_a_phase_began_that_is_known_too_late() -> None:
     assert run.actions == [(1, "open"), (23, "close"), (24, "open"), (45, "close")]
 
 
+def test_window_does_not_mix_phases_that_are_told_as_the_run_ends() -> None:
+    run = Run().steps([5, *[0.1] * 15])
+    run.window.phase_began(10)
+    run.window.phase_began(13)
+    assert run.end() == (3, 9, "step times had settled; it ends where another phase begins")
+
+
 def test_scripts_own_profile_serves_where_ours_cannot() -> None:
     run = Run()
     run.window.script_began(0)
