@@ -112,12 +112,18 @@ def given(optimizer: Any, name: str, args: Any, kwds: Any) -> Tuple[Any, Any, Li
     """
     if name == "apply_gradients":
         pairs = args[0] if args else kwds.get("grads_and_vars", ())
-        if not isinstance(pairs, (list, tuple)):
+        if hasattr(pairs, "__next__"):
             pairs = list(pairs)  # a zip is read once
             args, kwds = ((pairs, *args[1:]), kwds) if args else (args, dict(kwds, grads_and_vars=pairs))
-        return args, kwds, [pair[1] for pair in pairs if pair[0] is not None]
+        whole = [pair for pair in _listed(pairs) if isinstance(pair, (list, tuple)) and len(pair) == 2]
+        return args, kwds, [variable for gradient, variable in whole if gradient is not None]
     variables = args[1] if len(args) > 1 else kwds.get("trainable_variables")
-    return args, kwds, list(getattr(optimizer, "_trainable_variables", ()) if variables is None else variables)
+    return args, kwds, _listed(getattr(optimizer, "_trainable_variables", ()) if variables is None else variables)
+
+
+def _listed(value: Any) -> List[Any]:
+    """Return what can be read again as a list; what is wrong in a call, the optimizer itself has to say."""
+    return list(value) if hasattr(value, "__iter__") and not hasattr(value, "__next__") else []
 
 
 def optimizer_classes(keras: Any) -> List[Any]:
