@@ -65,7 +65,7 @@ class Probe:
         self.journal.summary = self.summary
         self.journal.before_flush = self._catch_up
         self.sessions.install()
-        self.ranges.heard = self.sessions.catch_sigterm
+        self.ranges.heard = self._heard
         hooks.update(logging=self.tee.listen_to_files, traceback=tracebacks.clean_printed)
         hooks.update(inspect=tracebacks.clean_inspected, warnings=tracebacks.place_warnings)
         self._set_pace()
@@ -170,6 +170,11 @@ class Probe:
         deferred = self.window.is_over() and not self.ranges.active
         if deferred != self.training.deferred:
             self.framework.training_calls(deferred)
+
+    def _heard(self) -> None:
+        """Mark every call from now on: a tool listens."""
+        self.sessions.catch_sigterm()
+        self._set_pace()
 
     def _count_no_more(self) -> None:
         self.framework.training_calls(deferred=False)

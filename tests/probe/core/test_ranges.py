@@ -55,13 +55,15 @@ ENDINGS = {
 }
 
 
-def run(folder: Path, script: str, environment: dict[str, str], package: bool = False) -> tuple[int, dict[str, Any]]:
+def run(
+    folder: Path, script: str, environment: dict[str, str], package: bool = False, window: tuple[str, ...] = ("3", "6")
+) -> tuple[int, dict[str, Any]]:
     """Run a script under the probe with the toy; return its exit code and probe.json."""
     (folder / "toyflow.py").write_text(TOYFLOW)
     (folder / "train.py").write_text(LOOP + script)
     if not package:
         (folder / "nvtx.py").write_text(HIDDEN)
-    command = [sys.executable, str(TOY), str(folder), str(folder / "train.py"), "3", "6"]
+    command = [sys.executable, str(TOY), str(folder), str(folder / "train.py"), *window]
     done = subprocess.run(
         command, capture_output=True, text=True, cwd=ROOT, env={"PYTHONPATH": str(ROOT), **environment}
     )
@@ -105,6 +107,12 @@ def test_a_numbered_step_is_a_step(tmp_path: Path, tool: Tool, script: str, patt
     if pattern is not None:
         assert len(found) >= 9
         assert all(calls == pattern for calls in found.values())
+
+
+def test_steps_are_marked_where_nothing_is_profiled(tmp_path: Path, tool: Tool) -> None:
+    """The probe only watches, beside another profiler: no window is open, and none will be."""
+    run(tmp_path, "train(12, 'd', 'g')", tool.environment(), window=("none",))
+    assert [path for path in tool.ranges() if path.count("/") == 0][-7:] == [f"step {n}" for n in range(5, 12)]
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

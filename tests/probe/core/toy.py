@@ -1,6 +1,6 @@
 """A framework of a few lines under the probe's core; prints what it was told.
 
-`python toy.py FOLDER SCRIPT [START STOP]` runs a script with a window from step START to STOP.
+`python toy.py FOLDER SCRIPT [START STOP]` runs a script with a window from step START to STOP; `none` stands for none.
 """
 
 from __future__ import annotations
@@ -150,8 +150,9 @@ class Toy:
 def main(folder: str, script: str, *window: str) -> None:
     """Run a script under the probe, with Toy as its framework."""
     sys.path.insert(0, str(Path(script).parent))
-    start, stop = map(int, window) if window else (None, None)
-    config = Config(folder + "/probe", folder + "/raw", "script", script, [], iter_start=start, iter_stop=stop)
+    start, stop = map(int, window) if len(window) == 2 else (None, None)
+    config = Config(folder + "/probe", folder + "/raw", "script", script, [], window != ("none",))
+    config = config._replace(iter_start=start, iter_stop=stop)
     toys: list[Toy] = []
 
     def make(core: Core) -> Toy:
