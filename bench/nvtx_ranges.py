@@ -5,7 +5,7 @@ Usage: python bench/nvtx_ranges.py PYTHON [PYTHON ...] [--only STYLE[,STYLE]]
 The styles are the scripts of `tests/workload_styles`, the tool is `tests/nvtx/tool.c`; it hears what begins and ends.
 Prints one row per style and version: steps in steps.csv, ranges of steps and their first and last number, ranges before
 the first step, phases in steps, threads, and whether all is as it must be: every range ended in its thread, each step
-marked once, by a number of steps.csv, none left out after the first. Exits 1 where something is not.
+marked once at most, in order, by a number of steps.csv. Exits 1 where something is not.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ def check(python: str, script: Path, tool: Path, folder: Path) -> tuple[list[str
     settings = {"python": python if only_cold(script) else warm.python(python), "profile": False}
     text = script.read_text(encoding="utf-8")
     done = run(folder, text, cwd=folder, environment={**os.environ, **QUIET, **listening.environment()}, **settings)
-    if not listening.log.exists():
-        return ["nothing"], [f"the tool heard nothing, exit code {done.code}: {done.err[-300:]}"]
+    known = [number for number, _ in done.steps]
+    if not listening.log.exists():  # training in another process, or none at all
+        return [str(len(known)), "0", "-", "0", "-", "0"], ["the tool heard nothing"] if known else []
     wrong: list[str] = []
     heard: list[str] = []
     threads = listening.threads()
@@ -47,10 +48,9 @@ def check(python: str, script: Path, tool: Path, folder: Path) -> tuple[list[str
         except (AssertionError, IndexError):
             wrong.append(f"thread {thread} leaves a range open, or ends one twice")
     marked = [int(match[1]) for name in heard if (match := STEP.fullmatch(name))]
-    known = [number for number, _ in done.steps]
     if [number for number, times in Counter(marked).items() if times > 1]:
         wrong.append("a step is marked twice")
-    if marked and marked != [number for number in known if marked[0] <= number <= marked[-1]]:
+    if marked != sorted(marked) or not set(marked) <= set(known):
         wrong.append(f"steps {marked} are marked of {known}")
     first = next((place for place, name in enumerate(heard) if STEP.fullmatch(name)), len(heard))
     inside = sorted({name.split("/")[1] for name in heard if name.startswith("step ") and "/" in name})
