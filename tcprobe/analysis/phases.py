@@ -91,9 +91,18 @@ def _window(profile: Profile, numbered: bool) -> tuple[int, int]:
 
 def _profiled(profile: Profile) -> tuple[int, int]:
     """Return the first and last step that the probe profiled; 0 and -1 where it profiled none."""
-    chosen = profile.metadata.run.get("window")
-    given = (chosen.get("first_step"), chosen.get("last_step")) if isinstance(chosen, dict) else (None, None)
-    return (given[0], given[1]) if isinstance(given[0], int) and isinstance(given[1], int) else (0, -1)
+    return _first_and_last(profile.metadata.run.get("window")) or (0, -1)
+
+
+def session_steps(profile: Profile) -> tuple[int, int] | None:
+    """Return the first and last step whose calls the profile holds; None where the probe does not say."""
+    window = profile.metadata.run.get("window")
+    return _first_and_last(window.get("session")) if isinstance(window, dict) else None
+
+
+def _first_and_last(given: object) -> tuple[int, int] | None:
+    bounds = (given.get("first_step"), given.get("last_step")) if isinstance(given, dict) else (None, None)
+    return (bounds[0], bounds[1]) if isinstance(bounds[0], int) and isinstance(bounds[1], int) else None
 
 
 def calls_in(phases: Table, row: int) -> dict[int, float | None]:

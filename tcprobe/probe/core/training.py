@@ -113,6 +113,11 @@ class TrainingCalls:
         callee.training = True
         return True
 
+    def running(self) -> Optional[Tuple[Callee, int]]:
+        """Return the training call that is about to run and was counted already, with its steps; None outside."""
+        latest = self._latest
+        return latest if latest is not None and latest[0] is self.current else None
+
     def names(self) -> List[str]:
         """Return the names of the functions that train."""
         return [callee.name for callee in self.callees if callee.training]

@@ -45,6 +45,7 @@ def test_a_second_framework_needs_nothing_of_the_core_changed(tmp_path: Path) ->
     assert (seen["steps"]["count"], seen["steps"]["period"], seen["steps"]["basis"]) == (20, 3, "period")
     assert seen["steps"]["functions"] == ["toyflow.critic", "toyflow.generator"]
     assert (seen["window"]["first_step"], seen["window"]["last_step"]) == (3, 6)
+    assert seen["window"]["session"] == {"first_step": 3, "last_step": 6}
     assert (toy["profiler"], toy["layers"]) == (["start", "stop"], ["open", "close", "stop"])
     assert (seen["toyflow"], seen["gpu_used"], seen["peak_gpu_memory_bytes"]) == ("1.0", True, 7)
     assert seen["finished"]
@@ -86,6 +87,8 @@ def test_profile_that_the_script_took_itself(tmp_path: Path, size: int | None) -
     if size == 10:
         assert toy["profiler"] == [f"adopt {own}"]
         assert (seen["window"]["last_step"], note["code"]) == (29, "script-profile")
+        assert seen["window"]["first_step"] > 0
+        assert seen["window"]["session"] == {"first_step": 0, "last_step": 29}
     else:
         large = f"its profile of 200 MB is larger than the 200 MB that are copied: {own}"
         why = large if size else "its session left no *.xplane.pb file"
