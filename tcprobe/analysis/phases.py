@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Final
 
 import numpy as np
@@ -118,11 +119,28 @@ def graph_of(graph: Table, phases: Table, row: int) -> Table:
     everywhere = {part for each in range(len(phases)) for part in calls_in(phases, each)}
     mine = calls_in(phases, row)
     calls, repeats = graph.numbers("calls_per_step").copy(), graph.numbers("repeats")
-    for op, part in enumerate(graph.values("part")):
-        if isinstance(part, int) and part in everywhere:
+    for op, (part, told) in enumerate(zip(graph.values("part"), graph.values("calls_in_phases"), strict=True)):
+        if len(each := _counts(told)) == len(phases):
+            calls[op] = _executions(each[row], float(repeats[op]), float(calls[op]))
+        elif isinstance(part, int) and part in everywhere:
             calls[op] = _executions(mine.get(part, 0.0), float(repeats[op]), float(calls[op]))
     unsure = np.where(np.isnan(calls), 1.0, graph.numbers("at_least"))
     return of_a_step(graph.with_columns(calls_per_step=calls, at_least=unsure))
+
+
+def is_recorded(phases: Table, row: int) -> bool:
+    """Return whether the graph holds every part that the steps of a phase call."""
+    return all(part.recorded for part in Part.all_of(phases.values("parts")[row]))
+
+
+def _counts(text: object) -> list[float | None]:
+    """Return the calls of a function in a step of each phase, as `graph_ops` holds them; none of damaged text."""
+    try:
+        given = json.loads(str(text or "[]"))
+    except (ValueError, RecursionError):
+        return []
+    each = given if isinstance(given, list) else []
+    return [float(n) if isinstance(n, int | float) and n >= 0 else None for n in each]
 
 
 def _executions(calls: float | None, repeats: float, recorded: float) -> float:

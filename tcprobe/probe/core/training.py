@@ -140,7 +140,8 @@ class TrainingCalls:
             callee.key: [self._calls(callee, phase, span, steps) for phase, span, steps in zip(phases, spans, each)]
             for callee in self.callees
         }
-        return StepCalls(found, phase_at(phases, row))
+        eager = frozenset(callee.key for callee in self.callees if callee.training and callee.eager and callee.begins)
+        return StepCalls(found, phase_at(phases, row), eager)
 
     def _calls(self, callee: Callee, phase: Phase, span: Tuple[int, int], steps: int) -> Optional[float]:
         if callee.training:
