@@ -95,6 +95,10 @@ class Sessions:
             self._act(actions)
         return bool(actions)
 
+    def retracted(self, row: int) -> None:
+        """Note that the call with which `row` began was part of the step before, or of none."""
+        self.span = self.span._replace(first_row=min(self.span.first_row, max(0, row - 1)))
+
     def finish(self, last_row: int) -> None:
         """End the window with the run, after `last_row`, and take the script's own profile where it is the better."""
         if self._began is not None:

@@ -96,6 +96,24 @@ def test_profile_that_the_script_took_itself(tmp_path: Path, size: int | None) -
         assert note["message"] == "the script profiled itself, and " + why
 
 
+END_OF_DATA = """
+import toyflow
+def at_the_end(): yield [][0]
+for step in range(3):
+    toyflow.train("net", ["dense"])
+    try: toyflow.train("net", at_the_end())
+    except IndexError: pass
+for step in range(27): toyflow.train("net", ["dense"])
+"""
+
+
+def test_what_the_session_holds_of_a_call_that_was_no_step_is_of_the_step_before(tmp_path: Path) -> None:
+    """The session opens with the second call, which finds no data."""
+    _, seen = run(tmp_path, END_OF_DATA)
+    assert seen["steps"]["count"] == 30
+    assert seen["window"]["session"]["first_step"] == 0
+
+
 def test_steps_that_were_asked_for_and_not_reached(tmp_path: Path) -> None:
     _, seen = run(tmp_path, GAN, "25", "30")
     why = "the run ended after 20 steps, and step 25 was the first to profile"
