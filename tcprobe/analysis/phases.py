@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Final
 
 import numpy as np
@@ -91,9 +92,18 @@ def _window(profile: Profile, numbered: bool) -> tuple[int, int]:
 
 def _profiled(profile: Profile) -> tuple[int, int]:
     """Return the first and last step that the probe profiled; 0 and -1 where it profiled none."""
-    chosen = profile.metadata.run.get("window")
-    given = (chosen.get("first_step"), chosen.get("last_step")) if isinstance(chosen, dict) else (None, None)
-    return (given[0], given[1]) if isinstance(given[0], int) and isinstance(given[1], int) else (0, -1)
+    return _first_and_last(profile.metadata.run.get("window")) or (0, -1)
+
+
+def session_steps(profile: Profile) -> tuple[int, int] | None:
+    """Return the first and last step whose calls the profile holds; None where the probe does not say."""
+    window = profile.metadata.run.get("window")
+    return _first_and_last(window.get("session")) if isinstance(window, dict) else None
+
+
+def _first_and_last(given: object) -> tuple[int, int] | None:
+    bounds = (given.get("first_step"), given.get("last_step")) if isinstance(given, dict) else (None, None)
+    return (bounds[0], bounds[1]) if isinstance(bounds[0], int) and isinstance(bounds[1], int) else None
 
 
 def calls_in(phases: Table, row: int) -> dict[int, float | None]:
@@ -109,11 +119,28 @@ def graph_of(graph: Table, phases: Table, row: int) -> Table:
     everywhere = {part for each in range(len(phases)) for part in calls_in(phases, each)}
     mine = calls_in(phases, row)
     calls, repeats = graph.numbers("calls_per_step").copy(), graph.numbers("repeats")
-    for op, part in enumerate(graph.values("part")):
-        if isinstance(part, int) and part in everywhere:
+    for op, (part, told) in enumerate(zip(graph.values("part"), graph.values("calls_in_phases"), strict=True)):
+        if len(each := _counts(told)) == len(phases):
+            calls[op] = _executions(each[row], float(repeats[op]), float(calls[op]))
+        elif isinstance(part, int) and part in everywhere:
             calls[op] = _executions(mine.get(part, 0.0), float(repeats[op]), float(calls[op]))
     unsure = np.where(np.isnan(calls), 1.0, graph.numbers("at_least"))
     return of_a_step(graph.with_columns(calls_per_step=calls, at_least=unsure))
+
+
+def is_recorded(phases: Table, row: int) -> bool:
+    """Return whether the graph holds every part that the steps of a phase call."""
+    return all(part.recorded for part in Part.all_of(phases.values("parts")[row]))
+
+
+def _counts(text: object) -> list[float | None]:
+    """Return the calls of a function in a step of each phase, as `graph_ops` holds them; none of damaged text."""
+    try:
+        given = json.loads(str(text or "[]"))
+    except (ValueError, RecursionError):
+        return []
+    each = given if isinstance(given, list) else []
+    return [float(n) if isinstance(n, int | float) and n >= 0 else None for n in each]
 
 
 def _executions(calls: float | None, repeats: float, recorded: float) -> float:

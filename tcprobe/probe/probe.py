@@ -199,8 +199,9 @@ class Probe:
         self.window.phase_began(row)
         self._set_pace()
 
-    def retracted(self, _: int) -> None:
+    def retracted(self, row: int) -> None:
         """Forget the step that began last."""
+        self.sessions.retracted(row)
         self.gaps.run("ranges", self.ranges.end_step)
 
     def _catch_up(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from .config import Config
 from .constants import SCRIPT_BYTES
@@ -15,7 +15,19 @@ from .core.memory import resident_bytes
 from .core.ranges import Ranges
 from .core.window import CLOSE, DISCARD, DROP, MEASURE, OPEN, Actions, WindowState
 
-Span = Tuple[Optional[int], Optional[int]]
+
+class Span(NamedTuple):
+    """What a session covers.
+
+    Attributes:
+        start_ns, stop_ns: when it ran; None where it did not.
+        first_row, last_row: rows of steps.csv whose calls ran in it, the first perhaps in part.
+    """
+
+    start_ns: Optional[int] = None
+    stop_ns: Optional[int] = None
+    first_row: int = 0
+    last_row: int = -1
 
 
 class Sessions:
@@ -32,7 +44,7 @@ class Sessions:
 
     Attributes:
         window: decides.
-        span: when the session of the window ran, in ns; None where it did not.
+        span: what the session of the window covers.
     """
 
     def __init__(
@@ -46,7 +58,7 @@ class Sessions:
         finish: Callable[[], None],
     ) -> None:
         self.window = WindowState(config, journal.numbers, journal.starts)
-        self.span: Span = (None, None)
+        self.span = Span()
         self._config = config
         self._gaps = gaps
         self._journal = journal
@@ -56,11 +68,11 @@ class Sessions:
         self._finish = finish
         self._now = 0
         self._resident = 0
-        self._kept: Span = (None, None)  # of an earlier session, should a later one be dropped
+        self._kept = Span()  # of an earlier session, should a later one be dropped
         self._began: Optional[int] = None  # the script's session, while it runs
         self._rows = 0  # steps that had begun before it
         self._script: List[str] = []
-        self._script_span: Span = (None, None)
+        self._script_span = Span()
         self._refused = ""  # why the script's own profile cannot be taken
 
     def install(self) -> None:
@@ -83,6 +95,10 @@ class Sessions:
             self._act(actions)
         return bool(actions)
 
+    def retracted(self, row: int) -> None:
+        """Note that the call with which `row` began was part of the step before, or of none."""
+        self.span = self.span._replace(first_row=min(self.span.first_row, max(0, row - 1)))
+
     def finish(self, last_row: int) -> None:
         """End the window with the run, after `last_row`, and take the script's own profile where it is the better."""
         if self._began is not None:
@@ -98,7 +114,17 @@ class Sessions:
 
     def describe(self, count: int) -> Any:
         """Return the `window` of probe.json, in a run of `count` steps so far."""
-        return self.window.describe(count, *self.span)
+        described = self.window.describe(count, self.span.start_ns, self.span.stop_ns)
+        return None if described is None else {**described, "session": self._steps(count)}
+
+    def _steps(self, count: int) -> Optional[Dict[str, int]]:
+        """Return the first and last step whose calls ran in the session of the window; None where it has none."""
+        numbers, rows = self._journal.numbers, self.span
+        last = min(rows.last_row, len(numbers) - 1)
+        if last < rows.first_row:
+            return None
+        after = numbers[last + 1] if last + 1 < len(numbers) else count
+        return {"first_step": numbers[rows.first_row], "last_step": after - 1}
 
     def conclude(self, count: int) -> None:
         """Say whose profile the window lies in where it is the script's, or why there is none."""
@@ -135,12 +161,13 @@ class Sessions:
             self.window.failed()
             return
         self._resident = resident_bytes()
-        self._kept, self.span = self.span, (self._now, None)  # the clock stands still from there on
+        # The clock stands still from there on.
+        self._kept, self.span = self.span, Span(self._now, None, len(self._journal.numbers))
         self._mark()
         self.catch_sigterm()
 
     def _close(self) -> None:
-        self.span = (self.span[0], self._clock())
+        self.span = self.span._replace(stop_ns=self._clock(), last_row=len(self._journal.numbers) - 1)
         self._unmark()
         self._framework.profiler.stop()
         self.release_sigterm()
@@ -199,7 +226,9 @@ class Sessions:
     def _script_ended(self, paths: List[str]) -> None:
         if self._began is None:
             return
-        span, self._began = (self._began, self._clock()), None
+        # The step that runs as the session begins is in it in part.
+        span = Span(self._began, self._clock(), max(0, self._rows - 1), len(self._journal.numbers) - 1)
+        self._began = None
         size = sum(os.path.getsize(path) for path in paths)
         usable, held = 0 < size <= SCRIPT_BYTES, len(self._journal.numbers) > self._rows
         if self.window.script_ended(usable):

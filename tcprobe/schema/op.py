@@ -78,25 +78,28 @@ class Part:
         key: number of the part, as in `graph_ops.part`.
         name: of the function; empty where unknown.
         calls_per_step: calls in a step; None where unknown.
+        recorded: whether what it multiplies is in the graph.
     """
 
     key: int
     name: str
     calls_per_step: float | None
+    recorded: bool = True
 
     @classmethod
     def all_of(cls, text: object) -> tuple[Part, ...]:
         """Return the parts in a JSON list of `phases.parts`; none of a text that is no such list."""
         try:
             given = json.loads(str(text))
-            return tuple(cls(one["key"], one["name"], one["calls_per_step"]) for one in given)
-        except (ValueError, TypeError, KeyError, RecursionError):
+            return tuple(cls(o["key"], o["name"], o["calls_per_step"], o.get("recorded", True)) for o in given)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return ()
 
     @staticmethod
     def text_of(parts: Iterable[Part]) -> str:
-        """Return parts as `phases.parts` holds them."""
-        return json.dumps([asdict(part) for part in parts])
+        """Return parts as `phases.parts` holds them; `recorded` stands there only where it is false."""
+        made = [asdict(part) for part in parts]
+        return json.dumps([{k: v for k, v in one.items() if k != "recorded" or not v} for one in made])
 
 
 UNKNOWN_GEMM = Gemm(None, None, None, None)

@@ -130,6 +130,26 @@ def test_one_function_that_trains_two_models_is_two_parts() -> None:
     assert flops(analyse(run(graph))) == 6 * ONE
 
 
+def test_functions_that_eager_parts_call_count_in_the_phases_that_call_them() -> None:
+    graph = b.graph(dense(7, 0.0, calls_in_phases=[3.0, 0.0]), dense(8, 2.0, calls_in_phases=[None, 2.0]))
+    out = analyse(run(graph))
+    assert (row(out, 0)["flops"], row(out, 0)["at_least"]) == (3 * ONE, True)
+    assert (row(out, 1)["flops"], row(out, 1)["at_least"], flops(out)) == (2 * ONE, False, 2 * ONE)
+
+
+@pytest.mark.parametrize("text", ["[1.0]", "7", "[", '["x", {}]', "{}"])
+def test_calls_in_other_phases_than_there_are_tell_nothing(text: str) -> None:
+    out = analyse(run(b.graph(dense(0, 0.0), {**dense(1, 1.0), "calls_in_phases": text}, dense(2, 5.0))))
+    assert row(out, 0)["flops"] == 2 * ONE
+
+
+def test_a_phase_with_a_part_that_was_not_recorded_has_lower_bounds() -> None:
+    phases = b.phases((0, 19, {0: 2.0, 5: 1.0}), (20, 39, {1: 1.0, 2: 5.0}))
+    parts = [phases.values("parts")[0].replace('"key": 5', '"recorded": false, "key": 5'), phases.values("parts")[1]]
+    out = analyse(run(phases.with_columns(parts=parts)))
+    assert [(row(out, n)["flops"], row(out, n)["at_least"]) for n in (0, 1)] == [(2 * ONE, True), (6 * ONE, False)]
+
+
 def test_a_bound_is_called_one() -> None:
     graph = b.graph(dense(0, 0.0, at_least=True), dense(1, 1.0), dense(2, 5.0, executes="unknown"))
     out = analyse(run(graph))

@@ -6,7 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from tcprobe.analysis.ops.attribution import GraphIndex, OpName, attribute_ops
+from tcprobe.analysis.phases import in_phase, session_steps
 from tcprobe.schema.columns import Row, Table
 from tcprobe.schema.profile import Note, Profile
 
@@ -41,7 +44,7 @@ def with_counts(profile: Profile) -> Profile:
     then no other op of a forward pass takes its number from the profile.
     """
     graph, steps = profile.table("graph_ops"), _steps(profile)
-    if graph is None or not steps:
+    if graph is None or steps <= 0:
         return profile
     groups = list(_groups(list(graph.rows()), _seen(profile.require("host_ops"), graph), steps))
     calls, at_least = graph.values("calls_per_step"), graph.values("at_least")
@@ -64,10 +67,19 @@ def with_counts(profile: Profile) -> Profile:
 
 
 def _steps(profile: Profile) -> int:
-    """Return the steps that the profile's host ops are of: all that it marks; 0 where their calls are of no steps."""
+    """Return the steps that the profile's host ops are of; 0 where their calls are of no steps, or of several phases.
+
+    These are the steps of the whole session, which the probe tells: marks may lack those that it only understood later,
+    and steps in which the script's own session began.
+    """
     joined = any(note.code == JOINED for note in profile.metadata.notes)
-    marked = profile.require("iterations")
-    return 0 if joined or not len(profile.require("host_ops")) else int(marked.numbers("steps").sum())
+    if joined or not len(profile.require("host_ops")):
+        return 0
+    marked, session = profile.require("iterations"), session_steps(profile)
+    held = marked.numbers("iteration") if session is None else np.array(session)
+    if not in_phase(profile, held).all():
+        return 0
+    return int(marked.numbers("steps").sum()) if session is None else session[1] - session[0] + 1
 
 
 def _seen(host_ops: Table, graph: Table) -> list[tuple[tuple[int, ...], int]]:

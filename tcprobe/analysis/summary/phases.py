@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tcprobe.analysis.context import Context
 from tcprobe.analysis.ops.gemms import Gemms, build_gemms
-from tcprobe.analysis.phases import graph_of
+from tcprobe.analysis.phases import graph_of, is_recorded
 from tcprobe.analysis.summary.figures import SummaryInputs
 from tcprobe.analysis.summary.step_time import StepTime, phase_step_time
 from tcprobe.probe.constants import SKIPPED_STEPS
@@ -37,6 +37,8 @@ def phase_table(inputs: SummaryInputs, graph: Table | None) -> Table:
             step, work = inputs.step, _work(inputs.gemms, profile)
         else:
             step, work = phase_step_time(profile, index), _elsewhere(profile, graph, index, inputs.context)
+        lacking = work.flops is not None and not is_recorded(phases, index)
+        work = work._replace(at_least=work.at_least or lacking)
         rows.append({**row, **_timed(step), **work._asdict(), "iter_start": _iter_start(row)})
     return Table.from_rows(PHASES, rows)
 

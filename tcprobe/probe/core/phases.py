@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence
 
 # Steps in a row, alike and unlike those before, after which the script's own steps are another phase.
 STEADY = 3
@@ -31,10 +31,12 @@ class StepCalls(NamedTuple):
     Attributes:
         in_phases: calls in one step of each phase, by key; None where that is unknown.
         profiled: number of the phase that the profiled window lies in; None where no step was made.
+        eager: keys of the parts of eager steps that hold products.
     """
 
     in_phases: Dict[int, List[Optional[float]]]
     profiled: Optional[int]
+    eager: FrozenSet[int] = frozenset()
 
     def per_step(self) -> Dict[int, Optional[float]]:
         """Return the calls in one step of the profiled phase, by key."""

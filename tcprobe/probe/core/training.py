@@ -113,6 +113,11 @@ class TrainingCalls:
         callee.training = True
         return True
 
+    def running(self) -> Optional[Tuple[Callee, int]]:
+        """Return the training call that is about to run and was counted already, with its steps; None outside."""
+        latest = self._latest
+        return latest if latest is not None and latest[0] is self.current else None
+
     def names(self) -> List[str]:
         """Return the names of the functions that train."""
         return [callee.name for callee in self.callees if callee.training]
@@ -135,7 +140,8 @@ class TrainingCalls:
             callee.key: [self._calls(callee, phase, span, steps) for phase, span, steps in zip(phases, spans, each)]
             for callee in self.callees
         }
-        return StepCalls(found, phase_at(phases, row))
+        eager = frozenset(callee.key for callee in self.callees if callee.training and callee.eager and callee.begins)
+        return StepCalls(found, phase_at(phases, row), eager)
 
     def _calls(self, callee: Callee, phase: Phase, span: Tuple[int, int], steps: int) -> Optional[float]:
         if callee.training:

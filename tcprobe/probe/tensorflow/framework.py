@@ -158,6 +158,6 @@ class TensorFlowLayers:
     def write(self, calls: StepCalls) -> None:
         """Write graph.json."""
         self._core.gaps.run("updates", self._calls.steps.conclude)
-        self._recorder.calls_in_phases(calls.in_phases)
+        self._recorder.store.calls_in_phases(calls.in_phases, calls.eager)
         self._recorder.calls_per_step(calls.per_step())
         self._recorder.write()

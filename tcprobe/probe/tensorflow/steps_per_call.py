@@ -43,6 +43,7 @@ class StepsPerCall:
         self.tf: Any = None
         self.fit = False
         self._gaps = core.gaps
+        self._training = core.training
         self._announced: Optional[int] = None
         self._batches: Callable[[], Any] = lambda: None  # of the fit that runs
         self._fitted: Set[int] = set()  # keys of the parts that fit calls
@@ -164,7 +165,15 @@ class StepsPerCall:
         return sum(part.made * applies.get(optimizer, 0) for part, applies in list(self._parts.values()))
 
     def _counts(self) -> Dict[int, Count]:
-        return {number: Count(count, self._expected(number)) for number, count in self.iterations().items()}
+        """Return what has been counted up to now, without the call that is about to run."""
+        running = self._training.running()
+        pending = {} if running is None else self._applied(*running)
+        return {o: Count(count, self._expected(o) - pending.get(o, 0)) for o, count in self.iterations().items()}
+
+    def _applied(self, part: Callee, steps: int) -> Dict[int, int]:
+        """Return how often so many steps of a part apply each optimizer."""
+        known = self._parts.get(part.key)
+        return {} if known is None else {optimizer: steps * count for optimizer, count in known.applies.items()}
 
     def _compare(self, opened: Count, closed: Count) -> None:
         made, expected = closed.iterations - opened.iterations, closed.expected - opened.expected
@@ -172,11 +181,22 @@ class StepsPerCall:
             return
         what = "its variables were not updated within the %d calls that were profiled" % expected
         if made:
-            # One update more or less may have come at the ends.
-            least, most = math.ceil(expected / (made + 1)), math.floor(expected / max(made - 1, 1))
-            about = "" if least == most else "about "
-            what = "its variables are updated every %s%d calls" % (about, round(expected / made))
+            what = "its variables are updated every %s calls" % every(expected, made)
         self._gaps.note("seldom-updated", "1 step = 1 call of a training function; " + what, level="note")
+
+
+def every(calls: int, updates: int) -> str:
+    """Return after how many calls variables are updated, if it is always after as many: ``4``, ``5 to 6``.
+
+    Args:
+        calls: in a row, of which
+        updates: updated them.
+    """
+    least = calls // (updates + 1) + 1
+    if updates == 1:
+        return "%d or more" % least
+    most = math.ceil(calls / (updates - 1)) - 1
+    return str(least) if least == most else "%d to %d" % (least, most)
 
 
 def fit_batches(depth: int) -> Any:

@@ -71,7 +71,7 @@ def around(files: list[Path], inside: Sequence[Profile], refused: Sequence[Refus
     run = read_object(folder / RECORD)
     probe = read_object(folder / "probe" / "probe.json")
     own, damage = _probed(folder)
-    phases = read_phases(probe)
+    phases = read_phases(probe, read_object(folder / "probe" / "graph.json"))
     own = own if phases is None else own.with_tables(phases)
     profile = merge([own, *inside]) if inside else merge([_with_nothing_recorded(own, refused)])
     profile = profile.with_metadata(format=inside[0].metadata.format if inside else FORMAT)

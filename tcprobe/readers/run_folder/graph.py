@@ -70,6 +70,7 @@ def _graph_table(ops: list[tuple[dict[str, Any], dict[str, Any]]]) -> Table:
             "attributes": each(_attributes),
             "calls_per_step": [_calls(f, op) for f, op in ops],
             "part": [_part(f) for f, _ in ops],
+            "calls_in_phases": [_json_list(f.get("calls_in_phases")) for f, _ in ops],
             "repeats": each(lambda op: _number(op.get("repeats"))),
             "at_least": each(lambda op: op.get("at_least") is True),
         },

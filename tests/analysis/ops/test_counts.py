@@ -15,7 +15,7 @@ STEPS = 10
 FLOPS = 2 * 32 * 64 * 128  # of one execution of each layer here
 
 
-def profile(*ops: tuple[dict[str, Any], int]) -> Profile:
+def profile(*ops: tuple[dict[str, Any], int], **metadata: Any) -> Profile:
     """Return a run of ten steps on a CPU: each op as the graph has it, and its calls in the profile."""
     host = [
         {"op": op["op"], "op_type": "MatMul", "calls": calls, "sum_ns": 100, "min_ns": 1, "max_ns": 9}
@@ -24,7 +24,9 @@ def profile(*ops: tuple[dict[str, Any], int]) -> Profile:
     seen = {row["op"]: row for row in host}
     marks = [{"iteration": i, "name": "train", "start_ns": 1000 * i, "end_ns": 1000 * i + 900} for i in range(STEPS)]
     graph = b.graph(*(op for op, _ in ops))
-    return b.profile(graph, b.table(HOST_OPS, list(seen.values())), b.table(STEP_MARKS, marks), gpu_used=False)
+    return b.profile(
+        graph, b.table(HOST_OPS, list(seen.values())), b.table(STEP_MARKS, marks), gpu_used=False, **metadata
+    )
 
 
 def layer(name: str, calls: float | None, at_least: bool = False, **more: Any) -> dict[str, Any]:
@@ -73,6 +75,27 @@ def test_more_of_a_gradient_than_computed_is_said_and_taken() -> None:
     assert counted(found) == {"a": (3.0, True)}
     (note,) = [note for note in found.metadata.notes if note.code == "executions-differ"]
     assert note.message.startswith("model/a/MatMul ran 30 times in 10 steps, by the graph 10 times")
+
+
+def session(first: int, last: int) -> dict[str, Any]:
+    return {"window": {"first_step": 2, "last_step": 9, "session": {"first_step": first, "last_step": last}}}
+
+
+def test_calls_are_of_the_steps_of_the_session_marked_or_not() -> None:
+    """The script's own session holds a first step that was not marked yet."""
+    gradient = layer("a", 1.0, **{"pass": "wgrad"})
+    found = analyse(profile((gradient, STEPS + 1), run=session(0, STEPS)))
+    assert counted(found) == {"a": (1.0, False)}
+    assert "executions-differ" not in codes(found)
+    assert counted(analyse(profile((gradient, STEPS + 2), run=session(0, STEPS)))) == {"a": (12 / 11, True)}
+
+
+def test_calls_of_several_phases_tell_nothing_of_one() -> None:
+    gradient = layer("a", 1.0, part=0, repeats=1.0, **{"pass": "wgrad"})
+    phases = b.phases((0, 9, {0: 1.0}), (10, 19, {0: 1.0}))
+    for last, calls in ((9, 2.0), (19, 1.0)):
+        found = profile((gradient, 2 * STEPS), run=session(0, last)).with_tables(phases)
+        assert counted(analyse(found))["a"][0] == calls
 
 
 def test_ops_of_one_name_are_held_against_their_sum() -> None:

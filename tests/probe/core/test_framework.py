@@ -45,6 +45,7 @@ def test_a_second_framework_needs_nothing_of_the_core_changed(tmp_path: Path) ->
     assert (seen["steps"]["count"], seen["steps"]["period"], seen["steps"]["basis"]) == (20, 3, "period")
     assert seen["steps"]["functions"] == ["toyflow.critic", "toyflow.generator"]
     assert (seen["window"]["first_step"], seen["window"]["last_step"]) == (3, 6)
+    assert seen["window"]["session"] == {"first_step": 3, "last_step": 6}
     assert (toy["profiler"], toy["layers"]) == (["start", "stop"], ["open", "close", "stop"])
     assert (seen["toyflow"], seen["gpu_used"], seen["peak_gpu_memory_bytes"]) == ("1.0", True, 7)
     assert seen["finished"]
@@ -86,11 +87,31 @@ def test_profile_that_the_script_took_itself(tmp_path: Path, size: int | None) -
     if size == 10:
         assert toy["profiler"] == [f"adopt {own}"]
         assert (seen["window"]["last_step"], note["code"]) == (29, "script-profile")
+        assert seen["window"]["first_step"] > 0
+        assert seen["window"]["session"] == {"first_step": 0, "last_step": 29}
     else:
         large = f"its profile of 200 MB is larger than the 200 MB that are copied: {own}"
         why = large if size else "its session left no *.xplane.pb file"
         assert (toy["profiler"], seen["window"]) == ([], None)
         assert note["message"] == "the script profiled itself, and " + why
+
+
+END_OF_DATA = """
+import toyflow
+def at_the_end(): yield [][0]
+for step in range(3):
+    toyflow.train("net", ["dense"])
+    try: toyflow.train("net", at_the_end())
+    except IndexError: pass
+for step in range(27): toyflow.train("net", ["dense"])
+"""
+
+
+def test_what_the_session_holds_of_a_call_that_was_no_step_is_of_the_step_before(tmp_path: Path) -> None:
+    """The session opens with the second call, which finds no data."""
+    _, seen = run(tmp_path, END_OF_DATA)
+    assert seen["steps"]["count"] == 30
+    assert seen["window"]["session"]["first_step"] == 0
 
 
 def test_steps_that_were_asked_for_and_not_reached(tmp_path: Path) -> None:

@@ -118,6 +118,9 @@ class Toy:
             self.training.begin(callee)
             try:
                 train(part, layers)
+            except IndexError:
+                self.training.fail(out_of_data=True)
+                raise
             finally:
                 self.training.end()
 

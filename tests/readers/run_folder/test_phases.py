@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tcprobe.readers.run_folder.graph import read_graph
 from tcprobe.readers.run_folder.phases import read_phases
+from tcprobe.schema.op import Part
 from tests.readers.run_folder.test_folder import OP, codes, make_run, read
 
 FIRST = {
@@ -36,6 +37,13 @@ def test_phases_are_numbered_from_0_with_their_steps_and_parts() -> None:
     assert json.loads(str(table.values("parts")[0])) == FIRST["parts"]
     assert table.values("basis") == ["period", "period"]
     assert table.values("in_window") == table.values("profiled") == [None, None], "the analysis tells"
+
+
+def test_parts_that_were_not_recorded_are_marked() -> None:
+    for unrecorded, recorded in (([4], [True, False]), (None, [True, True]), ("4", [True, True])):
+        table = read_phases({"phases": [FIRST, SECOND]}, {"unrecorded": unrecorded})
+        assert table is not None
+        assert [part.recorded for text in table.values("parts") for part in Part.all_of(text)] == recorded
 
 
 @pytest.mark.parametrize(

@@ -164,13 +164,6 @@ class GraphRecorder:
                 self.store.functions[key].calls_per_step = count
                 self.store.changed = True
 
-    def calls_in_phases(self, calls: Mapping[Any, List[Optional[float]]]) -> None:
-        """Note how often each function is called in one step of each phase."""
-        for key, counts in calls.items():
-            if key in self.store.functions:
-                self.store.functions[key].calls_in_phases = counts
-                self.store.changed = True
-
     def write(self) -> None:
         """Write graph.json if there is anything new."""
         if self._pending and self._owner == threading.get_ident() and self.layers.eager():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter, OrderedDict
-from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Tuple
+from itertools import zip_longest
+from typing import Any, Dict, FrozenSet, Hashable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..eager.parts import Body
 from .notes import LayerScopes
@@ -70,6 +71,7 @@ class Store:
         self._eager: Optional[Record] = None
         self._bodies: Dict[Hashable, List[Body]] = {}
         self._samples: List[Record] = []
+        self._eager_keys: FrozenSet[Any] = frozenset()  # of the parts of eager steps, recorded or not
         self._scopes = LayerScopes()
 
     def keep(self, key: Hashable, record: Record) -> None:
@@ -92,6 +94,13 @@ class Store:
     def made_by(self, scopes: LayerScopes) -> None:
         """Keep which layer made the ops of each name scope of a trace."""
         self.changed = self._scopes.merge(scopes) or self.changed
+
+    def calls_in_phases(self, calls: Mapping[Any, List[Optional[float]]], eager: FrozenSet[Any]) -> None:
+        """Note how often each function is called in one step of each phase; `eager` are the parts of eager steps."""
+        self._eager_keys = eager
+        for key in calls.keys() & self.functions.keys():
+            self.functions[key].calls_in_phases = calls[key]
+            self.changed = True
 
     def is_part(self, name: str, key: Hashable) -> None:
         """Note that the trace `name` counts as `key`, which may be another's than its function's."""
@@ -151,7 +160,8 @@ class Store:
             name = record["name"]
             key = self._part(kept.function, name)
             function = self.functions[key]
-            calls = function.calls_per_step or called.get(kept.function, function.calls_per_step)
+            own, more = _calls(function), called.get(kept.function, [])
+            calls, *in_phases = _sums(own, more) if more and function.calls_per_step is not None else more or own
             first = mains[TraceName(key, stem(name))]
             (functions if first == name else variants).append(
                 dict(
@@ -160,7 +170,7 @@ class Store:
                     training=function.training or kept.function in called,
                     traces=self.functions[kept.function].traces,
                     calls_per_step=calls,
-                    calls_in_phases=function.calls_in_phases,
+                    calls_in_phases=in_phases,
                     variant_of=None if first == name else first,
                     ops=[counted(op, calls) for op in record["ops"]],
                 )
@@ -172,6 +182,7 @@ class Store:
             "functions": functions,
             "variants": variants,
             "models": self.models,
+            "unrecorded": sorted(self._eager_keys - self._bodies.keys()),
             "scopes": self._scopes.sure(),
         }
 
@@ -182,23 +193,22 @@ class Store:
         for key, bodies in self._bodies.items():
             function = self.functions[key]
             for body in bodies:
-                calls = _times(function.calls_per_step, body.share)
+                calls, *phases = _times(_calls(function), body.share)
                 record = _eager_record([counted(dict(op, op=_numbered(op["op"], names)), calls) for op in body.ops])
-                phases = [_times(each, body.share) for each in function.calls_in_phases]
                 found.append(
                     dict(record, key=key, python_name=function.name, calls_per_step=calls, calls_in_phases=phases)
                 )
         return found
 
-    def _called(self) -> Dict[Hashable, Optional[float]]:
-        """Return how often the eager parts of one step call each tf.function, None where that is unknown."""
-        found: Dict[Hashable, Optional[float]] = {}
+    def _called(self) -> Dict[Hashable, List[Optional[float]]]:
+        """Return how often the eager parts call each tf.function: see `_calls`."""
+        found: Dict[Hashable, List[Optional[float]]] = {}
         for key, bodies in self._bodies.items():
-            each = self.functions[key].calls_per_step
+            each = _calls(self.functions[key])
             for body in bodies:
                 for function, calls in body.calls.items():
                     more = _times(each, body.share * calls)
-                    found[function] = None if more is None else _sum(found.get(function, 0.0), more)
+                    found[function] = _sums(found[function], more) if function in found else more
         return found
 
 
@@ -255,10 +265,14 @@ def counted(op: Record, calls: Optional[float]) -> Record:
     return dict(op, calls_per_step=op["repeats"] * calls if known else None)
 
 
-def _times(one: Optional[float], other: Optional[float]) -> Optional[float]:
-    return None if one is None or other is None else one * other
+def _calls(function: Function) -> List[Optional[float]]:
+    """Return the calls in one step: of the profiled phase first, then of each; None where unknown."""
+    return [function.calls_per_step, *function.calls_in_phases]
 
 
-def _sum(one: Optional[float], other: Optional[float]) -> Optional[float]:
-    """Return the sum of what is known."""
-    return other if one is None else one if other is None else one + other
+def _times(counts: Sequence[Optional[float]], by: float) -> List[Optional[float]]:
+    return [None if one is None else one * by for one in counts]
+
+
+def _sums(one: Sequence[Optional[float]], other: Sequence[Optional[float]]) -> List[Optional[float]]:
+    return [None if a is None or b is None else a + b for a, b in zip_longest(one, other)]

@@ -6,7 +6,7 @@ from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, O
 
 from .functions import called
 from .functions.living import Liveness, Outputs
-from .functions.trips import DATASET_LOOPS, Trips, counts_steps
+from .functions.trips import DATASET_LOOPS, Trips, counts_steps, is_required
 from .functions.values import Frame
 from .shapes import CallSizes
 from .types import FUSED_AFTER, GEMM_TYPES
@@ -147,6 +147,8 @@ class Walk:
         if op.type not in called.CHOICES:
             return True
         value = self._trips.value(op.inputs[0], place.frames)
+        if value is None and is_required(op.inputs[0], place.frames):
+            value = True
         return int(value) == function.place if isinstance(value, int) else None
 
     def _outputs(self, op: Any, kind: str, used: FrozenSet[int]) -> Outputs:

@@ -144,6 +144,26 @@ def test_the_parts_of_an_eager_step_add_up() -> None:
     assert (forward["training"], forward["calls_per_step"], forward["ops"][0]["calls_per_step"]) == (True, 2.0, 6.0)
 
 
+def test_a_function_counts_in_each_phase_as_often_as_the_eager_parts_of_that_phase_call_it() -> None:
+    """Two phases of one tape each; the first calls the function twice, the second once, and once by itself."""
+    held = store(7)
+    held.keep(7, record("__inference_forward_1"))
+    held.keep_part(1, "tape", [Body([], Counter({7: 2}), 1.0)])
+    held.keep_part(2, "tape", [Body([], Counter({7: 1}), 1.0)])
+    held.functions[1].calls_per_step, held.functions[2].calls_per_step = 1.0, 0.0
+    calls: dict[int, list[float | None]] = {1: [1.0, 0.0], 2: [0.0, 3.0], 7: [None, None], 9: [0.0, 1.0]}
+    held.calls_in_phases(calls, frozenset({1, 2, 9}))
+    (function,) = [f for f in held.document(None)["functions"] if f["key"] == 7]
+    assert (function["calls_per_step"], function["calls_in_phases"]) == (2.0, [2.0, 3.0])
+    held.functions[7].calls_per_step, held.functions[7].calls_in_phases = 1.0, [1.0, 0.0]
+    (function,) = [f for f in held.document(None)["functions"] if f["key"] == 7]
+    assert (function["calls_per_step"], function["calls_in_phases"]) == (3.0, [3.0, 3.0])
+    held.functions[2].calls_in_phases = [0.0, None]
+    (function,) = [f for f in held.document(None)["functions"] if f["key"] == 7]
+    assert function["calls_in_phases"] == [3.0, None]
+    assert held.document(None)["unrecorded"] == [9]
+
+
 def test_what_is_seen_later_of_a_part_replaces_what_was_seen_before() -> None:
     held = store()
     for rows in (8, 4):

@@ -28,6 +28,8 @@ KNOWN = {
 AT_LEAST = {
     "limit_of_data": [1.0],
     "broken_off": [1.0],
+    "asks_again": [1.0],
+    "asks_later": [None, None],
     "triangle": [3.0],
     "condition_of_a_loop": [1.0],
     "gradient_of_data": [1.0, 1.0, 1.0],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+import operator
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ..shapes import CallSizes
 from .called import LOOPS, called_function, called_functions, input_index, operation
@@ -13,6 +14,7 @@ LOGIC = frozenset("Identity LogicalAnd LogicalOr LogicalNot".split())
 ASSIGNMENTS = frozenset(("AssignAddVariableOp", "AssignVariableOp"))
 DATASET_LOOPS = frozenset(("ScanDataset", "ReduceDataset"))  # a loop over a dataset, inside a function
 MOST_TURNS = 10**9
+DEEPEST_TERM = 16  # ops between a truth and the arguments that it follows from
 ENDLESS = -1
 # A dataset as long as its first input.
 AS_LONG = frozenset(
@@ -195,6 +197,38 @@ def _compared(kind: str, one: int, other: int) -> bool:
     if kind in ("Greater", "GreaterEqual"):
         one, other = other, one
     return one < other or (one == other and kind.endswith("Equal"))
+
+
+def is_required(tensor: Any, frames: Frames) -> bool:
+    """Return whether a truth in the body of a ``while`` is part of its condition: no turn begins where it is false."""
+    loop = frames[-1].op
+    if loop is None or loop.type not in LOOPS or frames[-1].graph is not called_function(loop, "body"):
+        return False
+    condition = called_function(loop, "cond")
+    terms = [] if condition is None or not condition.outputs else list(_terms(condition.outputs[0]))
+    return all(any(_are_same(one, term, DEEPEST_TERM) for term in terms) for one in _terms(tensor))
+
+
+def _terms(tensor: Any) -> Iterator[Any]:
+    """Yield what has to hold for a truth to hold."""
+    tensor = bare(tensor)
+    if tensor.op.type != "LogicalAnd":
+        yield tensor
+        return
+    for one in tensor.op.inputs:
+        yield from _terms(one)
+
+
+def _are_same(one: Any, other: Any, depth: int) -> bool:
+    """Return whether tensors of two functions with the same arguments are computed alike, from these alone."""
+    one, other = bare(one), bare(other)
+    if one.op.type == other.op.type == "Placeholder":
+        return input_index(one.graph, one) == input_index(other.graph, other) >= 0
+    if one.op.type != other.op.type or one.value_index != other.value_index or one.op.op_def.is_stateful or not depth:
+        return False
+    attributes = ({k: v for k, v in t.op.node_def.attr.items() if not k.startswith("_")} for t in (one, other))
+    inputs = list(zip(one.op.inputs, other.op.inputs))
+    return operator.eq(*attributes) and all(_are_same(a, b, depth - 1) for a, b in inputs)
 
 
 def counts_steps(graph: Any) -> bool:

@@ -142,6 +142,31 @@ def unknown_branch(x):
     return tf.cond(tf.reduce_sum(x) > 0.0, lambda: tf.matmul(x, x), lambda: x)
 
 
+def asks_again(x):
+    """A branch on what the loop's own condition asks of the same numbers."""
+
+    def small(i, h):
+        return tf.logical_and(i < 3, tf.reduce_sum(h) < 1e9)
+
+    def turn(i, h):
+        return i + 1, tf.cond(small(i, h), lambda: tf.matmul(h, x), lambda: h)
+
+    return tf.while_loop(small, turn, (0, x))[1]
+
+
+def asks_later(x):
+    """The same of the next numbers, and of chance: the answers may be others."""
+
+    def small(i, h):
+        return tf.logical_and(i < 3, tf.reduce_sum(h) < tf.random.uniform(()))
+
+    def turn(i, h):
+        h = tf.cond(small(i, h), lambda: tf.matmul(h, x), lambda: h)
+        return i + 1, tf.cond(i + 1 < 3, lambda: tf.matmul(h, x), lambda: h)
+
+    return tf.while_loop(small, turn, (0, x))[1]
+
+
 def over_a_dataset(x):
     """A dataset of the graph's own: 8 rows in batches of 3, twice, of which 5."""
     h = x
