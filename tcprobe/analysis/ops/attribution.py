@@ -51,15 +51,17 @@ class OpName:
 
     @property
     def may_multiply(self) -> bool:
-        """Whether it may be a matrix multiplication: XLA gives its name to what it fuses around it, too.
+        """Whether it may be a matrix multiplication.
 
-        A fusion or library call in which the module has a dot has the type of that dot.
+        XLA gives its name to what it fuses around it, too, and TensorFlow gives it the name of what it is fused with,
+        which stands in the profile where it is not. A fusion or library call in which the module has a dot has the
+        type of that dot.
         """
         if self.op_type is None:
             return _NO_GEMM.match(self.hlo_op or "") is None
         if self.op_type == "fusion":
             return False
-        return self.hlo_op is None or self.op_type == "custom-call" or family_of(self.op_type) is not None
+        return family_of(self.op_type) is not None or (self.hlo_op is not None and self.op_type == "custom-call")
 
 
 @dataclass(frozen=True, slots=True)

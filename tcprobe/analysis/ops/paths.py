@@ -17,10 +17,12 @@ from tcprobe.schema.columns import Table
 _CALLS: Final = re.compile(r"^(?:(?:(?:Stateful)?PartitionedCall(?:_\d+)?|replica_\d+)/)+")
 _TAPES: Final = re.compile(r"^(?:gradient_tape/)+")
 _REWRITER: Final = re.compile(r"ArithmeticOptimizer/FoldTranspose(?:Conjugate)?IntoMatMul_")
-_BRANCH: Final = re.compile(r"(^|/)(then|else|body|cond)/_\d+(?=/)")
+_BRANCH: Final = re.compile(r"(^|/)(then|else|body|cond)/_(?:\d+|N)(?=/)")
+# A loop in a function that is not inlined (Keras 2's LSTM and GRU): TensorFlow numbers it anew where it lowers it.
+_LOWERED: Final = re.compile(r"^while_\d+/(?=(?:body|cond)/_/while/)")
 # Scopes that TensorFlow's own functions open around the ops they are made of.
 _INNER: Final = re.compile(r"(?:Tensordot|einsum|MatVec)(?:_\d+)?")
-_NOT_MODELS: Final = frozenset({"while", "cond", "body", "then", "else", "gradients"})
+_NOT_MODELS: Final = re.compile(r"(?:(?:while|cond|body|then|else|gradients)(?:_\d+)?)?")
 
 
 Scopes: TypeAlias = tuple[str, ...]
@@ -42,8 +44,8 @@ class OpPath:
 
 
 def plain_path(op: str) -> str:
-    """Return the path without prefixes of calls and graph rewriters, and with all branch counters alike."""
-    return _BRANCH.sub(r"\1\2/_", _REWRITER.sub("", _CALLS.sub("", op)))
+    """Return the path without prefixes of calls and graph rewriters, and with all branch and loop counters alike."""
+    return _LOWERED.sub("while/", _BRANCH.sub(r"\1\2/_", _REWRITER.sub("", _CALLS.sub("", op))))
 
 
 def parse_path(op: str) -> OpPath:
@@ -133,7 +135,7 @@ def model_scopes(ops: Iterable[tuple[str, str | None]]) -> frozenset[str]:
     """
     found = {parse_path(op).scopes[:1] for op, op_type in ops if "::" not in op and family_of(op_type)}
     outermost = {scope[0] for scope in found if scope and not _INNER.fullmatch(scope[0])}
-    return frozenset(outermost - _NOT_MODELS - {""})
+    return frozenset(scope for scope in outermost if not _NOT_MODELS.fullmatch(scope))
 
 
 def layer_of(scopes: Scopes, models: frozenset[str]) -> str | None:

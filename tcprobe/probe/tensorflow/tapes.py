@@ -121,6 +121,8 @@ class EagerTapes:
         begun = self._begun
         if not self._parts.closed and self._training.owner in (None, get_ident()):
             self._parts.differentiated(sources)
+            if self._parts.sampler is not None:
+                self._parts.sampler.watch(tape.watched_variables())
         if begun is not None and tape in begun.tapes and self._only is None:
             self._begun = None
             begun.callee.training = True

@@ -160,6 +160,33 @@ def test_plain() -> None:
     assert plain_path("StatefulPartitionedCall_1/cond/else/_77/m/MatMul") == "cond/else/_/m/MatMul"
 
 
+def test_a_loop_in_a_function_that_is_not_inlined_is_its_layers_and_no_layer_of_its_own() -> None:
+    body = "gradients/while_grad/while_grad/body/_{}/gradients/while_grad/gradients/while/MatMul_grad/MatMul_1"
+    records = b.graph(
+        {**b.dense("net/lstm", 8, 8), "op": "net/lstm/call/while/body/_N/while/MatMul",
+         "executed_op": "while/body/_N/while/MatMul", "executed_type": None},
+        {**b.dense("net/lstm", 8, 8), "op": f"SGD/{body.format('N')}", "executed_op": body.format("N"),
+         "executed_type": None, "pass": "wgrad"},
+    )  # fmt: skip
+    names = [
+        OpName("while_15/body/_1/while/MatMul", "_MklMatMul"),
+        OpName(body.format(1), "_MklMatMul"),
+        OpName("while_15/body/_1/while/MatMul_9", "_MklMatMul"),
+        OpName("while_15/cond/_0/while/Less", "Less"),
+    ]
+    found = attribute_ops(names, GraphIndex(records))
+    assert [(a.layer, a.pass_, a.rows) for a in found] == [
+        ("net/lstm", "forward", (0,)), ("net/lstm", "wgrad", (1,)), (None, "forward", ()), (None, None, ()),
+    ]  # fmt: skip
+
+
+def test_an_op_under_another_name_of_a_product_runs_no_product() -> None:
+    records = b.graph({**b.dense("a", 8, 8), "attributes": {"aliases": ["model/a/BiasAdd", "model/AddN_3"]}})
+    names = [OpName("model/a/MatMul", "MatMul"), OpName("model/a/BiasAdd", "BiasAdd"), OpName("model/AddN_3", "AddN")]
+    found = attribute_ops([*names, OpName("model/a/BiasAdd", "_FusedMatMul")], GraphIndex(records))
+    assert [(a.layer, a.rows) for a in found] == [("a", (0,)), ("a", ()), ("a", ()), ("a", (0,))]
+
+
 def test_a_recorded_scope_tells_the_layer_and_none_is_stripped() -> None:
     scopes = Table.from_rows(
         SCOPES,

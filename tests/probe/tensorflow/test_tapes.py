@@ -62,6 +62,9 @@ class Rig:
             def __exit__(self, *_: object) -> None:
                 self._recording = False
 
+            def watched_variables(self) -> tuple[Any, ...]:
+                return ()
+
             def gradient(self, target: Any, sources: Any) -> Any:
                 self._recording = self._recording and self._persistent
                 if target is None:

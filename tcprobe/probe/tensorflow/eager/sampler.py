@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Type
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Type
 
 from ...core.gaps import Guard
 from ...core.lines import running_line
 from ..graph.notes import Gradient, OpNote
-from ..graph.passes import CARRIERS, GraphPasses
+from ..graph.passes import CARRIERS, VARIABLES, GraphPasses
 from ..graph.records import ATTRIBUTES, Record, attributes, with_form
 from ..graph.shapes import shape_list
 from ..graph.types import GEMM_TYPES
@@ -18,6 +18,7 @@ from .flow import Flow, FlowOp, FlowTensor
 MOST_PRODUCTS = 20000
 SUMS = CARRIERS | {"AddN"}  # ops between a gradient and the products that it is the sum of
 FARTHEST_PRODUCT = 16
+Size = Tuple[int, ...]
 
 
 class EagerOp(NamedTuple):
@@ -57,6 +58,8 @@ class EagerSampler:
         self.products: List[EagerOp] = []
         self.paused = False
         self._takers: Dict[FlowTensor, List[FlowOp]] = {}
+        self._weights: Dict[FlowOp, Set[Size]] = {}  # sizes, of the layer around a product
+        self._watched: Set[Size] = set()  # sizes of the variables that tapes saw read
         self._on = False
 
     def __enter__(self) -> None:
@@ -80,7 +83,11 @@ class EagerSampler:
             op_callbacks.remove_op_callback(self._callback)
             self._tell_passes()
             self._done(EagerSample(self.products, self._flow))
-        self._takers = {}
+        self._takers, self._weights = {}, {}
+
+    def watch(self, variables: Sequence[Any]) -> None:
+        """Note variables that a tape saw read."""
+        self._watched.update(tuple(variable.shape) for variable in variables)
 
     def enter(self, op_type: str, op: Any) -> Gradient:
         """Return the gradient context of a forward op, which a tape describes by the inputs that its gradient needs."""
@@ -137,10 +144,15 @@ class EagerSampler:
         forward = op.note.forward_op()
         op.line = running_line(4) if forward is None else forward.line
         self.products.append(EagerOp(op, _record(op, inputs, outputs, op.note)))
+        around = op.note.layer.owner() if op.note.layer is not None and op.note.layer.owner is not None else None
+        if forward is None and around is not None:
+            self._weights[op] = {tuple(weight.shape) for weight in around.weights}
         for tensor in dict.fromkeys(op.inputs):
             self._takers.setdefault(tensor, []).append(op)
 
     def _tell_passes(self) -> None:
+        for forward in {op.note.forward_op() for op, _ in self.products if op.note is not None} - {None}:
+            _mark_weight(forward, self._weights.get(forward, self._watched))
         passes = GraphPasses((), lambda op: op.note)
         for op, record in self.products:
             record["pass"] = passes.of(op.note)
@@ -151,6 +163,15 @@ def _mark_read(operand: FlowTensor, gradient: FlowTensor) -> None:
     made = _carried(operand)
     if made.op.type == "Placeholder" and made.shape == gradient.shape:
         made.op.type = "ReadVariableOp"
+
+
+def _mark_weight(op: FlowOp, sizes: Set[Size]) -> None:
+    """Mark the operand that has the size of a variable, where no gradient told what the product reads."""
+    made = [_carried(operand) for operand in reversed(op.inputs)]  # the weights mostly stand behind the data
+    if not any(tensor.op.type in VARIABLES for tensor in made):
+        unseen = (t for t in made if t.op.type == "Placeholder" and tuple(t.shape) in sizes)
+        for tensor in [*unseen][:1]:
+            tensor.op.type = "ReadVariableOp"
 
 
 def _carried(tensor: FlowTensor) -> FlowTensor:

@@ -84,6 +84,13 @@ def raw():
             loss = tf.reduce_mean(image ** 2)
         for variable, gradient in zip((kernel, filters), tape.gradient(loss, (kernel, filters))):
             variable.assign_sub(0.01 * gradient)
+def raw_later():
+    first, then = tf.Variable(tf.ones((3, 3, 1, 2))), tf.Variable(tf.ones((3, 3, 2, 4)))
+    for _ in range(4):
+        with tf.GradientTape() as tape:  # raw later
+            hidden = tf.nn.conv2d(tf.ones((2, 8, 8, 1)), first, 1, "VALID")
+            loss = tf.reduce_mean(tf.nn.conv2d(hidden, then, 1, "VALID") ** 2)
+        first.assign_sub(0.01 * tape.gradient(loss, first))
 def layers():
     given = K.Input((8, 8, 4))
     up = L.Conv2DTranspose(6, 3, strides=2, padding="same", name="up")(given)
@@ -109,7 +116,7 @@ def validated():
     data = np.ones((16, 8)), np.ones((16, 4))
     model.fit(*data, batch_size=16, epochs=4, verbose=0, validation_data=data)  # validated
 
-for style in (two_tapes, one_line, accumulation, persistent, nested, calls, raw, layers, validated): style()
+for style in (two_tapes, one_line, accumulation, persistent, nested, calls, raw, raw_later, layers, validated): style()
 """
 BATCH = 16
 WIDE, G_LAST, D_LAST = (2 * BATCH * product for product in (8 * 24, 24 * 8, 24 * 4))
@@ -206,6 +213,15 @@ def test_a_loop_without_layers_has_passes_and_lines(steps: Steps) -> None:
         ("MatMul", "wgrad", None, matmul),
         ("MatMul", "forward", None, steps.line("raw outside")),
     ]
+
+
+def test_a_variable_that_is_not_trained_is_a_weight_as_well(steps: Steps) -> None:
+    passes = Counter((op.op_type, op.pass_) for op in steps.ops("raw later"))
+    assert passes == {
+        ("Conv2D", "forward"): 2,
+        ("Conv2DBackpropInput", "dgrad"): 2,
+        ("Conv2DBackpropFilter", "wgrad"): 2,
+    }
 
 
 def test_every_layer_has_its_three_passes(steps: Steps) -> None:
