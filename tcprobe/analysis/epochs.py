@@ -23,7 +23,8 @@ def epoch_ends(numbers: IntArray, lengths: FloatArray) -> NDArray[np.bool_]:
     """Return which steps hold an epoch's end, by their lengths alone; never one of steps that take about as long.
 
     Steps of 10 times the median or more are, where they are rare; and steps of 3 times the median or more, where they
-    lie at equal distances: no step at these places is shorter, and few elsewhere are as long.
+    lie at equal distances: no step at these places is shorter, and few elsewhere are as long. A step right after a
+    far longer one is slow for its sake (caches, an input that starts anew): it is no pause of its own.
 
     Args:
         numbers: of the steps, ascending.
@@ -35,8 +36,12 @@ def epoch_ends(numbers: IntArray, lengths: FloatArray) -> NDArray[np.bool_]:
         return none
     with np.errstate(invalid="ignore"):
         long, pause = lengths > LONG * usual, lengths > PAUSE * usual
+        after = np.append(False, long[:-1] & (LONG * lengths[1:] < lengths[:-1]))
+    long, slow, pause = long & ~after, after & pause, pause & ~after
     rare = pause if pause.sum() <= max(1.0, RARE * count) else none
-    return rare | _regular(numbers, lengths, long, pause)
+    found: NDArray[np.bool_] = rare | _regular(numbers, lengths, long, pause)
+    found[1:] |= slow[1:] & found[:-1]
+    return found
 
 
 def _regular(

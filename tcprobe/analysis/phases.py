@@ -114,7 +114,8 @@ def calls_in(phases: Table, row: int) -> dict[int, float | None]:
 def graph_of(graph: Table, phases: Table, row: int) -> Table:
     """Return the ops that a step of a phase runs, with how often it does.
 
-    An op of no known part counts as recorded, and one whose count nobody knows at least once.
+    An op of no known part counts as recorded. What all make together is at least what is known, where of one nobody
+    knows how often it runs.
     """
     everywhere = {part for each in range(len(phases)) for part in calls_in(phases, each)}
     mine = calls_in(phases, row)

@@ -121,8 +121,10 @@ def _ends_left_out(
     rows = sorted(row for row in ends if bounds[0] <= row <= bounds[1])
     if not rows or len(rows) > bounds[1] - bounds[0]:
         return ()
-    listed = ", ".join(_lasting(profile, int(found.numbers[row])) for row in rows)
-    message = f"the window leaves out what is before or after an epoch's end (validation, a checkpoint): {listed}"
+    listed = ", ".join(_lasting(profile, found, row) for row in rows)
+    holds = "iteration {} holds" if len(rows) == 1 else "iterations {} hold"
+    held = f"{holds.format(listed)} an epoch's end (validation, a checkpoint)"
+    message = f"{held}: the window is the longest stretch of the profiled ones without"
     return (Note("epoch-end-left-out", message, level="note"),)
 
 
@@ -170,11 +172,15 @@ def _epoch_ends(profile: Profile, found: Iterations, first: int, last: int) -> f
     return frozenset(np.flatnonzero(ends).tolist())
 
 
-def _lasting(profile: Profile, number: int) -> str:
+def _lasting(profile: Profile, found: Iterations, row: int) -> str:
     """Return the number of an iteration, with its length where the workload's own clock tells."""
-    steps = profile.require("steps")
+    steps, number = profile.require("steps"), int(found.numbers[row])
     lengths = steps.numbers("duration_ns")[steps.numbers("step") == number]
-    return f"{number} ({lengths[0] / 1e9:.2g} s a step)" if len(lengths) and lengths[0] >= 0 else str(number)
+    each = " a step" if found.steps[row] > 1 else ""
+    if not (len(lengths) and lengths[0] >= 0):
+        return str(number)
+    took = f"{lengths[0] / 1e9:.2g} s" if lengths[0] >= 1e9 else f"{lengths[0] / 1e6:.2g} ms"
+    return f"{number} ({took}{each})"
 
 
 def _mixed(profile: Profile, found: Iterations, first: int, last: int) -> tuple[Note, ...]:

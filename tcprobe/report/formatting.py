@@ -93,6 +93,11 @@ def at_least(text: str, bounded: bool) -> str:
     return f"at least {text}" if bounded and text != NA else text
 
 
+def at_most(text: str, bounded: bool) -> str:
+    """Return a figure as text, with what says that it is an upper bound where it is."""
+    return f"at most {text}" if bounded and text != NA else text
+
+
 def any_text(value: Value) -> str:
     """Return any value as text, with control characters escaped."""
     if value is None or value == "":

@@ -502,6 +502,7 @@ BAD_SIZES: Final = T(
         C("constants_gpu", "str", "id of the GPU whose constants these predictions rest on"),
         C("constants_stack", "str", "software that timed that GPU; NA where unknown"),
         C("constants_borrowed", "str", "constants that are not its own, and whose: gpu, dtype, stack, convolution..."),
+        C("flops_at_most", "bool", "whether flops_pct is an upper bound: what other products do is not all known"),
     ),
 )
 SUMMARY: Final = T(

@@ -28,6 +28,9 @@ def ends(lengths: list[float]) -> list[int]:
         (([20] * 4 + [70]) * 4, [4, 9, 14, 19]),  # as long, and every fifth
         (([20] * 4 + [55]) * 4, []),  # every fifth, and not three times as long
         (([20] * 2 + [3600]) * 2 + [20] * 2, [2, 5]),  # epochs of three steps, two whole ones
+        (([20] * 8 + [3600, 70]) * 3, [8, 18, 28]),  # what comes right after an end is slow too, and trains
+        (([20] * 8 + [3600, 220]) * 2 + [20] * 20, [8, 9, 18, 19]),  # or holds the rest of it
+        (([20] * 8 + [90, 80]) * 3, []),  # twice as long as the others two by two
         ([20, 20, 70, 20, 20, 20, 70, 20, 70, 20, 20], []),  # no distance in common
         (([20] * 4 + [70]) * 3 + [20] * 5, []),  # the fourth is short, so the place does not make them long
         ([20, 20, 3600], []),  # too few to call any typical

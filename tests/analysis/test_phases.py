@@ -92,10 +92,10 @@ def test_a_run_of_one_phase_says_nothing_of_it() -> None:
     assert len(out.require("phases")) == 1
 
 
-@pytest.mark.parametrize("calls", [None, 1.0])
-def test_without_phases_ops_count_as_ever(calls: float | None) -> None:
+@pytest.mark.parametrize(("calls", "counted"), [(None, None), (1.0, ONE)])
+def test_without_phases_ops_count_as_recorded(calls: float | None, counted: int | None) -> None:
     out = analyse(b.profile(b.graph(b.dense("a", 64, 64, calls_per_step=calls)), gpu_used=False))
-    assert flops(out) == ONE
+    assert flops(out) == counted
     assert out.table("phases") is None
 
 
@@ -157,9 +157,10 @@ def test_a_bound_is_called_one() -> None:
     assert (row(out, 1)["flops"], row(out, 1)["at_least"]) == (ONE, True)
 
 
-def test_a_count_that_nobody_knows_is_at_least_one() -> None:
-    phases = b.phases((0, 19, {0: None}), (20, 39, {1: 1.0, 2: 5.0}))
-    out = analyse(run(phases))
+def test_of_a_part_whose_calls_nobody_counted_no_flops_are_known() -> None:
+    out = analyse(run(b.phases((0, 19, {0: None}), (20, 39, {1: 1.0, 2: 5.0}))))
+    assert (row(out, 0)["flops"], row(out, 0)["at_least"]) == (None, False)
+    out = analyse(run(b.phases((0, 19, {0: None, 1: 1.0}), (20, 39, {1: 1.0, 2: 5.0}))))
     assert (row(out, 0)["flops"], row(out, 0)["at_least"]) == (ONE, True)
 
 

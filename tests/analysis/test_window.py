@@ -105,7 +105,7 @@ def test_the_window_leaves_out_an_epochs_end() -> None:
     assert (found.first, found.last) == (9, 21)  # 2 to 7 is shorter
     assert found.length_ns == 12 * 20 * MS + 20  # twelve starts after the first, and two kernels of the last
     note = said(profile)["epoch-end-left-out"]
-    assert note.message.endswith("an epoch's end (validation, a checkpoint): 8 (3.5 s a step)")
+    assert note.message.startswith("iteration 8 (3.5 s) holds an epoch's end (validation, a checkpoint): the window is")
     assert note.level == "note"
 
 

@@ -56,7 +56,8 @@ class _Rows:
         self._run, self._step = run, step
         listed = [t for t in run.timed if t.product.layer or t.product.record.pass_ in ("forward", "other")]
         self._flops = sum(timed.flops or 0 for timed in listed)
-        self._bounded = any(timed.at_least for timed in run.whole)  # then it is unknown what shares are of
+        self._bounded = any(timed.at_least for timed in run.whole)  # then the whole is more than is known
+        self._at_most = self._bounded or any(timed.flops is None for timed in listed)
         self._first: dict[str, Row] = {}
         for timed in listed:
             self._first.setdefault(timed.product.layer or timed.product.op, timed.row)
@@ -94,13 +95,14 @@ class _Rows:
 
     def _shares(self, bad: Bad, times: list[int]) -> Row:
         whole = self._run.kernel_ns
-        counts = [self._run.timed[index].flops for index in bad.dimension.products]
-        touched = 100.0 * sum(count or 0 for count in counts)
-        told = self._flops and None not in counts and not self._bounded
+        known = [self._run.timed[index] for index in bad.dimension.products]
+        touched = 100.0 * sum(timed.flops or 0 for timed in known)
+        told = self._flops and not any(timed.flops is None or timed.at_least for timed in known)
         return {
             "kernel_ns": sum(times) if times else None,
             "share_pct": 100.0 * sum(times) / whole if times and whole else None,
             "flops_pct": touched / self._flops if told else None,
+            "flops_at_most": self._at_most if told else None,
         }
 
     def _saved(self, bad: Bad) -> Row:

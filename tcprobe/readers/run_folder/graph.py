@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +18,7 @@ from tcprobe.schema.tables import EXECUTES_BASES, GRAPH_OPS, METRICS, SCOPES, ST
 
 KINDS: Final = STEPS.column("kind").values
 TableAndNotes = tuple[Table | None, tuple[Note, ...]]
+_IN_LOOP = re.compile(r"(?:^|/)(?:while|cond|case)(?:_\d+)?/")
 
 
 def read_graph(path: Path) -> TableAndNotes:
@@ -38,7 +40,8 @@ def read_graph(path: Path) -> TableAndNotes:
     ops = [(f, op) for f in functions if isinstance(f, dict) and f.get("training") for op in _list(f.get("ops"))]
     good = [(f, op) for f, op in ops if isinstance(op, dict) and _text(op.get("op")) and _text(op.get("op_type"))]
     notes = (_damaged(path, f"{len(ops) - len(good)} of {len(ops)} ops lack a name or type", "they are left out"),)
-    return (_graph_table(good) if good else None), notes if len(good) < len(ops) else ()
+    whole = _whole_step(path.with_name("probe.json"), [f for f in functions if isinstance(f, dict)])
+    return (_graph_table(good, whole) if good else None), notes if len(good) < len(ops) else ()
 
 
 def read_scopes(path: Path) -> TableAndNotes:
@@ -49,7 +52,7 @@ def read_scopes(path: Path) -> TableAndNotes:
     return (Table.from_rows(SCOPES, good) if good else None), ()
 
 
-def _graph_table(ops: list[tuple[dict[str, Any], dict[str, Any]]]) -> Table:
+def _graph_table(ops: list[tuple[dict[str, Any], dict[str, Any]]], whole: dict[str, Any] | None) -> Table:
     def each(make: Callable[[dict[str, Any]], Any]) -> list[Any]:
         return [make(op) for _, op in ops]
 
@@ -68,7 +71,7 @@ def _graph_table(ops: list[tuple[dict[str, Any], dict[str, Any]]]) -> Table:
             "output_shape": each(lambda op: _json_list(_first(op.get("output_shapes")))),
             "output_dtype": each(lambda op: _text(_first(op.get("output_dtypes")))),
             "attributes": each(_attributes),
-            "calls_per_step": [_calls(f, op) for f, op in ops],
+            "calls_per_step": [_calls(f, op, f is whole) for f, op in ops],
             "part": [_part(f) for f, _ in ops],
             "calls_in_phases": [_json_list(f.get("calls_in_phases")) for f, _ in ops],
             "repeats": each(lambda op: _number(op.get("repeats"))),
@@ -85,9 +88,24 @@ def _basis(function: dict[str, Any], op: dict[str, Any]) -> str | None:
     return said if said in EXECUTES_BASES else None
 
 
-def _calls(function: dict[str, Any], op: dict[str, Any]) -> float | None:
-    """Return how often an op runs in a step: never where its function is not called."""
-    return 0.0 if _number(function.get("calls_per_step")) == 0 else _number(op.get("calls_per_step"))
+def _whole_step(path: Path, functions: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the function that is a step by itself, by probe.json; None where several train, or a step is more.
+
+    Probes that recorded no loops (`repeats`) left its calls open at times.
+    """
+    steps, training = read_object(path).get("steps"), [f for f in functions if f.get("training")]
+    if not isinstance(steps, dict) or steps.get("period") != 1 or len(training) != 1:
+        return None
+    return training[0] if steps.get("functions") == [training[0].get("python_name")] else None
+
+
+def _calls(function: dict[str, Any], op: dict[str, Any], is_step: bool) -> float | None:
+    """Return how often an op runs in a step: never where its function is not called, once where that is the step."""
+    calls = _number(function.get("calls_per_step"))
+    open_ = calls is None and "repeats" not in op and op.get("calls_per_step") is None
+    if is_step and open_ and not _IN_LOOP.search(str(op.get("op"))):
+        return 1.0
+    return 0.0 if calls == 0 else _number(op.get("calls_per_step"))
 
 
 def _part(function: dict[str, Any]) -> int | None:

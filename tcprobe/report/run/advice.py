@@ -20,7 +20,11 @@ OF_OPS: Final[Mapping[ShareOf, str]] = {
     "flops": "FLOPs of a step's GEMM-like ops",
     "known_flops": "FLOPs that are known of a step's GEMM-like ops",
 }
-OF_SIZES: Final[Mapping[ShareOf, str]] = {"kernel_time": "kernel time", "flops": "GEMM FLOPs"}
+OF_SIZES: Final[Mapping[ShareOf, str]] = {
+    "kernel_time": "kernel time",
+    "flops": "GEMM FLOPs",
+    "known_flops": "GEMM FLOPs that are known",
+}
 _SENTENCES: Final = Sentences(RUN_SAYS)
 
 

@@ -38,6 +38,10 @@ def _share(pct: Value) -> Cell:
     return Cell(f.percent(pct), pct, "pct")
 
 
+def _of_flops(row: Row) -> Cell:
+    return Cell(f.at_most(f.percent(row["flops_pct"]), row["flops_at_most"] is True), row["flops_pct"], "pct")
+
+
 def reach(profile: Profile) -> float | None:
     """Return the share of the GEMM FLOPs that nothing keeps off the Tensor Cores; None if unknown.
 
@@ -216,7 +220,7 @@ def _bad_size_cells(
         (ColumnHead("kernel time", right=True), lambda r: Cell(f.duration(r["kernel_ns"]), r["kernel_ns"], "ns")),
         (ColumnHead("share", right=True), lambda r: _share(r["share_pct"])),
         (ColumnHead(saves_when, right=True), lambda r: Cell(saves(r), r["saving_ns"], "ns")),
-        (ColumnHead("of GEMM FLOPs", right=True, rank=1), lambda r: _share(r["flops_pct"])),
+        (ColumnHead("of GEMM FLOPs", right=True, rank=1), _of_flops),
         (ColumnHead("passes", rank=4), lambda r: f.any_text(r["passes"])),
         (ColumnHead("dtype", rank=5), lambda r: f.any_text(r["dtype"])),
         (ColumnHead("advice"), lambda r: marks.get(SizeAdvice.of(r), f.NA)),

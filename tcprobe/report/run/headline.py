@@ -285,7 +285,7 @@ def _figure(row: Row) -> tuple[Cell | str, ...]:
     metric = str(row["metric"])
     logged = metric == "throughput" and row["basis"] == "reported"
     basis = "the workload's log" if logged else BASIS_WORDS.get(str(row["basis"]), "")
-    raw = row["text"] if row["value"] is None else row["value"]
+    raw = next((row[column] for column in ("value", "text", "low") if row[column] is not None), None)
     value = Cell(_value(metric, row), raw, next((unit for unit in f.FORMATTERS if metric.endswith(f"_{unit}")), ""))
     return (_label(row), value, basis, f.visible(str(row["reason"] or "")))
 

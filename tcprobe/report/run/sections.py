@@ -25,8 +25,8 @@ def section(profile: Profile, view: View, top: int | None) -> Section | None:
     stop = total if top is None else min(start + top, total)
     rows = _rows(profile, view, table.take(np.arange(start, stop)), table)
     known = step_known(profile)
-    columns = [(_head(field, known), [field.show(row) for row in rows]) for field in view.fields]
-    shown = [(head, cells) for head, cells in columns if {cell.text for cell in cells} != {NA}]
+    columns = [(field, [field.show(row) for row in rows]) for field in view.fields]
+    shown = [(_head(field, known), cells) for field, cells in columns if {c.text for c in cells} - {NA, field.usual}]
     left = total - len(rows)
     notes = (f"({left:,} more; --top 0 shows all)",) if left else ()
     of = "" if not left else f"{len(rows):,} of " if not view.order else f"top {len(rows):,} of "

@@ -21,11 +21,13 @@ class Field:
 
     Attributes:
         without_step: its heading where no step is known, if it is another.
+        usual: what it says where there is nothing to say; it is not shown where it says so in every row.
     """
 
     head: ColumnHead
     show: Callable[[Row], Cell]
     without_step: str = ""
+    usual: str = f.NA
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +105,9 @@ def _capable_share(row: Row) -> Cell:
 
 
 def _repeated(row: Row) -> Cell:
-    """Return how often a product runs, where that is not once."""
-    calls, bounded = row["calls_per_step"], row["at_least"] is True
-    if calls is None:
-        return Cell("unknown", None)
-    return Cell(f.NA if calls == 1 and not bounded else f.at_least(_times(calls), bounded), calls)
+    """Return how often a product runs in a step."""
+    calls = row["calls_per_step"]
+    return Cell("unknown" if calls is None else f.at_least(_times(calls), row["at_least"] is True), calls)
 
 
 def _times(calls: Value) -> str:
@@ -324,7 +324,7 @@ GEMM_VIEW = View(
         _count("batch", "batch", 3),
         _word("dtype", "dtype", 1),
         _number("FLOP/call", "flops", "flops", 1),
-        Field(ColumnHead("calls/step", right=True, rank=1), _repeated, without_step="calls/execution"),
+        Field(ColumnHead("calls/step", right=True, rank=1), _repeated, "calls/execution", usual="1"),
         _sentence("kept off by", "tc_blocker", 1),
         _time("kernel time", "kernel_ns", 2),
         _source(2),

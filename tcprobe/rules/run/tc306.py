@@ -8,7 +8,7 @@ from typing import Any, Final
 from tcprobe.rules.base import RuleDoc, Says
 from tcprobe.rules.run.base import SHAPES, RunSubject, SizeRow, text, to_change
 from tcprobe.rules.run.savings import may_pay, saving_of_rows, sized
-from tcprobe.schema.advice import Advice, Concern, Where
+from tcprobe.schema.advice import Advice, Concern, ShareOf, Where
 from tcprobe.schema.statement import say
 
 DOC: Final = RuleDoc(
@@ -69,6 +69,7 @@ def _of_layer(subject: RunSubject, rows: list[SizeRow]) -> Advice:
 def _concern(subject: RunSubject, row: SizeRow) -> Concern:
     """Return how much of a step the costliest size of a layer concerns."""
     if row["share_pct"] is None:
-        return subject.concern(float(row["flops_pct"] or 0), "flops", None)
+        of: ShareOf = "known_flops" if row["flops_at_most"] else "flops"
+        return subject.concern(float(row["flops_pct"] or 0), of, None)
     spent = None if row["kernel_ns"] is None else float(row["kernel_ns"])
     return subject.concern(float(row["share_pct"]), "kernel_time", spent)

@@ -137,6 +137,15 @@ def test_passes_time_and_share() -> None:
     assert (row["kernel_ns"], row["share_pct"], row["flops_pct"]) == (3000, 100.0, 100.0)
 
 
+def test_a_share_of_flops_that_may_be_more_is_an_upper_bound() -> None:
+    """What runs an unknown number of times has no share itself, and the others' shares are of at least so much."""
+    looped = b.dense("b", 100, 64, at_least=True)
+    found = bad(b.dense("a", 100, 64), looped)
+    assert (found["a", "inputs"]["flops_pct"], found["a", "inputs"]["flops_at_most"]) == (50.0, True)
+    assert (found["b", "inputs"]["flops_pct"], found["b", "inputs"]["flops_at_most"]) == (None, None)
+    assert bad(b.dense("a", 100, 64))["a", "inputs"]["flops_at_most"] is False
+
+
 def test_pruned_ops_do_not_count() -> None:
     assert bad(b.dense("a", 100, 64, executes="no")) == {}
 

@@ -81,7 +81,8 @@ def test_ops_that_may_not_execute_make_a_range_that_is_explained() -> None:
     one, other = 2 * 32 * 64 * 64, 2 * 32 * 64 * 128
     assert (found["value"], found["low"], found["high"]) == (None, one, one + other)
     assert found["reason"] == (
-        "whether 1 of 2 matrix multiplications execute is not known (XLA compiled the step): a range"
+        "whether 1 of 2 matrix multiplications execute is not known (XLA compiled them, and the profile does not hold "
+        "its modules): a range"
     )
     assert {row["layer"]: row["flops"] for row in b.rows(out, "layers")} == {"a": one, "b": None}
     (note,) = (n for n in out.metadata.notes if n.code == "executes-unknown")

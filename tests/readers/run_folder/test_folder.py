@@ -112,9 +112,31 @@ def test_graph_ops_are_as_the_probe_recorded_them(tmp_path: Path) -> None:
     assert (row["calls_per_step"], row["source"], row["called_from"]) == (2.0, "train.py:9", "train.py:20")
 
 
+@pytest.mark.parametrize(
+    ("op", "period", "more", "calls"),
+    [
+        ({}, 1, (), 1.0),
+        ({"op": "rnn/while/cell/MatMul"}, 1, (), None),
+        ({"repeats": None}, 1, (), None),
+        ({}, 2, (), None),
+        ({}, 1, ({"name": "__inference_other_2", "python_name": "other", "training": True, "ops": []},), None),
+    ],
+)
+def test_a_function_that_is_the_step_runs_once_in_it(
+    tmp_path: Path, op: dict[str, Any], period: int, more: tuple[dict[str, Any], ...], calls: float | None
+) -> None:
+    made = make_run(tmp_path / "run")
+    document = graph({**OP, "calls_per_step": None, **op})
+    document["functions"][0] |= {"python_name": "step", "calls_per_step": None}
+    document["functions"] += more
+    (made / "probe" / "graph.json").write_text(json.dumps(document))
+    (made / "probe" / "probe.json").write_text(json.dumps({"steps": {"period": period, "functions": ["step"]}}))
+    assert read(made).require("graph_ops").values("calls_per_step") == [calls]
+
+
 def test_scopes_of_layers_are_as_the_probe_recorded_them(tmp_path: Path) -> None:
     made = make_run(tmp_path / "run")
-    assert "no Keras layer was called" in read(made).absent["scopes"]
+    assert "recorded no scope" in read(made).absent["scopes"]
     scopes = {"m_1/pool_1": "m/pool", "": "m", "m_1": 3, "m_1/fc_1": ""}
     (made / "probe" / "graph.json").write_text(json.dumps({**graph(OP), "scopes": scopes}))
     assert list(read(made).require("scopes").rows()) == [{"scope": "m_1/pool_1", "layer": "m/pool"}]

@@ -107,7 +107,7 @@ def test_ops_know_their_part_and_how_often_they_run(tmp_path: Path) -> None:
     assert notes == ()
     assert table.values("part") == [4, 3, None]
     assert table.values("repeats") == [20.0, None, None]
-    assert table.values("at_least") == [True, None, None]
+    assert table.values("at_least") == [True, False, False]
     assert table.values("calls_per_step") == [20.0, 0.0, None], "never called is never run, whatever the op says"
 
 

@@ -265,7 +265,7 @@ def test_the_window_ends_with_the_last_step_of_its_last_call() -> None:
     profile = gpu_profile()
     calls = profile.require("iterations").with_columns(steps=np.array([5, 5, 5, 5]))
     found = dict(headline.facts(profile.with_tables(calls)))
-    assert found["window"].startswith("iterations 2 to 7 (detected): 10 of 20 steps counted")
+    assert found["window"].startswith("steps 2 to 7 (detected): 10 of 20 steps counted")
 
 
 @pytest.mark.parametrize(
