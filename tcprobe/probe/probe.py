@@ -147,7 +147,7 @@ class Probe:
                 {
                     "first_step": numbers[phase.first_row],
                     "last_step": after - 1,
-                    "parts": [{"key": p.key, "name": p.name, "calls_per_step": calls} for p, calls in parts],
+                    "parts": [{"key": p.key, "name": p.title, "calls_per_step": calls} for p, calls in parts],
                     "basis": self._basis(phase.basis),
                 }
             )

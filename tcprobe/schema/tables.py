@@ -487,7 +487,7 @@ BAD_SIZES: Final = T(
         C("saving_pct", "float", "the likely over the step's predicted products (all kernel time if measured), to 100"),
         C("saving_basis", "str", "predicted outright, or as a share of measured time; NA if unknown", True, SAVINGS),
         C("advice", "str", "what to do, or why nothing"),
-        C("source", "str", "file:line where the layer was constructed"),
+        C("source", "str", "file:line where the layer was constructed; outside any layer, where it was called"),
         C("basis", "str", "what it rests on", False, BASES),
         C("advice_kind", "str", "what to do, as a kind", values=tuple(SIZE_ADVICE)),
         C("advice_gpu", "str", "name of the GPU that the rates are of, or that has no Tensor Cores"),

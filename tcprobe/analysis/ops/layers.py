@@ -11,6 +11,7 @@ from tcprobe.schema.columns import Row, Table, Value
 from tcprobe.schema.tables import LAYERS
 
 NO_LAYER: Final = "(no layer)"
+_SEEN: Final = ("calls", "launches", "sum_ns", "host_ns")  # what a profile says of an op
 
 
 def build_layers(ops: Ops | None, gemms: Gemms, kernel_ns: float | None) -> Table | None:
@@ -26,6 +27,8 @@ def build_layers(ops: Ops | None, gemms: Gemms, kernel_ns: float | None) -> Tabl
     """
     members: dict[str, list[Row]] = {}
     for op in ops.table.rows() if ops else ():
+        if op["layer"] is None and all(op[column] is None for column in _SEEN):
+            continue  # of the graph alone: several layers share its name, and the graph's own rows count there
         members.setdefault(str(op["layer"] or NO_LAYER), []).append(op)
     steps = _per_step(gemms)
     for layer in steps:
@@ -89,7 +92,7 @@ def _row(layer: str, ops: list[Row], step: Row, kernel_ns: float | None) -> Row:
         "host_ns": _host(ops),
         "gemms": step.get("gemms"),
         "flops": step.get("flops"),
-        "source": step.get("source") or _shared(op["source"] for op in ops),
+        "source": step.get("source") or (None if layer == NO_LAYER else _shared(op["source"] for op in ops)),
         "at_least": step.get("at_least"),
     }
 

@@ -311,13 +311,16 @@ def _row(found: _OpEntry, where: Attribution, graph: Table, context: Context, ke
 
 
 def _flops(graph: Table, records: list[OpRecord], rows: Sequence[int]) -> Iterator[int | None]:
-    """Yield the FLOPs of one execution of each op that these may be; an instruction of XLA may hold several dots."""
-    names = ("function", "executed_op", "op")
+    """Yield the FLOPs of one execution of each op that these may be; an instruction of XLA may hold several dots.
+
+    What runs eagerly has no name of its own: all ops of one type run under that of the type.
+    """
+    names = ("function", "executed_op", "op", "executes_basis")
     columns = [graph.names(name) for name in names]
     together: dict[object, list[OpRecord]] = {}
     for place, record in enumerate(records):
-        function, executed, op = (column[rows[place]] for column in columns) if rows else (place, None, None)
-        together.setdefault((function, executed or op), []).append(record)
+        function, executed, op, basis = (c[rows[place]] for c in columns) if rows else (place, None, None, None)
+        together.setdefault((function, place if basis == "eager" else executed or op), []).append(record)
     for members in together.values():
         yield flops_of([gemm for record in members for gemm in gemms_of(record)])
 

@@ -15,7 +15,7 @@ from tcprobe.rules.model.known_gpu import KnownGpu
 from tcprobe.rules.model.settled import settled_sizes
 from tcprobe.rules.model.step import Step
 from tcprobe.rules.sizes.words import passes_of
-from tcprobe.schema.columns import Row, Table
+from tcprobe.schema.columns import Row, Table, Value
 from tcprobe.schema.kinds import GAINLESS, HARMLESS
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import BAD_SIZES
@@ -49,6 +49,11 @@ def build_bad_sizes(
     return Table.from_rows(BAD_SIZES, rows)
 
 
+def _line(row: Row) -> Value:
+    """Return where a product's layer was constructed; of one outside any layer, where it was called."""
+    return row.get("called_from") if row["source"] is None and row["layer"] is None else row["source"]
+
+
 class _Rows:
     """Makes the rows of the bad sizes of a run."""
 
@@ -79,7 +84,7 @@ class _Rows:
             "multiple": bad.multiple,
             "passes": ", ".join(passes_of(self._step, known.products)) or None,
             "dtype": bad.dtype,
-            "source": self._first[known.layer]["source"],
+            "source": _line(self._first[known.layer]),
             "basis": self._run.basis,
             **advice.columns(),
             **self._shares(bad, times),

@@ -26,7 +26,8 @@ class Callee:
 
     Attributes:
         key: its number, which graph.json and the period finder know it by.
-        name: as reports call it.
+        name: of the function, or of the lines.
+        model: that the framework's own `fit` trains by it; None of what the script calls itself.
         eager: it stands for eager lines.
         begins: a step may begin with it.
         training: it trains.
@@ -36,11 +37,12 @@ class Callee:
         times: when it was called without training, in ns since the start of the workload.
     """
 
-    __slots__ = ("begins", "calls", "eager", "key", "made", "name", "steps", "times", "training")
+    __slots__ = ("begins", "calls", "eager", "key", "made", "model", "name", "steps", "times", "training")
 
     def __init__(self, key: int, name: str, eager: bool, begins: bool = True) -> None:
         self.key = key
         self.name = name
+        self.model: Optional[str] = None
         self.eager = eager
         self.begins = begins
         self.training = False
@@ -48,6 +50,11 @@ class Callee:
         self.calls = 0
         self.made = 0
         self.times = array("q")
+
+    @property
+    def title(self) -> str:
+        """Return what reports call it: the framework's name for its own function says nothing of several models."""
+        return self.name if self.model is None else "fit of " + self.model
 
 
 # A call for the journal's thread: callee, reading of the clock, thread. No callee: the call before was none. A plain

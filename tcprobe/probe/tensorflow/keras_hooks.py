@@ -50,7 +50,8 @@ class KerasHooks:
             result = make(model, *args, **kwds)
             steps = self._gaps.run("Keras fit", lambda: steps_per_execution(model)) or 1
             batches = self._gaps.run("Keras fit", lambda: fit_batches(4)) if steps > 1 else None
-            self._calls.steps.fits(steps, batches, model.__dict__.get("train_function") is not before)
+            made = model.__dict__.get("train_function") is not before
+            self._calls.steps.fits(steps, batches, str(model.name) if made else None)
             return result
 
         kind.make_train_function = make_train_function

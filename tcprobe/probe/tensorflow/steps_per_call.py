@@ -24,6 +24,13 @@ class Applying(NamedTuple):
     applies: Dict[int, int]
 
 
+class Fitted(NamedTuple):
+    """A model whose train function Keras has made, and the steps of one execution."""
+
+    steps: int
+    model: str
+
+
 class Count(NamedTuple):
     """What had been counted at a moment: iterations of an optimizer, and the updates that its parts should make."""
 
@@ -44,7 +51,7 @@ class StepsPerCall:
         self.fit = False
         self._gaps = core.gaps
         self._training = core.training
-        self._announced: Optional[int] = None
+        self._announced: Optional[Fitted] = None
         self._batches: Callable[[], Any] = lambda: None  # of the fit that runs
         self._fitted: Set[int] = set()  # keys of the parts that fit calls
         self._optimizers: Dict[int, Any] = {}
@@ -55,17 +62,17 @@ class StepsPerCall:
 
     # --- learning ----------------------------------------------------------------------------------------
 
-    def fits(self, steps: int, batches: Any, made: bool) -> None:
+    def fits(self, steps: int, batches: Any, made: Optional[str]) -> None:
         """Note that a Keras model is about to train.
 
         Args:
             steps: per execution.
             batches: Keras' object that hands them out, None where it was not found.
-            made: the model's train function was made, so that the function that trains next is its.
+            made: name of the model where its train function was made, so that the function that trains next is its.
         """
         self.fit = True
-        if made:
-            self._announced = steps
+        if made is not None:
+            self._announced = Fitted(steps, made)
         if steps > 1:
             self._batches = (lambda: None) if batches is None else weakref.ref(batches)
 
@@ -102,7 +109,7 @@ class StepsPerCall:
         before = None if before is None else {**self._met, **before}
         self._parts[part.key] = Applying(part, facts.applies)
         if announced is not None:
-            part.steps = max(1, announced)
+            part.steps, part.model = max(1, announced.steps), announced.model
             self._fitted.add(part.key)
         elif before is not None:
             after = self.iterations()

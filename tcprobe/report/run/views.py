@@ -60,7 +60,14 @@ def _name(text: str, column: str, rank: int = 0, least: int = 24) -> Field:
 
 
 def _source(rank: int) -> Field:
-    return _field(ColumnHead("source", rank=rank, least=20, path=True), "source")
+    return Field(
+        ColumnHead("source", rank=rank, least=20, path=True), lambda row: Cell(f.any_text(_line(row)), _line(row))
+    )
+
+
+def _line(row: Row) -> Value:
+    """Return where the layer was constructed; of what belongs to no layer, where it was called."""
+    return row.get("called_from") if row["source"] is None and row["layer"] is None else row["source"]
 
 
 def _sentence(text: str, column: str, rank: int = 0) -> Field:

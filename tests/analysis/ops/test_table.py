@@ -43,6 +43,25 @@ def test_the_choice_of_the_library_is_named() -> None:
     )
 
 
+def test_eager_ops_of_one_type_are_no_single_call() -> None:
+    """They run under one name: their FLOPs are of no one call, and the row of no layer has no layer's line."""
+    eager = {"executed_op": "MatMul", "executed_type": "MatMul", "executes_basis": "eager", "source": "train.py:7"}
+    ops = [b.dense("first", 64, 32, **eager), b.dense("second", 32, 16, **eager)]
+    launches = b.launches(*[(b.TC, 0, i, 1000 * i, 400) for i in range(4)])
+    out = analyse(b.profile(launches, b.details(("MatMul", "MatMul", "float16")), b.devices({}), b.graph(*ops)))
+    (found,) = b.rows(out, "ops")
+    assert (found["launches"], found["flops"], found["shapes"], found["source"]) == (4, None, None, "train.py:7")
+    layers = {row["layer"]: row["source"] for row in b.rows(out, "layers")}
+    assert layers == {"first": "train.py:7", "second": "train.py:7", "(no layer)": None}
+    unseen = b.rows(analyse(b.profile(b.graph(*ops), gpu_used=False)), "layers")
+    assert [row["layer"] for row in unseen] == ["first", "second"]
+    alike = b.graph(*[b.dense(name, 64, 32, **eager) for name in ("first", "second")])
+    (same,) = b.rows(
+        analyse(b.profile(launches, b.details(("MatMul", "MatMul", "float16")), b.devices({}), alike)), "ops"
+    )
+    assert same["flops"] == 2 * 32 * 64 * 32
+
+
 @pytest.mark.parametrize(
     ("kernel", "short"),
     [

@@ -44,6 +44,11 @@ def test_the_generator_of_the_gan_with_bad_sizes() -> None:
     )
 
 
+def test_outside_any_layer_the_line_of_the_call_is_named() -> None:
+    raw = {**b.dense("a", 100, 64, source=None, called_from="train.py:12"), "layer": None, "layer_class": None}
+    assert {row["source"] for row in bad(raw, b.dense("b", 100, 64)).values()} == {"train.py:12", "model.py:3"}
+
+
 def test_good_sizes_are_not_listed_whatever_the_batch() -> None:
     assert bad(b.dense("a", 128, 64, batch=4090), b.conv("c", 28, 24, 64, batch=7)) == {}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tcprobe.report import formatting
 from tcprobe.report.run import sections, views
 from tcprobe.report.run.tables import TABLE_OF
 from tcprobe.schema.profile import Window
@@ -115,3 +116,13 @@ def test_many_kernels_are_sorted_without_making_rows_of_them() -> None:
     found = sections.section(gpu_profile().with_tables(many), views.KERNEL_VIEW, 3)
     assert found is not None
     assert str(found.cells[0][0]) == f"k{int(np.argmax(times))}"
+
+
+@pytest.mark.parametrize(
+    ("layer", "source", "shown"),
+    [(None, None, "train.py:12"), ("a", "model.py:3", "model.py:3"), ("a", None, formatting.NA)],
+)
+def test_what_belongs_to_no_layer_shows_where_it_was_called(layer: str | None, source: str | None, shown: str) -> None:
+    row = {"layer": layer, "source": source, "called_from": "train.py:12"}
+    (field,) = (field for field in views.OP_VIEW.fields if field.head.text == "source")
+    assert field.show(row).text == shown
