@@ -154,6 +154,8 @@ def own_product_notes(graph: Table) -> Iterator[Note]:
 def part_notes(graph: Table, counted: Table, phases: Table) -> Iterator[Note]:
     """Yield a note that names the parts of training which the counted steps do not call.
 
+    Of two parts of one name (a function with another model) nothing is said: the phases tell what becomes of them.
+
     Args:
         graph: the ops of all parts, as recorded.
         counted: those of the counted steps.
@@ -162,9 +164,9 @@ def part_notes(graph: Table, counted: Table, phases: Table) -> Iterator[Note]:
     named: dict[Value, str] = {part.key: part.name for parts in phases.values("parts") for part in Part.all_of(parts)}
     inside = set(zip(counted.values("function"), counted.values("part"), strict=True))
     outside = dict.fromkeys(zip(graph.values("function"), graph.values("part"), strict=True))
+    called = {(part in named and named[part]) or uncounted(str(name)) for name, part in inside}
     names = [named.get(part) or uncounted(str(name)) for name, part in outside if (name, part) not in inside]
-    if names:
-        told = list(dict.fromkeys(names))
+    if told := [name for name in dict.fromkeys(names) if name not in called]:
         listed = ", ".join(told[:MOST_NAMED]) + (", ..." if len(told) > MOST_NAMED else "")
         message = f"the counted steps do not call {listed}, which the run trained with: no figure of a step holds it"
         yield Note("not-in-step", message, level="note")

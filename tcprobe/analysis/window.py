@@ -179,7 +179,7 @@ def _lasting(profile: Profile, found: Iterations, row: int) -> str:
     each = " a step" if found.steps[row] > 1 else ""
     if not (len(lengths) and lengths[0] >= 0):
         return str(number)
-    took = f"{lengths[0] / 1e9:.2g} s" if lengths[0] >= 1e9 else f"{lengths[0] / 1e6:.2g} ms"
+    took = f"{lengths[0] / 1e9:.2g} s" if lengths[0] >= 1e8 else f"{lengths[0] / 1e6:.2g} ms"
     return f"{number} ({took}{each})"
 
 

@@ -77,6 +77,15 @@ def test_parts_that_the_counted_steps_do_not_call_are_named_once() -> None:
     assert note.level == "note"
 
 
+def test_a_part_with_the_name_of_a_counted_one_is_not_said_to_be_uncalled() -> None:
+    graph = b.graph({**dense(0, 0.0), "function": "__inference_part_1_7"}, dense(1, 1.0))
+    listed = b.phases((0, 39, {1: 1.0}))
+    assert [
+        n for n in analyse(run(b.graph(dense(0, 0.0), dense(1, 1.0)), listed)).metadata.notes if n.code == "not-in-step"
+    ]
+    assert not [n for n in analyse(run(graph, listed)).metadata.notes if n.code == "not-in-step"]
+
+
 def test_many_such_parts_are_named_in_part() -> None:
     graph = b.graph(*(dense(i, 0.0, layer=f"l{i}") for i in range(3, 10)), dense(1, 1.0))
     (note,) = (n for n in analyse(run(graph)).metadata.notes if n.code == "not-in-step")

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from tcprobe.jsonfile import read_object
+from tcprobe.readers.run_folder.phases import read_phases
 from tcprobe.schema.columns import Table
-from tcprobe.schema.op import PASSES
+from tcprobe.schema.op import PASSES, Part
 from tcprobe.schema.profile import Note
 from tcprobe.schema.tables import EXECUTES_BASES, GRAPH_OPS, METRICS, SCOPES, STEPS, USES_TC
 
@@ -37,10 +38,12 @@ def read_graph(path: Path) -> TableAndNotes:
     functions = data.get("functions") if isinstance(data, dict) else None
     if not isinstance(functions, list):
         return None, (_damaged(path, "it holds no list of functions", "no layers, shapes and sizes from the graph"),)
-    ops = [(f, op) for f in functions if isinstance(f, dict) and f.get("training") for op in _list(f.get("ops"))]
+    parts = _parts(path.with_name("probe.json"))
+    trained = [f for f in functions if isinstance(f, dict) and (f.get("training") or _part(f) in parts)]
+    ops = [(f, op) for f in trained for op in _list(f.get("ops"))]
     good = [(f, op) for f, op in ops if isinstance(op, dict) and _text(op.get("op")) and _text(op.get("op_type"))]
     notes = (_damaged(path, f"{len(ops) - len(good)} of {len(ops)} ops lack a name or type", "they are left out"),)
-    whole = _whole_step(path.with_name("probe.json"), [f for f in functions if isinstance(f, dict)])
+    whole = _whole_step(path.with_name("probe.json"), trained)
     return (_graph_table(good, whole) if good else None), notes if len(good) < len(ops) else ()
 
 
@@ -88,12 +91,18 @@ def _basis(function: dict[str, Any], op: dict[str, Any]) -> str | None:
     return said if said in EXECUTES_BASES else None
 
 
-def _whole_step(path: Path, functions: list[dict[str, Any]]) -> dict[str, Any] | None:
+def _parts(path: Path) -> frozenset[int | None]:
+    """Return the numbers of the parts of training that probe.json lists, whatever their functions are said to do."""
+    phases = read_phases(read_object(path))
+    return frozenset(p.key for parts in phases.values("parts") for p in Part.all_of(parts)) if phases else frozenset()
+
+
+def _whole_step(path: Path, training: list[dict[str, Any]]) -> dict[str, Any] | None:
     """Return the function that is a step by itself, by probe.json; None where several train, or a step is more.
 
     Probes that recorded no loops (`repeats`) left its calls open at times.
     """
-    steps, training = read_object(path).get("steps"), [f for f in functions if f.get("training")]
+    steps = read_object(path).get("steps")
     if not isinstance(steps, dict) or steps.get("period") != 1 or len(training) != 1:
         return None
     return training[0] if steps.get("functions") == [training[0].get("python_name")] else None

@@ -172,7 +172,7 @@ def _xla_notes(parts: list[HostFile]) -> Iterator[Note]:
     """Yield what is not known of the modules that ran: products of theirs may be missing."""
     lacking = sum(part.no_module for part in parts)
     if lacking and any(part.modules for part in parts):
-        message = f"the profile lacks {lacking} of the HLO modules that ran: what these multiply is not known"
+        message = f"the profile lacks {lacking} of the HLO modules that ran: their products are not known"
         yield Note("xla-modules-missing", message, level="note")
     targets = sorted({t for part in parts for module in part.modules.values() for t in unread_calls(module)})
     if targets:

@@ -111,6 +111,15 @@ def test_ops_know_their_part_and_how_often_they_run(tmp_path: Path) -> None:
     assert table.values("calls_per_step") == [20.0, 0.0, None], "never called is never run, whatever the op says"
 
 
+def test_what_a_phase_calls_is_training_whatever_its_function_is_said_to_do(tmp_path: Path) -> None:
+    untrained = [{**function(name, key, 0), "training": False} for name, key in (("pretrain", 3), ("validate", 9))]
+    path = write_graph(tmp_path, *untrained, function("train", 4, 1))
+    (tmp_path / "probe.json").write_text(json.dumps({"phases": [FIRST, SECOND]}))
+    table, _ = read_graph(path)
+    assert table is not None
+    assert table.values("part") == [3, 4]
+
+
 def test_a_run_folder_has_the_table_of_phases(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run")
     (folder / "probe" / "probe.json").write_text(json.dumps({"schema": 1, "phases": [FIRST, SECOND]}))
