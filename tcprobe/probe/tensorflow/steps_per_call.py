@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import weakref
-from typing import Any, Callable, Dict, NamedTuple, Optional, Set
+from typing import Any, Callable, Dict, NamedTuple, Optional, Set, Tuple
 
 from ..core.framework import Core
 from ..core.training import Callee
@@ -38,6 +38,29 @@ class Count(NamedTuple):
     expected: int
 
 
+class Every(NamedTuple):
+    """After how many calls variables are updated, if it is always after as many; `most` is None where nothing tells."""
+
+    least: int
+    most: Optional[int]
+
+    @classmethod
+    def of(cls, calls: int, updates: int) -> "Every":
+        """Return what follows from `updates`, one at the least, in so many calls in a row."""
+        return cls(calls // (updates + 1) + 1, None if updates == 1 else math.ceil(calls / (updates - 1)) - 1)
+
+    def narrowed(self, other: "Every") -> "Every":
+        """Return what both say; this one where they contradict each other, since it is not always after as many."""
+        most = other.most if self.most is None else self.most if other.most is None else min(self.most, other.most)
+        least = max(self.least, other.least)
+        return Every(least, most) if most is None or least <= most else self
+
+    def __str__(self) -> str:
+        if self.most is None:
+            return "%d or more" % self.least
+        return str(self.least) if self.least == self.most else "%d to %d" % (self.least, self.most)
+
+
 class StepsPerCall:
     """Learns the steps of a call from Keras, or from how often its optimizers ran in the first call.
 
@@ -58,6 +81,7 @@ class StepsPerCall:
         self._met: Dict[int, int] = {}  # their iterations when they were first seen, which may be within a first call
         self._parts: Dict[int, Applying] = {}
         self._opened: Dict[int, Count] = {}
+        self._seldom: Dict[int, Tuple[Count, Every]] = {}  # at the beginning of the window, and what that told
         self._begun: Dict[int, Count] = {}  # before the first call that applies the optimizer
 
     # --- learning ----------------------------------------------------------------------------------------
@@ -150,12 +174,13 @@ class StepsPerCall:
         opened, self._opened = self._opened, {}
         for number, count in self._counts().items() if opened else ():
             if number in opened:
-                self._compare(opened[number], count)
+                self._compare(number, opened[number], count)
 
     def conclude(self) -> None:
         """Say so where calls of several steps have made other numbers of updates than was counted."""
         for number, count in self._counts().items():
             begun = self._begun.get(number)
+            self._narrow(number, begun, count)
             several = any(p.part.steps > 1 and number in p.applies for p in self._parts.values())
             if begun is None or not several:
                 continue
@@ -182,28 +207,28 @@ class StepsPerCall:
         known = self._parts.get(part.key)
         return {} if known is None else {optimizer: steps * count for optimizer, count in known.applies.items()}
 
-    def _compare(self, opened: Count, closed: Count) -> None:
+    def _compare(self, number: int, opened: Count, closed: Count) -> None:
         made, expected = closed.iterations - opened.iterations, closed.expected - opened.expected
         if expected < 2 or made * SELDOM > expected:
             return
-        what = "its variables were not updated within the %d calls that were profiled" % expected
         if made:
-            what = "its variables are updated every %s calls" % every(expected, made)
+            self._seldom[number] = opened, Every.of(expected, made)
+            self._say_seldom("its variables are updated every %s calls" % (self._seldom[number][1],))
+        else:
+            self._say_seldom("its variables were not updated within the %d calls that were profiled" % expected)
+
+    def _narrow(self, number: int, begun: Optional[Count], ended: Count) -> None:
+        """Say more exactly how often variables are updated, by all calls from the window on and from the first on."""
+        if number not in self._seldom:
+            return
+        opened, every = self._seldom[number]
+        for first in (opened, begun or opened):
+            made = ended.iterations - first.iterations
+            every = every.narrowed(Every.of(ended.expected - first.expected, made)) if made else every
+        self._say_seldom("its variables are updated every %s calls" % (every,))
+
+    def _say_seldom(self, what: str) -> None:
         self._gaps.note("seldom-updated", "1 step = 1 call of a training function; " + what, level="note")
-
-
-def every(calls: int, updates: int) -> str:
-    """Return after how many calls variables are updated, if it is always after as many: ``4``, ``5 to 6``.
-
-    Args:
-        calls: in a row, of which
-        updates: updated them.
-    """
-    least = calls // (updates + 1) + 1
-    if updates == 1:
-        return "%d or more" % least
-    most = math.ceil(calls / (updates - 1)) - 1
-    return str(least) if least == most else "%d to %d" % (least, most)
 
 
 def fit_batches(depth: int) -> Any:

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from tcprobe.probe.tensorflow.steps_per_call import every
+from tcprobe.probe.tensorflow.steps_per_call import Every
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from tcprobe.probe.tensorflow.steps_per_call import every
     ],
 )
 def test_number_that_makes_so_many_updates(calls: int, updates: int, said: str) -> None:
-    assert every(calls, updates) == said
+    assert str(Every.of(calls, updates)) == said
 
 
 def test_the_true_number_is_always_among_those_that_are_said() -> None:
@@ -30,5 +30,12 @@ def test_the_true_number_is_always_among_those_that_are_said() -> None:
         for begin in range(true):
             updates = sum(call % true == 0 for call in range(begin, begin + calls))
             if updates:
-                least, _, most = every(calls, updates).partition(" to ")
-                assert int(least.split()[0]) <= true <= (int(most or least) if "more" not in least else true)
+                least, most = Every.of(calls, updates)
+                assert least <= true <= (true if most is None else most)
+
+
+def test_more_calls_tell_more_exactly_unless_they_contradict() -> None:
+    assert Every.of(22, 5).narrowed(Every.of(36, 9)) == Every(4, 4)
+    assert Every.of(20, 1).narrowed(Every.of(60, 4)) == Every(13, 19)
+    assert Every.of(22, 5).narrowed(Every.of(50, 1)) == Every.of(22, 5)
+    assert Every.of(22, 5).narrowed(Every.of(36, 30)) == Every.of(22, 5)
