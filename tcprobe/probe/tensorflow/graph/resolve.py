@@ -78,7 +78,7 @@ class Resolver:
             return
         self._store.made_by(self._tracer.scopes(trace.graph))
         concrete = _concrete(function, trace.graph)
-        sizes = self._sizes(function, trace.graph)
+        call, sizes = function.call, self._sizes(function, trace.graph)
         visits = walk(trace.graph, _is_compiled(function, concrete), sizes)
         if visits:
             function.sizes = sizes
@@ -93,6 +93,8 @@ class Resolver:
                 with Guard(self._gaps, "notes on a trace"):
                     self.on_trace(trace, visits, record["ops"])
             self._store.keep(trace.key, record)
+        elif not function.traces:  # TensorFlow's own initializer of variables: it captures nothing of the function's
+            function.call, function.sizes = call, None
 
     def _sizes(self, function: Function, graph: Any) -> CallSizes:
         """Return the sizes of the first call, which is over; the first trace knows its arguments best."""
