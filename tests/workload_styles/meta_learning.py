@@ -1,4 +1,4 @@
-"""Meta-learning: four inner steps on a task move the weights a little; then each of two tasks is learnt and forgotten."""
+"""Meta-learning: four inner steps on a task move the weights a little; two tasks are learnt and forgotten."""
 
 import tensorflow as tf
 
