@@ -218,6 +218,13 @@ def test_steps_within_a_call(recorded: Callable[[str], Run], script: str, number
     assert probed.seen["notes"] == []
 
 
+def test_what_fit_trains_bears_the_name_of_the_model(recorded: Callable[[str], Run]) -> None:
+    """The name of Keras' own function is that of every fit of a run."""
+    probed = recorded(FIT.replace("PER_CALL", "6").replace("EAGER", "False").replace("BATCHES", "0"))
+    (name,) = (part["name"] for phase in probed.seen["phases"] for part in phase["parts"])
+    assert name.startswith("fit of sequential")
+
+
 def test_phases_have_steps_and_functions_of_their_own(recorded: Callable[[str], Run]) -> None:
     probed = recorded(PHASES)
     assert probed.code == 0, probed.err

@@ -126,6 +126,8 @@ class WindowState:
             return ()
         if self._asked():
             self.reason = "as asked, but only to step %d: " % (number - 1) + READ
+        else:
+            self._cut(READ)  # said only where the run ends before as many steps are recorded again
         self._end(row - 1)
         self._earlier = self._taken()
         looks, besides = self._looks + 1, max(0.0, self._grown - MEMORY_PER_BYTE * size) / max(1, number - first)

@@ -108,6 +108,14 @@ def test_growth_that_is_not_the_traces_costs_no_step() -> None:
     assert run.end() == (5, 24, "step times had settled")
 
 
+def test_what_was_recorded_until_a_look_says_why_it_is_short() -> None:
+    """20 MB of memory a step: looked into before step 9, and the run ends after three more."""
+    run = Run(window_bytes=50e6).steps([5]).steps([0.1] * 11, grown=20_000_000)
+    assert run.actions == [(1, "open"), (9, "measure"), (9, "open")]
+    reason = "step times had settled; cut short: memory grew, and the trace was read to see why"
+    assert run.end() == (3, 8, reason)
+
+
 def test_large_trace_is_cut_by_size() -> None:
     """20 MB of trace a step: 3 x 50 MB of memory are reached after 3 steps, whose trace takes 60 MB."""
     run = Run(window_bytes=50e6).steps([5]).steps([0.1] * 20, grown=60_000_000, trace=20e6)
