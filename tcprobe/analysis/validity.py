@@ -168,7 +168,7 @@ def part_notes(graph: Table, counted: Table, phases: Table) -> Iterator[Note]:
     names = [named.get(part) or uncounted(str(name)) for name, part in outside if (name, part) not in inside]
     if told := [name for name in dict.fromkeys(names) if name not in called]:
         listed = ", ".join(told[:MOST_NAMED]) + (", ..." if len(told) > MOST_NAMED else "")
-        message = f"the counted steps do not call {listed}, which the run trained with: no figure of a step holds it"
+        message = f"the counted steps do not call {listed}, which the run trained with: their figures leave it out"
         yield Note("not-in-step", message, level="note")
 
 

@@ -1,6 +1,7 @@
 """MultiWorkerMirroredStrategy: this process is the chief and starts the second worker, a process of its own."""
 #: bench only
 #: cold
+#: [keras 3] said can crash a worker
 
 import json
 import os
