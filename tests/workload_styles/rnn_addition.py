@@ -1,4 +1,5 @@
 """Keras' addition example: an LSTM reads seven characters, another writes four."""
+#: bench only
 
 import numpy as np
 import tensorflow as tf

@@ -1,4 +1,5 @@
 """A block of a transformer, with Keras' MultiHeadAttention, in a subclassed layer."""
+#: bench only
 
 import numpy as np
 import tensorflow as tf
