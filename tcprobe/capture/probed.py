@@ -15,7 +15,7 @@ from tcprobe.probe.constants import SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS,
 CONFIG: Final = "config.json"
 
 
-def install_probe(request: CaptureRequest, profile: bool = True) -> tuple[str, ...]:
+def install_probe(request: CaptureRequest, profile: bool) -> tuple[str, ...]:
     """Copy the probe into the run folder, write its orders, and return the command that runs the workload through it.
 
     Args:

@@ -1,4 +1,4 @@
-"""Read ``--dlprof-args``: further words for DLProf's command line, which go before tcprobe's own."""
+"""Read ``--dlprof-args``: further words for DLProf, in place of tcprobe's own where both set an option."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from tcprobe.capture import environment
 from tcprobe.capture.base import CaptureRequest, Collected, Launch
@@ -54,7 +54,7 @@ def prepare(request: CaptureRequest) -> Launch:
     unprobed = _why_no_probe(request)
     if unprobed and request.precision in ("mixed_float16", "mixed_bfloat16"):
         raise ToolError(
-            f"{request.precision} is set by the probe, which cannot run here: {unprobed}",
+            f"{request.precision} is set by the probe, which cannot run here: {unprobed.why}",
             "set the policy in the script, or profile with --profiler tensorflow",
         )
     workload = _workload(request) if unprobed else install_probe(request, profile=False)
@@ -64,26 +64,30 @@ def prepare(request: CaptureRequest) -> Launch:
         forward_interrupt=False,
         profiler_version=build.version,
         wraps=True,
-        notes=(_unprobed(unprobed),) if unprobed else (),
+        notes=(_note(unprobed),) if unprobed else (),
     )
 
 
-def _why_no_probe(request: CaptureRequest) -> str | None:
+class _Unprobed(NamedTuple):
+    """Why the probe cannot run beside DLProf, and what helps."""
+
+    why: str
+    remedy: str | None = None
+
+
+def _why_no_probe(request: CaptureRequest) -> _Unprobed | None:
     """Return why the probe cannot run beside DLProf; None if it can."""
     holds = environment.ask_interpreter(request.python, request.launcher)
     if not holds.runs_probe:
-        return f"the workload's interpreter {no_probe_in(holds)}"
+        return _Unprobed(f"the workload's interpreter {no_probe_in(holds)}")
     if environment.sees(request.folder, request.python, request.launcher):
         return None
-    return f"{request.folder.parent} is not there behind the launcher"
+    return _Unprobed(f"{request.folder.parent} is not there behind the launcher", "mount the folder in the container")
 
 
-def _unprobed(why: str) -> Note:
-    return Note(
-        "no-probe",
-        f"the probe did not watch this run: {why}: no layers, source lines and badly sized layers",
-        "mount the folder in the container" if "launcher" in why else None,
-    )
+def _note(unprobed: _Unprobed) -> Note:
+    message = f"the probe did not watch this run: {unprobed.why}: no layers, source lines and badly sized layers"
+    return Note("no-probe", message, unprobed.remedy)
 
 
 def home(folder: Path) -> Path:
@@ -122,7 +126,7 @@ def flags(build: Build, request: CaptureRequest) -> tuple[str, ...]:
 
 
 def _number(value: float | None) -> str | None:
-    return None if value is None else f"{value:g}"
+    return None if value is None else str(int(value) if value == int(value) else value)
 
 
 def _required(build: Build, asked: dict[str, str | None]) -> dict[str, str]:

@@ -65,9 +65,8 @@ def missing_notes(home: Path, exit_code: int, workload_code: int | None, key_nod
     if not held:
         yield _nothing(home, exit_code, key_node)
     elif exit_code != 0 and exit_code != workload_code:
-        whose = "the workload's own code or DLProf's" if workload_code is None else "the workload itself ended with 0"
-        if workload_code:
-            whose = f"the workload itself ended with {workload_code}"
+        known = workload_code is not None
+        whose = f"the workload itself ended with {workload_code}" if known else "the workload's own code or DLProf's"
         yield Note(
             "dlprof-exit",
             f"dlprof ended with exit code {exit_code}, though it wrote reports: {whose}",

@@ -132,6 +132,7 @@ def test_a_folder_that_the_container_lacks_is_said(request_: CaptureRequest) -> 
     launch = dlprof.prepare(changed(request_, launcher=hides))
     assert launch.argv[-4:] == (sys.executable, request_.target.name, "--lr", "1")
     assert "is not there behind the launcher" in launch.notes[0].message
+    assert launch.notes[0].remedy == "mount the folder in the container"
 
 
 def probe_of(request: CaptureRequest) -> tuple[Path, Path]:
@@ -148,8 +149,8 @@ def test_the_probe_watches_beside_dlprof(request_: CaptureRequest) -> None:
 
 def test_what_was_asked_for_is_passed_on(request_: CaptureRequest) -> None:
     asked = DlprofOptions(None, None, 5, 30.5, ("--nsys_opts=-t cuda,nvtx", "-v", "quiet", "--reports", "summary"))
-    argv = dlprof.prepare(changed(request_, dlprof=asked)).argv
-    assert {"--delay=5", "--duration=30.5"} <= set(argv)
+    argv = dlprof.prepare(changed(request_, dlprof=asked, iter_start=1_234_567)).argv
+    assert {"--delay=5", "--duration=30.5", "--iter_start=1234567"} <= set(argv)
     assert argv[-8:-3] == asked.args  # behind ours, and in place of ours where they are the same
     assert "--reports=all" not in argv
 
