@@ -19,7 +19,7 @@ from tests.support import ROOT
 
 ORDER = (
     *(
-        {"schema", "errors", "jsonfile"},
+        {"schema", "errors", "jsonfile", "visible"},
         {"bypath", "hardware", "gemm"},
         {"cost", "keras", "identify"},
         {"source"},

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import math
-import unicodedata
 from collections.abc import Callable
 from os.path import relpath
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.schema.finding import Range
+from tcprobe.visible import visible
 
 if TYPE_CHECKING:
     from tcprobe.schema.columns import Value
@@ -105,17 +105,6 @@ def any_text(value: Value) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return visible(value) if isinstance(value, str) else full_number(float(value), 10)
-
-
-def visible(text: str) -> str:
-    """Escape control and formatting characters, so that a name cannot control the terminal."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_escaped(c) if unicodedata.category(c) in {"Cc", "Cf", "Zl", "Zp"} else c for c in text)
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
 
 
 FORMATTERS: dict[str, Callable[[Value], str]] = {

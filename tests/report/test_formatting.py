@@ -82,11 +82,6 @@ def test_a_name_cannot_steer_the_terminal() -> None:
     assert f.any_text("für µs") == "für µs"
 
 
-@given(st.text())
-def test_what_is_shown_stays_on_one_line(text: str) -> None:
-    assert len(f.visible(text).splitlines()) <= 1
-
-
 @given(st.text(min_size=1), st.integers(4, 60))
 def test_shortening_keeps_both_ends_and_the_width(text: str, width: int) -> None:
     short = f.shorten(text, width)

@@ -8,9 +8,9 @@ from typing import Final
 
 from tcprobe.hardware import lookup_gpu
 from tcprobe.report.audit import unjudged
-from tcprobe.report.formatting import visible
 from tcprobe.schema.finding import AuditReport, Finding
 from tcprobe.schema.finding_kinds import COST_UNKNOWN
+from tcprobe.visible import visible
 
 VERB: Final = ("tcprobe", "audit-shapes")
 ALONE: Final = ("--fix", "--format", "--output", "-o")

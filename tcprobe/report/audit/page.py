@@ -18,8 +18,9 @@ from tcprobe.report.blocks import (
     TextPart,
     wrapped_line,
 )
-from tcprobe.report.formatting import relative, visible
+from tcprobe.report.formatting import relative
 from tcprobe.schema.finding import SEVERITIES, Audited, AuditReport, Finding
+from tcprobe.visible import visible
 
 MOST_GAINS: Final = 5
 

@@ -13,8 +13,8 @@ from tcprobe.report.audit import fold, unjudged, words
 from tcprobe.report.audit.next import next_step
 from tcprobe.report.audit.spec import AuditSpec
 from tcprobe.report.blocks import Block, Cell, ColumnHead, Lines, Section, Style, TextLine, TextPart, wrapped_line
-from tcprobe.report.formatting import visible
 from tcprobe.schema.finding import Audited, AuditReport, Finding
+from tcprobe.visible import visible
 
 STYLES: Final[dict[str | None, Style]] = {"error": "error", "warning": "warning", "note": "accent"}
 MOST_COSTLY: Final = 5

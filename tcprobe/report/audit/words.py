@@ -12,13 +12,14 @@ from tcprobe.hardware import lookup_gpu
 from tcprobe.report.audit import unjudged
 from tcprobe.report.audit.phrases import statements
 from tcprobe.report.audit.phrases.order import order
-from tcprobe.report.formatting import about, relative, visible
+from tcprobe.report.formatting import about, relative
 from tcprobe.report.provenance import constants_of
 from tcprobe.rules.sizes.words import listed
 from tcprobe.schema.finding import SEVERITIES, WARNING_PCT, Audited, AuditReport, Finding, Fix
 from tcprobe.schema.place import Place
 from tcprobe.schema.provenance import merged
 from tcprobe.schema.statement import parts
+from tcprobe.visible import visible
 
 LIBRARY_NAMES: Final = {"cublas10": "cuBLAS 10", "cublas11": "cuBLAS 11", "cublas12": "cuBLAS 12"}
 ASSUMED: Final = "no precision policy is set in this file: Keras' default, float32, is assumed"

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcprobe.report.blocks import Cell, ColumnHead, Facts, Lines, NumberedList, Remark, Remarks, Section, wrapped_line
-from tcprobe.report.formatting import any_text, full_number, visible
+from tcprobe.report.formatting import any_text, full_number
 from tcprobe.report.run import advice, findings, headline, views
 from tcprobe.report.run.sections import section
 from tcprobe.report.run.spec import ReportSpec
 from tcprobe.report.run.window import counted_phase
 from tcprobe.schema.columns import Row
 from tcprobe.schema.profile import Profile
+from tcprobe.visible import visible
 
 FIRST_SCREEN_ROWS = 5
 NOTICEABLE_PCT = 10.0
