@@ -19,8 +19,9 @@ from tests.support import ROOT
 
 ORDER = (
     *(
-        {"schema", "errors", "jsonfile", "visible"},
-        {"bypath", "hardware", "gemm"},
+        {"schema", "errors", "visible"},
+        {"foreign"},
+        {"bypath", "hardware", "gemm", "jsonfile"},
         {"cost", "keras", "identify"},
         {"source"},
         {"rules", "calibration"},
@@ -55,7 +56,7 @@ WITHIN = {
         {"way_in"},
     ),
     "readers": (
-        {"base", "one_run", "protobuf", "ranks"},
+        {"base", "left", "one_run", "protobuf", "ranks"},
         {"arrays", "merge"},
         {"dlprof", "hlo", "run_folder"},
         {"xspace"},

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from tcprobe.errors import UnreadableInput, UsageError, WrongFormat
+from tcprobe.errors import UsageError, WrongFormat
+from tcprobe.foreign import read_text
 from tcprobe.schema.model import InputShape
 
+MOST_BYTES: Final = 4 << 20  # of a pyproject.toml: hundreds of times the longest that people write
 MODES: Final = ("auto", "traced", "source")
 DTYPES: Final = ("float32", "tf32", "float16", "bfloat16", "float8")
 LIBRARIES: Final = ("cublas10", "cublas11", "cublas12")
@@ -51,13 +53,13 @@ def find_settings(path: Path) -> Settings:
     """Return the settings of the nearest pyproject.toml at or above `path` that has a table for tcprobe.
 
     Raises:
-        UnreadableInput, WrongFormat: a pyproject.toml on the way cannot be read, or is no TOML.
+        UnreadableInput, WrongFormat: a pyproject.toml on the way cannot be read, is no file, or is no TOML.
         UsageError: a key is unknown or has a value that it cannot have; names file and key.
     """
     start = path.resolve()
     for folder in (start, *start.parents) if start.is_dir() else start.parents:
         file = folder / "pyproject.toml"
-        if file.is_file():
+        if file.exists():
             table = _table(file)
             if table is not None:
                 return _settings(file, table)
@@ -68,10 +70,7 @@ def _table(file: Path) -> Any:
     import tomllib  # most audits find no such file, and start the sooner
 
     try:
-        with file.open("rb") as opened:
-            tool = tomllib.load(opened).get("tool")
-    except OSError as error:
-        raise UnreadableInput(file, f"cannot be read: {error.strerror}") from error
+        tool = tomllib.loads(read_text(file, MOST_BYTES)).get("tool")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise WrongFormat(file, f"is no TOML: {error}") from error
     return tool.get("tcprobe") if isinstance(tool, dict) else None

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Final
 
 from tcprobe.calibration.plan import CPU
-from tcprobe.cost.measured import LIBRARIES, MEASUREMENT_COLUMNS, Measurement, read_measurements
-from tcprobe.errors import EmptyInput, MissingInput, UnreadableInput, UsageError, WrongFormat
+from tcprobe.cost.measured import LIBRARIES, MEASUREMENT_COLUMNS, Measurement, measurements_of
+from tcprobe.errors import EmptyInput, UsageError, WrongFormat
+from tcprobe.foreign import read_text
 from tcprobe.gemm.conv import CONV_PASSES
 from tcprobe.hardware import Gpu, find_gpu, lookup_gpu
 
+MOST_BYTES: Final = 256 << 20  # some million products; a calibration measures hundreds
 _GEMM: Final = ("m", "n", "k", "batch")
 _CONV: Final = ("images", "height", "width", "channels", "filters", "kernel", "stride", "padding")
 
@@ -24,20 +26,16 @@ def read_raw(path: Path) -> list[Measurement]:
 
     Raises:
         MissingInput, UnreadableInput, EmptyInput: there is no such file, or it is empty.
-        WrongFormat: it is no raw CSV; the message names the missing column, or the line and column of the damage.
+        WrongFormat: it is no regular file or no raw CSV; the message names the missing column, or where the damage is.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise MissingInput(path, "no such file") from None
+        text = read_text(path, MOST_BYTES)
     except UnicodeDecodeError:
         raise WrongFormat(path, "not a text file") from None
-    except OSError as error:
-        raise UnreadableInput(path, error.strerror or "the system refused to read it") from None
     if not text.strip():
         raise EmptyInput(path, "it is empty")
     _check(path, text)
-    rows = read_measurements(path)
+    rows = measurements_of(text, path)
     if not rows:
         raise EmptyInput(path, "it holds no measured products")
     return rows

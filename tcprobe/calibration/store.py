@@ -12,6 +12,7 @@ from tcprobe.calibration.check import Score
 from tcprobe.cost.constants import Constants, calibration_folder, load_constants
 from tcprobe.errors import UnreadableInput
 from tcprobe.hardware import lookup_gpu
+from tcprobe.jsonfile import read_object
 
 KEY: Final = "calibration"
 """Key in a file for facts besides the constants; the cost model ignores it."""
@@ -75,7 +76,7 @@ def _read(path: Path) -> Calibration | None:
     constants = load_constants(gpu, path.parent) if gpu is not None and gpu.id == path.stem else None
     if constants is None:
         return None
-    facts = json.loads(path.read_text(encoding="utf-8")).get(KEY)
+    facts = read_object(path).get(KEY)
     facts = facts if isinstance(facts, dict) else {}
     rows = facts.get("rows")
     return Calibration(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tcprobe.errors import OutputError
+from tcprobe.jsonfile import read_object
 
 HOME: Final = "tcprobe-runs"
 RECORD: Final = "run.json"
@@ -106,10 +107,7 @@ def _is_empty(path: Path) -> bool:
 
 def is_run_folder(path: Path) -> bool:
     """Say whether tcprobe wrote this folder: its run.json then names tcprobe."""
-    try:
-        return "tcprobe" in json.loads((path / RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError, TypeError):
-        return False
+    return "tcprobe" in read_object(path / RECORD, path)
 
 
 def write_record(folder: Path, record: Mapping[str, Any]) -> None:

@@ -138,7 +138,16 @@ def _beside(wanted: AuditOptions, fix: bool) -> TextIO | None:
 
 
 def _standard_input(files: list[str]) -> bytes | None:
-    return sys.stdin.buffer.read() if files == ["-"] else None
+    if files != ["-"]:
+        return None
+    from tcprobe.foreign import size_text
+    from tcprobe.source.imports import MOST_BYTES
+
+    content = sys.stdin.buffer.read(MOST_BYTES + 1)
+    _refuse(
+        len(content) > MOST_BYTES, f"standard input holds more than {size_text(MOST_BYTES)}", "is it Python source?"
+    )
+    return content
 
 
 def _write_baseline(outcome: AuditOutcome, baseline: Baseline) -> None:

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from tcprobe.errors import UnreadableInput, UnsupportedVersion, WrongFormat
+from tcprobe.errors import MissingInput, UnsupportedVersion, WrongFormat
+from tcprobe.foreign import read_text
 from tcprobe.hardware import Gpu
 from tcprobe.schema.provenance import STACK_KINDS, UNKNOWN_STACK, Stack
 
@@ -20,6 +21,7 @@ TimeFactors: TypeAlias = tuple[float, float, float]
 FAMILIES: Final[tuple[RateFamily, ...]] = ("tc16", "tf32", "fp32", "fp8", "int8")
 FORMAT: Final = "tcprobe-calibration"
 VERSION: Final = 1
+MOST_BYTES: Final = 4 << 20  # of a calibration file, which takes some kB
 KERNEL_NS: Final = 2500.0
 """What an empty kernel takes by itself: fits to serving stacks, which hide the launches, give 1.5-2.5 us in 16 bits."""
 
@@ -154,13 +156,11 @@ def load_constants(gpu: Gpu, folder: Path | None = None) -> Constants | None:
     """
     path = (calibration_folder() if folder is None else folder) / f"{gpu.id}.json"
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+        text = read_text(path, MOST_BYTES)
+    except MissingInput:
         return None
     except UnicodeDecodeError:
         raise WrongFormat(path, "not a text file", _AGAIN) from None
-    except OSError as error:
-        raise UnreadableInput(path, error.strerror or str(error)) from None
     constants = Constants.from_json(text, path)
     if constants.gpu != gpu.id:
         raise WrongFormat(path, f"measured on {constants.gpu}, not on {gpu.id}", _AGAIN)

@@ -89,14 +89,13 @@ def conv_record(
     return OpRecord(_TYPES[pass_], inputs, output, attributes, dtype, pass_)
 
 
-def read_measurements(path: Path) -> list[Measurement]:
-    """Read a CSV of measurements.
+def measurements_of(text: str, path: Path) -> list[Measurement]:
+    """Return the measurements that the text of a CSV holds; errors name `path`.
 
     Raises:
         WrongFormat: a column is missing or a row is damaged; the message gives its line.
-        OSError: the file cannot be read.
     """
-    reader = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
+    reader = csv.DictReader(io.StringIO(text))
     if missing := [c for c in MEASUREMENT_COLUMNS if c not in (reader.fieldnames or ())]:
         raise WrongFormat(path, f"no column {missing[0]!r}: not a CSV of measured products")
     rows = []

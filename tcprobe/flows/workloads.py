@@ -86,6 +86,8 @@ def _script(name: str, rest: list[str]) -> Invocation:
         raise InputError(path, "is a folder, not a script", "name the script in it")
     if path.is_file():
         return Invocation("script", str(path), tuple(rest), path.stem)
+    if path.exists():
+        raise InputError(path, "is no regular file, so no script", "write it to a file first")
     if path.suffix == ".py" or len(path.parts) > 1:
         raise MissingInput(path, "no such script", _near_file(path))
     names = [w.name for w in packaged_workloads()]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from tcprobe.errors import UsageError
+from tcprobe.foreign import modified
 
 LISTED: Final = 8
 _STAMP: Final = re.compile(r"(\d{4})_?(\d\d)_?(\d\d)[T_](\d\d)_?(\d\d)_?(\d\d)")  # of a session, of a run folder
@@ -43,7 +44,7 @@ def newest_first(places: set[Path]) -> list[Path]:
     stamps = {place: _STAMP.search(place.name) for place in places}
     if all(stamps.values()):
         return sorted(places, key=lambda p: (stamp.groups() if (stamp := stamps[p]) else (), str(p)), reverse=True)
-    return sorted(places, key=lambda p: (-p.stat().st_mtime, str(p)))
+    return sorted(places, key=lambda p: (-modified(p), str(p)))
 
 
 def name_one(places: Sequence[Path]) -> str:

@@ -6,13 +6,19 @@ import codecs
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from tcprobe.errors import EmptyInput, InputError, MissingInput, UnreadableInput, UsageError, WrongFormat
+from tcprobe.foreign import head, leads_out, opened
 from tcprobe.readers import READERS
 from tcprobe.readers.base import Holder, Reader, Refusal
+from tcprobe.readers.left import away_notes, left_notes, left_out
 from tcprobe.readers.merge import merge
 from tcprobe.readers.one_run import few, session_of, several_runs
 from tcprobe.schema.profile import Note, Profile, ProfileSource
+
+LARGEST: Final = 1 << 62  # each reader has its own limit
+MOST_NAMES: Final = 10_000  # compared with a name that is not there
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,7 @@ def open_profile(path: Path, readers: Sequence[Reader] = READERS) -> Profile:
         session = session_of(first.files)
         same_run = [other for other in others if session is not None and session_of(other.files) == session]
         others = [other for other in others if other not in same_run]
-        profile = _joined(first.reader.read(first.files), same_run)
+        profile = _joined(first.reader.read(first.files), same_run).with_notes(*left_notes(path))
     return _with_others(profile, first.reader, others)
 
 
@@ -86,10 +92,12 @@ def _read_all(found: Sequence[FormatFiles]) -> tuple[list[Profile], list[tuple[F
 def _held(holder: Holder, files: list[Path], readers: Sequence[Reader]) -> Profile:
     """Read a run folder with all that the profilers left in it."""
     folder = holder.holds(files)
-    inside = find_formats(folder, [r for r in readers if not isinstance(r, Holder)]) if folder.is_dir() else []
+    away = leads_out(folder, files[0].parent)
+    others = [r for r in readers if not isinstance(r, Holder)]
+    inside = find_formats(folder, others) if folder.is_dir() and not away else []
     profiles, refused = _read_all(inside)
     profile = holder.around(files, profiles, [error for _, error in refused])
-    return _with_unread(profile, refused)
+    return _with_unread(profile.with_notes(*away_notes(folder) if away else left_notes(folder)), refused)
 
 
 def _joined(profile: Profile, same_run: Sequence[FormatFiles]) -> Profile:
@@ -106,17 +114,16 @@ def _with_unread(profile: Profile, refused: Sequence[tuple[FormatFiles, Refusal]
 
 def _check_readable(path: Path) -> None:
     try:
-        if not path.exists():
+        if not path.exists() and not path.is_symlink():
             raise MissingInput(path, "no such file or directory", _neighbours(path))
         if path.is_dir():
             next(iter(path.iterdir()), None)
-        else:
-            with path.open("rb") as file:
-                empty = not file.read(1)
-            if empty:
-                raise EmptyInput(path, "the file is empty", "the profiler may not have finished writing it")
+            return
     except OSError as error:
         raise UnreadableInput(path, f"cannot be read: {error.strerror}", "check the permissions") from error
+    with opened(path, LARGEST) as file:
+        if not file.read(1):
+            raise EmptyInput(path, "the file is empty", "the profiler may not have finished writing it")
 
 
 def _neighbours(path: Path) -> str:
@@ -127,7 +134,7 @@ def _neighbours(path: Path) -> str:
         names = sorted(p.name for p in path.parent.iterdir())
     except OSError:
         return f"{path.parent} does not exist either"
-    near = get_close_matches(path.name, names, n=3)
+    near = get_close_matches(path.name, names[:MOST_NAMES], n=3)
     return f"did you mean {' or '.join(str(path.parent / n) for n in near)}?" if near else "check the path"
 
 
@@ -137,14 +144,14 @@ def _nothing(path: Path, readers: Sequence[Reader]) -> EmptyInput | WrongFormat:
     if path.is_dir():
         names = sorted(p.name for p in path.iterdir())
         held = f"it holds {few(names)}" if names else "it is empty"
-        return EmptyInput(path, f"no profile in this directory ({held})", f"expected {known}")
+        left = "".join(f"; {said}" for said in left_out(path))
+        return EmptyInput(path, f"no profile in this directory ({held}{left})", f"expected {known}")
     return WrongFormat(path, f"not a profile: {_kind(path)}", f"expected {known}")
 
 
 def _kind(path: Path) -> str:
     """Say in a few words what a file's first bytes look like."""
-    with path.open("rb") as file:
-        start = file.read(512)
+    start = head(path, 512) or b""
     magic = {
         b"SQLite format 3\0": "an SQLite database",
         b"\x1f\x8b": "gzip data",

@@ -7,6 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+MOST_BYTES: Final = 256 << 20
+"""The largest file that is read: notebooks with the pictures that they show take tens of MB, scripts far less."""
 _OTHERS: Final = frozenset(
     ("builtins", "flax", "jax", "keras", "math", "numpy", "sonnet", "tensorflow", "tf_keras", "torch")
 )

@@ -13,8 +13,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from tcprobe.errors import InputError
+from tcprobe.foreign import read
 from tcprobe.keras.names import canonical_name, public
-from tcprobe.source.imports import file_of
+from tcprobe.source.imports import MOST_BYTES, file_of
 
 MOST_MODULES: Final = 8
 """So many modules may pass a name on to one another; what lies deeper is not looked for."""
@@ -155,8 +157,8 @@ def _exports_of(file: str, name: str) -> _Exports | None:
 @lru_cache(maxsize=64)
 def _text(file: str, stamp: tuple[int, int]) -> str:  # noqa: ARG001 - another stamp is another text
     try:
-        return Path(file).read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        return read(Path(file), MOST_BYTES).decode("utf-8", "replace")
+    except InputError:
         return ""
 
 

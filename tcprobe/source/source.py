@@ -12,12 +12,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from tcprobe.errors import MissingInput, UnreadableInput, WrongFormat
+from tcprobe.errors import UnreadableInput, WrongFormat
+from tcprobe.foreign import read
 from tcprobe.schema.place import CellLine, Place
 from tcprobe.source.calls import Call, CallTable
 from tcprobe.source.callsites import CallSites
 from tcprobe.source.doubts import Doubts
-from tcprobe.source.imports import file_of
+from tcprobe.source.imports import MOST_BYTES, file_of
 from tcprobe.source.names import DottedNames
 from tcprobe.source.reexports import Reexports
 from tcprobe.source.scopes import FunctionNode
@@ -78,15 +79,11 @@ class Source:
 
         Raises:
             MissingInput: there is no such file.
-            UnreadableInput: it is a folder, or the system refuses it; or as `decode`.
-            WrongFormat, UnsupportedVersion: as `decode`.
+            UnreadableInput: the system refuses it; or as `decode`.
+            WrongFormat: it is no regular file, or too large; or as `decode`.
+            UnsupportedVersion: as `decode`.
         """
-        try:
-            data = Path(path).read_bytes()
-        except FileNotFoundError:
-            raise MissingInput(path, "no such file") from None
-        except OSError as error:
-            raise UnreadableInput(path, error.strerror or "cannot be read") from None
+        data = read(Path(path), MOST_BYTES)
         return cls.decode(data, str(Path(path).absolute()), follow, folder)
 
     @classmethod

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tcprobe.calibration.plan import Case, cases_for
 from tcprobe.cost.constants import Constants, Multiplier, Rate, RateFamily, launch_apart
-from tcprobe.cost.measured import csv_of, read_measurements
+from tcprobe.cost.measured import csv_of, measurements_of
 from tcprobe.cost.predict import Target, op_cost
 from tcprobe.cost.shipped import fitted
 from tcprobe.hardware import Gpu, find_gpu
@@ -55,7 +55,7 @@ def timed(
     path.write_text(csv_of(rows), encoding="utf-8")
     draw = random.Random(1)
     on = Target(gpu, "cublas12", tf32=False, constants=constants)
-    for row, read in zip(rows, read_measurements(path), strict=True):
+    for row, read in zip(rows, measurements_of(path.read_text(encoding="utf-8"), path), strict=True):
         cost = op_cost(read.record, on)
         assert cost is not None
         row["time_ns"] = f"{cost.timed_ns * draw.uniform(1 - noise, 1 + noise):.1f}"

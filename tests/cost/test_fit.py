@@ -11,7 +11,7 @@ import pytest
 
 from tcprobe.cost.constants import Constants, Multiplier
 from tcprobe.cost.fit import START, Sample, estimates, fit, fit_rate
-from tcprobe.cost.measured import MEASUREMENT_COLUMNS, Measurement, conv_record, csv_of, gemm_record, read_measurements
+from tcprobe.cost.measured import MEASUREMENT_COLUMNS, Measurement, conv_record, csv_of, gemm_record, measurements_of
 from tcprobe.cost.predict import Target, op_cost
 from tcprobe.cost.shipped import shipped
 from tcprobe.cost.tiles import Chip, Work
@@ -35,8 +35,12 @@ def written(path: Path, **changed: object) -> Path:
     return path
 
 
+def measured(path: Path) -> list[Measurement]:
+    return measurements_of(path.read_text(encoding="utf-8"), path)
+
+
 def test_rows_are_written_and_read(tmp_path: Path) -> None:
-    gemm, conv = read_measurements(written(tmp_path / "raw.csv"))
+    gemm, conv = measured(written(tmp_path / "raw.csv"))
     assert gemm == Measurement(
         "a100-sxm-80", "cublas12", gemm_record(8, 16, 24, "float16", transpose_b=True), 5000.5, "here"
     )
@@ -47,8 +51,8 @@ def test_rows_are_written_and_read(tmp_path: Path) -> None:
 
 
 def test_padding_may_be_valid_or_given(tmp_path: Path) -> None:
-    valid = read_measurements(written(tmp_path / "a.csv", padding="VALID"))[1].record
-    given = read_measurements(written(tmp_path / "b.csv", padding="2x1"))[1].record
+    valid = measured(written(tmp_path / "a.csv", padding="VALID"))[1].record
+    given = measured(written(tmp_path / "b.csv", padding="2x1"))[1].record
     assert convolution_of(valid, "wgrad").out == (12, 28)  # type: ignore[union-attr]
     assert convolution_of(given, "wgrad").out == (14, 30)  # type: ignore[union-attr]
 
@@ -62,14 +66,14 @@ def test_padding_may_be_valid_or_given(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_damaged_row_is_named(tmp_path: Path, column: str, value: str) -> None:
     with pytest.raises(WrongFormat, match="line 3"):
-        read_measurements(written(tmp_path / "raw.csv", **{column: value}))
+        measured(written(tmp_path / "raw.csv", **{column: value}))
 
 
 def test_a_csv_of_something_else(tmp_path: Path) -> None:
     path = tmp_path / "other.csv"
     path.write_text("a,b\n1,2\n", encoding="utf-8")
     with pytest.raises(WrongFormat, match="no column 'gpu'"):
-        read_measurements(path)
+        measurements_of(path.read_text(encoding="utf-8"), path)
     assert MEASUREMENT_COLUMNS[0] == "gpu"
 
 

@@ -175,7 +175,7 @@ def test_an_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         raise PermissionError(13, "Permission denied")
 
     fill(tmp_path, "a.pb")
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr("tcprobe.foreign.os.open", refuse)
     error = failure(tmp_path / "a.pb")
     assert isinstance(error, UnreadableInput)
     assert "Permission denied" in error.message

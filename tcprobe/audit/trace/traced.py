@@ -12,8 +12,10 @@ from typing import Any, Final
 
 from tcprobe.audit.trace.model import read_models
 from tcprobe.audit.trace.start import audited
-from tcprobe.errors import InputError, MissingInput, TcprobeError, ToolError, UnreadableInput, UsageError
+from tcprobe.errors import InputError, TcprobeError, ToolError, UsageError
+from tcprobe.foreign import read
 from tcprobe.schema.model import InputShape, Model
+from tcprobe.source.imports import MOST_BYTES
 
 FIND_SECONDS: Final = 60
 FIND: Final = "import importlib.util as u, sys; sys.exit(0 if u.find_spec('tensorflow') else 3)"
@@ -62,7 +64,7 @@ def trace(request: TraceRequest) -> list[Model]:
     it prints is swallowed.
 
     Raises:
-        MissingInput, UnreadableInput: the file cannot be read.
+        MissingInput, UnreadableInput, WrongFormat: the file cannot be read, or is no file.
         NoModel: it has no model.
         InputError: it raises, exits, or does not end in time.
         UsageError: what was asked for is not there, or needs arguments.
@@ -114,15 +116,7 @@ def why_untraceable(python: str) -> str | None:
 
 
 def _check(path: Path) -> None:
-    if not path.exists():
-        raise MissingInput(path, "no such file")
-    if path.is_dir():
-        raise UnreadableInput(path, "it is a folder, no Python file")
-    try:
-        head = path.read_bytes()
-    except OSError as error:
-        raise UnreadableInput(path, error.strerror or "the system refused to read it") from error
-    if b"\0" in head:
+    if b"\0" in read(path, MOST_BYTES):
         raise InputError(path, "it is no Python source (it holds null bytes)")
 
 

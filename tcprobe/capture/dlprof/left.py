@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from tcprobe.foreign import head
 from tcprobe.schema.profile import Note
 
 REPORTS: Final = (".csv", ".json")
@@ -45,11 +46,7 @@ def _size(path: Path) -> int:
 
 
 def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(PEEK_BYTES).decode("utf-8", errors="replace")
-    except OSError:
-        return ""
+    return (head(path, PEEK_BYTES) or b"").decode("utf-8", errors="replace")
 
 
 def missing_notes(home: Path, exit_code: int, workload_code: int | None, key_node: str | None) -> Iterator[Note]:

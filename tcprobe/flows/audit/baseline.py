@@ -14,7 +14,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from tcprobe.errors import InputError, MissingInput, UnreadableInput, UnsupportedVersion, WrongFormat
+from tcprobe.errors import InputError, MissingInput, UnsupportedVersion, WrongFormat
+from tcprobe.foreign import read
+from tcprobe.jsonfile import MOST_BYTES
 from tcprobe.schema.finding import AuditReport, Finding, Identity
 from tcprobe.schema.place import Place
 
@@ -86,16 +88,14 @@ def read_baseline(file: Path, may_be_missing: bool = False) -> Baseline:
     Raises:
         MissingInput: there is none, and it may not be missing.
         UnreadableInput: the system refused to read it.
-        WrongFormat, UnsupportedVersion: it is damaged, no baseline, or of a later version.
+        WrongFormat, UnsupportedVersion: it is damaged, no regular file, no baseline, or of a later version.
     """
     try:
-        whole = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        whole = json.loads(read(file, MOST_BYTES).decode())
+    except MissingInput:
         if may_be_missing:
             return Baseline(file)
         raise MissingInput(file, "no such baseline", "--write-baseline writes it") from None
-    except OSError as error:
-        raise UnreadableInput(file, f"cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise WrongFormat(file, f"is no baseline: {error}", HINT) from None
     return Baseline(file, _counts(file, whole))

@@ -10,6 +10,7 @@ from typing import Final
 
 from tcprobe.errors import EmptyInput, InputError, MissingInput, UnreadableInput, UsageError
 from tcprobe.flows.audit.exclude import NOTHING, Exclusion
+from tcprobe.foreign import Entry, walk
 
 SKIPPED: Final = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"})
 """Folders without the user's own code; hidden ones and those with a ``pyvenv.cfg`` are skipped too."""
@@ -112,14 +113,14 @@ def _targets(name: str, exclusion: Exclusion, failed: dict[str, str]) -> Iterato
     path = Path(name)
     if path.is_dir():
         yield from _in_folder(name, exclusion, failed)
-    elif path.exists():
+    elif path.exists() or path.is_symlink():
         if not exclusion.of_named(path):
-            yield AuditFile(path.resolve(), name)
+            yield AuditFile(_real(name), name)
     else:
         file, factory = _factory(name)
         if factory is None:
             raise MissingInput(name, "no such file or folder")
-        yield AuditFile(Path(file).resolve(), file, factory)
+        yield AuditFile(_real(file), file, factory)
 
 
 def _factory(name: str) -> tuple[str, str | None]:
@@ -137,31 +138,35 @@ def _in_folder(name: str, exclusion: Exclusion, failed: dict[str, str]) -> Itera
         raise EmptyInput(name, "no Python file in this folder")
     failed |= {str(Path(folder).absolute()): why for folder, why in refused.items()}
     kept = sorted(file for file in listed if file is not None)
-    tree = str(Path(name).resolve())
-    yield from (AuditFile(Path(file).resolve(), file, tree=tree, itself=False) for file in kept)
+    tree = str(_real(name))
+    yield from (AuditFile(_real(file), file, tree=tree, itself=False) for file in kept)
+
+
+def _real(name: str) -> Path:
+    """Return the path that a name leads to; of links that lead in a circle the first again."""
+    return Path(os.path.realpath(name))
 
 
 def _python_files(folder: str, exclusion: Exclusion, refused: dict[str, str]) -> Iterator[str | None]:
     """Yield the Python files and notebooks below a folder, None for each file or folder that is excluded.
 
-    What cannot be listed is noted in `refused`.
+    What cannot be listed, or is too much to be searched, is noted in `refused`.
     """
-
-    def refuse(error: OSError) -> None:
-        refused[str(error.filename)] = f"cannot be read: {error.strerror}"
-
-    for here, folders, files in os.walk(folder, onerror=refuse):
-        own = [name for name in folders if not _skipped(here, name)]
-        folders[:] = [name for name in own if not exclusion.of_found(Path(here, name), Path(folder))]
+    for _, folders, others in walk(folder, refused):
+        own = [entry for entry in folders if not _skipped(entry)]
+        folders[:] = [entry for entry in own if not exclusion.of_found(Path(entry.path), Path(folder))]
         yield from [None] * (len(own) - len(folders))
-        for name in files:
-            if name.endswith(ENDINGS) and name[0] != ".":
-                file = os.path.join(here, name)  # noqa: PTH118 - a path would drop what the user typed
-                yield None if exclusion.of_found(Path(file), Path(folder)) else file
+        for entry in others:
+            if entry.name.endswith(ENDINGS) and entry.name[0] != "." and not _leads_to_folder(entry):
+                yield None if exclusion.of_found(Path(entry.path), Path(folder)) else entry.path
 
 
-def _skipped(here: str, name: str) -> bool:
-    return name.startswith(".") or name in SKIPPED or Path(here, name, "pyvenv.cfg").exists()
+def _leads_to_folder(entry: Entry) -> bool:
+    return entry.is_symlink() and Path(entry.path).is_dir()
+
+
+def _skipped(entry: Entry) -> bool:
+    return entry.name.startswith(".") or entry.name in SKIPPED or Path(entry.path, "pyvenv.cfg").exists()
 
 
 def repository(path: Path) -> Path | None:

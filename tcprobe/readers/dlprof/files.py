@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import codecs
 import csv
-import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from tcprobe.foreign import below, head
 from tcprobe.readers.dlprof.layout import SECTIONS, SUMMARY, by_header, by_title, canonical, profile_name
 
 Dialect = Literal["csv", "json"]
@@ -52,24 +51,19 @@ def scan(path: Path) -> list[ReportFile]:
     """
     if not path.is_dir():
         return [found] if (found := look(path)) else []
-    return [found for candidate in sorted(_candidates(path)) if (found := look(candidate))]
+    return [found for candidate in below(path, _may_be_one).files if (found := look(candidate))]
 
 
-def _candidates(folder: Path) -> Iterator[Path]:
-    for home, _, names in os.walk(folder):
-        yield from (Path(home) / name for name in names if name.lower().endswith((".csv", ".json")))
+def _may_be_one(name: str) -> bool:
+    return name.lower().endswith((".csv", ".json"))
 
 
 def look(path: Path) -> ReportFile | None:
     """Return what report a file is by its first bytes; None where it is none or cannot be read."""
-    try:
-        if not path.is_file():
-            return None
-        with path.open("rb") as file:
-            head = file.read(PEEK_BYTES)
-    except OSError:
+    start = head(path, PEEK_BYTES)
+    if start is None:
         return None
-    text = head.decode(encoding_of(head), errors="replace").lstrip("\ufeff")
+    text = start.decode(encoding_of(start), errors="replace").lstrip("\ufeff")
     if "\0" in text:
         return None
     if kind := _json_kind(text):
@@ -78,9 +72,9 @@ def look(path: Path) -> ReportFile | None:
     return ReportFile(path, "csv", kind) if kind else None
 
 
-def encoding_of(head: bytes) -> str:
+def encoding_of(start: bytes) -> str:
     """Return the encoding that a byte order mark names; UTF-8 without one."""
-    return next((name for mark, name in _BOMS if head.startswith(mark)), "utf-8")
+    return next((name for mark, name in _BOMS if start.startswith(mark)), "utf-8")
 
 
 def _json_kind(text: str) -> str | None:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator, Sequence
+from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from tcprobe.errors import EmptyInput, UnreadableInput, WrongFormat
+from tcprobe.errors import EmptyInput, WrongFormat
+from tcprobe.foreign import head, opened, read_text
 from tcprobe.readers.dlprof.blocks import IrregularError, read_blocks
 from tcprobe.readers.dlprof.files import PEEK_BYTES, ReportFile, encoding_of
 from tcprobe.readers.dlprof.layout import SECTIONS, SUMMARY, Layout, by_header, by_title, canonical
 from tcprobe.readers.dlprof.report import Builder, Column, Report, Spread
 from tcprobe.readers.dlprof.summary import Summary, from_lines, from_object
 
+MOST_BYTES: Final = 4 << 30  # fifteen million launches; a summary takes some kB
+MOST_JSON_BYTES: Final = 1 << 30  # read at once, into ten times the memory
 CHUNK: Final = 20_000  # rows held as Python strings at a time
 LONGEST_CELL: Final = 1 << 24  # an XLA op lists the shapes of all its inputs in one cell
 _DAMAGED: Final = "the file is damaged, or is no report of DLProf's"
@@ -30,24 +34,21 @@ def read_report(found: ReportFile) -> Report | Summary:
         UnreadableInput: the system refused.
     """
     try:
-        if found.path.stat().st_size == 0:
+        if head(found.path, 1) == b"":
             raise EmptyInput(found.path, "the file is empty", "DLProf may not have finished writing it")
         if found.dialect == "json":
             return _read_json(found.path)
         return _read_summary(found.path) if found.kind == SUMMARY else _read_table(found.path)
     except UnicodeError as error:
         raise WrongFormat(found.path, "is not text in UTF-8, as DLProf writes it", _DAMAGED) from error
-    except OSError as error:
-        raise UnreadableInput(found.path, f"cannot be read: {error.strerror}", "check the permissions") from error
 
 
 def _encoding(path: Path) -> str:
-    with path.open("rb") as file:
-        return encoding_of(file.read(PEEK_BYTES))
+    return encoding_of(head(path, PEEK_BYTES) or b"")
 
 
 def _read_summary(path: Path) -> Summary:
-    text = path.read_text(encoding=_encoding(path))
+    text = read_text(path, MOST_BYTES, encoding=_encoding(path))
     summary = from_lines(path, text.splitlines(), ended=text.endswith("\n"))
     return summary if len(summary) else _nothing(path, "a summary without a figure")
 
@@ -74,7 +75,7 @@ def _read_table(path: Path) -> Report:
 
 def _regular(path: Path) -> Report | None:
     """Read a report of one row per launch whose rows are built alike; None where it is another, or they are not."""
-    with path.open("rb") as file:
+    with opened(path, MOST_BYTES) as file:
         if encoding_of(file.read(PEEK_BYTES)) != "utf-8":
             return None
         file.seek(0)
@@ -98,7 +99,7 @@ def _regular(path: Path) -> Report | None:
 
 
 def _parse_table(path: Path, strict: bool) -> Report:
-    with path.open(encoding=_encoding(path), newline="") as file:
+    with opened(path, MOST_BYTES) as held, TextIOWrapper(held, encoding=_encoding(path), newline="") as file:
         rows = (row for row in csv.reader(file, strict=strict) if any(map(str.strip, row)))
         title, header = _heading(path, rows)
         columns = [canonical(cell) for cell in header]
@@ -155,7 +156,7 @@ def _fitted(path: Path, number: int, row: list[str], width: int) -> list[str]:
 
 def _read_json(path: Path) -> Report | Summary:
     try:
-        held = json.loads(path.read_text(encoding=_encoding(path)))
+        held = json.loads(read_text(path, MOST_JSON_BYTES, encoding=_encoding(path)))
     except UnicodeError:
         raise
     except (ValueError, RecursionError) as error:

@@ -8,11 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from tcprobe.errors import InputError
-from tcprobe.jsonfile import read_object
+from tcprobe.errors import InputError, MissingInput
+from tcprobe.foreign import is_file, walk
+from tcprobe.foreign import read as read_bytes
+from tcprobe.jsonfile import MOST_BYTES, read_object
 from tcprobe.readers.base import Refusal
 from tcprobe.readers.merge import merge
-from tcprobe.readers.run_folder.graph import read_graph, read_metrics, read_scopes, read_steps
+from tcprobe.readers.run_folder.graph import damaged, read_graph, read_metrics, read_scopes, read_steps
 from tcprobe.readers.run_folder.phases import read_phases
 from tcprobe.schema.profile import Metadata, Note, Profile
 
@@ -39,14 +41,16 @@ def finds(path: Path) -> list[Path]:
         return [path] if _is_record(path) else []
     if not path.is_dir():
         return []
-    if _is_record(path / RECORD):
+    if _is_record(path / RECORD, path):
         return [path / RECORD]
-    return sorted(p for p in path.glob(f"*/{RECORD}") if not p.parent.name.startswith(".") and _is_record(p))
+    _, folders, _ = next(walk(path, {}), ("", [], []))
+    records = (Path(folder.path, RECORD) for folder in folders if not folder.name.startswith("."))
+    return [record for record in records if _is_record(record, path)]
 
 
-def _is_record(path: Path) -> bool:
+def _is_record(path: Path, within: Path | None = None) -> bool:
     """A run.json that names tcprobe; a damaged one counts where the probe's folder lies beside it."""
-    if not path.is_file():
+    if not is_file(path, within):
         return False
     return "tcprobe" in read_object(path) or (path.parent / "probe" / "config.json").is_file()
 
@@ -69,9 +73,10 @@ def around(files: list[Path], inside: Sequence[Profile], refused: Sequence[Refus
     """
     folder = files[0].parent
     run = read_object(folder / RECORD)
-    probe = read_object(folder / "probe" / "probe.json")
+    probe = read_object(folder / "probe" / "probe.json", folder)
     own, damage = _probed(folder)
-    phases = read_phases(probe, read_object(folder / "probe" / "graph.json"))
+    damage += [] if probe else _unread(folder / "probe" / "probe.json", folder)
+    phases = read_phases(probe, read_object(folder / "probe" / "graph.json", folder))
     own = own if phases is None else own.with_tables(phases)
     profile = merge([own, *inside]) if inside else merge([_with_nothing_recorded(own, refused)])
     profile = profile.with_metadata(format=inside[0].metadata.format if inside else FORMAT)
@@ -95,6 +100,17 @@ def _probed(folder: Path) -> tuple[Profile, list[Note]]:
         profile = profile.with_absent(**absent) if table is None else profile.with_tables(table)
         notes += damage
     return profile, notes
+
+
+def _unread(path: Path, within: Path) -> list[Note]:
+    """Say why the probe's record gives nothing, where there is one."""
+    try:
+        read_bytes(path, MOST_BYTES, within)
+    except MissingInput:
+        return []
+    except InputError as error:
+        return [damaged(path, error.found, "phases and notes of the probe are unknown")]
+    return [damaged(path, "it holds no object of JSON", "phases and notes of the probe are unknown")]
 
 
 def _with_nothing_recorded(own: Profile, refused: Sequence[Refusal]) -> Profile:

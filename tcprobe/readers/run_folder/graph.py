@@ -10,13 +10,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from tcprobe.jsonfile import read_object
+from tcprobe.errors import InputError, MissingInput
+from tcprobe.foreign import read
+from tcprobe.jsonfile import MOST_BYTES, read_object
 from tcprobe.readers.run_folder.phases import read_phases
 from tcprobe.schema.columns import Table
 from tcprobe.schema.op import PASSES, Part
 from tcprobe.schema.profile import Note
 from tcprobe.schema.tables import EXECUTES_BASES, GRAPH_OPS, METRICS, SCOPES, STEPS, USES_TC
 
+MOST_LOG_BYTES: Final = 1 << 30  # a month of steps of 100 ms; one step takes 30 bytes
 KINDS: Final = STEPS.column("kind").values
 TableAndNotes = tuple[Table | None, tuple[Note, ...]]
 _IN_LOOP = re.compile(r"(?:^|/)(?:while|cond|case)(?:_\d+)?/")
@@ -30,26 +33,26 @@ def read_graph(path: Path) -> TableAndNotes:
     ``attributes`` as ``aliases``.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        data = json.loads(read(path, MOST_BYTES, _home(path)).decode())
+    except MissingInput:
         return None, ()
-    except (OSError, ValueError, RecursionError) as error:
-        return None, (_damaged(path, str(error), "no layers, shapes and sizes from the graph"),)
+    except (InputError, ValueError, RecursionError) as error:
+        return None, (damaged(path, _reason(error), "no layers, shapes and sizes from the graph"),)
     functions = data.get("functions") if isinstance(data, dict) else None
     if not isinstance(functions, list):
-        return None, (_damaged(path, "it holds no list of functions", "no layers, shapes and sizes from the graph"),)
+        return None, (damaged(path, "it holds no list of functions", "no layers, shapes and sizes from the graph"),)
     parts = _parts(path.with_name("probe.json"))
     trained = [f for f in functions if isinstance(f, dict) and (f.get("training") or _part(f) in parts)]
     ops = [(f, op) for f in trained for op in _list(f.get("ops"))]
     good = [(f, op) for f, op in ops if isinstance(op, dict) and _text(op.get("op")) and _text(op.get("op_type"))]
-    notes = (_damaged(path, f"{len(ops) - len(good)} of {len(ops)} ops lack a name or type", "they are left out"),)
+    notes = (damaged(path, f"{len(ops) - len(good)} of {len(ops)} ops lack a name or type", "they are left out"),)
     whole = _whole_step(path.with_name("probe.json"), trained)
     return (_graph_table(good, whole) if good else None), notes if len(good) < len(ops) else ()
 
 
 def read_scopes(path: Path) -> TableAndNotes:
     """Return `SCOPES` of graph.json; `read_graph` says what is wrong with the file."""
-    found = read_object(path).get("scopes")
+    found = read_object(path, _home(path)).get("scopes")
     rows = found.items() if isinstance(found, dict) else ()
     good = [{"scope": scope, "layer": layer} for scope, layer in rows if scope and _text(layer)]
     return (Table.from_rows(SCOPES, good) if good else None), ()
@@ -93,7 +96,7 @@ def _basis(function: dict[str, Any], op: dict[str, Any]) -> str | None:
 
 def _parts(path: Path) -> frozenset[int | None]:
     """Return the numbers of the parts of training that probe.json lists, whatever their functions are said to do."""
-    phases = read_phases(read_object(path))
+    phases = read_phases(read_object(path, _home(path)))
     return frozenset(p.key for parts in phases.values("parts") for p in Part.all_of(parts)) if phases else frozenset()
 
 
@@ -102,7 +105,7 @@ def _whole_step(path: Path, training: list[dict[str, Any]]) -> dict[str, Any] | 
 
     Probes that recorded no loops (`repeats`) left its calls open at times.
     """
-    steps = read_object(path).get("steps")
+    steps = read_object(path, _home(path)).get("steps")
     if not isinstance(steps, dict) or steps.get("period") != 1 or len(training) != 1:
         return None
     return training[0] if steps.get("functions") == [training[0].get("python_name")] else None
@@ -137,9 +140,9 @@ def read_steps(path: Path) -> TableAndNotes:
     A last line that was cut off is dropped; a damaged one elsewhere is skipped and counted, and then a jump in the
     numbers gives no length to the step before it.
     """
-    lines = _rows(path)
+    lines, refused = _rows(path)
     rows = [row for row in lines if len(row) == 3 and _whole(row[0]) and _whole(row[1])]
-    notes = _skipped(path, len(lines) - len(rows))
+    notes = (*refused, *_skipped(path, len(lines) - len(rows)))
     if not rows:
         return None, notes
     steps, starts = [int(r[0]) for r in rows], [int(r[1]) for r in rows]
@@ -153,9 +156,9 @@ def read_steps(path: Path) -> TableAndNotes:
 
 def read_metrics(path: Path) -> TableAndNotes:
     """Return `METRICS` of metrics.csv; damaged lines are skipped and counted."""
-    lines = _rows(path)
+    lines, refused = _rows(path)
     rows = [row for row in lines if len(row) == 4 and row[1] and _figure(row[2]) is not None]
-    notes = _skipped(path, len(lines) - len(rows))
+    notes = (*refused, *_skipped(path, len(lines) - len(rows)))
     if not rows:
         return None, notes
     columns = {
@@ -167,17 +170,28 @@ def read_metrics(path: Path) -> TableAndNotes:
     return Table(METRICS, columns), notes
 
 
-def _rows(path: Path) -> list[list[str]]:
-    """Return the rows below the header, without a last line that was cut off."""
+def _rows(path: Path) -> tuple[list[list[str]], tuple[Note, ...]]:
+    """Return the rows below the header, without a last line that was cut off, and why the file cannot be read."""
     try:
-        text = path.read_bytes().decode("utf-8", "replace")
-    except OSError:
-        return []
+        text = read(path, MOST_LOG_BYTES, _home(path)).decode("utf-8", "replace")
+    except MissingInput:
+        return [], ()
+    except InputError as error:
+        return [], (damaged(path, error.found, "nothing of it is used"),)
     whole = text[: text.rfind("\n") + 1].replace("\0", "").splitlines()
     try:
-        return [row for row in list(csv.reader(whole))[1:] if row]
+        return [row for row in list(csv.reader(whole))[1:] if row], ()
     except csv.Error:
-        return [row for line in whole[1:] if (row := _fields(line))]
+        return [row for line in whole[1:] if (row := _fields(line))], ()
+
+
+def _home(path: Path) -> Path:
+    """Return the run folder of a file of the probe's; no link of it is followed beyond."""
+    return path.parent.parent
+
+
+def _reason(error: Exception) -> str:
+    return error.found if isinstance(error, InputError) else str(error)
 
 
 def _fields(line: str) -> list[str]:
@@ -191,10 +205,11 @@ def _skipped(path: Path, count: int) -> tuple[Note, ...]:
     if not count:
         return ()
     lines = "1 line is" if count == 1 else f"{count} lines are"
-    return (_damaged(path, f"{lines} damaged", "skipped"),)
+    return (damaged(path, f"{lines} damaged", "skipped"),)
 
 
-def _damaged(path: Path, found: str, effect: str) -> Note:
+def damaged(path: Path, found: str, effect: str) -> Note:
+    """Return the note on a file of the probe's: what is wrong with it, and what that costs."""
     name = f"{path.parent.name}/{path.name}"
     return Note(f"damaged-{path.stem}", f"{name}: {found}: {effect}", "run `tcprobe profile` again to have it whole")
 

@@ -9,7 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tcprobe.errors import EmptyInput, MissingInput, UnreadableInput, WrongFormat
+from tcprobe.errors import EmptyInput, WrongFormat
+from tcprobe.foreign import below, head, opened
 from tcprobe.readers.arrays import PADDING, Bytes
 from tcprobe.readers.hlo.gemms import unread_calls
 from tcprobe.readers.protobuf import BYTES, VARINT, Buffer, DamagedError, fields, varint
@@ -26,6 +27,7 @@ from tcprobe.schema.profile import Metadata, Note, Profile
 FORMAT: Final = "xplane"
 WHAT: Final = "*.xplane.pb of TensorFlow or JAX"
 _SUFFIX: Final = ".xplane.pb"
+MOST_BYTES: Final = 4 << 30  # no message of protobuf reaches 2 GiB: twice that is none
 _HEAD: Final = 4096  # bytes in which a plane shows its name
 
 
@@ -34,38 +36,33 @@ def finds(path: Path) -> list[Path]:
 
     TensorFlow leaves an empty file where a profile passes 2 GiB, which `read` then explains.
     """
-    try:
-        if path.is_file():
-            return [path] if _looks_right(path) else []
-        return sorted(p for p in path.rglob("*.pb") if p.is_file() and _looks_right(p))
-    except OSError:
-        return []
+    if not path.is_dir():
+        return [path] if _looks_right(path) else []
+    return [p for p in below(path, _may_be_one).files if _looks_right(p)]
+
+
+def _may_be_one(name: str) -> bool:
+    return name.endswith(".pb")
 
 
 def _looks_right(path: Path) -> bool:
     """Whether the file begins like an XSpace: a plane that has a name."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-    except OSError:
-        return False
-    if not head:
-        return path.name.endswith(_SUFFIX)
-    if head[0] != 0x0A:
-        return False
-    return _shows_a_plane(head)
+    start = head(path, _HEAD)
+    if not start:
+        return start is not None and path.name.endswith(_SUFFIX)
+    return start[0] == 0x0A and _shows_a_plane(start)
 
 
-def _shows_a_plane(head: bytes) -> bool:
+def _shows_a_plane(start: bytes) -> bool:
     """Whether the first bytes of a file are a plane up to its name; the plane may be cut off after that."""
     kinds = {1: VARINT, 2: BYTES, 3: BYTES, 4: BYTES, 5: BYTES, 6: BYTES}
     try:
-        _, start = varint(head, 1, len(head))
-        for number, wire, first, last in fields(head, (start, len(head))):
+        _, at = varint(start, 1, len(start))
+        for number, wire, first, last in fields(start, (at, len(start))):
             if kinds.get(number) != wire:
                 return False
             if number == 2:
-                return last > first and head[first:last].isascii()
+                return last > first and start[first:last].isascii()
     except DamagedError:
         pass
     return False
@@ -102,15 +99,11 @@ def _read_file(path: Path, first_device: int) -> HostFile:
 
 def _load(path: Path) -> Buffer:
     """Return the file's bytes and the padding that array code needs."""
-    try:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            data = _memory(size + PADDING)
-            read = file.readinto(memoryview(data)[:size])
-    except FileNotFoundError as error:
-        raise MissingInput(path, "no such file", "check the path") from error
-    except OSError as error:
-        raise UnreadableInput(path, f"cannot be read: {error.strerror}", "check its permissions") from error
+    with opened(path, MOST_BYTES) as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        data = _memory(size + PADDING)
+        read = file.readinto(memoryview(data)[:size])  # type: ignore[attr-defined]
     if not size:
         raise EmptyInput(path, "empty file", "TensorFlow leaves one where a profile passes 2 GiB: profile fewer steps")
     if read != size:

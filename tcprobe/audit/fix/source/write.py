@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcprobe.audit.fix.source.text import compatible, edited
-from tcprobe.errors import InputError, MissingInput, OutputError, UnreadableInput
+from tcprobe.errors import InputError, MissingInput, OutputError
+from tcprobe.foreign import read as read_bytes
 from tcprobe.schema.finding import Edit, Finding, Fix
+from tcprobe.source.imports import MOST_BYTES
 
 if TYPE_CHECKING:
     from tcprobe.source.source import Source
@@ -51,11 +53,11 @@ def write(fixes: Iterable[Fix | Finding | None], sources: Mapping[str, Source]) 
 def _content(file: str, edits: list[Edit], read: str) -> bytes:
     """Return the bytes of the edited file, from those that it holds now."""
     try:
-        raw = Path(file).read_bytes()
-    except FileNotFoundError:
+        raw = read_bytes(Path(file), MOST_BYTES)
+    except MissingInput:
         raise MissingInput(file, "it is gone; nothing was written") from None
-    except OSError as error:
-        raise UnreadableInput(file, f"{error.strerror}; nothing was written") from None
+    except InputError as error:
+        raise type(error)(file, f"{error.found}; nothing was written") from None
     return _edited(raw, file, edits, read)
 
 

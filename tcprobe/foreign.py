@@ -1,0 +1,266 @@
+"""Open and find files that others made: regular ones only, never waited on, never read past the size that was checked.
+
+A FIFO waits for a writer, a device has no end, a link leads anywhere, and a folder may hold more than anyone can list.
+What cannot be read is one error with its reason; what a search leaves out is listed.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeAlias
+
+from tcprobe.errors import InputError, MissingInput, UnreadableInput, WrongFormat
+
+MOST_ENTRIES: Final = 200_000  # of one search: half a second; a session of a profiler leaves a dozen files
+MOST_LEVELS: Final = 64  # below the folder that was named; profiles lie four deep
+LEADS_OUT: Final = "a link that leads out of the folder"
+_BUFFER: Final = 1 << 16
+_KINDS: Final = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a FIFO (named pipe)",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a character device",
+    stat.S_IFBLK: "a block device",
+}
+Entry: TypeAlias = os.DirEntry[str]
+Level: TypeAlias = tuple[str, list[Entry], list[Entry]]
+
+
+class _Raw(io.RawIOBase):
+    """A file that ends at a size, whatever is written behind it."""
+
+    def __init__(self, file: io.FileIO, size: int) -> None:
+        self._file = file
+        self._size = size
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any, /) -> int | None:
+        got = self._file.readinto(memoryview(into)[: max(self._size - self._at, 0)])
+        self._at += got or 0
+        return got
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        at_end = whence == os.SEEK_END
+        self._at = self._file.seek(offset + self._size if at_end else offset, os.SEEK_SET if at_end else whence)
+        return self._at
+
+
+@contextmanager
+def opened(path: Path, most: int, within: Path | None = None) -> Iterator[BinaryIO]:
+    """Open a regular file of at most `most` bytes, which ends where it ended then; errors of reading are told likewise.
+
+    Args:
+        path: the file; a link is followed.
+        most: the largest size, in bytes.
+        within: a folder that a link must not lead out of; None where the user named the file.
+
+    Raises:
+        MissingInput: there is no such file.
+        WrongFormat: it is no regular file, is larger, or a link leads out of `within`.
+        UnreadableInput: it is a folder, the system refused, or the memory does not hold it.
+    """
+    try:
+        with _open(path, most, within) as file:
+            yield file
+    except FileNotFoundError:
+        raise MissingInput(path, "no such file", "check the path") from None
+    except OSError as error:
+        raise UnreadableInput(path, f"cannot be read: {error.strerror or error}", _hint(error)) from error
+    except MemoryError:
+        found = "cannot be read: the memory does not hold it"
+        raise UnreadableInput(path, found, "read it on a machine with more") from None
+
+
+def _hint(error: OSError) -> str | None:
+    return "check the permissions" if isinstance(error, PermissionError) else None
+
+
+@contextmanager
+def _open(path: Path, most: int, within: Path | None) -> Iterator[BinaryIO]:
+    """Open a file after a look at what it is: to open a device may already do something."""
+    if within is not None and leads_out(path, within):
+        raise WrongFormat(path, f"is {LEADS_OUT}, and is not followed", "put the file in its place")
+    _check(path, path.stat(), most)
+    with io.FileIO(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)) as file:
+        found = os.fstat(file.fileno())
+        _check(path, found, most)
+        if not found.st_size and _holds_bytes(file.fileno()):
+            raise WrongFormat(path, "is said to hold nothing and holds bytes: it is no ordinary file, or still written")
+        with io.BufferedReader(_Raw(file, found.st_size), _BUFFER) as bounded:
+            yield bounded
+
+
+def _check(path: Path, found: os.stat_result, most: int) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise UnreadableInput(path, "is a folder, not a file")
+    if not stat.S_ISREG(found.st_mode):
+        what = _KINDS.get(stat.S_IFMT(found.st_mode), "no file")
+        raise WrongFormat(path, f"is {what}, not a regular file", "write what it gives to a file, and name that")
+    if found.st_size > most:
+        raise WrongFormat(path, f"is too large: {size_text(found.st_size)}; at most {size_text(most)} are read")
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes as people write it."""
+    for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if size >= unit:
+            return f"{size / unit:,.1f}".removesuffix(".0") + f" {name}"
+    return f"{size} bytes"
+
+
+def _holds_bytes(descriptor: int) -> bool:
+    """Whether a file without a size has content, as those of /proc; it is left where it was."""
+    try:
+        return bool(os.pread(descriptor, 1, 0))
+    except BlockingIOError:
+        return True
+
+
+def read(path: Path, most: int, within: Path | None = None) -> bytes:
+    """Return what a file holds; arguments and errors as for `opened`."""
+    with opened(path, most, within) as file:
+        return file.read(_length(file))
+
+
+def _length(file: BinaryIO) -> int:
+    """Return the size of an open file, which is then at its beginning; to ask for so much reads it at once."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    return size
+
+
+def read_text(path: Path, most: int, within: Path | None = None, encoding: str = "utf-8") -> str:
+    """Return the text of a file, its line ends as ``\\n``; arguments and errors as for `opened`.
+
+    Raises:
+        UnicodeError: it is no text in this encoding.
+    """
+    with opened(path, most, within) as file:
+        return file.read(_length(file)).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def head(path: Path, size: int) -> bytes | None:
+    """Return the first bytes of a regular file; None where it is none or cannot be read."""
+    try:
+        with _open(path, 1 << 62, None) as file:
+            return file.read(size)
+    except (OSError, InputError):
+        return None
+
+
+def is_file(path: Path, within: Path | None = None) -> bool:
+    """Say whether there is a regular file, and no link to it leads out of `within`."""
+    return path.is_file() and not (within is not None and leads_out(path, within))
+
+
+def modified(path: Path) -> float:
+    """Return when a file was changed last, in seconds since the epoch; 0 where it is gone."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def leads_out(path: Path | str, home: Path | str) -> bool:
+    """Say whether a path lies outside a folder once links are followed."""
+    real, root = os.path.realpath(path), os.path.realpath(home)
+    return os.path.commonpath((real, root)) != root
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """What a search found.
+
+    Attributes:
+        files: regular files, by path.
+        left: what was left out, and why.
+    """
+
+    files: tuple[Path, ...]
+    left: dict[str, str]
+
+
+def below(folder: Path, wanted: Callable[[str], bool]) -> Below:
+    """Return the regular files in and below a folder whose names are wanted, and what was left out.
+
+    A link to a file in the folder counts as a file; one to a folder in it is passed over, as that is searched itself.
+    """
+    left: dict[str, str] = {}
+    files = []
+    for _, _, others in walk(folder, left):
+        for entry in others:
+            why = _why_not(entry, folder, wanted(entry.name))
+            if why:
+                left[entry.path] = why
+            elif why is None and wanted(entry.name):
+                files.append(Path(entry.path))
+    return Below(tuple(sorted(files)), left)
+
+
+def _why_not(entry: Entry, home: Path, wanted: bool) -> str | None:
+    """Return why an entry that is no folder is not read; empty where nobody wants to know, None for a file."""
+    if entry.is_file(follow_symlinks=False):
+        return None
+    try:
+        kind = stat.S_IFMT(entry.stat().st_mode)
+    except OSError as error:
+        return f"cannot be read: {error.strerror}" if wanted else ""
+    if not wanted and kind != stat.S_IFDIR:
+        return ""
+    if entry.is_symlink() and leads_out(entry.path, home):
+        return LEADS_OUT
+    return {stat.S_IFREG: None, stat.S_IFDIR: ""}.get(kind, _KINDS.get(kind, "no file"))
+
+
+def walk(folder: Path | str, left: dict[str, str], most: int = MOST_ENTRIES) -> Iterator[Level]:
+    """Yield a folder and those below it, nearest first: its path, the folders in it, and all else.
+
+    Links to folders count as else and are not followed. A caller may take folders out of the list. What is not
+    searched is added to `left` with the reason: what the system refuses, and what passes `most` entries or
+    `MOST_LEVELS` levels.
+    """
+    pending = deque([(os.fspath(folder), 0)])
+    while pending:
+        here, level = pending.popleft()
+        if level > MOST_LEVELS:
+            left[here] = f"not searched: it lies more than {MOST_LEVELS} levels deep"
+            continue
+        try:
+            entries = _entries(here, most)
+        except OSError as error:
+            left[here] = f"cannot be read: {error.strerror}"
+            continue
+        if len(entries) > most:
+            left[os.fspath(folder)] = f"not searched to its end: it holds more than {MOST_ENTRIES:,} entries"
+            return
+        most -= len(entries)
+        folders, others = _parted(entries)
+        yield here, folders, others
+        pending.extend((entry.path, level + 1) for entry in folders)
+
+
+def _entries(folder: str, most: int) -> list[Entry]:
+    with os.scandir(folder) as listed:
+        return sorted((entry for entry, _ in zip(listed, range(most + 1), strict=False)), key=attrgetter("name"))
+
+
+def _parted(entries: list[Entry]) -> tuple[list[Entry], list[Entry]]:
+    folders: list[Entry] = []
+    others: list[Entry] = []
+    for entry in entries:
+        (folders if entry.is_dir(follow_symlinks=False) else others).append(entry)
+    return folders, others
