@@ -106,7 +106,7 @@ def _open(path: Path, most: int, within: Path | None) -> Iterator[BinaryIO]:
 
 def _check(path: Path, found: os.stat_result, most: int) -> None:
     if stat.S_ISDIR(found.st_mode):
-        raise UnreadableInput(path, "is a folder, not a file")
+        raise UnreadableInput(path, "cannot be read: it is a folder")
     if not stat.S_ISREG(found.st_mode):
         what = _KINDS.get(stat.S_IFMT(found.st_mode), "no file")
         raise WrongFormat(path, f"is {what}, not a regular file", "write what it gives to a file, and name that")

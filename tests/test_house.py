@@ -249,3 +249,35 @@ def test_the_project_speaks_of_itself_alone() -> None:
             if leak.search(line):
                 found.append(f"{path.relative_to(ROOT)}:{number} {line.strip()[:80]}")
     assert not found
+
+
+OPENS: dict[str, str] = {
+    "tcprobe/foreign.py": "it is the door",
+    "tcprobe/bypath.py": "a temporary folder of its own, which the child writes",
+    "tcprobe/calibration/measure/work.py": "likewise, from the child's side; it has no tcprobe around it",
+    "tcprobe/calibration/start.py": "likewise",
+    "tcprobe/capture/environment.py": "a file of the kernel's by a name of ours",
+    "tcprobe/capture/process.py": "the terminal, and what our own probe is writing",
+    "tcprobe/flows/workloads.py": "the scripts that come with tcprobe",
+}
+"""Files of the package that open files past `tcprobe.foreign`, and why they may: nobody else makes what they open."""
+
+
+def opened_past_the_door(path: Path) -> Iterator[str]:
+    """Yield the calls with which a file reads files, or walks folders, by itself; to write one is no such call."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Call):
+            continue
+        name, words = ast.unparse(node.func), [ast.unparse(a) for a in (*node.args, *(k.value for k in node.keywords))]
+        last = name.rpartition(".")[2]
+        writes = any(re.fullmatch(r"'[wxa]b?'|os\.devnull", word) or "os.O_WRONLY" in word for word in words)
+        of_files = name in ("open", "os.open", "os.walk") or ("." in name and last == "open")
+        if (last in ("read_text", "read_bytes", "rglob") and name != last) or (of_files and not writes):
+            yield f"{path.relative_to(ROOT)}:{node.lineno}: {name}"
+
+
+def test_foreign_files_are_opened_through_one_door() -> None:
+    package = [p for p in sources("tcprobe") if "probe" not in p.relative_to(ROOT / "tcprobe").parts[:1]]
+    found = {str(p.relative_to(ROOT)): list(opened_past_the_door(p)) for p in package}
+    assert not [call for name, calls in found.items() if name not in OPENS for call in calls]
+    assert not [name for name in OPENS if not found[name]], "an exception that is none any more"

@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,7 +55,7 @@ def make_folder(output: Path | None, label: str, force: bool = False) -> RunFold
     _refuse(final, force)
     with _named(final):
         final.parent.mkdir(parents=True, exist_ok=True)
-        path = Path(tempfile.mkdtemp(prefix=f".partial-{final.name}-", dir=final.parent)).resolve()
+        path = Path(tempfile.mkdtemp(prefix=_short(".partial-", final), dir=final.parent)).resolve()
         path.chmod(0o777 & ~_umask())
         for name in ("raw", "probe"):
             (path / name).mkdir()
@@ -67,6 +67,11 @@ def make_folder(output: Path | None, label: str, force: bool = False) -> RunFold
             "make room, or choose another place with --output",
         )
     return RunFolder(path, final, output is None, force)
+
+
+def _short(start: str, final: Path) -> str:
+    """Return the beginning of a temporary name; a file system takes 255 bytes, and characters take up to four."""
+    return f"{start}{final.name[:50]}-"
 
 
 def _stamp(label: str) -> str:
@@ -134,7 +139,7 @@ def seal(folder: RunFolder) -> Path:
     final, old = folder.final, None
     if os.path.lexists(final) and not _is_empty(final):
         if folder.force and is_run_folder(final):
-            old = Path(tempfile.mkdtemp(prefix=f".old-{final.name}-", dir=final.parent))
+            old = Path(tempfile.mkdtemp(prefix=_short(".old-", final), dir=final.parent))
         else:
             final = _free(final)
     try:
@@ -149,7 +154,8 @@ def seal(folder: RunFolder) -> Path:
             f"the run is kept: tcprobe report {folder.path}",
         ) from error
     if old is not None:
-        shutil.rmtree(old, ignore_errors=True)
+        with suppress(RecursionError):  # of folders a thousand deep, which stay: the new run is what counts
+            shutil.rmtree(old, ignore_errors=True)
     return final
 
 

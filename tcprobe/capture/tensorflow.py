@@ -10,6 +10,7 @@ from tcprobe.capture import environment
 from tcprobe.capture.base import CaptureRequest, Collected, Launch
 from tcprobe.capture.probed import install_probe, no_probe_in, read_probe
 from tcprobe.errors import ToolError
+from tcprobe.foreign import below
 from tcprobe.schema.profile import Note
 
 NAME = "tensorflow"
@@ -43,7 +44,7 @@ def prepare(request: CaptureRequest) -> Launch:
 
 def collect(request: CaptureRequest, exit_code: int) -> Collected:
     """Find the XSpace files below ``raw/`` and say what is missing; for an empty one the reader says why."""
-    found = sorted((request.folder / "raw").rglob("*.xplane.pb"))
+    found = below(request.folder / "raw", lambda name: name.endswith(".xplane.pb")).files
     kept = tuple(path for path in found if _size(path) > 0)
     notes = _probe_notes(read_probe(request.folder), bool(found), exit_code)
     return Collected(kept, tuple(notes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -93,6 +94,6 @@ def _module_in(folder: Path, parts: Sequence[str]) -> Path | None:
 def _names_in(folder: Path) -> frozenset[str]:
     """Return the names in a folder; none where it cannot be read, or is none."""
     try:
-        return frozenset(path.name for path in folder.iterdir())
+        return frozenset(os.listdir(folder))  # noqa: PTH208 - names, not paths: a folder may hold very many
     except OSError:
         return frozenset()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from tcprobe.flows.audit.flow import AuditOutcome, audit
 from tcprobe.flows.audit.options import AuditOptions
 from tcprobe.flows.write.say import Say
+from tcprobe.foreign import leads_out
 from tcprobe.schema.finding import Fix
 
 
@@ -34,7 +37,7 @@ def fixed(options: AuditOptions, say: Say) -> AuditOutcome:
     from tcprobe.audit.fix.source.write import write
 
     outcome = audit(options, say)
-    fixes = _told(outcome, say)
+    fixes = _told(outcome, say, _beyond(options))
     if not fixes:
         return outcome
     files = write(fixes, outcome.sources)
@@ -60,11 +63,28 @@ def fixed_input(options: AuditOptions, say: Say) -> tuple[AuditOutcome, bytes]:
     return audit(replace(options, stdin=content), lambda _: None), content
 
 
-def _told(outcome: AuditOutcome, say: Say) -> list[Fix]:
-    """Return all fixes, and say what they do, or that there are none."""
+def _beyond(options: AuditOptions) -> Callable[[str], bool]:
+    """Return what says whether a file lies outside of what the user named: a link led to it."""
+    named = {os.path.realpath(name.rpartition(":")[0] if not Path(name).exists() else name) for name in options.files}
+    folders = [name if Path(name).is_dir() else os.path.dirname(name) for name in named]  # noqa: PTH120
+
+    def beyond(file: str) -> bool:
+        real = os.path.realpath(file)
+        reached = Path(file).is_symlink() or any(Path(folder).is_dir() for folder in named)
+        return real not in named and reached and all(leads_out(real, folder) for folder in folders)
+
+    return beyond
+
+
+def _told(outcome: AuditOutcome, say: Say, beyond: Callable[[str], bool] = lambda _: False) -> list[Fix]:
+    """Return the fixes of all files that are not `beyond`, and say what they do, or that there are none."""
     from tcprobe.report.audit import words
 
-    fixes = fixes_of(outcome)
+    every = fixes_of(outcome)
+    left = {edit.place.file for fix in every for edit in fix.edits if beyond(edit.place.file)}
+    for file in sorted(left):
+        say(f"{file}: lies outside of what was named: left as it is; name it to change it")
+    fixes = [fix for fix in every if left.isdisjoint(edit.place.file for edit in fix.edits)]
     for fix in fixes:
         say(f"fixed: {words.fixing(fix)}")
     if not fixes:

@@ -28,12 +28,14 @@ def write_files(jobs: Sequence[tuple[Path, Callable[[TextIO], None]]], force: bo
         OutputError: a file exists and `force` is false, or the system refused.
     """
     refuse_existing([path for path, _ in jobs], force)
+    if folder := next((path for path, _ in jobs if path.is_dir() and not path.is_symlink()), None):
+        raise OutputError(f"{folder}: is a folder", "choose another name for -o")
     written: list[tuple[Path, Path]] = []
     try:
         for path, write in jobs:
             with named_failure(path):
                 written.append((_temporary(path), path))
-                with written[-1][0].open("w", encoding="utf-8", errors=UNENCODABLE, newline="") as out:
+                with written[-1][0].open("x", encoding="utf-8", errors=UNENCODABLE, newline="") as out:
                     write(out)
         for temporary, path in written:
             with named_failure(path):
@@ -45,7 +47,8 @@ def write_files(jobs: Sequence[tuple[Path, Callable[[TextIO], None]]], force: bo
 
 
 def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Return a short name that nobody else has: the longest names leave no room for more, and links may be waiting."""
+    return path.with_name(f".tcprobe-{os.urandom(6).hex()}.tmp")
 
 
 @contextmanager

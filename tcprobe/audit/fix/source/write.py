@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 def write(fixes: Iterable[Fix | Finding | None], sources: Mapping[str, Source]) -> list[str]:
     """Write what `apply` would change, and return the files written.
 
-    Every file is read again first. Encoding, byte-order mark, line ends and permissions stay; a file is replaced
-    whole, so that an interrupted run leaves the old or the new one.
+    Every file is read again first. Encoding, byte-order mark, line ends, permissions and owner stay; a file is replaced
+    whole, so that an interrupted run leaves the old or the new one. A file that has other names (hard links) is left
+    alone: they would keep the old text.
 
     Raises:
         MissingInput, UnreadableInput: a file is gone, or the system refuses to read it.
         InputError: a file changed since it was read, or cannot hold the new text in its encoding.
-        OutputError: the system refused to write. In each case but the last nothing was written; then at most a part
-            of the files, each of them whole.
+        OutputError: a file has other names, or the system refused to write. In each case but the last nothing was
+            written; then at most a part of the files, each of them whole.
     """
     by_file: dict[str, list[Edit]] = {}
     for edit in compatible(fixes):
@@ -39,6 +40,7 @@ def write(fixes: Iterable[Fix | Finding | None], sources: Mapping[str, Source]) 
     try:
         for file, content in contents.items():
             path = Path(os.path.realpath(file))
+            _check_single(path)
             staged[path] = _staged(path, content)
         for path in list(staged):
             staged.pop(path).replace(path)
@@ -48,6 +50,14 @@ def write(fixes: Iterable[Fix | Finding | None], sources: Mapping[str, Source]) 
         for left in staged.values():
             left.unlink(missing_ok=True)
     return list(contents)
+
+
+def _check_single(path: Path) -> None:
+    if (names := path.stat().st_nlink) > 1:
+        raise OutputError(
+            f"{path}: has {names} names (hard links), and a change would part them; nothing was written",
+            "make a copy of it, or change it by hand (--diff shows how)",
+        )
 
 
 def _content(file: str, edits: list[Edit], read: str) -> bytes:
@@ -90,15 +100,18 @@ def _plain(text: str) -> str:
 
 
 def _staged(path: Path, content: bytes) -> Path:
-    """Return a file beside `path` with the new content and the old permissions."""
+    """Return a file beside `path` with the new content, the old permissions and the old owner."""
     import tempfile
 
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    old = path.stat()
+    handle, name = tempfile.mkstemp(prefix=".tcprobe-", dir=path.parent)
     made = Path(name)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)
-        made.chmod(path.stat().st_mode & 0o7777)
+        if (old.st_uid, old.st_gid) != (made.stat().st_uid, made.stat().st_gid):
+            os.chown(made, old.st_uid, old.st_gid)
+        made.chmod(old.st_mode & 0o7777)
     except OSError:
         made.unlink(missing_ok=True)
         raise
