@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tcprobe.audit.fix.source.write import write
 from tcprobe.audit.source.read import read_source
-from tcprobe.errors import InputError, MissingInput, OutputError, UnreadableInput
+from tcprobe.errors import InputError, MissingInput, OutputError, UnreadableInput, WrongFormat
 from tcprobe.schema.finding import Edit, Fix
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
@@ -115,3 +116,44 @@ def test_a_system_that_refuses_leaves_the_old_files(tmp_path: Path, monkeypatch:
         write(fixes, {s.path: s for s in read})
     assert [p.read_text(encoding="utf-8") for p in paths] == ["N = 63\n"] * 2
     assert sorted(tmp_path.iterdir()) == paths
+
+
+def test_a_file_with_other_names_is_left_alone(tmp_path: Path) -> None:
+    """To replace it would part the two names: one would keep the old text."""
+    (tmp_path / "a.py").write_text("N = 63\n", encoding="utf-8")
+    (tmp_path / "b.py").hardlink_to(tmp_path / "a.py")
+    fix, source = change(tmp_path / "a.py")
+    with pytest.raises(OutputError, match="has 2 names"):
+        write([fix], {source.path: source})
+    assert (tmp_path / "a.py").samefile(tmp_path / "b.py")
+    assert (tmp_path / "b.py").read_text() == "N = 63\n"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_the_owner_stays(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can write another user's files and leave them his")
+    path = tmp_path / "a.py"
+    path.write_text("N = 63\n", encoding="utf-8")
+    os.chown(path, 65534, 65534)
+    fix, source = change(path)
+    write([fix], {source.path: source})
+    assert (path.stat().st_uid, path.stat().st_gid, path.read_text()) == (65534, 65534, "N = 64\n")
+
+
+def test_the_longest_name_has_room_for_a_temporary_one(tmp_path: Path) -> None:
+    path = tmp_path / ("n" * 252 + ".py")
+    path.write_text("N = 63\n", encoding="utf-8")
+    fix, source = change(path)
+    assert write([fix], {source.path: source}) == [str(path)]
+    assert path.read_text() == "N = 64\n"
+
+
+def test_a_fifo_in_the_place_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("N = 63\n", encoding="utf-8")
+    fix, source = change(path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(WrongFormat, match=r"is a FIFO.*; nothing was written"):
+        write([fix], {source.path: source})

@@ -154,3 +154,25 @@ def test_the_repository_is_the_nearest_folder_with_git(tree: Path) -> None:
     assert repository(tree / "pkg/b.py") == tree
     (tree / "pkg/.git").touch()  # of a submodule or worktree it is a file
     assert repository(tree / "pkg/sub/c.py") == tree / "pkg"
+
+
+def test_links_that_lead_in_a_circle_and_folders_named_like_files(tmp_path: Path) -> None:
+    (tmp_path / "loop.py").symlink_to("loop.py")
+    (tmp_path / "folder.py").mkdir()
+    (tmp_path / "link.py").symlink_to("folder.py")
+    (tmp_path / "up").symlink_to("..")
+    (tmp_path / "a.py").touch()
+    found = find_targets([str(tmp_path)])
+    assert [file.path.name for file in found.files] == ["a.py", "loop.py"]
+    assert not found.failed
+
+
+def test_a_folder_that_is_too_deep_is_told(tmp_path: Path) -> None:
+    deep = tmp_path / "/".join("d" * 70)
+    deep.mkdir(parents=True)
+    (deep / "a.py").touch()
+    (tmp_path / "a.py").touch()
+    found = find_targets([str(tmp_path)])
+    assert [file.path for file in found.files] == [tmp_path / "a.py"]
+    ((_, why),) = found.failed
+    assert why == "not searched: it lies more than 64 levels deep"

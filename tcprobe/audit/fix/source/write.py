@@ -104,7 +104,7 @@ def _staged(path: Path, content: bytes) -> Path:
     import tempfile
 
     old = path.stat()
-    handle, name = tempfile.mkstemp(prefix=".tcprobe-", dir=path.parent)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name[:50]}.", dir=path.parent)  # the longest names leave no room
     made = Path(name)
     try:
         with os.fdopen(handle, "wb") as stream:
