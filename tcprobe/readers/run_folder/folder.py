@@ -34,14 +34,24 @@ FROM_PROFILER: Final = (
 
 
 def finds(path: Path) -> list[Path]:
-    """Return the run.json of a run folder; of a folder of run folders, all of theirs."""
+    """Return the run.json of a run folder; of a folder of run folders, all of theirs, at any depth where none is near.
+
+    What lies in a run is then offered, and read, as that run, not as the profile that its profiler left.
+    """
     if path.name == RECORD:
         return [path] if _is_record(path) else []
     if not path.is_dir():
         return []
     if _is_record(path / RECORD):
         return [path / RECORD]
-    return sorted(p for p in path.glob(f"*/{RECORD}") if not p.parent.name.startswith(".") and _is_record(p))
+    for found in (path.glob(f"*/{RECORD}"), path.rglob(RECORD)):
+        if runs := sorted(p for p in found if not _hidden(p, path) and _is_record(p)):
+            return runs
+    return []
+
+
+def _hidden(record: Path, above: Path) -> bool:
+    return any(part.startswith(".") for part in record.relative_to(above).parts)
 
 
 def _is_record(path: Path) -> bool:
