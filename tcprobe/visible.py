@@ -83,10 +83,12 @@ def put(*lines: str) -> None:
 
 
 def hand_over(content: bytes) -> None:
-    """Write data to standard output: as it is, but for a terminal, where it is made visible and tabs stay."""
-    if content and sys.stdout.isatty():
+    """Write data to standard output: as it is, but for a terminal, where it is made visible, tabs as spaces."""
+    if not content:
+        return
+    if sys.stdout.isatty():
         lines = content.decode("utf-8", UNENCODABLE).removesuffix("\n").split("\n")
-        put(*("\t".join(map(visible, line.split("\t"))) for line in lines))
+        put(*(line.expandtabs() for line in lines))
         return
     sys.stdout.flush()
     sys.stdout.buffer.write(content)

@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from tcprobe.schema.columns import Value
 
 SPECIAL: Final = re.compile(r'[",\r\n]')
-FORMULA: Final = re.compile("[=+@\t\r\n\0\uff1d\uff0b\uff0d\uff20-]")
-"""How a text begins that a spreadsheet may compute. Source: OWASP, "CSV Injection"; OWASP ASVS 5.0, 1.2.10."""
+FORMULA: Final = re.compile("(?:^|(?<=[;\t\r\n]))(?=[=+@\t\r\n\0\uff1d\uff0b\uff0d\uff20-])")
+"""Where a spreadsheet may begin to compute a text: where it begins, or where it is split at ``;`` or a tab.
+
+Source: OWASP, "CSV Injection"; OWASP ASVS 5.0, 1.2.10.
+"""
 NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[Ee][+-]?\d+)?")
 
 
@@ -39,10 +42,10 @@ def write_table(table: DataTable, out: TextIO, safe: bool = False) -> None:
 
 
 def _harmless(value: Value) -> str:
-    """Return a field that no spreadsheet computes: text in quotes, with an apostrophe before a formula's beginning."""
+    """Return a field that no spreadsheet computes: text in quotes, with an apostrophe before what begins a formula."""
     if not isinstance(value, str) or NUMBER.fullmatch(value):
         return _field(value)
-    return _quoted(f"'{value}" if FORMULA.match(value) else value)
+    return _quoted(FORMULA.sub("'", value))
 
 
 def _field(value: Value) -> str:

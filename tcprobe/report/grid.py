@@ -103,17 +103,15 @@ def _line(cells: tuple[str, ...], headings: tuple[ColumnHead, ...], widths: list
 
 def _fit(grid: _Grid, width: int) -> _Grid:
     """Drop columns of high rank until names fit at their minimum width, then divide the space among names."""
-    while _least(grid) > width and any(h.rank for h in grid.headings):
+    widths = _widths(grid)
+    while _least(grid.headings, widths) > width and any(h.rank for h in grid.headings):
         out = max(range(len(grid.headings)), key=lambda i: (grid.headings[i].rank, i))
-        grid = _without(grid, out)
-    return _shortened(grid, width)
+        grid, widths = _without(grid, out), widths[:out] + widths[out + 1 :]
+    return _shortened(grid, widths, width)
 
 
-def _least(grid: _Grid) -> int:
-    needed = [
-        min(w, max(_enough(h), len(h.text))) if _enough(h) else w
-        for h, w in zip(grid.headings, _widths(grid), strict=True)
-    ]
+def _least(headings: tuple[ColumnHead, ...], widths: list[int]) -> int:
+    needed = [min(w, max(_enough(h), len(h.text))) if _enough(h) else w for h, w in zip(headings, widths, strict=True)]
     return sum(needed) + len(GAP) * (len(needed) - 1)
 
 
@@ -129,8 +127,7 @@ def _without(grid: _Grid, column: int) -> _Grid:
     )
 
 
-def _shortened(grid: _Grid, width: int) -> _Grid:
-    widths = _widths(grid)
+def _shortened(grid: _Grid, widths: list[int], width: int) -> _Grid:
     elastic = [i for i, h in enumerate(grid.headings) if _enough(h)]
     room = width - sum(w for i, w in enumerate(widths) if i not in elastic) - len(GAP) * (len(widths) - 1)
     limits = dict(zip(elastic, _shared([(widths[i], _enough(grid.headings[i])) for i in elastic], room), strict=True))

@@ -41,7 +41,7 @@ def _block(block: Block) -> list[str]:
         case Lines(lines=lines):
             return _apart([[_line(line)] for line in lines])
         case Facts(pairs=pairs):
-            return [f"- {escape_markdown(label)}: {escape_markdown(text)}" for label, text in pairs]
+            return [f"- {markdown_line(label)}: {escape_markdown(text)}" for label, text in pairs]
         case NumberedList():
             return _steps(block)
         case Remarks(remarks=remarks):

@@ -152,7 +152,7 @@ def _fingerprint(result: ScanResult, root: str, seen: Counter[str]) -> str:
     identity = astuple(finding.identity(_uri(finding.place.file if finding.place else result.file, root)))
     text = "\0".join("" if part is None else str(part) for part in identity)
     seen[text] += 1
-    return sha256(f"{text}\0{seen[text]}".encode()).hexdigest()
+    return sha256(f"{text}\0{seen[text]}".encode(errors="surrogatepass")).hexdigest()
 
 
 def _fix(fix: Fix, remedy: str, root: str) -> dict[str, Any]:
@@ -203,4 +203,4 @@ def _artifact(path: str, root: str) -> dict[str, str]:
 def _uri(path: str, root: str) -> str:
     """Return the path relative to the root as a URI; a file URI if it is outside the root."""
     inside = relative(path, root)
-    return quote(inside) if inside != path else PurePath(path).as_uri()
+    return quote(inside, errors="surrogateescape") if inside != path else PurePath(path).as_uri()
