@@ -6,6 +6,7 @@ import os
 import sys
 
 from tcprobe.errors import TcprobeError
+from tcprobe.visible import say, tell
 
 
 def main() -> int:
@@ -21,7 +22,7 @@ def main() -> int:
     except TcprobeError as error:
         return _fail(error)
     except KeyboardInterrupt:
-        print("tcprobe: interrupted", file=sys.stderr)
+        say("interrupted")
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -34,9 +35,9 @@ def main() -> int:
 
 
 def _fail(error: TcprobeError) -> int:
-    print(f"tcprobe: error: {error.message}", file=sys.stderr)
+    say(f"error: {error.message}")
     if error.hint:
-        print(f"hint: {error.hint}", file=sys.stderr)
+        tell(f"hint: {error.hint}")
     return error.exit_code
 
 

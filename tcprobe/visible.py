@@ -1,21 +1,106 @@
-"""Make text from files visible, so that a name cannot control a terminal or hide in a line."""
+"""The one door for text on its way to a person: no name of a file, profile or option steers a terminal or hides.
+
+Text is made visible once, where it is printed: lines by `tell`, `say` and `put`, documents by
+`tcprobe.report.base.Renderer`. Nothing else in tcprobe prints. Data for programs (JSON, CSV, a diff) stays as it is in
+files and pipes; on a terminal it is made visible too.
+"""
 
 from __future__ import annotations
 
+import io
+import os
+import sys
 import unicodedata
-from typing import Final
+from typing import Final, TextIO
 
-INVISIBLE: Final = frozenset(
-    {"Cc", "Cf", "Zl", "Zp"}
-)  # Unicode's categories: control, format (bidi, zero width), separators
+HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Unicode's categories: control, format (bidi, zero width, tags), lone surrogates, private, unassigned, separators."""
+MARKS: Final = frozenset({"Mn", "Me"})
+"""Categories of marks, which stand on the character before them and take no room of their own."""
+UNENCODABLE: Final = "backslashreplace"  # a name that an encoding lacks must not cost the rest
+MOST_MARKS: Final = 4  # on one character: no script in use needs more, and a flood of them covers other lines
+_UNDRAWN: Final = frozenset(
+    (
+        *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180F, 0x3164, 0xFFA0),
+        *(*range(0x180B, 0x180E), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)),
+    )
+)
+"""Characters of other categories that are not drawn: fillers, joiners, variation selectors.
+
+Source: the Unicode Character Database, DerivedCoreProperties.txt, Default_Ignorable_Code_Point.
+"""
 
 
 def visible(text: str) -> str:
-    """Return `text` with control and formatting characters as their escapes in Python (``\\x1b``, ``\\u202e``)."""
+    """Return `text` with what is not seen as its escapes in Python (``\\x1b``, ``\\u202e``), on one line.
+
+    So are marks without a character to stand on, and those past `MOST_MARKS` on one.
+    """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_escaped(c) if unicodedata.category(c) in INVISIBLE else c for c in text)
+    shown, marks = [], MOST_MARKS
+    for character in text:
+        category = unicodedata.category(character)
+        marks = marks + 1 if category in MARKS else 0
+        if category in HIDDEN or ord(character) in _UNDRAWN or marks > MOST_MARKS:
+            character, marks = character.encode("unicode_escape").decode("ascii"), MOST_MARKS
+        shown.append(character)
+    return "".join(shown)
 
 
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+def columns(text: str) -> int:
+    """Return how many columns of a terminal visible text takes: two for wide characters, none for marks."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def _columns(character: str) -> int:
+    if unicodedata.category(character) in MARKS:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def tell(*lines: str, start: str = "") -> None:
+    """Write lines to standard error; `start`, before each, is written as it is."""
+    _write(sys.stderr, lines, start)
+
+
+def say(text: str, start: str = "") -> None:
+    """Write one line of tcprobe's own to standard error."""
+    tell(f"tcprobe: {text}", start=start)
+
+
+def interject(text: str) -> None:
+    """Say something from the handler of a signal, on a line of its own.
+
+    A handler may interrupt a print, whose buffer then refuses a second writer: this writes around it.
+    """
+    os.write(2, f"\ntcprobe: {visible(text)}\n".encode(errors=UNENCODABLE))
+
+
+def put(*lines: str) -> None:
+    """Write lines to standard output."""
+    _write(sys.stdout, lines)
+
+
+def hand_over(content: bytes) -> None:
+    """Write data to standard output: as it is, but for a terminal, where it is made visible, tabs as spaces."""
+    if not content:
+        return
+    if sys.stdout.isatty():
+        lines = content.decode("utf-8", UNENCODABLE).removesuffix("\n").split("\n")
+        put(*(line.expandtabs() for line in lines))
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+
+
+def encodable(out: TextIO) -> TextIO:
+    """Return a stream, set up to escape what its encoding lacks."""
+    if isinstance(out, io.TextIOWrapper):
+        out.reconfigure(errors=UNENCODABLE)
+    return out
+
+
+def _write(out: TextIO, lines: tuple[str, ...], start: str = "") -> None:
+    encodable(out).writelines(f"{start}{visible(line)}\n" for line in lines)
+    out.flush()

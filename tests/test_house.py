@@ -73,6 +73,11 @@ WITHIN = {
 }
 """Rooms with rooms in them, or files beside those, likewise: each imports only what stands further down."""
 DATA = {"tcprobe/schema/tables.py", "tcprobe/keras/classes.py", "tcprobe/analysis/kernels/names.py"}
+PRINTS = re.compile(
+    r"print\(|(sys\.)?(__)?std(out|err)(__)?\.(buffer\.)?write|os\.write\([12],|(typer|click)\.(se)?cho"
+    r"|traceback\.print|warnings\.warn|logging\."
+)
+"""Calls that write to the terminal, as source."""
 GENERATED = re.compile(r"_pb2\.py$")
 
 
@@ -205,6 +210,20 @@ def test_only_the_way_in_and_the_probe_catch_everything() -> None:
                 if re.search(r"\b(Base)?Exception\b", caught) or node.type is None:
                     broad.append(f"{relative}:{node.lineno}")
     assert not broad
+
+
+def test_everything_printed_passes_the_door() -> None:
+    """Nothing prints but tcprobe/visible.py, nor makes text visible but what prints: text is raw until then."""
+    printers = {"report/blocks.py", "report/csv.py", "report/github.py", "report/sarif.py", "cli/app.py"}
+    wrong = []
+    for path in set(sources("tcprobe")) - set(sources("tcprobe/probe")) - {ROOT / "tcprobe/visible.py"}:
+        name, text = str(path.relative_to(ROOT / "tcprobe")), path.read_text(encoding="utf-8")
+        if PRINTS.search(text):
+            calls = [ast.unparse(node) for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+            wrong += [f"{name}: {call}" for call in calls if PRINTS.match(call)]
+        if name not in printers and re.search(r"\bvisible\(", text):
+            wrong.append(f"{name}: visible(...)")
+    assert not wrong
 
 
 @pytest.mark.parametrize("path", sources("tcprobe/probe"), ids=lambda p: p.name)

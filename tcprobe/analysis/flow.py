@@ -50,6 +50,7 @@ from tcprobe.analysis.validity import (
 from tcprobe.analysis.waits.gaps import build_gaps
 from tcprobe.analysis.waits.tuning import TunedCalls, tuned_calls, tuning_notes, tuning_of
 from tcprobe.analysis.window import choose_window
+from tcprobe.hardware import find_gpu, lookup_gpu
 from tcprobe.rules.model.known_gpu import KnownGpu
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Note, Profile, Window
@@ -74,6 +75,21 @@ class _Kernels:
     notes: tuple[Note, ...] = ()
 
 
+def _with_target(profile: Profile, options: Options) -> tuple[Profile, Options]:
+    """Return what is asked for with the target that it was recorded for, unless another is asked for.
+
+    Raises:
+        UsageError: there is no GPU that is called what was asked for, whether a run needs a target or not.
+    """
+    recorded = profile.metadata.target_gpu
+    if options.target_gpu is not None:
+        find_gpu(options.target_gpu)
+    elif recorded is not None and lookup_gpu(recorded) is None:
+        said = f"the target GPU of the run, {recorded!r}, is not in gpus.csv and does not count"
+        return profile.with_notes(Note("target-unknown", said, "--target-gpu chooses another", "note")), options
+    return profile, replace(options, target_gpu=options.target_gpu or recorded)
+
+
 def analyse(profile: Profile, options: Options | None = None) -> Profile:
     """Return the profile with every derived table that its recorded ones allow, and what limits them.
 
@@ -89,7 +105,7 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
         MeasurementFailed: a GPU was used and no kernel was recorded.
     """
     options = options or Options()
-    options = replace(options, target_gpu=options.target_gpu or profile.metadata.target_gpu)
+    profile, options = _with_target(profile, options)
     target = options.target_gpu or DEFAULT_TARGET
     check_recorded(profile)
     profile = with_ranges(_cleared(profile))

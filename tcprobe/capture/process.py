@@ -13,13 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Final, TextIO
+from typing import Final
 
 from tcprobe.capture.base import Launch
 from tcprobe.errors import ToolError
+from tcprobe.visible import interject, say
 
 POLL_SECONDS: Final = 0.2
 FORWARDED: Final = (signal.SIGTERM, signal.SIGHUP)
+ANEW: Final = "\r\x1b[K"  # clears the line: the workload may have left the cursor anywhere
 Watcher = Callable[[], None]
 
 
@@ -143,13 +145,13 @@ class _Signals:
             self._send(signal.SIGKILL)
         elif self.interrupts == 2:
             self._send(signal.SIGTERM)
-            _say("tcprobe: terminating the workload; once more kills it")
+            interject("terminating the workload; once more kills it")
         elif not self.forward_interrupt:
-            _say("tcprobe: the profiler writes nothing when interrupted, so the workload goes on; Ctrl-C again ends it")
+            interject("the profiler writes nothing when interrupted, so the workload goes on; Ctrl-C again ends it")
         else:
             if self.own_group:
                 self._send(signal.SIGINT)
-            _say("tcprobe: interrupted; waiting for the workload to end (Ctrl-C again terminates it)")
+            interject("interrupted; waiting for the workload to end (Ctrl-C again terminates it)")
 
     def _forward(self, number: int, _frame: FrameType | None) -> None:
         self._send(signal.Signals(number))
@@ -167,11 +169,6 @@ class _Signals:
             pass  # it has ended meanwhile
 
 
-def _say(text: str) -> None:
-    # A handler may interrupt a print, whose buffer then refuses a second writer: write around it.
-    os.write(2, f"\n{text}\n".encode())
-
-
 class Progress:
     """Prints on a terminal how far the workload is, from the probe's steps.csv.
 
@@ -179,8 +176,8 @@ class Progress:
     the workload writes to the same terminal, and a line redrawn in place would garble its output.
     """
 
-    def __init__(self, steps: Path, out: TextIO, every_s: float = 10.0) -> None:
-        self.steps, self.out, self.every_s = steps, out, every_s
+    def __init__(self, steps: Path, every_s: float = 10.0) -> None:
+        self.steps, self.every_s = steps, every_s
         self.said_at = time.monotonic()
         self.inode, self.offset, self.rest = 0, 0, b""
         self.kind = ""
@@ -194,8 +191,7 @@ class Progress:
         changed = self.kind != before and (self.kind == "profiled" or before == "profiled")
         due = time.monotonic() - self.said_at >= self.every_s and self.last != self.shown
         if self.last is not None and (changed or due):
-            self.out.write(f"\r\x1b[Ktcprobe: {self._text()}\n")
-            self.out.flush()
+            say(self._text(), ANEW)
             self.said_at, self.shown = time.monotonic(), self.last
 
     def _read(self) -> None:
@@ -235,7 +231,7 @@ def progress_watcher(folder: Path, own: Callable[[Path], str | None] | None = No
     """
     if not sys.stderr.isatty():
         return None
-    steps = Progress(folder / "probe" / "steps.csv", sys.stderr)
+    steps = Progress(folder / "probe" / "steps.csv")
     said: list[str | None] = [None]
 
     def watch() -> None:
@@ -243,7 +239,6 @@ def progress_watcher(folder: Path, own: Callable[[Path], str | None] | None = No
         text = own(folder) if own is not None else None
         if text and text != said[0]:
             said[0] = text
-            sys.stderr.write(f"\r\x1b[Ktcprobe: {text}\n")
-            sys.stderr.flush()
+            say(text, ANEW)
 
     return watch

@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from tcprobe import __version__
+from tcprobe.visible import put, visible
 
 VERBS: Final = ("profile", "report", "audit-shapes", "calibrate", "explain", "workloads")
 """The verbs in the order of the help, each a module of this package."""
+
+
+UsageError: Final[Any] = typer.BadParameter.__base__
+"""What typer raises where it cannot make sense of the command line; its module is private."""
+
+
+class _Verbs(TyperGroup):
+    """Makes typer's own errors visible before it prints them: they quote what was typed."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with _visible_errors():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _visible_errors():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _visible_errors() -> Iterator[None]:
+    try:
+        yield
+    except UsageError as error:
+        error.message = visible(error.message)
+        raise
 
 
 def application(arguments: Sequence[str] = ()) -> typer.Typer:
@@ -21,6 +49,7 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
     """
     app = typer.Typer(
         name="tcprobe",
+        cls=_Verbs,
         help="Say how well a training run uses the Tensor Cores, why not better, and what to change.",
         no_args_is_help=True,
         rich_markup_mode=None,
@@ -35,7 +64,7 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        print(f"tcprobe {__version__}")
+        put(f"tcprobe {__version__}")
         raise typer.Exit
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -12,6 +13,7 @@ from typer.core import TyperCommand
 from tcprobe.cli import audit_shapes_options as a
 from tcprobe.cli import options as o
 from tcprobe.errors import UsageError
+from tcprobe.visible import UNENCODABLE, hand_over, say
 
 if TYPE_CHECKING:
     from tcprobe.flows.audit.baseline import Baseline
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from tcprobe.flows.audit.options import AuditOptions
     from tcprobe.flows.write.destination import Destination
     from tcprobe.report.audit.spec import AuditSpec
+    from tcprobe.report.base import RenderSpec
     from tcprobe.schema.model import InputShape
 
 ARGV: Final = "tcprobe.argv"
@@ -87,6 +90,7 @@ def audit_shapes(
     force: o.ForceOption = False,
     fix: a.FixOption = False,
     diff: a.DiffOption = False,
+    safe_csv: o.SafeCsvOption = False,
     width: o.WidthOption = None,
     verbose: a.VerboseOption = False,
 ) -> None:
@@ -106,13 +110,12 @@ def audit_shapes(
             tuple(files or ()), mode, run, tuple(ctx.meta.get(ARGV, ())), _arguments(arg or []), batch_size,
             _input_shapes(input_shape or []), dtype, target_gpu, library, xla, timeout, python, _codes(select),
             _codes(ignore), fail_on, _percentage(fail_over), tuple(exclude) if exclude else None, force_exclude,
-            _standard_input(files or []), stdin_filename, exit_zero, baseline, write_baseline, first_step,
-            allow_unjudged,
+            _standard_input(files), stdin_filename, exit_zero, baseline, write_baseline, first_step, allow_unjudged,
         )  # fmt: skip
         if diff:
             raise typer.Exit(_show_diff(wanted, fix or format is not None or output is not None))
         outcome = _outcome(wanted, fix)
-        _show(outcome, to, _spec(ctx, verbose), width, _beside(wanted, fix))
+        _show(outcome, to, _spec(ctx, verbose), o.render_spec(width, safe_csv), _beside(wanted, fix))
         if write_baseline and outcome.choice.baseline:
             _write_baseline(outcome, outcome.choice.baseline)
     raise typer.Exit(outcome.exit_code)
@@ -137,7 +140,7 @@ def _beside(wanted: AuditOptions, fix: bool) -> TextIO | None:
     return sys.stderr if fix and wanted.stdin is not None else None
 
 
-def _standard_input(files: list[str]) -> bytes | None:
+def _standard_input(files: list[str] | None) -> bytes | None:
     if files != ["-"]:
         return None
     from tcprobe.foreign import size_text
@@ -155,7 +158,7 @@ def _write_baseline(outcome: AuditOutcome, baseline: Baseline) -> None:
     from tcprobe.flows.audit.flow import write_baseline
 
     count = write_baseline(outcome, baseline)
-    _say(f"wrote {baseline.file}: known findings at {count:,} place{'' if count == 1 else 's'}")
+    say(f"wrote {baseline.file}: known findings at {count:,} place{'' if count == 1 else 's'}")
     raise typer.Exit(2 if outcome.report.failed else 0)
 
 
@@ -197,39 +200,34 @@ def _percentage(text: str | None) -> float | None:
         raise UsageError(f"--fail-over {text}: expected percent from 0 to 100", "--fail-over 5%") from None
 
 
-def _say(text: str) -> None:
-    print(f"tcprobe: {text}", file=sys.stderr, flush=True)
-
-
 def _say_failed(outcome: AuditOutcome) -> None:
     for file, reason in outcome.report.failed:
-        _say(f"error: {file}: {reason.removeprefix(f'{file}: ')}")
+        say(f"error: {file}: {reason.removeprefix(f'{file}: ')}")
 
 
 def _outcome(wanted: AuditOptions, fix: bool) -> AuditOutcome:
     if fix and wanted.stdin is not None:
         from tcprobe.flows.audit.fix import fixed_input
 
-        outcome, content = fixed_input(wanted, _say)
-        sys.stdout.buffer.write(content)
+        outcome, content = fixed_input(wanted, say)
+        hand_over(content)
         return outcome
     if fix:
         from tcprobe.flows.audit.fix import fixed
 
-        return fixed(wanted, _say)
+        return fixed(wanted, say)
     from tcprobe.flows.audit.flow import audit
 
-    return audit(wanted, _say)
+    return audit(wanted, say)
 
 
-def _show(outcome: AuditOutcome, to: Destination, spec: AuditSpec, width: int | None, out: TextIO | None) -> None:
+def _show(outcome: AuditOutcome, to: Destination, spec: AuditSpec, rendered: RenderSpec, out: TextIO | None) -> None:
     from tcprobe.flows.write.document import write_document
     from tcprobe.report.audit.document import AuditDocument
-    from tcprobe.report.base import RenderSpec
 
-    rendered = RenderSpec(o.text_width(width), o.wants_color() and out is None)
-    for path in write_document(AuditDocument(outcome.report, spec), rendered, to, out):
-        _say(f"wrote {path}")
+    shown = replace(rendered, color=rendered.color and out is None)
+    for path in write_document(AuditDocument(outcome.report, spec), shown, to, out):
+        say(f"wrote {path}")
     if to.path is not None or to.renderer.name != "text":
         _say_failed(outcome)
 
@@ -241,13 +239,13 @@ def _show_diff(wanted: AuditOptions, beside: bool) -> int:
     from tcprobe.flows.audit.fix import diff_of, fixes_of, say_unfixable
     from tcprobe.flows.audit.flow import audit
 
-    outcome = audit(wanted, _say)
+    outcome = audit(wanted, say)
     text = diff_of(outcome)
-    sys.stdout.write(text)
+    hand_over(text.encode(errors=UNENCODABLE))
     fixes = fixes_of(outcome)
     edits = {edit for fix in fixes for edit in fix.edits}
     remark = "" if all(fix.safe for fix in fixes) else " (changes the model: checkpoints no longer fit)"
-    _say(f"--fix would make {len(edits):,} edit{'' if len(edits) == 1 else 's'}{remark}" if text else "nothing to fix")
-    say_unfixable(outcome, _say)
+    say(f"--fix would make {len(edits):,} edit{'' if len(edits) == 1 else 's'}{remark}" if text else "nothing to fix")
+    say_unfixable(outcome, say)
     _say_failed(outcome)
     return 2 if outcome.report.failed else int(bool(text) and not wanted.exit_zero)

@@ -24,7 +24,7 @@ GROUPS: Final = (
         "What counts",
         ("select", "ignore", "baseline", "write_baseline", "fail_on", "fail_over", "exit_zero", "allow_unjudged"),
     ),
-    ("What to do with it", ("diff", "fix", "format", "output", "force", "width", "verbose")),
+    ("What to do with it", ("diff", "fix", "format", "output", "force", "safe_csv", "width", "verbose")),
 )
 """Headings of the help, and the parameters under each."""
 EXAMPLES: Final = (

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from tcprobe.errors import UsageError
+from tcprobe.visible import put, say
 
 if TYPE_CHECKING:
     from tcprobe.calibration.store import Calibration
@@ -79,13 +80,9 @@ def calibrate(
     if show:
         if wanted != CalibrateOptions(python):
             raise UsageError("--show stands alone", "leave the other options out")
-        sys.stdout.write(_list(saved_calibrations()))
+        put(*_list(saved_calibrations()))
         return
-    sys.stdout.write("".join(f"{line}\n" for line in _lines(run(wanted, _say))))
-
-
-def _say(text: str) -> None:
-    print(f"tcprobe: {text}", file=sys.stderr, flush=True)
+    put(*_lines(run(wanted, say)))
 
 
 def _lines(found: Calibrated) -> list[str]:
@@ -94,7 +91,7 @@ def _lines(found: Calibrated) -> list[str]:
         return [*lines, "nothing was fitted: a CPU's times are not a GPU's"]
     header = ("products not fitted", "number", "off by %", "shipped %")
     body = [(s.kind, f"{s.rows:,}", f"{s.error_pct:.1f}", f"{s.shipped_pct:.1f}") for s in found.scores]
-    lines += ["", *_table([header, *body]), ""]
+    lines += ["", *_table(header, body), ""]
     if found.worse:
         lines.append("these constants predict worse than the shipped ones; kept because of --force")
     through = f" ({found.stack.name})" if found.stack and found.stack.name else ""
@@ -112,9 +109,9 @@ def _measured(measured: MeasuredRun) -> list[str]:
     return [*lines, *([f"{measured.raw}: what was measured"] if measured.raw else [])]
 
 
-def _list(found: list[Calibration]) -> str:
+def _list(found: list[Calibration]) -> list[str]:
     if not found:
-        return "no GPU is calibrated\n"
+        return ["no GPU is calibrated"]
     header = ("gpu", "date", "products", "off by %", "shipped %", "stack", "measured through")
     body = [
         (
@@ -128,7 +125,7 @@ def _list(found: list[Calibration]) -> str:
         )
         for c in found
     ]
-    return "".join(f"{line}\n" for line in _table([header, *body]))
+    return _table(header, body)
 
 
 def _whole(value: int | None) -> str:
@@ -139,9 +136,13 @@ def _pct(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
 
 
-def _table(rows: list[Cells]) -> list[str]:
+def _table(header: Cells, body: Sequence[Cells]) -> list[str]:
     """Return rows aligned in columns, with numbers to the right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    right = [all(row[i].replace(",", "").replace(".", "").isdigit() for row in rows[1:]) for i in range(len(rows[0]))]
-    cells = [[f"{c:>{w}}" if r else f"{c:<{w}}" for c, w, r in zip(row, widths, right, strict=True)] for row in rows]
-    return ["  ".join(line).rstrip() for line in cells]
+    from tcprobe.report.blocks import ColumnHead, Section, visible_block
+    from tcprobe.report.grid import text_lines
+
+    right = [
+        all(cell.replace(",", "").replace(".", "").isdigit() for cell in cells) for cells in zip(*body, strict=True)
+    ]
+    heads = tuple(ColumnHead(text, right=numbers) for text, numbers in zip(header, right, strict=True))
+    return text_lines(visible_block(Section("", heads, tuple(body))), None)

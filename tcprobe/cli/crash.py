@@ -9,19 +9,20 @@ import traceback
 from pathlib import Path
 
 from tcprobe import __version__
+from tcprobe.visible import say, tell
 
 
 def report_bug(error: Exception) -> int:
     """Write the traceback of `error` to the state directory, print one line, and return exit code 3."""
     text = f"tcprobe {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
     text += f"command: {sys.argv}\n\n" + "".join(traceback.format_exception(error))
-    print(f"tcprobe: internal error: {type(error).__name__}: {error}", file=sys.stderr)
+    say(f"internal error: {type(error).__name__}: {error}")
     path = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "tcprobe" / "last-error.log"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError:
-        print(text, file=sys.stderr)
+        tell(*text.splitlines())
     else:
-        print(f"hint: this is a bug in tcprobe; please report it with {path}", file=sys.stderr)
+        tell(f"hint: this is a bug in tcprobe; please report it with {path}")
     return 3

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Literal
 
 import typer
 
 from tcprobe.cli import options as o
+from tcprobe.visible import put
 
 
 def register(app: typer.Typer) -> None:
@@ -30,4 +30,4 @@ def explain(
     """Explain a rule of `tcprobe audit-shapes`, or advice of `tcprobe report`, or list the GPUs of --target-gpu."""
     from tcprobe.flows.explain import explanation
 
-    sys.stdout.write(explanation(what, format, o.text_width(width)))
+    put(*explanation(what, format, o.text_width(width)).splitlines())

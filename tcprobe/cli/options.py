@@ -9,11 +9,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tcprobe.errors import TcprobeError
+from tcprobe.visible import put
+
+if TYPE_CHECKING:
+    from tcprobe.report.base import RenderSpec
 
 
 class Format(StrEnum):
@@ -83,6 +87,10 @@ TargetOption = Annotated[
         help="GPU for which a run without one is judged. Default: the one of the run, else a100-sxm-40.",
     ),
 ]
+SafeCsvOption = Annotated[
+    bool,
+    typer.Option("--safe-csv", help="CSV for a spreadsheet: text is quoted, and never a formula."),
+]
 WidthOption = Annotated[
     int | None,
     typer.Option(
@@ -109,6 +117,13 @@ def wants_color() -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
 
 
+def render_spec(width: int | None = None, safe_csv: bool = False) -> RenderSpec:
+    """Return what standard output can show, for the options given."""
+    from tcprobe.report.base import RenderSpec
+
+    return RenderSpec(text_width(width), wants_color(), safe_csv)
+
+
 @contextmanager
 def errors_as_json(wanted: bool) -> Iterator[None]:
     """Also print a failure to standard output, as ``{"error": {...}}``, for programs that read JSON there."""
@@ -116,5 +131,5 @@ def errors_as_json(wanted: bool) -> Iterator[None]:
         yield
     except TcprobeError as error:
         if wanted:
-            print(json.dumps({"error": {"code": error.code, "message": error.message, "hint": error.hint}}))
+            put(json.dumps({"error": {"code": error.code, "message": error.message, "hint": error.hint}}))
         raise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ import typer
 from tcprobe.cli import options as o
 from tcprobe.cli import profile_options as p
 from tcprobe.errors import UsageError
+from tcprobe.visible import say, tell
 
 if TYPE_CHECKING:
     from tcprobe.flows.profile import ProfileOutcome
@@ -73,7 +73,7 @@ def profile(
             _split("--launcher", launcher), output, force, target_gpu, tuple(metric_pattern or ()), step_function,
             DlprofOptions(key_node, mode, delay, duration, _split("--dlprof-args", dlprof_args)),
         )  # fmt: skip
-        outcome = run(wanted, on_stdout, _say)
+        outcome = run(wanted, on_stdout, say)
         _show(outcome, to)
     _hint(ctx, outcome, words or [])
     raise typer.Exit(outcome.exit_code)
@@ -84,10 +84,6 @@ def _split(option: str, words: str) -> tuple[str, ...]:
         return tuple(shlex.split(words))
     except ValueError as error:
         raise UsageError(f"{option} {words!r}: {error}", "quote it as one would in a shell") from error
-
-
-def _say(text: str) -> None:
-    print(f"tcprobe: {text}", file=sys.stderr, flush=True)
 
 
 def _names(ctx: typer.Context) -> list[str]:
@@ -127,28 +123,27 @@ def _show(outcome: ProfileOutcome, to: Destination | None) -> None:
     """Print the report, write the file, and say where everything is and what to type next."""
     from tcprobe.flows.write.destination import destination
     from tcprobe.flows.write.document import write_document
-    from tcprobe.report.base import RenderSpec
     from tcprobe.report.run.document import RunDocument
     from tcprobe.report.run.spec import ReportSpec
 
-    spec = RenderSpec(o.text_width(None), o.wants_color())
+    spec = o.render_spec()
     if outcome.report is not None:
         document = RunDocument(outcome.report, ReportSpec())
         if outcome.came_to_nothing:
-            _say(f"{outcome.ending}, and nothing was recorded")
+            say(f"{outcome.ending}, and nothing was recorded")
         elif to is None or to.path is not None:
             write_document(document, spec, destination("run", "text", None))
         for path in write_document(document, spec, to) if to is not None else []:
-            _say(f"wrote {path}")
+            say(f"wrote {path}")
     folder = shlex.quote(str(outcome.folder))
     if outcome.failure is None:
-        _say(f"tables: {folder}/tables/*.csv")
-        _say(f"next: tcprobe report {folder}")
+        say(f"tables: {folder}/tables/*.csv")
+        say(f"next: tcprobe report {folder}")
         return
-    _say(f"run folder kept: {folder}")
+    say(f"run folder kept: {folder}")
     if outcome.exit_code == outcome.failure.exit_code:
         raise outcome.failure
-    _say(f"error: {outcome.failure.message}")
+    say(f"error: {outcome.failure.message}")
 
 
 def _hint(ctx: typer.Context, outcome: ProfileOutcome, words: Sequence[str]) -> None:
@@ -157,4 +152,4 @@ def _hint(ctx: typer.Context, outcome: ProfileOutcome, words: Sequence[str]) -> 
     late = [name for name in _names(ctx) if name in given and name.startswith("--") and name != "--help"]
     if outcome.workload_code == 2 and late:  # argparse exits with 2
         options = ", ".join(late)
-        print(f"hint: {options}: tcprobe's options stand before the workload, all after it is its own", file=sys.stderr)
+        tell(f"hint: {options}: tcprobe's options stand before the workload, all after it is its own")

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from tcprobe.cli import options as o
+from tcprobe.visible import tell
 
 
 def register(app: typer.Typer) -> None:
@@ -29,6 +30,7 @@ def report(
     target_gpu: o.TargetOption = None,
     width: o.WidthOption = None,
     force: o.ForceOption = False,
+    safe_csv: o.SafeCsvOption = False,
 ) -> None:
     """Read a profile and report its Tensor Core use: how good, why not better, what first.
 
@@ -41,14 +43,13 @@ def report(
         from tcprobe.flows.report import make_report
         from tcprobe.flows.write.destination import destination
         from tcprobe.flows.write.document import write_document
-        from tcprobe.report.base import RenderSpec
         from tcprobe.report.run.document import RunDocument
         from tcprobe.report.run.spec import ReportSpec
 
         to = destination("run", chosen, output, force)
         profile = make_report(path, Options(iter_start, iter_stop, target_gpu))
         document = RunDocument(profile, ReportSpec(top, tuple(by or ())))
-        files = write_document(document, RenderSpec(o.text_width(width), o.wants_color()), to)
+        files = write_document(document, o.render_spec(width, safe_csv), to)
     _say(path, files)
 
 
@@ -62,8 +63,8 @@ def _chosen(ctx: typer.Context, format: o.Format | None, output: str | None) -> 
 def _say(path: Path, files: list[Path]) -> None:
     """Print to standard error what was written, or what to type next."""
     if len(files) > 1:
-        print(f"Wrote {len(files)} tables to {files[0].parent}: {', '.join(f.name for f in files)}", file=sys.stderr)
+        tell(f"Wrote {len(files)} tables to {files[0].parent}: {', '.join(f.name for f in files)}")
     elif files:
-        print(f"Wrote {files[0]}", file=sys.stderr)
+        tell(f"Wrote {files[0]}")
     elif sys.stderr.isatty():
-        print(f"Next: tcprobe report {shlex.quote(str(path))} -o tables/  (every table as CSV)", file=sys.stderr)
+        tell(f"Next: tcprobe report {shlex.quote(str(path))} -o tables/  (every table as CSV)")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from tcprobe.visible import put
+
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the application."""
@@ -16,5 +18,4 @@ def workloads() -> None:
 
     found = packaged_workloads()
     widest = max((len(w.name) for w in found), default=0)
-    for workload in found:
-        print(f"{workload.name.ljust(widest)}  {workload.description}")
+    put(*(f"{workload.name.ljust(widest)}  {workload.description}" for workload in found))

@@ -321,5 +321,5 @@ def _fitted(
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror}", "check the folder") from error
-    write_files([(path, lambda out: print(text, end="", file=out))], options.force)
+    write_files([(path, lambda out: out.writelines([text]))], options.force)
     return Calibrated(measured, gpu, tuple(found), path, worse, constants.stack)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+
+from tcprobe.visible import visible
 
 if TYPE_CHECKING:
     from tcprobe.schema.columns import Value
@@ -163,3 +165,25 @@ class LeftOut:
 
 
 Block: TypeAlias = Heading | Lines | Facts | NumberedList | Remarks | Section | Folded | LeftOut
+AnyBlock = TypeVar("AnyBlock", bound=Block)
+
+
+def visible_block(block: AnyBlock) -> AnyBlock:
+    """Return a block whose text is visible (`tcprobe.visible`), each piece on one line; raw values stay."""
+    shown: AnyBlock = _visible(block)
+    return shown
+
+
+def _visible(part: Any) -> Any:
+    match part:
+        case str():
+            return visible(part)
+        case tuple():
+            return tuple(map(_visible, part))
+        case Cell(text=text, value=value, unit=unit):
+            shown = visible(text)
+            return part if shown is text else Cell(shown, value, unit)
+        case _ if is_dataclass(part) and not isinstance(part, type):
+            return replace(part, **{field.name: _visible(getattr(part, field.name)) for field in fields(part)})
+        case _:
+            return part

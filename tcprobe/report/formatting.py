@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from collections.abc import Callable
+from itertools import accumulate
 from os.path import relpath
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.schema.finding import Range
-from tcprobe.visible import visible
+from tcprobe.visible import columns
 
 if TYPE_CHECKING:
     from tcprobe.schema.columns import Value
 
 NA = "-"
+FILLER: Final = "\0"
 TIMES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
 BINARY = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 # Size of a unit in ns, the shortest time printed in it, and its name: 0.4 ms reads better than 400 us.
@@ -99,12 +102,12 @@ def at_most(text: str, bounded: bool) -> str:
 
 
 def any_text(value: Value) -> str:
-    """Return any value as text, with control characters escaped."""
+    """Return any value as text."""
     if value is None or value == "":
         return NA
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return visible(value) if isinstance(value, str) else full_number(float(value), 10)
+    return value if isinstance(value, str) else full_number(float(value), 10)
 
 
 FORMATTERS: dict[str, Callable[[Value], str]] = {
@@ -134,13 +137,37 @@ def relative(path: str, base: str) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """Shorten `text` in its middle to `width` characters; the ends of kernel and op names tell most."""
-    if len(text) <= width:
+    """Shorten `text` in its middle to `width` columns; the ends of kernel and op names tell most."""
+    if columns(text) <= width:
         return text
     if width < 4:
-        return text[:width]
+        return beginning(text, width)
     tail = (width - 2) // 2
-    return f"{text[: width - 2 - tail]}..{text[len(text) - tail :]}"
+    return f"{beginning(text, width - 2 - tail)}..{ending(text, tail)}"
+
+
+def beginning(text: str, width: int) -> str:
+    """Return as much of the beginning of `text` as fits in `width` columns, marks with their characters."""
+    return text[:width] if text.isascii() else text[: sum(taken <= width for taken in accumulate(map(columns, text)))]
+
+
+def ending(text: str, width: int) -> str:
+    """Return as much of the end of `text` as fits in `width` columns, without marks of what is left out."""
+    if text.isascii():
+        return text[len(text) - width :]
+    fitting = sum(taken <= width for taken in accumulate(map(columns, reversed(text))))
+    tail = text[len(text) - fitting :]
+    return tail[next((i for i, character in enumerate(tail) if columns(character)), len(tail)) :]
+
+
+def wrapped(text: str, width: int, indent: str = "", long_words: bool = False) -> list[str]:
+    """Return `text` in lines of at most `width` columns; a longer word has its own unless `long_words` are broken."""
+    # textwrap counts characters: behind each wide one stands a second, which visible text never holds.
+    padded = text if text.isascii() else "".join(c + FILLER if columns(c) > 1 else c for c in text)
+    lines = textwrap.wrap(
+        padded, width, subsequent_indent=indent, break_long_words=long_words, break_on_hyphens=long_words
+    )
+    return [line.replace(FILLER, "") for line in lines]
 
 
 def shapes(text: Value) -> str:
@@ -154,9 +181,9 @@ def _shape_list(part: str) -> str:
     try:
         parsed = json.loads(part)
     except ValueError:
-        return visible(part)
+        return part
     if not isinstance(parsed, list):
-        return visible(part)
+        return part
     nested = [s for s in parsed if isinstance(s, list)]
     return ", ".join(_shape(s) for s in nested) if nested else _shape(parsed)
 

@@ -1,7 +1,7 @@
 """Renderer: a scan as workflow commands of GitHub Actions, which are shown beside the lines of a pull request.
 
 Source: GitHub Docs, "Workflow commands for GitHub Actions", sections on notice, warning and error messages;
-the escapes are those of actions/toolkit, packages/core/src/command.ts.
+the escapes are those of actions/toolkit, packages/core/src/command.ts; visible text holds no line break to escape.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from tcprobe.report.base import RenderSpec
 from tcprobe.report.formatting import relative
 from tcprobe.report.scan import Notice, Scanned, ScanResult
 from tcprobe.schema.place import Place
+from tcprobe.visible import visible
 
 FAILED: Final = {"failed": "not audited", "unjudged": "nothing judged"}
 COMMANDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
@@ -55,7 +56,7 @@ def _command(command: str, title: str, place: Place | None, file: str, root: str
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return visible(text).replace("%", "%25")
 
 
 def _property(text: str) -> str:

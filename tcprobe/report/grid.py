@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-import textwrap
+import html
+import re
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from typing import Final
 
 from tcprobe.report.blocks import ColumnHead, Section
-from tcprobe.report.formatting import shorten
+from tcprobe.report.formatting import ending, shorten, wrapped
+from tcprobe.visible import columns
 
 GAP = "  "
+LINKED: Final = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)(?=\w)|(?<=#)(?=\d)|(?<=\bGH-)(?=\d)", re.IGNORECASE)
+"""Where GitHub makes links of plain text: addresses, people and issues; no backslash hinders it.
+
+Source: GitHub Flavored Markdown Spec, section 6.9; GitHub Docs, "Autolinked references and URLs".
+"""
+APART: Final = "<!-- -->"
+OPENING: Final = re.compile(r" *(?:([#+=-])|(\d+)([.)]))?")
+"""What makes a heading, a list, a rule or code of a line that begins with it."""
 NARROWEST_SENTENCE = 28
 
 
@@ -53,18 +64,28 @@ def markdown_lines(section: Section) -> list[str]:
 
 
 def escape_markdown(text: str) -> str:
-    """Escape what Markdown or HTML would read as markup in a name."""
-    escaped = text.replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    """Escape what Markdown or HTML would read as markup in a name: a link, an image, code, a table's cell, a tag."""
+    escaped = html.escape(text.replace("\\", "\\\\"), quote=False)
     for character in "|*_`[]~":
         escaped = escaped.replace(character, f"\\{character}")
-    return escaped
+    return LINKED.sub(APART, escaped)
+
+
+def markdown_line(text: str) -> str:
+    """Return text as Markdown that begins a line, or an item of a list, as no block but a paragraph."""
+    return OPENING.sub(_paragraph, escape_markdown(text), count=1)
+
+
+def _paragraph(opening: re.Match[str]) -> str:
+    mark, number, point = opening.groups("")
+    return f"{number}\\{mark or point}" if mark or point else ""
 
 
 def _widths(grid: _Grid) -> list[int]:
-    columns = zip(*grid.cells, strict=True)
+    cells = zip(*grid.cells, strict=True)
     return [
-        max(len(h.text), *(len(line) for cell in column for line in cell.split("\n")))
-        for h, column in zip(grid.headings, columns, strict=True)
+        max(len(h.text), *(columns(line) for cell in column for line in cell.split("\n")))
+        for h, column in zip(grid.headings, cells, strict=True)
     ]
 
 
@@ -75,23 +96,22 @@ def _lines(row: tuple[str, ...], headings: tuple[ColumnHead, ...], widths: list[
 
 
 def _line(cells: tuple[str, ...], headings: tuple[ColumnHead, ...], widths: list[int]) -> str:
-    placed = [c.rjust(w) if h.right else c.ljust(w) for c, h, w in zip(cells, headings, widths, strict=True)]
+    spaces = [" " * (w - columns(c)) for c, w in zip(cells, widths, strict=True)]
+    placed = [s + c if h.right else c + s for c, h, s in zip(cells, headings, spaces, strict=True)]
     return GAP.join(placed).rstrip()
 
 
 def _fit(grid: _Grid, width: int) -> _Grid:
     """Drop columns of high rank until names fit at their minimum width, then divide the space among names."""
-    while _least(grid) > width and any(h.rank for h in grid.headings):
+    widths = _widths(grid)
+    while _least(grid.headings, widths) > width and any(h.rank for h in grid.headings):
         out = max(range(len(grid.headings)), key=lambda i: (grid.headings[i].rank, i))
-        grid = _without(grid, out)
-    return _shortened(grid, width)
+        grid, widths = _without(grid, out), widths[:out] + widths[out + 1 :]
+    return _shortened(grid, widths, width)
 
 
-def _least(grid: _Grid) -> int:
-    needed = [
-        min(w, max(_enough(h), len(h.text))) if _enough(h) else w
-        for h, w in zip(grid.headings, _widths(grid), strict=True)
-    ]
+def _least(headings: tuple[ColumnHead, ...], widths: list[int]) -> int:
+    needed = [min(w, max(_enough(h), len(h.text))) if _enough(h) else w for h, w in zip(headings, widths, strict=True)]
     return sum(needed) + len(GAP) * (len(needed) - 1)
 
 
@@ -107,24 +127,23 @@ def _without(grid: _Grid, column: int) -> _Grid:
     )
 
 
-def _shortened(grid: _Grid, width: int) -> _Grid:
-    widths = _widths(grid)
+def _shortened(grid: _Grid, widths: list[int], width: int) -> _Grid:
     elastic = [i for i, h in enumerate(grid.headings) if _enough(h)]
     room = width - sum(w for i, w in enumerate(widths) if i not in elastic) - len(GAP) * (len(widths) - 1)
     limits = dict(zip(elastic, _shared([(widths[i], _enough(grid.headings[i])) for i in elastic], room), strict=True))
     rows = (
-        tuple(_cut(c, h, limits.get(i, len(c))) for i, (c, h) in enumerate(zip(row, grid.headings, strict=True)))
+        tuple(_cut(c, h, limits.get(i, columns(c))) for i, (c, h) in enumerate(zip(row, grid.headings, strict=True)))
         for row in grid.cells
     )
     return replace(grid, cells=tuple(rows))
 
 
 def _cut(cell: str, head: ColumnHead, limit: int) -> str:
-    if len(cell) <= limit:
+    if columns(cell) <= limit:
         return cell
     if head.wraps:
-        return "\n".join(textwrap.wrap(cell, limit))
-    return f"..{cell[2 - limit :]}" if head.path else shorten(cell, limit)
+        return "\n".join(wrapped(cell, limit, long_words=True))
+    return f"..{ending(cell, limit - 2)}" if head.path else shorten(cell, limit)
 
 
 def _shared(wanted: list[tuple[int, int]], room: int) -> list[int]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import re
+from collections.abc import Callable
 from typing import TextIO
 
 from tcprobe.report.base import RenderSpec
@@ -20,7 +23,7 @@ from tcprobe.report.blocks import (
     TextPart,
 )
 from tcprobe.report.document import Document
-from tcprobe.report.grid import escape_markdown, markdown_lines
+from tcprobe.report.grid import APART, LINKED, escape_markdown, markdown_line, markdown_lines
 
 
 def render(document: Document, spec: RenderSpec, out: TextIO) -> None:  # noqa: ARG001 - a renderer's signature
@@ -32,22 +35,22 @@ def render(document: Document, spec: RenderSpec, out: TextIO) -> None:  # noqa: 
 def _block(block: Block) -> list[str]:
     match block:
         case Heading(text=text, level=level):
-            return [f"{'#' * level} {text}"]
+            return [f"{'#' * level} {escape_markdown(text)}"]
         case Lines(lines=lines, bullets=True):
             return [f"- {_line(line)}" for line in lines]
         case Lines(lines=lines):
             return _apart([[_line(line)] for line in lines])
         case Facts(pairs=pairs):
-            return [f"- {label}: {escape_markdown(text)}" for label, text in pairs]
+            return [f"- {markdown_line(label)}: {escape_markdown(text)}" for label, text in pairs]
         case NumberedList():
             return _steps(block)
         case Remarks(remarks=remarks):
             return [_remark(remark) for remark in remarks]
         case Section():
-            return [*([f"## {block.title}", ""] if block.title else []), *_table(block)]
+            return [*([f"## {escape_markdown(block.title)}", ""] if block.title else []), *_table(block)]
         case Folded(title=title, blocks=blocks):
             inner = [lines for lines in map(_block, blocks) if lines]
-            return _apart([[f"<details><summary>{title}</summary>"], *inner, ["</details>"]])
+            return _apart([[f"<details><summary>{_summary(title)}</summary>"], *inner, ["</details>"]])
         case LeftOut():
             return []
 
@@ -58,22 +61,35 @@ def _apart(blocks: list[list[str]]) -> list[str]:
 
 
 def _line(line: TextLine) -> str:
-    return "".join(map(_part, line.parts))
+    first, *others = line.parts or (TextPart(""),)
+    return "".join((_part(first, markdown_line), *map(_part, others)))
 
 
-def _part(part: TextPart) -> str:
+def _part(part: TextPart, plain: Callable[[str], str] = escape_markdown) -> str:
     match part.style:
         case "strong":
             return f"**{escape_markdown(part.text)}**"
         case "code":
-            return f"`{part.text}`"
+            return _code(part.text)
         case _:
-            return escape_markdown(part.text)
+            return plain(part.text)
+
+
+def _code(text: str) -> str:
+    """Return a code span, fenced by more backticks than the text holds in a row; nothing in it is markup."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    space = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{'`' * (longest + 1)}{space}{text}{space}{'`' * (longest + 1)}"
+
+
+def _summary(title: str) -> str:
+    """Return a title for the HTML that Markdown holds, where no Markdown counts."""
+    return LINKED.sub(APART, html.escape(title, quote=False))
 
 
 def _steps(steps: NumberedList) -> list[str]:
-    numbered = [f"{n}. {escape_markdown(text)}" for n, text in enumerate(steps.sentences, 1)]
-    return [f"## {steps.title}", "", *numbered] if numbered else []
+    numbered = [f"{n}. {markdown_line(text)}" for n, text in enumerate(steps.sentences, 1)]
+    return [f"## {escape_markdown(steps.title)}", "", *numbered] if numbered else []
 
 
 def _remark(remark: Remark) -> str:
@@ -82,4 +98,4 @@ def _remark(remark: Remark) -> str:
 
 
 def _table(section: Section) -> list[str]:
-    return [*markdown_lines(section), *(line for note in section.notes for line in ("", escape_markdown(note)))]
+    return [*markdown_lines(section), *(line for note in section.notes for line in ("", markdown_line(note)))]

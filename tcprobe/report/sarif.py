@@ -20,6 +20,7 @@ from tcprobe.report.scan import Notice, Scan, Scanned, ScanResult
 from tcprobe.rules.base import RuleDoc
 from tcprobe.schema.finding import Edit, Fix
 from tcprobe.schema.place import Place
+from tcprobe.visible import visible
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 BASE: Final = "%SRCROOT%"  # the name that GitHub and Visual Studio give the root of the repository
@@ -39,7 +40,7 @@ def render(document: Scanned, spec: RenderSpec, out: TextIO) -> None:  # noqa: A
 
     Known findings are left out: GitHub shows suppressed results as open alerts.
     """
-    json.dump(_log(document.scan()), out, indent=1, ensure_ascii=False, allow_nan=False)
+    json.dump(_log(document.scan()), out, indent=1, allow_nan=False)
     out.write("\n")
 
 
@@ -101,7 +102,10 @@ def _invocation(scan: Scan) -> dict[str, Any]:
 
 def _notification(notice: Notice, root: str) -> dict[str, Any]:
     level = "error" if notice.kind in ("failed", "unjudged") else "note"
-    said: dict[str, Any] = {"level": level, "message": {"text": f"{NOTICE_PREFIXES[notice.kind]}{notice.text}"}}
+    said: dict[str, Any] = {
+        "level": level,
+        "message": {"text": visible(f"{NOTICE_PREFIXES[notice.kind]}{notice.text}")},
+    }
     if notice.place or notice.file:
         said["locations"] = [_location(notice.place, notice.file or "", root)]
     return said
@@ -120,14 +124,14 @@ def _result(result: ScanResult, root: str, index: dict[str, int], seen: Counter[
     made: dict[str, Any] = {
         "ruleId": finding.code,
         "level": finding.severity or "note",
-        "message": {"text": f"{_cell(finding.place)}{result.sentence}"},
+        "message": {"text": visible(f"{_cell(finding.place)}{result.sentence}")},
         "locations": [_location(finding.place, result.file, root)],
         "partialFingerprints": {FINGERPRINT: _fingerprint(result, root, seen)},
         "properties": {name: value for name, value in result.properties.items() if value is not None},
     }
     if result.related:
         made["relatedLocations"] = [
-            _location(p, p.file, root) | {"id": n, "message": {"text": text}}
+            _location(p, p.file, root) | {"id": n, "message": {"text": visible(text)}}
             for n, (p, text) in enumerate(result.related, 1)
         ]
     if finding.fix:
@@ -148,7 +152,7 @@ def _fingerprint(result: ScanResult, root: str, seen: Counter[str]) -> str:
     identity = astuple(finding.identity(_uri(finding.place.file if finding.place else result.file, root)))
     text = "\0".join("" if part is None else str(part) for part in identity)
     seen[text] += 1
-    return sha256(f"{text}\0{seen[text]}".encode(errors="surrogateescape")).hexdigest()
+    return sha256(f"{text}\0{seen[text]}".encode(errors="surrogatepass")).hexdigest()
 
 
 def _fix(fix: Fix, remedy: str, root: str) -> dict[str, Any]:
@@ -163,7 +167,7 @@ def _fix(fix: Fix, remedy: str, root: str) -> dict[str, Any]:
         }
         for file, edits in by_file.items()
     ]
-    return {"description": {"text": remedy}, "artifactChanges": changes}
+    return {"description": {"text": visible(remedy)}, "artifactChanges": changes}
 
 
 def _location(place: Place | None, file: str, root: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable
 from typing import Final, TextIO
 
@@ -21,6 +20,7 @@ from tcprobe.report.blocks import (
     TextLine,
 )
 from tcprobe.report.document import Document, sections
+from tcprobe.report.formatting import wrapped
 from tcprobe.report.grid import left_out, text_lines
 
 RESET: Final = "\x1b[0m"
@@ -111,9 +111,7 @@ def _left_out(block: LeftOut, blocks: Iterable[Block], spec: RenderSpec) -> list
 def _wrapped(text: str, spec: RenderSpec, indent: str = "") -> list[str]:
     if spec.width is None:
         return [text]
-    return textwrap.wrap(
-        text, spec.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    ) or [""]
+    return wrapped(text, spec.width, indent) or [""]
 
 
 def _paint(text: str, style: str, spec: RenderSpec) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import pty
 import select
@@ -229,11 +228,11 @@ def test_handlers_are_restored() -> None:
     assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
 
 
-def test_progress_tells_the_window_and_the_step_time(tmp_path: Path) -> None:
-    steps, out = tmp_path / "steps.csv", io.StringIO()
-    progress = process.Progress(steps, out, every_s=0.0)
+def test_progress_tells_the_window_and_the_step_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    steps = tmp_path / "steps.csv"
+    progress = process.Progress(steps, every_s=0.0)
     progress()
-    assert out.getvalue() == ""
+    assert capsys.readouterr().err == ""
     steps.write_text("step,start_ns,kind\n0,1000000000,warm-up\n")
     progress()
     # Two steps from 1.0 s to 2.3 s, then four from 2.3 s to 4.0 s; a line that is half written waits.
@@ -242,32 +241,32 @@ def test_progress_tells_the_window_and_the_step_time(tmp_path: Path) -> None:
     with steps.open("a") as file:
         file.write("iled\n6,4000000000,after\n")
     progress()
-    lines = [line.removeprefix("\r\x1b[K") for line in out.getvalue().split("\n")]
+    lines = [line.removeprefix("\r\x1b[K") for line in capsys.readouterr().err.split("\n")]
     assert lines[0] == "tcprobe: step 2, 0.65 s a step"
     assert lines[1:] == ["tcprobe: step 6, 0.425 s a step, profiled", ""]
 
 
-def test_progress_is_silent_between_two_due_lines(tmp_path: Path) -> None:
-    steps, out = tmp_path / "steps.csv", io.StringIO()
+def test_progress_is_silent_between_two_due_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    steps = tmp_path / "steps.csv"
     steps.write_text("step,start_ns,kind\n0,0,warm-up\n1,10,warm-up\n")
-    progress = process.Progress(steps, out, every_s=3600)
+    progress = process.Progress(steps, every_s=3600)
     progress()
-    assert out.getvalue() == ""
+    assert capsys.readouterr().err == ""
     with steps.open("a") as file:
         file.write("2,20,profiled\n")
     progress()
-    assert out.getvalue() == "\r\x1b[Ktcprobe: step 2, 1e-08 s a step, profiling\n"
+    assert capsys.readouterr().err == "\r\x1b[Ktcprobe: step 2, 1e-08 s a step, profiling\n"
 
 
-def test_progress_follows_a_file_that_is_written_anew(tmp_path: Path) -> None:
-    steps, out = tmp_path / "steps.csv", io.StringIO()
+def test_progress_follows_a_file_that_is_written_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    steps = tmp_path / "steps.csv"
     steps.write_text("step,start_ns,kind\n0,0,warm-up\n1,100,warm-up\n2,200,warm-up\n3,300,warm-up\n")
-    progress = process.Progress(steps, out, every_s=3600)
+    progress = process.Progress(steps, every_s=3600)
     progress()
     (tmp_path / "new").write_text("step,start_ns,kind\n0,0,warm-up\n1,200,profiled\n")
     (tmp_path / "new").replace(steps)
     progress()
-    assert out.getvalue() == "\r\x1b[Ktcprobe: step 1, 2e-07 s a step, profiling\n"
+    assert capsys.readouterr().err == "\r\x1b[Ktcprobe: step 1, 2e-07 s a step, profiling\n"
 
 
 def test_there_is_no_progress_off_a_terminal(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tcprobe.analysis import Options
-from tcprobe.errors import MissingInput
+from tcprobe.errors import MissingInput, UsageError
 from tcprobe.flows.report import make_report
-from tests.support import shared
+from tests.support import ROOT, shared
 
 
 def test_a_missing_path_is_an_input_error(tmp_path: Path) -> None:
@@ -28,6 +28,22 @@ def test_a_run_without_a_gpu_is_judged_for_the_one_it_was_meant_for(
     run = {"schema": 1, "tcprobe": "0.1.0", "gpu_used": False, "target_gpu": recorded}
     (tmp_path / "run.json").write_text(json.dumps(run))
     assert make_report(tmp_path, Options(target_gpu=asked)).metadata.target_gpu == judged
+
+
+def test_a_gpu_that_nobody_knows_is_refused_where_one_ran_too() -> None:
+    with pytest.raises(UsageError, match="no GPU called 'a100-xsm'") as refused:
+        make_report(ROOT / "tests/fixtures/gpu_run/run", Options(target_gpu="a100-xsm"))
+    assert "a100-sxm-40" in str(refused.value.hint)
+
+
+def test_a_recorded_gpu_that_nobody_knows_costs_nothing_but_a_note(tmp_path: Path) -> None:
+    run = {"schema": 1, "tcprobe": "9.0.0", "gpu_used": False, "target_gpu": "b999"}
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    metadata = make_report(tmp_path).metadata
+    assert metadata.target_gpu == "a100-sxm-40"
+    assert [note.message for note in metadata.notes if note.code == "target-unknown"] == [
+        "the target GPU of the run, 'b999', is not in gpus.csv and does not count"
+    ]
 
 
 def test_a_profile_gains_the_derived_tables() -> None:

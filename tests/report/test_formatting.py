@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tcprobe.report import formatting as f
 from tcprobe.report.formatting import about, range_text
 from tcprobe.schema.finding import Range
+from tcprobe.visible import columns, visible
 
 
 @pytest.mark.parametrize(
@@ -77,16 +78,20 @@ def test_flops(value: float | None, text: str) -> None:
     assert f.flops(value) == text
 
 
-def test_a_name_cannot_steer_the_terminal() -> None:
-    assert f.any_text("a\x1b[31mb\nc\u202ed\u2028e") == "a\\x1b[31mb\\nc\\u202ed\\u2028e"
-    assert f.any_text("für µs") == "für µs"
-
-
-@given(st.text(min_size=1), st.integers(4, 60))
+@given(st.text(min_size=1).map(visible), st.integers(5, 60))
 def test_shortening_keeps_both_ends_and_the_width(text: str, width: int) -> None:
     short = f.shorten(text, width)
-    assert len(short) <= width
-    assert short == text or (".." in short and short[0] == text[0] and short[-1] == text[-1])
+    assert columns(short) <= width
+    assert short == text or any(
+        text.startswith(short[:i]) and text.endswith(short[i + 2 :]) and short[i : i + 2] == ".." and i
+        for i in range(len(short))
+    )
+
+
+def test_wide_characters_take_two_columns_and_marks_none() -> None:
+    assert f.shorten("\u5c42" * 10, 11) == "\u5c42\u5c42..\u5c42\u5c42"
+    assert f.shorten("e\u0301" * 6, 6) == "e\u0301" * 6
+    assert f.wrapped("\u5c42\u5c42 \u5c42 ab", 6) == ["\u5c42\u5c42", "\u5c42 ab"]
 
 
 @pytest.mark.parametrize(

@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 from tcprobe.flows.write.destination import Destination
-from tcprobe.flows.write.files import UNENCODABLE, named_failure, write_files
+from tcprobe.flows.write.files import named_failure, write_files
 from tcprobe.report.base import RenderSpec
 from tcprobe.report.document import Document
+from tcprobe.visible import encodable
 
 
 def write_document(document: Document, spec: RenderSpec, to: Destination, stdout: TextIO | None = None) -> list[Path]:
-    """Write a document and return the files written, none for standard output, for which alone `spec` counts.
+    """Write a document and return the files written, none for standard output, for which alone width and colours count.
 
     Raises:
         OutputError: a file exists and may not be replaced, or the system refused to write.
         UsageError: the format cannot hold what was asked for.
     """
     if to.path is None:
-        out = stdout or sys.stdout
-        if isinstance(out, io.TextIOWrapper):
-            out.reconfigure(errors=UNENCODABLE)
+        out = encodable(stdout or sys.stdout)
         to.renderer.render(document, spec, out)
         out.flush()
         return []
     if to.folder:
-        return write_tables(document, to.path, to.force)
-    return write_files([(to.path, partial(to.renderer.render, document, RenderSpec()))], to.force)
+        return write_tables(document, to.path, to.force, spec.safe_csv)
+    return write_files([(to.path, partial(to.renderer.render, document, RenderSpec(safe_csv=spec.safe_csv)))], to.force)
 
 
-def write_tables(document: Document, folder: Path, force: bool = False) -> list[Path]:
+def write_tables(document: Document, folder: Path, force: bool = False, safe: bool = False) -> list[Path]:
     """Write one CSV per table of a document into `folder`, made if missing; return the files.
+
+    Args:
+        document: what to write.
+        folder: where to.
+        force: replace files that exist.
+        safe: write for a spreadsheet (`RenderSpec.safe_csv`).
 
     Raises:
         OutputError: a file exists and `force` is false, or the system refused; then none is written.
@@ -43,4 +47,6 @@ def write_tables(document: Document, folder: Path, force: bool = False) -> list[
 
     with named_failure(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    return write_files([(folder / f"{t.name}.csv", partial(write_table, t)) for t in document.tables()], force)
+    return write_files(
+        [(folder / f"{t.name}.csv", partial(write_table, t, safe=safe)) for t in document.tables()], force
+    )

@@ -6,11 +6,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TextIO
+from typing import TextIO
 
 from tcprobe.errors import OutputError
-
-UNENCODABLE: Final = "backslashreplace"  # a name that the encoding lacks must not cost the whole report
+from tcprobe.visible import UNENCODABLE
 
 
 def refuse_existing(paths: list[Path], force: bool) -> None:

@@ -36,16 +36,23 @@ FROM_PROFILER: Final = (
 
 
 def finds(path: Path) -> list[Path]:
-    """Return the run.json of a run folder; of a folder of run folders, all of theirs."""
+    """Return the run.json of a run folder; of a folder of run folders, all of theirs, at any depth where none is near.
+
+    What lies in a run is then offered, and read, as that run, not as the profile that its profiler left.
+    """
     if path.name == RECORD:
         return [path] if _is_record(path) else []
     if not path.is_dir():
         return []
     if _is_record(path / RECORD, path):
         return [path / RECORD]
-    _, folders, _ = next(walk(path, {}), ("", [], []))
-    records = (Path(folder.path, RECORD) for folder in folders if not folder.name.startswith("."))
-    return [record for record in records if _is_record(record, path)]
+    runs: list[Path] = []
+    for level, (_, folders, _) in enumerate(walk(path, {})):
+        folders[:] = [folder for folder in folders if not folder.name.startswith(".")]
+        runs += (r for r in (Path(folder.path, RECORD) for folder in folders) if _is_record(r, path))
+        if level == 0 and runs:
+            break
+    return sorted(runs)
 
 
 def _is_record(path: Path, within: Path | None = None) -> bool:

@@ -10,7 +10,6 @@ from tcprobe.hardware import lookup_gpu
 from tcprobe.report.audit import unjudged
 from tcprobe.schema.finding import AuditReport, Finding
 from tcprobe.schema.finding_kinds import COST_UNKNOWN
-from tcprobe.visible import visible
 
 VERB: Final = ("tcprobe", "audit-shapes")
 ALONE: Final = ("--fix", "--format", "--output", "-o")
@@ -66,4 +65,4 @@ def _with(option: str, typed: Sequence[str]) -> str:
     if not typed or name in given or (name == "--diff" and given.intersection(ALONE)):
         return f"add {option}"
     again = [word for word in typed if word not in DONE]
-    return visible(f"{shlex.join(VERB)} {option} {shlex.join(again)}")
+    return f"{shlex.join(VERB)} {option} {shlex.join(again)}"

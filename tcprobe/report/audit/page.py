@@ -20,7 +20,6 @@ from tcprobe.report.blocks import (
 )
 from tcprobe.report.formatting import relative
 from tcprobe.schema.finding import SEVERITIES, Audited, AuditReport, Finding
-from tcprobe.visible import visible
 
 MOST_GAINS: Final = 5
 
@@ -91,7 +90,7 @@ def _cells(audited: Audited, finding: Finding, spec: AuditSpec) -> tuple[Cell | 
         finding.severity or "unknown",
         place,
         finding.code,
-        visible(words.message_with_reason(finding)),
+        words.message_with_reason(finding),
         words.change(finding) or "-",
         Cell(words.saving_per_step(audited, finding) or "-", saved.mid if saved else None, "ns"),
         Cell("-" if pct is None or pct.mid <= 0 else words.floor_percent(pct.mid), pct.mid if pct else None, "pct"),

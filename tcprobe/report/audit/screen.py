@@ -14,7 +14,6 @@ from tcprobe.report.audit.next import next_step
 from tcprobe.report.audit.spec import AuditSpec
 from tcprobe.report.blocks import Block, Cell, ColumnHead, Lines, Section, Style, TextLine, TextPart, wrapped_line
 from tcprobe.schema.finding import Audited, AuditReport, Finding
-from tcprobe.visible import visible
 
 STYLES: Final[dict[str | None, Style]] = {"error": "error", "warning": "warning", "note": "accent"}
 MOST_COSTLY: Final = 5
@@ -74,19 +73,19 @@ def _reason(group: fold.ReasonGroup, spec: AuditSpec) -> TextLine:
     lines = ",".join(group.lines)
     where = words.location_text(None, group.file, spec.cwd) + (f":{lines}" if lines else "")
     said = f"{group.sizes}: {group.why}" if group.sizes else group.why
-    return _at(where, TextPart(group.code, STYLES["note"]), f" {visible(said)}")
+    return _at(where, TextPart(group.code, STYLES["note"]), f" {said}")
 
 
 def _unused(report: AuditReport, spec: AuditSpec) -> list[TextLine]:
     return [
-        _at(words.location_text(place, place.file, spec.cwd), f"unused suppression: {visible(text)}")
+        _at(words.location_text(place, place.file, spec.cwd), f"unused suppression: {text}")
         for place, text in report.unused
     ]
 
 
 def _failed(report: AuditReport, spec: AuditSpec) -> list[TextLine]:
     return [
-        _at(words.location_text(None, path, spec.cwd), f"{said}: {visible(words.reason(path, why))}")
+        _at(words.location_text(None, path, spec.cwd), f"{said}: {words.reason(path, why)}")
         for said, files in (("not audited", report.failed), ("nothing judged", unjudged.failing(report)))
         for path, why in files
     ]
@@ -121,7 +120,7 @@ def _cells(audited: Audited, finding: Finding, spec: AuditSpec, unit: bool) -> t
     return (
         words.location_text(finding.place, audited.file, spec.cwd),
         finding.code,
-        Cell(visible(finding.layer) if finding.layer else "-", finding.layer),
+        Cell(finding.layer or "-", finding.layer),
         words.change(finding) or "-",
         Cell(likely, saved.mid if saved else None, "ns"),
         f"{span} {words.per(audited)}" if unit and saved else span,
@@ -133,7 +132,7 @@ def _limits(report: AuditReport, spec: AuditSpec) -> list[TextLine]:
     """Return each model's gain, what could not be judged, and what the prediction is for."""
     said = words.gains(report, None if spec.verbose else MOST_COSTLY)
     said += [text for text in (words.uncosted(report),) if text]
-    said += _not_judged(report, spec) + [visible(note) for note in words.limit_notes(report)]
+    said += _not_judged(report, spec) + words.limit_notes(report)
     said += words.predicted_for(report)
     return [wrapped_line(text, indent="  ") for text in said]
 
@@ -144,7 +143,7 @@ def _not_judged(report: AuditReport, spec: AuditSpec) -> list[str]:
     if not reasons:
         return foreign
     shown = reasons if spec.verbose else reasons[:MOST_REASONS]
-    listed = "; ".join(f"{visible(reason)} ({count:,})" for reason, count in shown)
+    listed = "; ".join(f"{reason} ({count:,})" for reason, count in shown)
     rest = sum(count for _, count in reasons[len(shown) :])
     more = (f"; other reasons ({rest:,})" if rest else "") + ("" if spec.verbose else ". --verbose lists them")
     many = sum(count for _, count in reasons)
@@ -154,12 +153,12 @@ def _not_judged(report: AuditReport, spec: AuditSpec) -> list[str]:
 def _verbose(report: AuditReport, spec: AuditSpec) -> list[TextLine]:
     """Return what could not be judged, what comments silenced and what the baseline holds, one line each."""
     lines = [
-        f"{words.location_text(u.place, a.file, spec.cwd)}: not judged: {visible(u.what)}: {visible(u.reason)}"
+        f"{words.location_text(u.place, a.file, spec.cwd)}: not judged: {u.what}: {u.reason}"
         for a in report.audited
         for u in a.unseen
     ]
     lines += [
-        f"{words.location_text(n.place, n.place.file, spec.cwd)}: not judged: {visible(unjudged.phrase([n]))}"
+        f"{words.location_text(n.place, n.place.file, spec.cwd)}: not judged: {unjudged.phrase([n])}"
         for n in unjudged.not_judged(report)
     ]
     for audited, finding in words.silenced(report):

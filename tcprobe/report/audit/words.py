@@ -19,7 +19,6 @@ from tcprobe.schema.finding import SEVERITIES, WARNING_PCT, Audited, AuditReport
 from tcprobe.schema.place import Place
 from tcprobe.schema.provenance import merged
 from tcprobe.schema.statement import parts
-from tcprobe.visible import visible
 
 LIBRARY_NAMES: Final = {"cublas10": "cuBLAS 10", "cublas11": "cuBLAS 11", "cublas12": "cuBLAS 12"}
 ASSUMED: Final = "no precision policy is set in this file: Keras' default, float32, is assumed"
@@ -33,8 +32,8 @@ ModelFinding = tuple[Audited, Finding]
 def location_text(place: Place | None, file: str, base: str) -> str:
     """Return ``path:line:column``, ``path:cell 3:line:column`` in a notebook; the path alone if no line is known."""
     if place is None:
-        return visible(relative(file, base))
-    return f"{visible(relative(place.file, base))}:{place.position}:{place.column}"
+        return relative(file, base)
+    return f"{relative(place.file, base)}:{place.position}:{place.column}"
 
 
 def placed(place: Place) -> dict[str, int | None]:
@@ -140,7 +139,7 @@ def finding_line(audited: Audited, finding: Finding, count: int = 1) -> str:
     text = f"{what} ({', '.join(_judged(audited, finding, count))}){f': {rest}' if rest else ''}"
     if saved := saving_per_step(audited, finding):
         text += f"; {suggestion(finding)} saves {saved}"
-    return visible(f"{text}{_because(finding)}")
+    return f"{text}{_because(finding)}"
 
 
 def whole(audited: Audited) -> str:
@@ -200,7 +199,7 @@ def gains(report: AuditReport, most: int | None) -> list[str]:
     """Return what the suggestions save per model, most first; after `most` models, only how many more there are."""
     saving = [(a.total_saving_ns.mid, a, said) for a in report.audited if a.total_saving_ns and (said := total_gain(a))]
     ranked = sorted(saving, key=lambda row: (-row[0], row[1].file, row[1].label))
-    shown = [f"{visible(a.label)}: {said}." for _, a, said in ranked[:most]]
+    shown = [f"{a.label}: {said}." for _, a, said in ranked[:most]]
     left = len(ranked) - len(shown)
     return shown + ([f"{left:,} more model{' saves' if left == 1 else 's save'} less each."] if left else [])
 
@@ -285,7 +284,7 @@ def limit_notes(report: AuditReport) -> list[str]:
 
 
 def _limit(note: str, files: list[str]) -> str:
-    names = [visible(PurePath(file).name) for file in files]
+    names = [PurePath(file).name for file in files]
     if len(names) > MOST_FILES:
         names = [*names[: MOST_FILES - 1], f"{len(names) - MOST_FILES + 1:,} more"]
     text = f"{listed(names)}: {note}" if names else f"{note[0].upper()}{note[1:]}"

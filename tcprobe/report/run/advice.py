@@ -13,7 +13,6 @@ from tcprobe.rules.registry import NAMES
 from tcprobe.rules.says import RUN_SAYS
 from tcprobe.schema.advice import Advice, Concern, ShareOf
 from tcprobe.schema.profile import Profile
-from tcprobe.visible import visible
 
 MOST_ACTIONS: Final = 3
 OF_OPS: Final[Mapping[ShareOf, str]] = {
@@ -57,7 +56,7 @@ def advice_sentence(item: Advice) -> str:
     more = {"layer": f.any_text(where.layer), "line": _line(item), "pass_": where.pass_, "sizes": item.sizes,
             "blocker": item.blocker, "effect": item.effect}  # fmt: skip
     order, reason = _SENTENCES.halves(item.kind, {**dict(item.says.fields), **more})
-    return visible(f"{order}. Why: {'; '.join(part for part in (reason, *_why(item)) if part)}.")
+    return f"{order}. Why: {'; '.join(part for part in (reason, *_why(item)) if part)}."
 
 
 def as_json(item: Advice) -> dict[str, Any]:

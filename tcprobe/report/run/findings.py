@@ -18,7 +18,6 @@ from tcprobe.schema.kinds import LEAVE, Blocker, SizeAdvice
 from tcprobe.schema.profile import OffTensorCores, Profile
 from tcprobe.schema.provenance import Provenance, merged
 from tcprobe.schema.sizes import bounded_rows, is_bounded, saving_of, worst_first
-from tcprobe.visible import visible
 
 _SAVING_BASES: Final = {
     "measured x predicted": "a predicted share of their measured time",
@@ -119,7 +118,7 @@ def _over(words: str) -> str:
 
 def _cause(cost: OffTensorCores, group: Group) -> tuple[Cell | str, ...]:
     return (
-        visible(words.blocker(group.blocker)),
+        words.blocker(group.blocker),
         _weight(cost, group.spent, cost.bounded),
         _share(group.share_pct),
         Cell(f.count(group.ops), group.ops),
@@ -185,7 +184,7 @@ def _marks(rows: list[Row]) -> tuple[dict[SizeAdvice | None, str], dict[str, str
         advice = SizeAdvice.of(row)
         if advice is not None and advice not in marks:
             marks[advice] = f"[{len(marks) + 1}]"
-            said[marks[advice]] = visible(words.advice_of(row) or "")
+            said[marks[advice]] = words.advice_of(row) or ""
     return marks, said
 
 

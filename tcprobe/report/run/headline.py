@@ -12,7 +12,6 @@ from tcprobe.report.run.window import counted_phase, phase_steps, step_known
 from tcprobe.rules.run.words import FRAMEWORKS
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
-from tcprobe.visible import visible
 
 FIRST = {
     "tc_kernel_time_pct": "TC share of kernel time",
@@ -65,7 +64,7 @@ def facts(profile: Profile) -> list[tuple[str, str]]:
     found = [
         ("profile", _place(meta)),
         ("recorded by" if _profiler(meta) else "ran with", _about(meta)),
-        ("command", visible(" ".join(meta.command))),
+        ("command", " ".join(meta.command)),
         ("GPU", _gpus(profile)),
         ("precision", _precision(meta)),
         ("window", _window(profile, meta.window)),
@@ -76,7 +75,7 @@ def facts(profile: Profile) -> list[tuple[str, str]]:
 
 def _place(meta: Metadata) -> str:
     more = f" and {len(meta.paths) - 1} more" if len(meta.paths) > 1 else ""
-    name = f"{visible(meta.paths[0])}{more}" if meta.paths else ""
+    name = f"{meta.paths[0]}{more}" if meta.paths else ""
     return f"{name} (PARTIAL: the run was cut off)".strip() if meta.partial else name
 
 
@@ -90,14 +89,14 @@ def _about(meta: Metadata) -> str:
     for name in FRAMEWORKS.values():
         framework = re.sub(rf"^{name}\b", name, framework, flags=re.IGNORECASE)
     words = (_profiler(meta), framework, meta.host and f"on {meta.host}")
-    return visible(", ".join(word for word in words if word))
+    return ", ".join(word for word in words if word)
 
 
 def _target(profile: Profile) -> str:
     """Return the GPU that a run without one is judged for, and say so if it is only the default."""
     if not _needs_target(profile):
         return ""
-    target = visible(str(profile.metadata.target_gpu))
+    target = str(profile.metadata.target_gpu)
     default = target == DEFAULT_TARGET and profile.metadata.run.get("target_gpu") is None
     return f"{target} ({'the default: ' if default else ''}--target-gpu chooses)"
 
@@ -122,7 +121,7 @@ def _gpus(profile: Profile) -> str:
 
 def _gpu_name(row: Row) -> str:
     unnamed = f"{row['vendor']} GPU" if row["vendor"] else "GPU"
-    name = visible(str(row["name"] or f"{unnamed} of unknown name"))
+    name = str(row["name"] or f"{unnamed} of unknown name")
     return f"{name} (inferred)" if row["name_basis"] == "inferred" else name
 
 
@@ -233,7 +232,7 @@ def _reach(profile: Profile) -> list[str]:
     share = reach(profile)
     if share is None or not _needs_target(profile):
         return []
-    target = visible(str(profile.metadata.target_gpu))
+    target = str(profile.metadata.target_gpu)
     of = "of a step's GEMM-like ops" if step_known(profile) else "of the graph's GEMM-like ops"
     return [f"On {target}, {f.percent(share)} of the FLOPs {of} could use Tensor Cores as they are."]
 
@@ -241,7 +240,7 @@ def _reach(profile: Profile) -> list[str]:
 def _unmeasured(profile: Profile, row: Row | None) -> str:
     reason, kind = (str(row["reason"] or ""), row["reason_kind"]) if row is not None else ("", None)
     reason = reason or profile.absent.get("kernels") or profile.absent.get("summary") or ""
-    reason = visible(reason).rstrip(".")
+    reason = reason.rstrip(".")
     if reason and kind in ("no_gpu", "no_record"):
         return reason[0].upper() + reason[1:]
     if kind in ("not_nvidia", "no_tensor_cores"):
@@ -261,7 +260,7 @@ def figures(profile: Profile, first: bool) -> Section | None:
     by_reason: dict[str, list[str]] = {}
     for row in missing:
         if said is None or _unmeasured_by(row) != said:
-            by_reason.setdefault(visible(str(row["reason"] or "no reason given")), []).append(_label(row))
+            by_reason.setdefault(str(row["reason"] or "no reason given"), []).append(_label(row))
     notes = tuple(f"(not measured: {', '.join(names)}: {reason})" for reason, names in by_reason.items())
     headings = (
         ColumnHead("figure"),
@@ -288,7 +287,7 @@ def _figure(row: Row) -> tuple[Cell | str, ...]:
     basis = "the workload's log" if logged else BASIS_WORDS.get(str(row["basis"]), "")
     raw = next((row[column] for column in ("value", "text", "low") if row[column] is not None), None)
     value = Cell(_value(metric, row), raw, next((unit for unit in f.FORMATTERS if metric.endswith(f"_{unit}")), ""))
-    return (_label(row), value, basis, visible(str(row["reason"] or "")))
+    return (_label(row), value, basis, str(row["reason"] or ""))
 
 
 def _value(metric: str, row: Row) -> str:
@@ -301,7 +300,7 @@ def _value(metric: str, row: Row) -> str:
     if row["value"] is None and low != f.NA and high == f.NA:
         return f"at least {low}"
     if row["value"] is None and row["text"]:
-        return visible(str(row["text"]))
+        return str(row["text"])
     return "not measured" if row["value"] is None else f.metric_text(metric, row["value"])
 
 

@@ -14,7 +14,6 @@ from tcprobe.report.run.spec import ReportSpec
 from tcprobe.report.run.window import counted_phase
 from tcprobe.schema.columns import Row
 from tcprobe.schema.profile import Profile
-from tcprobe.visible import visible
 
 FIRST_SCREEN_ROWS = 5
 NOTICEABLE_PCT = 10.0
@@ -74,7 +73,7 @@ def _answer(profile: Profile) -> Lines:
 
 def _notes(profile: Profile, levels: tuple[str, ...]) -> Remarks:
     chosen = [note for note in headline.sorted_notes(profile) if note.level in levels]
-    return Remarks(tuple(Remark(n.level, visible(n.message), n.remedy and visible(n.remedy)) for n in chosen))
+    return Remarks(tuple(Remark(n.level, n.message, n.remedy) for n in chosen))
 
 
 def _views(profile: Profile, spec: ReportSpec) -> list[views.View]:
@@ -104,7 +103,7 @@ def _worth_saying(profile: Profile, view: views.View, spec: ReportSpec) -> bool:
 
 def _reason(profile: Profile, view: views.View) -> str:
     if view.table in profile.absent:
-        return visible(profile.absent[view.table])
+        return profile.absent[view.table]
     return "the profile has none" if profile.table(view.table) is not None else "this source does not give them"
 
 

@@ -13,7 +13,6 @@ from tcprobe.report.run.window import OF_AN_EXECUTION, phase_steps
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.op import Part
 from tcprobe.schema.waits import HOST_WORK, HostWork
-from tcprobe.visible import visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +143,7 @@ def _of_phases(column: str, show: Callable[[Row], str]) -> Callable[[Row], Cell]
 def _parts(row: Row) -> str:
     """Return the parts of a step, each with how often it calls them."""
     each = [(p.name or f"part {p.key}", p.calls_per_step) for p in Part.all_of(row["parts"])]
-    return ", ".join(visible(n) + (f" x {f.full_number(c)}" if c not in (None, 1) else "") for n, c in each) or f.NA
+    return ", ".join(n + (f" x {f.full_number(c)}" if c not in (None, 1) else "") for n, c in each) or f.NA
 
 
 def _phase_time(row: Row) -> str:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tcprobe.errors import UsageError
 from tcprobe.readers import READERS
 from tcprobe.readers.open import open_profile
 from tcprobe.readers.run_folder import folder as run_folder
@@ -82,6 +83,21 @@ def test_a_folder_its_record_and_the_folder_of_all_runs_are_found(tmp_path: Path
     assert run_folder.finds(runs[0]) == [runs[0]]
     assert run_folder.finds(tmp_path / "runs") == runs[:2]
     assert run_folder.finds(runs[2].parent) == [runs[2]]
+
+
+def test_runs_further_down_are_offered_and_read_as_runs(tmp_path: Path) -> None:
+    """Neither the profile in a run nor one that is not sealed yet is what a folder above holds."""
+    (tmp_path / "old" / "deep").mkdir(parents=True)
+    one = make_run(tmp_path / "project" / "tcprobe-runs" / "a-20261121T050102Z")
+    shutil.copy(ROOT / "tests/fixtures/xplane/cpu_graph.xplane.pb", one / "raw")
+    make_run(tmp_path / "project" / "tcprobe-runs" / ".partial-c")
+    assert run_folder.finds(tmp_path) == [one / "run.json"]
+    assert read(tmp_path).metadata.paths == (str(one),)
+    other = make_run(tmp_path / "project" / "tcprobe-runs" / "b-20261122T050102Z")
+    with pytest.raises(UsageError, match="2 profiles below this directory") as refused:
+        read(tmp_path)
+    assert f"{other}, {one}" in refused.value.message
+    assert refused.value.hint == f"name one of them, as in: tcprobe report {other}"
 
 
 def test_a_foreign_run_json_is_no_run(tmp_path: Path) -> None:

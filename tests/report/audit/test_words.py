@@ -59,10 +59,6 @@ def test_why_it_costs_nothing_is_said_once() -> None:
     assert words.finding_line(audited(), told).count("does not matter") == 1
 
 
-def test_a_name_cannot_steer_the_terminal() -> None:
-    assert "\x1b" not in words.finding_line(audited(), replace(FREE, says=say("api_gone", name="\x1b[2J")))
-
-
 def test_findings_come_in_the_order_of_lines_and_shared_ones_once() -> None:
     both = AuditReport((audited((MILD, COSTLY)), replace(audited((COSTLY,)), label="twin")))
     assert [f.place and f.place.line for _, f in words.rows(both)] == [12, 20]
