@@ -17,7 +17,10 @@ Any other exception that escapes is a bug in tcprobe: exit code 3.
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
+from typing import Final
 
 
 class TcprobeError(Exception):
@@ -106,3 +109,50 @@ class MeasurementFailed(TcprobeError):
     """The workload ran and what should have been measured was not recorded."""
 
     code = "E501"
+
+
+ROOM: Final = "make room on its disk, or choose another place"
+WHAT_HELPS: Final = {
+    errno.ENOSPC: ROOM,
+    errno.EDQUOT: "the quota of this user is used up: make room, or choose another place",
+    errno.EFBIG: "raise the limit on the size of a file (ulimit -f), or choose another place",
+    errno.EROFS: "choose a place on a file system that can be written",
+    errno.EIO: "the disk or its connection fails: choose another place",
+    errno.EBADF: "it is closed: leave it open, or choose another place with -o",
+    errno.EMFILE: "raise the limit on open files (ulimit -n)",
+    errno.ENFILE: "the machine has too many files open: end what holds them",
+    errno.ENOMEM: "free memory on this machine",
+    errno.EAGAIN: "raise the limit on processes (ulimit -u)",
+}
+"""What to do about a refusal of the system; any other is a matter of permissions or names."""
+
+
+def cannot_write(path: Path | str, error: OSError) -> OutputError:
+    """Return the error that says where the system refused to write, why, and what helps."""
+    reason = error.strerror or str(error)
+    return OutputError(
+        f"{path}: cannot be written: {reason}", WHAT_HELPS.get(error.errno or 0, "check the folder and its permissions")
+    )
+
+
+def refused_by_system(error: OSError) -> TcprobeError | None:
+    """Return the failure that the user can act on behind an error of the system that nothing else named.
+
+    None if it speaks of a mistake of tcprobe, such as a file that it should have made.
+    """
+    if error.errno == errno.ENOENT and error.filename is None and not _has_folder():
+        return TcprobeError("the current folder is gone", "change to a folder that exists")
+    if error.errno not in {*WHAT_HELPS, errno.EACCES, errno.EPERM} or error.errno == errno.EBADF:
+        return None
+    place = f"{error.filename}: " if error.filename is not None else ""
+    return TcprobeError(
+        f"{place}the system refused: {error.strerror}", WHAT_HELPS.get(error.errno, "check the permissions")
+    )
+
+
+def _has_folder() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109 - the cheap one
+    except OSError:
+        return False
+    return True

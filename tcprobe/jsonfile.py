@@ -1,16 +1,71 @@
-"""Read a JSON object from a file that may be missing or damaged."""
+"""Read JSON that someone else wrote: it may be missing or damaged, nested beyond any sense, or hold absurd numbers."""
 
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+DEEPEST: Final = 100  # levels; ours have 8, and what prints them uses some frames of Python's 1,000 for each
+LARGEST: Final = 2**63 - 1  # what a column of whole numbers holds; longer ones, Python refuses to print
+DIGITS: Final = len(str(LARGEST))
+
+
+def parse(text: str) -> Any:
+    """Return what JSON text holds; a number that is no finite one, or a whole one beyond 64 bits, is None.
+
+    Raises:
+        ValueError: it is no JSON, or nested deeper than `DEEPEST` levels.
+    """
+    try:
+        found = json.loads(
+            text.removeprefix("\ufeff"), parse_int=_whole, parse_float=_finite, parse_constant=lambda _: None
+        )
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    if _is_deep(found):
+        raise ValueError(_TOO_DEEP)
+    return found
 
 
 def read_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file; empty where there is none, or the file is missing or damaged."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        found = parse(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def whole(text: str) -> int | None:
+    """Return the whole number from 0 that text holds as digits 0 to 9; None of any other text, and beyond 64 bits."""
+    return _whole(text) if text.isascii() and text.isdigit() else None
+
+
+_TOO_DEEP: Final = f"it is nested deeper than {DEEPEST} levels"
+
+
+def _whole(text: str) -> int | None:
+    if len(text) < DIGITS:
+        return int(text)
+    return number if len(text) <= DIGITS + 1 and abs(number := int(text)) <= LARGEST else None
+
+
+def _finite(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
+
+
+def _is_deep(found: Any) -> bool:
+    level = [found]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for value in level
+            for inner in (value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True

@@ -14,6 +14,7 @@ from tcprobe.cost.measured import LIBRARIES, MEASUREMENT_COLUMNS, Measurement, r
 from tcprobe.errors import EmptyInput, MissingInput, UnreadableInput, UsageError, WrongFormat
 from tcprobe.gemm.conv import CONV_PASSES
 from tcprobe.hardware import Gpu, find_gpu, lookup_gpu
+from tcprobe.jsonfile import whole
 
 _GEMM: Final = ("m", "n", "k", "batch")
 _CONV: Final = ("images", "height", "width", "channels", "filters", "kernel", "stride", "padding")
@@ -91,7 +92,7 @@ def _fits(column: str, value: str) -> bool:
 
 
 def _is_whole(text: str, least: int) -> bool:
-    return text.isascii() and text.isdigit() and int(text) >= least
+    return (number := whole(text)) is not None and number >= least
 
 
 def _is_pair(text: str, least: int) -> bool:

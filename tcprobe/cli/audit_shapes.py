@@ -11,7 +11,7 @@ from typer.core import TyperCommand
 
 from tcprobe.cli import audit_shapes_options as a
 from tcprobe.cli import options as o
-from tcprobe.errors import UsageError
+from tcprobe.errors import UnreadableInput, UsageError
 
 if TYPE_CHECKING:
     from tcprobe.flows.audit.baseline import Baseline
@@ -138,7 +138,12 @@ def _beside(wanted: AuditOptions, fix: bool) -> TextIO | None:
 
 
 def _standard_input(files: list[str]) -> bytes | None:
-    return sys.stdin.buffer.read() if files == ["-"] else None
+    if files != ["-"]:
+        return None
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        raise UnreadableInput("standard input", f"cannot be read: {error.strerror}", "is it closed?") from error
 
 
 def _write_baseline(outcome: AuditOutcome, baseline: Baseline) -> None:

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import Annotated
 
@@ -116,5 +116,9 @@ def errors_as_json(wanted: bool) -> Iterator[None]:
         yield
     except TcprobeError as error:
         if wanted:
-            print(json.dumps({"error": {"code": error.code, "message": error.message, "hint": error.hint}}))
+            with suppress(TcprobeError, OSError):  # where it cannot be printed, standard error still has it
+                print(
+                    json.dumps({"error": {"code": error.code, "message": error.message, "hint": error.hint}}),
+                    flush=True,
+                )
         raise

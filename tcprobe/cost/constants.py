@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from tcprobe.errors import UnreadableInput, UnsupportedVersion, WrongFormat
 from tcprobe.hardware import Gpu
+from tcprobe.jsonfile import parse
 from tcprobe.schema.provenance import STACK_KINDS, UNKNOWN_STACK, Stack
 
 Basis = Literal["predicted", "calibrated"]
@@ -105,7 +106,7 @@ class Constants:
             UnsupportedVersion: a later tcprobe wrote it.
         """
         try:
-            body = json.loads(text)
+            body = parse(text)
         except ValueError as error:
             raise WrongFormat(path, f"not JSON: {error}", _AGAIN) from None
         return cls.from_body(body, path)
@@ -136,10 +137,13 @@ def launch_apart(t0_ns: float) -> tuple[float, float]:
     return kernel_ns, t0_ns - kernel_ns
 
 
-def calibration_folder() -> Path:
-    """Return the folder of calibration files: in $XDG_CONFIG_HOME if set, else in ~/.config."""
+def calibration_folder() -> Path | None:
+    """Return the folder of calibration files: in $XDG_CONFIG_HOME if set, else in ~/.config; None without a home."""
     base = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(base) if base else Path.home() / ".config") / "tcprobe" / "calibration"
+    try:
+        return (Path(base) if base else Path.home() / ".config") / "tcprobe" / "calibration"
+    except RuntimeError:  # a user without an entry in the system's list, as in many containers
+        return None
 
 
 def load_constants(gpu: Gpu, folder: Path | None = None) -> Constants | None:
@@ -152,11 +156,18 @@ def load_constants(gpu: Gpu, folder: Path | None = None) -> Constants | None:
     Raises:
         InputError: the file is damaged, belongs to another GPU, or cannot be read.
     """
-    path = (calibration_folder() if folder is None else folder) / f"{gpu.id}.json"
+    folder = folder or calibration_folder()
+    if folder is None:
+        return None
+    path = folder / f"{gpu.id}.json"
     try:
         text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except PermissionError as error:
+        if not os.access(folder, os.X_OK):  # another user's home, as after sudo: none of this one
+            return None
+        raise UnreadableInput(path, error.strerror or str(error)) from None
     except UnicodeDecodeError:
         raise WrongFormat(path, "not a text file", _AGAIN) from None
     except OSError as error:

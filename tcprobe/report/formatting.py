@@ -5,12 +5,12 @@ Every function accepts None for NA. Values are scaled only here: tables hold ns,
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from os.path import relpath
 from typing import TYPE_CHECKING, Final
 
+from tcprobe.jsonfile import parse
 from tcprobe.schema.finding import Range
 from tcprobe.visible import visible
 
@@ -152,7 +152,7 @@ def shapes(text: Value) -> str:
 
 def _shape_list(part: str) -> str:
     try:
-        parsed = json.loads(part)
+        parsed = parse(part)
     except ValueError:
         return visible(part)
     if not isinstance(parsed, list):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from tcprobe.errors import InputError, MissingInput, UnreadableInput, UnsupportedVersion, WrongFormat
+from tcprobe.jsonfile import parse
 from tcprobe.schema.finding import AuditReport, Finding, Identity
 from tcprobe.schema.place import Place
 
@@ -89,14 +90,14 @@ def read_baseline(file: Path, may_be_missing: bool = False) -> Baseline:
         WrongFormat, UnsupportedVersion: it is damaged, no baseline, or of a later version.
     """
     try:
-        whole = json.loads(file.read_text(encoding="utf-8"))
+        whole = parse(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         if may_be_missing:
             return Baseline(file)
         raise MissingInput(file, "no such baseline", "--write-baseline writes it") from None
     except OSError as error:
         raise UnreadableInput(file, f"cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise WrongFormat(file, f"is no baseline: {error}", HINT) from None
     return Baseline(file, _counts(file, whole))
 

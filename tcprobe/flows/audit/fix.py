@@ -34,10 +34,11 @@ def fixed(options: AuditOptions, say: Say) -> AuditOutcome:
     from tcprobe.audit.fix.source.write import write
 
     outcome = audit(options, say)
-    fixes = _told(outcome, say)
+    fixes = fixes_of(outcome)
+    files = write(fixes, outcome.sources)
+    _tell(outcome, fixes, say)
     if not fixes:
         return outcome
-    files = write(fixes, outcome.sources)
     for file in files:
         say(f"wrote {file}")
     return audit(options, lambda _: None)
@@ -52,7 +53,8 @@ def fixed_input(options: AuditOptions, say: Say) -> tuple[AuditOutcome, bytes]:
     from tcprobe.audit.fix.source.write import edited_bytes
 
     outcome, content = audit(options, say), options.stdin or b""
-    fixes = _told(outcome, say)
+    fixes = fixes_of(outcome)
+    _tell(outcome, fixes, say)
     if not fixes:
         return outcome, content
     (file,) = outcome.read
@@ -60,17 +62,15 @@ def fixed_input(options: AuditOptions, say: Say) -> tuple[AuditOutcome, bytes]:
     return audit(replace(options, stdin=content), lambda _: None), content
 
 
-def _told(outcome: AuditOutcome, say: Say) -> list[Fix]:
-    """Return all fixes, and say what they do, or that there are none."""
+def _tell(outcome: AuditOutcome, fixes: list[Fix], say: Say) -> None:
+    """Say what the fixes do that were made, or that there are none."""
     from tcprobe.report.audit import words
 
-    fixes = fixes_of(outcome)
     for fix in fixes:
         say(f"fixed: {words.fixing(fix)}")
     if not fixes:
         say("nothing to fix")
     say_unfixable(outcome, say)
-    return fixes
 
 
 def say_unfixable(outcome: AuditOutcome, say: Say) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from tcprobe.errors import EmptyInput, UnreadableInput, WrongFormat
+from tcprobe.jsonfile import parse
 from tcprobe.readers.dlprof.blocks import IrregularError, read_blocks
 from tcprobe.readers.dlprof.files import PEEK_BYTES, ReportFile, encoding_of
 from tcprobe.readers.dlprof.layout import SECTIONS, SUMMARY, Layout, by_header, by_title, canonical
@@ -155,10 +155,10 @@ def _fitted(path: Path, number: int, row: list[str], width: int) -> list[str]:
 
 def _read_json(path: Path) -> Report | Summary:
     try:
-        held = json.loads(path.read_text(encoding=_encoding(path)))
+        held = parse(path.read_text(encoding=_encoding(path)))
     except UnicodeError:
         raise
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise WrongFormat(
             path, f"is no JSON: {str(error)[:100]}", "the file is cut off or damaged; copy it again"
         ) from error

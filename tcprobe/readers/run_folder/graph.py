@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from tcprobe.jsonfile import read_object
+from tcprobe.jsonfile import parse, read_object
 from tcprobe.readers.run_folder.phases import read_phases
 from tcprobe.schema.columns import Table
 from tcprobe.schema.op import PASSES, Part
@@ -30,10 +30,10 @@ def read_graph(path: Path) -> TableAndNotes:
     ``attributes`` as ``aliases``.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = parse(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None, ()
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         return None, (_damaged(path, str(error), "no layers, shapes and sizes from the graph"),)
     functions = data.get("functions") if isinstance(data, dict) else None
     if not isinstance(functions, list):

@@ -6,11 +6,12 @@ import io
 import os
 import tokenize
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcprobe.audit.fix.source.text import compatible, edited
-from tcprobe.errors import InputError, MissingInput, OutputError, UnreadableInput
+from tcprobe.errors import InputError, MissingInput, UnreadableInput, cannot_write
 from tcprobe.schema.finding import Edit, Finding, Fix
 
 if TYPE_CHECKING:
@@ -41,10 +42,11 @@ def write(fixes: Iterable[Fix | Finding | None], sources: Mapping[str, Source]) 
         for path in list(staged):
             staged.pop(path).replace(path)
     except OSError as error:
-        raise OutputError(f"{error.filename}: cannot be written: {error.strerror}") from None
+        raise cannot_write(path, error) from None
     finally:
         for left in staged.values():
-            left.unlink(missing_ok=True)
+            with suppress(OSError):  # what failed before is what counts
+                left.unlink(missing_ok=True)
     return list(contents)
 
 
@@ -98,6 +100,7 @@ def _staged(path: Path, content: bytes) -> Path:
             stream.write(content)
         made.chmod(path.stat().st_mode & 0o7777)
     except OSError:
-        made.unlink(missing_ok=True)
+        with suppress(OSError):
+            made.unlink(missing_ok=True)
         raise
     return made
