@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 
-from tcprobe.errors import TcprobeError, refused_by_system
+from tcprobe.cli.streams import guard_streams
+from tcprobe.errors import TcprobeError, not_ours
 
 
 def main() -> int:
@@ -14,8 +15,6 @@ def main() -> int:
     0 success, 2 a `TcprobeError`, 3 a bug in tcprobe, 130 interrupted; a verb may exit with another code
     (1 for findings, or the code of a workload that failed).
     """
-    from tcprobe.cli.streams import guard_streams
-
     guard_streams()
     code = _run()
     with suppress(TcprobeError, OSError):  # after a failure: that one is told
@@ -33,10 +32,8 @@ def _run() -> int:
         return 130
     except BrokenPipeError:
         return 1
-    except MemoryError:
-        return _fail(TcprobeError("the memory that it may use is full", "raise the limit, or free memory"))
     except Exception as error:
-        if isinstance(error, OSError) and (known := refused_by_system(error)) is not None:
+        if (known := not_ours(error)) is not None:
             return _fail(known)
         from tcprobe.cli.crash import report_bug
 

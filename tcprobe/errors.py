@@ -135,19 +135,27 @@ def cannot_write(path: Path | str, error: OSError) -> OutputError:
     )
 
 
-def refused_by_system(error: OSError) -> TcprobeError | None:
-    """Return the failure that the user can act on behind an error of the system that nothing else named.
+def not_ours(error: Exception) -> TcprobeError | None:
+    """Return the failure that the user can act on behind an exception that nothing else named; None for a bug.
 
-    None if it speaks of a mistake of tcprobe, such as a file that it should have made.
+    The system is out of something, the current folder is gone, or a library that tcprobe needs is damaged.
     """
-    if error.errno == errno.ENOENT and error.filename is None and not _has_folder():
-        return TcprobeError("the current folder is gone", "change to a folder that exists")
-    if error.errno not in {*WHAT_HELPS, errno.EACCES, errno.EPERM} or error.errno == errno.EBADF:
-        return None
-    place = f"{error.filename}: " if error.filename is not None else ""
-    return TcprobeError(
-        f"{place}the system refused: {error.strerror}", WHAT_HELPS.get(error.errno, "check the permissions")
-    )
+    match error:
+        case MemoryError():
+            return TcprobeError("there is not enough memory", "raise the limit (ulimit -v), or free memory")
+        case ImportError(name=name) if (name or "").partition(".")[0] != "tcprobe":
+            said = (str(error).strip().splitlines() or [""])[0]
+            what = f"{name or 'a library'} cannot be imported: {said}"
+            return TcprobeError(what, "free memory, or install tcprobe again")
+        case OSError(errno=errno.ENOENT, filename=None):
+            gone = not _has_folder()
+            what = "the current folder is gone" if gone else str(error.strerror)
+            return TcprobeError(what, "change to a folder that exists" if gone else "set TMPDIR to a folder of yours")
+        case OSError(errno=number) if number in WHAT_HELPS or number in (errno.EACCES, errno.EPERM):
+            place = f"{error.filename}: " if error.filename is not None else ""
+            helps = WHAT_HELPS.get(number, "check the permissions")
+            return TcprobeError(f"{place}the system refused: {error.strerror}", helps)
+    return None
 
 
 def _has_folder() -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,15 +13,22 @@ LARGEST: Final = 2**63 - 1  # what a column of whole numbers holds; longer ones,
 DIGITS: Final = len(str(LARGEST))
 
 
-def parse(text: str) -> Any:
-    """Return what JSON text holds; a number that is no finite one, or a whole one beyond 64 bits, is None.
+def parse(text: str, odd: Callable[[str], Any] = lambda _: None) -> Any:
+    """Return what JSON text holds.
+
+    Args:
+        text: the JSON.
+        odd: what becomes of a number that is not finite, or a whole one beyond 64 bits; it is unknown by default.
 
     Raises:
         ValueError: it is no JSON, or nested deeper than `DEEPEST` levels.
     """
     try:
         found = json.loads(
-            text.removeprefix("\ufeff"), parse_int=_whole, parse_float=_finite, parse_constant=lambda _: None
+            text.removeprefix("\ufeff"),
+            parse_int=lambda digits: odd(digits) if (number := _whole(digits)) is None else number,
+            parse_float=lambda digits: number if math.isfinite(number := float(digits)) else odd(digits),
+            parse_constant=odd,
         )
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
@@ -50,11 +58,6 @@ def _whole(text: str) -> int | None:
     if len(text) < DIGITS:
         return int(text)
     return number if len(text) <= DIGITS + 1 and abs(number := int(text)) <= LARGEST else None
-
-
-def _finite(text: str) -> float | None:
-    number = float(text)
-    return number if math.isfinite(number) else None
 
 
 def _is_deep(found: Any) -> bool:

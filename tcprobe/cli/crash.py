@@ -26,7 +26,7 @@ def report_bug(error: Exception) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
     except (OSError, RuntimeError, ValueError):  # RuntimeError: no home; ValueError: a null character in its name
-        print(text, file=sys.stderr)
+        print("\n".join(map(visible, text.splitlines())), file=sys.stderr)
     else:
         print(f"hint: this is a bug in tcprobe; please report it with {path}", file=sys.stderr)
     return 3

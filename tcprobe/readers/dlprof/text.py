@@ -155,7 +155,7 @@ def _fitted(path: Path, number: int, row: list[str], width: int) -> list[str]:
 
 def _read_json(path: Path) -> Report | Summary:
     try:
-        held = parse(path.read_text(encoding=_encoding(path)))
+        held = parse(path.read_text(encoding=_encoding(path)), odd=str)  # a report refuses it by column and row
     except UnicodeError:
         raise
     except ValueError as error:
