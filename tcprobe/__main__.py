@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
+from contextlib import suppress
 
-from tcprobe.errors import TcprobeError
+from tcprobe.cli.streams import guard_streams
+from tcprobe.errors import TcprobeError, not_ours
 from tcprobe.visible import say, tell
 
 
@@ -15,23 +16,42 @@ def main() -> int:
     0 success, 2 a `TcprobeError`, 3 a bug in tcprobe, 130 interrupted; a verb may exit with another code
     (1 for findings, or the code of a workload that failed).
     """
-    from tcprobe.cli.app import application
+    guard_streams()
+    code = _run()
+    with suppress(TcprobeError, OSError):  # after a failure: that one is told
+        sys.stdout.flush()
+    return code
 
+
+def _run() -> int:
     try:
-        application(sys.argv[1:])()
+        _verb()
     except TcprobeError as error:
         return _fail(error)
     except KeyboardInterrupt:
         say("interrupted")
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
+        if (known := not_ours(error)) is not None:
+            return _fail(known)
         from tcprobe.cli.crash import report_bug
 
         return report_bug(error)
     return 0
+
+
+def _verb() -> None:
+    """Run the verb, and find out whether all that it printed got out."""
+    from tcprobe.cli.app import application
+
+    try:
+        application(sys.argv[1:])()
+    except SystemExit:
+        sys.stdout.flush()
+        raise
+    sys.stdout.flush()
 
 
 def _fail(error: TcprobeError) -> int:

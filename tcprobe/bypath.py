@@ -8,12 +8,13 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tcprobe.errors import ToolError
+from tcprobe.errors import ToolError, cannot_write
 
 LONGEST_LINE: Final = 300
 
@@ -72,6 +73,21 @@ def _linked(place: Path, source: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+@contextlib.contextmanager
+def scratch_folder(prefix: str) -> Iterator[Path]:
+    """Provide a folder for a command's orders and answers, and remove it.
+
+    Raises:
+        OutputError: the system refuses the folder, or a file in it.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
+            yield Path(name)
+    except OSError as error:
+        place = os.environ.get("TMPDIR") or "/tmp"
+        raise cannot_write(f"{place} (for temporary files)", error) from error
 
 
 def run_to_end(

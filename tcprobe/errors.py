@@ -17,7 +17,10 @@ Any other exception that escapes is a bug in tcprobe: exit code 3.
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
+from typing import Final
 
 
 class TcprobeError(Exception):
@@ -106,3 +109,58 @@ class MeasurementFailed(TcprobeError):
     """The workload ran and what should have been measured was not recorded."""
 
     code = "E501"
+
+
+ROOM: Final = "make room on its disk, or choose another place"
+WHAT_HELPS: Final = {
+    errno.ENOSPC: ROOM,
+    errno.EDQUOT: "the quota of this user is used up: make room, or choose another place",
+    errno.EFBIG: "raise the limit on the size of a file (ulimit -f), or choose another place",
+    errno.EROFS: "choose a place on a file system that can be written",
+    errno.EIO: "the disk or its connection fails: choose another place",
+    errno.EBADF: "it is closed: leave it open, or choose another place with -o",
+    errno.EMFILE: "raise the limit on open files (ulimit -n)",
+    errno.ENFILE: "the machine has too many files open: end what holds them",
+    errno.ENOMEM: "free memory on this machine",
+    errno.EAGAIN: "raise the limit on processes (ulimit -u)",
+}
+"""What to do about a refusal of the system; any other is a matter of permissions or names."""
+
+
+def cannot_write(path: Path | str, error: OSError) -> OutputError:
+    """Return the error that says where the system refused to write, why, and what helps."""
+    reason = error.strerror or str(error)
+    return OutputError(
+        f"{path}: cannot be written: {reason}", WHAT_HELPS.get(error.errno or 0, "check the folder and its permissions")
+    )
+
+
+def not_ours(error: Exception) -> TcprobeError | None:
+    """Return the failure that the user can act on behind an exception that nothing else named; None for a bug.
+
+    The system is out of something, the current folder is gone, or a library that tcprobe needs is damaged.
+    """
+    match error:
+        case MemoryError():
+            return TcprobeError("there is not enough memory", "raise the limit (ulimit -v), or free memory")
+        case ImportError(name=name) if (name or "").partition(".")[0] != "tcprobe":
+            said = (str(error).strip().splitlines() or [""])[0]
+            what = f"{name or 'a library'} cannot be imported: {said}"
+            return TcprobeError(what, "free memory, or install tcprobe again")
+        case OSError(errno=errno.ENOENT, filename=None):
+            gone = not _has_folder()
+            what = "the current folder is gone" if gone else str(error.strerror)
+            return TcprobeError(what, "change to a folder that exists" if gone else "set TMPDIR to a folder of yours")
+        case OSError(errno=number) if number in WHAT_HELPS or number in (errno.EACCES, errno.EPERM):
+            place = f"{error.filename}: " if error.filename is not None else ""
+            helps = WHAT_HELPS.get(number, "check the permissions")
+            return TcprobeError(f"{place}the system refused: {error.strerror}", helps)
+    return None
+
+
+def _has_folder() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109 - the cheap one
+    except OSError:
+        return False
+    return True

@@ -1,8 +1,10 @@
-"""Read a JSON object from a file that may be missing or damaged."""
+"""Read JSON that someone else wrote: it may be missing or damaged, nested beyond any sense, or hold absurd numbers."""
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +12,33 @@ from tcprobe.errors import InputError
 from tcprobe.foreign import read
 
 MOST_BYTES: Final = 256 << 20  # the graph of a large model takes tens of MB, every other file of ours far less
+DEEPEST: Final = 100  # levels; ours have 8, and what prints them uses some frames of Python's 1,000 for each
+LARGEST: Final = 2**63 - 1  # what a column of whole numbers holds; longer ones, Python refuses to print
+DIGITS: Final = len(str(LARGEST))
+
+
+def parse(text: str, odd: Callable[[str], Any] = lambda _: None) -> Any:
+    """Return what JSON text holds.
+
+    Args:
+        text: the JSON.
+        odd: what becomes of a number that is not finite, or a whole one beyond 64 bits; it is unknown by default.
+
+    Raises:
+        ValueError: it is no JSON, or nested deeper than `DEEPEST` levels.
+    """
+    try:
+        found = json.loads(
+            text.removeprefix("\ufeff"),
+            parse_int=lambda digits: odd(digits) if (number := _whole(digits)) is None else number,
+            parse_float=lambda digits: number if math.isfinite(number := float(digits)) else odd(digits),
+            parse_constant=odd,
+        )
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    if _is_deep(found):
+        raise ValueError(_TOO_DEEP)
+    return found
 
 
 def read_object(path: Path, within: Path | None = None) -> dict[str, Any]:
@@ -18,7 +47,35 @@ def read_object(path: Path, within: Path | None = None) -> dict[str, Any]:
     `within` is a folder that a link must not lead out of.
     """
     try:
-        found = json.loads(read(path, MOST_BYTES, within).decode())
-    except (InputError, ValueError, RecursionError):
+        found = parse(read(path, MOST_BYTES, within).decode())
+    except (InputError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def whole(text: str) -> int | None:
+    """Return the whole number from 0 that text holds as digits 0 to 9; None of any other text, and beyond 64 bits."""
+    return _whole(text) if text.isascii() and text.isdigit() else None
+
+
+_TOO_DEEP: Final = f"it is nested deeper than {DEEPEST} levels"
+
+
+def _whole(text: str) -> int | None:
+    if len(text) < DIGITS:
+        return int(text)
+    return number if len(text) <= DIGITS + 1 and abs(number := int(text)) <= LARGEST else None
+
+
+def _is_deep(found: Any) -> bool:
+    level = [found]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for value in level
+            for inner in (value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True

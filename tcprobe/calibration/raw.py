@@ -15,6 +15,7 @@ from tcprobe.errors import EmptyInput, UsageError, WrongFormat
 from tcprobe.foreign import read_text
 from tcprobe.gemm.conv import CONV_PASSES
 from tcprobe.hardware import Gpu, find_gpu, lookup_gpu
+from tcprobe.jsonfile import whole
 
 MOST_BYTES: Final = 256 << 20  # some million products; a calibration measures hundreds
 _GEMM: Final = ("m", "n", "k", "batch")
@@ -89,7 +90,7 @@ def _fits(column: str, value: str) -> bool:
 
 
 def _is_whole(text: str, least: int) -> bool:
-    return text.isascii() and text.isdigit() and int(text) >= least
+    return (number := whole(text)) is not None and number >= least
 
 
 def _is_pair(text: str, least: int) -> bool:

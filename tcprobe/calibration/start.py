@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tcprobe.bypath import StandalonePackage, ending, last_line, run_to_end
+from tcprobe.bypath import StandalonePackage, ending, last_line, run_to_end, scratch_folder
 from tcprobe.calibration.plan import CPU, Case
 from tcprobe.cost.measured import MEASUREMENT_COLUMNS, Measurement
 from tcprobe.errors import MeasurementFailed, ToolError
+from tcprobe.jsonfile import read_object
 from tcprobe.schema.provenance import Stack
 
 PROGRAM: Final = StandalonePackage(Path(__file__).parent / "measure", "tcprobe_measure", "the measuring program")
@@ -146,13 +145,11 @@ def measure_cases(
 
 def _run(python: str, orders: Mapping[str, Any], environment: Mapping[str, str], seconds: float) -> dict[str, Any]:
     hidden = {"CUDA_VISIBLE_DEVICES": "-1", "JAX_PLATFORMS": "cpu"} if orders["device"] == CPU else {}
-    with tempfile.TemporaryDirectory(prefix="tcprobe-calibrate-") as name:
-        folder = Path(name)
+    with scratch_folder("tcprobe-calibrate-") as folder:
         out, log = folder / "answer.json", folder / "log"
         command = PROGRAM.command(python, folder, {**orders, "out": str(out)}, folder / "orders.json", link=True)
         status = run_to_end(command, {**QUIET, **os.environ, **hidden, **environment}, log, log, seconds)
-        if out.is_file():
-            answer: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+        if answer := read_object(out):
             return answer
         last = last_line(log)
     said = f": {last}" if last else ""

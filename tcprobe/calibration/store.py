@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tcprobe.calibration.check import Score
 from tcprobe.cost.constants import Constants, calibration_folder, load_constants
-from tcprobe.errors import UnreadableInput
+from tcprobe.errors import OutputError, UnreadableInput
 from tcprobe.hardware import lookup_gpu
 from tcprobe.jsonfile import read_object
 
@@ -39,8 +39,15 @@ class Calibration:
 
 
 def file_of(gpu_id: str) -> Path:
-    """Return the path of a GPU's constants."""
-    return calibration_folder() / f"{gpu_id}.json"
+    """Return the path of a GPU's constants.
+
+    Raises:
+        OutputError: this user has no home folder.
+    """
+    folder = calibration_folder()
+    if folder is None:
+        raise OutputError("this user has no home folder to keep constants in", "set HOME or XDG_CONFIG_HOME")
+    return folder / f"{gpu_id}.json"
 
 
 def text_of(constants: Constants, total: Score, date: str, rows: int) -> str:
@@ -64,9 +71,9 @@ def calibrations() -> list[Calibration]:
     """
     folder = calibration_folder()
     try:
-        paths = sorted(folder.glob("*.json"))
+        paths = sorted(folder.glob("*.json")) if folder is not None else []
     except OSError as error:
-        raise UnreadableInput(folder, error.strerror or str(error)) from None
+        raise UnreadableInput(str(folder), error.strerror or str(error)) from None
     return [found for path in paths if (found := _read(path)) is not None]
 
 

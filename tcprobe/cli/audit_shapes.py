@@ -12,7 +12,7 @@ from typer.core import TyperCommand
 
 from tcprobe.cli import audit_shapes_options as a
 from tcprobe.cli import options as o
-from tcprobe.errors import UsageError
+from tcprobe.errors import UnreadableInput, UsageError
 from tcprobe.visible import UNENCODABLE, hand_over, say
 
 if TYPE_CHECKING:
@@ -146,7 +146,10 @@ def _standard_input(files: list[str] | None) -> bytes | None:
     from tcprobe.foreign import size_text
     from tcprobe.source.imports import MOST_BYTES
 
-    content = sys.stdin.buffer.read(MOST_BYTES + 1)
+    try:
+        content = sys.stdin.buffer.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise UnreadableInput("standard input", f"cannot be read: {error.strerror}", "is it closed?") from error
     _refuse(
         len(content) > MOST_BYTES, f"standard input holds more than {size_text(MOST_BYTES)}", "is it Python source?"
     )

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -131,5 +131,6 @@ def errors_as_json(wanted: bool) -> Iterator[None]:
         yield
     except TcprobeError as error:
         if wanted:
-            put(json.dumps({"error": {"code": error.code, "message": error.message, "hint": error.hint}}))
+            with suppress(TcprobeError, OSError):  # where it cannot be printed, standard error still has it
+                put(json.dumps({"error": {"code": error.code, "message": error.message, "hint": error.hint}}))
         raise

@@ -10,9 +10,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from tcprobe.errors import MissingInput, UnsupportedVersion, WrongFormat
+from tcprobe.errors import MissingInput, UnreadableInput, UnsupportedVersion, WrongFormat
 from tcprobe.foreign import read_text
 from tcprobe.hardware import Gpu
+from tcprobe.jsonfile import parse
 from tcprobe.schema.provenance import STACK_KINDS, UNKNOWN_STACK, Stack
 
 Basis = Literal["predicted", "calibrated"]
@@ -107,7 +108,7 @@ class Constants:
             UnsupportedVersion: a later tcprobe wrote it.
         """
         try:
-            body = json.loads(text)
+            body = parse(text)
         except ValueError as error:
             raise WrongFormat(path, f"not JSON: {error}", _AGAIN) from None
         return cls.from_body(body, path)
@@ -138,10 +139,13 @@ def launch_apart(t0_ns: float) -> tuple[float, float]:
     return kernel_ns, t0_ns - kernel_ns
 
 
-def calibration_folder() -> Path:
-    """Return the folder of calibration files: in $XDG_CONFIG_HOME if set, else in ~/.config."""
+def calibration_folder() -> Path | None:
+    """Return the folder of calibration files: in $XDG_CONFIG_HOME if set, else in ~/.config; None without a home."""
     base = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(base) if base else Path.home() / ".config") / "tcprobe" / "calibration"
+    try:
+        return (Path(base) if base else Path.home() / ".config") / "tcprobe" / "calibration"
+    except RuntimeError:  # a user without an entry in the system's list, as in many containers
+        return None
 
 
 def load_constants(gpu: Gpu, folder: Path | None = None) -> Constants | None:
@@ -154,11 +158,20 @@ def load_constants(gpu: Gpu, folder: Path | None = None) -> Constants | None:
     Raises:
         InputError: the file is damaged, belongs to another GPU, or cannot be read.
     """
-    path = (calibration_folder() if folder is None else folder) / f"{gpu.id}.json"
+    folder = folder or calibration_folder()
+    if folder is None:
+        return None
+    path = folder / f"{gpu.id}.json"
     try:
         text = read_text(path, MOST_BYTES)
     except MissingInput:
         return None
+    except UnreadableInput:
+        if not os.access(
+            f"{folder}/.", os.X_OK
+        ):  # none, or in another user's home, as after sudo
+            return None
+        raise
     except UnicodeDecodeError:
         raise WrongFormat(path, "not a text file", _AGAIN) from None
     constants = Constants.from_json(text, path)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tcprobe.bypath import scratch_folder
 from tcprobe.calibration.plan import CPU, Case, cases_for, dry_cases
 from tcprobe.calibration.raw import gpu_of, read_raw
 from tcprobe.calibration.start import FRAMEWORKS, Device, MeasureResult, ask_device, measure_cases, stack_of
 from tcprobe.calibration.store import Calibration, calibrations, file_of, text_of
 from tcprobe.cost.alignment import Library
 from tcprobe.cost.measured import Measurement, csv_of
-from tcprobe.errors import MeasurementFailed, OutputError, ToolError, UsageError
+from tcprobe.errors import MeasurementFailed, OutputError, ToolError, UsageError, cannot_write
 from tcprobe.flows.write.files import write_files
 from tcprobe.flows.write.say import Say
 from tcprobe.hardware import Gpu, find_gpu
@@ -259,8 +259,8 @@ def _measure(
 def _rows(options: CalibrateOptions, say: Say) -> Iterator[Path]:
     """Provide a CSV to append rows to; after a failure, what was measured stays beside its place as ``FILE.part``."""
     if options.output is None:
-        with tempfile.TemporaryDirectory(prefix="tcprobe-calibrate-") as name:
-            path = Path(name) / "raw.csv"
+        with scratch_folder("tcprobe-calibrate-") as folder:
+            path = folder / "raw.csv"
             path.write_text(csv_of([]), encoding="utf-8")
             yield path
         return
@@ -272,13 +272,14 @@ def _rows(options: CalibrateOptions, say: Say) -> Iterator[Path]:
         yield part
         part.replace(options.output)
     except OSError as error:
-        raise OutputError(f"{options.output}: cannot be written: {error.strerror}", "check the folder") from error
+        raise cannot_write(options.output, error) from error
     finally:
         if part.is_file():
             if part.stat().st_size > len(header):
                 say(f"{part}: what was measured until then; --from fits it")
             else:
-                part.unlink()
+                with suppress(OSError):  # what failed before is what counts
+                    part.unlink()
 
 
 def _fitted(
@@ -320,6 +321,6 @@ def _fitted(
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror}", "check the folder") from error
+        raise cannot_write(path, error) from error
     write_files([(path, lambda out: out.writelines([text]))], options.force)
     return Calibrated(measured, gpu, tuple(found), path, worse, constants.stack)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tcprobe.jsonfile import whole
 from tcprobe.schema.op import UNKNOWN_GEMM, Contiguous, Gemm, OpRecord, Shape, Size, product
 
 
@@ -86,7 +87,7 @@ def _numbers(attributes: Mapping[str, Any], message: str) -> Mapping[str, Any]:
 
 
 def _dimensions(value: Any) -> list[int]:
-    return [int(v) for v in value if isinstance(v, int | str) and str(v).isdigit()] if isinstance(value, list) else []
+    return [n for v in value if (n := whole(str(v))) is not None] if isinstance(value, list) else []
 
 
 def _pick(shape: Shape, dimension: Any) -> Size:

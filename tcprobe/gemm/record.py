@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any, Final
 
+from tcprobe.jsonfile import parse
 from tcprobe.schema.op import Gemm, Shape, Size
 
 MOST_SHAPE_DIMENSIONS: Final = 16  # no framework allows more; with LARGEST_SIZE it keeps every product a finite float64
@@ -50,7 +50,7 @@ def parse_dtype(text: str | None) -> str | None:
 
 def _load(text: str | None) -> Any:
     try:
-        return json.loads(text) if text else None
+        return parse(text) if text else None
     except ValueError:
         return None
 

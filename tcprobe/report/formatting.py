@@ -5,7 +5,6 @@ Every function accepts None for NA. Values are scaled only here: tables hold ns,
 
 from __future__ import annotations
 
-import json
 import math
 import textwrap
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from itertools import accumulate
 from os.path import relpath
 from typing import TYPE_CHECKING, Final
 
+from tcprobe.jsonfile import parse
 from tcprobe.schema.finding import Range
 from tcprobe.visible import columns
 
@@ -179,7 +179,7 @@ def shapes(text: Value) -> str:
 
 def _shape_list(part: str) -> str:
     try:
-        parsed = json.loads(part)
+        parsed = parse(part)
     except ValueError:
         return part
     if not isinstance(parsed, list):

@@ -49,4 +49,5 @@ class Place:
     def parse(cls, text: str | None) -> Place | None:
         """Return the place written as ``file:line``, as the probe writes it; None if the text has another form."""
         file, colon, line = (text or "").rpartition(":")
-        return cls(file, int(line)) if colon and file and line.isdigit() and int(line) else None
+        known = line.isdecimal() and len(line) < 10 and int(line)
+        return cls(file, int(line)) if colon and file and known else None

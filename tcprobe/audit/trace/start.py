@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tcprobe.bypath import PROBE, ending, last_line, run_to_end
+from tcprobe.bypath import PROBE, ending, last_line, run_to_end, scratch_folder
 from tcprobe.errors import InputError
 from tcprobe.jsonfile import read_object
 
@@ -48,10 +47,10 @@ def audited(command: str, file: Path, orders: Mapping[str, Any], argv: tuple[str
 
     Raises:
         InputError: it did not end in time, or died.
+        OutputError: there is no room for temporary files.
         ToolError: the interpreter does not start, or this installation lacks its probe.
     """
-    with tempfile.TemporaryDirectory(prefix="tcprobe-audit-") as name:
-        folder = Path(name)
+    with scratch_folder("tcprobe-audit-") as folder:
         stdout, stderr = folder / "stdout", folder / "stderr"
         config = {
             "out": str(folder / "out"),

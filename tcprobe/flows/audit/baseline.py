@@ -16,7 +16,7 @@ from typing import Any, Final, TextIO
 
 from tcprobe.errors import InputError, MissingInput, UnsupportedVersion, WrongFormat
 from tcprobe.foreign import read
-from tcprobe.jsonfile import MOST_BYTES
+from tcprobe.jsonfile import MOST_BYTES, parse
 from tcprobe.schema.finding import AuditReport, Finding, Identity
 from tcprobe.schema.place import Place
 
@@ -91,12 +91,12 @@ def read_baseline(file: Path, may_be_missing: bool = False) -> Baseline:
         WrongFormat, UnsupportedVersion: it is damaged, no regular file, no baseline, or of a later version.
     """
     try:
-        whole = json.loads(read(file, MOST_BYTES).decode())
+        whole = parse(read(file, MOST_BYTES).decode())
     except MissingInput:
         if may_be_missing:
             return Baseline(file)
         raise MissingInput(file, "no such baseline", "--write-baseline writes it") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise WrongFormat(file, f"is no baseline: {error}", HINT) from None
     return Baseline(file, _counts(file, whole))
 

@@ -37,10 +37,11 @@ def fixed(options: AuditOptions, say: Say) -> AuditOutcome:
     from tcprobe.audit.fix.source.write import write
 
     outcome = audit(options, say)
-    fixes = _told(outcome, say, _beyond(options))
+    fixes = _within(outcome, say, _beyond(options))
+    files = write(fixes, outcome.sources)
+    _tell(outcome, fixes, say)
     if not fixes:
         return outcome
-    files = write(fixes, outcome.sources)
     for file in files:
         say(f"wrote {file}")
     return audit(options, lambda _: None)
@@ -55,7 +56,8 @@ def fixed_input(options: AuditOptions, say: Say) -> tuple[AuditOutcome, bytes]:
     from tcprobe.audit.fix.source.write import edited_bytes
 
     outcome, content = audit(options, say), options.stdin or b""
-    fixes = _told(outcome, say)
+    fixes = fixes_of(outcome)
+    _tell(outcome, fixes, say)
     if not fixes:
         return outcome, content
     (file,) = outcome.read
@@ -76,21 +78,24 @@ def _beyond(options: AuditOptions) -> Callable[[str], bool]:
     return beyond
 
 
-def _told(outcome: AuditOutcome, say: Say, beyond: Callable[[str], bool] = lambda _: False) -> list[Fix]:
-    """Return the fixes of all files that are not `beyond`, and say what they do, or that there are none."""
-    from tcprobe.report.audit import words
-
+def _within(outcome: AuditOutcome, say: Say, beyond: Callable[[str], bool]) -> list[Fix]:
+    """Return the fixes of all files that are not `beyond`, and say which files are."""
     every = fixes_of(outcome)
     left = {edit.place.file for fix in every for edit in fix.edits if beyond(edit.place.file)}
     for file in sorted(left):
         say(f"{file}: lies outside of what was named: left as it is; name it to change it")
-    fixes = [fix for fix in every if left.isdisjoint(edit.place.file for edit in fix.edits)]
+    return [fix for fix in every if left.isdisjoint(edit.place.file for edit in fix.edits)]
+
+
+def _tell(outcome: AuditOutcome, fixes: list[Fix], say: Say) -> None:
+    """Say what the fixes do that were made, or that there are none."""
+    from tcprobe.report.audit import words
+
     for fix in fixes:
         say(f"fixed: {words.fixing(fix)}")
     if not fixes:
         say("nothing to fix")
     say_unfixable(outcome, say)
-    return fixes
 
 
 def say_unfixable(outcome: AuditOutcome, say: Say) -> None:

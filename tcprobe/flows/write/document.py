@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TextIO
 
+from tcprobe.errors import OutputError
 from tcprobe.flows.write.destination import Destination
 from tcprobe.flows.write.files import named_failure, write_files
 from tcprobe.report.base import RenderSpec
@@ -45,8 +47,14 @@ def write_tables(document: Document, folder: Path, force: bool = False, safe: bo
     """
     from tcprobe.report.csv import write_table
 
+    jobs = [(folder / f"{t.name}.csv", partial(write_table, t, safe=safe)) for t in document.tables()]
+    made = not folder.exists()
     with named_failure(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    return write_files(
-        [(folder / f"{t.name}.csv", partial(write_table, t, safe=safe)) for t in document.tables()], force
-    )
+    try:
+        return write_files(jobs, force)
+    except OutputError:
+        if made:
+            with suppress(OSError):  # one that another process fills meanwhile stays
+                folder.rmdir()
+        raise

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from tcprobe.errors import OutputError
+from tcprobe.errors import OutputError, cannot_write
 from tcprobe.visible import UNENCODABLE
 
 
 def refuse_existing(paths: list[Path], force: bool) -> None:
-    """Raise OutputError if one of the files exists and `force` is false."""
+    """Raise OutputError if one of the files exists and `force` is false, or if one is no file but a device or pipe."""
+    for path in paths:
+        if path.exists() and not path.is_file():
+            raise OutputError(f"{path}: exists and is no file", "choose another name; -o - is standard output")
     existing = [p for p in paths if p.exists() or p.is_symlink()]
     if existing and not force:
         more = f" (and {len(existing) - 1} more)" if len(existing) > 1 else ""
@@ -41,7 +44,8 @@ def write_files(jobs: Sequence[tuple[Path, Callable[[TextIO], None]]], force: bo
                 temporary.replace(path)
     finally:
         for temporary, _ in written:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):  # what failed before is what counts
+                temporary.unlink(missing_ok=True)
     return [path for _, path in written]
 
 
@@ -56,6 +60,4 @@ def named_failure(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OutputError(
-            f"{path}: cannot be written: {error.strerror}", "check the folder and its permissions"
-        ) from error
+        raise cannot_write(path, error) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator, Sequence
 from io import TextIOWrapper
 from itertools import islice
@@ -12,6 +11,7 @@ from typing import Any, Final
 
 from tcprobe.errors import EmptyInput, WrongFormat
 from tcprobe.foreign import head, opened, read_text
+from tcprobe.jsonfile import parse
 from tcprobe.readers.dlprof.blocks import IrregularError, read_blocks
 from tcprobe.readers.dlprof.files import PEEK_BYTES, ReportFile, encoding_of
 from tcprobe.readers.dlprof.layout import SECTIONS, SUMMARY, Layout, by_header, by_title, canonical
@@ -156,10 +156,11 @@ def _fitted(path: Path, number: int, row: list[str], width: int) -> list[str]:
 
 def _read_json(path: Path) -> Report | Summary:
     try:
-        held = json.loads(read_text(path, MOST_JSON_BYTES, encoding=_encoding(path)))
+        # A report refuses an odd number by its column and row.
+        held = parse(read_text(path, MOST_JSON_BYTES, encoding=_encoding(path)), odd=str)
     except UnicodeError:
         raise
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise WrongFormat(
             path, f"is no JSON: {str(error)[:100]}", "the file is cut off or damaged; copy it again"
         ) from error

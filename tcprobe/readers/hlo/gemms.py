@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from tcprobe.gemm.conv import ConvPass
 from tcprobe.gemm.ops import family_of
+from tcprobe.jsonfile import parse, whole
 from tcprobe.readers.hlo.module import MOST_DEPTH, HloShape, Instruction, Module, dtypes_of, shapes_json
 from tcprobe.schema.columns import Value
 
@@ -99,8 +100,8 @@ def _trips(loop: Instruction) -> int | None:
 def _configuration(text: str) -> dict[str, Any]:
     """Return a backend configuration, which protobuf wrote as JSON; empty where it is none."""
     try:
-        found = json.loads(text or "{}")
-    except (ValueError, RecursionError):
+        found = parse(text or "{}")
+    except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -158,7 +159,7 @@ def _cublas_numbers(config: str) -> dict[str, Any]:
 
 
 def _whole(values: Any) -> list[int]:
-    return [int(v) for v in values if str(v).isdecimal()] if isinstance(values, list) else []
+    return [n for v in values if (n := whole(str(v))) is not None] if isinstance(values, list) else []
 
 
 # role in the plain convolution that a gradient is <- role in the forward convolution that cuDNN's numbers describe

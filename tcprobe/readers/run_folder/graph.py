@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from tcprobe.errors import InputError, MissingInput
 from tcprobe.foreign import read
-from tcprobe.jsonfile import MOST_BYTES, read_object
+from tcprobe.jsonfile import MOST_BYTES, parse, read_object
 from tcprobe.readers.run_folder.phases import read_phases
 from tcprobe.schema.columns import Table
 from tcprobe.schema.op import PASSES, Part
@@ -33,10 +33,10 @@ def read_graph(path: Path) -> TableAndNotes:
     ``attributes`` as ``aliases``.
     """
     try:
-        data = json.loads(read(path, MOST_BYTES, _home(path)).decode())
+        data = parse(read(path, MOST_BYTES, _home(path)).decode())
     except MissingInput:
         return None, ()
-    except (InputError, ValueError, RecursionError) as error:
+    except (InputError, ValueError) as error:
         return None, (damaged(path, _reason(error), "no layers, shapes and sizes from the graph"),)
     functions = data.get("functions") if isinstance(data, dict) else None
     if not isinstance(functions, list):

@@ -6,6 +6,7 @@ import json
 import re
 from typing import Final
 
+from tcprobe.jsonfile import whole
 from tcprobe.readers.hlo.module import join_dtypes
 
 # ParseTfOpFullname of xla/tsl/profiler/utils/tf_op_utils.cc: `path:Type`, one colon, no C++ scope
@@ -90,15 +91,11 @@ def parse_shapes(text: str) -> tuple[str | None, str | None]:
     if not found or not all(found):
         return None, None
     dtypes = [DTYPES.get(m[1], m[1]) for m in found if m]
-    shapes = [[_dimension(d) for d in m[2].split(",") if d.strip()] for m in found if m]
+    shapes = [[whole(d.strip()) for d in m[2].split(",") if d.strip()] for m in found if m]
     return join_dtypes(dtypes), json.dumps(shapes)
-
-
-def _dimension(text: str) -> int | None:
-    return int(text) if text.strip().isdecimal() else None
 
 
 def program_id(module: str) -> int | None:
     """Return the program id behind a module name as /host:metadata writes it (``jit_step(36)``)."""
     found = _MODULE.search(module)
-    return int(found[1]) if found else None
+    return whole(found[1]) if found else None

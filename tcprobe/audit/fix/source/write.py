@@ -6,11 +6,12 @@ import io
 import os
 import tokenize
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcprobe.audit.fix.source.text import compatible, edited
-from tcprobe.errors import InputError, MissingInput, OutputError
+from tcprobe.errors import InputError, MissingInput, OutputError, cannot_write
 from tcprobe.foreign import read as read_bytes
 from tcprobe.schema.finding import Edit, Finding, Fix
 from tcprobe.source.imports import MOST_BYTES
@@ -45,10 +46,11 @@ def write(fixes: Iterable[Fix | Finding | None], sources: Mapping[str, Source]) 
         for path in list(staged):
             staged.pop(path).replace(path)
     except OSError as error:
-        raise OutputError(f"{error.filename}: cannot be written: {error.strerror}") from None
+        raise cannot_write(path, error) from None
     finally:
         for left in staged.values():
-            left.unlink(missing_ok=True)
+            with suppress(OSError):  # what failed before is what counts
+                left.unlink(missing_ok=True)
     return list(contents)
 
 
@@ -113,6 +115,7 @@ def _staged(path: Path, content: bytes) -> Path:
             os.chown(made, old.st_uid, old.st_gid)
         made.chmod(old.st_mode & 0o7777)
     except OSError:
-        made.unlink(missing_ok=True)
+        with suppress(OSError):
+            made.unlink(missing_ok=True)
         raise
     return made
