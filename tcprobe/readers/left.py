@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tcprobe.foreign import below
+from tcprobe.foreign import left_below
 from tcprobe.schema.profile import Note
 
 ENDINGS: Final = (".pb", ".csv", ".json")
@@ -18,7 +18,7 @@ def left_out(folder: Path) -> Iterator[str]:
     """Yield, for each reason, what was left out of a search below `folder`; nothing where `folder` is a file."""
     by_reason: dict[str, list[str]] = {}
     if folder.is_dir():
-        for name, why in below(folder, _may_be_one).left.items():
+        for name, why in left_below(folder, _may_be_one).items():
             by_reason.setdefault(why, []).append(os.path.relpath(name, folder))
     for why, names in by_reason.items():
         more = f" and {len(names) - MOST_SAID} more" if len(names) > MOST_SAID else ""
