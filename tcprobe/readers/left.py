@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from tcprobe.errors import WrongFormat
 from tcprobe.foreign import left_below
 from tcprobe.schema.profile import Note
 
@@ -40,8 +41,8 @@ def left_notes(folder: Path) -> Iterator[Note]:
         yield Note("left-out", f"{folder}: {said}", "name a file or folder itself to have it read", "note")
 
 
-def away_notes(raw: Path) -> Iterator[Note]:
-    """Yield the note on a folder of raw files that lies elsewhere."""
-    message = f"{raw} is a link that leads out of the run folder, to {os.path.realpath(raw)}: it was not followed"
+def away(raw: Path) -> WrongFormat:
+    """Return why a folder of raw files that lies elsewhere is not read."""
+    found = f"a link that leads out of the run folder, to {os.path.realpath(raw)}: it was not followed"
     remedy = "move the whole run folder and link to that, or put the files back; or report them by themselves"
-    yield Note("left-out", message, remedy)
+    return WrongFormat(raw, found, remedy)
