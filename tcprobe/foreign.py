@@ -17,12 +17,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias
 
-from tcprobe.errors import InputError, MissingInput, UnreadableInput, WrongFormat
+from tcprobe.errors import MissingInput, UnreadableInput, WrongFormat
 
 MOST_ENTRIES: Final = 200_000  # of one search: half a second; a session of a profiler leaves a dozen files
 MOST_LEVELS: Final = 64  # below the folder that was named; profiles lie four deep
 LEADS_OUT: Final = "a link that leads out of the folder"
 _BUFFER: Final = 1 << 16
+_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _KINDS: Final = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a FIFO (named pipe)",
@@ -95,7 +96,7 @@ def _open(path: Path, most: int, within: Path | None) -> Iterator[BinaryIO]:
     if within is not None and leads_out(path, within):
         raise WrongFormat(path, f"is {LEADS_OUT}, and is not followed", "put the file in its place")
     _check(path, path.stat(), most)
-    with io.FileIO(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)) as file:
+    with io.FileIO(os.open(path, _FLAGS)) as file:
         found = os.fstat(file.fileno())
         _check(path, found, most)
         if not found.st_size and _holds_bytes(file.fileno()):
@@ -156,9 +157,14 @@ def read_text(path: Path, most: int, within: Path | None = None, encoding: str =
 def head(path: Path, size: int) -> bytes | None:
     """Return the first bytes of a regular file; None where it is none or cannot be read."""
     try:
-        with _open(path, 1 << 62, None) as file:
-            return file.read(size)
-    except (OSError, InputError):
+        if not stat.S_ISREG(path.stat().st_mode):
+            return None
+        descriptor = os.open(path, _FLAGS)
+        try:
+            return os.read(descriptor, size) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+        finally:
+            os.close(descriptor)
+    except OSError:
         return None
 
 
@@ -200,15 +206,26 @@ def below(folder: Path, wanted: Callable[[str], bool]) -> Below:
     A link to a file in the folder counts as a file; one to a folder in it is passed over, as that is searched itself.
     """
     left: dict[str, str] = {}
-    files = []
+    files = [Path(found) for found in _found(folder, wanted, left)]
+    return Below(tuple(sorted(files)), left)
+
+
+def left_below(folder: Path, wanted: Callable[[str], bool]) -> dict[str, str]:
+    """Return what `below` leaves out, and why."""
+    left: dict[str, str] = {}
+    deque(_found(folder, wanted, left), maxlen=0)
+    return left
+
+
+def _found(folder: Path, wanted: Callable[[str], bool], left: dict[str, str]) -> Iterator[str]:
     for _, _, others in walk(folder, left):
         for entry in others:
-            why = _why_not(entry, folder, wanted(entry.name))
+            named = wanted(entry.name)
+            why = _why_not(entry, folder, named)
             if why:
                 left[entry.path] = why
-            elif why is None and wanted(entry.name):
-                files.append(Path(entry.path))
-    return Below(tuple(sorted(files)), left)
+            elif why is None and named:
+                yield entry.path
 
 
 def _why_not(entry: Entry, home: Path, wanted: bool) -> str | None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tcprobe.foreign import below
+from tcprobe.errors import WrongFormat
+from tcprobe.foreign import left_below
 from tcprobe.schema.profile import Note
 
 ENDINGS: Final = (".pb", ".csv", ".json")
@@ -18,7 +19,7 @@ def left_out(folder: Path) -> Iterator[str]:
     """Yield, for each reason, what was left out of a search below `folder`; nothing where `folder` is a file."""
     by_reason: dict[str, list[str]] = {}
     if folder.is_dir():
-        for name, why in below(folder, _may_be_one).left.items():
+        for name, why in left_below(folder, _may_be_one).items():
             by_reason.setdefault(why, []).append(os.path.relpath(name, folder))
     for why, names in by_reason.items():
         more = f" and {len(names) - MOST_SAID} more" if len(names) > MOST_SAID else ""
@@ -40,8 +41,8 @@ def left_notes(folder: Path) -> Iterator[Note]:
         yield Note("left-out", f"{folder}: {said}", "name a file or folder itself to have it read", "note")
 
 
-def away_notes(raw: Path) -> Iterator[Note]:
-    """Yield the note on a folder of raw files that lies elsewhere."""
-    message = f"{raw} is a link that leads out of the run folder, to {os.path.realpath(raw)}: it was not followed"
+def away(raw: Path) -> WrongFormat:
+    """Return why a folder of raw files that lies elsewhere is not read."""
+    found = f"a link that leads out of the run folder, to {os.path.realpath(raw)}: it was not followed"
     remedy = "move the whole run folder and link to that, or put the files back; or report them by themselves"
-    yield Note("left-out", message, remedy)
+    return WrongFormat(raw, found, remedy)

@@ -12,7 +12,7 @@ from tcprobe.errors import EmptyInput, InputError, MissingInput, UnreadableInput
 from tcprobe.foreign import head, leads_out, opened
 from tcprobe.readers import READERS
 from tcprobe.readers.base import Holder, Reader, Refusal
-from tcprobe.readers.left import away_notes, left_notes, left_out
+from tcprobe.readers.left import away, left_notes, left_out
 from tcprobe.readers.merge import merge
 from tcprobe.readers.one_run import few, session_of, several_runs
 from tcprobe.schema.profile import Note, Profile, ProfileSource
@@ -92,12 +92,13 @@ def _read_all(found: Sequence[FormatFiles]) -> tuple[list[Profile], list[tuple[F
 def _held(holder: Holder, files: list[Path], readers: Sequence[Reader]) -> Profile:
     """Read a run folder with all that the profilers left in it."""
     folder = holder.holds(files)
-    away = leads_out(folder, files[0].parent)
+    elsewhere = leads_out(folder, files[0].parent)
     others = [r for r in readers if not isinstance(r, Holder)]
-    inside = find_formats(folder, others) if folder.is_dir() and not away else []
+    inside = find_formats(folder, others) if folder.is_dir() and not elsewhere else []
     profiles, refused = _read_all(inside)
-    profile = holder.around(files, profiles, [error for _, error in refused])
-    return _with_unread(profile.with_notes(*away_notes(folder) if away else left_notes(folder)), refused)
+    errors = [away(folder)] if elsewhere else [error for _, error in refused]
+    profile = holder.around(files, profiles, errors)
+    return _with_unread(profile if elsewhere else profile.with_notes(*left_notes(folder)), refused)
 
 
 def _joined(profile: Profile, same_run: Sequence[FormatFiles]) -> Profile:

@@ -90,15 +90,16 @@ def test_raw_files_elsewhere_are_not_read_but_with_the_whole_run(tmp_path: Path)
     (run / "raw").symlink_to("../scratch")
     profile = open_profile(run)
     assert profile.metadata.format == "run_folder"
-    assert "leads out of the run folder" in said(profile, "left-out")
-    assert str(tmp_path / "scratch") in said(profile, "left-out")
+    assert "leads out of the run folder" in said(profile, "unreadable-profile")
+    assert str(tmp_path / "scratch") in said(profile, "unreadable-profile")
+    assert "it was not followed" in profile.absent["launches"]
 
 
 def test_the_whole_disk_as_raw_files(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run")
     (run / "raw").rmdir()
     (run / "raw").symlink_to("/")
-    assert "to /: it was not followed" in said(open_profile(run), "left-out")
+    assert "to /: it was not followed" in said(open_profile(run), "unreadable-profile")
 
 
 def test_a_profile_that_is_a_link_is_read_where_it_is_named(tmp_path: Path) -> None:
