@@ -12,11 +12,12 @@ import typer
 
 from tcprobe.cli import options as o
 from tcprobe.cli import profile_options as p
-from tcprobe.errors import UsageError
+from tcprobe.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
     from tcprobe.flows.profile import ProfileOutcome
     from tcprobe.flows.write.destination import Destination
+    from tcprobe.schema.profile import Profile
 
 
 def register(app: typer.Typer) -> None:
@@ -125,30 +126,43 @@ def _destination(json: bool, report_file: str | None, force: bool) -> Destinatio
 
 def _show(outcome: ProfileOutcome, to: Destination | None) -> None:
     """Print the report, write the file, and say where everything is and what to type next."""
+    unprinted = None if outcome.report is None else _report(outcome, outcome.report, to)
+    folder = shlex.quote(str(outcome.folder))
+    if outcome.failure is None:
+        _say(f"tables: {folder}/tables/*.csv")
+        _say(f"next: tcprobe report {folder}")
+        if unprinted is not None and not outcome.exit_code:
+            raise unprinted
+        if isinstance(unprinted, OutputError):
+            _say(f"error: {unprinted.message}")
+        return
+    _say(f"run folder kept: {folder}")
+    if outcome.exit_code == outcome.failure.exit_code:
+        raise outcome.failure
+    _say(f"error: {outcome.failure.message}")
+
+
+def _report(outcome: ProfileOutcome, report: Profile, to: Destination | None) -> OutputError | BrokenPipeError | None:
+    """Print the report and write the file; return why it could not be printed, which costs nothing else."""
     from tcprobe.flows.write.destination import destination
     from tcprobe.flows.write.document import write_document
     from tcprobe.report.base import RenderSpec
     from tcprobe.report.run.document import RunDocument
     from tcprobe.report.run.spec import ReportSpec
 
-    spec = RenderSpec(o.text_width(None), o.wants_color())
-    if outcome.report is not None:
-        document = RunDocument(outcome.report, ReportSpec())
-        if outcome.came_to_nothing:
-            _say(f"{outcome.ending}, and nothing was recorded")
-        elif to is None or to.path is not None:
-            write_document(document, spec, destination("run", "text", None))
-        for path in write_document(document, spec, to) if to is not None else []:
-            _say(f"wrote {path}")
-    folder = shlex.quote(str(outcome.folder))
-    if outcome.failure is None:
-        _say(f"tables: {folder}/tables/*.csv")
-        _say(f"next: tcprobe report {folder}")
-        return
-    _say(f"run folder kept: {folder}")
-    if outcome.exit_code == outcome.failure.exit_code:
-        raise outcome.failure
-    _say(f"error: {outcome.failure.message}")
+    document, spec = RunDocument(report, ReportSpec()), RenderSpec(o.text_width(None), o.wants_color())
+    printed = to if to is not None and to.path is None else destination("run", "text", None)
+    unprinted: OutputError | BrokenPipeError | None = None
+    if outcome.came_to_nothing:
+        _say(f"{outcome.ending}, and nothing was recorded")
+    if printed is to or not outcome.came_to_nothing:
+        try:
+            write_document(document, spec, printed)
+        except (OutputError, BrokenPipeError) as error:
+            unprinted = error
+    for path in write_document(document, spec, to) if to is not None and printed is not to else []:
+        _say(f"wrote {path}")
+    return unprinted
 
 
 def _hint(ctx: typer.Context, outcome: ProfileOutcome, words: Sequence[str]) -> None:
