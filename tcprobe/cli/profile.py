@@ -11,12 +11,13 @@ import typer
 
 from tcprobe.cli import options as o
 from tcprobe.cli import profile_options as p
-from tcprobe.errors import UsageError
+from tcprobe.errors import OutputError, UsageError
 from tcprobe.visible import say, tell
 
 if TYPE_CHECKING:
     from tcprobe.flows.profile import ProfileOutcome
     from tcprobe.flows.write.destination import Destination
+    from tcprobe.schema.profile import Profile
 
 
 def register(app: typer.Typer) -> None:
@@ -121,29 +122,42 @@ def _destination(json: bool, report_file: str | None, force: bool) -> Destinatio
 
 def _show(outcome: ProfileOutcome, to: Destination | None) -> None:
     """Print the report, write the file, and say where everything is and what to type next."""
-    from tcprobe.flows.write.destination import destination
-    from tcprobe.flows.write.document import write_document
-    from tcprobe.report.run.document import RunDocument
-    from tcprobe.report.run.spec import ReportSpec
-
-    spec = o.render_spec()
-    if outcome.report is not None:
-        document = RunDocument(outcome.report, ReportSpec())
-        if outcome.came_to_nothing:
-            say(f"{outcome.ending}, and nothing was recorded")
-        elif to is None or to.path is not None:
-            write_document(document, spec, destination("run", "text", None))
-        for path in write_document(document, spec, to) if to is not None else []:
-            say(f"wrote {path}")
+    unprinted = None if outcome.report is None else _report(outcome, outcome.report, to)
     folder = shlex.quote(str(outcome.folder))
     if outcome.failure is None:
         say(f"tables: {folder}/tables/*.csv")
         say(f"next: tcprobe report {folder}")
+        if unprinted is not None and not outcome.exit_code:
+            raise unprinted
+        if isinstance(unprinted, OutputError):
+            say(f"error: {unprinted.message}")
         return
     say(f"run folder kept: {folder}")
     if outcome.exit_code == outcome.failure.exit_code:
         raise outcome.failure
     say(f"error: {outcome.failure.message}")
+
+
+def _report(outcome: ProfileOutcome, report: Profile, to: Destination | None) -> OutputError | BrokenPipeError | None:
+    """Print the report and write the file; return why it could not be printed, which costs nothing else."""
+    from tcprobe.flows.write.destination import destination
+    from tcprobe.flows.write.document import write_document
+    from tcprobe.report.run.document import RunDocument
+    from tcprobe.report.run.spec import ReportSpec
+
+    document, spec = RunDocument(report, ReportSpec()), o.render_spec()
+    printed = to if to is not None and to.path is None else destination("run", "text", None)
+    unprinted: OutputError | BrokenPipeError | None = None
+    if outcome.came_to_nothing:
+        say(f"{outcome.ending}, and nothing was recorded")
+    if printed is to or not outcome.came_to_nothing:
+        try:
+            write_document(document, spec, printed)
+        except (OutputError, BrokenPipeError) as error:
+            unprinted = error
+    for path in write_document(document, spec, to) if to is not None and printed is not to else []:
+        say(f"wrote {path}")
+    return unprinted
 
 
 def _hint(ctx: typer.Context, outcome: ProfileOutcome, words: Sequence[str]) -> None:

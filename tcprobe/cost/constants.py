@@ -167,9 +167,7 @@ def load_constants(gpu: Gpu, folder: Path | None = None) -> Constants | None:
     except MissingInput:
         return None
     except UnreadableInput:
-        if not os.access(
-            f"{folder}/.", os.X_OK
-        ):  # none, or in another user's home, as after sudo
+        if not os.access(f"{folder}/.", os.X_OK):  # none, or in another user's home, as after sudo
             return None
         raise
     except UnicodeDecodeError:

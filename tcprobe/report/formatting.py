@@ -12,7 +12,7 @@ from itertools import accumulate
 from os.path import relpath
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.jsonfile import parse
+from tcprobe.jsonfile import LARGEST, parse
 from tcprobe.schema.finding import Range
 from tcprobe.visible import columns
 
@@ -26,11 +26,17 @@ BINARY = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 # Size of a unit in ns, the shortest time printed in it, and its name: 0.4 ms reads better than 400 us.
 RANGE_UNITS: Final = ((1e9, 1e9, "s"), (1e6, 1e5, "ms"), (1e3, 1e3, "us"), (1.0, 0.0, "ns"))
 WIDE: Final = 2.5  # times the low end: from here on a range says little without its likely value
+EXACT: Final = 10**16  # from here on a float64 does not hold each whole number, and 1e308 would print 309 digits
 DECIMAL = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
 def full_number(value: float, significant: int = 6) -> str:
-    """Return `value` with all digits before the point and at least `significant` in total, without trailing zeros."""
+    """Return `value` with all digits before the point and at least `significant` in total, without trailing zeros.
+
+    One from `EXACT` on has an exponent.
+    """
+    if abs(value) >= EXACT:
+        return repr(float(value))
     if abs(value) >= 10 ** (significant - 1):
         return f"{value:.0f}"
     return f"{value:.{significant}g}"
@@ -43,7 +49,7 @@ def _scaled(value: float, scales: tuple[tuple[int, str], ...], base: str) -> str
         if abs(value) >= size * 0.9995:
             scaled = value / size
             places = 2 if abs(scaled) < 9.995 else 1 if abs(scaled) < 99.95 else 0
-            return f"{scaled:.{places}f} {unit}"
+            return f"{scaled:.{places}f} {unit}" if abs(scaled) < EXACT else f"{scaled:.3g} {unit}"
     return f"{full_number(value, 3)} {base}".rstrip()
 
 
@@ -74,8 +80,10 @@ def percents(low: Value, high: Value) -> str:
 
 
 def count(value: Value) -> str:
-    """Return a whole number with thousands separated by commas."""
-    return NA if value is None else f"{int(value):,}"
+    """Return a whole number with thousands separated by commas; one beyond 64 bits has an exponent."""
+    if value is None:
+        return NA
+    return f"{int(value):,}" if abs(float(value)) < LARGEST else f"{float(value):.6g}"
 
 
 def size(value: Value) -> str:

@@ -200,6 +200,20 @@ def test_the_interpreters_own_end(ends: str) -> None:
     assert done.stderr.count("\n") == (0 if "2>" in ends else 2)
 
 
+@pytest.mark.parametrize("code", [0, 7])
+def test_a_run_whose_report_cannot_be_printed_is_kept_and_named(tmp_path: Path, code: int) -> None:
+    (tmp_path / "work.py").write_text(f"raise SystemExit({code})", encoding="utf-8")
+    command = [sys.executable, "-m", "tcprobe", "profile", "--output", "run", "-o", "report.json", "work.py"]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=tmp_path)
+    said = done.stderr.splitlines()
+    assert done.returncode == (code or 2)
+    assert {"tcprobe: wrote report.json", "tcprobe: next: tcprobe report run"} <= set(said)
+    assert code or "tcprobe: error: standard output: cannot be written: No space left on device" in said
+    assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert (tmp_path / "run" / "tables" / "summary.csv").is_file()
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG, errno.EACCES])
 def test_the_first_refusal_is_the_one_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     def refuse(*_: object, **__: object) -> None:
