@@ -13,12 +13,12 @@ from tcprobe.report.formatting import ending, shorten, wrapped
 from tcprobe.visible import columns
 
 GAP = "  "
-LINKED: Final = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)(?=\w)|(?<=#)(?=\d)|(?<=\bGH-)(?=\d)", re.IGNORECASE)
+LINKED: Final = re.compile(r":(?=//)|[wW]{3}(?=\.)|@(?=\w)|#(?=\d)|\b[gG][hH]-(?=\d)")
 """Where GitHub makes links of plain text: addresses, people and issues; no backslash hinders it.
 
 Source: GitHub Flavored Markdown Spec, section 6.9; GitHub Docs, "Autolinked references and URLs".
 """
-APART: Final = "<!-- -->"
+APART: Final = r"\g<0><!-- -->"
 OPENING: Final = re.compile(r" *(?:([#+=-])|(\d+)([.)]))?")
 """What makes a heading, a list, a rule or code of a line that begins with it."""
 NARROWEST_SENTENCE = 28

@@ -12,6 +12,7 @@ from tcprobe.schema.columns import Column, Table, TableSpec, Value
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
 from tcprobe.schema.tables import DERIVED, HOST_OPS, METRICS, REPORTED, STEPS
 from tests.report.builders import rendered, run
+from tests.report.test_door import leaks
 from tests.support import examples
 
 NUMBERS = {
@@ -62,3 +63,5 @@ def test_every_format_renders(
         assert text.endswith("\n")
         if format_ == "json":
             assert json.loads(text)["schema"] == 1
+        if format_ in ("text", "markdown"):
+            assert not leaks(text)
