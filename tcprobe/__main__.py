@@ -34,9 +34,11 @@ def main() -> int:
 
 
 def _fail(error: TcprobeError) -> int:
-    print(f"tcprobe: error: {error.message}", file=sys.stderr)
+    from tcprobe.cli.options import without_secrets
+
+    print(f"tcprobe: error: {without_secrets(error.message)}", file=sys.stderr)
     if error.hint:
-        print(f"hint: {error.hint}", file=sys.stderr)
+        print(f"hint: {without_secrets(error.hint)}", file=sys.stderr)
     return error.exit_code
 
 

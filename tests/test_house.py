@@ -19,7 +19,7 @@ from tests.support import ROOT
 
 ORDER = (
     *(
-        {"schema", "errors", "jsonfile", "visible"},
+        {"schema", "errors", "jsonfile", "masking", "visible"},
         {"bypath", "hardware", "gemm"},
         {"cost", "keras", "identify"},
         {"source"},

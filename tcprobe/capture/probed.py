@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +13,8 @@ from tcprobe.capture.base import CaptureRequest
 from tcprobe.capture.environment import PROBE_SINCE, PythonInfo
 from tcprobe.errors import OutputError
 from tcprobe.jsonfile import read_object
-from tcprobe.probe.constants import SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS, WINDOW_STEPS
+from tcprobe.masking import mask_words, secrets_in
+from tcprobe.probe.constants import SECRET_WORDS, SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS, WINDOW_STEPS
 
 CONFIG: Final = "config.json"
 
@@ -42,12 +46,14 @@ def no_probe_in(holds: PythonInfo) -> str:
 
 def orders(request: CaptureRequest, profile: bool) -> dict[str, object]:
     """Return the content of config.json, described in docs/run-folder.md."""
+    argv = mask_words(request.target.args)
     return {
         "schema": 1,
         "out": str(request.folder / "probe"),
         "raw": str(request.folder / "raw"),
         "target": [request.target.kind, request.target.name],
-        "argv": list(request.target.args),
+        "argv": list(argv),
+        "masked": _masked(request, argv),
         "profile": profile,
         "nvtx": profile,  # another profiler's own ranges stay as they are
         "iter_start": request.iter_start,
@@ -61,6 +67,25 @@ def orders(request: CaptureRequest, profile: bool) -> dict[str, object]:
         "metric_patterns": list(request.metric_patterns),
         "steps_min_skip": SKIPPED_STEPS,
     }
+
+
+def _masked(request: CaptureRequest, argv: Sequence[str]) -> list[int]:
+    """Return the places of the words that `argv` does not have as they are."""
+    return [place for place, word in enumerate(request.target.args) if argv[place] != word]
+
+
+def secret_words(request: CaptureRequest) -> dict[str, str]:
+    """Return the variable that carries to the probe what config.json has masked; empty where nothing is.
+
+    The environment reaches every process of a launcher, late and restarted ones too, and leaves nothing on a disk.
+    Its value is one word of letters, which no shell on the way takes apart.
+    """
+    args = request.target.args
+    places = _masked(request, mask_words(args))
+    if not places:
+        return {}
+    held = {"words": {str(place): args[place] for place in places}, "secrets": secrets_in(args)}
+    return {SECRET_WORDS: base64.urlsafe_b64encode(json.dumps(held).encode("ascii")).decode("ascii")}
 
 
 def read_probe(folder: Path) -> dict[str, object]:

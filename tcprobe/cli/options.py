@@ -109,6 +109,13 @@ def wants_color() -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
 
 
+def without_secrets(text: str) -> str:
+    """Return a message without the secrets in it, those of our own command line above all."""
+    from tcprobe.masking import mask_text, secrets_in
+
+    return mask_text(text, secrets_in(sys.argv))
+
+
 @contextmanager
 def errors_as_json(wanted: bool) -> Iterator[None]:
     """Also print a failure to standard output, as ``{"error": {...}}``, for programs that read JSON there."""
@@ -116,5 +123,6 @@ def errors_as_json(wanted: bool) -> Iterator[None]:
         yield
     except TcprobeError as error:
         if wanted:
-            print(json.dumps({"error": {"code": error.code, "message": error.message, "hint": error.hint}}))
+            told = {"message": without_secrets(error.message), "hint": error.hint and without_secrets(error.hint)}
+            print(json.dumps({"error": {"code": error.code, **told}}))
         raise

@@ -148,7 +148,7 @@ def _show(outcome: ProfileOutcome, to: Destination | None) -> None:
     _say(f"run folder kept: {folder}")
     if outcome.exit_code == outcome.failure.exit_code:
         raise outcome.failure
-    _say(f"error: {outcome.failure.message}")
+    _say(f"error: {o.without_secrets(outcome.failure.message)}")
 
 
 def _hint(ctx: typer.Context, outcome: ProfileOutcome, words: Sequence[str]) -> None:

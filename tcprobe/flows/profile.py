@@ -19,6 +19,7 @@ from tcprobe.flows.report import make_report
 from tcprobe.flows.workloads import Workload, find_workload
 from tcprobe.flows.write.document import write_tables
 from tcprobe.hardware import find_gpu
+from tcprobe.masking import mask_text, mask_tree, secrets_in
 from tcprobe.readers.run_folder.folder import how_ended
 from tcprobe.report.run.document import RunDocument
 from tcprobe.report.run.spec import ReportSpec
@@ -126,6 +127,7 @@ def profile(
     options = _checked(options)
     target, workload = find_workload(options.words)
     _check_tensorflow(options, workload)
+    target = replace(target, label=mask_text(target.label))
     home = folder.make_folder(options.output, target.label, options.force)
     started = False
     try:
@@ -133,7 +135,7 @@ def profile(
         capture = choose_capture(options, request)
         launch = capture.prepare(request)
         record = run_record.begin(request, launch, _asked(options, request, workload, capture.NAME))
-        folder.write_record(home.path, record)
+        _write_record(home, record, options)
         say(f"running {target.label} under {TITLES.get(capture.NAME, capture.NAME)}")
         ended = _run(capture, request, launch, stdout_to_stderr)
         started = True
@@ -142,7 +144,8 @@ def profile(
             folder.discard(home)
     collected = capture.collect(request, ended.exit_code)
     collected = replace(collected, notes=(*launch.notes, *collected.notes))
-    final, full = _sealed(home, record, ended, collected, launch.wraps)
+    whole = run_record.finish(record, ended, collected, read_probe(home.path), launch.wraps)
+    final, full = _sealed(home, whole, options)
     code = ended.exit_code if collected.workload_code is None else collected.workload_code
     outcome = None
     try:
@@ -153,13 +156,17 @@ def profile(
     return replace(outcome, failure=full or outcome.failure)
 
 
-def _sealed(
-    home: folder.RunFolder, record: dict[str, Any], ended: process.Ended, collected: Collected, wraps: bool
-) -> tuple[Path, OutputError | None]:
+def _write_record(home: folder.RunFolder, record: dict[str, Any], options: ProfileOptions) -> None:
+    """Write run.json without the secrets of the command line."""
+    known = secrets_in([*options.words, *options.launcher, *options.dlprof.args])
+    folder.write_record(home.path, mask_tree(record, known))
+
+
+def _sealed(home: folder.RunFolder, record: dict[str, Any], options: ProfileOptions) -> tuple[Path, OutputError | None]:
     """Complete the record and name the folder; if the disk is full, keep the first record and return the error."""
     full = None
     try:
-        folder.write_record(home.path, run_record.finish(record, ended, collected, read_probe(home.path), wraps))
+        _write_record(home, record, options)
     except OutputError as error:
         full = error
     return folder.seal(home), full

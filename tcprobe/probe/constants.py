@@ -14,3 +14,5 @@ WINDOW_BYTES = 50_000_000
 # A profile that the script took itself is copied up to this size.
 SCRIPT_BYTES = 200_000_000
 SKIPPED_STEPS = 2
+# The variable that carries words of the command line which config.json has masked.
+SECRET_WORDS = "TCPROBE_SECRET_WORDS"

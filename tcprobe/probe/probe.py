@@ -40,7 +40,7 @@ class Probe:
         os.makedirs(config.out, exist_ok=True)
         self.config = config
         self.exit_code: Optional[int] = None
-        self.gaps = Gaps()
+        self.gaps = Gaps(config.mask)
         self.journal = Journal(config.out, self.gaps)
         self.ranges = Ranges(self.gaps)
         self.stepper = Stepper(self.journal, self.clock, self)

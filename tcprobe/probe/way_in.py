@@ -7,7 +7,8 @@ import sys
 import threading
 from typing import Any, Callable, List, Set
 
-from .config import Config, load_config
+from .config import Config, SecretsGoneError, load_config
+from .constants import SECRET_WORDS
 from .core.framework import Core, Framework
 from .probe import Probe
 from .script import script
@@ -27,6 +28,11 @@ def run_probed(arguments: List[str], before: Set[str]) -> None:
         sys.exit("usage: python tcprobe_probe config.json")
     try:
         config = load_config(arguments[0])
+    except SecretsGoneError:
+        sys.exit(
+            "tcprobe: the workload was not started: secrets of its command line are passed in the variable %s, "
+            "and it does not hold them here: let the launcher pass it on" % SECRET_WORDS
+        )
     except (OSError, ValueError, KeyError, TypeError) as error:
         sys.exit("tcprobe: %s: not a configuration of the probe (%s: %s)" % (arguments[0], type(error).__name__, error))
     if config.audit:

@@ -99,5 +99,5 @@ class Tee:
                     self._search(time, line)
 
     def _search(self, time: int, line: str) -> None:
-        for figure in self._patterns.find(line):
+        for figure in self._patterns.find(self._gaps.mask(line)):
             self._found(self._step(time), *figure)
