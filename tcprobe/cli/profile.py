@@ -140,15 +140,24 @@ def _show(outcome: ProfileOutcome, to: Destination | None) -> None:
             write_document(document, spec, destination("run", "text", None))
         for path in write_document(document, spec, to) if to is not None else []:
             _say(f"wrote {path}")
-    folder = shlex.quote(str(outcome.folder))
+    _say_where(outcome)
     if outcome.failure is None:
-        _say(f"tables: {folder}/tables/*.csv")
-        _say(f"next: tcprobe report {folder}")
         return
-    _say(f"run folder kept: {folder}")
     if outcome.exit_code == outcome.failure.exit_code:
         raise outcome.failure
     _say(f"error: {o.without_secrets(outcome.failure.message)}")
+    if outcome.failure.hint:
+        print(f"hint: {o.without_secrets(outcome.failure.hint)}", file=sys.stderr)
+
+
+def _say_where(outcome: ProfileOutcome) -> None:
+    """Say where everything is, and what to type next where there is something to report."""
+    folder = shlex.quote(str(outcome.folder))
+    if outcome.failure is None and not outcome.recorded_nothing:
+        _say(f"tables: {folder}/tables/*.csv")
+        _say(f"next: tcprobe report {folder}")
+    elif outcome.folder.is_dir():
+        _say(f"run folder kept: {folder}")
 
 
 def _hint(ctx: typer.Context, outcome: ProfileOutcome, words: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,11 +23,16 @@ from tcprobe.masking import mask_text, mask_tree, secrets_in
 from tcprobe.readers.run_folder.folder import how_ended
 from tcprobe.report.run.document import RunDocument
 from tcprobe.report.run.spec import ReportSpec
-from tcprobe.schema.profile import Profile
+from tcprobe.schema.profile import Note, Profile
 
 PRECISIONS: Final = ("float32", "tf32", "mixed_float16", "mixed_bfloat16")
 PROFILERS: Final = ("auto", *(c.NAME for c in CAPTURES))
 RECORDED_TABLES: Final = ("launches", "kernels", "ops", "host_ops", "graph_ops", "steps", "metrics", "reported")
+DISK_FULL: Final = Note(
+    "disk-full",
+    "no space was left on the disk of the run folder when the workload ended: what was not written by then is lost",
+    "make room, or choose another place with --output",
+)
 TITLES: Final = {"tensorflow": "TensorFlow's profiler", "dlprof": "DLProf"}
 
 
@@ -100,12 +105,14 @@ class ProfileOutcome:
         return how_ended(metadata.run) if metadata is not None and partial else ""
 
     @property
+    def recorded_nothing(self) -> bool:
+        """Return whether nothing of the run was recorded, so that there is nothing to report again."""
+        return self.report is None or not any(len(self.report.require(t)) for t in RECORDED_TABLES)
+
+    @property
     def came_to_nothing(self) -> bool:
         """Return whether the workload failed before anything was recorded, so that a report would be empty."""
-        report = self.report
-        return (
-            bool(self.workload_code) and report is not None and not any(len(report.require(t)) for t in RECORDED_TABLES)
-        )
+        return bool(self.workload_code) and self.report is not None and self.recorded_nothing
 
 
 def profile(
@@ -135,14 +142,14 @@ def profile(
         capture = choose_capture(options, request)
         launch = capture.prepare(request)
         record = run_record.begin(request, launch, _asked(options, request, workload, capture.NAME))
-        _write_record(home, record, options)
+        folder.write_record(home.path, _masked(record, options))
         say(f"running {target.label} under {TITLES.get(capture.NAME, capture.NAME)}")
         ended = _run(capture, request, launch, stdout_to_stderr)
         started = True
     finally:
         if not started:
             folder.discard(home)
-    collected = capture.collect(request, ended.exit_code)
+    collected = _collected(capture, request, ended.exit_code)
     collected = replace(collected, notes=(*launch.notes, *collected.notes))
     whole = run_record.finish(record, ended, collected, read_probe(home.path), launch.wraps)
     final, full = _sealed(home, whole, options)
@@ -156,20 +163,32 @@ def profile(
     return replace(outcome, failure=full or outcome.failure)
 
 
-def _write_record(home: folder.RunFolder, record: dict[str, Any], options: ProfileOptions) -> None:
-    """Write run.json without the secrets of the command line."""
+def _masked(record: dict[str, Any], options: ProfileOptions) -> dict[str, Any]:
+    """Return a record without the secrets of the command line."""
     known = secrets_in([*options.words, *options.launcher, *options.dlprof.args])
-    folder.write_record(home.path, mask_tree(record, known))
+    return dict(mask_tree(record, known))
+
+
+def _collected(capture: Capture, request: CaptureRequest, exit_code: int) -> Collected:
+    """Gather what the profiler wrote; a folder that cannot be read costs that and not the run."""
+    try:
+        return capture.collect(request, exit_code)
+    except OSError as error:
+        return Collected(notes=(Note("unreadable-folder", f"{request.folder}: cannot be read: {error.strerror}"),))
 
 
 def _sealed(home: folder.RunFolder, record: dict[str, Any], options: ProfileOptions) -> tuple[Path, OutputError | None]:
-    """Complete the record and name the folder; if the disk is full, keep the first record and return the error."""
-    full = None
+    """Complete the record and name the folder; what cannot be done is returned, and the run counts as far as it is."""
+    failure = None
     try:
-        _write_record(home, record, options)
+        whole = _masked(record, options)
+        folder.write_last_record(home.path, whole, {**whole, "notes": [*whole["notes"], asdict(DISK_FULL)]})
     except OutputError as error:
-        full = error
-    return folder.seal(home), full
+        failure = error
+    try:
+        return folder.seal(home), failure
+    except OutputError as error:
+        return home.path, error
 
 
 def _checked(options: ProfileOptions) -> ProfileOptions:
