@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from tcprobe.errors import OutputError
+from tcprobe.probe.constants import RESERVE, RESERVED_BYTES
 
 HOME: Final = "tcprobe-runs"
 RECORD: Final = "run.json"
 LEAST_FREE_BYTES: Final = 64 * 2**20
 """Free space needed at the start: a small profile and its tables."""
-RESERVE: Final = ".reserve"
-RESERVED_BYTES: Final = 64 * 2**10
-"""Kept for the last run.json, so that a full disk does not cost how the run ended; it takes a few kB."""
+WHAT_HELPS: Final = "check the folder's permissions, and the room and inodes on its disk (df -h, df -i)"
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 TAKEN: Final = (errno.ENOTEMPTY, errno.EEXIST)
 
@@ -65,14 +64,14 @@ def make_folder(output: Path | None, label: str, force: bool = False) -> RunFold
         for name in ("raw", "probe"):
             (path / name).mkdir()
         free = shutil.disk_usage(path).free
-        if free >= LEAST_FREE_BYTES:
-            (path / RESERVE).write_bytes(bytes(RESERVED_BYTES))
     if free < LEAST_FREE_BYTES:
         shutil.rmtree(path, ignore_errors=True)
         raise OutputError(
             f"{final.parent}: only {free // 2**20} MB are free, and a run needs {LEAST_FREE_BYTES // 2**20} MB",
             "make room, or choose another place with --output",
         )
+    with suppress(OSError):  # room for the last files of the run, should the disk be full by then
+        (path / RESERVE).write_bytes(bytes(RESERVED_BYTES))
     return RunFolder(path, final, output is None, _identity(final) if force else None)
 
 
@@ -237,5 +236,5 @@ def _named(path: Path) -> Iterator[None]:
     except OSError as error:
         raise OutputError(
             f"{path}: cannot be written: {error.strerror}",
-            "check the folder's permissions, and the room and inodes on its disk (df -h, df -i)",
+            WHAT_HELPS,
         ) from error

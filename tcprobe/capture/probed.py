@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -35,8 +37,16 @@ def install_probe(request: CaptureRequest, profile: bool) -> tuple[str, ...]:
         return PROBE.command(request.python, home / "src", orders(request, profile), home / CONFIG, link=False)
     except OSError as error:
         raise OutputError(
-            f"{home}: cannot be written: {error.strerror}", "make room, or choose another --output"
+            f"{home}: cannot be written: {_reason(error)}",
+            "check the room and inodes on its disk (df -h, df -i), or choose another --output",
         ) from error
+
+
+def _reason(error: OSError) -> str:
+    """Return why the system refused; of many files that could not be copied, what it said of the first."""
+    if isinstance(error, shutil.Error):
+        return re.sub(r"^\[Errno \d+\] |: '.*", "", str(error.args[0][0][-1]))
+    return error.strerror or str(error)
 
 
 def no_probe_in(holds: PythonInfo) -> str:
