@@ -35,12 +35,14 @@ class RunFolder:
         path: where it is now, under its temporary name; ``raw/`` and ``probe/`` exist.
         final: its path when complete.
         derived: whether tcprobe made up the final name, so that a number may be added if it is taken.
+        identity: device and inode of the folder; another one lies at `path` where this one was removed or renamed.
         replaces: the earlier run folder of that name (device and inode) that it replaces; None if it replaces none.
     """
 
     path: Path
     final: Path
     derived: bool
+    identity: tuple[int, int] | None = None
     replaces: tuple[int, int] | None = None
 
 
@@ -72,7 +74,12 @@ def make_folder(output: Path | None, label: str, force: bool = False) -> RunFold
         )
     with suppress(OSError):  # room for the last files of the run, should the disk be full by then
         (path / RESERVE).write_bytes(bytes(RESERVED_BYTES))
-    return RunFolder(path, final, output is None, _identity(final) if force else None)
+    return RunFolder(path, final, output is None, _identity(path), _identity(final) if force else None)
+
+
+def was_replaced(folder: RunFolder) -> bool:
+    """Say whether the folder was removed or renamed and another one made in its place, which the probe does."""
+    return os.path.lexists(folder.path) and _identity(folder.path) != folder.identity
 
 
 def _stamp(label: str) -> str:

@@ -33,6 +33,11 @@ DISK_FULL: Final = Note(
     "no space was left on the disk of the run folder when the workload ended: what was not written by then is lost",
     "make room, or choose another place with --output",
 )
+FOLDER_REPLACED: Final = Note(
+    "folder-replaced",
+    "the run folder was removed or renamed while the workload ran: what the profiler had written before is not in it",
+    "if it was renamed, it still has that",
+)
 TITLES: Final = {"tensorflow": "TensorFlow's profiler", "dlprof": "DLProf"}
 
 
@@ -180,6 +185,8 @@ def _collected(capture: Capture, request: CaptureRequest, exit_code: int) -> Col
 def _sealed(home: folder.RunFolder, record: dict[str, Any], options: ProfileOptions) -> tuple[Path, OutputError | None]:
     """Complete the record and name the folder; what cannot be done is returned, and the run counts as far as it is."""
     failure = None
+    if folder.was_replaced(home):
+        record = {**record, "notes": [*record["notes"], asdict(FOLDER_REPLACED)]}
     try:
         whole = _masked(record, options)
         folder.write_last_record(home.path, whole, {**whole, "notes": [*whole["notes"], asdict(DISK_FULL)]})

@@ -97,8 +97,9 @@ class Probe:
         self.journal.finish()
 
     def _make_room(self) -> None:
-        reserve = os.path.join(os.path.dirname(self.config.out), RESERVE)
-        if free_bytes(self.config.out) < RESERVED_BYTES and os.path.exists(reserve):
+        home = os.path.dirname(self.config.out)
+        reserve = os.path.join(home, RESERVE)
+        if os.path.exists(reserve) and free_bytes(home) < RESERVED_BYTES:
             os.remove(reserve)
 
     def clock(self) -> int:

@@ -183,6 +183,18 @@ def test_a_folder_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["moved"]
 
 
+def test_a_folder_in_place_of_another_is_told_from_a_link_to_it(tmp_path: Path) -> None:
+    home = folder.make_folder(tmp_path / "run", "x")
+    assert not folder.was_replaced(home)
+    home.path.rename(tmp_path / "moved")
+    assert not folder.was_replaced(home)  # it is gone
+    home.path.symlink_to(tmp_path / "moved")
+    assert not folder.was_replaced(home)
+    home.path.unlink()
+    home.path.mkdir()
+    assert folder.was_replaced(home)
+
+
 def test_runs_that_end_together_each_keep_a_folder(tmp_path: Path) -> None:
     for force in (False, True):
         homes = [folder.make_folder(tmp_path / f"{force}", "x", force) for _ in range(4)]

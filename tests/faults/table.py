@@ -145,7 +145,7 @@ STORAGE: Final = (
     ),
     Fault(
         "folder-renamed",
-        "the run folder is renamed while the workload runs",
+        "the run folder is removed or renamed while the workload runs, and nothing is written afterwards",
         "says that it is gone, and how to report it; the workload's own exit code",
         Kept.MOVED,
         _FOLDER,
