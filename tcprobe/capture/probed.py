@@ -6,7 +6,7 @@ import base64
 import json
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,8 @@ from tcprobe.capture.environment import PROBE_SINCE, PythonInfo
 from tcprobe.errors import OutputError
 from tcprobe.jsonfile import read_object
 from tcprobe.masking import mask_words, secrets_in
-from tcprobe.probe.constants import SECRET_WORDS, SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS, WINDOW_STEPS
+from tcprobe.probe.constants import OTHERS, SECRET_WORDS, SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS, WINDOW_STEPS
+from tcprobe.schema.profile import Note
 
 CONFIG: Final = "config.json"
 
@@ -96,6 +97,17 @@ def secret_words(request: CaptureRequest) -> dict[str, str]:
         return {}
     held = {"words": {str(place): args[place] for place in places}, "secrets": secrets_in(args)}
     return {SECRET_WORDS: base64.urlsafe_b64encode(json.dumps(held).encode("ascii")).decode("ascii")}
+
+
+def other_processes(folder: Path) -> Iterator[Note]:
+    """Say how many processes the probe ran in besides the one that the run folder is of."""
+    count = sum(1 for _ in (folder / "probe" / OTHERS).glob("*"))
+    if count:
+        yield Note(
+            "several-processes",
+            f"{count} more process{'es' if count > 1 else ''} ran beside the first one, of which alone the report is",
+            "profile one process, or each with a tcprobe of its own",
+        )
 
 
 def read_probe(folder: Path) -> dict[str, object]:

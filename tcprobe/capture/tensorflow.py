@@ -8,7 +8,7 @@ from typing import Any
 
 from tcprobe.capture import environment
 from tcprobe.capture.base import CaptureRequest, Collected, Launch
-from tcprobe.capture.probed import install_probe, no_probe_in, read_probe, secret_words
+from tcprobe.capture.probed import install_probe, no_probe_in, other_processes, read_probe, secret_words
 from tcprobe.errors import ToolError
 from tcprobe.schema.profile import Note
 
@@ -47,7 +47,7 @@ def collect(request: CaptureRequest, exit_code: int) -> Collected:
     found = sorted((request.folder / "raw").rglob("*.xplane.pb"))
     kept = tuple(path for path in found if _size(path) > 0)
     notes = _probe_notes(read_probe(request.folder), bool(found), exit_code)
-    return Collected(kept, tuple(notes))
+    return Collected(kept, (*notes, *other_processes(request.folder)))
 
 
 def _size(path: Path) -> int:

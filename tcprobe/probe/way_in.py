@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 import threading
 from typing import Any, Callable, List, Set
 
 from .config import Config, SecretsGoneError, load_config
-from .constants import SECRET_WORDS
+from .constants import OTHERS, SECRET_WORDS
 from .core.framework import Core, Framework
 from .probe import Probe
 from .script import script
@@ -40,7 +41,7 @@ def run_probed(arguments: List[str], before: Set[str]) -> None:
 
         run_audit(config, before)
         return
-    probe = _start(config)
+    probe = _start(_apart(config, arguments[0]))
     script.set_path(config.kind, config.name)
     script.unshadow(script.folder_of(config.kind, config.name), before)
     try:
@@ -53,6 +54,22 @@ def run_probed(arguments: List[str], before: Set[str]) -> None:
         # Threads of the script may still train; the interpreter waits for them before `atexit`.
         if probe is not None and threading.active_count() <= 1 + _daemons():
             probe.finish()
+
+
+def _apart(config: Config, path: str) -> Config:
+    """Return the orders as they are for the first process of a run; one beside it writes apart and profiles nothing.
+
+    The first holds a lock on the file of the orders as long as it lives.
+    """
+    try:
+        import fcntl
+
+        fcntl.flock(os.open(path, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return config._replace(out=os.path.join(config.out, OTHERS, str(os.getpid())), profile=False)
+    except (ImportError, OSError):
+        pass  # a file system without locks: nothing tells that there are several
+    return config
 
 
 def _ended(probe: Any, code: int) -> None:

@@ -165,6 +165,13 @@ STORAGE: Final = (
         "test_storage.test_two_at_once",
     ),
     Fault(
+        "several-processes",
+        "a launcher starts several processes of the workload in one run",
+        "records the first; the others write to `probe/others/PID`, which no report reads; a note says how many there were",
+        Kept.WHOLE,
+        "test_storage.test_several_processes_in_one_run",
+    ),
+    Fault(
         "nothing-recorded",
         "the workload does nothing that can be recorded",
         "says what is missing and where the folder is, and does not propose to report it again",

@@ -175,6 +175,17 @@ def test_two_at_once(fault: Fault, tmp_path: Path) -> None:
         assert any(f"next: tcprobe report {tmp_path / name}\n" in run.printed for run in runs)
 
 
+@pytest.mark.parametrize("fault", cases("test_storage.test_several_processes_in_one_run"))
+def test_several_processes_in_one_run(fault: Fault, tmp_path: Path) -> None:
+    launcher = 'sh -c \'"$@" & "$@" & "$@"; wait\' sh'
+    run = Tcprobe(tmp_path, STEPS.format(steps=10, seconds=0.1), "--launcher", launcher)
+    assert run.wait() == 0
+    found = left(run.folder())
+    assert len(found.steps) == len(found.metrics) == 10
+    assert found.said["several-processes"].startswith("2 more processes ran beside the first one")
+    check_kept(found, fault.kept, 10)
+
+
 @pytest.mark.parametrize("fault", cases("test_storage.test_a_run_that_recorded_nothing"))
 def test_a_run_that_recorded_nothing(fault: Fault, tmp_path: Path) -> None:
     run = Tcprobe(tmp_path, "print('hello')")

@@ -17,7 +17,7 @@ from tcprobe.capture.base import CaptureRequest, Collected, Launch
 from tcprobe.capture.dlprof import left as dlprof_left
 from tcprobe.capture.dlprof.args import further
 from tcprobe.capture.dlprof.build import DLPROF, Build, ask_build, missing
-from tcprobe.capture.probed import install_probe, no_probe_in, read_probe, secret_words
+from tcprobe.capture.probed import install_probe, no_probe_in, other_processes, read_probe, secret_words
 from tcprobe.errors import OutputError, ToolError
 from tcprobe.schema.profile import Note
 
@@ -174,7 +174,8 @@ def collect(request: CaptureRequest, exit_code: int) -> Collected:
     own = read_probe(request.folder).get("exit_code")
     code = own if isinstance(own, int) else None
     notes = dlprof_left.missing_notes(folder, exit_code, code, request.dlprof.key_node)
-    return Collected(tuple(path for path in found if path is not None), tuple(notes), code)
+    said = (*notes, *other_processes(request.folder))
+    return Collected(tuple(path for path in found if path is not None), said, code)
 
 
 def _beside(folder: Path) -> list[Path]:
