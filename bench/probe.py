@@ -8,6 +8,8 @@ Prints, in ns per call (limit 3 us) and per step of `fit` (limit 5 us), medians 
 CPU time of the thread that trains, the CPU time of the probe's own thread and of the end of the run, and the sum of
 both, which the limits are for. Then what whole probed runs take more than plain ones, beside these: CPU time of the
 thread that trains, wall time, and CPU time of the process. Those say little where other processes run.
+
+Last, the CPU seconds of a script that prints 50 MB, plain and probed, by the way it prints.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ from __future__ import annotations
 import gc
 import json
 import os
+import resource
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -189,6 +193,41 @@ def measure(style: str, pairs: int) -> bool:
     return cost <= limit
 
 
+# Scripts that print 50 MB (one of them 5 MB, by single characters).
+FLOODS = {
+    "nothing": "",
+    "lines": "for i in range(500_000): print('step %07d loss: %.5f ' % (i, 1 / (i + 1)) + 'x' * 74)",
+    "progress bars": "for i in range(500_000): sys.stdout.write('\\rstep %07d loss: 0.5 ' % i + 'x' * 78)",
+    "one line": "sys.stdout.write('x' * 50_000_000)",
+    "characters": "for i in range(5_000_000): sys.stdout.write('x')",
+    "bytes": "for i in range(500): sys.stdout.buffer.write(bytes(100_000))",
+}
+RUNS = 3
+
+
+def measure_flood(name: str) -> None:
+    """Print what it takes to print much, without the probe and with it: the least of some runs."""
+    from tests.probe.running import prepare
+
+    plain, probed = [], []
+    for _ in range(RUNS):
+        folder = Path(tempfile.mkdtemp())
+        script = folder / "flood.py"
+        script.write_text("import sys\n" + FLOODS[name])
+        plain.append(cpu_seconds([sys.executable, str(script)]))
+        probed.append(cpu_seconds(prepare(folder / "run", "script", str(script))))
+        shutil.rmtree(folder)
+    print(f"{name:14} {min(plain):5.2f} s plain, {min(probed):5.2f} s probed", flush=True)
+
+
+def cpu_seconds(command: list[str]) -> float:
+    """Run a command whose output nobody reads; return its CPU time."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 def main() -> int:
     """Measure all styles; return 0 if each is within its limit."""
     import tensorflow as tf
@@ -196,6 +235,8 @@ def main() -> int:
     pairs = int(sys.argv[1]) if sys.argv[1:] else PAIRS
     print(f"TensorFlow {tf.__version__}, Python {sys.version.split()[0]}, {pairs} pairs of runs", flush=True)
     good = [measure(style, pairs) for style in STYLES]
+    for name in FLOODS:
+        measure_flood(name)
     return 0 if all(good) else 1
 
 

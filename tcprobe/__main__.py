@@ -55,9 +55,11 @@ def _verb() -> None:
 
 
 def _fail(error: TcprobeError) -> int:
-    say(f"error: {error.message}")
+    from tcprobe.cli.options import without_secrets
+
+    say(f"error: {without_secrets(error.message)}")
     if error.hint:
-        tell(f"hint: {error.hint}")
+        tell(f"hint: {without_secrets(error.hint)}")
     return error.exit_code
 
 

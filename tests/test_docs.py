@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
+from docs import make_reliability
 from tcprobe.cli.app import application
 from tests.support import ROOT
 
@@ -68,6 +69,10 @@ def test_the_architecture_names_what_is_there(name: str) -> None:
 def test_the_architecture_names_every_room() -> None:
     rooms = {p.name + "/" * p.is_dir() for p in (ROOT / "tcprobe").iterdir() if p.is_dir() or p.suffix == ".py"}
     assert rooms - {"__init__.py", "__pycache__/"} <= set(architecture())
+
+
+def test_the_page_on_reliability_is_made_from_the_tests() -> None:
+    assert make_reliability.page(DOCS["reliability.md"]) == DOCS["reliability.md"], "python -m docs.make_reliability"
 
 
 MODEL = """

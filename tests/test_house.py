@@ -19,7 +19,7 @@ from tests.support import ROOT
 
 ORDER = (
     *(
-        {"schema", "errors", "visible"},
+        {"schema", "errors", "masking", "visible"},
         {"foreign"},
         {"bypath", "hardware", "gemm", "jsonfile"},
         {"cost", "keras", "identify"},

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tcprobe.errors import ToolError
+from tcprobe.masking import mask_text
 
 PROBE_SINCE: Final = (3, 8)
 COMMAND_BUFFERS_SINCE: Final = (2, 16)
@@ -27,7 +28,8 @@ RECORDED_VARIABLES: Final = re.compile(
     r"|NUM_(INTEROP|INTRAOP)_THREADS|LAYOUT_OPTIMIZER_\w+)|CUDNN_\w+|CUBLAS\w+|NCCL_\w+|NVTX_\w+|KERAS_BACKEND"
     r"|OMP_NUM_THREADS|MKL_\w+|TCPROBE_\w+"
 )
-SECRET: Final = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|AUTH(?!ENTIC)|API_?KEY|PRIVATE", re.IGNORECASE)
+LEFT_OUT: Final = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|AUTH(?!ENTIC)|API_?KEY|PRIVATE", re.IGNORECASE)
+"""Names of variables that are not recorded at all, whatever they hold."""
 URL_PASSWORD: Final = re.compile(r"://[^/\s@]+@")
 
 ASK: Final = """
@@ -173,12 +175,15 @@ def visible_devices(device: str | None, inherited: str | None) -> str:
 
 
 def recorded(inherited: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that affect the figures, as the workload saw them; never one that may hold a secret."""
+    """Return the variables that affect the figures, as the workload saw them, secrets in them masked.
+
+    One whose name is a secret's, or that holds a URL with a password, is left out.
+    """
     seen = {**inherited, **chosen}
     return {
-        name: seen[name]
+        name: mask_text(seen[name])
         for name in sorted(seen)
-        if RECORDED_VARIABLES.fullmatch(name) and not SECRET.search(name) and not URL_PASSWORD.search(seen[name])
+        if RECORDED_VARIABLES.fullmatch(name) and not LEFT_OUT.search(name) and not URL_PASSWORD.search(seen[name])
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -16,11 +17,15 @@ from typing import Any, Final
 
 from tcprobe.errors import OutputError
 from tcprobe.jsonfile import read_object
+from tcprobe.probe.constants import RESERVE, RESERVED_BYTES
 
 HOME: Final = "tcprobe-runs"
 RECORD: Final = "run.json"
 LEAST_FREE_BYTES: Final = 64 * 2**20
 """Free space needed at the start: a small profile and its tables."""
+WHAT_HELPS: Final = "check the folder's permissions, and the room and inodes on its disk (df -h, df -i)"
+NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+TAKEN: Final = (errno.ENOTEMPTY, errno.EEXIST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +36,15 @@ class RunFolder:
         path: where it is now, under its temporary name; ``raw/`` and ``probe/`` exist.
         final: its path when complete.
         derived: whether tcprobe made up the final name, so that a number may be added if it is taken.
-        force: whether it replaces an earlier run folder of that name.
+        identity: device and inode of the folder; another one lies at `path` where this one was removed or renamed.
+        replaces: the earlier run folder of that name (device and inode) that it replaces; None if it replaces none.
     """
 
     path: Path
     final: Path
     derived: bool
-    force: bool = False
+    identity: tuple[int, int] | None = None
+    replaces: tuple[int, int] | None = None
 
 
 def make_folder(output: Path | None, label: str, force: bool = False) -> RunFolder:
@@ -61,12 +68,19 @@ def make_folder(output: Path | None, label: str, force: bool = False) -> RunFold
             (path / name).mkdir()
         free = shutil.disk_usage(path).free
     if free < LEAST_FREE_BYTES:
-        shutil.rmtree(path)
+        shutil.rmtree(path, ignore_errors=True)
         raise OutputError(
             f"{final.parent}: only {free // 2**20} MB are free, and a run needs {LEAST_FREE_BYTES // 2**20} MB",
             "make room, or choose another place with --output",
         )
-    return RunFolder(path, final, output is None, force)
+    with suppress(OSError):  # room for the last files of the run, should the disk be full by then
+        (path / RESERVE).write_bytes(bytes(RESERVED_BYTES))
+    return RunFolder(path, final, output is None, _identity(path), _identity(final) if force else None)
+
+
+def was_replaced(folder: RunFolder) -> bool:
+    """Say whether the folder was removed or renamed and another one made in its place, which the probe does."""
+    return os.path.lexists(folder.path) and _identity(folder.path) != folder.identity
 
 
 def _short(start: str, final: Path) -> str:
@@ -103,6 +117,15 @@ def _refuse(final: Path, force: bool) -> None:
         )
 
 
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return device and inode; None if there is nothing. A run that another tcprobe has put there has others."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _is_empty(path: Path) -> bool:
     try:
         return path.is_dir() and not path.is_symlink() and not any(path.iterdir())
@@ -122,11 +145,32 @@ def write_record(folder: Path, record: Mapping[str, Any]) -> None:
         OutputError: the system refused (most often a full disk).
     """
     with _named(folder / RECORD):
-        temporary = folder / f".{RECORD}.tmp"
+        _write(folder, record)
+
+
+def write_last_record(folder: Path, record: Mapping[str, Any], no_room: Mapping[str, Any]) -> None:
+    """Write run.json once the workload has ended; where the disk is full, `no_room` instead, in the room kept for it.
+
+    Raises:
+        OutputError: the system refused.
+    """
+    with _named(folder / RECORD):
         try:
-            temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-            temporary.replace(folder / RECORD)
-        finally:
+            _write(folder, record)
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            (folder / RESERVE).unlink(missing_ok=True)
+            _write(folder, no_room)
+
+
+def _write(folder: Path, record: Mapping[str, Any]) -> None:
+    temporary = folder / f".{RECORD}.tmp"
+    try:
+        temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        temporary.replace(folder / RECORD)
+    finally:
+        with suppress(OSError):  # what failed before is what counts
             temporary.unlink(missing_ok=True)
 
 
@@ -134,36 +178,66 @@ def seal(folder: RunFolder) -> Path:
     """Give the folder its final name, another one if that has been taken meanwhile, and return it.
 
     Raises:
-        OutputError: the system refused; the message gives the temporary name under which the folder stays.
+        OutputError: it is gone, or the system refused; the message gives the temporary name under which it stays.
     """
-    final, old = folder.final, None
-    if os.path.lexists(final) and not _is_empty(final):
-        if folder.force and is_run_folder(final):
-            old = Path(tempfile.mkdtemp(prefix=_short(".old-", final), dir=final.parent))
-        else:
-            final = _free(final)
-    try:
-        if old is not None:
-            final.replace(old)
-        folder.path.replace(final)
-    except OSError as error:
-        if old is not None and not final.exists():
-            old.replace(final)
+    with suppress(OSError):
+        (folder.path / RESERVE).unlink(missing_ok=True)
+    if not os.path.lexists(folder.path):
         raise OutputError(
-            f"{folder.path}: cannot be renamed to {final}: {error.strerror}",
+            f"{folder.path}: is gone: it was removed or renamed while the workload ran",
+            "if it was renamed: tcprobe report with its new name",
+        )
+    try:
+        return _renamed(folder)
+    except OSError as error:
+        raise OutputError(
+            f"{folder.path}: cannot be renamed to {folder.final}: {error.strerror}",
             f"the run is kept: tcprobe report {folder.path}",
         ) from error
-    if old is not None:
-        with suppress(RecursionError):  # of folders a thousand deep, which stay: the new run is what counts
-            shutil.rmtree(old, ignore_errors=True)
-    return final
+
+
+def _renamed(folder: RunFolder) -> Path:
+    """Rename the folder; a name that another run takes in the same moment costs one more try."""
+    while True:
+        final, old = folder.final, None
+        if os.path.lexists(final) and not _is_empty(final):
+            if folder.replaces is not None and folder.replaces == _identity(final) and is_run_folder(final):
+                old = _put_aside(final)
+            else:
+                final = _free(final)
+        try:
+            folder.path.replace(final)
+        except OSError as error:
+            if old is not None and not os.path.lexists(final):
+                old.replace(final)
+            if error.errno not in TAKEN:
+                raise
+        else:
+            if old is not None:
+                with suppress(RecursionError):  # of folders a thousand deep, which stay: the new run is what counts
+                    shutil.rmtree(old, ignore_errors=True)
+            return final
+
+
+def _put_aside(path: Path) -> Path | None:
+    """Rename an earlier run to a name of its own and return that; None if another run was the first to do so."""
+    aside = Path(tempfile.mkdtemp(prefix=_short(".old-", path), dir=path.parent))
+    try:
+        return path.replace(aside)
+    except FileNotFoundError:
+        aside.rmdir()
+        return None
+    except OSError:
+        aside.rmdir()
+        raise
 
 
 def discard(folder: RunFolder) -> None:
     """Remove a folder whose workload never started, and the folder of all runs if it is empty."""
     shutil.rmtree(folder.path, ignore_errors=True)
-    if folder.derived and _is_empty(folder.final.parent):
-        folder.final.parent.rmdir()
+    if folder.derived:
+        with suppress(OSError):  # it holds other runs, or is gone
+            folder.final.parent.rmdir()
 
 
 @contextmanager
@@ -172,5 +246,6 @@ def _named(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OutputError(
-            f"{path}: cannot be written: {error.strerror}", "check the folder's permissions and the room on its disk"
+            f"{path}: cannot be written: {error.strerror}",
+            WHAT_HELPS,
         ) from error

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import re
+import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +15,9 @@ from tcprobe.capture.base import CaptureRequest
 from tcprobe.capture.environment import PROBE_SINCE, PythonInfo
 from tcprobe.errors import OutputError
 from tcprobe.jsonfile import read_object
-from tcprobe.probe.constants import SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS, WINDOW_STEPS
+from tcprobe.masking import mask_words, secrets_in
+from tcprobe.probe.constants import OTHERS, SECRET_WORDS, SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS, WINDOW_STEPS
+from tcprobe.schema.profile import Note
 
 CONFIG: Final = "config.json"
 
@@ -31,8 +38,16 @@ def install_probe(request: CaptureRequest, profile: bool) -> tuple[str, ...]:
         return PROBE.command(request.python, home / "src", orders(request, profile), home / CONFIG, link=False)
     except OSError as error:
         raise OutputError(
-            f"{home}: cannot be written: {error.strerror}", "make room, or choose another --output"
+            f"{home}: cannot be written: {_reason(error)}",
+            "check the room and inodes on its disk (df -h, df -i), or choose another --output",
         ) from error
+
+
+def _reason(error: OSError) -> str:
+    """Return why the system refused; of many files that could not be copied, what it said of the first."""
+    if isinstance(error, shutil.Error):
+        return re.sub(r"^\[Errno \d+\] |: '.*", "", str(error.args[0][0][-1]))
+    return error.strerror or str(error)
 
 
 def no_probe_in(holds: PythonInfo) -> str:
@@ -42,12 +57,14 @@ def no_probe_in(holds: PythonInfo) -> str:
 
 def orders(request: CaptureRequest, profile: bool) -> dict[str, object]:
     """Return the content of config.json, described in docs/run-folder.md."""
+    argv = mask_words(request.target.args)
     return {
         "schema": 1,
         "out": str(request.folder / "probe"),
         "raw": str(request.folder / "raw"),
         "target": [request.target.kind, request.target.name],
-        "argv": list(request.target.args),
+        "argv": list(argv),
+        "masked": _masked(request, argv),
         "profile": profile,
         "nvtx": profile,  # another profiler's own ranges stay as they are
         "iter_start": request.iter_start,
@@ -61,6 +78,36 @@ def orders(request: CaptureRequest, profile: bool) -> dict[str, object]:
         "metric_patterns": list(request.metric_patterns),
         "steps_min_skip": SKIPPED_STEPS,
     }
+
+
+def _masked(request: CaptureRequest, argv: Sequence[str]) -> list[int]:
+    """Return the places of the words that `argv` does not have as they are."""
+    return [place for place, word in enumerate(request.target.args) if argv[place] != word]
+
+
+def secret_words(request: CaptureRequest) -> dict[str, str]:
+    """Return the variable that carries to the probe what config.json has masked; empty where nothing is.
+
+    The environment reaches every process of a launcher, late and restarted ones too, and leaves nothing on a disk.
+    Its value is one word of letters, which no shell on the way takes apart.
+    """
+    args = request.target.args
+    places = _masked(request, mask_words(args))
+    if not places:
+        return {}
+    held = {"words": {str(place): args[place] for place in places}, "secrets": secrets_in(args)}
+    return {SECRET_WORDS: base64.urlsafe_b64encode(json.dumps(held).encode("ascii")).decode("ascii")}
+
+
+def other_processes(folder: Path) -> Iterator[Note]:
+    """Say how many processes the probe ran in besides the one that the run folder is of."""
+    count = sum(1 for _ in (folder / "probe" / OTHERS).glob("*"))
+    if count:
+        yield Note(
+            "several-processes",
+            f"{count} more process{'es' if count > 1 else ''} ran beside the first one, of which alone the report is",
+            "profile one process, or each with a tcprobe of its own",
+        )
 
 
 def read_probe(folder: Path) -> dict[str, object]:

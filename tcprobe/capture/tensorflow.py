@@ -8,7 +8,7 @@ from typing import Any
 
 from tcprobe.capture import environment
 from tcprobe.capture.base import CaptureRequest, Collected, Launch
-from tcprobe.capture.probed import install_probe, no_probe_in, read_probe
+from tcprobe.capture.probed import install_probe, no_probe_in, other_processes, read_probe, secret_words
 from tcprobe.errors import ToolError
 from tcprobe.foreign import below
 from tcprobe.schema.profile import Note
@@ -32,6 +32,7 @@ def prepare(request: CaptureRequest) -> Launch:
     if not holds.runs_probe:
         raise ToolError(f"{request.python}: {no_probe_in(holds)}", "choose another --python")
     chosen = environment.variables(request.precision, request.xla, request.device, holds.tensorflow)
+    chosen |= secret_words(request)
     command = install_probe(request, profile=True)
     # A launcher may start with a clean environment (a container, ssh): `env` sets ours on its far side.
     inside = ("env", *(f"{name}={value}" for name, value in chosen.items())) if request.launcher else ()
@@ -47,7 +48,7 @@ def collect(request: CaptureRequest, exit_code: int) -> Collected:
     found = below(request.folder / "raw", lambda name: name.endswith(".xplane.pb")).files
     kept = tuple(path for path in found if _size(path) > 0)
     notes = _probe_notes(read_probe(request.folder), bool(found), exit_code)
-    return Collected(kept, tuple(notes))
+    return Collected(kept, (*notes, *other_processes(request.folder)))
 
 
 def _size(path: Path) -> int:

@@ -9,6 +9,8 @@ import traceback
 from pathlib import Path
 
 from tcprobe import __version__
+from tcprobe.cli.options import without_secrets
+from tcprobe.masking import mask_words
 from tcprobe.visible import say, tell
 
 
@@ -18,8 +20,8 @@ def report_bug(error: Exception) -> int:
     Where it cannot be written, it is printed: this function itself does not fail.
     """
     text = f"tcprobe {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
-    text += f"command: {sys.argv}\n\n" + "".join(traceback.format_exception(error))
-    say(f"internal error: {traceback.format_exception_only(error)[-1].strip()}")
+    text += f"command: {mask_words(sys.argv)}\n\n" + without_secrets("".join(traceback.format_exception(error)))
+    say(f"internal error: {without_secrets(traceback.format_exception_only(error)[-1].strip())}")
     try:
         path = _log()
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ import typer
 
 from tcprobe.cli import options as o
 from tcprobe.cli import profile_options as p
-from tcprobe.errors import OutputError, UsageError
+from tcprobe.errors import OutputError, TcprobeError, UsageError
 from tcprobe.visible import say, tell
 
 if TYPE_CHECKING:
@@ -122,20 +122,28 @@ def _destination(json: bool, report_file: str | None, force: bool) -> Destinatio
 
 def _show(outcome: ProfileOutcome, to: Destination | None) -> None:
     """Print the report, write the file, and say where everything is and what to type next."""
+    failure = outcome.failure
     unprinted = None if outcome.report is None else _report(outcome, outcome.report, to)
+    _say_where(outcome)
+    if failure is not None and outcome.exit_code == failure.exit_code:
+        raise failure
+    if failure is None and unprinted is not None and not outcome.exit_code:
+        raise unprinted
+    for error in (failure, unprinted):
+        if isinstance(error, TcprobeError):
+            say(f"error: {o.without_secrets(error.message)}")
+            if error.hint:
+                tell(f"hint: {o.without_secrets(error.hint)}")
+
+
+def _say_where(outcome: ProfileOutcome) -> None:
+    """Say where everything is, and what to type next where there is something to report."""
     folder = shlex.quote(str(outcome.folder))
-    if outcome.failure is None:
+    if outcome.failure is None and not outcome.recorded_nothing:
         say(f"tables: {folder}/tables/*.csv")
         say(f"next: tcprobe report {folder}")
-        if unprinted is not None and not outcome.exit_code:
-            raise unprinted
-        if isinstance(unprinted, OutputError):
-            say(f"error: {unprinted.message}")
-        return
-    say(f"run folder kept: {folder}")
-    if outcome.exit_code == outcome.failure.exit_code:
-        raise outcome.failure
-    say(f"error: {outcome.failure.message}")
+    elif outcome.folder.is_dir():
+        say(f"run folder kept: {folder}")
 
 
 def _report(outcome: ProfileOutcome, report: Profile, to: Destination | None) -> OutputError | BrokenPipeError | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,14 +19,25 @@ from tcprobe.flows.report import make_report
 from tcprobe.flows.workloads import Workload, find_workload
 from tcprobe.flows.write.document import write_tables
 from tcprobe.hardware import find_gpu
+from tcprobe.masking import mask_text, mask_tree, secrets_in
 from tcprobe.readers.run_folder.folder import how_ended
 from tcprobe.report.run.document import RunDocument
 from tcprobe.report.run.spec import ReportSpec
-from tcprobe.schema.profile import Profile
+from tcprobe.schema.profile import Note, Profile
 
 PRECISIONS: Final = ("float32", "tf32", "mixed_float16", "mixed_bfloat16")
 PROFILERS: Final = ("auto", *(c.NAME for c in CAPTURES))
 RECORDED_TABLES: Final = ("launches", "kernels", "ops", "host_ops", "graph_ops", "steps", "metrics", "reported")
+DISK_FULL: Final = Note(
+    "disk-full",
+    "no space was left on the disk of the run folder when the workload ended: what was not written by then is lost",
+    "make room, or choose another place with --output",
+)
+FOLDER_REPLACED: Final = Note(
+    "folder-replaced",
+    "the run folder was removed or renamed while the workload ran: what the profiler had written before is not in it",
+    "if it was renamed, it still has that",
+)
 TITLES: Final = {"tensorflow": "TensorFlow's profiler", "dlprof": "DLProf"}
 
 
@@ -99,12 +110,14 @@ class ProfileOutcome:
         return how_ended(metadata.run) if metadata is not None and partial else ""
 
     @property
+    def recorded_nothing(self) -> bool:
+        """Return whether nothing of the run was recorded, so that there is nothing to report again."""
+        return self.report is None or not any(len(self.report.require(t)) for t in RECORDED_TABLES)
+
+    @property
     def came_to_nothing(self) -> bool:
         """Return whether the workload failed before anything was recorded, so that a report would be empty."""
-        report = self.report
-        return (
-            bool(self.workload_code) and report is not None and not any(len(report.require(t)) for t in RECORDED_TABLES)
-        )
+        return bool(self.workload_code) and self.report is not None and self.recorded_nothing
 
 
 def profile(
@@ -126,6 +139,7 @@ def profile(
     options = _checked(options)
     target, workload = find_workload(options.words)
     _check_tensorflow(options, workload)
+    target = replace(target, label=mask_text(target.label))
     home = folder.make_folder(options.output, target.label, options.force)
     started = False
     try:
@@ -133,16 +147,17 @@ def profile(
         capture = choose_capture(options, request)
         launch = capture.prepare(request)
         record = run_record.begin(request, launch, _asked(options, request, workload, capture.NAME))
-        folder.write_record(home.path, record)
+        folder.write_record(home.path, _masked(record, options))
         say(f"running {target.label} under {TITLES.get(capture.NAME, capture.NAME)}")
         ended = _run(capture, request, launch, stdout_to_stderr)
         started = True
     finally:
         if not started:
             folder.discard(home)
-    collected = capture.collect(request, ended.exit_code)
+    collected = _collected(capture, request, ended.exit_code)
     collected = replace(collected, notes=(*launch.notes, *collected.notes))
-    final, full = _sealed(home, record, ended, collected, launch.wraps)
+    whole = run_record.finish(record, ended, collected, read_probe(home.path), launch.wraps)
+    final, full = _sealed(home, whole, options)
     code = ended.exit_code if collected.workload_code is None else collected.workload_code
     outcome = None
     try:
@@ -153,16 +168,34 @@ def profile(
     return replace(outcome, failure=full or outcome.failure)
 
 
-def _sealed(
-    home: folder.RunFolder, record: dict[str, Any], ended: process.Ended, collected: Collected, wraps: bool
-) -> tuple[Path, OutputError | None]:
-    """Complete the record and name the folder; if the disk is full, keep the first record and return the error."""
-    full = None
+def _masked(record: dict[str, Any], options: ProfileOptions) -> dict[str, Any]:
+    """Return a record without the secrets of the command line."""
+    known = secrets_in([*options.words, *options.launcher, *options.dlprof.args])
+    return dict(mask_tree(record, known))
+
+
+def _collected(capture: Capture, request: CaptureRequest, exit_code: int) -> Collected:
+    """Gather what the profiler wrote; a folder that cannot be read costs that and not the run."""
     try:
-        folder.write_record(home.path, run_record.finish(record, ended, collected, read_probe(home.path), wraps))
+        return capture.collect(request, exit_code)
+    except OSError as error:
+        return Collected(notes=(Note("unreadable-folder", f"{request.folder}: cannot be read: {error.strerror}"),))
+
+
+def _sealed(home: folder.RunFolder, record: dict[str, Any], options: ProfileOptions) -> tuple[Path, OutputError | None]:
+    """Complete the record and name the folder; what cannot be done is returned, and the run counts as far as it is."""
+    failure = None
+    if folder.was_replaced(home):
+        record = {**record, "notes": [*record["notes"], asdict(FOLDER_REPLACED)]}
+    try:
+        whole = _masked(record, options)
+        folder.write_last_record(home.path, whole, {**whole, "notes": [*whole["notes"], asdict(DISK_FULL)]})
     except OutputError as error:
-        full = error
-    return folder.seal(home), full
+        failure = error
+    try:
+        return folder.seal(home), failure
+    except OutputError as error:
+        return home.path, error
 
 
 def _checked(options: ProfileOptions) -> ProfileOptions:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from .constants import SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS, WINDOW_STEPS
+from .constants import SECRET_WORDS, SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS, WINDOW_STEPS
 
 
 class Config(NamedTuple):
@@ -30,6 +31,17 @@ class Config(NamedTuple):
     metric_patterns: List[str] = []
     steps_min_skip: int = SKIPPED_STEPS
     audit: Dict[str, Any] = {}
+    secrets: List[str] = []  # what no file may hold; from the environment
+
+    def mask(self, text: str) -> str:
+        """Return `text` without the secrets of the command line."""
+        for secret in self.secrets:
+            text = text.replace(secret, "***")
+        return text
+
+
+class SecretsGoneError(Exception):
+    """Words of the workload's command line that config.json has masked are not in the environment."""
 
 
 def load_config(path: str) -> Config:
@@ -39,9 +51,26 @@ def load_config(path: str) -> Config:
         OSError: it cannot be read.
         ValueError: it is not JSON.
         KeyError: ``out``, ``raw`` or ``target`` is missing.
+        SecretsGoneError: words of the command line are masked, and the environment does not hold them.
     """
     with open(path, encoding="utf-8") as file:
-        return parse_config(json.load(file), os.environ.get("TCPROBE_STEP_FUNCTION"))
+        data = json.load(file)
+    config = parse_config(data, os.environ.get("TCPROBE_STEP_FUNCTION"))
+    masked = data.get("masked")
+    return _revealed(config, masked, os.environ.get(SECRET_WORDS, "")) if masked else config
+
+
+def _revealed(config: Config, masked: List[int], carried: str) -> Config:
+    """Return the orders with the workload's real words; every process takes them anew, a restarted one too."""
+    try:
+        held = json.loads(base64.urlsafe_b64decode(carried.encode("ascii")))
+        words = {int(place): str(word) for place, word in held["words"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        words = {}
+    if words.keys() != set(masked):
+        raise SecretsGoneError
+    argv = [words.get(place, word) for place, word in enumerate(config.argv)]
+    return config._replace(argv=argv, secrets=[str(secret) for secret in held["secrets"]])
 
 
 def parse_config(data: Dict[str, Any], step_function: Optional[str] = None) -> Config:

@@ -14,3 +14,10 @@ WINDOW_BYTES = 50_000_000
 # A profile that the script took itself is copied up to this size.
 SCRIPT_BYTES = 200_000_000
 SKIPPED_STEPS = 2
+# A file of the run folder that is removed for the last files of a run where the disk is full: they take some 20 kB.
+RESERVE = ".reserve"
+RESERVED_BYTES = 256 * 1024
+# The folder beside probe.json for processes of the run that ran beside the first.
+OTHERS = "others"
+# The variable that carries words of the command line which config.json has masked.
+SECRET_WORDS = "TCPROBE_SECRET_WORDS"

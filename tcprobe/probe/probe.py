@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from .api import Marker
 from .config import Config
+from .constants import RESERVE, RESERVED_BYTES
 from .core import tracebacks
 from .core.framework import Core, Devices, Framework
 from .core.gaps import Gaps
@@ -16,6 +17,7 @@ from .core.journal import Journal
 from .core.metrics import Patterns
 from .core.phases import StepCalls
 from .core.ranges import Ranges
+from .core.resources import free_bytes
 from .core.stepper import Stepper
 from .core.training import TrainingCalls
 from .script.imports import AfterImport
@@ -40,7 +42,7 @@ class Probe:
         os.makedirs(config.out, exist_ok=True)
         self.config = config
         self.exit_code: Optional[int] = None
-        self.gaps = Gaps()
+        self.gaps = Gaps(config.mask)
         self.journal = Journal(config.out, self.gaps)
         self.ranges = Ranges(self.gaps)
         self.stepper = Stepper(self.journal, self.clock, self)
@@ -91,7 +93,14 @@ class Probe:
         self.gaps.run("GPUs", self._look_at_gpus)
         self.gaps.run("notes", self._conclude)
         self.tee.stop()
+        self.gaps.run("room for the last files", self._make_room)
         self.journal.finish()
+
+    def _make_room(self) -> None:
+        home = os.path.dirname(self.config.out)
+        reserve = os.path.join(home, RESERVE)
+        if os.path.exists(reserve) and free_bytes(home) < RESERVED_BYTES:
+            os.remove(reserve)
 
     def clock(self) -> int:
         """Return nanoseconds since the workload began, the profiler's own start and stop left out."""

@@ -11,8 +11,8 @@ from .constants import SCRIPT_BYTES
 from .core.framework import Framework
 from .core.gaps import Gaps
 from .core.journal import Journal
-from .core.memory import resident_bytes
 from .core.ranges import Ranges
+from .core.resources import resident_bytes
 from .core.window import CLOSE, DISCARD, DROP, MEASURE, OPEN, Actions, WindowState
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 import threading
 from typing import Any, Callable, List, Set
 
-from .config import Config, load_config
+from .config import Config, SecretsGoneError, load_config
+from .constants import OTHERS, SECRET_WORDS
 from .core.framework import Core, Framework
 from .probe import Probe
 from .script import script
@@ -27,6 +29,11 @@ def run_probed(arguments: List[str], before: Set[str]) -> None:
         sys.exit("usage: python tcprobe_probe config.json")
     try:
         config = load_config(arguments[0])
+    except SecretsGoneError:
+        sys.exit(
+            "tcprobe: the workload was not started: secrets of its command line are passed in the variable %s, "
+            "and it does not hold them here: let the launcher pass it on" % SECRET_WORDS
+        )
     except (OSError, ValueError, KeyError, TypeError) as error:
         sys.exit("tcprobe: %s: not a configuration of the probe (%s: %s)" % (arguments[0], type(error).__name__, error))
     if config.audit:
@@ -34,7 +41,7 @@ def run_probed(arguments: List[str], before: Set[str]) -> None:
 
         run_audit(config, before)
         return
-    probe = _start(config)
+    probe = _start(_apart(config, arguments[0]))
     script.set_path(config.kind, config.name)
     script.unshadow(script.folder_of(config.kind, config.name), before)
     try:
@@ -47,6 +54,22 @@ def run_probed(arguments: List[str], before: Set[str]) -> None:
         # Threads of the script may still train; the interpreter waits for them before `atexit`.
         if probe is not None and threading.active_count() <= 1 + _daemons():
             probe.finish()
+
+
+def _apart(config: Config, path: str) -> Config:
+    """Return the orders as they are for the first process of a run; one beside it writes apart and profiles nothing.
+
+    The first holds a lock on the file of the orders as long as it lives.
+    """
+    try:
+        import fcntl
+
+        fcntl.flock(os.open(path, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return config._replace(out=os.path.join(config.out, OTHERS, str(os.getpid())), profile=False)
+    except (ImportError, OSError):
+        pass  # a file system without locks: nothing tells that there are several
+    return config
 
 
 def _ended(probe: Any, code: int) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import shutil
 import stat
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import pytest
 
@@ -28,7 +31,7 @@ def test_a_folder_lies_beside_its_final_name_until_it_is_sealed(tmp_path: Path) 
     home = folder.make_folder(tmp_path / "a" / "run", "x")
     assert home.path.parent == tmp_path / "a"
     assert home.path.name.startswith(".partial-run-")
-    assert sorted(p.name for p in home.path.iterdir()) == ["probe", "raw"]
+    assert sorted(p.name for p in home.path.iterdir()) == [".reserve", "probe", "raw"]
     folder.write_record(home.path, {"tcprobe": "1"})
     assert folder.seal(home) == tmp_path / "a" / "run"
     assert [p.name for p in (tmp_path / "a").iterdir()] == ["run"]
@@ -138,8 +141,91 @@ def test_a_record_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
         folder.write_record(tmp_path / "gone", {})
 
 
-def test_a_rename_that_fails_keeps_the_run_and_says_where(tmp_path: Path) -> None:
+def test_a_rename_that_fails_keeps_the_run_and_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = folder.make_folder(tmp_path / "a" / "run", "x")
-    shutil.rmtree(home.path)
-    with pytest.raises(OutputError, match="cannot be renamed"):
+    monkeypatch.setattr(Path, "replace", refuse(errno.EXDEV))
+    with pytest.raises(OutputError, match=r"cannot be renamed .* Invalid cross-device link") as failed:
         folder.seal(home)
+    assert failed.value.hint == f"the run is kept: tcprobe report {home.path}"
+
+
+def test_a_rename_that_fails_puts_the_earlier_run_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_at(tmp_path / "run")
+    home = folder.make_folder(tmp_path / "run", "x", force=True)
+    replace = Path.replace
+
+    def stale(path: Path, to: Path) -> Path:
+        return refuse(errno.ESTALE)(path, to) if path == home.path else replace(path, to)
+
+    monkeypatch.setattr(Path, "replace", stale)
+    with pytest.raises(OutputError, match="Stale file handle"):
+        folder.seal(home)
+    assert sorted(tmp_path.iterdir()) == sorted([home.path, tmp_path / "run"])
+    assert folder.is_run_folder(tmp_path / "run")
+
+
+def refuse(number: int) -> Callable[..., NoReturn]:
+    def refused(*_: object) -> NoReturn:
+        raise OSError(number, os.strerror(number))
+
+    return refused
+
+
+def test_a_folder_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
+    home = folder.make_folder(tmp_path / "run", "x")
+    home.path.rename(tmp_path / "moved")
+    with pytest.raises(OutputError, match="is gone"):
+        folder.seal(home)
+    home = folder.make_folder(tmp_path / "run", "x")
+    shutil.rmtree(home.path)
+    with pytest.raises(OutputError, match="is gone"):
+        folder.seal(home)
+    assert [path.name for path in tmp_path.iterdir()] == ["moved"]
+
+
+def test_a_folder_in_place_of_another_is_told_from_a_link_to_it(tmp_path: Path) -> None:
+    home = folder.make_folder(tmp_path / "run", "x")
+    assert not folder.was_replaced(home)
+    home.path.rename(tmp_path / "moved")
+    assert not folder.was_replaced(home)  # it is gone
+    home.path.symlink_to(tmp_path / "moved")
+    assert not folder.was_replaced(home)
+    home.path.unlink()
+    home.path.mkdir()
+    assert folder.was_replaced(home)
+
+
+def test_runs_that_end_together_each_keep_a_folder(tmp_path: Path) -> None:
+    for force in (False, True):
+        homes = [folder.make_folder(tmp_path / f"{force}", "x", force) for _ in range(4)]
+        with ThreadPoolExecutor() as pool:
+            finals = list(pool.map(folder.seal, homes))
+        assert len(set(finals)) == 4
+        assert all(final.is_dir() for final in finals)
+
+
+def test_force_replaces_the_run_that_was_there_and_none_that_came_since(tmp_path: Path) -> None:
+    earlier = run_at(tmp_path / "run")
+    (earlier / "earlier").touch()
+    homes = [folder.make_folder(tmp_path / "run", "x", force=True) for _ in range(2)]
+    for home in homes:
+        folder.write_record(home.path, {"tcprobe": "1"})
+    assert [folder.seal(home).name for home in homes] == ["run", "run-2"]
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == ["run.json", "run.json"]
+
+
+def test_the_last_record_has_room_kept_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = folder.make_folder(tmp_path / "run", "x")
+    write = folder._write
+
+    def full(path: Path, record: Mapping[str, Any]) -> None:
+        if (path / ".reserve").exists():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(path, record)
+
+    monkeypatch.setattr(folder, "_write", full)
+    with pytest.raises(OutputError, match="No space left"):
+        folder.write_record(home.path, {})
+    folder.write_last_record(home.path, {"a": 1}, {"a": 2})
+    assert json.loads((home.path / "run.json").read_text()) == {"a": 2}
+    assert sorted(p.name for p in folder.seal(home).iterdir()) == ["probe", "raw", "run.json"]

@@ -119,9 +119,7 @@ def test_a_script_without_tensorflow_runs_and_is_told_what_is_missing(tmp_path: 
     assert done.stdout.startswith("args ['work.py', '--precision', 'x', '-o', 'y']\n")
     assert "did not import TensorFlow" in done.stdout
     assert "Nsight Systems is needed, which tcprobe cannot drive yet" in done.stdout
-    last = done.stderr.splitlines()[-2:]
-    assert last[0].startswith(f"tcprobe: tables: tcprobe-runs/{home.name}/tables")
-    assert last[1] == f"tcprobe: next: tcprobe report tcprobe-runs/{home.name}"
+    assert done.stderr.splitlines()[-1] == f"tcprobe: run folder kept: tcprobe-runs/{home.name}"
     assert (home / "tables" / "summary.csv").is_file()
     assert record(home)["exit_code"] == 0
     assert record(home)["command"] == ["work.py", "--precision", "x", "-o", "y"]
@@ -278,7 +276,7 @@ def test_ctrl_c_ends_the_workload_and_keeps_the_run(tmp_path: Path) -> None:
         os.execve(sys.executable, command("profile", "work.py"), environment())
     wait_for(terminal, b"READY")
     os.write(terminal, b"\x03")
-    text = wait_for(terminal, b"next: tcprobe report")
+    text = wait_for(terminal, b"run folder kept")
     _, status = os.waitpid(pid, 0)
     os.close(terminal)
     assert os.waitstatus_to_exitcode(status) == 130

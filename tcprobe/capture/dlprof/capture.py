@@ -17,7 +17,7 @@ from tcprobe.capture.base import CaptureRequest, Collected, Launch
 from tcprobe.capture.dlprof import left as dlprof_left
 from tcprobe.capture.dlprof.args import further
 from tcprobe.capture.dlprof.build import DLPROF, Build, ask_build, missing
-from tcprobe.capture.probed import install_probe, no_probe_in, read_probe
+from tcprobe.capture.probed import install_probe, no_probe_in, other_processes, read_probe, secret_words
 from tcprobe.errors import OutputError, ToolError
 from tcprobe.schema.profile import Note
 
@@ -49,9 +49,11 @@ def prepare(request: CaptureRequest) -> Launch:
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written: {error.strerror}", "choose another --output") from error
     chosen = {**environment.variables(request.precision, request.xla, request.device, None), NVTX: "1"}
+    unprobed = _why_no_probe(request)
+    if not unprobed:
+        chosen |= secret_words(request)
     # A launcher may start with a clean environment (a container, ssh): `env` sets ours on its far side.
     inside = ("env", *(f"{name}={value}" for name, value in chosen.items())) if request.launcher else ()
-    unprobed = _why_no_probe(request)
     if unprobed and request.precision in ("mixed_float16", "mixed_bfloat16"):
         raise ToolError(
             f"{request.precision} is set by the probe, which cannot run here: {unprobed.why}",
@@ -172,7 +174,8 @@ def collect(request: CaptureRequest, exit_code: int) -> Collected:
     own = read_probe(request.folder).get("exit_code")
     code = own if isinstance(own, int) else None
     notes = dlprof_left.missing_notes(folder, exit_code, code, request.dlprof.key_node)
-    return Collected(tuple(path for path in found if path is not None), tuple(notes), code)
+    said = (*notes, *other_processes(request.folder))
+    return Collected(tuple(path for path in found if path is not None), said, code)
 
 
 def _beside(folder: Path) -> list[Path]:

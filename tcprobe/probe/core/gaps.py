@@ -15,9 +15,13 @@ class Gaps:
         gaps: ``{"hook", "reason"}``, one per hook at most.
         notes: ``{"code", "message", "remedy", "level"}``, one per code at most.
         changed: True since the last time someone set it to False.
+
+    Args:
+        mask: returns a text without the secrets of the command line.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, mask: Callable[[str], str] = str) -> None:
+        self.mask = mask
         self.gaps: List[Dict[str, str]] = []
         self.notes: List[Dict[str, Optional[str]]] = []
         self.changed = False
@@ -26,13 +30,13 @@ class Gaps:
         """Record that `hook` does not work; later reasons for the same hook are dropped."""
         text = "%s: %s" % (type(reason).__name__, reason) if isinstance(reason, BaseException) else str(reason)
         if all(gap["hook"] != hook for gap in self.gaps):
-            self.gaps.append({"hook": hook, "reason": text.splitlines()[0][:300] if text else "unknown"})
+            self.gaps.append({"hook": hook, "reason": self.mask(text).splitlines()[0][:300] if text else "unknown"})
             self.changed = True
 
     def note(self, code: str, message: str, remedy: Optional[str] = None, level: str = "warning") -> None:
         """Record a sentence for the report; a second one under the same code replaces the first."""
         self.notes = [n for n in self.notes if n["code"] != code]
-        self.notes.append({"code": code, "message": message, "remedy": remedy, "level": level})
+        self.notes.append({"code": code, "message": self.mask(message), "remedy": remedy, "level": level})
         self.changed = True
 
     def run(self, hook: str, action: Callable[[], Result], default: Optional[Result] = None) -> Optional[Result]:

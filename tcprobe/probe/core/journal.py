@@ -6,6 +6,7 @@ A daemon thread flushes twice a second, so that a killed process loses less than
 from __future__ import annotations
 
 import bisect
+import contextlib
 import csv
 import io
 import itertools
@@ -32,9 +33,14 @@ class Written(NamedTuple):
 def write_atomically(path: str, text: str) -> None:
     """Write `text` to `path` so that a reader sees the old file or the new one, never a part."""
     partial = "%s.%d.partial" % (path, os.getpid())
-    with open(partial, "w", encoding="utf-8", newline="") as file:
-        file.write(text)
-    os.replace(partial, path)
+    try:
+        with open(partial, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        os.replace(partial, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.remove(partial)
+        raise
 
 
 def _lines(rows: Any) -> str:

@@ -3,19 +3,25 @@
 Only the `write` of a stream object is shadowed, by one that writes first and then remembers the text; the file
 descriptor, `isatty()` and the object itself are untouched. Text is cut into lines and searched by the journal's
 thread, not by the thread that prints.
+
+What is printed faster than is worth searching goes by: the streams then have their own `write` again until the thread
+has caught up. A line of which a part went by is not searched, as a number cut short is another number.
 """
 
 from __future__ import annotations
 
 import collections
 import sys
-from typing import Any, Callable, Deque, Dict, List, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Set, Tuple
 
 from ..core.gaps import Gaps
 from ..core.metrics import Patterns
 
-# Writes that may wait for the thread; a script that prints faster loses figures, never output.
-MOST_WAITING = 20_000
+# Characters that are searched between two calls of `drain`, which come about every 0.4 s: of lines with figures, that
+# takes some 20 ms of CPU time. It is a thousand lines, and no loop that trains logs as many.
+BUDGET = 100_000
+# What a write counts besides its text: to note it takes as long as to search so many characters.
+A_WRITE = 20
 LONGEST_UNFINISHED = 8192
 
 
@@ -43,24 +49,37 @@ class Tee:
         self._step = step
         self._found = found
         self._gaps = gaps
-        self._waiting: Deque[Tuple[int, int, str]] = collections.deque(maxlen=MOST_WAITING)
+        self._waiting: Deque[Tuple[int, int, Optional[str]]] = collections.deque()  # None: something went by
         self._unfinished: Dict[int, str] = {}
-        self._streams: List[Any] = []
+        self._torn: Set[int] = set()  # streams whose next line has lost its beginning
+        self._streams: List[Tuple[Any, Callable[[str], Any]]] = []
         self._on = True
+        self._left = [BUDGET]
+        self._deaf_since: Optional[int] = None
+        self._deaf_ns = 0
 
     def listen(self, stream: Any) -> None:
         """Shadow `write` of a text stream."""
         if stream is None or "write" in getattr(stream, "__dict__", {"write": None}):
             return
         write, waiting, clock, number = stream.write, self._waiting, self._clock, len(self._streams)
+        left, deafen = self._left, self._deafen
 
         def tee(text: str) -> Any:
             result = write(text)
-            waiting.append((number, clock(), text))
+            if left[0] > 0 and isinstance(text, str):
+                left[0] -= len(text) + A_WRITE
+                if left[0] > 0:
+                    waiting.append((number, clock(), text))
+                else:
+                    deafen()
             return result
 
-        stream.write = tee
-        self._streams.append(stream)
+        self._streams.append((stream, tee))
+        if self._deaf_since is None:
+            stream.write = tee
+        else:
+            self._torn.add(number)
 
     def listen_to_files(self, logging: Any) -> None:
         """Hear log files too: every FileHandler's stream from now on."""
@@ -81,23 +100,59 @@ class Tee:
 
     def stop(self) -> None:
         """Give the streams their own `write` back."""
-        for stream in self._streams:
-            if "write" in getattr(stream, "__dict__", {}):
-                del stream.write
         self._on = False
+        self._release()
 
     def drain(self) -> None:
         """Search what has been printed since the last call."""
         while self._waiting:
             number, time, text = self._waiting.popleft()
-            if not isinstance(text, str):
-                continue
-            lines = (self._unfinished.pop(number, "") + text).replace("\r", "\n").split("\n")
-            self._unfinished[number] = lines.pop()[-LONGEST_UNFINISHED:]
-            for line in lines:
-                if line:
-                    self._search(time, line)
+            if text is None:
+                self._unfinished.pop(number, None)
+                self._torn.add(number)
+            else:
+                self._take(number, time, text.replace("\r", "\n"))
+        self._hear_again()
+
+    def _take(self, number: int, time: int, text: str) -> None:
+        if number in self._torn:
+            _, end, text = text.partition("\n")
+            if not end:
+                return
+            self._torn.remove(number)
+        lines = (self._unfinished.pop(number, "") + text).split("\n")
+        self._unfinished[number] = lines.pop()[-LONGEST_UNFINISHED:]
+        for line in lines:
+            if line:
+                self._search(time, line)
+
+    def _deafen(self) -> None:
+        """Let what is printed go by until the next `drain`; in the thread that prints."""
+        if self._deaf_since is None:
+            self._deaf_since = self._clock()
+            self._release()
+            for number in range(len(self._streams)):
+                self._waiting.append((number, self._deaf_since, None))
+
+    def _hear_again(self) -> None:
+        if self._deaf_since is not None:
+            self._deaf_ns += self._clock() - self._deaf_since
+            message = (
+                "the workload printed more than %d kB/s for about %.1f s: what it logged then was found only in part"
+            )
+            self._gaps.note("flood", message % (BUDGET / 400, self._deaf_ns / 1e9), "log less often", "note")
+            for stream, tee in self._streams:
+                if self._on and "write" not in stream.__dict__:
+                    stream.write = tee
+            self._deaf_since = None
+        self._left[0] = BUDGET
+
+    def _release(self) -> None:
+        """Give the streams their own `write` back, but for one that the script has wrapped meanwhile."""
+        for stream, tee in self._streams:
+            if stream.__dict__.get("write") is tee:
+                stream.__dict__.pop("write", None)
 
     def _search(self, time: int, line: str) -> None:
-        for figure in self._patterns.find(line):
+        for figure in self._patterns.find(self._gaps.mask(line)):
             self._found(self._step(time), *figure)

@@ -10,11 +10,13 @@ import sys
 from typing import Any, Callable, Dict, List, Sequence
 
 from ..core.gaps import Gaps
+from ..core.resources import why_cut
 
 # With 2.21 a worker of several dies now and then as a session ends, under the script's own profiler too; not with 2.15.
 CRASHES_SINCE = (2, 16)
 CRASHES = "TensorFlow's profiler was not started: since TensorFlow 2.16 it can crash a worker of several as it ends"
 CRASHES_REMEDY = "profile one worker alone, or take the risk: --iter-start N starts it at step N"
+CUT_REMEDY = "make room, or choose another place with --output"
 WARM_UP_REMEDY = "check that libcupti is on LD_LIBRARY_PATH and that the user may use the performance counters"
 
 
@@ -94,8 +96,14 @@ class TensorFlowProfiler:
             new = _written(self._raw, before)
             self._remove([path for path in self.files if path not in new])
             self.files = new
-            if not any(os.path.getsize(path) for path in new):
-                self._gaps.note("no-profile", "TensorFlow's profiler wrote no profile", WARM_UP_REMEDY, "error")
+            self._gaps.run("size of the profile", lambda: self._check_written(new))
+
+    def _check_written(self, paths: List[str]) -> None:
+        cut = why_cut(self._raw, paths)
+        if cut is not None:
+            self._gaps.note("no-profile", "TensorFlow's profile could not be written: " + cut, CUT_REMEDY, "error")
+        elif not any(os.path.getsize(path) for path in paths):
+            self._gaps.note("no-profile", "TensorFlow's profiler wrote no profile", WARM_UP_REMEDY, "error")
 
     def drop(self) -> None:
         """Close the session without a profile; an earlier one stays."""

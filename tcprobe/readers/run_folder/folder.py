@@ -12,6 +12,7 @@ from tcprobe.errors import InputError, MissingInput
 from tcprobe.foreign import is_file, walk
 from tcprobe.foreign import read as read_bytes
 from tcprobe.jsonfile import MOST_BYTES, read_object
+from tcprobe.masking import mask_tree
 from tcprobe.readers.base import Refusal
 from tcprobe.readers.merge import merge
 from tcprobe.readers.run_folder.graph import damaged, read_graph, read_metrics, read_scopes, read_steps
@@ -76,11 +77,11 @@ def around(files: list[Path], inside: Sequence[Profile], refused: Sequence[Refus
     """Read the run folder of the first file: its record, the probe's tables, and `inside`, what lies below ``raw/``.
 
     A file of it that is missing or damaged costs its tables, with a note, and never the rest. A profile's own graph
-    (XLA's) stays where the probe has none.
+    (XLA's) stays where the probe has none. Secrets are masked: earlier versions wrote the command line as it was typed.
     """
     folder = files[0].parent
-    run = read_object(folder / RECORD)
-    probe = read_object(folder / "probe" / "probe.json", folder)
+    run = mask_tree(read_object(folder / RECORD))
+    probe = mask_tree(read_object(folder / "probe" / "probe.json", folder))
     own, damage = _probed(folder)
     damage += [] if probe else _unread(folder / "probe" / "probe.json", folder)
     phases = read_phases(probe, read_object(folder / "probe" / "graph.json", folder))

@@ -26,6 +26,10 @@ from tcprobe.schema.profile import Metadata, Note, Profile
 
 FORMAT: Final = "xplane"
 WHAT: Final = "*.xplane.pb of TensorFlow or JAX"
+WHY_EMPTY: Final = (
+    "TensorFlow leaves one where no space is left on the disk, or where a profile passes 2 GiB: make room, or profile "
+    "fewer steps"
+)
 _SUFFIX: Final = ".xplane.pb"
 MOST_BYTES: Final = 4 << 30  # no message of protobuf reaches 2 GiB: twice that is none
 _HEAD: Final = 4096  # bytes in which a plane shows its name
@@ -34,7 +38,7 @@ _HEAD: Final = 4096  # bytes in which a plane shows its name
 def finds(path: Path) -> list[Path]:
     """Return the XSpace files that `path` holds, by content; an empty ``*.xplane.pb`` counts too.
 
-    TensorFlow leaves an empty file where a profile passes 2 GiB, which `read` then explains.
+    TensorFlow leaves an empty file where the disk is full or a profile passes 2 GiB, which `read` then explains.
     """
     if not path.is_dir():
         return [path] if _looks_right(path) else []
@@ -105,7 +109,7 @@ def _load(path: Path) -> Buffer:
         data = _memory(size + PADDING)
         read = file.readinto(memoryview(data)[:size])  # type: ignore[attr-defined]
     if not size:
-        raise EmptyInput(path, "empty file", "TensorFlow leaves one where a profile passes 2 GiB: profile fewer steps")
+        raise EmptyInput(path, "empty file", WHY_EMPTY)
     if read != size:
         raise WrongFormat(path, f"{read} of {size} bytes could be read", "wait until it is written, then try again")
     return data

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tcprobe.hardware import lookup_gpu
+from tcprobe.masking import mask_words
 from tcprobe.report.audit import unjudged
 from tcprobe.schema.finding import AuditReport, Finding
 from tcprobe.schema.finding_kinds import COST_UNKNOWN
@@ -64,5 +65,5 @@ def _with(option: str, typed: Sequence[str]) -> str:
     given = {word.partition("=")[0] for word in typed}
     if not typed or name in given or (name == "--diff" and given.intersection(ALONE)):
         return f"add {option}"
-    again = [word for word in typed if word not in DONE]
+    again = [word for word in mask_words(typed) if word not in DONE]
     return f"{shlex.join(VERB)} {option} {shlex.join(again)}"

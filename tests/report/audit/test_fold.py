@@ -166,6 +166,11 @@ RUN = ("--run", "my train.py", "--", "--sizes", "bad")
             "See what was not judged: tcprobe audit-shapes --verbose a.py",
         ),
         (FREE, ("--fix", "a.py"), "See what was not judged: tcprobe audit-shapes --verbose a.py"),
+        (
+            FREE,
+            ("--arg", "token=x", "a.py"),
+            "See what was not judged: tcprobe audit-shapes --verbose --arg 'token=***' a.py",
+        ),
         (FREE, ("-v", "a.py"), "Found 1 note (1 suppressed)."),
     ],
 )

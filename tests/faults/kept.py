@@ -1,0 +1,67 @@
+"""Checks what is left of a run: one function for each value of `Kept`."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tcprobe.flows.report import make_report
+from tests.faults.table import Kept
+
+NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What is left of a run.
+
+    Attributes:
+        folder: the run folder.
+        record: its run.json; empty without one.
+        steps: number and start in ns of every step in steps.csv.
+        metrics: the figures in metrics.csv, with their steps.
+        said: codes and messages of the notes that `tcprobe report` shows.
+    """
+
+    folder: Path
+    record: dict[str, Any]
+    steps: list[tuple[int, int]]
+    metrics: list[tuple[int, float]]
+    said: dict[str, str]
+
+
+def left(folder: Path) -> Left:
+    """Read what is left, as `tcprobe report` does."""
+    record = folder / "run.json"
+    report = make_report(folder)
+    steps = [(int(row["step"]), int(row["start_ns"])) for row in _rows(folder / "probe/steps.csv")]
+    metrics = [(int(row["step"]), float(row["value"])) for row in _rows(folder / "probe/metrics.csv")]
+    run = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
+    return Left(folder, run, steps, metrics, {note.code: note.message for note in report.metadata.notes})
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def check_kept(found: Left, kept: Kept, steps: int) -> None:
+    """Assert that a run has left what a row of the table says.
+
+    Args:
+        found: what is left.
+        kept: what should be.
+        steps: how many steps must be there: all of a run that ended, else those that ended a second before.
+    """
+    assert [number for number, _ in found.steps[:steps]] == list(range(steps))
+    assert (found.record.get("partial"), "partial-run" in found.said) == (
+        (False, False) if kept is Kept.WHOLE else (True, True)
+    )
+    ending_known = kept is not Kept.NO_ENDING
+    assert (found.record.get("exit_code") is not None or bool(found.record.get("interrupted"))) is ending_known
+    assert found.folder.name.startswith(".partial-") is not ending_known

@@ -1,0 +1,165 @@
+"""Runs `tcprobe profile` in a fork of the tests' process: an own session, its own terminal where one is asked for."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import sys
+import textwrap
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+import tcprobe.flows.profile  # noqa: F401 - loaded once here, it is there in every fork
+from tcprobe.__main__ import main
+from tests.support import ROOT
+
+LONGEST = 60.0
+"""Seconds after which a run that hangs is killed and its test fails."""
+STEPS = """
+import tcprobe, time
+for step in range({steps}):
+    with tcprobe.step():
+        time.sleep({seconds})
+    print("loss: %.3f" % (1 / (step + 1)), flush=True)
+"""
+"""A workload whose steps are marked; it needs no TensorFlow."""
+
+
+def nothing() -> None:
+    """Do nothing."""
+
+
+class Tcprobe:
+    """One `tcprobe profile` of a script, started.
+
+    Args:
+        work: its working directory, where run folders appear.
+        code: the script's text.
+        options: of `tcprobe profile`.
+        before: called in the new process before tcprobe runs, to put the fault in place.
+        terminal: whether it has a terminal of its own, in whose foreground it runs; else output goes to a file.
+
+    Attributes:
+        pid: of tcprobe, which leads its own session and process group.
+        code: how tcprobe ended: its exit code, minus the signal that ended it; None before `wait`.
+    """
+
+    def __init__(
+        self,
+        work: Path,
+        code: str,
+        *options: str,
+        before: Callable[[], None] = nothing,
+        terminal: bool = False,
+    ) -> None:
+        self.work = work
+        self.code: int | None = None
+        self._text = b""
+        (work / "train.py").write_text(textwrap.dedent(code), encoding="utf-8")
+        arguments = ["profile", *options, "train.py"]
+        self._log = work / "printed.txt"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # fork with threads: the child runs Python code only
+            self.pid, self.terminal = pty.fork() if terminal else (os.fork(), -1)
+        if self.pid == 0:
+            _become(work, arguments, before, None if terminal else self._log)
+
+    @property
+    def printed(self) -> str:
+        """All that tcprobe and the workload have printed so far."""
+        if self.terminal < 0:
+            return self._log.read_text(encoding="utf-8", errors="replace") if self._log.exists() else ""
+        with suppress(OSError):
+            while select.select([self.terminal], [], [], 0)[0] and (new := os.read(self.terminal, 65536)):
+                self._text += new
+        return self._text.decode(errors="replace").replace("\r\n", "\n")
+
+    def until(self, text: str) -> None:
+        """Wait until it has printed a text."""
+        self.until_true(lambda: text in self.printed or self._has_ended())
+        assert text in self.printed, self.printed
+
+    def until_true(self, met: Callable[[], bool]) -> None:
+        """Wait until something is true."""
+        end = time.monotonic() + LONGEST
+        while not met():
+            if time.monotonic() > end:
+                self.kill()
+                raise AssertionError(f"it never came to that; it printed: {self.printed}")
+            time.sleep(0.01)
+
+    def send(self, number: signal.Signals, group: bool = False) -> None:
+        """Send tcprobe a signal, or its process group."""
+        (os.killpg if group else os.kill)(self.pid, number)
+
+    def wait(self) -> int:
+        """Return how tcprobe ended, once it has."""
+        self.until_true(self._has_ended)
+        _ = self.printed
+        assert self.code is not None
+        return self.code
+
+    def _has_ended(self) -> bool:
+        _ = self.printed  # a terminal that nobody reads blocks who writes
+        if self.code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.code = os.waitstatus_to_exitcode(status) if pid else None
+        return self.code is not None
+
+    def kill(self) -> None:
+        """Kill tcprobe and the workload, whatever became of them."""
+        with suppress(ProcessLookupError):
+            for pid in self.processes():
+                os.kill(pid, signal.SIGKILL)
+        if self.code is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            self.code = -signal.SIGKILL
+
+    def processes(self) -> list[int]:
+        """Return the processes of tcprobe's session that run now."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError, ValueError, IndexError):
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                if int(fields[3]) == self.pid and fields[0] != "Z":
+                    found.append(int(entry.name))
+        return sorted(found)
+
+    def folder(self) -> Path:
+        """Return the one run folder, under its final or its temporary name."""
+        (found,) = (self.work / "tcprobe-runs").iterdir()
+        return found
+
+
+def _become(work: Path, arguments: list[str], before: Callable[[], None], log: Path | None) -> NoReturn:
+    code = 70
+    try:
+        if log is not None:
+            os.setsid()
+            out, null = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), os.open(os.devnull, os.O_RDONLY)
+            for source, target in ((null, 0), (out, 1), (out, 2)):
+                os.dup2(source, target)
+        os.chdir(work)
+        os.environ["PYTHONPATH"] = str(ROOT)
+        sys.argv = ["tcprobe", *arguments]
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - pytest's own are in its way
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115
+        before()
+        try:
+            code = main()
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else 1
+        sys.stdout.flush()
+    except BaseException:  # noqa: BLE001 - it goes no further
+        os.write(2, traceback.format_exc().encode())
+    finally:
+        os._exit(code)
