@@ -8,7 +8,7 @@ from typing import Any
 
 from tcprobe.capture import environment
 from tcprobe.capture.base import CaptureRequest, Collected, Launch
-from tcprobe.capture.probed import install_probe, no_probe_in, read_probe
+from tcprobe.capture.probed import install_probe, no_probe_in, read_probe, unfinished
 from tcprobe.errors import ToolError
 from tcprobe.schema.profile import Note
 
@@ -45,8 +45,9 @@ def collect(request: CaptureRequest, exit_code: int) -> Collected:
     """Find the XSpace files below ``raw/`` and say what is missing; for an empty one the reader says why."""
     found = sorted((request.folder / "raw").rglob("*.xplane.pb"))
     kept = tuple(path for path in found if _size(path) > 0)
-    notes = _probe_notes(read_probe(request.folder), bool(found), exit_code)
-    return Collected(kept, tuple(notes))
+    probe = read_probe(request.folder)
+    notes = (*_probe_notes(probe, bool(found), exit_code), *unfinished(probe, exit_code))
+    return Collected(kept, notes)
 
 
 def _size(path: Path) -> int:

@@ -71,7 +71,8 @@ def test_metrics_and_summary(journal: Journal, tmp_path: Path) -> None:
 
 def test_failure_is_a_gap(tmp_path: Path) -> None:
     gaps = Gaps()
-    Journal(str(tmp_path / "missing"), gaps).flush()
+    (tmp_path / "file").touch()
+    Journal(str(tmp_path / "file/folder"), gaps).flush()
     assert {gap["hook"] for gap in gaps.gaps} == {"steps.csv", "metrics.csv", "probe.json"}
 
 

@@ -212,7 +212,7 @@ def test_metrics_are_figures_with_units(tmp_path: Path) -> None:
     [
         ({"exit_code": 7, "partial": True}, "failed with exit code 7"),
         ({"exit_code": 137, "partial": True}, "ended by SIGKILL"),
-        ({"exit_code": 255, "partial": True}, "ended by signal 127"),
+        ({"exit_code": 255, "partial": True}, "failed with exit code 255"),
         ({"exit_code": 130, "partial": True, "interrupted": True}, "was interrupted"),
         ({"exit_code": None, "partial": True}, "how the workload ended was not recorded"),
     ],

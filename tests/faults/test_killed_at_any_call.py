@@ -1,0 +1,79 @@
+"""tcprobe is killed at each system call with which it completes a run folder: the run is there, whole or partial."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tcprobe.capture import folder
+from tests.faults.table import Fault, cases
+
+EVENTS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.truncate", "shutil.rmtree"}
+"""Audit events of the calls that change a folder."""
+BEGUN = {"tcprobe": "0.1.0", "run": "new", "exit_code": None, "partial": True}
+ENDED = {**BEGUN, "exit_code": 0, "partial": False}
+
+
+def killed_at(call: int, work: Callable[[], object]) -> bool:
+    """Run `work` in a fork that is killed at its call number `call`; return whether it came so far."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid == 0:
+        counted = itertools.count()
+
+        def audit(event: str, arguments: tuple[Any, ...]) -> None:
+            if event in EVENTS and next(counted) == call:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(audit)
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+
+
+def begun(final: Path, force: bool, record: dict[str, Any]) -> folder.RunFolder:
+    """Make the folder of a run that has started."""
+    made = folder.make_folder(final, "train", force)
+    folder.write_record(made.path, record)
+    (made.path / "probe/steps.csv").touch()
+    return made
+
+
+def whole(home: Path) -> dict[str, Path]:
+    """Return the run folders that have all their files, by the name in their records."""
+    found = [path.parent for path in home.glob("*/run.json") if (path.parent / "probe/steps.csv").exists()]
+    return {json.loads((path / "run.json").read_text())["run"]: path for path in found}
+
+
+@pytest.mark.parametrize("fault", cases("test_killed_at_any_call.test_the_run_is_there_whole_or_partial"))
+def test_the_run_is_there_whole_or_partial(fault: Fault, tmp_path: Path) -> None:
+    force = fault.name == "killed-while-replacing"
+    for call in itertools.count():
+        final = tmp_path / str(call) / "run"
+        if force:
+            folder.seal(begun(final, False, {**ENDED, "run": "old"}))
+        made = begun(final, force, BEGUN)
+
+        def end(made: folder.RunFolder = made) -> None:
+            folder.write_record(made.path, ENDED)
+            folder.seal(made)
+
+        came = killed_at(call, end)
+        found = whole(final.parent)
+        assert found["new"] == final or ("old" in found) is force
+        assert found["new"] in (final, made.path)
+        if not came:
+            assert found == {"new": final} and call > (6 if force else 2)
+            break
