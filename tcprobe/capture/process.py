@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from tcprobe.capture.base import Launch
-from tcprobe.capture.signals import WorkloadSignals, handled, say
+from tcprobe.capture.signals import WorkloadSignals, handled, say, told_of_children
 from tcprobe.errors import ToolError
 
 POLL_SECONDS: Final = 0.2
@@ -60,7 +60,7 @@ def run_workload(
     own_group = not (launch.forward_interrupt and in_foreground())
     start = time.monotonic_ns()
     signals = WorkloadSignals(own_group, launch.forward_interrupt)
-    with handled(signals.handlers()):
+    with told_of_children(), handled(signals.handlers()):
         child = _start(launch, own_group, stdout_to_stderr)
         signals.started(child)
         while (code := _wait(child)) is None:

@@ -37,10 +37,27 @@ def handled(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
 
 
 @contextmanager
+def told_of_children() -> Iterator[None]:
+    """Be told how children end, also where whoever started us ignores that (SIGCHLD): the system then says 0 of all."""
+    ignored = signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
+    if not ignored or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+
+@contextmanager
 def held() -> Iterator[None]:
-    """Let the signals that would end us wait until the block has ended, so that what it writes is whole."""
+    """Let the signals that would end us wait until the block has ended, so that what it writes is whole.
+
+    SIGQUIT does not wait: it is left to end a program that hangs.
+    """
     came: list[int] = []
-    ending = (signal.SIGINT, *FORWARDED)
+    ending = [n for n in (signal.SIGINT, *FORWARDED) if n != signal.SIGQUIT]
     try:
         with handled(dict.fromkeys(ending, lambda number, _: came.append(number))):
             yield
@@ -78,8 +95,8 @@ class WorkloadSignals:
         ours[signal.SIGINT] = self._interrupted
         if self.own_group:
             ours |= {signal.SIGTSTP: self._stopped, signal.SIGCONT: self._continued}
-        else:
-            ours[signal.SIGQUIT] = self._shared
+        else:  # the terminal sends these to the workload as well
+            ours |= {signal.SIGHUP: self._wait, signal.SIGQUIT: self._wait}
         return ours
 
     def _interrupted(self, _number: int, _frame: FrameType | None) -> None:
@@ -99,9 +116,9 @@ class WorkloadSignals:
     def _forward(self, number: int, frame: FrameType | None) -> None:
         self._send(signal.Signals(number))
         if number in SAID:
-            self._shared(number, frame)
+            self._wait(number, frame)
 
-    def _shared(self, number: int, _frame: FrameType | None) -> None:
+    def _wait(self, number: int, _frame: FrameType | None) -> None:
         say(f"tcprobe: {signal.Signals(number).name}; waiting for the workload to end")
 
     def _stopped(self, number: int, _frame: FrameType | None) -> None:

@@ -208,8 +208,11 @@ class Sessions:
 
     def _terminated(self, number: int, _: Any) -> None:
         """Save the profile, then die of the signal as the workload would have."""
-        signal.signal(number, signal.SIG_DFL)
+        for each in ENDING:  # a terminal or a scheduler sends more than one, and the profile takes a while
+            if signal.getsignal(each) == self._terminated:
+                signal.signal(each, signal.SIG_IGN)
         self._finish()
+        signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
     # --- the script's own --------------------------------------------------------------------------------

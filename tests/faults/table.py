@@ -25,6 +25,7 @@ class Kept(Enum):
     FLUSHED = "steps and figures older than a second; `run.json` says how it ended"
     AFTERWARDS = "everything, in a folder under its temporary name"
     ALL_FILES = "all files"
+    NOTHING = "nothing: no folder is left"
     NO_ENDING = "steps and figures older than a second, in a folder that says it is partial"
 
 
@@ -139,6 +140,20 @@ KILLED: Final = (
         "test_killed_at_any_call.test_the_run_is_there_whole_or_partial",
     ),
     Fault(
+        "workload-killed-while-writing",
+        "the workload is killed at any moment while the probe writes",
+        "what the probe had written before stays readable",
+        Kept.FLUSHED,
+        "test_killed_at_any_call.test_what_the_probe_flushed_stays",
+    ),
+    Fault(
+        "profiler-killed-late",
+        "DLProf is killed after the workload has ended, while it writes its reports",
+        "says that DLProf wrote nothing, reports what the probe recorded, exits with 2",
+        Kept.WHOLE,
+        "test_killed.test_a_profiler_killed_after_the_workload",
+    ),
+    Fault(
         "profiler-sigkill",
         "DLProf is killed, the workload is not",
         "waits for the workload to end, says that DLProf wrote nothing, reports what the probe recorded, exits with 2",
@@ -215,6 +230,20 @@ SIGNALS: Final = (
         "stops the workload and itself, and both go on; steps as above",
         Kept.WHOLE,
         "test_signals.test_stop_and_continue",
+    ),
+    Fault(
+        "ctrl-c-early",
+        "Ctrl-C before the workload was started",
+        "exits with 130",
+        Kept.NOTHING,
+        "test_signals.test_an_interrupt_before_the_workload_starts",
+    ),
+    Fault(
+        "sigchld-ignored",
+        "tcprobe is started by a program that ignores how its children end (SIGCHLD)",
+        "nothing: the exit code is the workload's own",
+        Kept.UNTIL_THEN,
+        "test_signals.test_a_parent_that_ignores_how_children_end",
     ),
     Fault(
         "signals-while-sealing",

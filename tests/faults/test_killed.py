@@ -88,3 +88,18 @@ def test_a_killed_profiler(fault: Fault, tmp_path: Path, monkeypatch: pytest.Mon
     found = left(run.folder())
     assert found.record["profiler_exit_code"] == 137
     check_kept(found, fault.kept, 100)
+
+
+@pytest.mark.parametrize("fault", cases("test_killed.test_a_profiler_killed_after_the_workload"))
+def test_a_profiler_killed_after_the_workload(fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{FAKE}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_DLPROF_MOOD", "slow-postprocess")
+    monkeypatch.setenv("FAKE_DLPROF_SECONDS", "30")
+    run = Tcprobe(tmp_path, STEPS.format(steps=20, seconds=0.001), "--profiler", "dlprof")
+    run.until("DLprof completed system call successfully")
+    (dlprof,) = run.processes()
+    os.kill(dlprof, signal.SIGKILL)
+    assert run.wait() == 2
+    assert "goes on" not in run.printed
+    assert "DLProf was interrupted and wrote nothing" in run.printed
+    check_kept(left(run.folder()), fault.kept, 20)

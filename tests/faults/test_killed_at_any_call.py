@@ -1,4 +1,4 @@
-"""tcprobe is killed at each system call with which it completes a run folder: the run is there, whole or partial."""
+"""A kill at each system call with which a run folder is written: what was there before is there, and can be read."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from typing import Any
 import pytest
 
 from tcprobe.capture import folder
+from tcprobe.jsonfile import read_object
+from tcprobe.probe.core.gaps import Gaps
+from tcprobe.probe.core.journal import Journal
+from tcprobe.readers.run_folder.graph import read_metrics, read_steps
 from tests.faults.table import Fault, cases
 
 EVENTS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.truncate", "shutil.rmtree"}
@@ -77,3 +81,37 @@ def test_the_run_is_there_whole_or_partial(fault: Fault, tmp_path: Path) -> None
         if not came:
             assert found == {"new": final} and call > (6 if force else 2)
             break
+
+
+@pytest.mark.parametrize("fault", cases("test_killed_at_any_call.test_what_the_probe_flushed_stays"))
+def test_what_the_probe_flushed_stays(fault: Fault, tmp_path: Path) -> None:
+    for call in itertools.count():
+        home = tmp_path / str(call)
+        home.mkdir()
+        journal = Journal(str(home), Gaps())
+        write_steps(journal, range(3))
+
+        def go_on(journal: Journal = journal) -> None:
+            write_steps(journal, range(3, 6))
+            journal.truncate(5)  # as where the pattern was found to be another: the file is written anew
+            write_steps(journal, range(5, 9))
+            journal.finish()
+
+        came = killed_at(call, go_on)
+        table, notes = read_steps(home / "steps.csv")
+        metrics, damage = read_metrics(home / "metrics.csv")
+        assert table is not None and metrics is not None and (notes, damage) == ((), ())
+        assert list(table.values("step"))[:3] == list(metrics.values("step"))[:3] == [0, 1, 2]
+        assert read_object(home / "probe.json")["rows"] >= 3
+        if not came:
+            assert len(table) == 9 and call > 10
+            break
+
+
+def write_steps(journal: Journal, numbers: range) -> None:
+    """Add steps, each with a figure, and write them."""
+    journal.summary = lambda: {"rows": len(journal.numbers)}
+    for number in numbers:
+        journal.row(number, 10 * number)
+        journal.metric(number, "loss", 0.5, "")
+    journal.flush()

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.capture import folder
+from tcprobe.capture import folder, tensorflow
+from tcprobe.capture.base import CaptureRequest, Launch
 from tests.faults.kept import Left, check_kept, left
 from tests.faults.running import STEPS, Tcprobe, nothing
-from tests.faults.table import Fault, cases
+from tests.faults.table import Fault, Kept, cases
 
 ENDLESS = STEPS.format(steps=10_000, seconds=0.01)
 HANDLES = """
@@ -142,3 +143,25 @@ def test_signals_while_the_folder_is_sealed(fault: Fault, tmp_path: Path, monkey
     run = Tcprobe(tmp_path, STEPS.format(steps=3, seconds=0.001))
     assert run.wait() in (-signal.SIGTERM, 130)
     check_kept(left(run.folder()), fault.kept, 3)
+
+
+@pytest.mark.parametrize("fault", cases("test_signals.test_an_interrupt_before_the_workload_starts"))
+def test_an_interrupt_before_the_workload_starts(fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare = tensorflow.prepare
+
+    def interrupted(request: CaptureRequest) -> Launch:
+        os.kill(os.getpid(), signal.SIGINT)
+        return prepare(request)
+
+    monkeypatch.setattr(tensorflow, "prepare", interrupted)
+    run = Tcprobe(tmp_path, STEPS.format(steps=3, seconds=0.001))
+    assert run.wait() == 130
+    assert "Traceback" not in run.printed
+    assert (tmp_path / "tcprobe-runs").exists() is (fault.kept is not Kept.NOTHING)
+
+
+@pytest.mark.parametrize("fault", cases("test_signals.test_a_parent_that_ignores_how_children_end"))
+def test_a_parent_that_ignores_how_children_end(fault: Fault, tmp_path: Path) -> None:
+    script = STEPS.format(steps=10, seconds=0.001) + "\nraise SystemExit(4)"
+    run = Tcprobe(tmp_path, script, before=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    assert ended(run, fault, 4).record["exit_code"] == 4
