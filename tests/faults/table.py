@@ -126,6 +126,13 @@ KILLED: Final = (
         "test_killed.test_all_is_killed",
     ),
     Fault(
+        "killed-while-starting",
+        "tcprobe is killed at any moment before the workload has started",
+        "`tcprobe report` says that `run.json` is missing, or that the ending is not known",
+        Kept.NO_ENDING,
+        "test_killed_at_any_call.test_a_run_that_never_began",
+    ),
+    Fault(
         "killed-while-sealing",
         "tcprobe is killed at any moment while it writes how the run ended and gives the folder its name",
         "nothing is half-written: `run.json` is the first or the last one, and the folder has either name",

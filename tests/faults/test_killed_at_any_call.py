@@ -9,17 +9,20 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tcprobe.capture import folder
+from tcprobe.errors import EmptyInput
+from tcprobe.flows.report import make_report
 from tcprobe.jsonfile import read_object
 from tcprobe.probe.core.gaps import Gaps
 from tcprobe.probe.core.journal import Journal
 from tcprobe.readers.run_folder.graph import read_metrics, read_steps
-from tests.faults.table import Fault, cases
+from tests.faults.table import Fault, Kept, cases
 
 EVENTS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.truncate", "shutil.rmtree"}
 """Audit events of the calls that change a folder."""
@@ -81,6 +84,21 @@ def test_the_run_is_there_whole_or_partial(fault: Fault, tmp_path: Path) -> None
         if not came:
             assert found == {"new": final} and call > (6 if force else 2)
             break
+
+
+@pytest.mark.parametrize("fault", cases("test_killed_at_any_call.test_a_run_that_never_began"))
+def test_a_run_that_never_began(fault: Fault, tmp_path: Path) -> None:
+    said = set()
+    for call in itertools.count():
+        final = tmp_path / str(call) / "run"
+        came = killed_at(call, lambda final=final: begun(final, False, BEGUN))
+        for made in final.parent.glob("*"):
+            with suppress(EmptyInput):
+                said |= {(fault.kept, note.code) for note in make_report(made).metadata.notes}
+        if not came:
+            assert call > 4
+            break
+    assert said == {(Kept.NO_ENDING, "damaged-run"), (Kept.NO_ENDING, "partial-run")}
 
 
 @pytest.mark.parametrize("fault", cases("test_killed_at_any_call.test_what_the_probe_flushed_stays"))

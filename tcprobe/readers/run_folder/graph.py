@@ -148,7 +148,8 @@ def read_steps(path: Path) -> TableAndNotes:
     sure = [jump == 1 or (jump > 1 and not notes) for jump in jumps]
     apart = [b - a for a, b in pairwise(starts)]
     lengths = [d // j if ok and d >= 0 else None for d, j, ok in zip(apart, jumps, sure, strict=True)]
-    if pauses := _pauses(path.with_name("probe.json")):
+    pauses = _pauses(path.with_name("probe.json"))
+    if pauses and min(apart, default=0) >= 0:
         notes += (_stood_still(pauses),)
         for row in _paused(starts, pauses):
             lengths[row] = None
@@ -161,7 +162,7 @@ def _pauses(path: Path) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for said in _list(read_object(path).get("pauses")):
         start, stop = (said.get("start_ns"), said.get("stop_ns")) if isinstance(said, dict) else (None, None)
-        if isinstance(start, int) and isinstance(stop, int) and (found[-1][1] if found else -1) <= start < stop:
+        if isinstance(start, int) and isinstance(stop, int) and (found[-1][1] if found else 0) <= start < stop < 2**53:
             found.append((start, stop))
     return found
 
