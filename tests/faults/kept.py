@@ -64,10 +64,11 @@ def check_kept(found: Left, kept: Kept, steps: int) -> None:
         kept: what should be.
         steps: how many steps must be there: all of a run that ended, else those that ended a second before.
     """
-    complete, told = kept in (Kept.WHOLE, Kept.STEPS, Kept.AFTERWARDS), kept is not Kept.NO_ENDING
+    complete, told = kept in (Kept.WHOLE, Kept.STEPS), kept not in (Kept.NO_ENDING, Kept.AFTERWARDS)
     assert [number for number, _ in found.steps[:steps]] == list(range(steps))
-    assert [step for step, _ in found.metrics[:steps]] == list(range(min(steps, len(found.metrics))))
+    logged = [step for step, _ in found.metrics]
+    assert logged[:steps] == list(range(steps)) or not logged  # some workloads print nothing
     assert ("partial-run" in found.said) is not complete
-    assert found.record["partial"] is (kept not in (Kept.WHOLE, Kept.STEPS))
-    assert (found.record["exit_code"] is not None) is (told and kept is not Kept.AFTERWARDS)
-    assert found.folder.name.startswith(".partial-") is (kept in (Kept.NO_ENDING, Kept.AFTERWARDS))
+    assert found.record["partial"] is not complete
+    assert (found.record["exit_code"] is not None) is told
+    assert found.folder.name.startswith(".partial-") is not told

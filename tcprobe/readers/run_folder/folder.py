@@ -175,7 +175,7 @@ def _note(said: dict[str, Any]) -> Note | None:
 
 
 def _ended_well(run: dict[str, Any], probe: dict[str, Any]) -> bool:
-    """Say whether the workload ended well after tcprobe was stopped, so that the probe has recorded all of it."""
+    """Say whether the workload ended well though tcprobe did not write so: the probe has recorded all of it."""
     return bool(run) and _untold(run) and probe.get("finished") is True and probe.get("exit_code") == 0
 
 
@@ -192,10 +192,8 @@ def _ending(folder: Path, run: dict[str, Any], probe: dict[str, Any]) -> list[No
     if run.get("partial") is False:
         return []
     remedy = _name_it(folder) if _untold(run) and probe.get("finished") else None
-    if _ended_well(run, probe):
-        said = "tcprobe was stopped before the workload, which then ended well: the probe has recorded all of it"
-        return [Note("tcprobe-stopped", said, remedy)]
-    return [Note("partial-run", f"{how_ended(run, probe)}: the figures are of what ran until then", remedy)]
+    figures = "all of it was recorded" if _ended_well(run, probe) else "the figures are of what ran until then"
+    return [Note("partial-run", f"{how_ended(run, probe)}: {figures}", remedy)]
 
 
 def _name_it(folder: Path) -> str | None:
@@ -217,11 +215,13 @@ def how_ended(run: dict[str, Any], probe: dict[str, Any] | None = None) -> str:
         return _by_code(code)
     later = (probe or {}).get("exit_code")
     if isinstance(later, int):
-        return f"tcprobe was stopped before the workload, and {_by_code(later)}"
+        return f"tcprobe was stopped, or had no room, before it wrote how the run ended; {_by_code(later)}"
     return "how the workload ended was not recorded (it still runs, or was killed with tcprobe, or the disk was full)"
 
 
 def _by_code(code: int) -> str:
+    if not code:
+        return "the workload ended well"
     try:
         return f"the workload was ended by {signal.Signals(code - 128).name}"
     except ValueError:

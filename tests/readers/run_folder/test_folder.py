@@ -251,9 +251,10 @@ def test_a_workload_that_outlived_tcprobe_says_how_it_ended(tmp_path: Path) -> N
     ended = read(made)
     (made / "probe/probe.json").write_text(json.dumps({"finished": True, "exit_code": 3}))
     failed = read(made)
-    assert (codes(ended), ended.metadata.partial) == (["tcprobe-stopped"], False)
+    assert (codes(ended), ended.metadata.partial) == (["partial-run"], False)
     assert (codes(failed), failed.metadata.partial) == (["partial-run"], True)
-    assert "stopped before the workload, and the workload failed with exit code 3" in failed.metadata.notes[0].message
+    assert "the workload ended well: all of it was recorded" in ended.metadata.notes[0].message
+    assert "the workload failed with exit code 3: the figures are" in failed.metadata.notes[0].message
     for profile in (ended, failed):
         assert str(profile.metadata.notes[0].remedy).endswith(f" {tmp_path}/train-20261121T050102Z")
 
