@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import tcprobe.flows.profile  # noqa: F401 - loaded once here, it is there in every fork
 from tcprobe.__main__ import main
@@ -47,10 +47,13 @@ class Tcprobe:
         terminal: whether it is a shell's job in the foreground of a terminal; else its output goes to a file.
 
     Attributes:
+        started: all of this test.
         pid: of tcprobe, which leads its process group.
         session: of the leader of its session: tcprobe itself, or the shell.
         code: how the leader ended, by itself or as tcprobe did: exit code, or minus a signal; None before `wait`.
     """
+
+    started: ClassVar[list[Tcprobe]] = []
 
     def __init__(
         self,
@@ -77,6 +80,7 @@ class Tcprobe:
         os.close(tell)
         self.pid = int(os.read(told, 20)) if terminal else self.session
         os.close(told)
+        self.started.append(self)
 
     @property
     def printed(self) -> str:

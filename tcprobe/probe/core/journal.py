@@ -129,12 +129,12 @@ class Journal:
         self._stop.set()
         if self._thread is not None:
             self._thread.join(5)
-        lost = not os.path.exists(self._path("steps.csv"))
         if not os.path.exists(self._path("metrics.csv")):
             self._begin_metrics_anew()
+        self._written = None
         self._rewrite = (
             self._rewrite
-            or lost
+            or not os.path.exists(self._path("steps.csv"))
             or any(self.kind(row) != kind for first, last, kind in self._written_steps for row in (first, last))
         )
         self.flush()

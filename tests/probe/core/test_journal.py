@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -98,6 +99,19 @@ def test_what_could_not_be_written_is_written_later(tmp_path: Path, monkeypatch:
     assert steps(tmp_path / "probe")[1:] == ["0,5,measured", "1,9,measured"]
     assert (tmp_path / "probe/metrics.csv").read_text().splitlines()[1:] == ["0,loss,1.0,", "1,loss,0.5,"]
     assert gaps.gaps == []
+
+
+def test_a_folder_that_was_removed_is_written_anew_at_the_end(tmp_path: Path) -> None:
+    gaps = Gaps()
+    journal = Journal(str(tmp_path / "probe"), gaps)
+    journal.row(0, 5)
+    journal.metric(0, "loss", 1.0, "")
+    journal.flush()
+    shutil.rmtree(tmp_path / "probe")
+    journal.finish()
+    assert steps(tmp_path / "probe")[1:] == ["0,5,measured"]
+    assert sorted(path.name for path in (tmp_path / "probe").iterdir()) == ["metrics.csv", "probe.json", "steps.csv"]
+    assert ([note["code"] for note in gaps.notes], gaps.gaps) == (["metrics-lost"], [])
 
 
 @pytest.mark.parametrize(("slept", "busy", "stood_still"), [(60, 0.1, True), (60, 50, False), (1, 0, False)])
