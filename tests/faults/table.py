@@ -20,11 +20,13 @@ class Kept(Enum):
     """What is left of a run, in words; `kept.py` holds the check of each."""
 
     WHOLE = "everything"
+    FIRST_PROCESS = "what the first process did"
     STEPS = "all steps; of the figures those that were logged since"
     UNTIL_THEN = "all until then; `run.json` says how it ended"
     FLUSHED = "steps and figures older than a second; `run.json` says how it ended"
     AFTERWARDS = "everything, in a folder under its temporary name"
     ALL_FILES = "all files"
+    NOT_BEGUN = "what there was: the workload had not started"
     NOTHING = "nothing: no folder is left"
     NO_ENDING = "steps and figures older than a second, in a folder that says it is partial"
 
@@ -129,7 +131,7 @@ KILLED: Final = (
         "killed-while-starting",
         "tcprobe is killed at any moment before the workload has started",
         "`tcprobe report` says that `run.json` is missing, or that the ending is not known",
-        Kept.NO_ENDING,
+        Kept.NOT_BEGUN,
         "test_killed_at_any_call.test_a_run_that_never_began",
     ),
     Fault(
@@ -268,7 +270,7 @@ WORKLOADS: Final = (
         "becomes-a-daemon",
         "it makes itself a daemon, and trains in there",
         "exits with the first process; a note says that what its children did was not recorded",
-        Kept.WHOLE,
+        Kept.FIRST_PROCESS,
         _PROCESS,
     ),
     Fault(

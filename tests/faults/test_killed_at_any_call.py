@@ -98,7 +98,7 @@ def test_a_run_that_never_began(fault: Fault, tmp_path: Path) -> None:
         if not came:
             assert call > 4
             break
-    assert said == {(Kept.NO_ENDING, "damaged-run"), (Kept.NO_ENDING, "partial-run")}
+    assert said == {(Kept.NOT_BEGUN, "damaged-run"), (Kept.NOT_BEGUN, "partial-run")}
 
 
 @pytest.mark.parametrize("fault", cases("test_killed_at_any_call.test_what_the_probe_flushed_stays"))

@@ -9,7 +9,7 @@ import pytest
 
 from tests.faults.kept import check_kept, left
 from tests.faults.running import STEPS, Tcprobe
-from tests.faults.table import Fault, cases
+from tests.faults.table import Fault, Kept, cases
 
 TRAINS = STEPS.format(steps=20, seconds=0.001)
 SILENT = TRAINS.replace("print(", "str(").replace(", flush=True", "")
@@ -51,7 +51,7 @@ def test_a_workload_that_changes_its_process(fault: Fault, tmp_path: Path) -> No
     run = Tcprobe(tmp_path, script)
     assert run.wait() == code, run.printed
     found = left(run.folder())
-    check_kept(found, fault.kept, 0 if fault.name == "becomes-a-daemon" else 20)
+    check_kept(found, fault.kept, 0 if fault.kept is Kept.FIRST_PROCESS else 20)
     said, words = SAID.get(fault.name, ("", ""))
     assert words in found.said.get(said, "")
     assert [code for code in found.said if code not in (said, "no-tensorflow", "partial-run")] == []
