@@ -11,6 +11,7 @@ import io
 import os
 import sys
 import unicodedata
+from contextlib import suppress
 from typing import Final, TextIO
 
 HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -74,7 +75,8 @@ def interject(text: str) -> None:
 
     A handler may interrupt a print, whose buffer then refuses a second writer: this writes around it.
     """
-    os.write(2, f"\ntcprobe: {visible(text)}\n".encode(errors=UNENCODABLE))
+    with suppress(OSError):  # a terminal that is gone is no reason to end
+        os.write(2, f"\ntcprobe: {visible(text)}\n".encode(errors=UNENCODABLE))
 
 
 def put(*lines: str) -> None:

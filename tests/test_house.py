@@ -42,7 +42,7 @@ WITHIN = {
         *({"summary", "waits"}, {"sizes", "validity"}, {"causes"}, {"flow"}),
     ),
     "audit": ({"settings", "severity", "suppress"}, {"fix", "source", "trace"}),
-    "capture": ({"base", "environment"}, {"folder", "probed", "process"}, {"dlprof", "tensorflow"}),
+    "capture": ({"base", "environment", "signals"}, {"folder", "probed", "process"}, {"dlprof", "tensorflow"}),
     "flows": ({"write"}, {"audit"}),
     "keras": ({"row"}, {"classes"}, {"catalogue"}, {"names", "settings"}, {"shapes"}, {"products"}),
     "probe": (

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -113,3 +114,30 @@ def other_processes(folder: Path) -> Iterator[Note]:
 def read_probe(folder: Path) -> dict[str, object]:
     """Return probe.json of a run folder; empty if there is none or it is damaged."""
     return read_object(folder / "probe" / "probe.json")
+
+
+def unfinished(probe: Mapping[str, object], exit_code: int | None) -> Iterator[Note]:
+    """Say so if a workload ended well and the probe could not write how: its last steps are missing.
+
+    Args:
+        probe: probe.json.
+        exit_code: the workload's own; None where it is not known.
+    """
+    if exit_code == 0 and probe.get("finished") is False:
+        yield Note(
+            "probe-unfinished",
+            "the probe could not write the end of the run: the last steps and figures may be missing",
+            "let the workload keep the right to write into the run folder, and end by itself or by sys.exit",
+        )
+
+
+def still_runs(folder: Path) -> bool:
+    """Say whether the workload that the probe of a run folder watches runs now; False where this cannot be told.
+
+    Its process outlives the command that was started where that is a profiler or a launcher, and is killed.
+    """
+    try:
+        words = Path(f"/proc/{read_probe(folder).get('pid')}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False  # it has ended, or there is no /proc here, or it runs on another machine
+    return os.fsencode(folder / "probe" / CONFIG) in words

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Final
 
 from tcprobe.capture.base import Launch
+from tcprobe.capture.signals import WorkloadSignals, handled, told_of_children
 from tcprobe.errors import ToolError
 from tcprobe.visible import interject, say
 
 POLL_SECONDS: Final = 0.2
-FORWARDED: Final = (signal.SIGTERM, signal.SIGHUP)
 ANEW: Final = "\r\x1b[K"  # clears the line: the workload may have left the cursor anywhere
 Watcher = Callable[[], None]
 
@@ -40,17 +36,23 @@ class Ended:
     interrupted: bool
 
 
-def run_workload(launch: Launch, stdout_to_stderr: bool = False, watch: Watcher | None = None) -> Ended:
+def run_workload(
+    launch: Launch,
+    stdout_to_stderr: bool = False,
+    watch: Watcher | None = None,
+    goes_on: Callable[[], bool] = lambda: False,
+) -> Ended:
     """Start `launch` and wait until it ends; it inherits standard input, output and error.
 
-    In the foreground of a terminal, the workload shares our process group: the terminal sends Ctrl-C to both, and we
-    wait for the workload to end. Otherwise it gets its own group, and we pass on the first signal sent to us. The
+    In the foreground of a terminal, the workload shares our process group: the terminal sends Ctrl-C and Ctrl-Z to
+    both, and we wait for the workload to end. Otherwise it gets its own group, and we pass on what is sent to us. The
     second interrupt terminates it, the third kills it.
 
     Args:
         launch: what to start.
         stdout_to_stderr: move its standard output to standard error, so that ours holds only the report.
         watch: function to call several times per second while it runs.
+        goes_on: says whether the workload still runs, although the command that started it has ended.
 
     Raises:
         ToolError: it cannot be started.
@@ -59,14 +61,28 @@ def run_workload(launch: Launch, stdout_to_stderr: bool = False, watch: Watcher 
     sys.stderr.flush()
     own_group = not (launch.forward_interrupt and in_foreground())
     start = time.monotonic_ns()
-    signals = _Signals(own_group, launch.forward_interrupt)
-    with signals.handled():
+    signals = WorkloadSignals(own_group, launch.forward_interrupt)
+    with told_of_children(), handled(signals.handlers()):
         child = _start(launch, own_group, stdout_to_stderr)
         signals.started(child)
         while (code := _wait(child)) is None:
-            if watch is not None:
-                watch()
+            watch = _watched(watch)
+        if goes_on():
+            interject(f"{launch.argv[0]} has ended and the workload goes on; waiting for it to end")
+        while goes_on():
+            time.sleep(POLL_SECONDS)
+            watch = _watched(watch)
     return Ended(128 - code if code < 0 else code, time.monotonic_ns() - start, signals.interrupts > 0)
+
+
+def _watched(watch: Watcher | None) -> Watcher | None:
+    """Let a watcher watch; return it, or None where it can tell nobody any more (its terminal was closed)."""
+    try:
+        if watch is not None:
+            watch()
+    except (OSError, ValueError):
+        return None
+    return watch
 
 
 def in_foreground() -> bool:
@@ -105,68 +121,6 @@ def _wait(child: subprocess.Popen[bytes]) -> int | None:
         return child.wait(POLL_SECONDS)
     except subprocess.TimeoutExpired:
         return None
-
-
-class _Signals:
-    """Handles the signals that reach us while the workload runs."""
-
-    def __init__(self, own_group: bool, forward_interrupt: bool) -> None:
-        self.own_group, self.forward_interrupt = own_group, forward_interrupt
-        self.child: subprocess.Popen[bytes] | None = None
-        self.interrupts = 0
-        self._early: list[signal.Signals] = []
-
-    def started(self, child: subprocess.Popen[bytes]) -> None:
-        """Pass on to the workload what reached us while it was being started: it may run long before we know it."""
-        self.child = child
-        for number in self._early:
-            self._send(number)
-
-    @contextmanager
-    def handled(self) -> Iterator[None]:
-        """Handle the signals that are not ignored; afterwards restore the previous handlers."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        ours = {signal.SIGINT: self._interrupted, **dict.fromkeys(FORWARDED, self._forward)}
-        before = {n: signal.getsignal(n) for n in ours}
-        taken = [n for n in ours if before[n] is not signal.SIG_IGN]
-        try:
-            for number in taken:
-                signal.signal(number, ours[number])
-            yield
-        finally:
-            for number in taken:
-                signal.signal(number, before[number])
-
-    def _interrupted(self, _number: int, _frame: FrameType | None) -> None:
-        self.interrupts += 1
-        if self.interrupts > 2:
-            self._send(signal.SIGKILL)
-        elif self.interrupts == 2:
-            self._send(signal.SIGTERM)
-            interject("terminating the workload; once more kills it")
-        elif not self.forward_interrupt:
-            interject("the profiler writes nothing when interrupted, so the workload goes on; Ctrl-C again ends it")
-        else:
-            if self.own_group:
-                self._send(signal.SIGINT)
-            interject("interrupted; waiting for the workload to end (Ctrl-C again terminates it)")
-
-    def _forward(self, number: int, _frame: FrameType | None) -> None:
-        self._send(signal.Signals(number))
-
-    def _send(self, number: signal.Signals) -> None:
-        if self.child is None:
-            self._early.append(number)
-            return
-        try:
-            if self.own_group:
-                os.killpg(self.child.pid, number)
-            else:
-                self.child.send_signal(number)
-        except (ProcessLookupError, PermissionError):
-            pass  # it has ended meanwhile
 
 
 class Progress:

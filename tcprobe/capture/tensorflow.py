@@ -8,7 +8,7 @@ from typing import Any
 
 from tcprobe.capture import environment
 from tcprobe.capture.base import CaptureRequest, Collected, Launch
-from tcprobe.capture.probed import install_probe, no_probe_in, other_processes, read_probe, secret_words
+from tcprobe.capture.probed import install_probe, no_probe_in, other_processes, read_probe, secret_words, unfinished
 from tcprobe.errors import ToolError
 from tcprobe.foreign import below
 from tcprobe.schema.profile import Note
@@ -47,7 +47,8 @@ def collect(request: CaptureRequest, exit_code: int) -> Collected:
     """Find the XSpace files below ``raw/`` and say what is missing; for an empty one the reader says why."""
     found = below(request.folder / "raw", lambda name: name.endswith(".xplane.pb")).files
     kept = tuple(path for path in found if _size(path) > 0)
-    notes = _probe_notes(read_probe(request.folder), bool(found), exit_code)
+    probe = read_probe(request.folder)
+    notes = (*_probe_notes(probe, bool(found), exit_code), *unfinished(probe, exit_code))
     return Collected(kept, (*notes, *other_processes(request.folder)))
 
 

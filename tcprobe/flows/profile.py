@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from tcprobe.analysis import Options
-from tcprobe.capture import CAPTURES, environment, folder, process
+from tcprobe.capture import CAPTURES, environment, folder, process, signals
 from tcprobe.capture.base import Capture, CaptureRequest, Collected, DlprofOptions, Invocation, Launch
-from tcprobe.capture.probed import read_probe
+from tcprobe.capture.probed import read_probe, still_runs
 from tcprobe.errors import MeasurementFailed, OutputError, TcprobeError, ToolError, UsageError
 from tcprobe.flows import run_record
 from tcprobe.flows.report import make_report
@@ -141,23 +142,21 @@ def profile(
     _check_tensorflow(options, workload)
     target = replace(target, label=mask_text(target.label))
     home = folder.make_folder(options.output, target.label, options.force)
-    started = False
-    try:
+    with ExitStack() as unstarted:
+        unstarted.callback(folder.discard, home)
         request = _request(options, target, workload, home.path)
         capture = choose_capture(options, request)
         launch = capture.prepare(request)
         record = run_record.begin(request, launch, _asked(options, request, workload, capture.NAME))
         folder.write_record(home.path, _masked(record, options))
         say(f"running {target.label} under {TITLES.get(capture.NAME, capture.NAME)}")
-        ended = _run(capture, request, launch, stdout_to_stderr)
-        started = True
-    finally:
-        if not started:
-            folder.discard(home)
-    collected = _collected(capture, request, ended.exit_code)
-    collected = replace(collected, notes=(*launch.notes, *collected.notes))
-    whole = run_record.finish(record, ended, collected, read_probe(home.path), launch.wraps)
-    final, full = _sealed(home, whole, options)
+        unstarted.pop_all()
+    with signals.held():
+        ended = _run(capture, request, launch, stdout_to_stderr, home)
+        collected = _collected(capture, request, ended.exit_code)
+        collected = replace(collected, notes=(*launch.notes, *collected.notes))
+        whole = run_record.finish(record, ended, collected, read_probe(home.path), launch.wraps)
+        final, full = _sealed(home, whole, options)
     code = ended.exit_code if collected.workload_code is None else collected.workload_code
     outcome = None
     try:
@@ -321,9 +320,16 @@ def _asked(
     }
 
 
-def _run(capture: Capture, request: CaptureRequest, launch: Launch, stdout_to_stderr: bool) -> process.Ended:
+def _run(
+    capture: Capture, request: CaptureRequest, launch: Launch, stdout_to_stderr: bool, home: folder.RunFolder
+) -> process.Ended:
+    """Run the workload; one that cannot be started leaves no folder, and any other keeps it whatever happens."""
     watch = process.progress_watcher(request.folder, getattr(capture, "progress", None))
-    return process.run_workload(launch, stdout_to_stderr, watch)
+    try:
+        return process.run_workload(launch, stdout_to_stderr, watch, lambda: still_runs(request.folder))
+    except ToolError:
+        folder.discard(home)
+        raise
 
 
 def _measured(outcome: ProfileOutcome, collected: Collected) -> ProfileOutcome:

@@ -56,6 +56,7 @@ class Probe:
         self._began = time.perf_counter_ns()
         self._paused = 0
         self._devices: Optional[Devices] = None
+        self._forks = 0
         self._finished = False
 
     # --- the run -----------------------------------------------------------------------------------------
@@ -66,6 +67,7 @@ class Probe:
         self.journal.kind = self.window.kind
         self.journal.summary = self.summary
         self.journal.before_flush = self._catch_up
+        self.journal.clock = self.clock
         self.sessions.install()
         self.ranges.heard = self._heard
         hooks.update(logging=self.tee.listen_to_files, traceback=tracebacks.clean_printed)
@@ -73,8 +75,9 @@ class Probe:
         self._set_pace()
         self.gaps.run("imports", AfterImport(hooks, self.gaps).install)
         self.gaps.run("tcprobe.step", self.marker.install)
-        self.gaps.run("fork", lambda: os.register_at_fork(after_in_child=self._in_child))
+        self.gaps.run("fork", lambda: os.register_at_fork(after_in_parent=self._forked, after_in_child=self._in_child))
         self.gaps.run("os._exit", self._hook_exit)
+        self.gaps.run("os.exec", self._hook_exec)
         self.tee.start()
         self.journal.start()
         self._began = time.perf_counter_ns()
@@ -127,6 +130,7 @@ class Probe:
                 "basis": self._basis() if self.stepper.count else None,
             },
             "phases": self._phases(),
+            "pauses": [{"start_ns": start, "stop_ns": stop} for start, stop in list(self.journal.pauses)],
             "window": self.sessions.describe(self.stepper.count),
             "peak_gpu_memory_bytes": None if devices is None else devices.peak_bytes,
             "exit_code": self.exit_code,
@@ -182,7 +186,7 @@ class Probe:
 
     def _heard(self) -> None:
         """Mark every call from now on: a tool listens."""
-        self.sessions.catch_sigterm()
+        self.sessions.catch_signals()
         self._set_pace()
 
     def _count_no_more(self) -> None:
@@ -237,13 +241,32 @@ class Probe:
 
         setattr(os, "_exit", leaving)
 
+    def _hook_exec(self) -> None:
+        for name in ("execv", "execve"):
+            setattr(os, name, self._replacing(getattr(os, name)))
+
+    def _replacing(self, execute: Callable[..., None]) -> Callable[..., None]:
+        """Return a function that finishes before the process becomes another program."""
+
+        def replacing(path: Any, *arguments: Any) -> None:
+            if os.getpid() == self._pid and self.gaps.run("os.exec", lambda: os.path.isfile(path)):
+                text = "the workload replaced itself by %s, and what that did was not recorded" % (path,)
+                self.gaps.note("replaced", text, "profile that command itself")
+                self.finish()
+            execute(path, *arguments)
+
+        return replacing
+
+    def _forked(self) -> None:
+        self._forks += 1
+
     def _in_child(self) -> None:
         """Be silent in a forked child: it is no run of its own."""
         self._count_no_more()
         self.journal.disable()
         self.tee.stop()
         self.ranges.abandon()
-        self.sessions.release_sigterm()
+        self.sessions.release_signals()
 
     # --- the end -----------------------------------------------------------------------------------------
 
@@ -261,5 +284,8 @@ class Probe:
             self.gaps.note("no-steps", "no training step was found", "mark the step: with tcprobe.step(): ...")
         else:
             self.sessions.conclude(count)
+        if self._forks and not count:
+            text = "the workload forked, and what its children did was not recorded"
+            self.gaps.note("forked", text, "profile the process that trains, without making it a daemon")
         if self.stepper.basis == "dominant function":
             self.gaps.note("no-period", "training calls have no period; each call of the commonest counts as a step")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from .config import Config
@@ -14,6 +15,8 @@ from .core.journal import Journal
 from .core.ranges import Ranges
 from .core.resources import resident_bytes
 from .core.window import CLOSE, DISCARD, DROP, MEASURE, OPEN, Actions, WindowState
+
+ENDING = (signal.SIGTERM, signal.SIGHUP)  # by a scheduler or `kill`, and by a terminal that closes
 
 
 class Span(NamedTuple):
@@ -40,7 +43,7 @@ class Sessions:
         framework: its profiler and its layers.
         ranges: marks the steps.
         clock: nanoseconds since the workload began.
-        finish: ends the run; called at SIGTERM while a session is open or a tool listens.
+        finish: ends the run; called at SIGTERM or SIGHUP while a session is open or a tool listens.
 
     Attributes:
         window: decides.
@@ -107,7 +110,7 @@ class Sessions:
             self.window.script_ended(whole=False)
         self._act(self.window.finish(last_row))
         self._ranges.finish()
-        self.release_sigterm()
+        self.release_signals()
         if self.window.is_theirs:
             self.span = self._script_span
             self._framework.profiler.adopt(self._script)
@@ -164,24 +167,24 @@ class Sessions:
         # The clock stands still from there on.
         self._kept, self.span = self.span, Span(self._now, None, len(self._journal.numbers))
         self._mark()
-        self.catch_sigterm()
+        self.catch_signals()
 
     def _close(self) -> None:
         self.span = self.span._replace(stop_ns=self._clock(), last_row=len(self._journal.numbers) - 1)
         self._unmark()
         self._framework.profiler.stop()
-        self.release_sigterm()
+        self.release_signals()
 
     def _drop(self) -> None:
         self.span = self._kept
         self._unmark()
         self._framework.profiler.drop()
-        self.release_sigterm()
+        self.release_signals()
 
     def _discard(self) -> None:
         self._unmark()
         self._framework.profiler.discard()
-        self.release_sigterm()
+        self.release_signals()
 
     def _mark(self) -> None:
         self._ranges.open()
@@ -191,20 +194,25 @@ class Sessions:
         self._framework.layers.close()
         self._ranges.close()
 
-    def catch_sigterm(self) -> None:
-        """Save what is recorded before the signal ends the process, unless the script handles it itself."""
-        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-            self._gaps.run("SIGTERM", lambda: signal.signal(signal.SIGTERM, self._terminated))
+    def catch_signals(self) -> None:
+        """Save what is recorded before a signal ends the process, unless the script handles it itself."""
+        for number in ENDING:
+            if signal.getsignal(number) == signal.SIG_DFL:
+                self._gaps.run(number.name, partial(signal.signal, number, self._terminated))
 
-    def release_sigterm(self) -> None:
-        """Leave the signal to the script again, unless a tool still listens to the ranges."""
-        if signal.getsignal(signal.SIGTERM) == self._terminated and not self._ranges.listening:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    def release_signals(self) -> None:
+        """Leave the signals to the script again, unless a tool still listens to the ranges."""
+        for number in ENDING:
+            if signal.getsignal(number) == self._terminated and not self._ranges.listening:
+                signal.signal(number, signal.SIG_DFL)
 
     def _terminated(self, number: int, _: Any) -> None:
         """Save the profile, then die of the signal as the workload would have."""
-        signal.signal(number, signal.SIG_DFL)
+        for each in ENDING:  # a terminal or a scheduler sends more than one, and the profile takes a while
+            if signal.getsignal(each) == self._terminated:
+                signal.signal(each, signal.SIG_IGN)
         self._finish()
+        signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
     # --- the script's own --------------------------------------------------------------------------------

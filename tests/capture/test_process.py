@@ -269,5 +269,16 @@ def test_progress_follows_a_file_that_is_written_anew(tmp_path: Path, capsys: py
     assert capsys.readouterr().err == "\r\x1b[Ktcprobe: step 1, 2e-07 s a step, profiling\n"
 
 
+def test_a_watcher_that_can_tell_nobody_any_more_is_left_alone() -> None:
+    told = []
+
+    def watch() -> None:
+        told.append(1)
+        raise OSError("the terminal is gone")
+
+    assert process.run_workload(python("import time; time.sleep(0.5)"), watch=watch).exit_code == 0
+    assert told == [1]
+
+
 def test_there_is_no_progress_off_a_terminal(tmp_path: Path) -> None:
     assert process.progress_watcher(tmp_path) is None

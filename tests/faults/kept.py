@@ -22,6 +22,7 @@ class Left:
         folder: the run folder.
         record: its run.json; empty without one.
         steps: number and start in ns of every step in steps.csv.
+        lengths: of the steps in ns, as the report has them; without those that have none.
         metrics: the figures in metrics.csv, with their steps.
         said: codes and messages of the notes that `tcprobe report` shows.
     """
@@ -29,6 +30,7 @@ class Left:
     folder: Path
     record: dict[str, Any]
     steps: list[tuple[int, int]]
+    lengths: list[float]
     metrics: list[tuple[int, float]]
     said: dict[str, str]
 
@@ -40,7 +42,11 @@ def left(folder: Path) -> Left:
     steps = [(int(row["step"]), int(row["start_ns"])) for row in _rows(folder / "probe/steps.csv")]
     metrics = [(int(row["step"]), float(row["value"])) for row in _rows(folder / "probe/metrics.csv")]
     run = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
-    return Left(folder, run, steps, metrics, {note.code: note.message for note in report.metadata.notes})
+    table = report.table("steps")
+    lengths = (
+        [] if table is None else [each for each in table.values("duration_ns") if each is not None and each == each]
+    )
+    return Left(folder, run, steps, lengths, metrics, {note.code: note.message for note in report.metadata.notes})
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -58,10 +64,11 @@ def check_kept(found: Left, kept: Kept, steps: int) -> None:
         kept: what should be.
         steps: how many steps must be there: all of a run that ended, else those that ended a second before.
     """
+    complete, told = kept in (Kept.WHOLE, Kept.STEPS, Kept.FIRST_PROCESS), kept not in (Kept.NO_ENDING, Kept.AFTERWARDS)
     assert [number for number, _ in found.steps[:steps]] == list(range(steps))
-    assert (found.record.get("partial"), "partial-run" in found.said) == (
-        (False, False) if kept is Kept.WHOLE else (True, True)
-    )
-    ending_known = kept is not Kept.NO_ENDING
-    assert (found.record.get("exit_code") is not None or bool(found.record.get("interrupted"))) is ending_known
-    assert found.folder.name.startswith(".partial-") is not ending_known
+    logged = [step for step, _ in found.metrics]
+    assert logged[:steps] == list(range(steps)) or not logged  # some workloads print nothing
+    assert ("partial-run" in found.said) is not complete
+    assert found.record["partial"] is not complete
+    assert (found.record["exit_code"] is not None) is told
+    assert found.folder.name.startswith(".partial-") is not told

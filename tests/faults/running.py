@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import tcprobe.flows.profile  # noqa: F401 - loaded once here, it is there in every fork
 from tcprobe.__main__ import main
@@ -44,12 +44,16 @@ class Tcprobe:
         code: the script's text.
         options: of `tcprobe profile`.
         before: called in the new process before tcprobe runs, to put the fault in place.
-        terminal: whether it has a terminal of its own, in whose foreground it runs; else output goes to a file.
+        terminal: whether it is a shell's job in the foreground of a terminal; else its output goes to a file.
 
     Attributes:
-        pid: of tcprobe, which leads its own session and process group.
-        code: how tcprobe ended: its exit code, minus the signal that ended it; None before `wait`.
+        started: all of this test.
+        pid: of tcprobe, which leads its process group.
+        session: of the leader of its session: tcprobe itself, or the shell.
+        code: how the leader ended, by itself or as tcprobe did: exit code, or minus a signal; None before `wait`.
     """
+
+    started: ClassVar[list[Tcprobe]] = []
 
     def __init__(
         self,
@@ -65,11 +69,18 @@ class Tcprobe:
         (work / "train.py").write_text(textwrap.dedent(code), encoding="utf-8")
         arguments = ["profile", *options, "train.py"]
         self._log = work / "printed.txt"
+        told, tell = os.pipe()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # fork with threads: the child runs Python code only
-            self.pid, self.terminal = pty.fork() if terminal else (os.fork(), -1)
-        if self.pid == 0:
+            self.session, self.terminal = pty.fork() if terminal else (os.fork(), -1)
+        if self.session == 0:
+            if terminal:
+                _run_as_job(tell)
             _become(work, arguments, before, None if terminal else self._log)
+        os.close(tell)
+        self.pid = int(os.read(told, 20)) if terminal else self.session
+        os.close(told)
+        self.started.append(self)
 
     @property
     def printed(self) -> str:
@@ -109,35 +120,62 @@ class Tcprobe:
     def _has_ended(self) -> bool:
         _ = self.printed  # a terminal that nobody reads blocks who writes
         if self.code is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            pid, status = os.waitpid(self.session, os.WNOHANG)
             self.code = os.waitstatus_to_exitcode(status) if pid else None
         return self.code is not None
 
     def kill(self) -> None:
         """Kill tcprobe and the workload, whatever became of them."""
         with suppress(ProcessLookupError):
-            for pid in self.processes():
+            for pid in self.states():
                 os.kill(pid, signal.SIGKILL)
         if self.code is None:
             with suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
+                os.kill(self.session, signal.SIGKILL)
+            os.waitpid(self.session, 0)
             self.code = -signal.SIGKILL
 
-    def processes(self) -> list[int]:
-        """Return the processes of tcprobe's session that run now."""
-        found = []
+    def hang_up(self) -> None:
+        """Close its terminal, as the window around it does."""
+        _ = self.printed
+        os.close(self.terminal)
+        self.terminal, self._log = -1, self._log.with_name("none")
+
+    def states(self) -> dict[int, str]:
+        """Return the processes of its session that run now, each with its state (T: stopped)."""
+        found = {}
         for entry in Path("/proc").iterdir():
             with suppress(OSError, ValueError, IndexError):
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                if int(fields[3]) == self.pid and fields[0] != "Z":
-                    found.append(int(entry.name))
-        return sorted(found)
+                if int(fields[3]) == self.session and fields[0] != "Z":
+                    found[int(entry.name)] = fields[0]
+        return found
+
+    def processes(self) -> list[int]:
+        """Return what it has started and runs now: the workload, and what that started."""
+        return sorted(set(self.states()) - {self.pid, self.session})
+
+    def flushed(self) -> int:
+        """Return how many steps are on disk now."""
+        found = list(self.work.glob("tcprobe-runs/*/probe/steps.csv"))
+        return found[0].read_text(encoding="utf-8").count("\n") - 1 if found else 0
 
     def folder(self) -> Path:
         """Return the one run folder, under its final or its temporary name."""
         (found,) = (self.work / "tcprobe-runs").iterdir()
         return found
+
+
+def _run_as_job(tell: int) -> None:
+    """Return in a new job, in the foreground of this terminal; the shell waits for it and ends as it does."""
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    job = os.fork()
+    if job:
+        os.write(tell, str(job).encode())
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(job, 0)[1]) & 0xFF)
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpgrp())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
 
 
 def _become(work: Path, arguments: list[str], before: Callable[[], None], log: Path | None) -> NoReturn:
@@ -148,6 +186,8 @@ def _become(work: Path, arguments: list[str], before: Callable[[], None], log: P
             out, null = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), os.open(os.devnull, os.O_RDONLY)
             for source, target in ((null, 0), (out, 1), (out, 2)):
                 os.dup2(source, target)
+        for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
+            signal.signal(number, signal.SIG_DFL)
         os.chdir(work)
         os.environ["PYTHONPATH"] = str(ROOT)
         sys.argv = ["tcprobe", *arguments]

@@ -1,6 +1,6 @@
 """The faults of a run under `tcprobe profile`, as data: docs/reliability.md is written from it, the tests are its rows.
 
-To add a fault: a row below. Its test is a function of a module beside this one, parametrized with `cases("module.test")`;
+To add a fault: a row below. Its test is a function of a module beside this one, parametrized by `cases("module.test")`;
 it takes the row as its argument and may look up what it needs by `fault.name`.
 """
 
@@ -24,8 +24,14 @@ class Kept(Enum):
     """What is left of a run, in words; `kept.py` holds the check of each."""
 
     WHOLE = "everything"
+    FIRST_PROCESS = "what the first process did"
+    STEPS = "all steps; of the figures those that were logged since"
     UNTIL_THEN = "all until then; `run.json` says how it ended"
     FLUSHED = "steps and figures older than a second; `run.json` says how it ended"
+    AFTERWARDS = "everything, in a folder under its temporary name"
+    ALL_FILES = "all files"
+    NOT_BEGUN = "what there was: the workload had not started"
+    NOTHING = "nothing: no folder is left"
     NO_ENDING = "steps and figures older than a second, in a folder that says it is partial"
     CUT = "all until then"
     MOVED = "all until then, under the name that the folder has now"
@@ -84,13 +90,263 @@ class Fault:
     needs: Need | None = None
 
 
+_BADLY: Final = "test_killed.test_a_workload_that_ends_badly"
 KILLED: Final = (
     Fault(
         "workload-sigkill",
-        "the workload is killed (`kill -9`, out of memory)",
+        "the workload is killed (`kill -9`, the kernel's OOM killer)",
         "reports on what was recorded, says `the workload was ended by SIGKILL`, exits with 137",
         Kept.FLUSHED,
-        "test_killed.test_a_killed_workload",
+        _BADLY,
+    ),
+    Fault(
+        "workload-kills-its-group",
+        "the workload kills its whole process group",
+        "is not in that group where there is no terminal: as above",
+        Kept.FLUSHED,
+        _BADLY,
+    ),
+    Fault(
+        "workload-crashes",
+        "the workload crashes in native code (SIGSEGV)",
+        "as above, with SIGSEGV and 139",
+        Kept.FLUSHED,
+        _BADLY,
+    ),
+    Fault(
+        "workload-aborts",
+        "the workload aborts (SIGABRT: a failed check of a library)",
+        "as above, with SIGABRT and 134",
+        Kept.FLUSHED,
+        _BADLY,
+    ),
+    Fault(
+        "workload-out-of-memory",
+        "the workload runs out of memory (MemoryError)",
+        "reports on what was recorded, below the workload's own traceback; exits with 1",
+        Kept.UNTIL_THEN,
+        _BADLY,
+    ),
+    Fault(
+        "workload-exits-at-once",
+        "the workload leaves by `os._exit(4)`",
+        "reports on what was recorded, exits with 4",
+        Kept.UNTIL_THEN,
+        _BADLY,
+    ),
+    Fault(
+        "tcprobe-sigkill",
+        "tcprobe is killed, the workload is not",
+        "the workload goes on and the probe with it; `tcprobe report tcprobe-runs` finds the folder, now or later, "
+        "says how the workload ended and how to give the folder its name",
+        Kept.AFTERWARDS,
+        "test_killed.test_a_killed_tcprobe",
+    ),
+    Fault(
+        "all-sigkill",
+        "tcprobe and the workload are killed (a job that is over its time, a host that goes down)",
+        "`tcprobe report tcprobe-runs` finds the folder and says that the ending is not known",
+        Kept.NO_ENDING,
+        "test_killed.test_all_is_killed",
+    ),
+    Fault(
+        "killed-while-starting",
+        "tcprobe is killed at any moment before the workload has started",
+        "`tcprobe report` says that `run.json` is missing, or that the ending is not known",
+        Kept.NOT_BEGUN,
+        "test_killed_at_any_call.test_a_run_that_never_began",
+    ),
+    Fault(
+        "killed-while-sealing",
+        "tcprobe is killed at any moment while it writes how the run ended and gives the folder its name",
+        "nothing is half-written: `run.json` is the first or the last one, and the folder has either name",
+        Kept.ALL_FILES,
+        "test_killed_at_any_call.test_the_run_is_there_whole_or_partial",
+    ),
+    Fault(
+        "killed-while-replacing",
+        "the same with `--force`, which replaces an earlier run",
+        "the earlier run stays until the new one is whole",
+        Kept.ALL_FILES,
+        "test_killed_at_any_call.test_the_run_is_there_whole_or_partial",
+    ),
+    Fault(
+        "workload-killed-while-writing",
+        "the workload is killed at any moment while the probe writes",
+        "what the probe had written before stays readable",
+        Kept.FLUSHED,
+        "test_killed_at_any_call.test_what_the_probe_flushed_stays",
+    ),
+    Fault(
+        "profiler-killed-late",
+        "DLProf is killed after the workload has ended, while it writes its reports",
+        "says that DLProf wrote nothing, reports what the probe recorded, exits with 2",
+        Kept.WHOLE,
+        "test_killed.test_a_profiler_killed_after_the_workload",
+    ),
+    Fault(
+        "profiler-sigkill",
+        "DLProf is killed, the workload is not",
+        "waits for the workload to end, says that DLProf wrote nothing, reports what the probe recorded, exits with 2",
+        Kept.WHOLE,
+        "test_killed.test_a_killed_profiler",
+    ),
+)
+
+_ALONE: Final = "test_signals.test_a_signal_without_a_terminal"
+SIGNALS: Final = (
+    Fault(
+        "ctrl-c",
+        "Ctrl-C",
+        "waits for the workload, which gets it from the terminal too, and reports; exits with the workload's own code",
+        Kept.UNTIL_THEN,
+        "test_signals.test_ctrl_c",
+    ),
+    Fault(
+        "ctrl-c-twice",
+        "Ctrl-C again: the workload ignores it",
+        "terminates it (SIGTERM), and reports",
+        Kept.FLUSHED,
+        "test_signals.test_ctrl_c",
+    ),
+    Fault(
+        "ctrl-c-thrice",
+        "Ctrl-C a third time: the workload ignores SIGTERM too",
+        "kills it, and reports",
+        Kept.FLUSHED,
+        "test_signals.test_ctrl_c",
+    ),
+    Fault(
+        "terminal-closed",
+        "the terminal is closed (SIGHUP)",
+        "waits for the workload, which gets the signal too, and writes the tables of the report",
+        Kept.FLUSHED,
+        "test_signals.test_the_terminal_is_closed",
+    ),
+    Fault(
+        "terminal-closed-nohup",
+        "the terminal is closed, under `nohup`",
+        "goes on, and the workload with it; writes the tables of the report at the end",
+        Kept.WHOLE,
+        "test_signals.test_the_terminal_is_closed",
+    ),
+    Fault("sigterm", "SIGTERM to tcprobe (a scheduler)", "passes it on, waits, reports", Kept.FLUSHED, _ALONE),
+    Fault("sighup", "SIGHUP to tcprobe in the background", "passes it on, waits, reports", Kept.FLUSHED, _ALONE),
+    Fault("sigquit", "SIGQUIT to tcprobe", "passes it on, waits, reports", Kept.FLUSHED, _ALONE),
+    Fault("sigusr1", "SIGUSR1 or SIGUSR2 to tcprobe", "passes it on, waits, reports", Kept.FLUSHED, _ALONE),
+    Fault(
+        "own-handlers",
+        "the workload handles signals itself (a checkpoint at SIGUSR1, a clean end at SIGTERM)",
+        "passes each on once; the exit code is the workload's own",
+        Kept.UNTIL_THEN,
+        "test_signals.test_the_workloads_own_handlers",
+    ),
+    Fault(
+        "ignored-signals",
+        "SIGTERM or SIGHUP to tcprobe: the workload ignores it",
+        "says that it waits for the workload to end, and does",
+        Kept.WHOLE,
+        "test_signals.test_a_workload_that_ignores_signals",
+    ),
+    Fault(
+        "ctrl-z",
+        "Ctrl-Z, and `fg` later",
+        "stops and goes on with the workload; the step that was cut has no length, and a note says so",
+        Kept.WHOLE,
+        "test_signals.test_stop_and_continue",
+    ),
+    Fault(
+        "sigtstp",
+        "SIGTSTP and SIGCONT to tcprobe without a terminal",
+        "stops the workload and itself, and both go on; steps as above",
+        Kept.WHOLE,
+        "test_signals.test_stop_and_continue",
+    ),
+    Fault(
+        "ctrl-c-early",
+        "Ctrl-C before the workload was started",
+        "exits with 130",
+        Kept.NOTHING,
+        "test_signals.test_an_interrupt_before_the_workload_starts",
+    ),
+    Fault(
+        "sigchld-ignored",
+        "tcprobe is started by a program that ignores how its children end (SIGCHLD)",
+        "nothing: the exit code is the workload's own",
+        Kept.UNTIL_THEN,
+        "test_signals.test_a_parent_that_ignores_how_children_end",
+    ),
+    Fault(
+        "signals-while-sealing",
+        "Ctrl-C or SIGTERM while tcprobe writes how the run ended",
+        "completes the folder first, then ends",
+        Kept.WHOLE,
+        "test_signals.test_signals_while_the_folder_is_sealed",
+    ),
+)
+
+_PROCESS: Final = "test_workloads.test_a_workload_that_changes_its_process"
+WORKLOADS: Final = (
+    Fault("forks", "it forks", "records the first process; a child is no run of its own", Kept.WHOLE, _PROCESS),
+    Fault(
+        "becomes-a-daemon",
+        "it makes itself a daemon, and trains in there",
+        "exits with the first process; a note says that what its children did was not recorded",
+        Kept.FIRST_PROCESS,
+        _PROCESS,
+    ),
+    Fault(
+        "execs",
+        "it replaces itself by another program (`os.exec…`)",
+        "waits for that program, whose exit code counts; a note says that it was not recorded",
+        Kept.UNTIL_THEN,
+        _PROCESS,
+    ),
+    Fault("exits-in-a-thread", "`sys.exit` in a thread", "nothing: the workload goes on", Kept.WHOLE, _PROCESS),
+    Fault(
+        "closes-its-streams",
+        "it closes standard input, output and error, and every other file",
+        "nothing: the workload goes on",
+        Kept.WHOLE,
+        _PROCESS,
+    ),
+    Fault(
+        "moves",
+        "it changes its working directory, which is then removed",
+        "nothing: the workload goes on",
+        Kept.WHOLE,
+        _PROCESS,
+    ),
+    Fault(
+        "forgets-its-environment", "it empties its environment", "nothing: the workload goes on", Kept.WHOLE, _PROCESS
+    ),
+    Fault(
+        "clock-set-back",
+        "the clock is set back by years",
+        "nothing: times are of a clock that never goes back",
+        Kept.WHOLE,
+        _PROCESS,
+    ),
+    Fault(
+        "removes-what-the-probe-wrote",
+        "it removes the probe's folder",
+        "writes the steps anew; a note says that figures logged before are lost",
+        Kept.STEPS,
+        _PROCESS,
+    ),
+    Fault(
+        "exits-with-a-large-code",
+        "it exits with a code above 128 that is no signal's",
+        "says `the workload failed with exit code 200`",
+        Kept.UNTIL_THEN,
+        _PROCESS,
+    ),
+    Fault(
+        "child-outlives",
+        "it leaves a child that runs on and holds standard output open",
+        "does not wait for that child",
+        Kept.WHOLE,
+        "test_workloads.test_a_child_that_outlives_its_workload",
     ),
 )
 
@@ -167,7 +423,7 @@ STORAGE: Final = (
     Fault(
         "several-processes",
         "a launcher starts several processes of the workload in one run",
-        "records the first; the others write to `probe/others/PID`, which no report reads; a note says how many there were",
+        "records the first; the others write to `probe/others/PID`, which no report reads; a note says how many",
         Kept.WHOLE,
         "test_storage.test_several_processes_in_one_run",
     ),
@@ -188,7 +444,9 @@ STORAGE: Final = (
 )
 
 FAULTS: Final[dict[str, tuple[Fault, ...]]] = {
-    "Something is killed": KILLED,
+    "Something is killed or crashes": KILLED,
+    "Signals and terminals": SIGNALS,
+    "The workload does something to its own process": WORKLOADS,
     "The disk, the run folder, the output": STORAGE,
 }
 """The rows, under the headings of the page."""

@@ -17,7 +17,7 @@ from tcprobe.capture.base import CaptureRequest, Collected, Launch
 from tcprobe.capture.dlprof import left as dlprof_left
 from tcprobe.capture.dlprof.args import further
 from tcprobe.capture.dlprof.build import DLPROF, Build, ask_build, missing
-from tcprobe.capture.probed import install_probe, no_probe_in, other_processes, read_probe, secret_words
+from tcprobe.capture.probed import install_probe, no_probe_in, other_processes, read_probe, secret_words, unfinished
 from tcprobe.errors import OutputError, ToolError
 from tcprobe.schema.profile import Note
 
@@ -171,11 +171,15 @@ def collect(request: CaptureRequest, exit_code: int) -> Collected:
     folder = home(request.folder)
     _fetch(folder, _beside(request.folder))
     found = [*dlprof_left.reports(folder), dlprof_left.database(folder)]
-    own = read_probe(request.folder).get("exit_code")
+    probe = read_probe(request.folder)
+    own = probe.get("exit_code")
     code = own if isinstance(own, int) else None
-    notes = dlprof_left.missing_notes(folder, exit_code, code, request.dlprof.key_node)
-    said = (*notes, *other_processes(request.folder))
-    return Collected(tuple(path for path in found if path is not None), said, code)
+    notes = (
+        *dlprof_left.missing_notes(folder, exit_code, code, request.dlprof.key_node),
+        *other_processes(request.folder),
+        *unfinished(probe, exit_code if code is None else code),
+    )
+    return Collected(tuple(path for path in found if path is not None), notes, code)
 
 
 def _beside(folder: Path) -> list[Path]:

@@ -33,6 +33,11 @@ class Gaps:
             self.gaps.append({"hook": hook, "reason": self.mask(text).splitlines()[0][:300] if text else "unknown"})
             self.changed = True
 
+    def close(self, hook: str) -> None:
+        """Forget that `hook` did not work: what it missed was made good."""
+        self.gaps[:] = [gap for gap in self.gaps if gap["hook"] != hook]
+        self.changed = True
+
     def note(self, code: str, message: str, remedy: Optional[str] = None, level: str = "warning") -> None:
         """Record a sentence for the report; a second one under the same code replaces the first."""
         self.notes = [n for n in self.notes if n["code"] != code]

@@ -1,6 +1,7 @@
 """Writes what the probe sees: steps.csv and metrics.csv as they come, probe.json as things become known.
 
-A daemon thread flushes twice a second, so that a killed process loses less than the last second.
+A daemon thread flushes twice a second, so that a killed process loses less than the last second. What cannot be written
+(the folder was removed, the disk is full for a while) is written later.
 """
 
 from __future__ import annotations
@@ -13,12 +14,20 @@ import itertools
 import json
 import os
 import threading
+import time
 from array import array
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from .gaps import Gaps
 
 INTERVAL_SECONDS = 0.4
+# After a failure, until the files are written anew: a long run's take a while.
+RETRY_SECONDS = 5.0
+# A thread that slept longer than it wanted, while the process did next to nothing, stood still with it.
+STOOD_STILL_NS = 2 * 10**9
+BUSY = 0.05
+MOST_PAUSES = 1000
+MOST_WAITING_METRICS = 100_000
 Metric = Tuple[int, str, float, str]
 
 
@@ -66,6 +75,8 @@ class Journal:
         kind: returns the kind of a row of steps.csv; rows of one kind lie side by side.
         summary: returns the content of probe.json.
         before_flush: called by the thread before it writes.
+        clock: nanoseconds since the start of the workload.
+        pauses: start and stop of each time that the whole process stood still (Ctrl-Z, a machine suspended).
     """
 
     def __init__(self, folder: str, gaps: Gaps) -> None:
@@ -74,6 +85,8 @@ class Journal:
         self.kind: Callable[[int], str] = lambda _: "measured"
         self.summary: Callable[[], Dict[str, Any]] = dict
         self.before_flush: Callable[[], None] = lambda: None
+        self.clock: Callable[[], int] = time.perf_counter_ns
+        self.pauses: List[Tuple[int, int]] = []
         self._folder = folder
         self._gaps = gaps
         self._lock = threading.Lock()
@@ -82,6 +95,7 @@ class Journal:
         self._metrics: List[Metric] = []
         self._metrics_begun = False
         self._written: Optional[str] = None
+        self._failed: Dict[str, float] = {}  # hooks that could not write, and when
         self._stop = threading.Event()
         self._thread: Optional[threading.Thread] = None
 
@@ -121,10 +135,17 @@ class Journal:
         self._stop.set()
         if self._thread is not None:
             self._thread.join(5)
-        self._rewrite = self._rewrite or any(
-            self.kind(row) != kind for first, last, kind in self._written_steps for row in (first, last)
+        if not os.path.exists(self._path("metrics.csv")):
+            self._begin_metrics_anew()
+        self._written = None
+        self._rewrite = (
+            self._rewrite
+            or not os.path.exists(self._path("steps.csv"))
+            or any(self.kind(row) != kind for first, last, kind in self._written_steps for row in (first, last))
         )
         self.flush()
+        if self._failed:
+            self.flush()
 
     def disable(self) -> None:
         """Write no more; for a forked child, where the thread is gone and the lock may be held."""
@@ -133,17 +154,36 @@ class Journal:
 
     def flush(self) -> None:
         """Bring the files up to date."""
+        self._gaps.run("logged figures", self.before_flush)
         for hook, action in (
-            ("logged figures", self.before_flush),
             ("steps.csv", self._flush_steps),
             ("metrics.csv", self._flush_metrics),
             ("probe.json", self._flush_summary),
         ):
-            self._gaps.run(hook, action)
+            if self._stop.is_set() or time.monotonic() - self._failed.get(hook, -RETRY_SECONDS) >= RETRY_SECONDS:
+                self._write(hook, action)
+
+    def _write(self, hook: str, action: Callable[[], None]) -> None:
+        if self._failed.pop(hook, None) is not None:
+            self._gaps.close(hook)  # all that it missed is written now
+        try:
+            action()
+        except Exception as error:
+            self._failed[hook] = time.monotonic()
+            self._gaps.add(hook, error)
 
     def _work(self) -> None:
-        while not self._stop.wait(INTERVAL_SECONDS):
+        while True:
+            began, busy = self.clock(), time.process_time_ns()
+            if self._stop.wait(INTERVAL_SECONDS):
+                return
+            self._look_for_pause(began, self.clock(), time.process_time_ns() - busy)
             self.flush()
+
+    def _look_for_pause(self, began: int, ended: int, busy: int) -> None:
+        slept = ended - began
+        if slept > STOOD_STILL_NS and busy < BUSY * slept and len(self.pauses) < MOST_PAUSES:
+            self.pauses.append((began, ended))
 
     def _path(self, name: str) -> str:
         return os.path.join(self._folder, name)
@@ -164,10 +204,15 @@ class Journal:
             if blocks[:1] and self._written_steps and self._written_steps[-1].kind == blocks[0].kind:
                 blocks[0] = blocks[0]._replace(first=self._written_steps.pop().first)
             self._written_steps += blocks
-        if rewrite:
-            write_atomically(self._path("steps.csv"), "step,start_ns,kind\n" + text)
-        else:
-            self._append("steps.csv", text)
+        try:
+            if rewrite:
+                os.makedirs(self._folder, exist_ok=True)
+                write_atomically(self._path("steps.csv"), "step,start_ns,kind\n" + text)
+            else:
+                self._append("steps.csv", text)
+        except OSError:
+            self._rewrite = True  # what the file holds now is not known
+            raise
 
     def _blocks(self, first: int, last: int) -> Iterator[Written]:
         """Yield rows by kind."""
@@ -180,11 +225,24 @@ class Journal:
 
     def _flush_metrics(self) -> None:
         rows, self._metrics = self._metrics, []
-        if not self._metrics_begun:
-            write_atomically(self._path("metrics.csv"), "step,name,value,unit\n")
-            self._metrics_begun = True
-        if rows:
-            self._append("metrics.csv", _lines(rows))
+        try:
+            if not self._metrics_begun:
+                os.makedirs(self._folder, exist_ok=True)
+                write_atomically(self._path("metrics.csv"), "step,name,value,unit\n")
+                self._metrics_begun = True
+            if rows:
+                self._append("metrics.csv", _lines(rows))
+        except OSError as error:
+            self._metrics = (rows + self._metrics)[-MOST_WAITING_METRICS:]
+            if isinstance(error, FileNotFoundError):
+                self._begin_metrics_anew()
+            raise
+
+    def _begin_metrics_anew(self) -> None:
+        if self._metrics_begun:
+            self._metrics_begun = False
+            text = "metrics.csv was removed while the workload ran, and what was logged before is lost"
+            self._gaps.note("metrics-lost", text)
 
     def _flush_summary(self) -> None:
         # Indenting takes ten times as long: the last text alone is for people.
@@ -194,5 +252,15 @@ class Journal:
             self._written = text
 
     def _append(self, name: str, text: str) -> None:
-        with open(self._path(name), "a", encoding="utf-8", newline="") as file:
-            file.write(text)
+        """Append to a file that is there, all or nothing."""
+        file = os.open(self._path(name), os.O_WRONLY | os.O_APPEND)
+        try:
+            size, data = os.fstat(file).st_size, text.encode("utf-8")
+            try:
+                while data:
+                    data = data[os.write(file, data) :]
+            except OSError:
+                os.ftruncate(file, size)
+                raise
+        finally:
+            os.close(file)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import signal
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,6 +25,8 @@ FORMAT = "run_folder"
 WHAT: Final = "a run folder of tcprobe"
 
 RECORD: Final = "run.json"
+PARTIAL: Final = ".partial-"
+"""A run folder is called so until its run has ended: `.partial-NAME-RANDOM`."""
 LEVELS: Final = ("note", "warning", "error")
 NOT_RECORDED: Final = "the profiler left no file in this run"
 NO_STEPS: Final = "no training step was seen"
@@ -30,6 +34,8 @@ NO_GRAPH: Final = "the probe recorded no GEMM-like op of a training function"
 NO_SCOPES: Final = "the probe recorded no scope of a Keras layer"
 NO_PROBE: Final = "the probe did not watch this run"
 NO_METRICS: Final = "the workload logged no figure that a pattern finds"
+FROM_PROBE: Final = ("window", "peak_gpu_memory_bytes")
+"""What run.json has from the probe once the run has ended."""
 FROM_PROFILER: Final = (
     *("launches", "launch_configs", "op_details", "memory_ops", "host_ops", "ranges", "step_marks"),
     "kernel_counters",
@@ -39,7 +45,8 @@ FROM_PROFILER: Final = (
 def finds(path: Path) -> list[Path]:
     """Return the run.json of a run folder; of a folder of run folders, all of theirs, at any depth where none is near.
 
-    What lies in a run is then offered, and read, as that run, not as the profile that its profiler left.
+    What lies in a run is then offered, and read, as that run, not as the profile that its profiler left. Runs that
+    never ended count where there are no others. The file may be missing where tcprobe was killed, or someone removed it.
     """
     if path.name == RECORD:
         return [path] if _is_record(path) else []
@@ -48,19 +55,24 @@ def finds(path: Path) -> list[Path]:
     if _is_record(path / RECORD, path):
         return [path / RECORD]
     runs: list[Path] = []
+    begun: list[Path] = []
     for level, (_, folders, _) in enumerate(walk(path, {})):
+        for folder in folders:
+            found = begun if folder.name.startswith(PARTIAL) else runs
+            if (found is begun or not folder.name.startswith(".")) and _is_record(Path(folder.path, RECORD), path):
+                found.append(Path(folder.path, RECORD))
         folders[:] = [folder for folder in folders if not folder.name.startswith(".")]
-        runs += (r for r in (Path(folder.path, RECORD) for folder in folders) if _is_record(r, path))
-        if level == 0 and runs:
+        if level == 0 and (runs or begun):
             break
-    return sorted(runs)
+    return sorted(runs or begun)
 
 
 def _is_record(path: Path, within: Path | None = None) -> bool:
-    """A run.json that names tcprobe; a damaged one counts where the probe's folder lies beside it."""
-    if not is_file(path, within):
+    """A run.json that names tcprobe; one that is damaged or missing counts where the probe's folder lies beside it."""
+    if os.path.lexists(path) and not is_file(path, within):
         return False
-    return "tcprobe" in read_object(path) or (path.parent / "probe" / "config.json").is_file()
+    probe, begun = path.parent / "probe", path.parent.name.startswith(PARTIAL)
+    return "tcprobe" in read_object(path) or (probe / "config.json").is_file() or (begun and probe.is_dir())
 
 
 def read(files: list[Path]) -> Profile:
@@ -91,7 +103,7 @@ def around(files: list[Path], inside: Sequence[Profile], refused: Sequence[Refus
     profile = _described(profile, folder, run, probe)
     said = profile.metadata.notes
     unreadable = [Note("unreadable-profile", error.message, error.hint, "error") for error in refused]
-    return profile.with_metadata(notes=(*said, *unreadable, *damage, *_notes(run, probe)))
+    return profile.with_metadata(notes=(*said, *unreadable, *damage, *_notes(folder, run, probe)))
 
 
 def _probed(folder: Path) -> tuple[Profile, list[Note]]:
@@ -145,8 +157,8 @@ def _described(profile: Profile, folder: Path, run: dict[str, Any], probe: dict[
         xla=_flag(run.get("xla"), known.xla),
         target_gpu=_text(run.get("target_gpu")) or known.target_gpu,
         gpu_used=_flag(run.get("gpu_used"), _flag(probe.get("gpu_used"), known.gpu_used)),
-        partial=run.get("partial") is not False,
-        run=run if run.get("window") else {**run, "window": probe.get("window")},
+        partial=run.get("partial") is not False and not _ended_well(run, probe),
+        run={**run, **{key: probe.get(key) for key in FROM_PROBE if run.get(key) is None}},
     )
 
 
@@ -165,7 +177,7 @@ def _flag(value: Any, otherwise: bool | None) -> bool | None:
     return value if isinstance(value, bool) else otherwise
 
 
-def _notes(run: dict[str, Any], probe: dict[str, Any]) -> list[Note]:
+def _notes(folder: Path, run: dict[str, Any], probe: dict[str, Any]) -> list[Note]:
     """Return how the run ended, what probe and capture said, and the hooks that are missing."""
     source = run if any(run.get(key) is not None for key in ("exit_code", "profiler_exit_code")) else probe
     said = [note for n in _dicts(source.get("notes")) if (note := _note(n)) is not None]
@@ -173,7 +185,7 @@ def _notes(run: dict[str, Any], probe: dict[str, Any]) -> list[Note]:
         Note("probe-gap", f"not recorded: {gap.get('hook')}: {gap.get('reason')}", None, "note")
         for gap in _dicts(source.get("gaps"))
     ]
-    return [*_ending(run), *said, *gaps]
+    return [*_ending(folder, run, probe), *said, *gaps]
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:
@@ -189,31 +201,55 @@ def _note(said: dict[str, Any]) -> Note | None:
     return replace(note, level=level) if level in LEVELS else note
 
 
-def _ending(run: dict[str, Any]) -> list[Note]:
-    """Say how a run ended that did not end well."""
+def _ended_well(run: dict[str, Any], probe: dict[str, Any]) -> bool:
+    """Say whether the workload ended well though tcprobe did not write so: the probe has recorded all of it."""
+    return bool(run) and _untold(run) and probe.get("finished") is True and probe.get("exit_code") == 0
+
+
+def _untold(run: dict[str, Any]) -> bool:
+    """Say whether tcprobe did not live to write how the run ended."""
+    return not isinstance(run.get("exit_code"), int) and not isinstance(run.get("profiler_exit_code"), int)
+
+
+def _ending(folder: Path, run: dict[str, Any], probe: dict[str, Any]) -> list[Note]:
+    """Say how a run ended that did not end well, or that ended without tcprobe."""
     if not run:
-        return [Note("damaged-run", f"{RECORD} is damaged: command, versions and ending are unknown")]
+        state = "is damaged" if (folder / RECORD).exists() else "is missing (was tcprobe stopped before it began?)"
+        return [Note("damaged-run", f"{RECORD} {state}: command, versions and ending are unknown")]
     if run.get("partial") is False:
         return []
-    return [Note("partial-run", f"{how_ended(run)}: the figures are of what ran until then")]
+    remedy = _name_it(folder) if _untold(run) and probe.get("finished") else None
+    figures = "all of it was recorded" if _ended_well(run, probe) else "the figures are of what ran until then"
+    return [Note("partial-run", f"{how_ended(run, probe)}: {figures}", remedy)]
 
 
-def how_ended(run: dict[str, Any]) -> str:
-    """Return how a workload that did not end well did end, by its run.json."""
+def _name_it(folder: Path) -> str | None:
+    """Return how to give a folder its final name; None if it has it."""
+    if not folder.name.startswith(PARTIAL):
+        return None
+    final = folder.with_name(folder.name.removeprefix(PARTIAL).rpartition("-")[0])
+    return f"give the run folder its name: mv {shlex.quote(str(folder))} {shlex.quote(str(final))}"
+
+
+def how_ended(run: dict[str, Any], probe: dict[str, Any] | None = None) -> str:
+    """Return how a workload that did not end well did end, by its run.json, else by its probe.json."""
     code, wrapping = run.get("exit_code"), run.get("profiler_exit_code")
     if run.get("interrupted"):
         return "the workload was interrupted"
     if code is None and isinstance(wrapping, int):
         return f"the profiler ended with exit code {wrapping}, and whether the workload failed is not known"
-    if not isinstance(code, int):
-        return "how the workload ended was not recorded (tcprobe was stopped, or the disk was full)"
-    if code > 128:
-        return f"the workload was ended by {_signal(code - 128)}"
-    return f"the workload failed with exit code {code}"
+    if isinstance(code, int):
+        return _by_code(code)
+    later = (probe or {}).get("exit_code")
+    if isinstance(later, int):
+        return f"tcprobe was stopped, or had no room, before it wrote how the run ended; {_by_code(later)}"
+    return "how the workload ended was not recorded (it still runs, or was killed with tcprobe, or the disk was full)"
 
 
-def _signal(number: int) -> str:
+def _by_code(code: int) -> str:
+    if not code:
+        return "the workload ended well"
     try:
-        return signal.Signals(number).name
+        return f"the workload was ended by {signal.Signals(code - 128).name}"
     except ValueError:
-        return f"signal {number}"
+        return f"the workload failed with exit code {code}"

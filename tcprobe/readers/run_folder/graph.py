@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -138,7 +139,7 @@ def read_steps(path: Path) -> TableAndNotes:
 
     Where numbers jump, one call made several steps (steps_per_execution): each takes its share of the distance.
     A last line that was cut off is dropped; a damaged one elsewhere is skipped and counted, and then a jump in the
-    numbers gives no length to the step before it.
+    numbers gives no length to the step before it. A step in which the whole process stood still has none either.
     """
     lines, refused = _rows(path)
     rows = [row for row in lines if len(row) == 3 and _whole(row[0]) and _whole(row[1])]
@@ -150,8 +151,40 @@ def read_steps(path: Path) -> TableAndNotes:
     sure = [jump == 1 or (jump > 1 and not notes) for jump in jumps]
     apart = [b - a for a, b in pairwise(starts)]
     lengths = [d // j if ok and d >= 0 else None for d, j, ok in zip(apart, jumps, sure, strict=True)]
+    pauses = _pauses(path.with_name("probe.json"))
+    if pauses and min(apart, default=0) >= 0:
+        notes += (_stood_still(pauses),)
+        for row in _paused(starts, pauses):
+            lengths[row] = None
     kinds = [r[2] if r[2] in KINDS else "measured" for r in rows]
     return Table(STEPS, {"step": steps, "start_ns": starts, "duration_ns": [*lengths, None], "kind": kinds}), notes
+
+
+def _pauses(path: Path) -> list[tuple[int, int]]:
+    """Return start and stop of each time that the process stood still, in order, without those that overlap."""
+    found: list[tuple[int, int]] = []
+    for said in _list(read_object(path).get("pauses")):
+        start, stop = (said.get("start_ns"), said.get("stop_ns")) if isinstance(said, dict) else (None, None)
+        if isinstance(start, int) and isinstance(stop, int) and (found[-1][1] if found else 0) <= start < stop < 2**53:
+            found.append((start, stop))
+    return found
+
+
+def _paused(starts: list[int], pauses: list[tuple[int, int]]) -> list[int]:
+    """Return the rows in which the process stood still: a pause was seen with the moments before and after it."""
+    rows = list[int]()
+    for start, stop in pauses:
+        near = range(max(0, bisect_right(starts, start) - 1), min(bisect_left(starts, stop), len(starts) - 1))
+        rows += [row for row in near if starts[row + 1] - starts[row] > (stop - start) / 2]
+    return rows
+
+
+def _stood_still(pauses: list[tuple[int, int]]) -> Note:
+    times = "once" if len(pauses) == 1 else f"{len(pauses)} times"
+    seconds = sum(stop - start for start, stop in pauses) / 1e9
+    why = "stopped by Ctrl-Z or its like, or its machine was"
+    message = f"the workload stood still {times}, for {seconds:.0f} s ({why}): steps that this fell into have no length"
+    return Note("stood-still", message, None, "note")
 
 
 def read_metrics(path: Path) -> TableAndNotes:

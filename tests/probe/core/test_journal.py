@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -71,8 +72,55 @@ def test_metrics_and_summary(journal: Journal, tmp_path: Path) -> None:
 
 def test_failure_is_a_gap(tmp_path: Path) -> None:
     gaps = Gaps()
-    Journal(str(tmp_path / "missing"), gaps).flush()
+    (tmp_path / "file").touch()
+    Journal(str(tmp_path / "file/folder"), gaps).flush()
     assert {gap["hook"] for gap in gaps.gaps} == {"steps.csv", "metrics.csv", "probe.json"}
+
+
+def test_what_could_not_be_written_is_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tcprobe.probe.core.journal.RETRY_SECONDS", 0.0)
+    gaps = Gaps()
+    journal = Journal(str(tmp_path / "probe"), gaps)
+    journal.row(0, 5)
+    journal.metric(0, "loss", 1.0, "")
+    journal.flush()
+    full = OSError(28, "No space left on device")
+
+    def refuse(*_: object) -> int:
+        raise full
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", refuse)
+        journal.row(1, 9)
+        journal.metric(1, "loss", 0.5, "")
+        journal.flush()
+        assert {gap["hook"] for gap in gaps.gaps} == {"steps.csv", "metrics.csv"}
+    journal.flush()
+    assert steps(tmp_path / "probe")[1:] == ["0,5,measured", "1,9,measured"]
+    assert (tmp_path / "probe/metrics.csv").read_text().splitlines()[1:] == ["0,loss,1.0,", "1,loss,0.5,"]
+    assert gaps.gaps == []
+
+
+def test_a_folder_that_was_removed_is_written_anew_at_the_end(tmp_path: Path) -> None:
+    gaps = Gaps()
+    journal = Journal(str(tmp_path / "probe"), gaps)
+    journal.row(0, 5)
+    journal.metric(0, "loss", 1.0, "")
+    journal.flush()
+    shutil.rmtree(tmp_path / "probe")
+    journal.finish()
+    assert steps(tmp_path / "probe")[1:] == ["0,5,measured"]
+    assert sorted(path.name for path in (tmp_path / "probe").iterdir()) == ["metrics.csv", "probe.json", "steps.csv"]
+    assert ([note["code"] for note in gaps.notes], gaps.gaps) == (["metrics-lost"], [])
+
+
+@pytest.mark.parametrize(("slept", "busy", "stood_still"), [(60, 0.1, True), (60, 50, False), (1, 0, False)])
+def test_a_process_that_did_nothing_for_long_stood_still(
+    journal: Journal, slept: float, busy: float, stood_still: bool
+) -> None:
+    """A thread that is kept from running by one that computes did not stand still."""
+    journal._look_for_pause(10**9, int((1 + slept) * 1e9), int(busy * 1e9))
+    assert bool(journal.pauses) is stood_still
 
 
 def test_killed_process_keeps_all_but_the_last_second(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ ENDINGS = {
     "os._exit in a call": (5, "toyflow.on_layer = lambda _: os._exit(5)\ntrain(9, 'd', 'g'); toyflow.train('d', [''])"),
     "a signal": (-signal.SIGTERM, "train(9, 'd', 'g'); os.kill(os.getpid(), signal.SIGTERM)"),
     "a signal in the window": (-signal.SIGTERM, "train(5, 'd', 'g'); os.kill(os.getpid(), signal.SIGTERM)"),
+    "a hangup in the window": (-signal.SIGHUP, "train(5, 'd', 'g'); os.kill(os.getpid(), signal.SIGHUP)"),
     "a fork": (0, "train(9, 'd', 'g')\nif os.fork() == 0: train(3, 'd', 'g')\nelse: os.wait(); train(1, 'd', 'g')"),
     "a fork in a call": (
         0,

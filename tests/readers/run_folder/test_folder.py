@@ -228,7 +228,7 @@ def test_metrics_are_figures_with_units(tmp_path: Path) -> None:
     [
         ({"exit_code": 7, "partial": True}, "failed with exit code 7"),
         ({"exit_code": 137, "partial": True}, "ended by SIGKILL"),
-        ({"exit_code": 255, "partial": True}, "ended by signal 127"),
+        ({"exit_code": 255, "partial": True}, "failed with exit code 255"),
         ({"exit_code": 130, "partial": True, "interrupted": True}, "was interrupted"),
         ({"exit_code": None, "partial": True}, "how the workload ended was not recorded"),
     ],
@@ -237,6 +237,42 @@ def test_a_run_that_did_not_end_well_says_how(tmp_path: Path, changed: dict[str,
     profile = read(make_run(tmp_path / "run", **changed))
     assert profile.metadata.partial
     assert [said in n.message for n in profile.metadata.notes if n.code == "partial-run"] == [True]
+
+
+@pytest.mark.parametrize(
+    ("pauses", "lengths"),
+    [
+        ([{"start_ns": 12, "stop_ns": 48}], [10, None, 10]),  # seen from a moment before until a moment after
+        ([{"start_ns": 2, "stop_ns": 8}], [None, 30, 10]),
+        ([{"start_ns": 55, "stop_ns": 90}], [10, 30, 10]),  # in the last step, which has no length
+        ([{"start_ns": 48, "stop_ns": 12}, {"start_ns": "a"}, 3, {"start_ns": 12, "stop_ns": 10**400}], [10, 30, 10]),
+        ("no list", [10, 30, 10]),
+    ],
+)
+def test_a_step_in_which_the_process_stood_still_has_no_length(
+    tmp_path: Path, pauses: object, lengths: list[float | None]
+) -> None:
+    made = make_run(tmp_path / "run")
+    starts = "".join(f"{step},{start},measured\n" for step, start in enumerate((0, 10, 40, 50)))
+    (made / "probe/steps.csv").write_text("step,start_ns,kind\n" + starts)
+    (made / "probe/probe.json").write_text(json.dumps({"pauses": pauses}))
+    profile = read(made)
+    found = [None if math.isnan(each) else each for each in profile.require("steps").numbers("duration_ns")]
+    assert found == [*lengths, None]
+
+
+def test_a_workload_that_outlived_tcprobe_says_how_it_ended(tmp_path: Path) -> None:
+    made = make_run(tmp_path / ".partial-train-20261121T050102Z-x1", exit_code=None, partial=True)
+    (made / "probe/probe.json").write_text(json.dumps({"finished": True, "exit_code": 0}))
+    ended = read(made)
+    (made / "probe/probe.json").write_text(json.dumps({"finished": True, "exit_code": 3}))
+    failed = read(made)
+    assert (codes(ended), ended.metadata.partial) == (["partial-run"], False)
+    assert (codes(failed), failed.metadata.partial) == (["partial-run"], True)
+    assert "the workload ended well: all of it was recorded" in ended.metadata.notes[0].message
+    assert "the workload failed with exit code 3: the figures are" in failed.metadata.notes[0].message
+    for profile in (ended, failed):
+        assert str(profile.metadata.notes[0].remedy).endswith(f" {tmp_path}/train-20261121T050102Z")
 
 
 def test_what_probe_and_capture_said_is_passed_on(tmp_path: Path) -> None:
