@@ -1,6 +1,6 @@
 """The faults of a run under `tcprobe profile`, as data: docs/reliability.md is written from it, the tests are its rows.
 
-To add a fault: a row below. Its test is a function of a module beside this one, parametrized with `cases("module.test")`;
+To add a fault: a row below. Its test is a function of a module beside this one, parametrized by `cases("module.test")`;
 it takes the row as its argument and may look up what it needs by `fault.name`.
 """
 
@@ -167,7 +167,7 @@ STORAGE: Final = (
     Fault(
         "several-processes",
         "a launcher starts several processes of the workload in one run",
-        "records the first; the others write to `probe/others/PID`, which no report reads; a note says how many there were",
+        "records the first; others write to `probe/others/PID`, which no report reads; a note says how many ran",
         Kept.WHOLE,
         "test_storage.test_several_processes_in_one_run",
     ),
