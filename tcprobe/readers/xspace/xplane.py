@@ -25,6 +25,7 @@ from tcprobe.schema.profile import Metadata, Note, Profile
 
 FORMAT: Final = "xplane"
 WHAT: Final = "*.xplane.pb of TensorFlow or JAX"
+MOST_GPUS: Final = 1024  # of a host; the largest has 16
 _SUFFIX: Final = ".xplane.pb"
 _HEAD: Final = 4096  # bytes in which a plane shows its name
 
@@ -130,7 +131,10 @@ def _memory(size: int) -> mmap.mmap:
 def _read_space(file: Bytes, space: Space, path: Path, first_device: int) -> HostFile:
     if not any(plane.name for plane in space.planes) and not space.errors:
         raise WrongFormat(path, "no XSpace: it has no named plane", "give a *.xplane.pb of the TensorFlow profiler")
-    gpus = [read_gpu(file, plane) for plane in space.planes if GPU_PLANE.fullmatch(plane.name)]
+    planes = [plane for plane in space.planes if GPU_PLANE.fullmatch(plane.name)]
+    if len(planes) > MOST_GPUS:
+        raise DamagedError(f"{len(planes)} GPUs on one host")
+    gpus = [read_gpu(file, plane) for plane in planes]
     host = Host(events=HostEvents(stretches([gpu.kernels for gpu in gpus])))
     for plane in space.planes:
         if plane.name in HOST_PLANES:
