@@ -15,7 +15,7 @@ from tcprobe.analysis.ops.stacks import MOST_SCOPES, is_name_stack, scopes_of_st
 from tcprobe.gemm.ops import OpFamily, family_of
 from tcprobe.schema.columns import Table
 
-_CALLS: Final = re.compile(r"^(?:(?:(?:Stateful)?PartitionedCall(?:_\d+)?|replica_\d+)/)+")
+_CALLS: Final = re.compile(r"^(?:(?:(?:Stateful)?PartitionedCall(?:_\d++)?|replica_\d++)/)+")
 _TAPES: Final = re.compile(r"^(?:gradient_tape/)+")
 _REWRITER: Final = re.compile(r"ArithmeticOptimizer/FoldTranspose(?:Conjugate)?IntoMatMul_")
 _BRANCH: Final = re.compile(r"(^|/)(then|else|body|cond)/_(?:\d+|N)(?=/)")
