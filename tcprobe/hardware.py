@@ -24,6 +24,7 @@ HasTensorCores = Literal["yes", "no", "unknown"]
 Board = Literal["sxm", "pcie", "nvl", "superchip", "mobile", "soc"]
 
 DEFAULT_TARGET: Final = "a100-sxm-40"  # a run without a GPU is judged for this one
+LONGEST_NAME: Final = 256  # of a GPU, in characters; the longest known has 44. What follows is not compared
 FIRST_WITH_TENSOR_CORES: Final = (7, 0)
 GIB: Final = 2**30
 
@@ -138,7 +139,7 @@ def load_gpus() -> tuple[Gpu, ...]:
 
 def _normal(name: str) -> str:
     """Bring a GPU's name to the form in which names are compared: no brand, no remark, letters and digits only."""
-    name = re.sub(r"\(.*?\)", " ", name.lower())
+    name = re.sub(r"\([^()]*\)", " ", name[:LONGEST_NAME].lower())
     name = re.sub(r"\b(?:nvidia|tesla|geforce|quadro)\b", " ", name)
     return re.sub(r"[^a-z0-9]+", "", name)
 
@@ -188,21 +189,21 @@ def find_gpu(name: str) -> Gpu:
     close = [*starting, *get_close_matches(wanted, _by_name(), n=5, cutoff=0.5)]
     near = list(dict.fromkeys(gpu.id for known in close for gpu in _by_name()[known]))[:5]
     hint = f"did you mean {', '.join(near)}?" if near else "tcprobe explain gpus lists the known ones"
-    raise UsageError(f"no GPU called {name!r} in gpus.csv", hint)
+    raise UsageError(f"no GPU called {name[:LONGEST_NAME]!r} in gpus.csv", hint)
 
 
 def spoken_name(name: str) -> str:
     """Return a GPU's name in a sentence, with its article, without brand and remarks: ``a T4``."""
-    short = re.sub(r"\s*\(.*?\)", "", name).removeprefix("Tesla ").removeprefix("GeForce ")
+    short = re.sub(r" ?\([^()]*\)", "", name).removeprefix("Tesla ").removeprefix("GeForce ")
     return f"{'an' if short[:1] in 'AEFHILMNORSX' else 'a'} {short}"
 
 
 # A GPU instance of MIG (NVIDIA Multi-Instance GPU user guide, MIG device names): its compute slices, or those of the
 # compute instance in it, and its memory.
-_MIG: Final = re.compile(r"(.+?)[\s-]+MIG[\s-]+(?:(\d)c\.)?(\d)g\.(\d+)gb(?:[+.]\w+)*", re.IGNORECASE)
+_MIG: Final = re.compile(r"(.*?[^\s-])[\s-]++MIG[\s-]++(?:(\d)c\.)?(\d)g\.(\d{1,4})gb(?:[+.]\w++)*+", re.IGNORECASE)
 # A virtual GPU (NVIDIA vGPU user guide, virtual GPU types): GRID A100D-40C shares the SMs in time, A100D-1-10C is a
 # MIG instance.
-_VGPU: Final = re.compile(r"(?:GRID|NVIDIA)\s+(.+?)-(?:(\d)-)?(\d+)[ABCQ]\d?(?:ME)?", re.IGNORECASE)
+_VGPU: Final = re.compile(r"(?:GRID|NVIDIA)\s++(.+?)-(?:(\d)-)?(\d{1,4})[ABCQ]\d?(?:ME)?", re.IGNORECASE)
 # Boards that virtual GPUs are named after where a name stands for several boards: X is a module, D the larger memory.
 _VGPU_BOARDS: Final = {
     "v100": "v100-pcie",
@@ -277,12 +278,12 @@ class Partition:
 
 def partition_of(name: str) -> Partition | None:
     """Return the part of a GPU that a name describes: a MIG instance or a virtual GPU; None if it describes neither."""
-    if found := _MIG.fullmatch(name.strip()):
+    if found := _MIG.fullmatch(name := name[:LONGEST_NAME].strip()):
         board, compute, slices, memory = found.groups()
         whole = lookup_gpu(board)
         label = f"MIG {compute + 'c.' if compute else ''}{slices}g.{memory}gb"
         return Partition(whole, label, int(compute or slices), int(memory) * GIB) if whole else None
-    if found := _VGPU.fullmatch(name.strip()):
+    if found := _VGPU.fullmatch(name):
         board, slices, memory = found.groups()
         whole = lookup_gpu(_VGPU_BOARDS.get(_normal(board), board))
         label = f"MIG {slices}g.{memory}gb" if slices else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 from typing import Final
 
@@ -62,7 +63,7 @@ def _regular(
 
 def _commonest(values: list[int]) -> int:
     """Return the value that occurs most often, the largest of several."""
-    return max(set(values), key=lambda value: (values.count(value), value))
+    return max(Counter(values).items(), key=lambda found: (found[1], found[0]))[0]
 
 
 def steps_with_ends(profile: Profile) -> NDArray[np.bool_]:

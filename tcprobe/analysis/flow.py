@@ -41,6 +41,7 @@ from tcprobe.analysis.validity import (
     execution_notes,
     has_gpu_record,
     idle_notes,
+    long_name_notes,
     outside_notes,
     own_product_notes,
     part_notes,
@@ -291,6 +292,7 @@ def _limits(inputs: SummaryInputs, kernels: _Kernels) -> tuple[Note, ...]:
     reported = Reported(inputs.profile)
     totals = Totals.of(kernels.table, reported.kernel_times)
     notes: list[Note] = [*idle_notes(inputs.profile.require("devices"))]
+    notes += long_name_notes(inputs.profile)
     notes += own_product_notes(inputs.profile.require("graph_ops"))
     notes += execution_notes(inputs.gemms.table.values("executes"))
     if totals is None or totals.kernel_ns <= 0:

@@ -8,7 +8,9 @@ from typing import Final
 
 import numpy as np
 
+from tcprobe.analysis.kernels.rule import is_cut
 from tcprobe.analysis.ops.gemms import uncounted
+from tcprobe.analysis.ops.stacks import MOST_SCOPES
 from tcprobe.analysis.summary.reported import Reported
 from tcprobe.errors import MeasurementFailed
 from tcprobe.gemm.ops import family_of
@@ -67,6 +69,27 @@ def _used(profile: Profile) -> bool:
         return profile.metadata.gpu_used
     named = profile.metadata.format.startswith(_GPU_FORMATS)
     return named or len(profile.require("devices")) > 0
+
+
+def long_name_notes(profile: Profile) -> Iterator[Note]:
+    """Yield a note where names of kernels or paths of ops are longer or deeper than what is read of them."""
+    kernels = {name for table in ("launches", "kernels") for name in _names(profile, table, "kernel") if is_cut(name)}
+    paths = (name for table in ("op_details", "ops", "graph_ops") for name in _names(profile, table, "op"))
+    deep = {path for path in paths if path.count("/") > MOST_SCOPES}
+    for count, what, read in (
+        (len(kernels), "name(s) of kernels are longer than any known", "their class is told from the beginning"),
+        (
+            len(deep),
+            f"path(s) of ops are deeper than {MOST_SCOPES} scopes",
+            "their layers are told from the outer ones",
+        ),
+    ):
+        if count:
+            yield Note("long-names", f"{count} {what}: {read}", level="note")
+
+
+def _names(profile: Profile, table: str, column: str) -> list[str]:
+    return profile.require(table).names(column).names
 
 
 def coverage_notes(coverage_pct: float | None) -> Iterator[Note]:

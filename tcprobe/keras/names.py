@@ -41,7 +41,7 @@ tensorflow.function func input_signature autograph jit_compile
 KERAS_2: Final = ("tf_keras", "tensorflow.python.keras")
 """Modules that are Keras 2, whatever is installed; any other may be either."""
 _KERAS: Final = (*KERAS_2, "tensorflow.keras", "keras.api", "keras.src", "keras._tf_keras.keras", "keras_core")
-_INNER: Final = re.compile(r"keras\.layers\.(?:[a-z_]+\.)+([A-Z]\w*)$")
+_INNER: Final = re.compile(r"keras\.layers\.(?:[a-z_]++\.)+([A-Z]\w*)$")
 
 
 @cache

@@ -15,7 +15,7 @@ _COMMA: Final = re.compile(_TOKEN.pattern + "|,")
 _CLOSES: Final = {">": "<", ")": "(", "}": "{", "]": "["}
 _OPERATOR: Final = re.compile(r"(?<!\w)operator(?!\w)")
 # a result type whose conditions may hold comparisons, printed without parentheses
-_ENABLED: Final = re.compile(r"(?:typename )?(?:\w+::)*enable_if<.*?>::type (?=[\w({<:])", re.DOTALL)
+_ENABLED: Final = re.compile(r"(?:typename )?(?:\w++::)*enable_if<.*?>::type (?=[\w({<:])", re.DOTALL)
 # what may stand behind parameters: nothing, const, [clone .kd]
 _FOLLOWS: Final = ("", " ", "[", ".")
 _HIDDEN: Final = "\x00"

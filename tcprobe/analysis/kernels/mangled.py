@@ -19,17 +19,18 @@ _BUILTIN: Final = {
 _TOKEN: Final = re.compile(
     r"""
     (?P<length> \d+ )                                  # <length> <identifier>
-    | L (?P<type> [a-z] ) (?P<value> n?\d* ) E         # literal of a built-in type
+    | L (?P<type> [a-z] ) (?P<value> n?\d*+ ) E         # literal of a built-in type
     | (?P<builtin> DF16[_b] | D[hna] | S[abst] )
     | (?P<first> S_ )                                  # the first substitution
-    | (?P<other> S[0-9A-Z]+_ | T[0-9]*_ )              # a later one, or a template parameter
+    | (?P<other> S[0-9A-Z]{1,12}_ | T[0-9]{0,12}_ )              # a later one, or a template parameter
     | (?P<open> [NIJXFL] | Ul )
-    | (?P<close> E (?: (?<=E) (?P<lambda> \d*_ ) )? )
-    | (?P<prefix> [PROKVGM] | Dp | DT | Dt | Dv\d+_ | A\d*_ )
+    | (?P<close> E (?: (?<=E) (?P<lambda> \d*+_ ) )? )
+    | (?P<prefix> [PROKVGM] | Dp | DT | Dt | Dv\d++_ | A\d*+_ )
     | (?P<letter> [a-z] )
     """,
     re.VERBOSE,
 )
+_LONGEST_SCOPE: Final = 256  # characters of a scope that substitutions repeat; more of one stays S_
 _FRAMES: Final = {"N": ("", "::", ""), "I": ("<", ", ", ">"), "Ul": ("{lambda(", ", ", ")}")}
 _PLAIN: Final = ("", ", ", "")
 
@@ -90,7 +91,7 @@ class _Reader:
         return "".join(self.out) + (")" if self.frames[0][1] > 1 else "")
 
     def _name(self, name: str) -> None:
-        self.outermost = self.outermost or name
+        self.outermost = self.outermost or (name if len(name) <= _LONGEST_SCOPE else "S_")
         self._item("(anonymous namespace)" if name.startswith("_GLOBAL__N_") else name)
 
     def _item(self, text: str) -> None:

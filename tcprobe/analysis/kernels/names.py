@@ -246,7 +246,7 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
                 | (?<![a-z])flash_(?:fprop|bprop)\w*
             """),
             seek("function", r"^flash_attn_ext_f16"),
-            seek("path", r"(?<!\w)sm(?:90|100)::(?:\w+::)*sparse_attn_\w{0,40}?kernel"),
+            seek("path", r"(?<!\w)sm(?:90|100)::(?:\w++::){0,8}sparse_attn_\w{0,40}?kernel"),
         ),
         "FlashAttention, which takes float16, bfloat16 and float8 only",
         "Dao-AILab/flash-attention, csrc; deepseek-ai/FlashMLA, csrc/sm90 and sm100; ggml-org/llama.cpp, ggml-cuda "
@@ -397,8 +397,8 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
             seek(
                 "function",
                 r"""
-                ^(?:[a-z][a-z0-9]*_)*fusion(?:(?:__?|\.)\d+)*$
-                | ^(?:wrapped|loop|input)_(?!dot|gemm|conv(?!ert))[a-z_]+(?:[_.]\d+)*$
+                ^(?:[a-z][a-z0-9]*+_)*fusion(?:(?:__?|\.)\d++)*$
+                | ^(?:wrapped|loop|input)_(?!dot|gemm|conv(?!ert))[a-z_]+(?:[_.]\d++)*$
                 """,
             ),
         ),
@@ -497,8 +497,8 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
                 r"""
                 (?<!\w)(?P<token> Eigen::internal | at::(?:native|cuda)
                 | (?:Eigen|tensorflow|at|caffe2|thrust|cub|stream_executor|genericReformat)::
-                | fbgemm_gpu::(?!\S*(?:gemm|f8f8|i8i8|bf16x9)) | cusparse::(?!\S*blocked)
-                | CUTENSOR_NAMESPACE::\S*(?:permutation|elementwise)\w* )
+                | fbgemm_gpu::(?!\S{0,400}?(?:gemm|f8f8|i8i8|bf16x9)) | cusparse::(?!\S{0,400}?blocked)
+                | CUTENSOR_NAMESPACE::\S{0,400}(?:permutation|elementwise)\w* )
                 """,
                 unless=FRAMEWORK_MULTIPLIES,
             ),

@@ -43,7 +43,7 @@ _WORD: Final = re.compile(r"(?<!\()(?:un)?signed char|[A-Za-z_]\w*")
 # what CUDA cores store but do not compute with, but for integer dot products
 _NARROW: Final = frozenset({"int8", "int4", "fp8", "fp4"})
 # cuDNN writes f16 for both 16-bit types in the names of its attention kernels
-_SIXTEEN_BIT: Final = re.compile(r"cudnn_generated_\w*sdpa_(?!\w*bf16)\w*f16")
+_SIXTEEN_BIT: Final = re.compile(r"cudnn_generated_\w{0,80}?sdpa_(?!\w{0,80}?bf16)\w{0,80}?f16")
 _NVJET: Final = re.compile(r"(?<![a-z])nvjet_(?:sm\d+\w?_)?([a-z])[a-z]{2,4}_")
 _NVJET_OPERAND: Final = {"t": "bf16", "h": "fp16", "s": "tf32", "q": "fp8", "o": "fp4", "d": "fp64", "i": "int8"}
 _SHAPE: Final = re.compile(

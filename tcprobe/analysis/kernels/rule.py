@@ -16,6 +16,11 @@ Part = Literal["whole", "path", "function", "signature", "words", "argument"]
 _CARRIERS: Final = re.compile(r"Kernel2?|device_kernel|enable_\w+|attention_kernel_(?:backward_)?batched_impl")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*")
 _SIGNATURE: Final = 80
+# Characters that are read of a kernel's whole name, and of those of its parts in which rules search: the longest known
+# have some 20,000 (template arguments within one another), and some 400 (what a compiler fused).
+LONGEST_NAME: Final = 65_536
+LONGEST_FUNCTION: Final = 1_024
+_LONGEST_PATH: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,15 +77,17 @@ class NameParts:
     @classmethod
     def of(cls, text: str) -> NameParts:
         """Parse a name; a kernel that carries another in its first template argument counts as that one."""
-        name = parse(text)
+        name = parse(text[:LONGEST_NAME])
         subject = _carried(name)
+        function = subject.function[:LONGEST_FUNCTION]
+        path = name.path if subject is name else f"{name.path} {subject.path}"
         arguments = tuple(dict.fromkeys(_IDENTIFIER.findall(name.arguments or "")))
         texts: dict[Part, str] = {
-            "whole": text,
-            "path": name.path if subject is name else f"{name.path} {subject.path}",
-            "function": subject.function,
-            "signature": f"{subject.function}<{(subject.arguments or '')[:_SIGNATURE]}",
-            "words": words_of(subject.function),
+            "whole": text[:LONGEST_NAME],
+            "path": path[:_LONGEST_PATH],
+            "function": function,
+            "signature": f"{function}<{(subject.arguments or '')[:_SIGNATURE]}",
+            "words": words_of(function),
         }
         return cls(texts, arguments, name)
 
@@ -90,6 +97,13 @@ class NameParts:
         if found is None or (sought.unless and sought.unless.search(self.texts["words"])):
             return None
         return found.groupdict().get("token") or found[0]
+
+
+def is_cut(text: str) -> bool:
+    """Say whether a kernel's name is longer than what is read of it, as a whole or in its function."""
+    if len(text) <= LONGEST_FUNCTION:
+        return False
+    return len(text) > LONGEST_NAME or len(_carried(parse(text)).function) > LONGEST_FUNCTION
 
 
 def _carried(name: KernelName) -> KernelName:

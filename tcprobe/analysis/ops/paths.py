@@ -6,15 +6,16 @@ Scopes are never shortened: TensorFlow makes them unique with ``_N``, and the us
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from tcprobe.analysis.ops.stacks import is_name_stack, scopes_of_stack
+from tcprobe.analysis.ops.stacks import MOST_SCOPES, is_name_stack, scopes_of_stack
 from tcprobe.gemm.ops import OpFamily, family_of
 from tcprobe.schema.columns import Table
 
-_CALLS: Final = re.compile(r"^(?:(?:(?:Stateful)?PartitionedCall(?:_\d+)?|replica_\d+)/)+")
+_CALLS: Final = re.compile(r"^(?:(?:(?:Stateful)?PartitionedCall(?:_\d++)?|replica_\d++)/)+")
 _TAPES: Final = re.compile(r"^(?:gradient_tape/)+")
 _REWRITER: Final = re.compile(r"ArithmeticOptimizer/FoldTranspose(?:Conjugate)?IntoMatMul_")
 _BRANCH: Final = re.compile(r"(^|/)(then|else|body|cond)/_(?:\d+|N)(?=/)")
@@ -57,7 +58,7 @@ def parse_path(op: str) -> OpPath:
         return OpPath(*scopes_of_stack(op))
     text = _CALLS.sub("", _REWRITER.sub("", op))
     tapes = _TAPES.match(text)
-    scopes = _CALLS.sub("", _TAPES.sub("", text)).split("/")[:-1]
+    scopes = _CALLS.sub("", _TAPES.sub("", text)).split("/", MOST_SCOPES)[:-1]
     grad = next((i for i, part in enumerate(scopes) if part.endswith("_grad")), None)
     if tapes or grad is None:
         return OpPath(tuple(scopes), tapes is not None, tapes is not None and tapes[0].count("/") > 1)
@@ -71,12 +72,12 @@ class KnownScopes:
     Attributes:
         ops: path of every op that is no gradient, the op itself included.
         holders: scopes in which a matrix multiplication stands: layers of their own.
-        models: scopes around those: models and blocks, whose parts are layers.
+        in_order: the same, sorted. The scopes around them are models and blocks, whose parts are layers.
     """
 
     ops: frozenset[Scopes]
     holders: frozenset[Scopes]
-    models: frozenset[Scopes]
+    in_order: tuple[Scopes, ...]
 
     @classmethod
     def of(cls, ops: Iterable[tuple[str, str | None]]) -> KnownScopes:
@@ -84,9 +85,20 @@ class KnownScopes:
         forward = [(parse_path(op), op.rpartition("/")[2], op_type) for op, op_type in ops]
         forward = [entry for entry in forward if not entry[0].gradient]
         paths = frozenset((*path.scopes, last) for path, last, _ in forward)
-        base = cls(paths, frozenset(), frozenset())
+        base = cls(paths, frozenset(), ())
         holders = frozenset(scope_of(path, base) for path, _, op_type in forward if family_of(op_type))
-        return cls(paths, holders, frozenset(scope[:depth] for scope in holders for depth in range(1, len(scope))))
+        return cls(paths, holders, tuple(sorted(holders)))
+
+    def model_depth(self, scope: Scopes) -> int:
+        """Return how many outer scopes of one are a model's, at most all but itself; 0 where none is."""
+        place = bisect_left(self.in_order, scope)
+        beside = self.in_order[max(0, place - 1) : place + 1]
+        return max([0, *(min(_shared(scope, one), len(one) - 1, len(scope) - 1) for one in beside)])
+
+
+def _shared(one: Scopes, other: Scopes) -> int:
+    """Return how many outer scopes two have in common."""
+    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +119,7 @@ class RecordedScopes:
         return next((self.layers[scope] for scope in around if scope in self.layers), None)
 
 
-NOTHING_KNOWN: Final = KnownScopes(frozenset(), frozenset(), frozenset())
+NOTHING_KNOWN: Final = KnownScopes(frozenset(), frozenset(), ())
 
 
 def scope_of(path: OpPath, known: KnownScopes) -> Scopes:
@@ -122,7 +134,7 @@ def scope_of(path: OpPath, known: KnownScopes) -> Scopes:
         kept = kept[:-1]
     if kept in known.holders or not known.holders:
         return kept
-    depth = next((d for d in range(len(kept) - 1, 0, -1) if kept[:d] in known.models), len(kept) - 1)
+    depth = known.model_depth(kept) or len(kept) - 1
     part = kept[: depth + 1]
     return part[:-1] if part[:-1] in known.holders and part[-1][:1].isupper() else part
 

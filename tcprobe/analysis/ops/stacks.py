@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Final
 
-_WRAPPED: Final = re.compile(r"([a-z_]\w*)\((.*)\)")
+MOST_SCOPES: Final = 200
+"""Scopes that are read of a path, outermost first; the deepest of JAX and XLA known have some 40."""
+_WRAPPER: Final = re.compile(r"([a-z_]\w*+)\(")
 _PARAMETERS: Final = re.compile(r"\[.*", re.DOTALL)  # `dot_general[dimension_numbers=...]`, as older versions write
 # What wraps the name of a function that is called, not of a module.
 _CALLS: Final = frozenset(("jit", "pjit", "pmap", "xmap", "xla_call", "xla_pmap", "xla_computation", "shard_map"))
@@ -32,27 +34,28 @@ _EQUATION: Final = re.compile(r"->|,|\.\.\.")  # an einsum opens a scope named l
 
 def is_name_stack(op: str) -> bool:
     """Say whether an op's path is a name stack of JAX: it begins with the call of a compiled function."""
-    found = _WRAPPED.fullmatch(op.partition("/")[0])
-    return found is not None and found[1] in _CALLS
+    call = op.partition("/")[0]
+    found = _WRAPPER.match(call)
+    return found is not None and call.endswith(")") and found[1] in _CALLS
 
 
 def scopes_of_stack(op: str) -> tuple[tuple[str, ...], bool]:
     """Return the scopes of modules around an op, outermost first, and whether it computes a gradient."""
-    bare = [_bare(part) for part in _PARAMETERS.sub("", op).split("/")[:-1]]
+    bare = [_bare(part) for part in _PARAMETERS.sub("", op).split("/", MOST_SCOPES)[:-1]]
     return tuple(_modules([name for name, _ in bare if name])), any(transposed for _, transposed in bare)
 
 
 def _bare(part: str) -> tuple[str, bool]:
     """Return a part without its transformations, empty where it is a call, and whether it is transposed."""
-    transposed = False
-    while found := _WRAPPED.fullmatch(part):
+    start, end, transposed = 0, len(part), False
+    while end > start and part[end - 1] == ")" and (found := _WRAPPER.match(part, start, end - 1)):
         if found[1] in _CALLS:
             return "", transposed
         if found[1] not in _TRANSFORMS:
             break
         transposed |= found[1] == "transpose"
-        part = found[2]
-    return part, transposed
+        start, end = found.end(), end - 1
+    return part[start:end], transposed
 
 
 def _modules(names: list[str]) -> Iterator[str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tcprobe.analysis.ops.attribution import aliases_of, graph_record
 from tcprobe.analysis.ops.paths import plain_path
+from tcprobe.analysis.ops.stacks import MOST_SCOPES
 from tcprobe.gemm.ops import family_of, gemms_of
 from tcprobe.gemm.record import flops_of, parse_object
 from tcprobe.schema.columns import Table
@@ -199,7 +200,9 @@ def _by_function(products: Sequence[_Product]) -> dict[str, list[_Product]]:
 
 def _longest(name: str, known: Mapping[str, list[_Product]]) -> list[_Product]:
     """Return the products of that name, else of the longest part of it that begins after a slash."""
-    while name and name not in known:
+    for _ in range(MOST_SCOPES):
+        if not name or name in known:
+            break
         name = name.partition("/")[2]
     return known.get(name, [])
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tcprobe.analysis.context import Context
+from tcprobe.analysis.epochs import steps_with_ends
 from tcprobe.analysis.ops.gemms import Gemms, build_gemms
-from tcprobe.analysis.phases import graph_of, is_recorded
+from tcprobe.analysis.phases import graph_of, is_recorded, steps_by_phase
 from tcprobe.analysis.summary.figures import SummaryInputs
 from tcprobe.analysis.summary.step_time import StepTime, phase_step_time
 from tcprobe.probe.constants import SKIPPED_STEPS
@@ -31,12 +32,16 @@ def phase_table(inputs: SummaryInputs, graph: Table | None) -> Table:
         graph: the ops of all parts of training; None where the probe recorded none.
     """
     phases, profile = inputs.profile.require("phases"), inputs.profile
+    ends, of_phase = steps_with_ends(profile), steps_by_phase(profile)
     rows = []
     for index, row in enumerate(phases.rows()):
         if row["in_window"]:
             step, work = inputs.step, _work(inputs.gemms, profile)
         else:
-            step, work = phase_step_time(profile, index), _elsewhere(profile, graph, index, inputs.context)
+            step, work = (
+                phase_step_time(profile, of_phase[index], ends),
+                _elsewhere(profile, graph, index, inputs.context),
+            )
         lacking = work.flops is not None and not is_recorded(phases, index)
         work = work._replace(at_least=work.at_least or lacking)
         rows.append({**row, **_timed(step), **work._asdict(), "iter_start": _iter_start(row)})

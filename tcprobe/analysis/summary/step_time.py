@@ -77,7 +77,7 @@ def step_time(profile: Profile, found: Iterations) -> StepTime | None:
     All are of one phase of the run, that of the window.
     """
     mine = window_phase(profile)
-    if (timed := phase_step_time(profile, mine or 0)) is not None:
+    if (timed := phase_step_time(profile, steps_by_phase(profile)[mine or 0], steps_with_ends(profile))) is not None:
         return timed
     under = profiled_lengths(profile)
     if len(known := under[~np.isnan(under)]):
@@ -90,16 +90,17 @@ def step_time(profile: Profile, found: Iterations) -> StepTime | None:
     return StepTime(float(only[1] - only[0]), "marked step", "the length of the one marked step, under the profiler")
 
 
-def phase_step_time(profile: Profile, phase: int) -> StepTime | None:
+def phase_step_time(profile: Profile, mine: NDArray[np.bool_], ends: NDArray[np.bool_]) -> StepTime | None:
     """Return the length of a step of one phase, by what the workload's own clock says; None if that is unknown.
 
     Args:
         profile: with its steps.
-        phase: row of `phases`; 0 of a run of one phase.
+        mine: which rows of `steps` are of the phase.
+        ends: which of them hold an epoch's end.
     """
-    steps, ends = profile.require("steps"), steps_with_ends(profile)
+    steps = profile.require("steps")
     kinds, lengths = steps.names("kind"), steps.numbers("duration_ns")
-    known = steps_by_phase(profile)[phase] & ~np.isnan(lengths)
+    known = mine & ~np.isnan(lengths)
     for kind, which in RATE_KINDS.items():
         alike = known & kinds.among(kind)
         if (typical := alike & ~ends).any():

@@ -25,14 +25,14 @@ TRIED: Final = 4  # kernels that multiply; such a call runs one or two
 MANY: Final = 10  # launches; such a call makes up to seven, an autotuned one 18 to 58 on real profiles
 RECURS: Final = 3  # steps: what looks like autotuning in so many of them is none, for each shape is tuned once
 
-CHECKER: Final = re.compile(r"redzone_checker|xla_\w+_comparison")
+CHECKER: Final = re.compile(r"redzone_checker|xla_\w{1,80}_comparison")
 _FAMILIES: Final = tuple(
     re.compile(pattern)
     for pattern in (
-        r"fft2d_|DSE::.*fft",
+        r"fft2d_|DSE::.{0,200}fft",
         r"[wW]inograd",
         r"im2col|explicit_convolve",
-        r"direct_kernel|(?:dgrad|wgrad)\w*_engine|conv_depthwise",
+        r"direct_kernel|(?:dgrad|wgrad)\w{0,80}_engine|conv_depthwise",
         r"implicit_convolve|implicit_gemm|scudnn_(?!winograd)|\dcudnn|xmma_(?:fprop|dgrad|wgrad)",
     )
 )
@@ -40,7 +40,7 @@ _MULTIPLIES: Final = re.compile(
     r"gemm|convolve|cudnn_\d|scudnn|\dcudnn|xmma_|cutlass|nvjet|_engine<|direct_kernel|winograd_\d|Cijk_", re.IGNORECASE
 )
 _HELPS: Final = re.compile(
-    r"offsets|pointers|reduce|im2col|transpose|flip_filter|scale|nchw\w*to|nhwc\w*to|shuffle|bias_act|convert|winograd\w*(?:data|filter|output|tiles)",
+    r"offsets|pointers|reduce|im2col|transpose|flip_filter|scale|nchw\w{0,80}to|nhwc\w{0,80}to|shuffle|bias_act|convert|winograd\w{0,80}(?:data|filter|output|tiles)",
     re.IGNORECASE,
 )
 _TORCH: Final = re.compile(r"(?:aten::)?_?(?:conv(?:olution)?\w*|linear|matmul|b?mm|b?addb?mm|einsum)$", re.IGNORECASE)

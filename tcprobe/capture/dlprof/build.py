@@ -68,7 +68,7 @@ def ask_build(launcher: tuple[str, ...]) -> Build:
             f"{where}: is not NVIDIA's DLProf: its help lacks {', '.join(f for f in _OURS if f not in said)}",
             f"another vendor's tool of that name comes first on PATH; it printed: {_first_line(said)!r}",
         )
-    version = re.search(r"(\d+\.\d+(?:\.\d+)?)", _say(launcher, "--version"))
+    version = re.search(r"(?<!\d)(\d++\.\d+(?:\.\d+)?)", _say(launcher, "--version"))
     return parse_help(said, version[1] if version else None)
 
 

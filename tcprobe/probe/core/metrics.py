@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Iterator, List, NamedTuple, Pattern
 
-NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)\b"
+NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)\b"
 RATE = r"(?:images|img|samples|examples|tokens|steps)(?:/s(?:ec)?|_per_sec(?:ond)?)"
 # A name is one or two words that end in one of these, before ':' or '=': "G Loss: 0.699", "val_loss=0.3".
 NAMED = re.compile(

@@ -15,7 +15,7 @@ _DTYPES: Final = {"bfloat32": "bfloat16", "half": "float16", "float": "float32",
 # DLProf prints convolutions channels first, filters K C R S; TensorFlow's arithmetic takes N H W C and R S C K.
 _TENSORFLOW_ORDER: Final = {"NCHW": "NHWC", "KCRS": "RSCK", "NKPQ": "NPQK"}
 _TENSORFLOW_FORWARD: Final = re.compile(r"_?(?:Fused)?Conv2D")
-_TENSORFLOW_CONV: Final = re.compile(r"\w*Conv[23]D\w*")
+_TENSORFLOW_CONV: Final = re.compile(r"(?>\w*?Conv[23]D)\w*+")
 
 
 def dtype_of(text: str | None) -> str | None:

@@ -21,6 +21,9 @@ from tcprobe.readers.dlprof.summary import Summary, from_lines, from_object
 MOST_BYTES: Final = 4 << 30  # fifteen million launches; a summary takes some kB
 MOST_JSON_BYTES: Final = 1 << 30  # read at once, into ten times the memory
 CHUNK: Final = 20_000  # rows held as Python strings at a time
+MOST_COLUMNS: Final = (
+    100  # the widest report has 40, and DLProf is discontinued; short rows of JSON are filled up to all
+)
 LONGEST_CELL: Final = 1 << 24  # an XLA op lists the shapes of all its inputs in one cell
 _DAMAGED: Final = "the file is damaged, or is no report of DLProf's"
 
@@ -126,14 +129,14 @@ def _heading(path: Path, rows: Iterator[list[str]]) -> tuple[str, list[str]]:
 
 
 def _trimmed(cells: list[str]) -> list[str]:
-    while cells and not cells[-1].strip():
-        cells = cells[:-1]
-    return [cell.lstrip("\ufeff") for cell in cells]
+    width = max((at for at, cell in enumerate(cells, 1) if cell.strip()), default=0)
+    return [cell.lstrip("\ufeff") for cell in cells[:width]]
 
 
 def _layout(path: Path, title: str, columns: Sequence[str]) -> Layout:
-    named = by_title(title)
-    layout = named or by_header(columns)
+    if len(columns) > MOST_COLUMNS:
+        raise WrongFormat(path, f"has {len(columns)} columns, where no report of DLProf has {MOST_COLUMNS}", _DAMAGED)
+    layout = by_title(title) or by_header(columns)
     if layout is None:
         raise WrongFormat(path, f"no report of DLProf has the columns {', '.join(columns)[:120]}", _DAMAGED)
     if missing := sorted(layout.needs - set(columns)):

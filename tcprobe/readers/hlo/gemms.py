@@ -10,17 +10,20 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Final
 
 from tcprobe.gemm.conv import ConvPass
 from tcprobe.gemm.ops import family_of
 from tcprobe.jsonfile import parse, whole
 from tcprobe.readers.hlo.module import MOST_DEPTH, HloShape, Instruction, Module, dtypes_of, shapes_json
+from tcprobe.readers.protobuf import DamagedError
 from tcprobe.schema.columns import Value
 
 GEMM_OPCODES: Final = ("dot", "convolution")
 CONTROL: Final = ("while", "conditional", "call", "async-start")  # instructions whose computations run as their own
 MOST_TRIPS: Final = 10**9
+MOST_PRODUCTS: Final = 256  # of one instruction; a fusion of XLA holds one or two
 # xla/service/gpu/cublas_cudnn.cc: targets of the library calls
 CUBLAS: Final = ("__cublas$gemm", "__cublas$lt$matmul")
 OTHER_CALLS: Final = re.compile(r"dnn|blas|gemm|matmul|conv|fmha|attention", re.IGNORECASE)
@@ -107,8 +110,15 @@ def _configuration(text: str) -> dict[str, Any]:
 
 
 def gemms_of(module: Module, executed: Instruction) -> list[HloGemm]:
-    """Return the multiplications that `executed` performs."""
-    return [replace(gemm, executed=executed) for gemm in _inside(module, executed, 0, set())]
+    """Return the multiplications that `executed` performs.
+
+    Raises:
+        DamagedError: there are more than XLA puts into one instruction.
+    """
+    found = list(islice(_inside(module, executed, 0, set()), MOST_PRODUCTS + 1))
+    if len(found) > MOST_PRODUCTS:
+        raise DamagedError(f"instruction {executed.name[:60]} holds more than {MOST_PRODUCTS} products")
+    return [replace(gemm, executed=executed) for gemm in found]
 
 
 def _inside(module: Module, instruction: Instruction, depth: int, seen: set[int]) -> Iterator[HloGemm]:
@@ -119,10 +129,42 @@ def _inside(module: Module, instruction: Instruction, depth: int, seen: set[int]
     if depth >= MOST_DEPTH or instruction.opcode in CONTROL:
         return
     for key in instruction.calls:
-        if key not in seen:
+        if key not in seen and len(seen) < MOST_PRODUCTS:
             seen.add(key)
-            for inner in module.computations.get(key, []):
+            for inner in _telling(module).get(key, ()):
                 yield from _inside(module, inner, depth + 1, seen)
+
+
+def _telling(module: Module) -> dict[int, list[Instruction]]:
+    """Return of each computation the instructions that multiply, or call what does: all that `_inside` must see."""
+    if module.telling is None:
+        callers: dict[int, list[int]] = {}
+        held = [key for key, found in module.computations.items() if any(map(_multiplies, found))]
+        for key, found in module.computations.items():
+            for called in {c for one in found if one.opcode not in CONTROL for c in one.calls}:
+                callers.setdefault(called, []).append(key)
+        holding = set(held)
+        while held:
+            new = set(callers.get(held.pop(), ())) - holding
+            holding |= new
+            held += new
+        module.telling = {key: _distinct(module.computations[key], holding) for key in holding}
+    return module.telling
+
+
+def _distinct(found: list[Instruction], holding: set[int]) -> list[Instruction]:
+    """Return the instructions that multiply, and of those that call the same computations with products the first."""
+    told: dict[object, Instruction] = {}
+    for one in found:
+        called = tuple(key for key in one.calls if key in holding)
+        if _multiplies(one) or called:
+            told.setdefault(id(one) if _multiplies(one) else called, one)
+    return list(told.values())
+
+
+def _multiplies(instruction: Instruction) -> bool:
+    opcode, target = instruction.opcode, instruction.target
+    return opcode in GEMM_OPCODES or target.startswith(CUBLAS) or target in CUDNN
 
 
 def _gemm(module: Module, instruction: Instruction) -> HloGemm | None:

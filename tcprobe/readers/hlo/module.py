@@ -112,6 +112,7 @@ class Module:
         computations: id -> instructions.
         by_name: instruction names are unique in a module.
         by_id: instruction ids are unique in a module.
+        telling: of each computation with products, the instructions that lead to them; None until somebody asks.
     """
 
     name: str
@@ -119,6 +120,7 @@ class Module:
     computations: dict[int, list[Instruction]] = field(default_factory=dict)
     by_name: dict[str, Instruction] = field(default_factory=dict)
     by_id: dict[int, Instruction] = field(default_factory=dict)
+    telling: dict[int, list[Instruction]] | None = None
 
     def operands(self, instruction: Instruction) -> list[HloShape]:
         """Return the shapes of the operands that the module holds."""

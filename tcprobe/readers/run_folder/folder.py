@@ -46,7 +46,7 @@ def finds(path: Path) -> list[Path]:
     """Return the run.json of a run folder; of a folder of run folders, all of theirs, at any depth where none is near.
 
     What lies in a run is then offered, and read, as that run, not as the profile that its profiler left. Runs that
-    never ended count where there are no others. The file may be missing where tcprobe was killed, or someone removed it.
+    never ended count where there are no others. A killed tcprobe may have left no file.
     """
     if path.name == RECORD:
         return [path] if _is_record(path) else []

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from tcprobe.schema.columns import Row, Table
 from tcprobe.schema.op import Part
 from tcprobe.schema.tables import PHASES
+
+MOST_PHASES: Final = 256  # the probe tells 64 stretches apart; each is a pass over the whole graph
 
 
 def read_phases(probe: dict[str, Any], graph: dict[str, Any] | None = None) -> Table | None:
@@ -14,10 +16,11 @@ def read_phases(probe: dict[str, Any], graph: dict[str, Any] | None = None) -> T
 
     Of graph.json it takes which parts were not recorded.
 
-    Phases that overlap, or end before they start, are those of a damaged file: none of them is used.
+    Phases that overlap, end before they start, or are more than a run has, are those of a damaged file: none of them
+    is used.
     """
     given = probe.get("phases")
-    if not isinstance(given, list) or not given:
+    if not isinstance(given, list) or not 0 < len(given) <= MOST_PHASES:
         return None
     unrecorded = _list((graph or {}).get("unrecorded"))
     found = [_row(number, one, unrecorded) for number, one in enumerate(given)]

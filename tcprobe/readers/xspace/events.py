@@ -19,6 +19,7 @@ from tcprobe.readers.xspace.lines import small_message
 
 DOUBLE, UINT, INT, STRING, BLOB, REF = 2, 3, 4, 5, 6, 7  # field numbers of XStat.value
 MOST_PS: Final = 30 * 86_400 * 10**12  # a time past 30 days is damage, and sums of such times would overflow
+MOST_STATS: Final = 64  # of an event, read in lock-step; the few events with more are decoded alone
 MOST_STAT_ID: Final = 1 << 22
 
 _HIGH: Final = np.uint64(0x8080_8080_8080_8080)
@@ -178,7 +179,9 @@ def _stats(file: Bytes, at: Ints, ends: Ints, wanted: Wanted) -> tuple[Stats, In
     at, ends = at[row], ends[row]
     parts: list[tuple[Ints, NDArray[np.int8], Ints, Ints]] = []
     strange: list[Ints] = []
-    while len(row):
+    for _ in range(MOST_STATS):
+        if not len(row):
+            break
         first, last, bad = small_message(file.u8, at)
         bad |= last > ends
         last[bad] = ends[bad]
@@ -189,7 +192,7 @@ def _stats(file: Bytes, at: Ints, ends: Ints, wanted: Wanted) -> tuple[Stats, In
         parts.append((row[keep], column[keep], value_at[keep], last[keep]))
         going = np.flatnonzero(last < ends)
         row, at, ends = row[going], last[going], ends[going]
-    return _values(file, parts, strange)
+    return _values(file, parts, [*strange, row])
 
 
 def _stat_column(

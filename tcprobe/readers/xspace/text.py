@@ -11,9 +11,9 @@ from tcprobe.readers.hlo.module import join_dtypes
 
 # ParseTfOpFullname of xla/tsl/profiler/utils/tf_op_utils.cc: `path:Type`, one colon, no C++ scope
 _OP: Final = re.compile(r"([^\s:$][^\s:]*):([A-Za-z_]\w*)")
-_DETAIL: Final = re.compile(r"(\w+):(\S+)")
-_SHAPE: Final = re.compile(r"(\w+)\[([^\]]*)\]")
-_MODULE: Final = re.compile(r"\((\d+)\)$")
+_DETAIL: Final = re.compile(r"(?<!\w)(\w++):(\S+)")
+_SHAPE: Final = re.compile(r"(\w++)\[([^\]]*+)\]")
+_MODULE: Final = re.compile(r"\((\d{1,20})\)$")
 
 DTYPES: Final = {"float": "float32", "double": "float64", "half": "float16"}
 MEMORY_KINDS: Final = ("MemcpyH2D", "MemcpyD2H", "MemcpyD2D", "MemcpyP2P", "Memset")

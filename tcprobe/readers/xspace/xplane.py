@@ -30,6 +30,7 @@ WHY_EMPTY: Final = (
     "TensorFlow leaves one where no space is left on the disk, or where a profile passes 2 GiB: make room, or profile "
     "fewer steps"
 )
+MOST_GPUS: Final = 1024  # of a host; the largest has 16
 _SUFFIX: Final = ".xplane.pb"
 MOST_BYTES: Final = 4 << 30  # no message of protobuf reaches 2 GiB: twice that is none
 _HEAD: Final = 4096  # bytes in which a plane shows its name
@@ -127,7 +128,10 @@ def _memory(size: int) -> mmap.mmap:
 def _read_space(file: Bytes, space: Space, path: Path, first_device: int) -> HostFile:
     if not any(plane.name for plane in space.planes) and not space.errors:
         raise WrongFormat(path, "no XSpace: it has no named plane", "give a *.xplane.pb of the TensorFlow profiler")
-    gpus = [read_gpu(file, plane) for plane in space.planes if GPU_PLANE.fullmatch(plane.name)]
+    planes = [plane for plane in space.planes if GPU_PLANE.fullmatch(plane.name)]
+    if len(planes) > MOST_GPUS:
+        raise DamagedError(f"{len(planes)} GPUs on one host")
+    gpus = [read_gpu(file, plane) for plane in planes]
     host = Host(events=HostEvents(stretches([gpu.kernels for gpu in gpus])))
     for plane in space.planes:
         if plane.name in HOST_PLANES:

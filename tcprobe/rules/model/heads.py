@@ -13,11 +13,12 @@ from tcprobe.schema.model import Layer, Product
 from tcprobe.schema.op import OpRecord
 
 NAMES: Final = tuple(dict.fromkeys(name for row in LAYER_CLASSES for name in row.inner))
+_MOST_LEVELS: Final = 200  # of a name that are climbed
 
 
 def attention_of(sizes: LayerSizes, name: str) -> Layer | None:
     """Return the attention layer that a layer is, or is a part of; None where it is neither."""
-    while name:
+    for _ in range(min(_MOST_LEVELS, name.count("/") + 1)):
         layer = sizes.layers.get(name)
         if layer is not None and class_of(layer.kind).inner:
             return layer

@@ -34,7 +34,7 @@ _FIRST_IS_CONDITION: Final = frozenset({"where"})
 _NOT_FLOAT: Final = re.compile(
     r"(?:^|_)(?:ids?|tokens?|ind(?:ex|ices)|labels?|targets?|masks?|lengths?|len|seq|steps?)(?:_|$|s$)"
 )
-_LAYER: Final = re.compile(r"keras\.(?:\w+\.)*layers\.(?:\w+\.)*([A-Z]\w*)")
+_LAYER: Final = re.compile(r"keras\.(?:\w++\.)*layers\.(?:\w++\.)*([A-Z]\w*)")
 
 
 class Flow:

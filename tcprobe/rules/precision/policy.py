@@ -26,7 +26,7 @@ GUIDE: Final = "TensorFlow guide, Mixed precision (tensorflow/docs, site/en/guid
 NEEDED: Final[dict[str, Capability]] = {"float16": (7, 0), "bfloat16": (8, 0), "float8": (8, 9)}
 
 _SETTER: Final = re.compile(r"keras\.(?:config|mixed_precision)(?:\.experimental)?\.set_(?:global_|dtype_)?policy")
-_POLICY: Final = re.compile(r"keras\.(?:\w+\.)*(?:DTypePolicy|Policy)")
+_POLICY: Final = re.compile(r"keras\.(?:\w++\.)*(?:DTypePolicy|Policy)")
 _SETS: Final = re.compile(r"set_\w*policy")
 _TOUCHED: Final = re.compile(r"float16|mixed_precision|set_\w*policy|LossScale|loss_scale|scaled_loss")
 _LEGACY: Final = re.compile(r"tf_keras|TF_USE_LEGACY_KERAS")

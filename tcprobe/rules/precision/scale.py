@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SCALED: Final = frozenset({"scale_loss", "get_scaled_loss", "get_unscaled_gradients"})
 SMALLEST_SCALE: Final = 8.0  # a smaller factor weighs a loss against others and is not a loss scale
 
-_WRAPPER: Final = re.compile(r"keras\.(?:\w+\.)*LossScaleOptimizer(?:V3)?")
+_WRAPPER: Final = re.compile(r"keras\.(?:\w++\.)*LossScaleOptimizer(?:V3)?")
 _BY_HAND: Final = re.compile(r"loss_?scal|scaled?_?loss|grad\w*_?scal|scaled?_?grad|unscal", re.IGNORECASE)
 _NOT_BY_HAND: Final = frozenset({"LossScaleOptimizer", "auto_scale_loss", "loss_scale_optimizer"})
 

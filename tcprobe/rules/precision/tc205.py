@@ -64,7 +64,7 @@ SAYS: Final[Says] = {
     "built_before_policy": "built before the policy is set",
 }
 
-_LAYER: Final = re.compile(r"keras\.(?:\w+\.)*layers\.(?:\w+\.)*[A-Z]\w*|keras\.applications\.(?:\w+\.)*[A-Z]\w*")
+_LAYER: Final = re.compile(r"keras\.(?:\w++\.)*layers\.(?:\w++\.)*[A-Z]\w*|keras\.applications\.(?:\w++\.)*[A-Z]\w*")
 # These compute nothing in 16 bits that matters: data goes through them in any dtype.
 _LIGHT: Final[frozenset[LayerKind]] = PREPARES | {"input", "base"}
 _SHOWN: Final = 3

@@ -78,7 +78,7 @@ SAYS: Final[Says] = {
 _HINT: Final = re.compile(r"experimental|set_policy|loss_scale|get_scaled_loss|get_unscaled|graph_rewrite|LossScale")
 _EXPERIMENTAL: Final = re.compile(r"keras\.mixed_precision\.experimental\.(\w+)")
 _SET_POLICY: Final = "keras.mixed_precision.set_policy"
-_REWRITE: Final = re.compile(r"tensorflow\.(?:\w+\.)*enable_mixed_precision_graph_rewrite(?:_v1)?")
+_REWRITE: Final = re.compile(r"tensorflow\.(?:\w++\.)*enable_mixed_precision_graph_rewrite(?:_v1)?")
 _LOSS_SCALE: Final = re.compile(r"tensorflow\.(?:mixed_precision|train)\.experimental\.(?:Dynamic|Fixed)?LossScale")
 _FIRST_WITHOUT: Final = 3
 _Gone: TypeAlias = tuple[Statement[FindingKind], Fix | None]
@@ -146,7 +146,7 @@ def _renamed(source: Source, node: ast.Call, name: str) -> _Gone:
 def _rename(source: Source, node: ast.expr, new: str) -> Fix | None:
     """Return the edit that renames a function written with its module; None if an import must change too."""
     text = source.segment(source.place(node))
-    match = re.fullmatch(r"((?:\w+\.)*mixed_precision)(\.experimental)?\.\w+", text)
+    match = re.fullmatch(r"((?:\w++\.)*mixed_precision)(\.experimental)?\.\w+", text)
     spelled = match is not None and (match.group(2) or ".experimental." not in name_of(source, node))
     if match is None or not spelled:
         return None

@@ -30,7 +30,7 @@ ESTIMATED: Final = "estimated"  # for convolutions: nobody has published what un
 TF32: Final = ("float32", "float", "tf32")  # dtypes that run as TF32 where the GPU can
 MAY_LOSE: Final = "; padding it at run time instead may lose"
 HARDLY: Final = 97.0  # percent of an aligned product's rate; the rest to 100 is within the error of any measurement
-_FORM: Final = re.compile(r"\s*(?:\(.*|\bSXM.*|\bPCIe.*|\bNVL.*|\bFE\b.*|\b\d+\s*GB.*)")
+_FORM: Final = re.compile(r"(?<!\s)\s*+(?:\(.*|\bSXM.*|\bPCIe.*|\bNVL.*|\bFE\b.*|\b\d+\s*GB.*)")
 UNHURT: Final[Mapping[WhyKind, str]] = {
     "bound_by_launch": "its products are so small that their launch takes the time",
     "bound_by_memory": "its products are bound by memory, not by arithmetic",

@@ -1,0 +1,110 @@
+"""The regular expressions of tcprobe, as its modules hold them and as its functions write them."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from re import _constants as sre  # type: ignore[attr-defined]
+from re import _parser  # type: ignore[attr-defined]
+from types import ModuleType
+from typing import Any, Final, NamedTuple
+
+import tcprobe
+
+UNBOUNDED: Final = 1000
+"""Repeats of so many and more count as unbounded: {0,40} costs a factor, not a power."""
+CALLS: Final = frozenset({"compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"})
+BACKTRACKS: Final = (sre.MAX_REPEAT, sre.MIN_REPEAT)
+CONTAINERS: Final = (tuple, list, frozenset, set)
+
+
+class Found(NamedTuple):
+    """One regular expression, and the module that holds it."""
+
+    module: str
+    pattern: re.Pattern[str]
+
+
+def all_patterns() -> tuple[list[Found], list[str]]:
+    """Return every pattern of the package once, and the calls whose pattern is known only when they run."""
+    held: dict[tuple[str, int], Found] = {}
+    open_: list[str] = []
+    for name in [m.name for m in pkgutil.walk_packages(tcprobe.__path__, "tcprobe.") if not m.name.endswith("_")]:
+        module = importlib.import_module(name)
+        inline, unknown = _inline(module)
+        open_ += unknown
+        for pattern in (*_within(vars(module), 0), *inline):
+            held.setdefault((pattern.pattern, pattern.flags), Found(name, pattern))
+    return list(held.values()), open_
+
+
+def _within(value: Any, depth: int) -> Iterator[re.Pattern[str]]:
+    if isinstance(value, re.Pattern):
+        yield value
+    elif depth <= 4 and isinstance(value, CONTAINERS):
+        for one in value:
+            yield from _within(one, depth + 1)
+    elif depth <= 4 and isinstance(value, dict):
+        for name, one in value.items():
+            if not str(name).startswith("__"):
+                yield from _within(one, depth + 1)
+    elif depth <= 4 and dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            yield from _within(getattr(value, field.name), depth + 1)
+
+
+def _inline(module: ModuleType) -> tuple[list[re.Pattern[str]], list[str]]:
+    """Return the patterns of calls such as `re.sub(...)`, and those calls whose pattern only a run knows."""
+    found, unknown = [], []
+    text = Path(module.__file__ or "").read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)) if "import re\n" in text else ():
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CALLS:
+            if ast.unparse(node.func.value) != "re":
+                continue
+            written = next((ast.unparse(a) for a in [*node.args, *(k.value for k in node.keywords)] if _flag(a)), "0")
+            try:
+                found.append(re.compile(_value(ast.unparse(node.args[0]), module), _value(written, module)))
+            except NameError:
+                unknown.append(f"{module.__name__}: {ast.unparse(node.args[0])}")
+    return found, unknown
+
+
+def _flag(node: ast.expr) -> bool:
+    return ast.unparse(node).startswith("re.")
+
+
+def _value(text: str, module: ModuleType) -> Any:
+    return eval(text, vars(module))
+
+
+def nests(pattern: re.Pattern[str]) -> bool:
+    """Say whether an unbounded repeat that may give back what it took holds another such: (a+)+ takes 2**n steps."""
+    return _nests(_parser.parse(pattern.pattern, pattern.flags), False)
+
+
+def _nests(items: Any, inside: bool) -> bool:
+    for op, argument in items:
+        if op in BACKTRACKS:
+            _, most, body = argument
+            open_ = most == sre.MAXREPEAT or most >= UNBOUNDED
+            if (open_ and inside) or _nests(body, inside or open_):
+                return True
+        elif any(_nests(body, inside) for body in _bodies(op, argument)):
+            return True
+    return False
+
+
+def _bodies(op: Any, argument: Any) -> list[Any]:
+    """Return the parts within one part; what a possessive repeat or an atomic group took, it never gives back."""
+    if op is sre.SUBPATTERN:
+        return [argument[3]]
+    if op is sre.BRANCH:
+        return list(argument[1])
+    if op in (sre.ASSERT, sre.ASSERT_NOT):
+        return [argument[1]]
+    return []
