@@ -103,7 +103,7 @@ class Source:
         try:
             encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
             text = data.decode(encoding)
-        except (SyntaxError, UnicodeDecodeError, LookupError) as error:
+        except (SyntaxError, UnicodeError, LookupError) as error:
             raise UnreadableInput(path, f"is not text in its encoding ({error})") from None
         text = text.removeprefix("\ufeff")
         if not path.endswith(".ipynb"):
