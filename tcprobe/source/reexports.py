@@ -19,6 +19,8 @@ from tcprobe.source.imports import file_of
 MOST_MODULES: Final = 8
 """So many modules may pass a name on to one another; what lies deeper is not looked for."""
 _OURS: Final = ("keras", "tensorflow")
+LONGEST_SOURCE: Final = 2_000_000
+"""Characters of Python that are read: a syntax tree of the densest text takes 900 times its bytes of memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,9 @@ def _exports_of(file: str, name: str) -> _Exports | None:
 
 
 @lru_cache(maxsize=64)
-def _text(file: str, stamp: tuple[int, int]) -> str:  # noqa: ARG001 - another stamp is another text
+def _text(file: str, stamp: tuple[int, int]) -> str:
+    if stamp[1] > LONGEST_SOURCE:
+        return ""
     try:
         return Path(file).read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -262,10 +262,7 @@ class _Search:
         elif taker.kind == "Flatten":
             whole = self._features(taker.name)
             self._change(taker.name, whole, _part(whole * new, old))
-        elif _multiplies(taker):
-            times = size_of(taker.config, "depth_multiplier", 1)
-            if not times:
-                raise NotCertain(say("class_unknown", class_name=taker.class_name))
+        elif _multiplies(taker) and (times := size_of(taker.config, "depth_multiplier", 1)):
             self._change(taker.name, old * times, new * times)
         elif taker.kind == "Concatenate" and _last_axis(taker):
             whole = self._features(taker.name)

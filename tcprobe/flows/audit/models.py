@@ -105,7 +105,7 @@ class Auditor:
             with at_most(MOST_SECONDS + MOST_SECONDS_TO_FIX):
                 self._add_models(target)
         except OutOfTimeError:
-            limit = f"{MOST_SECONDS:.0f} s"
+            limit = f"{MOST_SECONDS + MOST_SECONDS_TO_FIX:.0f} s"
             raise UnreadableInput(
                 target.named, f"is too much to judge: it takes more than {limit}", SPLIT_FILE
             ) from None
@@ -121,9 +121,12 @@ class Auditor:
         path = str(target.path)
         try:
             sources = {path: self.sources.get(path) or _read(target, self._choice.input_shapes)}
-        except UnsupportedVersion as error:
+        except (UnsupportedVersion, UnreadableInput) as error:
             from tcprobe.source.notebook import OtherLanguage
+            from tcprobe.source.source import TooLong
 
+            if isinstance(error, UnreadableInput) and not isinstance(error, TooLong):
+                raise
             if target.itself and not isinstance(error, OtherLanguage):
                 raise
             self._leave_out(path, error.found)
