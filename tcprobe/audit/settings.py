@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from tcprobe.errors import UsageError, WrongFormat
-from tcprobe.foreign import read_text
+from tcprobe.foreign import read
+from tcprobe.keras.settings import LARGEST_SIZE
 from tcprobe.schema.model import InputShape
 
-MOST_BYTES: Final = 4 << 20  # of a pyproject.toml: hundreds of times the longest that people write
+MOST_BYTES: Final = 2_000_000  # of a pyproject.toml: hundreds of times the longest that people write
+_MOST_DOTS: Final = 5_000  # in a line: reading a dotted key takes the square of its length
+_LONGEST_TOLD: Final = 200  # characters of a value or an error
 MODES: Final = ("auto", "traced", "source")
 DTYPES: Final = ("float32", "tf32", "float16", "bfloat16", "float8")
 LIBRARIES: Final = ("cublas10", "cublas11", "cublas12")
@@ -70,9 +73,14 @@ def _table(file: Path) -> Any:
     import tomllib  # most audits find no such file, and start the sooner
 
     try:
-        tool = tomllib.loads(read_text(file, MOST_BYTES)).get("tool")
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise WrongFormat(file, f"is no TOML: {error}") from error
+        text = read(file, MOST_BYTES)
+        if max(line.count(b".") for line in text.split(b"\n")) > _MOST_DOTS:
+            raise WrongFormat(file, f"is too long: more than {_MOST_DOTS:,} dots in a line")
+        tool = tomllib.loads(text.decode()).get("tool")
+    except RecursionError:
+        raise WrongFormat(file, "is no TOML that can be read: it is nested too deeply") from None
+    except ValueError as error:  # of TOML, of UTF-8, of a number of too many digits
+        raise WrongFormat(file, f"is no TOML: {_short(str(error))}") from error
     return tool.get("tcprobe") if isinstance(tool, dict) else None
 
 
@@ -84,17 +92,29 @@ def _settings(file: Path, table: Any) -> Settings:
         if key not in _READERS:
             near = _near(key, _READERS)
             hint = f"did you mean {near}?" if near else f"there are {', '.join(_READERS)}"
-            raise UsageError(f"{file}: tool.tcprobe has no key {key!r}", hint)
+            raise UsageError(f"{file}: tool.tcprobe has no key {_told(key)}", hint)
         read, expected = _READERS[key]
         try:
             given[_FIELDS.get(key, key.replace("-", "_"))] = read(value)
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise UsageError(
-                f"{file}: tool.tcprobe.{key} = {value!r}: expected {expected}", str(error) or None
+                f"{file}: tool.tcprobe.{key} = {_told(value)}: expected {expected}", str(error) or None
             ) from error
     if "baseline" in given:
         given["baseline"] = file.parent / given["baseline"]
     return Settings(**given)
+
+
+def _told(value: Any) -> str:
+    """Return a value as an error shows it."""
+    try:
+        return _short(repr(value))
+    except (ValueError, RecursionError):  # a number of too many digits, lists in lists
+        return "..."
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_TOLD else f"{text[:_LONGEST_TOLD]}..."
 
 
 def _near(word: str, known: Iterable[str]) -> str | None:
@@ -147,7 +167,7 @@ def input_shapes(value: str | list[str]) -> tuple[InputShape, ...]:
 def _input_shape(text: str) -> InputShape:
     name, equals, sizes = text.rpartition("=")
     found = tuple(int(size) for size in sizes.split(","))
-    if min(found) < 1 or (equals and not name.strip()):
+    if min(found) < 1 or max(found) > LARGEST_SIZE or (equals and not name.strip()):
         raise ValueError
     return InputShape(name.strip() or None, found)
 
@@ -165,7 +185,7 @@ def _flag(value: Any) -> bool:
 
 
 def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST_SIZE:
         raise ValueError
     return value
 
@@ -173,7 +193,7 @@ def _count(value: Any) -> int:
 def _one_of(*words: str) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         if value not in words:
-            near = _near(str(value), words)
+            near = _near(value, words) if isinstance(value, str) else None
             raise ValueError(f"did you mean {near}?" if near else "")
         return str(value)
 

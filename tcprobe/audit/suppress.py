@@ -22,8 +22,10 @@ from tcprobe.schema.place import Place
 # colon, separated by commas or spaces; what is no code ends the list.
 _CODES: Final = r"[A-Z]+[0-9]*(?:[\s,]+[A-Z]+[0-9]+)*"
 _COMMENT: Final = re.compile(
-    rf"#\s*(?:noqa\b(?:\s?:\s?(?P<noqa>{_CODES}))?|tcprobe:\s*ignore\b(?:\s*\[(?P<own>[^\]]*)\])?)", re.IGNORECASE
+    rf"#\s*(?:noqa\b(?:\s?:\s?(?P<noqa>{_CODES}))?|tcprobe:\s*ignore\b(?:\s*\[(?P<own>[^\]]{{0,1000}})\])?)",
+    re.IGNORECASE,
 )
+_LONGEST_COMMENT: Final = 10_000  # characters; what a longer one silences behind these is not silenced
 _HINT: Final = re.compile(r"#\s*(?:noqa|tcprobe:)", re.IGNORECASE)
 # Codes of flake8-type-checking start with TC0 in ruff; those are none of ours.
 _OURS: Final = re.compile(r"TC[1-9][0-9]*")
@@ -100,7 +102,7 @@ def comments_of(text: str, path: str) -> list[Comment]:
 
 
 def _comments(text: str, path: str, line: int, column: int) -> Iterator[Comment]:
-    for match in _COMMENT.finditer(text):
+    for match in _COMMENT.finditer(text, 0, _LONGEST_COMMENT):
         named = match["noqa"] or match["own"]
         start = column + match.start() + 1
         place = Place(path, line, start, line, start + len(match[0]))

@@ -14,6 +14,8 @@ from tcprobe.schema.op import Shape, Size
 
 LayerSettings: TypeAlias = Mapping[str, Any]
 
+LARGEST_SIZE: Final = 2**40
+"""Elements; a dimension past it is in no memory, and products of such dimensions are past what a float holds."""
 UNRESOLVED: Final = ...
 """What stands in `Layer.config` for an argument that was given and whose value is not known."""
 
@@ -69,8 +71,8 @@ def channels_last(settings: LayerSettings) -> bool | None:
 
 
 def is_size(value: Any) -> bool:
-    """Say whether a value is a whole number from 0 on."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    """Say whether a value is a whole number from 0 on that a tensor can have."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_SIZE
 
 
 def shape_of(value: Any) -> Shape | None:

@@ -13,7 +13,6 @@ import io
 import json
 import re
 import warnings
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,6 +20,7 @@ from typing import Any, Final
 from tcprobe.errors import UnsupportedVersion, WrongFormat
 from tcprobe.schema.place import CellLine
 
+_LONGEST_WORD: Final = 40  # characters of a foreign word in a message
 _JSON: Final = json.JSONDecoder(strict=False)
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _PYTHON_CELLS: Final = re.compile(r"%%(capture|debug|prun|time|timeit)\b")
@@ -90,7 +90,7 @@ def read_notebook(text: str, path: str) -> Notebook:
         raise WrongFormat(path, "is a notebook without cells")
     language = _language(whole.get("metadata"))
     if language and not language.startswith(("python", "ipython")):
-        raise OtherLanguage(path, f"is a notebook in {language}, not in Python")
+        raise OtherLanguage(path, f"is a notebook in {language[:_LONGEST_WORD]}, not in Python")
     return _module(text, whole["cells"])
 
 
@@ -122,7 +122,14 @@ def _module(text: str, cells: list[Any]) -> Notebook:
 
 def _code_cells(text: str, cells: list[Any]) -> Iterator[tuple[int, list[tuple[str, int]]]]:
     """Yield number and lines of each cell of Python, each line with the line of the file that it begins on."""
-    starts = [0, *(match.end() for match in re.finditer("\n", text))]
+    counted, rows_above = 0, 1
+
+    def row_of(place: int) -> int:
+        nonlocal counted, rows_above  # places come in their order
+        rows_above += text.count("\n", counted, place)
+        counted = place
+        return rows_above
+
     places = _entries(text, dict(_entries(text, _skip(text, 0)))["cells"])
     for number, (cell, (_, at)) in enumerate(zip(cells, places, strict=True), 1):
         if not isinstance(cell, dict) or cell.get("cell_type") != "code" or not _is_python(cell):
@@ -131,7 +138,7 @@ def _code_cells(text: str, cells: list[Any]) -> Iterator[tuple[int, list[tuple[s
         if begin is None or not isinstance(source, str | list):
             continue
         parts = [(source, begin)] if isinstance(source, str) else _texts(source, _entries(text, begin))
-        rows = _lines([(part, bisect_right(starts, place)) for part, place in parts])
+        rows = _lines([(part, row_of(place)) for part, place in parts])
         if rows:
             yield number, rows
 
@@ -167,7 +174,7 @@ def _python(source: str) -> tuple[list[str], str]:
     blank = ["\n"] * source.count("\n")
     first = next((line for line in lines if line.strip()), "")
     if first.startswith("%%") and not _PYTHON_CELLS.match(first):
-        return blank, f"is a cell of {first.split()[0]}" if _HOLDS_LAYERS.search(source) else ""
+        return blank, f"is a cell of {first.split()[0][:_LONGEST_WORD]}" if _HOLDS_LAYERS.search(source) else ""
     if (wrong := _error(source)) is None:
         return [source], ""
     plain = "".join(_without_magic(lines))

@@ -21,6 +21,8 @@ from tcprobe.source.imports import MOST_BYTES, file_of
 MOST_MODULES: Final = 8
 """So many modules may pass a name on to one another; what lies deeper is not looked for."""
 _OURS: Final = ("keras", "tensorflow")
+LONGEST_SOURCE: Final = 2_000_000
+"""Characters of Python that are read: a syntax tree of the densest text takes 900 times its bytes of memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,9 @@ def _exports_of(file: str, name: str) -> _Exports | None:
 
 
 @lru_cache(maxsize=64)
-def _text(file: str, stamp: tuple[int, int]) -> str:  # noqa: ARG001 - another stamp is another text
+def _text(file: str, stamp: tuple[int, int]) -> str:
+    if stamp[1] > LONGEST_SOURCE:
+        return ""
     try:
         return read(Path(file), MOST_BYTES).decode("utf-8", "replace")
     except InputError:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from tcprobe.errors import UnreadableInput, WrongFormat
 from tcprobe.foreign import read
@@ -20,7 +20,7 @@ from tcprobe.source.callsites import CallSites
 from tcprobe.source.doubts import Doubts
 from tcprobe.source.imports import MOST_BYTES, file_of
 from tcprobe.source.names import DottedNames
-from tcprobe.source.reexports import Reexports
+from tcprobe.source.reexports import LONGEST_SOURCE, Reexports
 from tcprobe.source.scopes import FunctionNode
 from tcprobe.source.values import Known, Literal_, LiteralUse, same
 from tcprobe.source.walk import Walk
@@ -40,6 +40,17 @@ class Readings(Protocol):
 
     def targets(self, call: ast.Call) -> list[tuple[FunctionNode, int]]:
         """Return the functions of the file that a call may enter, and how many parameters it leaves to Python."""
+
+
+LONGEST_NOTEBOOK: Final = 50_000_000
+"""Bytes of a notebook that are read, most of them pictures."""
+
+
+_LONGEST_REASON: Final = 200  # characters; an encoding may be declared in a line of any length
+
+
+class TooLong(UnreadableInput):
+    """A file of more text than is read."""
 
 
 Follow: TypeAlias = Callable[["Source"], Readings]
@@ -91,17 +102,21 @@ class Source:
         """Parse the bytes of a file, in the encoding that it declares (PEP 263); the rest as for `read`.
 
         Raises:
-            UnreadableInput: it is not text in its encoding.
+            UnreadableInput: it is not text in its encoding; `TooLong`: it is too much to read.
             WrongFormat: it is no Python, with the line, or no notebook; or nested too deeply to be read.
             UnsupportedVersion: it is a notebook that is too old, or in another language.
         """
+        if len(data) > LONGEST_NOTEBOOK:
+            raise TooLong(path, f"has {len(data):,} bytes; at most {LONGEST_NOTEBOOK:,} are read")
         if b"\0" in data:
             raise UnreadableInput(path, "is binary, not Python source")
         try:
             encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
             text = data.decode(encoding)
-        except (SyntaxError, UnicodeDecodeError, LookupError) as error:
-            raise UnreadableInput(path, f"is not text in its encoding ({error})") from None
+        except (SyntaxError, UnicodeError, LookupError) as error:
+            reason = str(error)
+            reason = reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}..."
+            raise UnreadableInput(path, f"is not text in its encoding ({reason})") from None
         text = text.removeprefix("\ufeff")
         if not path.endswith(".ipynb"):
             return cls.parse(text, path, follow, folder)
@@ -118,7 +133,10 @@ class Source:
 
         Raises:
             WrongFormat: it is no Python, with the line; or nested too deeply to be read.
+            TooLong: it is too much to read.
         """
+        if len(text) > LONGEST_SOURCE:
+            raise TooLong(path, f"has {len(text):,} characters of Python; at most {LONGEST_SOURCE:,} are read")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of the compiler's, about escapes and numbers: not ours to tell

@@ -15,7 +15,9 @@ Choices: TypeAlias = frozenset[tuple[int, int]]
 Role = Literal["value", "factor", "element", "other"]
 
 LARGEST_NUMBER: Final = 2**63  # a size past it is no size, and arithmetic on such numbers may never end
+LONGEST_TEXT: Final = 100_000  # characters that formatting makes
 LONGEST_RESULT: Final = 1_024  # elements of a tuple, characters of a string that arithmetic makes
+MOST_LEAVES: Final = 10_000  # constants in a tuple; `x = (x, x)` in 60 lines has more than there are atoms on Earth
 MOST_LITERALS: Final = 64  # that arithmetic rests on; a chain of thousands of sums is no size
 
 
@@ -70,6 +72,7 @@ class Known:
         doubts: why it may be another value.
         options: all that it may be, itself among them, each under the choices that lead to it; empty where nobody
             can tell, or it is this one.
+        leaves: how many constants are in it, those of tuples within tuples counted as often as they stand there.
     """
 
     value: Any
@@ -78,6 +81,7 @@ class Known:
     elements: tuple[Known, ...] = ()
     doubts: tuple[Doubt, ...] = ()
     options: tuple[tuple[Known, Choices], ...] = ()
+    leaves: int = 1
 
     def at(self, expression: ast.expr) -> Known:
         """Return the same value as that of another expression."""
@@ -106,7 +110,8 @@ def tuple_of(items: Iterable[Known], expression: ast.expr) -> Known:
     """Return the tuple of known values."""
     elements = tuple(items)
     uses = as_role((use for item in elements for use in item.literals), "element")
-    return Known(tuple(item.value for item in elements), uses, expression, elements, _doubts(elements))
+    whole = tuple(item.value for item in elements)
+    return Known(whole, uses, expression, elements, _doubts(elements), leaves=sum(item.leaves for item in elements))
 
 
 def derived(value: Any, parts: Iterable[Known], expression: ast.expr) -> Known:

@@ -120,3 +120,29 @@ def test_what_is_no_percentage(text: str) -> None:
 def test_codes_from_text_and_lists() -> None:
     assert codes("tc101, TC2,,tc101") == ("TC101", "TC2")
     assert codes(["TC1", " tc205 "]) == ("TC1", "TC205")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"batch-size = 0x{'f' * 5000}",
+        f"batch-size = {'9' * 5000}",
+        f"batch-size = {2**64}",
+        f"fail-over = 0x{'f' * 5000}",
+        f"mode = 0x{'f' * 5000}",
+        f"input-shape = '{'9' * 4000}'",
+        f"select = {'[' * 5000}{']' * 5000}",
+        f"mode{'.a' * 3000} = 1",
+        f"a{'.a' * 100_000} = 1",
+        f"{'a' * 100_000} = 1",
+        f"dtype = '{'a' * 100_000}'",
+        "#" + "a" * 3_000_000,
+    ],
+    ids=range(12),
+)
+def test_what_no_setting_can_be_gets_one_short_error(tmp_path: Path, line: str) -> None:
+    model = written(tmp_path, line)
+    with pytest.raises(TcprobeError) as raised:
+        find_settings(model)
+    assert "pyproject.toml" in raised.value.message
+    assert len(f"{raised.value.message} {raised.value.hint}") < 1000

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
+from tcprobe.keras.settings import size_of
 from tcprobe.rules.model.sizes import OUTPUTS
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.finding_kinds import LinkReason, RefusalKind
@@ -208,7 +209,7 @@ class _Search:
         if layer.config.get(name, old) != old:
             raise NotCertain(say("other_number", argument=name, layer=layer.name, size=old))
         groups = layer.config.get("groups", 1)
-        if not isinstance(groups, int) or new % groups:
+        if not isinstance(groups, int) or groups < 1 or new % groups:
             raise NotCertain(say("own_groups", size=new, argument=name))
         self._want(layer, name, None, old, new)
 
@@ -261,8 +262,7 @@ class _Search:
         elif taker.kind == "Flatten":
             whole = self._features(taker.name)
             self._change(taker.name, whole, _part(whole * new, old))
-        elif _multiplies(taker):
-            times = taker.config.get("depth_multiplier", 1)
+        elif _multiplies(taker) and (times := size_of(taker.config, "depth_multiplier", 1)):
             self._change(taker.name, old * times, new * times)
         elif taker.kind == "Concatenate" and _last_axis(taker):
             whole = self._features(taker.name)
@@ -306,7 +306,7 @@ class _Search:
             raise NotCertain(say("takes_state", layer=taker.name))
         self._adapted[taker.name] = (old, new)
         groups = taker.config.get("groups", 1)
-        if not isinstance(groups, int) or new % groups:
+        if not isinstance(groups, int) or groups < 1 or new % groups:
             raise NotCertain(say("taker_groups", channels=new, layer=taker.name))
         for name in _INPUT_SHAPES:
             if name in taker.arguments:

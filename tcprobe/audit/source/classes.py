@@ -23,7 +23,7 @@ from tcprobe.audit.source.values.kinds import (
     Unknown,
 )
 from tcprobe.audit.source.values.known import tensors_of, with_tensors
-from tcprobe.audit.source.values.parts import find_member, result_of
+from tcprobe.audit.source.values.parts import find_member, lineage, result_of
 from tcprobe.keras.catalogue import by_path
 from tcprobe.keras.names import canonical_name, layer_class
 from tcprobe.keras.row import LayerKind
@@ -126,13 +126,10 @@ class Classes:
 
 def extends(of: SourceValue) -> str | None:
     """Return which of Keras' classes a class extends: ``model``, ``layer`` or a name; None where none."""
-    for base in of.bases if isinstance(of, Class) else ():
-        if isinstance(base, Class):
-            found = extends(base)
-        else:
-            name = canonical_name(base.name) if isinstance(base, Named) else ""
-            row = by_path().get(name)
-            found = _FOLLOWED.get(row.kind, layer_class(name)) if row is not None else None
+    for base in lineage(of):
+        name = canonical_name(base.name) if isinstance(base, Named) and base is not of else ""
+        row = by_path().get(name)
+        found = _FOLLOWED.get(row.kind, layer_class(name)) if row is not None else None
         if found is not None:
             return found
     return None
@@ -144,15 +141,17 @@ def _method(routine: Routine, bound: SourceValue) -> Routine:
 
 def _fill(made: Instance, of: Class, given: Arguments) -> None:
     """Give a record its fields, as a data class or a named tuple does."""
-    for base in of.bases:
-        if isinstance(base, Class):
-            _fill(made, base, Arguments([], {}))
+    for base in reversed([c for c in lineage(of) if isinstance(c, Class)]):
+        _declare(made, base)
+    made.attrs.update(zip(list(made.attrs), given.args, strict=False))
+    made.attrs.update({k: v for k, v in given.keywords.items() if k in made.attrs})
+
+
+def _declare(made: Instance, of: Class) -> None:
     declared = [s.target.id for s in of.node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
     for name in dict.fromkeys([*made.attrs, *declared]):
         default = of.members.get(name) or made.attrs.get(name)
         made.attrs[name] = default or Unknown(f"{name} of {of.node.name} is not set")
-    made.attrs.update(zip(list(made.attrs), given.args, strict=False))
-    made.attrs.update({k: v for k, v in given.keywords.items() if k in made.attrs})
 
 
 def _as_data(value: SourceValue) -> SourceValue:

@@ -29,7 +29,7 @@ from tcprobe.audit.source.values.several import (
 )
 from tcprobe.audit.source.values.taken import cut_out, decided, taken
 from tcprobe.source.names import HANDED
-from tcprobe.source.values import Doubt, Known
+from tcprobe.source.values import LARGEST_NUMBER, LONGEST_TEXT, Doubt, Known
 
 _TEXT: Final = Doubt("is a formatted text", hidden=True)
 
@@ -49,6 +49,7 @@ class Expressions:
         """Return what an expression is, and note it."""
         evaluate = _KINDS.get(type(node))
         if evaluate is not None:
+            self._state.evaluate()
             value = evaluate(self, node)
             if self._state.env.home is self._state.source:
                 self._state.seen.note(node, value)
@@ -77,6 +78,8 @@ class Expressions:
         if seen:
             return seen[0]
         told = node.value is None or isinstance(node.value, int | float | str)
+        if isinstance(node.value, int) and node.value > LARGEST_NUMBER:
+            return Unknown("is a number that is too large for a size")
         return self._state.here.literal(node) if told else Unknown("is no number or text")
 
     def _name(self, node: ast.Name) -> SourceValue:
@@ -248,7 +251,8 @@ class Expressions:
             if not plain or not isinstance(found, Known) or not isinstance(found.value, int | str):
                 return Unknown("is a formatted text")
             parts.append(str(found.value))
-        return Known("".join(parts), (), node, (), (_TEXT,))
+        text = "".join(parts)
+        return Known(text, (), node, (), (_TEXT,)) if len(text) <= LONGEST_TEXT else Unknown("is a formatted text")
 
 
 _KINDS: Final[dict[type[ast.expr], Callable[[Expressions, Any], SourceValue]]] = {

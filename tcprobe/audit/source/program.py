@@ -17,7 +17,7 @@ from tcprobe.audit.source.outside.given import GivenShapes
 from tcprobe.audit.source.outside.imported import Imported
 from tcprobe.audit.source.outside.models import Models
 from tcprobe.audit.source.seen import Skipped
-from tcprobe.audit.source.state import Interpreter, SpentError, State
+from tcprobe.audit.source.state import MOST_EVALUATED, Interpreter, State
 from tcprobe.audit.source.statements import Statements
 from tcprobe.audit.source.targets import Targets
 from tcprobe.audit.source.values.kinds import (
@@ -30,6 +30,8 @@ from tcprobe.audit.source.values.kinds import (
     Tensor,
     known_constant,
 )
+from tcprobe.audit.source.values.known import SpentError
+from tcprobe.audit.source.values.parts import lineage
 from tcprobe.schema.model import InputShape
 from tcprobe.source.source import Source
 
@@ -157,6 +159,7 @@ class Rest:
         state.frames, state.calling, state.returned, state.conditions = [], [], [[]], 0
         state.doubts = []
         state.most_steps = state.steps + _MOST_LOOKS
+        state.evaluated = min(state.evaluated, MOST_EVALUATED // 2)
         while state.env.parent is not None:
             state.env = state.env.parent
         try:
@@ -185,7 +188,7 @@ class Rest:
 
 
 def _extends_class(of: Class, above: Class) -> bool:
-    return any(base is above or (isinstance(base, Class) and _extends_class(base, above)) for base in of.bases)
+    return of is not above and any(base is above for base in lineage(of))
 
 
 def _used_inside(module: ast.Module) -> set[str]:

@@ -11,6 +11,8 @@ from pathlib import Path
 from tcprobe.audit.source.answers import Answers
 from tcprobe.audit.source.outside.imported import parsed_before
 from tcprobe.audit.source.program import follow_source
+from tcprobe.audit.source.values.known import SpentError
+from tcprobe.errors import UnreadableInput
 from tcprobe.schema.model import InputShape, Layer, Model
 from tcprobe.schema.place import Place
 from tcprobe.source.calls import Argument, Call
@@ -65,12 +67,18 @@ def read_model(source: Source, batch: int | None = None) -> list[Model]:
 
     Returns:
         One model for the file, with every layer that it constructs; nothing where it holds none, known or not.
+
+    Raises:
+        UnreadableInput: lists that it gives to models hold more than can be followed, or one another.
     """
     from tcprobe.audit.source.model import source_model
 
     readings = source.readings
     assert isinstance(readings, Answers), f"{source.path} was not read by read_source"
-    model = source_model(readings.state, batch)
+    try:
+        model = source_model(readings.state, batch)
+    except SpentError:
+        raise UnreadableInput(source.path, "makes models of more layers and lists than can be followed") from None
     return [model] if model.layers or model.products or model.unseen or model.not_judged else []
 
 

@@ -24,6 +24,7 @@ from tcprobe.audit.source.values.kinds import (
     Tensor,
     Unknown,
 )
+from tcprobe.audit.source.values.known import SpentError
 from tcprobe.audit.source.values.multiplied import OwnProducts
 from tcprobe.audit.source.values.several import fork, guessed, one_of
 from tcprobe.schema.place import Place
@@ -31,15 +32,13 @@ from tcprobe.source.source import Source
 from tcprobe.source.values import Doubt
 
 MOST_STEPS: Final = 20_000
+MOST_EVALUATED: Final = 400_000
+"""Expressions, each as often as it is evaluated; steps alone count no comprehensions within comprehensions."""
 _OF_MODEL: Final = ("call", "build")
 MOST_ABROAD: Final = 12_000  # steps in other files, where sizes arrive there
 TRIAL_ABROAD: Final = 3_000  # and where none did yet
 Left: TypeAlias = Literal["return", "raise", "break", "continue"] | None
 """How statements are left; None where they run through."""
-
-
-class SpentError(Exception):
-    """The program is too long to be followed to its end."""
 
 
 class Interpreter(Protocol):
@@ -84,6 +83,7 @@ class State:
         aside: whether what runs only looks at expressions: nothing is entered, constructed or changed.
         abroad, most_abroad: steps in other files so far, and past which none of their functions is entered.
         last_abroad: how far that may rise.
+        evaluated: expressions evaluated so far, those in other files too.
     """
 
     source: Source
@@ -117,6 +117,7 @@ class State:
     abroad: int = 0
     last_abroad: int = MOST_ABROAD
     most_abroad: int = TRIAL_ABROAD
+    evaluated: int = 0
 
     def __post_init__(self) -> None:
         self.env.home = self.source
@@ -150,6 +151,12 @@ class State:
             return
         self.steps += 1
         if self.steps > self.most_steps:
+            raise SpentError
+
+    def evaluate(self) -> None:
+        """Count an expression that is evaluated; raise `SpentError` past the most of all files together."""
+        self.evaluated += 1
+        if self.evaluated > MOST_EVALUATED:
             raise SpentError
 
     def doubted(self, value: SourceValue, outer: int = 0) -> SourceValue:

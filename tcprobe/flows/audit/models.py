@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.cost.predict import load_constants
-from tcprobe.errors import InputError, TcprobeError, UnsupportedVersion
+from tcprobe.errors import InputError, TcprobeError, UnreadableInput, UnsupportedVersion
 from tcprobe.flows.audit.baseline import KnownFindings
 from tcprobe.flows.audit.files import AuditFile, FailedFile
+from tcprobe.flows.audit.limit import MOST_SECONDS, MOST_SECONDS_TO_FIX, OutOfTimeError, at_most
 from tcprobe.flows.audit.once import told_once
 from tcprobe.flows.audit.options import AuditOptions, Choice
 from tcprobe.flows.audit.silence import Unused, silenced
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
     from tcprobe.source.source import Source
 
+SPLIT_FILE: Final = "audit the file that builds the model by itself, or a part of it"
 READ: Final = "It could not be traced, and was read from the source: %s"
 _COLLECTED: Final = (20_000, 20, 20)
 """Objects between collections of garbage: syntax trees have many, and looking through them took a third of the time."""
@@ -89,9 +91,28 @@ class Auditor:
         before = gc.get_threshold()
         gc.set_threshold(*_COLLECTED)
         try:
-            self._add_models(target)
+            self._add_within_limits(target)
         finally:
             gc.set_threshold(*before)
+
+    def _add_within_limits(self, target: AuditFile) -> None:
+        """Audit the models of a file that may be made to break what reads it.
+
+        Raises:
+            UnreadableInput: it takes more time, depth or memory than a file may; others as `add`.
+        """
+        try:
+            with at_most(MOST_SECONDS + MOST_SECONDS_TO_FIX):
+                self._add_models(target)
+        except OutOfTimeError:
+            limit = f"{MOST_SECONDS + MOST_SECONDS_TO_FIX:.0f} s"
+            raise UnreadableInput(
+                target.named, f"is too much to judge: it takes more than {limit}", SPLIT_FILE
+            ) from None
+        except RecursionError:
+            raise UnreadableInput(target.named, "is nested too deeply to be judged") from None
+        except MemoryError:
+            raise UnreadableInput(target.named, "is too much to judge: memory ran out", SPLIT_FILE) from None
 
     def _add_models(self, target: AuditFile) -> None:
         from tcprobe.audit.source.outside.not_judged import foreign_to_tensorflow
@@ -100,9 +121,12 @@ class Auditor:
         path = str(target.path)
         try:
             sources = {path: self.sources.get(path) or _read(target, self._choice.input_shapes)}
-        except UnsupportedVersion as error:
+        except (UnsupportedVersion, UnreadableInput) as error:
             from tcprobe.source.notebook import OtherLanguage
+            from tcprobe.source.source import TooLong
 
+            if isinstance(error, UnreadableInput) and not isinstance(error, TooLong):
+                raise
             if target.itself and not isinstance(error, OtherLanguage):
                 raise
             self._leave_out(path, error.found)

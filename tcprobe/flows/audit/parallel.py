@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from multiprocessing import get_context
-from typing import Final
+from multiprocessing import active_children, get_context
+from typing import Final, TypeAlias
 
 from tcprobe.errors import TcprobeError
 from tcprobe.flows.audit.files import AuditFile, FailedFile
@@ -18,17 +19,49 @@ from tcprobe.hardware import Gpu
 
 AT_ONCE: Final = 8
 """Files per task: enough to make passing results cheap, few enough to keep all processes busy."""
+DIED: Final = "the process that read it was killed, as when memory runs out"
+_Found: TypeAlias = tuple[PartialAudit, list[FailedFile]]
+_Audit: TypeAlias = Callable[[Sequence[AuditFile]], _Found]
 
 
 def audit_in_parallel(
     options: AuditOptions, choice: Choice, gpu: Gpu, files: Sequence[AuditFile]
 ) -> Iterator[tuple[PartialAudit, list[FailedFile]]]:
-    """Yield what was found, in the order of the files, and which files could not be audited."""
+    """Yield what was found and which files could not be audited: in the order of the files, what a death undid last.
+
+    Where a process dies (killed, out of memory) all that it and its pool still had to do is done again file by file,
+    so that only the file on which it died is lost.
+    """
     chunks = [files[start : start + AT_ONCE] for start in range(0, len(files), AT_ONCE)]
-    pool = ProcessPoolExecutor(min(cores(), len(chunks)), get_context("fork"), initializer=_leave_interrupts)
+    audit = partial(_audit, options, choice, gpu)
+    lost: list[AuditFile] = []
+    for chunk, found in zip(chunks, _in_pool(audit, chunks, min(cores(), len(chunks))), strict=True):
+        if found is not None:
+            yield found
+        else:
+            lost += chunk
+    while lost:  # the first file of a pool of one process is the one that it died on
+        for found in _in_pool(audit, [[file] for file in lost], 1):
+            file, *lost = lost
+            yield found or (PartialAudit(), [(str(file.path), DIED)])
+            if found is None:
+                break
+
+
+def _in_pool(audit: _Audit, chunks: Sequence[Sequence[AuditFile]], processes: int) -> Iterator[_Found | None]:
+    """Yield what processes find in chunks of files, in their order; None for each that a death has left undone."""
+    pool = ProcessPoolExecutor(processes, get_context("fork"), initializer=_end_at_interrupts)
+    finished = False
     try:
-        yield from pool.map(partial(_audit, options, choice, gpu), chunks)
+        for future in [pool.submit(audit, chunk) for chunk in chunks]:
+            try:
+                yield future.result()
+            except BrokenProcessPool:
+                yield None
+        finished = True
     finally:
+        for process in () if finished else active_children():
+            process.terminate()
         pool.shutdown(cancel_futures=True)
 
 
@@ -37,14 +70,12 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def _leave_interrupts() -> None:
-    """Ignore Ctrl-C, which reaches every process of the terminal: only the main one answers it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _end_at_interrupts() -> None:
+    """End at Ctrl-C, which reaches every process of the terminal, without a word: the main one answers it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _audit(
-    options: AuditOptions, choice: Choice, gpu: Gpu, files: Sequence[AuditFile]
-) -> tuple[PartialAudit, list[FailedFile]]:
+def _audit(options: AuditOptions, choice: Choice, gpu: Gpu, files: Sequence[AuditFile]) -> _Found:
     auditor = Auditor(options, choice, gpu, traced=False)
     return auditor.part(), add_all(auditor, files)
 

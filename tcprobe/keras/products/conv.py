@@ -175,7 +175,7 @@ def _spread(window: SlidingWindow) -> SlidingWindow:
 
 
 def _blocks(size: Size, taps: Size, dilation: Size, same: bool) -> Size:
-    if size is None or taps is None or dilation is None:
+    if size is None or taps is None or not dilation:
         return None
     return -(-(size + (taps - 1) * dilation * same) // dilation)
 

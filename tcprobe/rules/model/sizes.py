@@ -142,7 +142,7 @@ class LayerSizes:
         """Return the groups of a layer's convolution; 1 where it has none or they are unknown."""
         known = self.layers.get(layer)
         told = known.config.get("groups") if known else None
-        if isinstance(told, int):
+        if isinstance(told, int) and told > 0:
             return told
         for index in self.by_layer.get(layer, ()):
             record = self.model.products[index].record

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tcprobe.flows.audit import flow
+from tcprobe.flows.audit.files import AuditFile
+from tcprobe.flows.audit.models import Auditor
 from tcprobe.flows.audit.options import AuditOptions
 
 MODEL = """import keras
@@ -62,3 +68,41 @@ def test_known_findings_are_those_of_one_process(folder: Path, monkeypatch: pyte
     assert sum(len(a.known) for a in second.report.audited) == len(first.report.findings()) - 1
     assert second.report.baseline is not None
     assert second.report.baseline.gone == 1
+
+
+@pytest.mark.parametrize("dies", [("m09.py",), ("m00.py", "m39.py")])
+def test_a_process_that_dies_costs_the_file_it_died_on(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, dies: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("tcprobe.flows.audit.parallel.cores", lambda: 2)
+    add = Auditor.add
+
+    def killed(self: Auditor, target: AuditFile) -> None:
+        if target.path.name in dies:
+            os.kill(os.getpid(), signal.SIGKILL)
+        add(self, target)
+
+    monkeypatch.setattr(Auditor, "add", killed)
+    report = outcome(folder, monkeypatch, 2).report
+    failed = {Path(path).name: why for path, why in report.failed}
+    assert sorted(failed) == sorted([*dies, "m07.py"])
+    assert all("was killed" in failed[name] for name in dies)
+    assert len(report.audited) == 39 - len(dies)
+
+
+def test_an_interrupt_ends_all_processes_at_once(folder: Path) -> None:
+    code = (
+        "import sys, time, tcprobe.flows.audit.parallel as parallel, tcprobe.flows.audit.models as models\n"
+        "parallel.cores = lambda: 2\n"
+        "models.Auditor.add = lambda *_: print('at it', flush=True) or time.sleep(60)\n"
+        "from tcprobe.__main__ import main\n"
+        f"sys.argv = ['tcprobe', 'audit-shapes', '--mode', 'source', {str(folder)!r}]\n"
+        "sys.exit(main())\n"
+    )
+    started = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert started.stdout is not None
+    assert started.stdout.read(5) == "at it"
+    started.send_signal(signal.SIGINT)  # the main process alone, as `kill -INT` does
+    _, said = started.communicate(timeout=30)
+    assert started.returncode == 130
+    assert "Traceback" not in said

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tcprobe.audit.source.values.kinds import Draft, Graph, SourceValue, Stack
-from tcprobe.audit.source.values.known import tensors_of
+from tcprobe.audit.source.values.known import SpentError, tensors_of
 from tcprobe.source.values import Known
+
+_MOST_CALLS: Final = 100_000
 
 
 def graph_members(graph: Graph, drafts: list[Draft]) -> list[SourceValue]:
@@ -23,23 +27,36 @@ def graph_members(graph: Graph, drafts: list[Draft]) -> list[SourceValue]:
 
 
 def count_again(parts: list[SourceValue], drafts: list[Draft]) -> None:
-    """Count one more call of every layer in a model's parts."""
-    for part in parts:
+    """Count one more call of every layer in a model's parts.
+
+    Raises:
+        SpentError: models hold one another, or one another twice too often.
+    """
+    pending = list(parts)
+    for _ in range(_MOST_CALLS):
+        if not pending:
+            return
+        part = pending.pop()
         if isinstance(part, Draft):
             part.applied += 1
             part.calls = part.applied
         elif isinstance(part, Stack):
-            count_again(part.parts, drafts)
+            pending.extend(part.parts)
         elif isinstance(part, Graph):
-            count_again(graph_members(part, drafts), drafts)
+            pending.extend(graph_members(part, drafts))
+    raise SpentError
 
 
 def freeze(target: SourceValue, value: SourceValue, drafts: list[Draft]) -> None:
     """Note ``layer.trainable = False`` for a layer, or for every layer of a model."""
     known = value.value if isinstance(value, Known) else None
     parts: list[SourceValue] = [target]
+    seen = set[int]()
     while parts:
         part = parts.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
         if isinstance(part, Draft) and part.trainable is not False:
             part.trainable = None if known is None else bool(known)
         elif isinstance(part, Stack):

@@ -41,6 +41,7 @@ class Models:
 
     def apply(self, target: SourceValue, given: list[SourceValue], node: ast.Call) -> SourceValue:
         """Call a layer or model on what it is given."""
+        self._state.evaluate()
         tensors = [t for value in given for t in tensors_of(value)]
         if isinstance(target, Draft):
             if target.wrapped:

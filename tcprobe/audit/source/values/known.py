@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from tcprobe.audit.source.values.kinds import Entries, Items, SourceValue, Tensor
 from tcprobe.schema.op import Shape, Size
-from tcprobe.source.values import Known, tuple_of
+from tcprobe.source.values import MOST_LEAVES, Known, tuple_of
+
+_MOST_PARTS: Final = 200_000
+
+
+class SpentError(Exception):
+    """The program is too long to be followed to its end, or makes too much."""
 
 
 def sequence(values: list[SourceValue], node: ast.expr) -> SourceValue:
-    """Return a tuple of constants where all are, else the list of them."""
+    """Return a tuple of constants where all are and they are not too many, else the list of them."""
     known = [v for v in values if isinstance(v, Known)]
-    return tuple_of(known, node) if len(known) == len(values) else Items(list(values))
+    told = len(known) == len(values) and sum(k.leaves for k in known) <= MOST_LEAVES
+    return tuple_of(known, node) if told else Items(list(values))
 
 
 def items_of(value: SourceValue) -> list[SourceValue] | None:
@@ -26,14 +34,31 @@ def items_of(value: SourceValue) -> list[SourceValue] | None:
 
 
 def tensors_of(value: SourceValue) -> list[Tensor]:
-    """Return the tensors in a value."""
-    if isinstance(value, Tensor):
-        return [value]
-    if isinstance(value, Items):
-        return [t for item in value.items for t in tensors_of(item)]
-    if isinstance(value, Entries):
-        return [t for item in value.entries.values() for t in tensors_of(item)]
-    return []
+    """Return the tensors in a value.
+
+    Raises:
+        SpentError: as `parts_of`.
+    """
+    return [part for part in parts_of(value) if isinstance(part, Tensor)]
+
+
+def parts_of(value: SourceValue) -> Iterator[SourceValue]:
+    """Yield a value and all that its lists and dictionaries hold, in their order, a list before its elements.
+
+    Raises:
+        SpentError: they hold too much, or one another: of ``x = [x, x]`` in 60 lines nobody sees all.
+    """
+    pending = [value]
+    for _ in range(_MOST_PARTS):
+        if not pending:
+            return
+        part = pending.pop()
+        yield part
+        if isinstance(part, Items):
+            pending.extend(reversed(part.items))
+        elif isinstance(part, Entries):
+            pending.extend(reversed(part.entries.values()))
+    raise SpentError
 
 
 def with_tensors(value: SourceValue, make: Callable[[Tensor], Tensor]) -> SourceValue:

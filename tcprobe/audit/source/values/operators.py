@@ -11,7 +11,7 @@ from tcprobe.audit.source.values.kinds import Bound, Entries, Items, Named, Sour
 from tcprobe.audit.source.values.known import items_of
 from tcprobe.audit.source.values.parts import truth, unparsed
 from tcprobe.audit.source.values.several import known_of, mapped, through
-from tcprobe.source.values import LONGEST_RESULT, Known, binary, compare_values, unary
+from tcprobe.source.values import LONGEST_RESULT, MOST_LEAVES, Known, binary, compare_values, unary
 
 
 def arithmetic(op: ast.operator, left: SourceValue, right: SourceValue, node: ast.expr) -> SourceValue:
@@ -27,7 +27,8 @@ def _calculated(op: ast.operator, left: SourceValue, right: SourceValue, node: a
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         return _of_tensors(op, left, right)
     if isinstance(op, ast.Add) and items_of(left) is not None and items_of(right) is not None:
-        return Items([*(items_of(left) or ()), *(items_of(right) or ())])
+        joined = [*(items_of(left) or ()), *(items_of(right) or ())]
+        return Items(joined[:MOST_LEAVES], None if len(joined) <= MOST_LEAVES else "is too long a list to be followed")
     times = right if isinstance(right, Known) else left
     repeated = items_of(left) if times is right else items_of(right)
     if isinstance(op, ast.Mult) and repeated is not None and isinstance(times, Known) and type(times.value) is int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from tcprobe.audit.source.values.kinds import (
     Unknown,
     known_constant,
 )
-from tcprobe.audit.source.values.known import items_of
+from tcprobe.audit.source.values.known import items_of, parts_of
 from tcprobe.audit.source.values.several import doubted
 from tcprobe.source.values import Doubt, Known, identical, item
 
@@ -85,13 +86,18 @@ def entry(of: SourceValue, index: Known, node: ast.expr) -> SourceValue:
 
 def find_member(of: Class, name: str) -> SourceValue | None:
     """Return a member of a class of the file or of its bases there."""
-    if name in of.members:
-        return of.members[name]
-    for base in of.bases:
-        found = find_member(base, name) if isinstance(base, Class) and base is not of else None
-        if found is not None:
-            return found
-    return None
+    return next((c.members[name] for c in lineage(of) if isinstance(c, Class) and name in c.members), None)
+
+
+def lineage(of: SourceValue) -> Iterator[SourceValue]:
+    """Yield a class and all that it extends, each class once, what stands first among its bases first."""
+    pending, seen = [of], set[int]()
+    while pending:
+        at = pending.pop()
+        if id(at) not in seen:
+            seen.add(id(at))
+            yield at
+            pending.extend(reversed(at.bases) if isinstance(at, Class) else ())
 
 
 def marked(routine: Routine, name: str) -> bool:
@@ -131,7 +137,7 @@ def unparsed(node: ast.expr) -> str:
     """Return an expression's text, short; kept, since calls and loops come by the same expressions."""
     try:
         text = ast.unparse(node)
-    except RecursionError:
+    except (RecursionError, ValueError):  # nested too deeply, a number of too many digits
         return "an expression"
     return text if len(text) <= 40 else f"{text[:37]}..."
 
@@ -140,7 +146,16 @@ def plain_constant(value: SourceValue) -> Any:
     """Return the constant that a value is, as Keras' config holds it; ``...`` where it is not known.
 
     A function or dtype of TensorFlow or Keras becomes its own name (``tf.nn.relu``: ``relu``).
+
+    Raises:
+        SpentError: as `parts_of`.
     """
+    for _ in parts_of(value):
+        pass
+    return _plain(value)
+
+
+def _plain(value: SourceValue) -> Any:
     if isinstance(value, Known):
         return value.value
     if isinstance(value, Named):
@@ -148,4 +163,4 @@ def plain_constant(value: SourceValue) -> Any:
     if isinstance(value, Draft):
         return {"class_name": value.kind, "config": value.config}
     items = items_of(value)
-    return tuple(plain_constant(item) for item in items) if items is not None else ...
+    return tuple(_plain(item) for item in items) if items is not None else ...

@@ -21,7 +21,7 @@ from tcprobe.audit.source.values.kinds import (
     Unknown,
 )
 from tcprobe.audit.source.values.known import either, items_of
-from tcprobe.source.values import Choices, Doubt, Known, identical, same, tuple_of
+from tcprobe.source.values import MOST_LEAVES, Choices, Doubt, Known, identical, same, tuple_of
 
 MOST_VALUES: Final = 64  # values that one expression may have before it counts as unknown
 _FORKS = count()
@@ -221,9 +221,11 @@ def known_of(value: SourceValue, node: ast.expr, depth: int = 8) -> Known | None
     if not isinstance(value, Items) or value.open is not None or not depth:
         return None
     parts: list[Known] = []
+    leaves = 0
     for item in items_of(value) or ():
         known = known_of(item, node, depth - 1)
-        if known is None:
+        leaves += known.leaves if known is not None else 0
+        if known is None or leaves > MOST_LEAVES:
             return None
         parts.append(known)
     whole = tuple_of(parts, node)
