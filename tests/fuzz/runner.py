@@ -1,0 +1,296 @@
+"""Try inputs in a child process under limits of time and memory, and find the one that a child dies of."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import resource
+import shutil
+import signal
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+from tests.fuzz import door, oracle
+from tests.fuzz.inputs import Input
+from tests.fuzz.targets import Target
+from tests.fuzz.watch import Watch
+
+SECONDS: Final = 10.0
+"""CPU seconds that an input may take."""
+MEMORY: Final = 2 << 30
+"""Bytes of address space that a process may have."""
+WAIT: Final = 6 * SECONDS
+"""Seconds on the clock after which a child that uses no time is waiting for something."""
+BATCH: Final = 1000
+"""Inputs that a child tries: caches that hold names grow with each."""
+TWICE: Final = 40
+"""One of so many inputs is tried twice: the bytes must be the same."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One input that broke something: where it came from, the class of what broke, and a detail."""
+
+    key: str
+    kind: str
+    detail: str
+
+
+@dataclass
+class Tally:
+    """What a series of inputs gave."""
+
+    inputs: int = 0
+    seconds: float = 0.0
+    slowest_s: float = 0.0
+    slowest: str = ""
+    peak_bytes: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        """Add what another series gave."""
+        self.inputs += other.inputs
+        self.seconds += other.seconds
+        self.peak_bytes = max(self.peak_bytes, other.peak_bytes)
+        if other.slowest_s > self.slowest_s:
+            self.slowest_s, self.slowest = other.slowest_s, other.slowest
+        self.findings += other.findings
+
+
+class TooSlow(BaseException):
+    """The time of an input is over."""
+
+
+def scratch() -> Path:
+    """Return a new folder, in memory where the system has such a place."""
+    memory = Path("/dev/shm")
+    return Path(tempfile.mkdtemp(prefix="tcprobe-fuzz-", dir=memory if os.access(memory, os.W_OK) else None))
+
+
+class Trial:
+    """Tries inputs in this process, which is changed for good: begin one only in a child."""
+
+    def __init__(self, target: Target, home: Path, seconds: float = SECONDS, memory: int = MEMORY) -> None:
+        self.target, self.seconds = target, seconds
+        self.folder = home / "input"
+        self.forbidden: list[str] = []
+        self._watch = Watch()
+        self._allowed = (f"{home}/state/", f"{self.folder}/config")
+        os.environ.update(XDG_CONFIG_HOME=str(self.folder / "config"), XDG_STATE_HOME=str(home / "state"), COLUMNS="80")
+        for name in [n for n in os.environ if n.startswith("TCPROBE_")]:
+            del os.environ[name]
+        os.chdir(home)
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        signal.signal(signal.SIGPROF, _too_slow)
+        door.prepare()
+
+    def problems(self, made: Input) -> list[tuple[str, str]]:
+        """Return what is wrong with an input, as classes and details."""
+        first = self._once(made)
+        found = [p for said, call in first for p in oracle.problems(call, said, str(self.folder), _plain(made))]
+        found += [(f"watched: {what}", "") for what in dict.fromkeys(self.forbidden)]
+        if int(made.digest, 16) % TWICE == 0:
+            again = self._once(made)
+            found += [
+                (f"{a.format}: differs the second time", "")
+                for (x, a), (y, _) in zip(first, again, strict=True)
+                if _out(x) != _out(y)
+            ]
+        return found
+
+    def _once(self, made: Input) -> list[tuple[door.Said, door.Call]]:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.target.place(made, self.folder)
+        door.forget()
+        self.forbidden = []
+        before = set(self.folder.rglob("*"))
+        self._limit()
+        try:
+            said = [(self._call(call), call) for call in self.target.calls(made, self.folder)]
+        finally:
+            self.forbidden += self._watch.stop()
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        config = self.folder / "config"
+        if any(config not in (path, *path.parents) for path in before ^ set(self.folder.rglob("*"))):
+            self.forbidden.append("the folder holds other files")
+        return said
+
+    def _call(self, call: door.Call) -> door.Said:
+        """Make a call under watch; one that fixes a file may write that file, by way of a hidden one beside it."""
+        files = [Path(word) for word in call.arguments if "--fix" in call.arguments and word.endswith(".py")]
+        fixed = [text for file in files for text in (str(file), f"{file.parent}/.{file.name}.")]
+        self._watch.start(self.folder, (*self._allowed, *fixed))
+        said = door.call(*call.arguments)
+        self.forbidden += self._watch.stop()
+        return said
+
+    def _limit(self) -> None:
+        """Let the next input use so much time and no more: Python code ends with `TooSlow`, other code is killed."""
+        used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+        resource.setrlimit(resource.RLIMIT_CPU, (int(used + self.seconds) + 3, resource.RLIM_INFINITY))
+        signal.setitimer(signal.ITIMER_PROF, self.seconds)
+
+
+def _too_slow(number: int, frame: FrameType | None) -> None:
+    raise TooSlow
+
+
+def _out(said: door.Said) -> tuple[int, bytes]:
+    return said.code, said.out
+
+
+def _plain(made: Input) -> bool:
+    """Say whether no file of an input holds a word for NaN or infinity, or a number that could become one."""
+    return not any(word in content.lower() for content in made.files.values() for word in (b"nan", b"inf"))
+
+
+Source = Callable[[int], tuple[str, Input]]
+"""Gives the input of a number, with a key that tells a person how to get it again."""
+
+
+def run(target: Target, source: Source, numbers: Iterable[int], until: float, **limits: Any) -> Tally:
+    """Try the inputs of some numbers until a time on the clock; what a child dies of becomes a finding."""
+    left, tally = iter(numbers), Tally()
+    home = scratch()
+    board = mmap.mmap(-1, 24)
+    try:
+        while time.time() < until and (batch := _some(left)):
+            while batch and time.time() < until:
+                made, done = _in_child(target, source, batch, until, home, board, limits)
+                tally.add(made)
+                batch = batch[done:]
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    return tally
+
+
+def _some(left: Iterator[int]) -> list[int]:
+    return [number for number, _ in zip(left, range(BATCH), strict=False)]
+
+
+def _in_child(
+    target: Target, source: Source, batch: list[int], until: float, home: Path, board: mmap.mmap, limits: dict[str, Any]
+) -> tuple[Tally, int]:
+    """Try a batch in a child; return what it gave and how many inputs are done with, a deadly one included."""
+    reads, writes = os.pipe()
+    board[:] = struct.pack("qdd", -1, time.time(), 0.0)
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        os.close(reads)
+        with os.fdopen(writes, "w", encoding="utf-8") as out:
+            _child(target, source, batch, until, home, board, limits, out)
+    os.close(writes)
+    waited = _watched(child, board)
+    with os.fdopen(reads, encoding="utf-8", errors="replace") as answers:
+        tally = _tally(answers)
+    _, status = os.waitpid(child, 0)
+    at, _, _ = struct.unpack("qdd", board[:])
+    if status == 0:
+        return tally, at + 1
+    key, _ = source(batch[at])
+    ended = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit {os.WEXITSTATUS(status)}"
+    kind = (
+        "waits for something"
+        if waited()
+        else "too slow, in code that is not Python's"
+        if ended == "SIGXCPU"
+        else f"killed: {ended}"
+    )
+    tally.findings.append(Finding(key, kind, ""))
+    tally.inputs += 1
+    return tally, at + 1
+
+
+def _watched(child: int, board: mmap.mmap) -> Callable[[], bool]:
+    """Kill a child that stays too long at one input, from a thread; return what says whether that happened."""
+    import threading
+
+    killed = threading.Event()
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.wait(1.0):
+            _, began, _ = struct.unpack("qdd", board[:])
+            if time.time() - began > WAIT:
+                killed.set()
+                with suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
+                return
+
+    threading.Thread(target=look, daemon=True).start()
+
+    def stopped() -> bool:
+        ended.set()
+        return killed.is_set()
+
+    return stopped
+
+
+def _child(
+    target: Target,
+    source: Source,
+    batch: list[int],
+    until: float,
+    home: Path,
+    board: mmap.mmap,
+    limits: dict[str, Any],
+    out: Any,
+) -> None:
+    """Try a batch, tell what is found line by line, and end the process."""
+    code = 1
+    try:
+        trial, tally = Trial(target, home, **limits), Tally()
+        for at, number in enumerate(batch):
+            board[:] = struct.pack("qdd", at, time.time(), 0.0)
+            key, made = source(number)
+            began = time.process_time()
+            for kind, detail in _tried(trial, made):
+                print(json.dumps([key, kind, detail]), file=out, flush=True)
+            taken = time.process_time() - began
+            tally.add(Tally(1, taken, taken, key))
+            if time.time() > until:
+                break
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        print(json.dumps([tally.inputs, tally.seconds, tally.slowest_s, tally.slowest, peak]), file=out, flush=True)
+        code = 0
+    except BaseException:  # noqa: BLE001 - whatever it is, the parent has to hear of it and the child to end
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        with suppress(OSError):
+            out.flush()
+        os._exit(code)
+
+
+def _tried(trial: Trial, made: Input) -> list[tuple[str, str]]:
+    try:
+        return trial.problems(made)
+    except TooSlow as slow:
+        return [(f"too slow at {door.where(slow)}", f"{trial.seconds} CPU seconds")]
+    except MemoryError as error:
+        return [(f"memory at {door.where(error)}", "")]
+
+
+def _tally(answers: Iterable[str]) -> Tally:
+    """Return what a child told; of one that died all but the sum."""
+    tally, seen = Tally(), set()
+    for line in answers:
+        told = json.loads(line)
+        if len(told) == 3:
+            tally.findings.append(Finding(*told))
+            seen.add(told[0])
+        else:
+            tally.inputs, tally.seconds, tally.slowest_s, tally.slowest, tally.peak_bytes = told
+    return tally
