@@ -14,9 +14,9 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from tests.fuzz import figures, keep
-from tests.fuzz.inputs import Input, kept
-from tests.fuzz.mutate.chance import LONG_SCALE, Chance
-from tests.fuzz.runner import Finding, Source, Tally, run
+from tests.fuzz.inputs import kept
+from tests.fuzz.runner import Finding, Tally, run
+from tests.fuzz.source import generated
 from tests.fuzz.targets import TARGETS, Target
 from tests.support import ROOT
 
@@ -43,18 +43,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if asked.record:
             figures.record(target.name, tally, "mutate")
     return int(failed)
-
-
-def generated(target: Target, seed: str, long: bool) -> Source:
-    """Return what gives the inputs of a seed: the same number gives the same input."""
-    seeds = target.seeds()
-    grown = [*seeds, *kept(target.name).values()]
-
-    def source(number: int) -> tuple[str, Input]:
-        chance = Chance(f"{seed}:{target.name}:{number}", LONG_SCALE if long else 1)
-        return str(number), target.mutated(chance.choice(seeds if chance.random() < 0.7 else grown), grown, chance)
-
-    return source
 
 
 def _tell(target: Target, tally: Tally, seed: str, long: bool) -> None:

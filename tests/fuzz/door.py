@@ -6,11 +6,17 @@ import io
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from typer.main import get_command
+
+from tcprobe.__main__ import main
+from tcprobe.cli import app, crash
+from tcprobe.flows import report
+from tcprobe.flows.audit import flow
 from tests.support import ROOT
 
 
@@ -38,15 +44,13 @@ _done: dict[Hashable, Any] = {}
 
 def prepare() -> None:
     """Change this process: keep bugs instead of writing a log, show every warning, do each analysis once an input."""
-    from tcprobe.cli import crash
-    from tcprobe.flows import report
-    from tcprobe.flows.audit import flow
 
     def keep(error: Exception) -> int:
         _bugs.append(error)
         return 3
 
     crash.report_bug = keep
+    app.application = _built(app.application)
     report.make_report = _once(report.make_report)
     flow.audit = _once(flow.audit)
     sys.dont_write_bytecode = True
@@ -60,25 +64,42 @@ def forget() -> None:
     _bugs.clear()
 
 
+def _built(application: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `application` so that the options of a verb are set up once."""
+    made: dict[str, Any] = {}
+
+    def built(arguments: Sequence[str]) -> Any:
+        verb = arguments[0]
+        if verb not in made:
+            made[verb] = get_command(application(arguments))
+        return made[verb]
+
+    return built
+
+
 def _once(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that does for the same first argument (and options) nothing again."""
 
     def once(first: Any, *more: Any) -> Any:
         key = (function.__name__, repr((first, *(m for m in more if not callable(m)))))
         if key not in _done:
-            _done[key] = function(first, *more)
-        return _done[key]
+            try:
+                _done[key] = function(first, *more), None
+            except Exception as error:  # noqa: BLE001 - raised again, here and at the next call
+                _done[key] = None, error
+        made, error = _done[key]
+        if error is not None:
+            raise error
+        return made
 
     return once
 
 
 def call(*arguments: str) -> Said:
     """Run one command line."""
-    from tcprobe.__main__ import main
-
     before = sys.argv, sys.stdout, sys.stderr
     out, err = io.BytesIO(), io.BytesIO()
-    streams = io.TextIOWrapper(out, "utf-8", write_through=True), io.TextIOWrapper(err, "utf-8", "backslashreplace")
+    streams = io.TextIOWrapper(out, "utf-8"), io.TextIOWrapper(err, "utf-8", "backslashreplace")
     sys.argv, sys.stdout, sys.stderr = ["tcprobe", *arguments], *streams
     try:
         code = main()

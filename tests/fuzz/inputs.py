@@ -30,6 +30,11 @@ class Input:
             made.update(f"{name}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
         return made.hexdigest()[:12]
 
+    @property
+    def digest_number(self) -> int:
+        """Return the digest as a number, by which an input has its turn at something."""
+        return int(self.digest, 16)
+
     def changed(self, name: str, content: bytes) -> Input:
         """Return the input with other content of one file."""
         return Input({**self.files, name: content})

@@ -4,52 +4,54 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tests.fuzz.inputs import CORPUS, Input, load
-from tests.fuzz.runner import run
+from tests.fuzz.runner import LIMITS, Limits, run
 from tests.fuzz.targets import Target
 
-TRIES: Final = 400
+SECONDS: Final = 120.0
+FINEST: Final = 8
+"""The shortest stretch that is left out is one in 2 to the power of so many."""
 
 
-def kinds(target: Target, made: Input, **limits: Any) -> set[str]:
+def kinds(target: Target, made: Input, limits: Limits = LIMITS) -> set[str]:
     """Return the classes of what an input breaks."""
-    tally = run(target, lambda _: ("0", made), [0], time.time() + 120, **limits)
+    tally = run(target, lambda _: ("0", made), [0], time.time() + 120, limits)
     return {finding.kind for finding in tally.findings}
 
 
-def smaller(target: Target, made: Input, tries: int = TRIES, **limits: Any) -> Input:
-    """Return the smallest input found that breaks the same; the same one if it breaks nothing."""
-    wanted = kinds(target, made, **limits)
-    if not wanted:
-        return made
-    until = time.time() + tries
-    shrunk = True
-    while shrunk and time.time() < until:
-        shrunk = False
-        for candidate in _candidates(made):
-            if time.time() > until:
-                break
-            if wanted <= kinds(target, candidate, **limits):
-                made, shrunk = candidate, True
-                break
+def smaller(target: Target, made: Input, seconds: float = SECONDS, limits: Limits = LIMITS) -> Input:
+    """Return the smallest input found in some time that breaks the same; the same one if it breaks nothing."""
+    wanted, until = kinds(target, made, limits), time.time() + seconds
+    while wanted and time.time() < until:
+        cuts = _cuts(made)
+        tally = run(
+            target, lambda n, made=made, cuts=cuts: (str(n), _without(made, cuts[n])), range(len(cuts)), until, limits
+        )  # type: ignore[misc]
+        broken = {key: {f.kind for f in tally.findings if f.key == key} for key in {f.key for f in tally.findings}}
+        same = [_without(made, cuts[int(key)]) for key, found in broken.items() if wanted <= found]
+        if not same:
+            break
+        made = min(same, key=lambda one: (one.size, one.digest))
     return made
 
 
-def _candidates(made: Input) -> Iterator[Input]:
-    """Yield smaller inputs: without a file, and without parts of one, large parts first."""
-    for name in made.files:
-        if len(made.files) > 1:
-            yield Input({n: c for n, c in made.files.items() if n != name})
+def _cuts(made: Input) -> list[tuple[str, int, int]]:
+    """Return what to leave out by turns: files as a whole (from -1), and stretches of them, long ones first."""
+    found = [(name, -1, 0) for name in made.files if len(made.files) > 1]
     for name, content in made.files.items():
-        size = len(content) // 2
-        while size:
-            for at in range(0, len(content), size):
-                yield made.changed(name, content[:at] + content[at + size :])
-            size //= 2 if size > 8 else size
+        for size in (len(content) >> shift for shift in range(1, FINEST)):
+            found += [(name, at, at + size) for at in range(0, len(content), size)] if size else []
+    return found
+
+
+def _without(made: Input, cut: tuple[str, int, int]) -> Input:
+    name, start, stop = cut
+    if start < 0:
+        return Input({n: c for n, c in made.files.items() if n != name})
+    return made.changed(name, made.files[name][:start] + made.files[name][stop:])
 
 
 def keep(target: Target, folder: Path, name: str | None) -> int:

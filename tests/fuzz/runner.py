@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import mmap
 import os
@@ -11,6 +12,7 @@ import signal
 import struct
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -24,16 +26,30 @@ from tests.fuzz.inputs import Input
 from tests.fuzz.targets import Target
 from tests.fuzz.watch import Watch
 
-SECONDS: Final = 10.0
-"""CPU seconds that an input may take."""
-MEMORY: Final = 2 << 30
-"""Bytes of address space that a process may have."""
-WAIT: Final = 6 * SECONDS
-"""Seconds on the clock after which a child that uses no time is waiting for something."""
 BATCH: Final = 1000
 """Inputs that a child tries: caches that hold names grow with each."""
+LOOK: Final = 0.2
+"""Seconds between two looks at a child."""
 TWICE: Final = 40
 """One of so many inputs is tried twice: the bytes must be the same."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an input may take.
+
+    Attributes:
+        cpu_s: CPU seconds.
+        memory: bytes of address space of the process that tries it.
+        wait_s: seconds on the clock that the process may sleep.
+    """
+
+    cpu_s: float = 10.0
+    memory: int = 2 << 30
+    wait_s: float = 10.0
+
+
+LIMITS: Final = Limits()
 
 
 @dataclass(frozen=True)
@@ -79,8 +95,8 @@ def scratch() -> Path:
 class Trial:
     """Tries inputs in this process, which is changed for good: begin one only in a child."""
 
-    def __init__(self, target: Target, home: Path, seconds: float = SECONDS, memory: int = MEMORY) -> None:
-        self.target, self.seconds = target, seconds
+    def __init__(self, target: Target, home: Path, limits: Limits) -> None:
+        self.target, self.limits = target, limits
         self.folder = home / "input"
         self.forbidden: list[str] = []
         self._watch = Watch()
@@ -89,17 +105,18 @@ class Trial:
         for name in [n for n in os.environ if n.startswith("TCPROBE_")]:
             del os.environ[name]
         os.chdir(home)
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_AS, (limits.memory, limits.memory))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         signal.signal(signal.SIGPROF, _too_slow)
         door.prepare()
+        gc.freeze()
 
     def problems(self, made: Input) -> list[tuple[str, str]]:
         """Return what is wrong with an input, as classes and details."""
         first = self._once(made)
         found = [p for said, call in first for p in oracle.problems(call, said, str(self.folder), _plain(made))]
         found += [(f"watched: {what}", "") for what in dict.fromkeys(self.forbidden)]
-        if int(made.digest, 16) % TWICE == 0:
+        if made.digest_number % TWICE == 0:
             again = self._once(made)
             found += [
                 (f"{a.format}: differs the second time", "")
@@ -130,15 +147,15 @@ class Trial:
         files = [Path(word) for word in call.arguments if "--fix" in call.arguments and word.endswith(".py")]
         fixed = [text for file in files for text in (str(file), f"{file.parent}/.{file.name}.")]
         self._watch.start(self.folder, (*self._allowed, *fixed))
-        said = door.call(*call.arguments)
+        said = self.target.door(*call.arguments)
         self.forbidden += self._watch.stop()
         return said
 
     def _limit(self) -> None:
         """Let the next input use so much time and no more: Python code ends with `TooSlow`, other code is killed."""
         used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
-        resource.setrlimit(resource.RLIMIT_CPU, (int(used + self.seconds) + 3, resource.RLIM_INFINITY))
-        signal.setitimer(signal.ITIMER_PROF, self.seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (int(used + self.limits.cpu_s) + 2, resource.RLIM_INFINITY))
+        signal.setitimer(signal.ITIMER_PROF, self.limits.cpu_s)
 
 
 def _too_slow(number: int, frame: FrameType | None) -> None:
@@ -158,11 +175,11 @@ Source = Callable[[int], tuple[str, Input]]
 """Gives the input of a number, with a key that tells a person how to get it again."""
 
 
-def run(target: Target, source: Source, numbers: Iterable[int], until: float, **limits: Any) -> Tally:
+def run(target: Target, source: Source, numbers: Iterable[int], until: float, limits: Limits = LIMITS) -> Tally:
     """Try the inputs of some numbers until a time on the clock; what a child dies of becomes a finding."""
     left, tally = iter(numbers), Tally()
     home = scratch()
-    board = mmap.mmap(-1, 24)
+    board = mmap.mmap(-1, 8)
     try:
         while time.time() < until and (batch := _some(left)):
             while batch and time.time() < until:
@@ -179,11 +196,11 @@ def _some(left: Iterator[int]) -> list[int]:
 
 
 def _in_child(
-    target: Target, source: Source, batch: list[int], until: float, home: Path, board: mmap.mmap, limits: dict[str, Any]
+    target: Target, source: Source, batch: list[int], until: float, home: Path, board: mmap.mmap, limits: Limits
 ) -> tuple[Tally, int]:
     """Try a batch in a child; return what it gave and how many inputs are done with, a deadly one included."""
     reads, writes = os.pipe()
-    board[:] = struct.pack("qdd", -1, time.time(), 0.0)
+    board[:] = struct.pack("q", -1)
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
@@ -191,50 +208,60 @@ def _in_child(
         with os.fdopen(writes, "w", encoding="utf-8") as out:
             _child(target, source, batch, until, home, board, limits, out)
     os.close(writes)
-    waited = _watched(child, board)
+    stop = _watched(child, board, limits.wait_s)
     with os.fdopen(reads, encoding="utf-8", errors="replace") as answers:
         tally = _tally(answers)
     _, status = os.waitpid(child, 0)
-    at, _, _ = struct.unpack("qdd", board[:])
+    waited = stop()
+    (at,) = struct.unpack("q", board[:])
     if status == 0:
         return tally, at + 1
     key, _ = source(batch[at])
-    ended = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit {os.WEXITSTATUS(status)}"
-    kind = (
-        "waits for something"
-        if waited()
-        else "too slow, in code that is not Python's"
-        if ended == "SIGXCPU"
-        else f"killed: {ended}"
-    )
+    kind = "waits for something" if waited else _ending(status)
     tally.findings.append(Finding(key, kind, ""))
     tally.inputs += 1
     return tally, at + 1
 
 
-def _watched(child: int, board: mmap.mmap) -> Callable[[], bool]:
-    """Kill a child that stays too long at one input, from a thread; return what says whether that happened."""
-    import threading
+def _ending(status: int) -> str:
+    """Return the class of what a child died of."""
+    if not os.WIFSIGNALED(status):
+        return f"killed: exit {os.WEXITSTATUS(status)}"
+    name = signal.Signals(os.WTERMSIG(status)).name
+    return "too slow, in code that is not Python's" if name == "SIGXCPU" else f"killed: {name}"
 
-    killed = threading.Event()
-    ended = threading.Event()
+
+def _watched(child: int, board: mmap.mmap, wait_s: float) -> Callable[[], bool]:
+    """Kill a child that sleeps too long at one input, from a thread; return what ends it and says if that happened."""
+    killed, ended = threading.Event(), threading.Event()
 
     def look() -> None:
-        while not ended.wait(1.0):
-            _, began, _ = struct.unpack("qdd", board[:])
-            if time.time() - began > WAIT:
+        asleep, last = 0.0, -1
+        while not ended.wait(LOOK):
+            (at,) = struct.unpack("q", board[:8])
+            asleep, last = asleep + LOOK if at == last and _sleeps(child) else 0.0, at
+            if asleep > wait_s:
                 killed.set()
-                with suppress(ProcessLookupError):
-                    os.kill(child, signal.SIGKILL)
+                os.kill(child, signal.SIGKILL)
                 return
 
-    threading.Thread(target=look, daemon=True).start()
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
 
-    def stopped() -> bool:
+    def stop() -> bool:
         ended.set()
+        thread.join()
         return killed.is_set()
 
-    return stopped
+    return stop
+
+
+def _sleeps(child: int) -> bool:
+    """Say whether a process waits for something; one that has ended does not."""
+    try:
+        return Path(f"/proc/{child}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] in "SD"
+    except OSError:
+        return False
 
 
 def _child(
@@ -244,15 +271,15 @@ def _child(
     until: float,
     home: Path,
     board: mmap.mmap,
-    limits: dict[str, Any],
+    limits: Limits,
     out: Any,
 ) -> None:
     """Try a batch, tell what is found line by line, and end the process."""
     code = 1
     try:
-        trial, tally = Trial(target, home, **limits), Tally()
+        trial, tally = Trial(target, home, limits), Tally()
         for at, number in enumerate(batch):
-            board[:] = struct.pack("qdd", at, time.time(), 0.0)
+            board[:] = struct.pack("q", at)
             key, made = source(number)
             began = time.process_time()
             for kind, detail in _tried(trial, made):
@@ -278,7 +305,7 @@ def _tried(trial: Trial, made: Input) -> list[tuple[str, str]]:
     try:
         return trial.problems(made)
     except TooSlow as slow:
-        return [(f"too slow at {door.where(slow)}", f"{trial.seconds} CPU seconds")]
+        return [(f"too slow at {door.where(slow)}", f"{trial.limits.cpu_s} CPU seconds")]
     except MemoryError as error:
         return [(f"memory at {door.where(error)}", "")]
 
