@@ -10,13 +10,19 @@ from typing import Any, Final
 from tcprobe import __version__
 from tests.fuzz.runner import Tally
 from tests.fuzz.targets import TARGETS
+from tests.support import ROOT
 
 FILE: Final = Path(__file__).parent / "figures.json"
 
 
+def read() -> dict[str, Any]:
+    """Return the figures of each target that has some."""
+    return dict(json.loads(FILE.read_text(encoding="utf-8"))) if FILE.exists() else {}
+
+
 def record(target: str, tally: Tally, engine: str) -> None:
     """Add a series of inputs to the figures of a target: counters grow, slowest input and peak are the largest."""
-    every = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+    every = read()
     old: dict[str, Any] = every.get(target, {})
     every[target] = {
         "inputs": old.get("inputs", 0) + tally.inputs,
@@ -33,7 +39,7 @@ def record(target: str, tally: Tally, engine: str) -> None:
 
 def section() -> str:
     """Return the table of docs/reliability.md."""
-    every = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+    every = read()
     lines = [
         "| target | inputs | CPU time | classes of findings, mended | slowest input | most memory | last |",
         "|---|---|---|---|---|---|---|",
@@ -46,3 +52,14 @@ def section() -> str:
                 f"{f['peak_mb']:,} MB | {f['tcprobe']}, {f['date']} |"
             )
     return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Write the table into docs/reliability.md."""
+    page = ROOT / "docs" / "reliability.md"
+    before, mark, rest = page.read_text(encoding="utf-8").partition("<!-- fuzz -->\n")
+    page.write_text(f"{before}{mark}{section()}<!-- /fuzz -->{rest.partition('<!-- /fuzz -->')[2]}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

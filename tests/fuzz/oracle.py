@@ -104,11 +104,11 @@ def _figures(value: Any, key: str) -> Iterator[tuple[str, str]]:
         for inner in value:
             yield from _figures(inner, key)
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        if not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):
             yield f"json: {key} is not finite", str(value)
         elif key.endswith("_pct") and not -1e-9 <= value <= 100 + 1e-6 and "change" not in key:
             yield f"json: {key} outside 0-100", str(value)
         elif key.endswith(("_ns", "_bytes")) and value < 0:
             yield f"json: {key} below 0", str(value)
-        elif key in WHOLE and value != int(value):
+        elif key in WHOLE and value % 1:
             yield f"json: {key} not whole", str(value)

@@ -168,7 +168,9 @@ def _out(said: door.Said) -> tuple[int, bytes]:
 
 def _plain(made: Input) -> bool:
     """Say whether no file of an input holds a word for NaN or infinity, or a number that could become one."""
-    return not any(word in content.lower() for content in made.files.values() for word in (b"nan", b"inf"))
+    return not any(
+        word in content.lower() for content in made.files.values() for word in (b"nan", b"inf", b"999", b"e30")
+    )
 
 
 Source = Callable[[int], tuple[str, Input]]
