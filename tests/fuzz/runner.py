@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -194,7 +195,7 @@ def run(target: Target, source: Source, numbers: Iterable[int], until: float, li
 
 
 def _some(left: Iterator[int]) -> list[int]:
-    return [number for number, _ in zip(left, range(BATCH), strict=False)]
+    return list(islice(left, BATCH))
 
 
 def _in_child(
@@ -212,7 +213,7 @@ def _in_child(
     os.close(writes)
     stop = _watched(child, board, limits.wait_s)
     with os.fdopen(reads, encoding="utf-8", errors="replace") as answers:
-        tally = _tally(answers)
+        tally = told(answers)
     _, status = os.waitpid(child, 0)
     waited = stop()
     (at,) = struct.unpack("q", board[:])
@@ -312,14 +313,13 @@ def _tried(trial: Trial, made: Input) -> list[tuple[str, str]]:
         return [(f"memory at {door.where(error)}", "")]
 
 
-def _tally(answers: Iterable[str]) -> Tally:
+def told(answers: Iterable[str]) -> Tally:
     """Return what a child told; of one that died all but the sum."""
-    tally, seen = Tally(), set()
+    tally = Tally()
     for line in answers:
-        told = json.loads(line)
-        if len(told) == 3:
-            tally.findings.append(Finding(*told))
-            seen.add(told[0])
+        values = json.loads(line)
+        if len(values) == 3:
+            tally.findings.append(Finding(*values))
         else:
-            tally.inputs, tally.seconds, tally.slowest_s, tally.slowest, tally.peak_bytes = told
+            tally.inputs, tally.seconds, tally.slowest_s, tally.slowest, tally.peak_bytes = values
     return tally

@@ -15,7 +15,7 @@ from tests.fixtures.xplane import make as xplane
 from tests.fuzz import names
 from tests.fuzz.door import Call, Said, call
 from tests.fuzz.inputs import Input, load
-from tests.fuzz.mutate import bytewise, cells, protobuf, python, trees
+from tests.fuzz.mutate import bytewise, cells, protobuf, python, toml, trees
 from tests.fuzz.mutate import names as name_mutator
 from tests.fuzz.mutate.chance import Chance, encoded
 from tests.support import ROOT, notebook_text
@@ -30,6 +30,7 @@ MUTATORS: Final[Mapping[str, Mutator]] = {
     ".json": trees.mutated,
     ".ipynb": trees.mutated,
     ".py": python.mutated,
+    ".toml": toml.mutated,
     ".names": name_mutator.mutated,
 }
 """What knows a kind of file, by its ending; others are changed as bytes."""
