@@ -27,7 +27,7 @@ def record(target: str, tally: Tally, engine: str) -> None:
     every[target] = {
         "inputs": old.get("inputs", 0) + tally.inputs,
         "cpu_s": round(old.get("cpu_s", 0) + tally.seconds),
-        "findings": old.get("findings", 0) + len({f.kind for f in tally.findings}),
+        "classes": sorted({*old.get("classes", ()), *(f.kind for f in tally.findings)}),
         "slowest_s": round(max(old.get("slowest_s", 0), tally.slowest_s), 2),
         "peak_mb": max(old.get("peak_mb", 0), round(tally.peak_bytes / 1e6)),
         "engines": {**old.get("engines", {}), engine: old.get("engines", {}).get(engine, 0) + tally.inputs},
@@ -48,7 +48,7 @@ def section() -> str:
         if (f := every.get(name)) is not None:
             hours = f"{f['cpu_s'] / 60:.0f} min"
             lines.append(
-                f"| {target.what} (`{name}`) | {f['inputs']:,} | {hours} | {f['findings']} | {f['slowest_s']:.1f} s | "
+                f"| {target.what} (`{name}`) | {f['inputs']:,} | {hours} | {len(f['classes'])} | {f['slowest_s']:.1f} s | "
                 f"{f['peak_mb']:,} MB | {f['tcprobe']}, {f['date']} |"
             )
     return "\n".join(lines) + "\n"

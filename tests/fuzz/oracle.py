@@ -99,7 +99,9 @@ def _figures(value: Any, key: str) -> Iterator[tuple[str, str]]:
     """Yield the figures of a report that cannot be: a percentage outside 0-100, a time below 0, half a launch."""
     if isinstance(value, dict):
         for name, inner in value.items():
-            if name != "run":  # what run.json says, as it stands there
+            if name != "run" and not name.startswith(
+                "saving"
+            ):  # run.json as it is; padding may cost more than it saves
                 yield from _figures(inner, name)
     elif isinstance(value, list):
         for inner in value:

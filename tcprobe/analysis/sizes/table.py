@@ -128,7 +128,7 @@ class _Rows:
         if bad.recorded_ns is not None and self._run.kernel_ns:
             return 100.0 * (bad.recorded_ns / self._run.kernel_ns)
         whole = None if self._bounded else self._whole.ns
-        return 100.0 * max(bad.saved.mid, 0.0) / whole.mid if bad.saved and whole and whole.mid else None
+        return 100.0 * bad.saved.mid / whole.mid if bad.saved and whole and whole.mid else None
 
     @cached_property
     def _whole(self) -> Step:

@@ -52,7 +52,7 @@ def mutated(content: bytes, chance: Chance) -> bytes:
 def _other_statements(text: str, chance: Chance) -> str:
     try:
         return other_program(text, chance)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError, IndexError, tokenize.TokenError):
         return _other_lines(text, chance)
 
 
