@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--inputs", type=int, help="inputs for each target")
     parser.add_argument("--seed", help="what all chance follows from; by default the time")
     parser.add_argument("--first", type=int, default=0, help="number of the first input")
-    parser.add_argument("--long", action="store_true", help="texts up to a hundred times as long")
+    parser.add_argument("--long", action="store_true", help="texts up to ten times as long, and more of them")
     parser.add_argument("--record", action="store_true", help="add the figures to tests/fuzz/figures.json")
     parser.add_argument(
         "--engine",

@@ -46,9 +46,9 @@ def section() -> str:
     ]
     for name, target in TARGETS.items():
         if (f := every.get(name)) is not None:
-            hours = f"{f['cpu_s'] / 60:.0f} min"
+            taken, found = f"{f['cpu_s'] / 60:.0f} min", len(f["classes"])
             lines.append(
-                f"| {target.what} (`{name}`) | {f['inputs']:,} | {hours} | {len(f['classes'])} | {f['slowest_s']:.1f} s | "
+                f"| {target.what} (`{name}`) | {f['inputs']:,} | {taken} | {found} | {f['slowest_s']:.1f} s | "
                 f"{f['peak_mb']:,} MB | {f['tcprobe']}, {f['date']} |"
             )
     return "\n".join(lines) + "\n"

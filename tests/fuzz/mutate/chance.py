@@ -39,9 +39,9 @@ class Chance(random.Random):
 
     def times(self) -> int:
         """Return how often to repeat something: mostly a few times, at times thousands."""
-        if self.random() < 0.8:
-            return self.randint(1, 40)
-        return self.choice((100, 300, 1000, 3000, *([10_000 * self.scale] if self.random() < 0.3 else [])))
+        if self.scale > 1 and self.random() < 0.2:
+            return self.choice((10_000, 100, 1000)) * self.scale // 10
+        return self.randint(1, 40) if self.random() < 0.8 else self.choice((100, 300, 1000, 3000, 10_000))
 
     def text(self) -> str:
         """Return a hostile text."""
