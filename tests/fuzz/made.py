@@ -29,6 +29,7 @@ def made() -> dict[str, Input]:
         "names/gpu-of-parentheses": _named(gpus="A100 " + "(" * 300_000),
         "names/nested-jvp": _named(ops="jvp(" * 20_000 + ":MatMul"),
         "names/long-op-path": _named(ops="while/body/" * 11_000 + "MatMul:MatMul"),
+        "names/path-of-slashes": _named(ops="conv2d" + "/" * 100_000 + "x:Conv2D"),
         "names/nested-kernel": _named(kernels="a<" * 50_000 + ">" * 50_000),
         "names/kernel-of-parentheses": _named(kernels="void k" + "(" * 100_000),
         "names/long-shape": _named(shapes="(" + "half[1];" * 30_000 + ")"),
