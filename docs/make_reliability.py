@@ -1,6 +1,6 @@
 """Write the measured parts of docs/reliability.md: `python -m docs.make_reliability`.
 
-The table of faults is made from tests/faults/table.py, whose rows are tests. The rest of the page is written by hand.
+The table of faults is made from tests/faults/table.py, whose rows are tests, and that of fuzzing from what was tried. The rest of the page is written by hand.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from tests.faults.table import FAULTS, Fault
+from tests.fuzz.figures import section
 
 PAGE = Path(__file__).with_name("reliability.md")
 COLUMNS = "| fault | what tcprobe does | what is kept | test |\n|---|---|---|---|\n"
@@ -24,7 +25,7 @@ def faults() -> str:
     return "\n".join(f"### {title}\n{COLUMNS}{''.join(map(_row, rows))}" for title, rows in FAULTS.items())
 
 
-PARTS = {"faults": faults}
+PARTS = {"faults": faults, "fuzz": section}
 """What is made, by the name of the marks around it."""
 
 

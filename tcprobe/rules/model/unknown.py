@@ -54,7 +54,7 @@ def _names(layer: Layer, rank: int) -> tuple[InputSize, ...]:
     if space and rank == len(space) + 2:
         return (*space, "channels")
     rows: list[InputSize] = ["rows"] * (rank - 2)
-    return (*rows, "features")
+    return (*rows, "features")[: rank - 1]  # none of a sample that is one number
 
 
 def _open_inputs(layer: Layer) -> list[InputSize]:

@@ -18,6 +18,8 @@ from tcprobe.readers.dlprof.report import LARGEST, parse_number
 from tcprobe.readers.dlprof.shapes import first_shape, shapes_of
 from tcprobe.readers.dlprof.summary import from_lines
 from tests.fixtures.dlprof import make
+from tests.fuzz.mutate import bytewise, cells, trees
+from tests.fuzz.mutate.chance import Chance
 
 FILES = sorted(p for p in (Path(make.__file__).parent / "tf2_1.8").iterdir() if p.suffix in (".csv", ".json"))
 CONTENT = {p.name: p.read_bytes() for p in FILES}
@@ -44,33 +46,11 @@ def check(name: str, content: bytes) -> None:
 
 
 @settings(max_examples=60)
-@given(st.sampled_from(sorted(CONTENT)), st.data())
-def test_cut_anywhere(name: str, data: st.DataObject) -> None:
-    content = CONTENT[name]
-    check(name, content[: data.draw(st.integers(0, len(content)))])
-
-
-@settings(max_examples=120)
-@given(st.sampled_from(sorted(CONTENT)), st.data())
-def test_bytes_changed_anywhere(name: str, data: st.DataObject) -> None:
-    content = bytearray(CONTENT[name])
-    for _ in range(data.draw(st.integers(1, 6))):
-        at = data.draw(st.integers(0, len(content) - 1))
-        some = data.draw(st.binary(max_size=3) | st.sampled_from([b'"', b",", b"\n", b"-", b"9" * 400, b"[", b"{"]))
-        content[at : at + data.draw(st.integers(0, 3))] = some
-    check(name, bytes(content))
-
-
-@settings(max_examples=60)
-@given(st.sampled_from(sorted(CONTENT)), st.binary(max_size=200))
-def test_bytes_behind_a_heading(name: str, tail: bytes) -> None:
-    head = CONTENT[name].split(b"\n", 2)
-    check(name, b"\n".join(head[:2]) + b"\n" + tail)
-
-
-@given(st.binary(max_size=300))
-def test_any_bytes(content: bytes) -> None:
-    check("x.csv", content)
+@given(st.sampled_from(sorted(CONTENT)), st.integers(0, 2**32))
+def test_changed_files(name: str, seed: int) -> None:
+    chance = Chance(str(seed))
+    mutated = cells.mutated if name.endswith(".csv") else trees.mutated
+    check(name, (bytewise.mutated if chance.random() < 0.3 else mutated)(CONTENT[name], chance))
 
 
 @given(st.text(max_size=200), st.booleans())
@@ -98,10 +78,3 @@ def test_whole_numbers_are_exact(number: int) -> None:
 def test_other_numbers_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(text)):
         parse_number(text)
-
-
-def test_deep_json_is_an_input_error(tmp_path: Path) -> None:
-    path = tmp_path / "dlprof_summary.json"
-    path.write_text('{"Summary Report": {"Wall Clock Time (ns)": ' + "[" * 200_000)
-    with pytest.raises(InputError):
-        dlprof_json.read(dlprof_json.finds(path))

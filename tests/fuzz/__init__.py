@@ -1,0 +1,1 @@
+"""Fuzzing: inputs changed by chance, for everything that reads a file; ``python -m tests.fuzz --help``."""

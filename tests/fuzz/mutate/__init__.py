@@ -1,0 +1,1 @@
+"""Mutators: functions that change the bytes of a file by chance, each knowing one kind of file."""
