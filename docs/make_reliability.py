@@ -1,6 +1,7 @@
 """Write the measured parts of docs/reliability.md: `python -m docs.make_reliability`.
 
-The table of faults is made from tests/faults/table.py, whose rows are tests, and that of fuzzing from what was tried. The rest of the page is written by hand.
+The table of faults is made from tests/faults/table.py, whose rows are tests, that of fuzzing from what was tried
+(tests/fuzz/figures.json). The rest of the page is written by hand.
 """
 
 from __future__ import annotations

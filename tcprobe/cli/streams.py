@@ -76,7 +76,10 @@ def _is_own(stream: TextIO | None, number: int) -> bool:
     """Return whether a stream is the interpreter's own, or None; a program that calls `main` may have replaced it."""
     if stream is None:
         return True
-    return type(stream) is io.TextIOWrapper and isinstance(stream.buffer, io.IOBase) and stream.fileno() == number
+    try:
+        return type(stream) is io.TextIOWrapper and stream.fileno() == number
+    except io.UnsupportedOperation:
+        return False
 
 
 def _text(raw: io.FileIO, old: TextIO | None, errors: str) -> io.TextIOWrapper:

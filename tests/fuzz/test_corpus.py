@@ -11,7 +11,6 @@ from tests.fuzz.inputs import Input, kept
 from tests.fuzz.made import MADE
 from tests.fuzz.runner import run
 from tests.fuzz.targets import TARGETS
-from tests.support import ROOT
 
 EVERY = {f"{target}/{name}": found for target in TARGETS for name, found in kept(target).items()} | MADE
 OPEN = {
@@ -54,8 +53,3 @@ def test_every_target_has_seeds_and_figures() -> None:
 def test_an_input_has_one_digest_whatever_the_order_of_its_files() -> None:
     files = {"a": b"1", "b": b"2"}
     assert Input(files).digest == Input(dict(reversed(files.items()))).digest != Input({"a": b"12"}).digest
-
-
-def test_the_page_shows_the_figures() -> None:
-    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
-    assert f"<!-- fuzz -->\n{figures.section()}<!-- /fuzz -->" in page, "python -m tests.fuzz.figures"
