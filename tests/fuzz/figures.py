@@ -40,7 +40,7 @@ def section() -> str:
     """Return the table of docs/reliability.md."""
     every = read()
     lines = [
-        "| target | inputs | CPU time | classes of findings, mended | slowest input | most memory | last |",
+        "| target | inputs | CPU time | classes of findings | slowest input | most memory | last |",
         "|---|---|---|---|---|---|---|",
     ]
     for name, target in TARGETS.items():

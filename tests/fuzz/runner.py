@@ -222,7 +222,7 @@ def _in_child(
     key, _ = source(batch[at])
     kind = "waits for something" if waited else _ending(status)
     tally.findings.append(Finding(key, kind, ""))
-    tally.inputs += 1
+    tally.inputs = at + 1
     return tally, at + 1
 
 

@@ -41,7 +41,7 @@ def _changed(tree: Any, chance: Chance, raw: list[str]) -> Any:
         if kind < 0.06:
             return [*tree[:at], *tree[at + 1 :]]
         if kind < 0.12:
-            return [*tree[:at], *([tree[at]] * min(chance.times(), 300)), *tree[at:]]
+            return [*tree[:at], *([tree[at]] * min(chance.times(), 60)), *tree[at:]]
         return [*tree[:at], _changed(tree[at], chance, raw), *tree[at + 1 :]]
     return _value(tree, chance, raw)
 
