@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from tcprobe.cli.streams import guard_streams
 from tcprobe.errors import TcprobeError, not_ours
+from tcprobe.masking import without_secrets
 from tcprobe.visible import say, tell
 
 
@@ -55,8 +56,6 @@ def _verb() -> None:
 
 
 def _fail(error: TcprobeError) -> int:
-    from tcprobe.cli.options import without_secrets
-
     say(f"error: {without_secrets(error.message)}")
     if error.hint:
         tell(f"hint: {without_secrets(error.hint)}")

@@ -8,6 +8,7 @@ identifiers" (unique ID prefixes); Slack and Google Cloud documentation on token
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -95,6 +96,11 @@ def is_secret(name: str) -> bool:
     if last == "token":
         return before not in TOKENS_OF_TEXT
     return last in NAMES or before in PAIRS.get(last, ())
+
+
+def without_secrets(text: str) -> str:
+    """Return a message without the secrets in it, those of our own command line above all."""
+    return mask_text(text, secrets_in(sys.argv))
 
 
 def mask_text(text: str, known: Iterable[str] = ()) -> str:

@@ -21,7 +21,8 @@ ORDER = (
     *(
         {"schema", "errors", "masking", "visible"},
         {"foreign"},
-        {"bypath", "hardware", "gemm", "jsonfile"},
+        {"jsonfile"},
+        {"bypath", "hardware", "gemm"},
         {"cost", "keras", "identify"},
         {"source"},
         {"rules", "calibration"},
@@ -274,9 +275,10 @@ OPENS: dict[str, str] = {
     "tcprobe/foreign.py": "it is the door",
     "tcprobe/bypath.py": "a temporary folder of its own, which the child writes",
     "tcprobe/calibration/measure/work.py": "likewise, from the child's side; it has no tcprobe around it",
-    "tcprobe/calibration/start.py": "likewise",
     "tcprobe/capture/environment.py": "a file of the kernel's by a name of ours",
+    "tcprobe/capture/probed.py": "likewise",
     "tcprobe/capture/process.py": "the terminal, and what our own probe is writing",
+    "tcprobe/cli/streams.py": "a standard stream that is open already",
     "tcprobe/flows/workloads.py": "the scripts that come with tcprobe",
 }
 """Files of the package that open files past `tcprobe.foreign`, and why they may: nobody else makes what they open."""

@@ -9,8 +9,7 @@ import traceback
 from pathlib import Path
 
 from tcprobe import __version__
-from tcprobe.cli.options import without_secrets
-from tcprobe.masking import mask_words
+from tcprobe.masking import mask_words, without_secrets
 from tcprobe.visible import say, tell
 
 

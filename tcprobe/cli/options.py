@@ -124,13 +124,6 @@ def render_spec(width: int | None = None, safe_csv: bool = False) -> RenderSpec:
     return RenderSpec(text_width(width), wants_color(), safe_csv)
 
 
-def without_secrets(text: str) -> str:
-    """Return a message without the secrets in it, those of our own command line above all."""
-    from tcprobe.masking import mask_text, secrets_in
-
-    return mask_text(text, secrets_in(sys.argv))
-
-
 @contextmanager
 def errors_as_json(wanted: bool) -> Iterator[None]:
     """Also print a failure to standard output, as ``{"error": {...}}``, for programs that read JSON there."""
@@ -138,6 +131,8 @@ def errors_as_json(wanted: bool) -> Iterator[None]:
         yield
     except TcprobeError as error:
         if wanted:
+            from tcprobe.masking import without_secrets
+
             told = {"message": without_secrets(error.message), "hint": error.hint and without_secrets(error.hint)}
             with suppress(TcprobeError, OSError):  # where it cannot be printed, standard error still has it
                 put(json.dumps({"error": {"code": error.code, **told}}))

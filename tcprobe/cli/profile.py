@@ -12,6 +12,7 @@ import typer
 from tcprobe.cli import options as o
 from tcprobe.cli import profile_options as p
 from tcprobe.errors import OutputError, TcprobeError, UsageError
+from tcprobe.masking import without_secrets
 from tcprobe.visible import say, tell
 
 if TYPE_CHECKING:
@@ -131,9 +132,9 @@ def _show(outcome: ProfileOutcome, to: Destination | None) -> None:
         raise unprinted
     for error in (failure, unprinted):
         if isinstance(error, TcprobeError):
-            say(f"error: {o.without_secrets(error.message)}")
+            say(f"error: {without_secrets(error.message)}")
             if error.hint:
-                tell(f"hint: {o.without_secrets(error.hint)}")
+                tell(f"hint: {without_secrets(error.hint)}")
 
 
 def _say_where(outcome: ProfileOutcome) -> None:

@@ -161,6 +161,7 @@ def main() -> None:
     import tcprobe.cli.app
     import tcprobe.flows.audit.flow
     import tcprobe.flows.report
+    import tcprobe.report.markdown
     import tcprobe.report.run.document  # noqa: F401 - imported once for all
 
     folder = Path(sys.argv[1])

@@ -10,9 +10,9 @@ import pytest
 
 from tcprobe.capture.base import CaptureRequest, Invocation
 from tcprobe.capture.probed import orders, secret_words
-from tcprobe.cli.options import without_secrets
 from tcprobe.flows.profile import ProfileOptions, profile
 from tcprobe.flows.report import make_report
+from tcprobe.masking import without_secrets
 from tcprobe.probe.config import SecretsGoneError, load_config
 from tcprobe.probe.constants import SECRET_WORDS
 from tcprobe.report import renderers

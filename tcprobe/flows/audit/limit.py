@@ -9,10 +9,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
-MOST_SECONDS: Final = 6.0
-"""Time of the processor to read and judge a file; the largest of the files that people write take one second."""
-MOST_SECONDS_TO_FIX: Final = 2.0
-"""Likewise to find the edits that mend it."""
+MOST_SECONDS: Final = 8.0
+"""Time of the processor to read, judge and mend a file; the largest of the files that people write take one second."""
 
 
 class OutOfTimeError(Exception):

@@ -16,7 +16,8 @@ def refuse_existing(paths: list[Path], force: bool) -> None:
     """Raise OutputError if one of the files exists and `force` is false, or if one is no file but a device or pipe."""
     for path in paths:
         if path.exists() and not path.is_file():
-            raise OutputError(f"{path}: exists and is no file", "choose another name; -o - is standard output")
+            what = "is a folder" if path.is_dir() else "exists and is no file"
+            raise OutputError(f"{path}: {what}", "choose another name; -o - is standard output")
     existing = [p for p in paths if p.exists() or p.is_symlink()]
     if existing and not force:
         more = f" (and {len(existing) - 1} more)" if len(existing) > 1 else ""
@@ -30,8 +31,6 @@ def write_files(jobs: Sequence[tuple[Path, Callable[[TextIO], None]]], force: bo
         OutputError: a file exists and `force` is false, or the system refused.
     """
     refuse_existing([path for path, _ in jobs], force)
-    if folder := next((path for path, _ in jobs if path.is_dir() and not path.is_symlink()), None):
-        raise OutputError(f"{folder}: is a folder", "choose another name for -o")
     written: list[tuple[Path, Path]] = []
     try:
         for path, write in jobs:
