@@ -1,16 +1,21 @@
-"""How long one file may keep the processor: a file made to be endless costs itself, not the audit."""
+"""What one file may take of time, depth and memory: one that is made to be endless costs itself, not the audit."""
 
 from __future__ import annotations
 
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import FrameType
 from typing import Final
 
+from tcprobe.errors import UnreadableInput
+
 MOST_SECONDS: Final = 8.0
 """Time of the processor to read, judge and mend a file; the largest of the files that people write take one second."""
+
+
+SPLIT_FILE: Final = "audit the file that builds the model by itself, or a part of it"
 
 
 class OutOfTimeError(Exception):
@@ -36,6 +41,24 @@ def at_most(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, left)
         signal.signal(signal.SIGVTALRM, before)
+
+
+@contextmanager
+def within_limits(named: str, seconds: float | None) -> Iterator[None]:
+    """Do something with a file that may be made to break what reads it, for at most `seconds`; None for any time.
+
+    Raises:
+        UnreadableInput: it takes more time, depth or memory than a file may.
+    """
+    try:
+        with nullcontext() if seconds is None else at_most(seconds):
+            yield
+    except OutOfTimeError:
+        raise UnreadableInput(named, f"is too much to judge: it takes more than {seconds:.0f} s", SPLIT_FILE) from None
+    except RecursionError:
+        raise UnreadableInput(named, "is nested too deeply to be judged") from None
+    except MemoryError:
+        raise UnreadableInput(named, "is too much to judge: memory ran out", SPLIT_FILE) from None
 
 
 def _expire(_number: int, _frame: FrameType | None) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,7 +13,7 @@ from tcprobe.cost.predict import load_constants
 from tcprobe.errors import InputError, TcprobeError, UnreadableInput, UnsupportedVersion
 from tcprobe.flows.audit.baseline import KnownFindings
 from tcprobe.flows.audit.files import AuditFile, FailedFile
-from tcprobe.flows.audit.limit import MOST_SECONDS, OutOfTimeError, at_most
+from tcprobe.flows.audit.limit import MOST_SECONDS, within_limits
 from tcprobe.flows.audit.once import told_once
 from tcprobe.flows.audit.options import AuditOptions, Choice
 from tcprobe.flows.audit.silence import Unused, silenced
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
     from tcprobe.source.source import Source
 
-SPLIT_FILE: Final = "audit the file that builds the model by itself, or a part of it"
 READ: Final = "It could not be traced, and was read from the source: %s"
 _COLLECTED: Final = (20_000, 20, 20)
 """Objects between collections of garbage: syntax trees have many, and looking through them took a third of the time."""
@@ -92,27 +90,11 @@ class Auditor:
         before = gc.get_threshold()
         gc.set_threshold(*_COLLECTED)
         try:
-            self._add_within_limits(target)
+            # What is traced has run already: its user vouches for it.
+            with within_limits(target.named, None if self._traced else MOST_SECONDS):
+                self._add_models(target)
         finally:
             gc.set_threshold(*before)
-
-    def _add_within_limits(self, target: AuditFile) -> None:
-        """Audit the models of a file that may be made to break what reads it.
-
-        Raises:
-            UnreadableInput: it takes more time, depth or memory than a file may; others as `add`.
-        """
-        try:
-            # What is traced has run already: its user vouches for it.
-            with nullcontext() if self._traced else at_most(MOST_SECONDS):
-                self._add_models(target)
-        except OutOfTimeError:
-            found = f"is too much to judge: it takes more than {MOST_SECONDS:.0f} s"
-            raise UnreadableInput(target.named, found, SPLIT_FILE) from None
-        except RecursionError:
-            raise UnreadableInput(target.named, "is nested too deeply to be judged") from None
-        except MemoryError:
-            raise UnreadableInput(target.named, "is too much to judge: memory ran out", SPLIT_FILE) from None
 
     def _add_models(self, target: AuditFile) -> None:
         from tcprobe.audit.source.outside.not_judged import foreign_to_tensorflow
