@@ -17,6 +17,7 @@ hypothesis.settings.register_profile("long", deadline=None, max_examples=2000)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="try twenty times as many made-up inputs")
+    parser.addoption("--fuzz-minutes", type=float, help="change inputs by chance for so long (docs/reliability.md)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -26,8 +27,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files that run TensorFlow first: they take longest, and a worker takes a file at a time."""
-    slow = {item.path for item in items if item.get_closest_marker("tensorflow")}
+    """Put the files that run TensorFlow or wait first: they take longest, and a worker takes a file at a time."""
+    slow = {item.path for item in items if item.get_closest_marker("tensorflow") or item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 
 
