@@ -6,7 +6,7 @@ import sys
 from contextlib import suppress
 
 from tcprobe.cli.streams import guard_streams
-from tcprobe.errors import TcprobeError, not_ours
+from tcprobe.errors import Interrupted, TcprobeError, not_ours
 from tcprobe.masking import without_secrets
 from tcprobe.visible import say, tell
 
@@ -29,7 +29,7 @@ def _run() -> int:
         _verb()
     except TcprobeError as error:
         return _fail(error)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Interrupted):
         say("interrupted")
         return 130
     except BrokenPipeError:

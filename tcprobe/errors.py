@@ -12,7 +12,7 @@ TcprobeError                 one line for the user, a hint, a code, an exit code
 ├─ ToolError         E4xx    a profiler or interpreter that is missing or failed
 └─ MeasurementFailed E5xx    the workload ran, but what it should measure was not recorded
 
-Any other exception that escapes is a bug in tcprobe: exit code 3.
+Any other exception that escapes is a bug in tcprobe: exit code 3. `Interrupted` is no failure: exit code 130.
 """
 
 from __future__ import annotations
@@ -38,6 +38,10 @@ class TcprobeError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+
+class Interrupted(BaseException):
+    """Ctrl-C within a verb; of a KeyboardInterrupt typer would make an exit code and no word."""
 
 
 class UsageError(TcprobeError):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tcprobe.cli.app
+import tcprobe.flows.workloads
 from tcprobe import __main__ as entry
 from tcprobe.errors import InputError, MeasurementFailed, TcprobeError, UsageError
 
@@ -70,6 +71,18 @@ def test_ctrl_c_is_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     monkeypatch.setattr(tcprobe.cli.app, "application", lambda _: failing(KeyboardInterrupt()))
     assert entry.main() == 130
     assert "interrupted" in capsys.readouterr().err
+
+
+def test_ctrl_c_within_a_verb_is_130_and_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tcprobe.flows.workloads, "packaged_workloads", interrupted)
+    monkeypatch.setattr(sys, "argv", ["tcprobe", "workloads"])
+    assert entry.main() == 130
+    assert capsys.readouterr().err == "tcprobe: interrupted\n"
 
 
 @pytest.mark.parametrize(

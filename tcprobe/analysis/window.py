@@ -80,11 +80,17 @@ def _chosen(
     first, last, notes = _of_one_phase(profile, found, probed)
     kept = _complete(found, first, last)
     notes += _cut(found, kept, last)
-    ends = _epoch_ends(profile, found, first, kept)
+    stops = _stops(profile, found)
+    ends = _epoch_ends(profile, found, first, kept) - stops
     return (
-        *_without(first, kept, tuned | ends),
+        *_without(first, kept, tuned | ends | stops),
         "profiled by the probe",
-        (*notes, *_left_out(found, (first, kept), tuned), *_ends_left_out(profile, found, (first, kept), ends)),
+        (
+            *notes,
+            *_left_out(found, (first, kept), tuned),
+            *_ends_left_out(profile, found, (first, kept), ends),
+            *_stops_left_out(found, (first, kept), stops),
+        ),
     )
 
 
@@ -170,6 +176,24 @@ def _epoch_ends(profile: Profile, found: Iterations, first: int, last: int) -> f
         long, more = LONG * np.median(each[known]), (1.0 + LAUNCHES_OFF) * np.median(kernels[known])
         ends[known] |= (each[known] > long) & (kernels[known] > more)
     return frozenset(np.flatnonzero(ends).tolist())
+
+
+def _stops(profile: Profile, found: Iterations) -> frozenset[int]:
+    """Return the iterations in which the workload stood still (Ctrl-Z): their steps have no length."""
+    if not any(note.code == "stood-still" for note in profile.metadata.notes):
+        return frozenset()
+    steps = profile.require("steps")
+    unknown = np.isnan(steps.numbers("duration_ns"))[:-1]  # the last step of a run never has one
+    return frozenset(np.flatnonzero(np.isin(found.numbers, steps.numbers("step")[:-1][unknown])).tolist())
+
+
+def _stops_left_out(found: Iterations, bounds: tuple[int, int], stops: frozenset[int]) -> tuple[Note, ...]:
+    rows = sorted(row for row in stops if bounds[0] <= row <= bounds[1])
+    if not rows or len(rows) > bounds[1] - bounds[0]:
+        return ()
+    listed = ", ".join(str(found.numbers[row]) for row in rows)
+    message = f"the workload stood still in iteration {listed}: the window is the longest stretch without"
+    return (Note("stop-left-out", message, level="note"),)
 
 
 def _lasting(profile: Profile, found: Iterations, row: int) -> str:

@@ -14,6 +14,7 @@ from typing import Final
 from tcprobe.capture.base import Launch
 from tcprobe.capture.signals import WorkloadSignals, handled, told_of_children
 from tcprobe.errors import ToolError
+from tcprobe.jsonfile import read_object
 from tcprobe.visible import interject, say
 
 POLL_SECONDS: Final = 0.2
@@ -127,7 +128,8 @@ class Progress:
     """Prints on a terminal how far the workload is, from the probe's steps.csv.
 
     Prints whole lines only, at the start and end of the profiled window and every `every_s` seconds in between:
-    the workload writes to the same terminal, and a line redrawn in place would garble its output.
+    the workload writes to the same terminal, and a line redrawn in place would garble its output. Steps among which the
+    process was stopped have no length here.
     """
 
     def __init__(self, steps: Path, every_s: float = 10.0) -> None:
@@ -171,9 +173,15 @@ class Progress:
         step, start = self.last or (0, 0)
         shown_step, shown_start = self.shown or (step, start)
         state = {"profiled": ", profiling", "after": ", profiled"}.get(self.kind, "")
-        if step == shown_step:
+        if step == shown_step or self._stood_still(shown_start, start):
             return f"step {step}{state}"
         return f"step {step}, {(start - shown_start) / (step - shown_step) / 1e9:.4g} s a step{state}"
+
+    def _stood_still(self, since: int, until: int) -> bool:
+        """Say whether the probe saw the whole process stand still (Ctrl-Z) between two times of steps.csv."""
+        said = read_object(self.steps.with_name("probe.json")).get("pauses")
+        stops = [pause.get("stop_ns") for pause in said if isinstance(pause, dict)] if isinstance(said, list) else []
+        return any(isinstance(stop, int) and since < stop <= until for stop in stops)
 
 
 def progress_watcher(folder: Path, own: Callable[[Path], str | None] | None = None) -> Watcher | None:

@@ -66,6 +66,8 @@ def _probe_notes(probe: dict[str, Any], found: bool, exit_code: int) -> Iterator
     count = steps.get("count") if isinstance(steps, dict) else None
     if not probe:
         yield _no_probe()
+    elif "replaced" in said:
+        return  # what runs now is not known
     elif not probe.get("tensorflow"):
         yield _no_tensorflow()
     elif not count and exit_code:

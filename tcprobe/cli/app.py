@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from tcprobe import __version__
+from tcprobe.errors import Interrupted
 from tcprobe.visible import put, visible
 
 VERBS: Final = ("profile", "report", "audit-shapes", "calibrate", "explain", "workloads")
@@ -22,24 +23,26 @@ UsageError: Final[Any] = typer.BadParameter.__base__
 
 
 class _Verbs(TyperGroup):
-    """Makes typer's own errors visible before it prints them: they quote what was typed."""
+    """Makes typer's own errors visible before it prints them (they quote what was typed); keeps Ctrl-C from it."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        with _visible_errors():
+        with _own_errors():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: Any) -> Any:
-        with _visible_errors():
+        with _own_errors():
             return super().invoke(ctx)
 
 
 @contextmanager
-def _visible_errors() -> Iterator[None]:
+def _own_errors() -> Iterator[None]:
     try:
         yield
     except UsageError as error:
         error.message = visible(error.message)
         raise
+    except KeyboardInterrupt as error:
+        raise Interrupted from error
 
 
 def application(arguments: Sequence[str] = ()) -> typer.Typer:

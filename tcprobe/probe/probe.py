@@ -58,6 +58,7 @@ class Probe:
         self._devices: Optional[Devices] = None
         self._forks = 0
         self._finished = False
+        self._replaced = False
 
     # --- the run -----------------------------------------------------------------------------------------
 
@@ -173,7 +174,7 @@ class Probe:
         began = time.perf_counter_ns()
         acted = self.sessions.before_step(row, number)
         if self.config.profile and self.window.is_over():
-            self.framework.layers.stop()
+            self.framework.layers.stop(self._step_calls)
         self._set_pace()
         if acted:
             self._paused += time.perf_counter_ns() - began
@@ -252,6 +253,7 @@ class Probe:
             if os.getpid() == self._pid and self.gaps.run("os.exec", lambda: os.path.isfile(path)):
                 text = "the workload replaced itself by %s, and what that did was not recorded" % (path,)
                 self.gaps.note("replaced", text, "profile that command itself")
+                self._replaced = True
                 self.finish()
             execute(path, *arguments)
 
@@ -276,6 +278,8 @@ class Probe:
 
     def _conclude(self) -> None:
         count, name = self.stepper.count, self.framework.name
+        if self._replaced and not (count and self.framework.imported):
+            return  # what the other program imports and trains is not known
         if not self.framework.imported:
             message = "the workload never imported %s" % name
             remedy = "profile it with another profiler" if self.config.profile else None

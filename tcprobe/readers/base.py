@@ -50,6 +50,10 @@ class Holder(Reader, Protocol):
         """Return the folder in which the profilers' files lie; all of them are of this one run."""
         ...
 
+    def passes_over(self, path: Path, files: list[Path]) -> list[Path]:
+        """Return the folders of runs below `path` that never ended, where `finds` returned others, `files`, alone."""
+        ...
+
     def around(self, files: list[Path], inside: Sequence[Profile], refused: Sequence[Refusal]) -> Profile:
         """Read `files` and join them with what the profilers recorded.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from tcprobe.errors import UsageError
 from tcprobe.foreign import modified
+from tcprobe.schema.profile import Note
 
 LISTED: Final = 8
 _STAMP: Final = re.compile(r"(\d{4})_?(\d\d)_?(\d\d)[T_](\d\d)_?(\d\d)_?(\d\d)")  # of a session, of a run folder
@@ -22,14 +23,27 @@ def session_of(files: Sequence[Path]) -> Path | None:
     return one if one is not None and one.resolve().parts[-3:-1] == ("plugins", "profile") else None
 
 
-def several_runs(path: Path, files: Sequence[Path]) -> UsageError:
+def several_runs(path: Path, files: Sequence[Path], over: Sequence[Path] = ()) -> UsageError:
     """Return the error for a directory that holds several runs, each in a folder of its own.
 
-    Lists the folders, and what lies in `path` itself file by file, the newest first; the hint names the newest.
+    Lists the folders, and what lies in `path` itself file by file, the newest first; the hint names the newest. Runs
+    that never ended, `over`, follow.
     """
     places = newest_first({file if file.parent == path else file.parent for file in files})
     said = f"{path}: {len(places)} profiles below this directory, the newest first: {few([str(p) for p in places])}"
-    return UsageError(said, name_one(places))
+    return UsageError("; ".join([said, *_unended(over)]), name_one(places))
+
+
+def over_notes(path: Path, over: Sequence[Path]) -> Iterator[Note]:
+    """Yield a note that names the runs below `path` that never ended, where another one is read."""
+    for said in _unended(over):
+        yield Note("unended-runs", f"{path}: {said}", name_one(newest_first(set(over))), "note")
+
+
+def _unended(over: Sequence[Path]) -> Iterator[str]:
+    if over:
+        names = few([str(place) for place in newest_first(set(over))])
+        yield f"besides {len(over)} whose run did not end, or goes on: {names}"
 
 
 def not_one_run(files: Sequence[Path], why: str) -> UsageError:

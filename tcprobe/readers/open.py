@@ -14,7 +14,7 @@ from tcprobe.readers import READERS
 from tcprobe.readers.base import Holder, Reader, Refusal
 from tcprobe.readers.left import away, left_notes, left_out
 from tcprobe.readers.merge import merge
-from tcprobe.readers.one_run import few, session_of, several_runs
+from tcprobe.readers.one_run import few, over_notes, session_of, several_runs
 from tcprobe.schema.profile import Note, Profile, ProfileSource
 
 LARGEST: Final = 1 << 62  # each reader has its own limit
@@ -53,11 +53,12 @@ def open_profile(path: Path, readers: Sequence[Reader] = READERS) -> Profile:
     if not found:
         raise _nothing(path, readers)
     first = found[0]
+    over = first.reader.passes_over(path, first.files) if isinstance(first.reader, Holder) else []
     if len({file.parent for file in first.files}) > 1:
-        raise several_runs(path, first.files)
+        raise several_runs(path, first.files, over)
     others = [other for other in found[1:] if not _inside(other.files, first.files)]
     if isinstance(first.reader, Holder):
-        profile = _held(first.reader, first.files, readers)
+        profile = _held(first.reader, first.files, readers).with_notes(*over_notes(path, over))
     else:
         session = session_of(first.files)
         same_run = [other for other in others if session is not None and session_of(other.files) == session]

@@ -109,6 +109,18 @@ def test_the_window_leaves_out_an_epochs_end() -> None:
     assert note.level == "note"
 
 
+def test_the_window_leaves_out_a_time_in_which_the_workload_stood_still() -> None:
+    """It is none of training, and would count as time of an idle GPU."""
+    profile = probed([20] * 8 + [5000] + [20] * 40, last=21)
+    steps = profile.require("steps")
+    lengths = [None if step == 8 else 20 * MS for step in steps.values("step")]
+    told = Note("stood-still", "the workload stood still once", None, "note")
+    profile = profile.with_tables(steps.with_columns(duration_ns=lengths)).with_notes(told)
+    found = window(profile)
+    assert (found.first, found.last, found.length_ns) == (9, 21, 12 * 20 * MS + 20)
+    assert said(profile)["stop-left-out"].message.startswith("the workload stood still in iteration 8: the window is")
+
+
 def test_what_ran_in_an_iteration_tells_of_its_end_where_length_alone_does_not() -> None:
     lengths = [20] * 8 + [90] + [20] * 12  # 4.5 times a step, once
     profile = probed(lengths, last=18)

@@ -258,6 +258,22 @@ def test_progress_is_silent_between_two_due_lines(tmp_path: Path, capsys: pytest
     assert capsys.readouterr().err == "\r\x1b[Ktcprobe: step 2, 1e-08 s a step, profiling\n"
 
 
+def test_progress_gives_no_step_time_among_which_the_process_was_stopped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = tmp_path / "steps.csv"
+    steps.write_text("step,start_ns,kind\n0,0,after\n1,1000,after\n")
+    progress = process.Progress(steps, every_s=0.0)
+    progress()
+    (tmp_path / "probe.json").write_text('{"pauses": [{"start_ns": 1500, "stop_ns": 8000}, 7, {"stop_ns": "x"}]}')
+    for rows in ("2,9000,after\n", "3,10000,after\n"):
+        with steps.open("a") as file:
+            file.write(rows)
+        progress()
+    lines = [line.removeprefix("\r\x1b[Ktcprobe: ") for line in capsys.readouterr().err.split("\n")]
+    assert lines == ["step 1, 1e-06 s a step, profiled", "step 2, profiled", "step 3, 1e-06 s a step, profiled", ""]
+
+
 def test_progress_follows_a_file_that_is_written_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     steps = tmp_path / "steps.csv"
     steps.write_text("step,start_ns,kind\n0,0,warm-up\n1,100,warm-up\n2,200,warm-up\n3,300,warm-up\n")

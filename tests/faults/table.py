@@ -138,7 +138,7 @@ KILLED: Final = (
         "tcprobe-sigkill",
         "tcprobe is killed, the workload is not",
         "the workload goes on and the probe with it; `tcprobe report tcprobe-runs` finds the folder, now or later, "
-        "says how the workload ended and how to give the folder its name",
+        "says how the workload ended and how to give the folder its name; beside other runs it is named",
         Kept.AFTERWARDS,
         "test_killed.test_a_killed_tcprobe",
     ),

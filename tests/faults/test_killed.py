@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -62,6 +63,8 @@ def test_a_killed_tcprobe(fault: Fault, tmp_path: Path) -> None:
     found = left(run.folder())
     check_kept(found, fault.kept, 150)
     assert "the workload ended well: all of it was recorded" in found.said["partial-run"]
+    earlier = shutil.copytree(found.folder, found.folder.with_name("earlier"))
+    assert str(found.folder) in left(earlier.parent).said["unended-runs"]
 
 
 @pytest.mark.parametrize("fault", cases("test_killed.test_all_is_killed"))

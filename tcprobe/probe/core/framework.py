@@ -95,8 +95,11 @@ class Layers(Protocol):
     def close(self) -> None:
         """Mark no layers any more: the window closes."""
 
-    def stop(self) -> None:
-        """Take out every hook that records: the window is over. Called between two steps, in their thread."""
+    def stop(self, calls: Callable[[], StepCalls]) -> None:
+        """Take out every hook that records, and write what is known by now: the run may be killed.
+
+        Called between two steps, in their thread, again and again once the window is over.
+        """
 
     def write(self, calls: StepCalls) -> None:
         """Write graph.json; `calls` says how often a step calls each function."""

@@ -1,7 +1,7 @@
 """Writes what the probe sees: steps.csv and metrics.csv as they come, probe.json as things become known.
 
 A daemon thread flushes twice a second, so that a killed process loses less than the last second. What cannot be written
-(the folder was removed, the disk is full for a while) is written later.
+(the folder was removed, the disk is full for a while) is written later; rows that a file has are not written again.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ class Written(NamedTuple):
 
 
 def write_atomically(path: str, text: str) -> None:
-    """Write `text` to `path` so that a reader sees the old file or the new one, never a part."""
+    """Write `text` to `path` so that a reader sees the old file or the new one, never a part; make its folder anew."""
     partial = "%s.%d.partial" % (path, os.getpid())
     try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(partial, "w", encoding="utf-8", newline="") as file:
             file.write(text)
         os.replace(partial, path)
@@ -61,6 +62,13 @@ def _lines(rows: Any) -> str:
 def _step_lines(numbers: Sequence[int], starts: Sequence[int], kind: str) -> str:
     # One call for a block of rows takes a fifth of the time of a call for each.
     return ("%%d,%%d,%s\n" % kind * len(numbers)) % tuple(itertools.chain.from_iterable(zip(numbers, starts)))
+
+
+def _joined(before: List[Written], blocks: List[Written]) -> List[Written]:
+    """Return both, one after the other, of which two in the middle may be one kind."""
+    if before and blocks and before[-1].kind == blocks[0].kind:
+        return [*before[:-1], blocks[0]._replace(first=before[-1].first), *blocks[1:]]
+    return before + blocks
 
 
 class Journal:
@@ -191,28 +199,32 @@ class Journal:
     def _flush_steps(self) -> None:
         with self._lock:
             rewrite, self._rewrite = self._rewrite, False
-            if rewrite:
-                self._written_steps = []
-            first = self._written_steps[-1].last + 1 if self._written_steps else 0
-            blocks = list(self._blocks(first, len(self.numbers) - 1))
+            before = [] if rewrite else self._written_steps
+            blocks = list(self._blocks(before[-1].last + 1 if before else 0, len(self.numbers) - 1))
             if not blocks and not rewrite:
                 return
             text = "".join(
                 _step_lines(self.numbers[first : last + 1], self.starts[first : last + 1], kind)
                 for first, last, kind in blocks
             )
-            if blocks[:1] and self._written_steps and self._written_steps[-1].kind == blocks[0].kind:
-                blocks[0] = blocks[0]._replace(first=self._written_steps.pop().first)
-            self._written_steps += blocks
+            self._written_steps = _joined(before, blocks)
+        size = self._size("steps.csv")
         try:
             if rewrite:
-                os.makedirs(self._folder, exist_ok=True)
                 write_atomically(self._path("steps.csv"), "step,start_ns,kind\n" + text)
             else:
                 self._append("steps.csv", text)
         except OSError:
-            self._rewrite = True  # what the file holds now is not known
+            # A file that is as long as before lacks these rows alone: of a long run, all of them are hundreds of MB.
+            self._written_steps = before
+            self._rewrite = self._rewrite or rewrite or size is None or self._size("steps.csv") != size
             raise
+
+    def _size(self, name: str) -> Optional[int]:
+        try:
+            return os.stat(self._path(name)).st_size
+        except OSError:
+            return None
 
     def _blocks(self, first: int, last: int) -> Iterator[Written]:
         """Yield rows by kind."""
@@ -227,7 +239,6 @@ class Journal:
         rows, self._metrics = self._metrics, []
         try:
             if not self._metrics_begun:
-                os.makedirs(self._folder, exist_ok=True)
                 write_atomically(self._path("metrics.csv"), "step,name,value,unit\n")
                 self._metrics_begun = True
             if rows:

@@ -54,6 +54,17 @@ def finds(path: Path) -> list[Path]:
         return []
     if _is_record(path / RECORD, path):
         return [path / RECORD]
+    runs, begun = _below(path)
+    return runs or begun
+
+
+def passes_over(path: Path, files: list[Path]) -> list[Path]:
+    """Return the runs below `path` that never ended and that `finds` did not return, as it found others."""
+    return [] if path in (files[0], files[0].parent) else [file.parent for file in _below(path)[1] if file not in files]
+
+
+def _below(path: Path) -> tuple[list[Path], list[Path]]:
+    """Return the run.json of the run folders below a folder, and of those whose run never ended."""
     runs: list[Path] = []
     begun: list[Path] = []
     for level, (_, folders, _) in enumerate(walk(path, {})):
@@ -64,7 +75,7 @@ def finds(path: Path) -> list[Path]:
         folders[:] = [folder for folder in folders if not folder.name.startswith(".")]
         if level == 0 and (runs or begun):
             break
-    return sorted(runs or begun)
+    return sorted(runs), sorted(begun)
 
 
 def _is_record(path: Path, within: Path | None = None) -> bool:

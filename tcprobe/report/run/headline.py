@@ -63,7 +63,7 @@ def facts(profile: Profile) -> list[tuple[str, str]]:
     meta = profile.metadata
     found = [
         ("profile", _place(meta)),
-        ("recorded by" if _profiler(meta) else "ran with", _about(meta)),
+        ("recorded by" if _profiler(meta) else "ran with" if meta.framework else "ran", _about(meta)),
         ("command", " ".join(meta.command)),
         ("GPU", _gpus(profile)),
         ("precision", _precision(meta)),

@@ -61,6 +61,17 @@ def test_layers_are_recorded_until_the_window_is_over(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "long/probe/graph.json").read_text())["layers"][-1] == "generator/late"
 
 
+def test_a_run_that_is_killed_after_its_window_has_its_graph(tmp_path: Path) -> None:
+    run(
+        tmp_path,
+        GAN + f"\n__import__('shutil').copy({str(tmp_path / 'probe/graph.json')!r}, {str(tmp_path)!r})",
+        "3",
+        "6",
+    )
+    then = json.loads((tmp_path / "graph.json").read_text())
+    assert then == {"layers": ["critic/dense", "generator/conv"], "calls_per_step": {"0": 2.0, "1": 1.0}}
+
+
 def test_calls_are_only_noted_once_the_window_is_over(tmp_path: Path) -> None:
     toy, seen = run(tmp_path, GAN, "3", "6")
     # The first call of step 7 finds the window full; the end of the run ends the counting.

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tcprobe.probe.core.gaps import Gaps
-from tcprobe.probe.core.journal import Journal
+from tcprobe.probe.core.journal import Journal, write_atomically
 from tests.support import ROOT
 
 
@@ -101,6 +101,40 @@ def test_what_could_not_be_written_is_written_later(tmp_path: Path, monkeypatch:
     assert gaps.gaps == []
 
 
+@pytest.mark.parametrize(("cut", "written_anew"), [(True, False), (False, True)])
+def test_steps_that_are_in_the_file_are_not_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: bool, written_anew: bool
+) -> None:
+    """A disk that is full takes a part of a row, which is cut off again; where it cannot be, all is written anew."""
+    monkeypatch.setattr("tcprobe.probe.core.journal.RETRY_SECONDS", 0.0)
+    journal = Journal(str(tmp_path), Gaps())
+    journal.kind = lambda row: ("warm-up", "measured")[row > 1]
+    journal.rows([0, 1, 2], [0, 10, 20])
+    journal.flush()
+    inode, write = (tmp_path / "steps.csv").stat().st_ino, os.write
+
+    def some(file: int, data: bytes) -> int:
+        if len(data) < 14:
+            raise OSError(28, "No space left on device")
+        return write(file, data[:3])
+
+    def refuse(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", some)
+        if not cut:
+            patch.setattr(os, "ftruncate", refuse)
+        for number in (3, 4):
+            journal.row(number, 10 * number)
+            journal.flush()
+    journal.row(5, 50)
+    journal.flush()
+    kinds = ["warm-up"] * 2 + ["measured"] * 4
+    assert steps(tmp_path)[1:] == [f"{row},{10 * row},{kind}" for row, kind in enumerate(kinds)]
+    assert ((tmp_path / "steps.csv").stat().st_ino != inode) is written_anew
+
+
 def test_a_folder_that_was_removed_is_written_anew_at_the_end(tmp_path: Path) -> None:
     gaps = Gaps()
     journal = Journal(str(tmp_path / "probe"), gaps)
@@ -112,6 +146,9 @@ def test_a_folder_that_was_removed_is_written_anew_at_the_end(tmp_path: Path) ->
     assert steps(tmp_path / "probe")[1:] == ["0,5,measured"]
     assert sorted(path.name for path in (tmp_path / "probe").iterdir()) == ["metrics.csv", "probe.json", "steps.csv"]
     assert ([note["code"] for note in gaps.notes], gaps.gaps) == (["metrics-lost"], [])
+    shutil.rmtree(tmp_path / "probe")
+    write_atomically(str(tmp_path / "probe/graph.json"), "{}")  # before the rest
+    assert (tmp_path / "probe/graph.json").read_text() == "{}"
 
 
 @pytest.mark.parametrize(("slept", "busy", "stood_still"), [(60, 0.1, True), (60, 50, False), (1, 0, False)])

@@ -76,9 +76,10 @@ class ToyLayers:
     def close(self) -> None:
         self.told.append("close")
 
-    def stop(self) -> None:
+    def stop(self, calls: Callable[[], StepCalls]) -> None:
         if self.on:
             self.told.append("stop")
+            self.write(calls())
         self.on = False
 
     def write(self, calls: StepCalls) -> None:

@@ -100,6 +100,20 @@ def test_runs_further_down_are_offered_and_read_as_runs(tmp_path: Path) -> None:
     assert refused.value.hint == f"name one of them, as in: tcprobe report {other}"
 
 
+def test_runs_that_never_ended_are_named_beside_those_that_did(tmp_path: Path) -> None:
+    one, begun = make_run(tmp_path / "runs" / "a"), make_run(tmp_path / "runs" / ".partial-c")
+    (note,) = [n for n in read(tmp_path / "runs").metadata.notes if n.code == "unended-runs"]
+    assert note.message == f"{tmp_path / 'runs'}: besides 1 whose run did not end, or goes on: {begun}"
+    assert note.remedy == f"name one of them, as in: tcprobe report {begun}"
+    assert "unended-runs" not in codes(read(one)) + codes(read(begun))
+    make_run(tmp_path / "runs" / "b")
+    with pytest.raises(UsageError, match=f"; besides 1 whose run did not end, or goes on: {begun}"):
+        read(tmp_path / "runs")
+    shutil.rmtree(one)
+    shutil.rmtree(tmp_path / "runs" / "b")
+    assert "unended-runs" not in codes(read(tmp_path / "runs"))
+
+
 def test_a_foreign_run_json_is_no_run(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"name": "wandb"}')
     assert run_folder.finds(tmp_path) == run_folder.finds(tmp_path / "run.json") == []

@@ -100,10 +100,13 @@ class GraphRecorder:
             self.layers.install(keras)
             self.fits.install(keras)
 
-    def stop(self) -> None:
-        """Take every hook out again; what is traced from now on is not recorded. Called between two calls."""
+    def stop(self) -> bool:
+        """Take every hook out again; what is traced from now on is not recorded. Called between two calls.
+
+        Return False where that was done before.
+        """
         if self._stopped:
-            return
+            return False
         self._stopped = True
         self.parts.close(True)
         if self._pending:
@@ -112,6 +115,7 @@ class GraphRecorder:
         self.layers.remove()
         self.fits.remove()
         self.datasets.remove()
+        return True
 
     def resume(self) -> None:
         """Put the hooks back after a `stop`; nothing happens without one."""
