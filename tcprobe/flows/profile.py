@@ -16,6 +16,7 @@ from tcprobe.capture.base import Capture, CaptureRequest, Collected, DlprofOptio
 from tcprobe.capture.probed import read_probe, still_runs
 from tcprobe.errors import MeasurementFailed, OutputError, TcprobeError, ToolError, UsageError
 from tcprobe.flows import run_record
+from tcprobe.flows.patterns import nests
 from tcprobe.flows.report import make_report
 from tcprobe.flows.workloads import Workload, find_workload
 from tcprobe.flows.write.document import write_tables
@@ -204,12 +205,17 @@ def _checked(options: ProfileOptions) -> ProfileOptions:
         raise UsageError(f"--iter-stop {stop} comes before --iter-start {start}", "swap the two")
     for pattern in options.metric_patterns:
         try:
-            re.compile(pattern)
+            compiled = re.compile(pattern)
         except re.error as error:
             raise UsageError(
                 f"--metric-pattern {pattern!r}: no regular expression: {error}",
                 r"as in --metric-pattern '(?P<name>loss)=(?P<value>[\d.]+)'",
             ) from error
+        if nests(compiled):
+            raise UsageError(
+                f"--metric-pattern {pattern!r}: a repeat without end holds another: one line may take it forever",
+                r"write one class instead, as [\w.]+ for (?:\w+\.)+",
+            )
     gpu = find_gpu(options.target_gpu).id if options.target_gpu else None
     return replace(options, target_gpu=gpu, python=_python(options))
 

@@ -175,14 +175,14 @@ def visible_block(block: AnyBlock) -> AnyBlock:
 
 
 def _visible(part: Any) -> Any:
+    if type(part) is Cell:  # by far the most
+        shown = visible(part.text)
+        return part if shown is part.text else Cell(shown, part.value, part.unit)
     match part:
         case str():
             return visible(part)
         case tuple():
             return tuple(map(_visible, part))
-        case Cell(text=text, value=value, unit=unit):
-            shown = visible(text)
-            return part if shown is text else Cell(shown, value, unit)
         case _ if is_dataclass(part) and not isinstance(part, type):
             return replace(part, **{field.name: _visible(getattr(part, field.name)) for field in fields(part)})
         case _:

@@ -19,6 +19,8 @@ LINKED: Final = re.compile(r":(?=//)|[wW]{3}(?=\.)|@(?=\w)|#(?=\d)|\b[gG][hH]-(?
 Source: GitHub Flavored Markdown Spec, section 6.9; GitHub Docs, "Autolinked references and URLs".
 """
 APART: Final = r"\g<0><!-- -->"
+FIGURE: Final = re.compile(r"[0-9 .,%+/-]*")
+"""Text without anything to escape, as most cells of a table are."""
 OPENING: Final = re.compile(r" *(?:([#+=-])|(\d+)([.)]))?")
 """What makes a heading, a list, a rule or code of a line that begins with it."""
 NARROWEST_SENTENCE = 28
@@ -65,6 +67,8 @@ def markdown_lines(section: Section) -> list[str]:
 
 def escape_markdown(text: str) -> str:
     """Escape what Markdown or HTML would read as markup in a name: a link, an image, code, a table's cell, a tag."""
+    if FIGURE.fullmatch(text):
+        return text
     escaped = html.escape(text.replace("\\", "\\\\"), quote=False)
     for character in "|*_`[]~":
         escaped = escaped.replace(character, f"\\{character}")

@@ -81,6 +81,7 @@ def refused(done: Done, *said: str) -> None:
         (("--epochs=3", "work.py"), ("no such option: --epochs", "stand after its name")),
         (("--device", "0", "--itre-start", "3", "work.py"), ("no such option: --itre-start", "--iter-start?")),
         (("--metric-pattern", "(", "work.py"), ("--metric-pattern '('", "no regular expression")),
+        (("--metric-pattern", "(a+)+b", "work.py"), ("'(a+)+b': a repeat without end holds another", "[\\w.]+ for")),
         (("--target-gpu", "rtx9999x", "work.py"), ("no GPU called 'rtx9999x'",)),
         (("--iter-start", "9", "--iter-stop", "3", "work.py"), ("--iter-stop 3 comes before --iter-start 9",)),
         (("--python", "/nowhere/python", "work.py"), ("/nowhere/python: no such program",)),

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from tests.linear.patterns import all_patterns, nests
+from tcprobe.flows.patterns import nests
+from tests.linear.patterns import all_patterns
 
 EXCEPTIONS = {
     "tcprobe.audit.suppress": "codes in a comment of a source file: a letter, a digit and a blank begin parts",

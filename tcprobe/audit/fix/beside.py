@@ -77,7 +77,5 @@ def shared_slots(slots: Sequence[Slot], beside: Iterable[Step], files: Files) ->
             and layer.config.get(slot.argument.name) == slot.old
         ]
         if starts:
-            found.update(
-                {slot.key: slot for slot in slots_of(follow_changes(starts, step.model, step), step.model, files)}
-            )
+            found.update({slot.key: slot for slot in slots_of(follow_changes(starts, step), step.model, files)})
     return tuple(found.values())

@@ -8,7 +8,7 @@ Findings whose sizes rest on the same literal share one fix. A size that costs n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -43,17 +43,21 @@ class _Plan:
     added: tuple[Edit, ...] = ()
     sizes: frozenset[int] = frozenset()
 
-    def joined(self, other: _Plan) -> _Plan:
-        """Return both together.
+    def joined(self, others: Iterable[_Plan]) -> _Plan:
+        """Return this plan and others as one.
 
         Raises:
             NotCertain: they want one argument to be two numbers.
         """
         slots = {slot.key: slot for slot in self.slots}
-        for slot in other.slots:
-            if slots.setdefault(slot.key, slot).new != slot.new:
-                raise NotCertain(say("argument_of_two_numbers"))
-        return _Plan(tuple(slots.values()), tuple(dict.fromkeys((*self.added, *other.added))), self.sizes | other.sizes)
+        added, sizes = dict.fromkeys(self.added), set(self.sizes)
+        for other in others:
+            for slot in other.slots:
+                if slots.setdefault(slot.key, slot).new != slot.new:
+                    raise NotCertain(say("argument_of_two_numbers"))
+            added.update(dict.fromkeys(other.added))
+            sizes |= other.sizes
+        return _Plan(tuple(slots.values()), tuple(added), frozenset(sizes))
 
     def edits(self) -> tuple[Edit, ...]:
         """Return all edits, in the order of their places."""
@@ -144,7 +148,7 @@ def _plan(finding: Finding, scene: _Scene) -> _Plan:
     sizes = frozenset(c.old for c in changes)
     refuse_data({*sizes, *(slot.old for slot in slots)}, model, [files.shapes(path) for path in files.sources])
     more = (*reshapes(changes, slots, step, files), *shared_slots(slots, scene.beside, files))
-    return _Plan(slots, (), sizes).joined(_Plan(more))
+    return _Plan(slots, (), sizes).joined([_Plan(more)])
 
 
 def _fixes(
@@ -179,15 +183,18 @@ def _grown(plan: _Plan, owners: Mapping[Place, list[_Plan]], scene: _Scene) -> _
         NotCertain: an argument changes with it that no finding wants changed, or code that was not audited.
     """
     while extra := unwanted(plan.slots, plan.edits(), plan.sizes, scene.files):
-        for place in extra:
-            if place not in owners:
-                raise NotCertain(say("used_otherwise"))
-            for owner in owners[place]:
-                plan = plan.joined(owner)
+        plan = plan.joined(_owning(extra, owners))
     for file in {slot.source.path for slot in plan.slots}:
         literals = [edit.place for edit in solve(plan.slots) if edit.place.file == file]
         scene.files.units(file).refuse_unseen(literals, scene.seen)
     return plan
+
+
+def _owning(places: Iterable[Place], owners: Mapping[Place, list[_Plan]]) -> Iterator[_Plan]:
+    for place in places:
+        if place not in owners:
+            raise NotCertain(say("used_otherwise"))
+        yield from owners[place]
 
 
 def _proven(plans: list[_Plan], files: Files) -> list[_Plan]:
@@ -195,10 +202,8 @@ def _proven(plans: list[_Plan], files: Files) -> list[_Plan]:
 
     No argument rests on literals of two plans, so that what holds for all together holds for each.
     """
-    whole = _Plan(())
     try:
-        for plan in plans:
-            whole = whole.joined(plan)
+        whole = _Plan(()).joined(plans)
         check(whole.slots, whole.edits(), files)
         return plans
     except NotCertain:
@@ -207,25 +212,24 @@ def _proven(plans: list[_Plan], files: Files) -> list[_Plan]:
 
 def _sharing(plans: Mapping[int, _Plan]) -> list[list[int]]:
     """Return the indexes of the plans, those that edit the same literal together."""
-    groups: list[tuple[set[Place], list[int]]] = []
+    groups: dict[int, list[int]] = {}  # by the last plan that joined
+    held: dict[int, list[Place]] = {}
+    owner: dict[Place, int] = {}
     for index, plan in plans.items():
-        places, members = {edit.place for edit in plan.edits()}, [index]
-        apart = []
-        for group in groups:
-            if group[0] & places:
-                places, members = places | group[0], group[1] + members
-            else:
-                apart.append(group)
-        groups = [*apart, (places, members)]
-    return [members for _, members in groups]
+        places, members = [edit.place for edit in plan.edits()], [index]
+        for group in sorted({owner[place] for place in places if place in owner}):
+            members = groups.pop(group) + members
+            places += held.pop(group)
+        held[index] = list(dict.fromkeys(places))
+        groups[index] = members
+        owner.update(dict.fromkeys(held[index], index))
+    return list(groups.values())
 
 
 def _together(plans: Mapping[int, _Plan], members: list[int], files: Files) -> _Plan | None:
     """Return plans that share a literal as one; None where they do not go together."""
-    whole = _Plan(())
     try:
-        for member in members:
-            whole = whole.joined(plans[member])
+        whole = _Plan(()).joined(plans[member] for member in members)
         return None if len(members) > 1 and unwanted(whole.slots, whole.edits(), whole.sizes, files) else whole
     except NotCertain:
         return None

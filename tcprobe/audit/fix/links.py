@@ -10,9 +10,10 @@ import math
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from tcprobe.audit.fix.graph import Graph
 from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
 from tcprobe.keras.settings import size_of
 from tcprobe.rules.model.sizes import OUTPUTS
@@ -116,23 +117,29 @@ def wanted_by(finding: Finding, model: Model, step: Step) -> frozenset[WantedSiz
     outputs = [c for c in linked.changes if model.layer(c.layer) and c.dimension in OUTPUTS]
     if not outputs:
         raise NotCertain(say("set_by_no_layer"))
-    return follow_changes(((c.layer, c.old, c.new) for c in outputs), model, step)
+    return follow_changes(((c.layer, c.old, c.new) for c in outputs), step)
 
 
-def follow_changes(changes: Iterable[tuple[str, int, int]], model: Model, step: Step) -> frozenset[WantedSize]:
+def follow_changes(changes: Iterable[tuple[str, int, int]], step: Step) -> frozenset[WantedSize]:
     """Return every argument that must change where layers put out other features: (name, old, new) each.
 
     Raises:
         NotCertain: as `wanted_by`.
     """
-    return _Search(model, step).run(changes)
+    return _Search(step).run(changes)
+
+
+@lru_cache(maxsize=16)
+def _graph_of(step: Step) -> Graph:
+    return Graph(step.model, _understood)
 
 
 class _Search:
     """One change of features, followed through the graph of layers in both directions."""
 
-    def __init__(self, model: Model, step: Step) -> None:
-        self._model = model
+    def __init__(self, step: Step) -> None:
+        graph = _graph_of(step)
+        self._graph, self._layers, self._takers = graph, graph.layers, graph.takers
         self._feeds = step.sizes.feeds
         self._changed: dict[str, tuple[int, int]] = {}
         self._seen: set[str] = set()
@@ -152,18 +159,6 @@ class _Search:
         self._check_products()
         return frozenset(self._wanted)
 
-    @cached_property
-    def _layers(self) -> dict[str, Layer]:
-        return {layer.name: layer for layer in self._model.layers}
-
-    @cached_property
-    def _takers(self) -> dict[str, list[Layer]]:
-        found: dict[str, list[Layer]] = {}
-        for layer in self._model.layers:
-            for name in dict.fromkeys((*layer.inputs_from, *layer.also_from)):
-                found.setdefault(name, []).append(layer)
-        return found
-
     def _change(self, name: str, old: int, new: int) -> None:
         """Note that a layer puts out another number of features."""
         if (old, new) != self._changed.setdefault(name, (old, new)):
@@ -179,8 +174,8 @@ class _Search:
         """Ask for an argument; every layer that the same place in the source makes changes with it."""
         self._wanted.add(WantedSize(layer.name, argument, index, old, new))
         place = layer.arguments.get(argument)
-        for other in self._model.layers if place is not None else ():
-            if other is not layer and other.arguments.get(argument) == place and _has(other, argument, index, old):
+        for other in self._graph.made_at.get((argument, place), ()) if place is not None else ():
+            if other is not layer and _has(other, argument, index, old):
                 self._change(other.name, old, new)
 
     def _make(self, layer: Layer, old: int, new: int) -> None:
@@ -240,11 +235,10 @@ class _Search:
         """Say whether a layer of the user's only hands what it takes to its parts, which are asked themselves."""
         if _keeps(taker) or output_of(taker) is not None or _adds(taker):
             return False
-        made = any(taker.name in layer.inputs_from for layer in self._model.layers)
         parts = any(
             layer.name.startswith(f"{taker.name}/") for name in taker.inputs_from[:1] for layer in self._takers[name]
         )
-        return not made and parts and not taker.is_last
+        return taker.name not in self._graph.fed and parts and not taker.is_last
 
     def _is_part(self, taker: Layer) -> bool:
         """Say whether a layer belongs to an attention layer, which answers for it."""
@@ -290,15 +284,12 @@ class _Search:
 
     def _check_products(self) -> None:
         """See that no product of the user's own works on what changes: its other operand would have to fit."""
-        for product in self._model.products:
-            layer = self._layers.get(product.layer or "")
-            own = layer is None or not _understood(layer)
-            if (
-                own
-                and product.record.pass_ in (None, "forward")
-                and not self._changed.keys().isdisjoint(product.inputs_from)
-            ):
-                raise NotCertain(say("product_of_changed", op=product.op))
+        own = self._graph.own_products
+        touched = min(
+            (own[name] for name in self._changed.keys() & own.keys()), default=None, key=lambda found: found[0]
+        )
+        if touched is not None:
+            raise NotCertain(say("product_of_changed", op=touched[1]))
 
     def _adapt(self, taker: Layer, old: int, new: int) -> None:
         """Ask of a layer that builds itself from its input only what it was told of it by hand."""
@@ -340,7 +331,7 @@ class _Search:
         """See that all that a layer takes, in whatever call, changes as one: it has one kernel for all of it."""
         for name, change in self._adapted.items():
             layer = self._layers[name]
-            products = [p for p in self._model.products if p.layer == name and p.record.pass_ in (None, "forward")]
+            products = self._graph.forward.get(name, ())
             kept = layer.calls > 1 and any(self._changed.keys().isdisjoint(p.inputs_from) for p in products)
             if kept or any(self._changed.get(source) != change for source in layer.also_from):
                 raise NotCertain(say("several_inputs", layer=name))

@@ -89,11 +89,14 @@ def _compare(before: Source, after: Source, calls: Sequence[Call], slots: list[S
     pairs = list(zip(before.calls(), calls, strict=False))
     if len(before.calls()) != len(calls) or any(a.arguments.keys() != b.arguments.keys() for a, b in pairs):
         raise NotCertain(say("other_calls"))
-    places = {slot.argument.place for slot in slots}
+    asked: dict[Place, list[Slot]] = {}
+    for slot in slots:
+        asked.setdefault(slot.argument.place, []).append(slot)
+    places = set(asked)
     for old, new in pairs:
         for name, argument in old.arguments.items():
             places.discard(argument.place)
-            own = [slot for slot in slots if slot.argument.place == argument.place]
+            own = asked.get(argument.place, [])
             values = [_asked(known.value, own) for known in before.alternatives(argument.node)]
             if values != [known.value for known in after.alternatives(new.arguments[name].node)]:
                 raise NotCertain(say("other_value", argument=name))

@@ -11,6 +11,7 @@ from ..core.lines import USER, rank
 ANSI_CODES = re.compile("\x1b\\[[0-9;]*m")
 RAISED = re.compile(r"[\w.]*(?:Error|Exception)\b[^(]*:")
 USER_CODE = "in user code:"  # AutoGraph; a traceback follows, and what was raised
+LONGEST_RAISED = 1000  # characters of a line; what was raised stands at its beginning
 WRAPPED = "Exception encountered when calling"  # Keras; the line behind it says what it was
 
 
@@ -43,7 +44,9 @@ def telling_line(text: List[str]) -> str:
     name = lines[0].partition(":")[0] if lines else ""
     while len(lines) > 1:
         if lines[0].endswith(USER_CODE):
-            lines = lines[next((i for i, t in enumerate(lines) if i and RAISED.match(t)), len(lines) - 1) :]
+            lines = lines[
+                next((i for i, t in enumerate(lines) if i and RAISED.match(t[:LONGEST_RAISED])), len(lines) - 1) :
+            ]
         elif WRAPPED in lines[0]:
             lines = lines[1:] if lines[1].endswith(USER_CODE) else ["%s: %s" % (name, lines[1])]
         else:

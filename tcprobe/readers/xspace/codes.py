@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.readers.arrays import SPARSE, Bytes, Ints, dense
+from tcprobe.readers.arrays import SPARSE, Bytes, Ints
 from tcprobe.readers.xspace.events import REF, STRING, Stats
 
 LONG_TEXT: Final = 4096  # bytes; longer strings are compared one by one
@@ -66,8 +66,9 @@ class Texts:
 
     def _intern(self, at: Ints, size: Ints) -> NDArray[np.int32]:
         out = np.zeros(len(at), np.int32)
-        for length in dense(size)[1].tolist():
-            same = np.flatnonzero(size == length)
+        order = np.argsort(size, kind="stable")
+        lengths, begins = np.unique(size[order], return_index=True)
+        for length, same in zip(lengths.tolist(), np.split(order, begins[1:]), strict=True):
             if 0 < length <= LONG_TEXT:
                 rows = np.ndarray((self._file.size - length + 1,), f"S{length}", self._file.data, 0, (1,))[at[same]]
                 _, first, inverse = np.unique(rows, return_index=True, return_inverse=True)

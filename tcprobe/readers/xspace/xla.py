@@ -69,6 +69,24 @@ def graph_rows(modules: dict[int, Module]) -> Iterator[dict[str, Value]]:
                 yield graph_row(module, gemm, executed)
 
 
+class Named:
+    """The modules of a file, by program id and by name."""
+
+    def __init__(self, modules: dict[int, Module]) -> None:
+        self.modules = modules
+        self._by_name: dict[str, list[Module]] = {}
+        for module in modules.values():
+            for name in {module.name, module.name.rpartition("(")[0]}:
+                self._by_name.setdefault(name, []).append(module)
+
+    def of(self, key: OpKey) -> Module | None:
+        """Return the module by program id, which older writers leave out, else by name where only one has it."""
+        if key.program is not None:
+            return self.modules.get(key.program)
+        named = self._by_name.get(key.module, []) if key.module is not None else []
+        return named[0] if len(named) == 1 else None
+
+
 @dataclass(slots=True)
 class OpResolver:
     """Turns what events say of their op into rows of `op_details`, each row once.
@@ -79,10 +97,13 @@ class OpResolver:
 
     rows: list[dict[str, Value]] = field(default_factory=list)
     _index: dict[tuple[Value, ...], int] = field(default_factory=dict)
+    _named: Named | None = None
 
     def op_id(self, key: OpKey, modules: dict[int, Module]) -> int:
         """Return the row of an op, -1 where the event names none."""
-        row = resolve(key, modules)
+        if self._named is None or self._named.modules is not modules:
+            self._named = Named(modules)
+        row = resolve(key, self._named)
         if row is None:
             return -1
         values = tuple(row.values())
@@ -92,7 +113,7 @@ class OpResolver:
         return self._index[values]
 
 
-def resolve(key: OpKey, modules: dict[int, Module]) -> dict[str, Value] | None:
+def resolve(key: OpKey, modules: Named) -> dict[str, Value] | None:
     """Return the row of `op_details` for what an event says of its op; None where it says nothing.
 
     The HLO instruction is the last of the stack in `hlo_op`. Without its module the annotation's own name counts
@@ -100,7 +121,7 @@ def resolve(key: OpKey, modules: dict[int, Module]) -> dict[str, Value] | None:
     """
     if key.hlo_op:
         name = key.hlo_op.rpartition("::")[2]
-        module = _module_of(key, modules)
+        module = modules.of(key)
         instruction = module.by_name.get(name) if module else None
         if module and instruction:
             return op_row(module, instruction)
@@ -112,14 +133,6 @@ def resolve(key: OpKey, modules: dict[int, Module]) -> dict[str, Value] | None:
         return None
     dtype, shapes = parse_shapes(key.shape) if key.shape else (None, None)
     return _row(op=op, op_type=kind, dtype=dtype, input_shapes=shapes)
-
-
-def _module_of(key: OpKey, modules: dict[int, Module]) -> Module | None:
-    """Return the module by program id, which older writers leave out, else by name where only one has it."""
-    if key.program is not None:
-        return modules.get(key.program)
-    named = [m for m in modules.values() if key.module in (m.name, m.name.rpartition("(")[0])]
-    return named[0] if len(named) == 1 else None
 
 
 def _bare_hlo(key: OpKey, name: str, module: Module | None) -> dict[str, Value]:

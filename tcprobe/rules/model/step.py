@@ -24,6 +24,7 @@ Ends: TypeAlias = tuple[float, float, float]
 Changes: TypeAlias = tuple[LinkedChange, ...]
 Gain: TypeAlias = Callable[[int, Changes, Changes], Range | None]
 """What changes save at one product, by its index, where others are made already; None where that is unknown."""
+_FEW: Final = 8  # changes that are looked at one by one
 _ALIASES: Final = "aliases"  # an op's other names, which change no cost
 
 
@@ -64,6 +65,7 @@ class Step:
         self.measured = measured or {}
         self.sizes = LayerSizes(model)
         self._alike = _Alike()
+        self._divided: _Divided | None = None
 
     @cached_property
     def target(self) -> Target:
@@ -239,17 +241,25 @@ class Step:
             return None
         return gains(now, then)
 
-    def changed(self, index: int, changes: Iterable[LinkedChange]) -> OpRecord:
+    def changed(self, index: int, changes: Changes) -> OpRecord:
         """Return the record of a product after those of the changes that touch it."""
         return self._alike.records[self._changed(index, changes, self._own[index])]
 
-    def _changed(self, index: int, changes: Iterable[LinkedChange], number: int) -> int:
+    def _changed(self, index: int, changes: Changes, number: int) -> int:
         product = self.model.products[index]
         name = product.layer or product.op
-        for change in changes:
+        for change in self._near(name, changes):
             if name == change.layer or (change.dimension in NAMES and name.startswith(f"{change.layer}/")):
                 number = self._after(number, change)
         return number
+
+    def _near(self, name: str, changes: Changes) -> Changes:
+        """Return those of many changes that may touch a layer's products, in their order: its own, and all of heads."""
+        if len(changes) <= _FEW:
+            return changes
+        if self._divided is None or self._divided.changes is not changes:
+            self._divided = _Divided.of(changes)
+        return self._divided.own.get(name, self._divided.heads)
 
     def _after(self, number: int, change: LinkedChange) -> int:
         """Return the number of a record after a change; its own where it has no such size or is not understood."""
@@ -273,6 +283,25 @@ class Step:
             return record if name is None else resized(record, name, change.old, change.new, transposed)
         except ValueError:  # what `resized` does not know how to change
             return record
+
+
+@dataclass(frozen=True, slots=True)
+class _Divided:
+    """Changes by the layer that they name, each with all of heads, which touch parts of a layer too."""
+
+    changes: Changes
+    own: dict[str, Changes]
+    heads: Changes
+
+    @classmethod
+    def of(cls, changes: Changes) -> _Divided:
+        heads = [(at, change) for at, change in enumerate(changes) if change.dimension in NAMES]
+        own: dict[str, list[tuple[int, LinkedChange]]] = {}
+        for at, change in enumerate(changes):
+            if change.dimension not in NAMES:
+                own.setdefault(change.layer, []).append((at, change))
+        merged_ = {name: sorted([*found, *heads], key=lambda pair: pair[0]) for name, found in own.items()}
+        return cls(changes, {n: tuple(c for _, c in found) for n, found in merged_.items()}, tuple(c for _, c in heads))
 
 
 @dataclass(slots=True)
