@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
-from tcprobe.visible import visible
+from tcprobe.visible import shown
 
 if TYPE_CHECKING:
     from tcprobe.schema.columns import Value
@@ -169,20 +169,20 @@ AnyBlock = TypeVar("AnyBlock", bound=Block)
 
 
 def visible_block(block: AnyBlock) -> AnyBlock:
-    """Return a block whose text is visible (`tcprobe.visible`), each piece on one line; raw values stay."""
-    shown: AnyBlock = _visible(block)
-    return shown
+    """Return a block whose text is as people see it (`tcprobe.visible.shown`), each piece one line; raw values stay."""
+    made: AnyBlock = _visible(block)
+    return made
 
 
 def _visible(part: Any) -> Any:
     match part:
         case str():
-            return visible(part)
+            return shown(part)
         case tuple():
             return tuple(map(_visible, part))
         case Cell(text=text, value=value, unit=unit):
-            shown = visible(text)
-            return part if shown is text else Cell(shown, value, unit)
+            seen = shown(text)
+            return part if seen is text else Cell(seen, value, unit)
         case _ if is_dataclass(part) and not isinstance(part, type):
             return replace(part, **{field.name: _visible(getattr(part, field.name)) for field in fields(part)})
         case _:
