@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.fuzz.inputs import Input
 from tests.fuzz.names import PLAIN
-from tests.fuzz.targets import DLPROF, MODEL, TARGETS
+from tests.fuzz.targets import BASELINE, DLPROF, MODEL, TARGETS
 
 KERNELS: Final = (DLPROF / "tf2_1.8/dlprof_kernel.csv").read_bytes()
 NOTES: Final = json.dumps(
@@ -62,6 +62,10 @@ def made() -> dict[str, Input]:
         "run-folder/deep-record": _run("run.json", b'"notes": []', b'"notes": ' + b"[" * 10_000 + b"]" * 10_000),
         "calibration/deep-constants": Input({"config/tcprobe/calibration/h200-sxm.json": b"[" * 100_000}),
         "settings/deep-baseline": Input({**_settings(), "baseline.json": b"[" * 100_000}),
+        **{
+            f"settings/baseline-of-{what}-file": Input({**_settings(), "baseline.json": _known(file)})
+            for what, file in {"long": "f" * 5000, "null": "a\0b", "lone": "\ud800", "deep": "/" + "a/" * 3000}.items()
+        },
         "settings/long-code": Input(
             {**_settings(), "pyproject.toml": b'[tool.tcprobe]\nselect = ["%s"]' % (b"Z" * 500_000)}
         ),
@@ -73,6 +77,11 @@ def made() -> dict[str, Input]:
             {"model.py": MODEL + b"x = " + b"(" * 150 + b"1" + b")" * 150 + b"\n" + b"-" * 3000 + b"1\n"}
         ),
     }
+
+
+def _known(file: str) -> bytes:
+    """Return a baseline with a finding in a file of this name."""
+    return json.dumps({**BASELINE, "findings": [{"file": file, "code": "TC101"}]}).encode()
 
 
 def _settings() -> dict[str, bytes]:
