@@ -126,6 +126,8 @@ WHAT_HELPS: Final = {
     errno.EMFILE: "raise the limit on open files (ulimit -n)",
     errno.ENFILE: "the machine has too many files open: end what holds them",
     errno.ENOMEM: "free memory on this machine",
+    errno.ENAMETOOLONG: "no file system takes a name as long: give a shorter one",
+    errno.ELOOP: "its links lead in a circle: name the file itself",
     errno.EAGAIN: "raise the limit on processes (ulimit -u)",
 }
 """What to do about a refusal of the system; any other is a matter of permissions or names."""

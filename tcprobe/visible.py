@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import unicodedata
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final, TextIO
 
@@ -20,6 +22,13 @@ MARKS: Final = frozenset({"Mn", "Me"})
 """Categories of marks, which stand on the character before them and take no room of their own."""
 UNENCODABLE: Final = "backslashreplace"  # a name that an encoding lacks must not cost the rest
 MOST_MARKS: Final = 4  # on one character: no script in use needs more, and a flood of them covers other lines
+MOST_SHOWN: Final = 4096  # characters of a text for people: templates of CUTLASS take some thousand
+_KEPT: Final = 480  # of a longer one, at its beginning and at its end
+_COMMAND: Final = re.compile(r"^(\s*):(?=:)|#(?=#\w*\[)", re.MULTILINE)
+"""Where a line would command the machine that runs it: ``::error::`` at its start, ``##[error]`` or ``##vso[`` in it.
+
+Source: actions/runner, src/Runner.Common/ActionCommand.cs (TryParse, TryParseV2); Azure DevOps, "Logging commands".
+"""
 _UNDRAWN: Final = frozenset(
     (
         *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180F, 0x3164, 0xFFA0),
@@ -49,6 +58,18 @@ def visible(text: str) -> str:
     return "".join(shown)
 
 
+def shown(text: str) -> str:
+    """Return a text for people: visible, and of one past `MOST_SHOWN` characters both ends and its length."""
+    if len(text) > MOST_SHOWN:
+        text = f"{text[:_KEPT]}... ({len(text):,} characters) ...{text[-_KEPT:]}"
+    return visible(text)
+
+
+def inert(text: str) -> str:
+    """Return lines that command no CI machine which reads what is printed: the first mark of a command is escaped."""
+    return _COMMAND.sub(lambda found: f"{found[1] or ''}\\x{ord(found[0][-1]):x}", text)
+
+
 def columns(text: str) -> int:
     """Return how many columns of a terminal visible text takes: two for wide characters, none for marks."""
     return len(text) if text.isascii() else sum(map(_columns, text))
@@ -61,8 +82,8 @@ def _columns(character: str) -> int:
 
 
 def tell(*lines: str, start: str = "") -> None:
-    """Write lines to standard error; `start`, before each, is written as it is."""
-    _write(sys.stderr, lines, start)
+    """Write lines to standard error, long ones shortened; `start`, before each, is written as it is."""
+    _write(sys.stderr, (inert(shown(line)) for line in lines), start)
 
 
 def say(text: str, start: str = "") -> None:
@@ -81,7 +102,7 @@ def interject(text: str) -> None:
 
 def put(*lines: str) -> None:
     """Write lines to standard output."""
-    _write(sys.stdout, lines)
+    _write(sys.stdout, (inert(visible(line)) for line in lines))
 
 
 def hand_over(content: bytes) -> None:
@@ -90,7 +111,7 @@ def hand_over(content: bytes) -> None:
         return
     if sys.stdout.isatty():
         lines = content.decode("utf-8", UNENCODABLE).removesuffix("\n").split("\n")
-        put(*(line.expandtabs() for line in lines))
+        _write(sys.stdout, (visible(line.expandtabs()) for line in lines))
         return
     sys.stdout.flush()
     sys.stdout.buffer.write(content)
@@ -103,6 +124,6 @@ def encodable(out: TextIO) -> TextIO:
     return out
 
 
-def _write(out: TextIO, lines: tuple[str, ...], start: str = "") -> None:
-    encodable(out).writelines(f"{start}{visible(line)}\n" for line in lines)
+def _write(out: TextIO, lines: Iterable[str], start: str = "") -> None:
+    encodable(out).writelines(f"{start}{line}\n" for line in lines)
     out.flush()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.visible import MOST_MARKS, columns, hand_over, put, say, tell, visible
+from tcprobe.visible import MOST_MARKS, MOST_SHOWN, columns, hand_over, inert, put, say, shown, tell, visible
 
 ANY = st.text(st.characters(), max_size=40)  # lone surrogates too
 
@@ -87,3 +87,30 @@ def test_data_is_as_it_is_but_on_a_terminal(
     hand_over(data)
     hand_over(b"")
     assert terminal.getvalue() == "+       x = '\\x1b\\xff'\\r\n+y\n"
+
+
+def test_a_long_text_is_cut_in_its_middle_and_says_how_long_it_is() -> None:
+    assert shown("a" * MOST_SHOWN) == "a" * MOST_SHOWN
+    cut = shown("a" + "\x1b" * 5_000_000 + "z")
+    assert "\\x1b... (5,000,002 characters) ...\\x1b" in cut
+    assert (cut[0], cut[-1], len(cut) < MOST_SHOWN) == ("a", "z", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("::error file=a::x", "\\x3a:error file=a::x"),
+        ("a\n\u00a0 ::add-mask::x", "a\n\u00a0 \\x3a:add-mask::x"),
+        (":::error::", "\\x3a::error::"),
+        ("a ##[error]x ##vso[task.complete] ###[x]", "a \\x23#[error]x \\x23#vso[task.complete] #\\x23#[x]"),
+        ("at::native::f a[1] # x ## [2] #[3]", "at::native::f a[1] # x ## [2] #[3]"),
+    ],
+)
+def test_no_line_commands_a_machine_of_continuous_integration(text: str, made: str) -> None:
+    assert inert(text) == made == inert(made)
+
+
+def test_what_is_printed_commands_no_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    tell("::error::a", "b ##[error]c")
+    put("::error::a")
+    assert capsys.readouterr() == ("\\x3a:error::a\n", "\\x3a:error::a\nb \\x23#[error]c\n")

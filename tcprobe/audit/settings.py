@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from tcprobe.errors import UsageError, WrongFormat
 from tcprobe.foreign import read
+from tcprobe.hardware import find_gpu
 from tcprobe.keras.settings import LARGEST_SIZE
 from tcprobe.schema.model import InputShape
 
@@ -178,6 +179,15 @@ def _text(value: Any) -> str:
     return value
 
 
+def _gpu(value: Any) -> str:
+    name = _text(value)
+    try:
+        find_gpu(name)
+    except UsageError as error:
+        raise ValueError(error.hint) from error
+    return name
+
+
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError
@@ -213,7 +223,7 @@ def _patterns(value: Any) -> tuple[str, ...]:
 
 
 _READERS: Final[Mapping[str, tuple[Callable[[Any], Any], str]]] = {
-    "target-gpu": (_text, "the name of a GPU"),
+    "target-gpu": (_gpu, "the name of a GPU"),
     "dtype": (_one_of(*DTYPES), f"one of {', '.join(DTYPES)}"),
     "library": (_one_of(*LIBRARIES), f"one of {', '.join(LIBRARIES)}"),
     "xla": (_flag, "true or false"),

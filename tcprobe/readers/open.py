@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tcprobe.errors import EmptyInput, InputError, MissingInput, UnreadableInput, UsageError, WrongFormat
+from tcprobe.errors import WHAT_HELPS, EmptyInput, InputError, MissingInput, UnreadableInput, UsageError, WrongFormat
 from tcprobe.foreign import head, leads_out, opened
 from tcprobe.readers import READERS
 from tcprobe.readers.base import Holder, Reader, Refusal
@@ -122,7 +122,8 @@ def _check_readable(path: Path) -> None:
             next(iter(path.iterdir()), None)
             return
     except OSError as error:
-        raise UnreadableInput(path, f"cannot be read: {error.strerror}", "check the permissions") from error
+        helps = WHAT_HELPS.get(error.errno or 0, "check the permissions")
+        raise UnreadableInput(path, f"cannot be read: {error.strerror}", helps) from error
     with opened(path, LARGEST) as file:
         if not file.read(1):
             raise EmptyInput(path, "the file is empty", "the profiler may not have finished writing it")

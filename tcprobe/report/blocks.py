@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
-from tcprobe.visible import visible
+from tcprobe.visible import shown
 
 if TYPE_CHECKING:
     from tcprobe.schema.columns import Value
@@ -169,18 +169,18 @@ AnyBlock = TypeVar("AnyBlock", bound=Block)
 
 
 def visible_block(block: AnyBlock) -> AnyBlock:
-    """Return a block whose text is visible (`tcprobe.visible`), each piece on one line; raw values stay."""
-    shown: AnyBlock = _visible(block)
-    return shown
+    """Return a block whose text is as people see it (`tcprobe.visible.shown`), each piece one line; raw values stay."""
+    made: AnyBlock = _visible(block)
+    return made
 
 
 def _visible(part: Any) -> Any:
     if type(part) is Cell:  # by far the most
-        shown = visible(part.text)
-        return part if shown is part.text else Cell(shown, part.value, part.unit)
+        seen = shown(part.text)
+        return part if seen is part.text else Cell(seen, part.value, part.unit)
     match part:
         case str():
-            return visible(part)
+            return shown(part)
         case tuple():
             return tuple(map(_visible, part))
         case _ if is_dataclass(part) and not isinstance(part, type):

@@ -191,7 +191,7 @@ def _shape_list(part: str) -> str:
     except ValueError:
         return part
     if not isinstance(parsed, list):
-        return part
+        return NA if parsed is None else part
     nested = [s for s in parsed if isinstance(s, list)]
     return ", ".join(_shape(s) for s in nested) if nested else _shape(parsed)
 

@@ -12,7 +12,7 @@ from tcprobe.report.base import RenderSpec
 from tcprobe.report.formatting import relative
 from tcprobe.report.scan import Notice, Scanned, ScanResult
 from tcprobe.schema.place import Place
-from tcprobe.visible import visible
+from tcprobe.visible import shown
 
 FAILED: Final = {"failed": "not audited", "unjudged": "nothing judged"}
 COMMANDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
@@ -56,7 +56,7 @@ def _command(command: str, title: str, place: Place | None, file: str, root: str
 
 
 def _data(text: str) -> str:
-    return visible(text).replace("%", "%25")
+    return shown(text).replace("%", "%25")
 
 
 def _property(text: str) -> str:

@@ -66,11 +66,11 @@ def markdown_lines(section: Section) -> list[str]:
 
 
 def escape_markdown(text: str) -> str:
-    """Escape what Markdown or HTML would read as markup in a name: a link, an image, code, a table's cell, a tag."""
+    """Escape what Markdown or HTML would read as markup in a name: a link, image, code, formula, table cell, tag."""
     if FIGURE.fullmatch(text):
         return text
     escaped = html.escape(text.replace("\\", "\\\\"), quote=False)
-    for character in "|*_`[]~":
+    for character in "|*_`[]~$":
         escaped = escaped.replace(character, f"\\{character}")
     return LINKED.sub(APART, escaped)
 

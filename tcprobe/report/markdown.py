@@ -24,12 +24,13 @@ from tcprobe.report.blocks import (
 )
 from tcprobe.report.document import Document
 from tcprobe.report.grid import APART, LINKED, escape_markdown, markdown_line, markdown_lines
+from tcprobe.visible import inert
 
 
 def render(document: Document, spec: RenderSpec, out: TextIO) -> None:  # noqa: ARG001 - a renderer's signature
     """Write the page."""
     shown = (_block(block) for block in document.page())
-    out.write("\n\n".join("\n".join(lines) for lines in shown if lines) + "\n")
+    out.write(inert("\n\n".join("\n".join(lines) for lines in shown if lines)) + "\n")
 
 
 def _block(block: Block) -> list[str]:

@@ -20,7 +20,7 @@ from tcprobe.report.scan import Notice, Scan, Scanned, ScanResult
 from tcprobe.rules.base import RuleDoc
 from tcprobe.schema.finding import Edit, Fix
 from tcprobe.schema.place import Place
-from tcprobe.visible import visible
+from tcprobe.visible import shown
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 BASE: Final = "%SRCROOT%"  # the name that GitHub and Visual Studio give the root of the repository
@@ -104,7 +104,7 @@ def _notification(notice: Notice, root: str) -> dict[str, Any]:
     level = "error" if notice.kind in ("failed", "unjudged") else "note"
     said: dict[str, Any] = {
         "level": level,
-        "message": {"text": visible(f"{NOTICE_PREFIXES[notice.kind]}{notice.text}")},
+        "message": {"text": shown(f"{NOTICE_PREFIXES[notice.kind]}{notice.text}")},
     }
     if notice.place or notice.file:
         said["locations"] = [_location(notice.place, notice.file or "", root)]
@@ -124,14 +124,14 @@ def _result(result: ScanResult, root: str, index: dict[str, int], seen: Counter[
     made: dict[str, Any] = {
         "ruleId": finding.code,
         "level": finding.severity or "note",
-        "message": {"text": visible(f"{_cell(finding.place)}{result.sentence}")},
+        "message": {"text": shown(f"{_cell(finding.place)}{result.sentence}")},
         "locations": [_location(finding.place, result.file, root)],
         "partialFingerprints": {FINGERPRINT: _fingerprint(result, root, seen)},
         "properties": {name: value for name, value in result.properties.items() if value is not None},
     }
     if result.related:
         made["relatedLocations"] = [
-            _location(p, p.file, root) | {"id": n, "message": {"text": visible(text)}}
+            _location(p, p.file, root) | {"id": n, "message": {"text": shown(text)}}
             for n, (p, text) in enumerate(result.related, 1)
         ]
     if finding.fix:
@@ -167,7 +167,7 @@ def _fix(fix: Fix, remedy: str, root: str) -> dict[str, Any]:
         }
         for file, edits in by_file.items()
     ]
-    return {"description": {"text": visible(remedy)}, "artifactChanges": changes}
+    return {"description": {"text": shown(remedy)}, "artifactChanges": changes}
 
 
 def _location(place: Place | None, file: str, root: str) -> dict[str, Any]:

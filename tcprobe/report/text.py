@@ -22,6 +22,7 @@ from tcprobe.report.blocks import (
 from tcprobe.report.document import Document, sections
 from tcprobe.report.formatting import wrapped
 from tcprobe.report.grid import left_out, text_lines
+from tcprobe.visible import inert
 
 RESET: Final = "\x1b[0m"
 CODES: Final = {
@@ -36,7 +37,7 @@ CODES: Final = {
 
 def render(document: Document, spec: RenderSpec, out: TextIO) -> None:
     """Write the screen; without ``spec.width``, no name is shortened and no column dropped."""
-    out.write(_joined(document.screen(), spec) + "\n")
+    out.write(inert(_joined(document.screen(), spec)) + "\n")
 
 
 def _joined(blocks: Iterable[Block], spec: RenderSpec) -> str:

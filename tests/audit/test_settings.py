@@ -58,6 +58,7 @@ def test_nothing_is_said_where_there_is_no_file(tmp_path: Path) -> None:
         ('target_gpu = "t4"', "target_gpu", "target-gpu"),
         ('traget-gpu = "t4"', "traget-gpu", "target-gpu"),
         ("target-gpu = 4", "target-gpu", None),
+        ('target-gpu = "h100-sxn"', "pyproject.toml: tool.tcprobe.target-gpu = 'h100-sxn'", "did you mean h100-sxm"),
         ('dtype = "flaot16"', "dtype", "float16"),
         ('xla = "yes"', "xla", None),
         ("batch-size = 0", "batch-size", None),

@@ -293,6 +293,7 @@ def test_the_report_of_a_bug_does_not_fail(
     [
         (MemoryError(), "not enough memory"),
         (OSError(errno.EMFILE, "Too many open files", "a.pb"), "a.pb: the system refused: Too many open files"),
+        (OSError(errno.ENAMETOOLONG, "File name too long", "a.pb"), "a.pb: the system refused: File name too long"),
         (FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']"), "No usable temporary"),
         (ImportError("libcuda.so: no memory", name="numpy"), "numpy cannot be imported: libcuda.so: no memory"),
         (ImportError("cannot import name", name="tcprobe.cli"), None),

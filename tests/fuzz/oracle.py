@@ -14,6 +14,9 @@ from tests.fuzz.door import Call, Said, where
 HIDDEN: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs"})
 """Unicode's categories that no terminal may get: control, format (bidi, zero width), separators, lone surrogates."""
 PLAIN: Final = re.compile("[\n -~]*")
+COMMANDS: Final = re.compile(r"^\s*::|##\w*\[", re.MULTILINE)
+"""What GitHub Actions or Azure DevOps would obey in what is printed."""
+LONGEST: Final = 200_000  # characters of a line: a table's row has a few long names
 NOT_FINITE: Final = re.compile(r"(?<![\w./-])[-+]?(nan|inf)(?![\w./-])", re.IGNORECASE)
 CODES: Final = {"report": (0, 2), "audit-shapes": (0, 1, 2), "calibrate": (0, 2)}
 LINE: Final = re.compile(r"(tcprobe: |hint: |Next: |Wrote |Warning: |Usage: |Try |Error: |\s*$)")
@@ -48,6 +51,10 @@ def problems(call: Call, said: Said, names: str, finite: bool) -> Iterator[tuple
         yield from _shown(call.format, out)
         if finite and (found := NOT_FINITE.search(out)):
             yield f"{call.format}: NaN or infinity", out[max(0, found.start() - 60) : found.end() + 20]
+    if call.format in ("text", "markdown") and (found := COMMANDS.search(out)):
+        yield f"{call.format}: commands a CI machine", out[found.start() :][:80]
+    if call.format in ("text", "markdown") and (longest := max(map(len, out.split("\n")))) > LONGEST:
+        yield f"{call.format}: long line", f"{longest} characters"
     if call.format in ("json", "sarif"):
         yield from _json(said.code, out, names, call.format)
 
@@ -68,6 +75,8 @@ def _stderr(verb: str, code: int, text: str) -> Iterator[tuple[str, str]]:
     if strange:
         kind = next((w for w in re.findall(r"\w+Warning", text)), "more than one line" if code == 2 else "strange line")
         yield f"stderr: {kind}", repr(text[-400:])
+    elif max(map(len, lines)) > LONGEST:
+        yield "stderr: long line", text[:300]
     elif code == 2 and "error: " not in text and verb != "audit-shapes":
         yield "stderr: no error for exit 2", repr(text[-400:])
 

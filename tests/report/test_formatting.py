@@ -100,6 +100,7 @@ def test_wide_characters_take_two_columns_and_marks_none() -> None:
         ("[[4096,100],[100,3136]] -> [4096,3136]", "4096x100, 100x3136 -> 4096x3136"),
         ("[[null,8]]", "?x8"), ("[]", "scalar"), ("[[],[3]]", "scalar, 3"), ("[null]", "?"),
         ("f32[4,8] x f32[8]", "f32[4,8] x f32[8]"), ("7", "7"), (None, "-"),
+        ("[[64, 128], [128, 10]] -> null", "64x128, 128x10 -> -"),
     ],
 )  # fmt: skip
 def test_shapes(text: str | None, shown: str) -> None:

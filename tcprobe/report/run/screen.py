@@ -16,6 +16,7 @@ from tcprobe.schema.columns import Row
 from tcprobe.schema.profile import Profile
 
 FIRST_SCREEN_ROWS = 5
+MOST_LISTED = 100  # notes, and figures that the workload logged: a run has a dozen
 NOTICEABLE_PCT = 10.0
 
 
@@ -73,7 +74,10 @@ def _answer(profile: Profile) -> Lines:
 
 def _notes(profile: Profile, levels: tuple[str, ...]) -> Remarks:
     chosen = [note for note in headline.sorted_notes(profile) if note.level in levels]
-    return Remarks(tuple(Remark(n.level, n.message, n.remedy) for n in chosen))
+    remarks = tuple(Remark(n.level, n.message, n.remedy) for n in chosen[:MOST_LISTED])
+    left = len(chosen) - len(remarks)
+    more = (Remark("note", f"{left:,} more are not shown here", "--format json lists all"),) if left else ()
+    return Remarks(remarks + more)
 
 
 def _views(profile: Profile, spec: ReportSpec) -> list[views.View]:
@@ -117,15 +121,18 @@ def _why(profile: Profile, spec: ReportSpec) -> list[Section]:
 
 
 def _rest(profile: Profile, spec: ReportSpec) -> list[Section]:
-    return [s for s in (headline.figures(profile, first=False), _metrics(profile), _reported(profile, spec)) if s]
+    return [s for s in (headline.figures(profile, first=False), _metrics(profile, spec), _reported(profile, spec)) if s]
 
 
-def _metrics(profile: Profile) -> Section | None:
+def _metrics(profile: Profile, spec: ReportSpec) -> Section | None:
     """Return the last value of each figure that the workload logged."""
     last = {row["name"]: row for row in profile.require("metrics").rows()}
     headings = (ColumnHead("figure"), ColumnHead("last value", right=True), ColumnHead("unit"))
     cells = tuple((Cell(any_text(name), name), _logged(row), any_text(row["unit"])) for name, row in last.items())
-    return Section("Logged by the workload", headings, cells) if cells else None
+    kept = cells if spec.top == 0 else cells[:MOST_LISTED]
+    left = len(cells) - len(kept)
+    notes = (f"({left:,} more; --top 0 shows all)",) if left else ()
+    return Section("Logged by the workload", headings, kept, notes) if cells else None
 
 
 def _logged(row: Row) -> Cell:
