@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tcprobe.errors import TcprobeError
-from tcprobe.visible import put
+from tcprobe.visible import hand_over
 
 if TYPE_CHECKING:
     from tcprobe.report.base import RenderSpec
@@ -135,5 +135,5 @@ def errors_as_json(wanted: bool) -> Iterator[None]:
 
             told = {"message": without_secrets(error.message), "hint": error.hint and without_secrets(error.hint)}
             with suppress(TcprobeError, OSError):  # where it cannot be printed, standard error still has it
-                put(json.dumps({"error": {"code": error.code, **told}}))
+                hand_over(json.dumps({"error": {"code": error.code, **told}}).encode() + b"\n")
         raise

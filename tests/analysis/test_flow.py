@@ -89,7 +89,7 @@ def test_asked_for_iterations() -> None:
         (Options(iter_start=9), "0 to 5"),
         (Options(iter_stop=-1), "0 to 5"),
         (Options(iter_start=4, iter_stop=2), "comes after"),
-        (Options(target_gpu="no-such-gpu", iter_start=99), "outside"),
+        (Options(target_gpu="no-such-gpu", iter_start=99), "no GPU called"),
     ],
 )
 def test_bounds_outside_the_profile(options: Options, words: str) -> None:

@@ -17,12 +17,14 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from tests.fuzz import figures, keep
 from tests.fuzz.inputs import Input, kept, load
+from tests.fuzz.made import MADE
 from tests.fuzz.runner import Finding, Tally, run, scratch, told
 from tests.fuzz.source import generated
 from tests.fuzz.targets import TARGETS, Target
 from tests.support import ROOT
 
 FOUND = ROOT / ".fuzz"
+REPLAY_SECONDS = 300
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,8 +36,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return (
             keep.keep(TARGETS[names[0]], asked.keep, asked.name) if len(names) == 1 else parser.error("--only which?")
         )
+    if asked.replay:
+        return int(sum(len(_replayed(TARGETS[name]).findings) for name in names) > 0)
     if asked.minutes is None and asked.inputs is None:
-        parser.error("--minutes or --inputs?")
+        parser.error("--minutes, --inputs or --replay?")
     engine = asked.engine or ("atheris" if asked.minutes and importlib.util.find_spec("atheris") else "mutate")
     seed = asked.seed or str(int(time.time()))
     print(f"seed {seed}, engine {engine}, {sum(len(kept(t)) for t in TARGETS)} kept inputs", flush=True)
@@ -49,6 +53,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if asked.record:
             figures.record(name, tally, engine)
     return int(broken > 0)
+
+
+def _replayed(target: Target) -> Tally:
+    """Try all inputs that are kept: seeds, the corpus, and what is made because it is large."""
+    every = {f"seed {number}": seed for number, seed in enumerate(target.seeds())} | kept(target.name)
+    every |= {name.partition("/")[2]: made for name, made in MADE.items() if name.startswith(f"{target.name}/")}
+    names = list(every)
+    tally = run(target, lambda at: (names[at], every[names[at]]), range(len(names)), time.time() + REPLAY_SECONDS)
+    if tally.inputs < len(names):
+        tally.findings.append(Finding(names[-1], "not reached in time", ""))
+    _tell(target, tally, every.__getitem__, lambda _: f"python -m tests.fuzz --replay --only {target.name}")
+    return tally
 
 
 def _generated(target: Target, until: float, seed: str, asked: argparse.Namespace) -> Tally:
@@ -99,6 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, help="time on the clock for all targets together")
     parser.add_argument("--only", action="append", choices=list(TARGETS), help="a target; may be given several times")
     parser.add_argument("--inputs", type=int, help="inputs for each target")
+    parser.add_argument("--replay", action="store_true", help="seeds and kept inputs alone")
     parser.add_argument("--seed", help="what all chance follows from; by default the time")
     parser.add_argument("--first", type=int, default=0, help="number of the first input")
     parser.add_argument("--long", action="store_true", help="texts up to ten times as long, and more of them")
