@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import hypothesis
 import pytest
 
 from tests import warm
+from tests.support import ROOT
 
 hypothesis.settings.register_profile("short", deadline=None)
 hypothesis.settings.register_profile("long", deadline=None, max_examples=2000)
@@ -21,6 +24,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--fuzz-minutes") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(FuzzingBeside(config.getoption("--fuzz-minutes")))
     hypothesis.settings.load_profile("long" if config.getoption("--long") else "short")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell; workloads would inherit that
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -29,9 +34,41 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files that run TensorFlow or wait first: they take longest, and a worker takes a file at a time."""
-    slow = {item.path for item in items if item.get_closest_marker("tensorflow") or item.get_closest_marker("slow")}
+    """Put the files that run TensorFlow first: they take longest, and a worker takes a file at a time."""
+    slow = {item.path for item in items if item.get_closest_marker("tensorflow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+class FuzzingBeside:
+    """Changes inputs by chance while the tests run; a finding fails the run, with the command that repeats it.
+
+    The seed stays the same, so that a run fails for what has changed; `python -m tests.fuzz` takes another each time.
+    """
+
+    def __init__(self, minutes: float) -> None:
+        command = [
+            sys.executable,
+            "-m",
+            "tests.fuzz",
+            "--minutes",
+            str(minutes),
+            "--engine",
+            "mutate",
+            "--seed",
+            "gate",
+        ]
+        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self._said = ""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        self._said, _ = self._process.communicate()
+        if self._process.returncode:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        terminalreporter.section("inputs changed by chance")
+        terminalreporter.write_line(self._said)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -168,7 +168,7 @@ def positions_in(values: Numbers, numbers: IntArray) -> Codes:
     """Return the position of each value among `numbers`, which ascend; -1 where it is not there."""
     if not len(numbers):
         return np.full(len(values), -1, np.int32)
-    low, size = int(numbers[0]), int(numbers[-1] - numbers[0]) + 1
+    low, size = int(numbers[0]), int(numbers[-1]) - int(numbers[0]) + 1
     if _is_dense(size, values):
         position = np.full(size + 1, -1, np.int32)  # the last is that of what is not there
         position[numbers - low] = np.arange(len(numbers))

@@ -53,8 +53,10 @@ class Iterations:
 
 
 def _rows(numbers: IntArray, values: FloatArray) -> Codes:
-    missing = numbers[0] - 1 if len(numbers) else 0
-    return positions_in(np.where(np.isnan(values), missing, values).astype(np.int64), numbers)
+    unknown = np.isnan(values)
+    rows = positions_in(np.where(unknown, 0, values).astype(np.int64), numbers)
+    rows[unknown] = -1
+    return rows
 
 
 def collect_iterations(profile: Profile) -> Iterations:

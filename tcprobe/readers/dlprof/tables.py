@@ -56,7 +56,7 @@ def labels(detail: Report) -> list[str]:
 
 def launch_counts(total: FloatArray, mean: FloatArray) -> FloatArray:
     """Return how many launches a total and a mean of one decimal stand for; NaN where they leave a doubt."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         count = np.round(total / mean)
         doubt = count * 0.05 / mean
         known = (count >= 1) & (doubt < 0.5) & (np.abs(total / count - mean) <= 0.0501)

@@ -156,6 +156,8 @@ def decode(file: Bytes, starts: Ints, ends: Ints, wanted: Wanted, need: Need | N
         events = _repair(file, events, np.flatnonzero(odd), (starts, ends), wanted)
     if len(events) and max(_largest(events.offset_ps), _largest(events.duration_ps)) > MOST_PS:
         raise DamagedError("event beyond 30 days of the capture")
+    if len(events) and int(events.duration_ps.min()) < 0:
+        raise DamagedError("event of negative length")
     return replace(events, stats=events.stats.by_column())
 
 
