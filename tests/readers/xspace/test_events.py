@@ -96,7 +96,8 @@ stats = st.tuples(
         st.none(),
     ),
 )
-events = st.tuples(numbers, st.one_of(times, st.none()), times, st.lists(stats, max_size=6))
+lengths = st.one_of(st.integers(0, 10**9), st.integers(0, MOST_PS))
+events = st.tuples(numbers, st.one_of(times, st.none()), lengths, st.lists(stats, max_size=6))
 
 
 def build(listed: list[Any]) -> Any:
@@ -216,6 +217,11 @@ def test_damaged_lines_are_refused_or_read_as_protobuf_reads_them() -> None:
 def test_times_beyond_any_capture_are_damage() -> None:
     with pytest.raises(DamagedError, match="30 days"):
         decode_line(build([(1, MOST_PS + 1, 0, [])]).SerializeToString(), Wanted(IDS, COLUMNS))
+
+
+def test_an_event_of_negative_length_is_damage() -> None:
+    with pytest.raises(DamagedError, match="negative length"):
+        decode_line(build([(1, 5, 1, []), (1, 5, -1, [])]).SerializeToString(), Wanted(IDS, COLUMNS))
 
 
 def test_an_event_past_the_end_of_its_line_is_damage() -> None:
