@@ -14,12 +14,12 @@ import pytest
 from tests import warm
 from tests.support import ROOT
 
-hypothesis.settings.register_profile("short", deadline=None)
+hypothesis.settings.register_profile("short", deadline=None, max_examples=60)
 hypothesis.settings.register_profile("long", deadline=None, max_examples=2000)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="try twenty times as many made-up inputs")
+    parser.addoption("--long", action="store_true", help="try thirty times as many made-up inputs")
     parser.addoption("--fuzz-minutes", type=float, help="change inputs by chance for so long (docs/reliability.md)")
 
 

@@ -1,4 +1,5 @@
 """A DQN: the agent acts by one function, learns by another, and a third moves the target network's weights."""
+#: bench only
 
 import tensorflow as tf
 

@@ -1,4 +1,5 @@
 """`fit` of an LSTM, with validation: on Keras 2 the validation's function writes a counter of its own."""
+#: bench only
 
 import numpy as np
 import tensorflow as tf

@@ -1,4 +1,5 @@
 """Meta-learning: four inner steps on a task move the weights a little; two tasks are learnt and forgotten."""
+#: bench only
 
 import tensorflow as tf
 

@@ -1,4 +1,5 @@
 """`fit` under MirroredStrategy on two logical CPUs: a step is one for both replicas."""
+#: bench only
 
 import numpy as np
 import tensorflow as tf

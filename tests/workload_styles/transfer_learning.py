@@ -1,4 +1,5 @@
 """Transfer learning: a head on a frozen base, then all of it compiled again and fine-tuned: two phases."""
+#: bench only
 
 import numpy as np
 import tensorflow as tf

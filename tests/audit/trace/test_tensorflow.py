@@ -336,7 +336,7 @@ def test_a_script_has_some_seconds_from_its_first_training_call_on() -> None:
 
 def test_what_was_known_when_the_time_ran_out_is_kept() -> None:
     orders = {"factory": None, "args": {}, "run": True, "batch": None, "seconds": 1000}
-    done = audited(warm.python(), SCRIPTS / "loops.py", orders, ("endless",), 20.0)
+    done = audited(warm.python(), SCRIPTS / "loops.py", orders, ("endless",), 10.0)
     assert len(done.document["units"]) == 3
     assert "the limit on its time" in done.document["notes"][-1]
     assert [f["python_name"] for f in done.graph["functions"] if f["training"]]
