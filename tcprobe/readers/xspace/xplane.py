@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -87,7 +87,8 @@ def read(files: list[Path]) -> Profile:
     for path in files:
         parts.append(_read_file(path, _next_ordinal(parts)))
     check_hosts(parts)
-    return _profile(files, parts)
+    with _whole(files[0] if len(files) == 1 else files[0].parent):
+        return _profile(files, parts)
 
 
 def _next_ordinal(parts: list[HostFile]) -> int:
@@ -96,8 +97,15 @@ def _next_ordinal(parts: list[HostFile]) -> int:
 
 def _read_file(path: Path, first_device: int) -> HostFile:
     file = Bytes(_load(path))
-    try:
+    with _whole(path):
         return _read_space(file, scan_space(file.data, file.size), path, first_device)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    """Tell damage as an error of the file; some of a module's shows only where its products are listed."""
+    try:
+        yield
     except DamagedError as error:
         raise WrongFormat(path, f"damaged XSpace: {error}", "profile again, or copy the file again") from error
 
