@@ -1,0 +1,231 @@
+"""A day of measuring: a folder of results that grows by units, each whole or not there, on a clock.
+
+A unit is what one program records in one go. It grows in a folder of its own, under a hidden name, and gets its place
+when it is whole: `DIR/PART/UNIT/`, with `unit.json` beside what it recorded. What a kill or the clock cut off is moved
+to `DIR/killed/`, apart from results, and measured anew by the next run, which passes over what is there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, Protocol
+
+from bench.gpu.machine import Machine
+from tcprobe.bypath import last_line
+
+Status = Literal["done", "failed", "out of time"]
+GUARD: Final = Path(__file__).with_name("guard.py")
+ROOT: Final = Path(__file__).parents[2]
+LEAST_S: Final = 1.0
+GRACE_S: Final = 2.0  # between asking a process to end and ending it
+LOG: Final = "program.log"
+"""In a unit's folder: what its programs printed. It names paths of the machine, so it stays only where they failed."""
+
+
+class NotRecorded(Exception):
+    """A unit cannot be recorded here.
+
+    Args:
+        reason: what was found and what was expected, in one line.
+        remedy: what to do about it; None if nothing.
+    """
+
+    def __init__(self, reason: str, remedy: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.remedy = remedy
+
+
+class OutOfTime(Exception):
+    """The clock ran out before a unit was whole."""
+
+
+class Clock:
+    """So many seconds from now on."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def left(self) -> float:
+        """Return the seconds that are left, at least 0."""
+        return max(0.0, self._end - time.monotonic())
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What one program records.
+
+    Attributes:
+        name: its folder's name, of [a-z0-9.-]; the same in every run of the same plan.
+        record: records into a folder within so many seconds; raises `NotRecorded`, or `OutOfTime`.
+        most_s: the longest it may take.
+        least_s: with less time left it is not begun.
+        about: what `unit.json` says of it besides (framework, version).
+    """
+
+    name: str
+    record: Callable[[Path, float], None]
+    most_s: float = 600.0
+    least_s: float = 5.0
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Part(Protocol):
+    """A module that records one kind of truth.
+
+    Attributes:
+        NAME: its folder's name.
+        WHAT: what it records, in a few words.
+        SHARE: of the time, against the shares of the parts that are left.
+    """
+
+    NAME: str
+    WHAT: str
+    SHARE: float
+
+    def units(self, day: Day) -> Iterable[Unit]:
+        """Yield what to record on this machine, most valuable first; what cannot be recorded raises when recorded."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """The results of a day.
+
+    Attributes:
+        folder: of the results.
+        machine: what it has.
+        dry: rehearsed on the CPU: small sizes, a fake Nsight Compute.
+        say: tells how it goes.
+    """
+
+    folder: Path
+    machine: Machine
+    dry: bool
+    say: Callable[[str], None]
+
+    def do(self, part: str, unit: Unit, clock: Clock) -> Status:
+        """Record a unit unless it is there already, and return how it went."""
+        place, begun = self.folder / part / unit.name, self.folder / part / f".{unit.name}"
+        if status_of(place) == "done":
+            self.say(f"{part}: {unit.name} is there already")
+            return "done"
+        if begun.exists():
+            self._keep_apart(part, unit.name, begun)
+        seconds = min(unit.most_s, clock.left())
+        if seconds < unit.least_s:
+            return self._end(part, unit, begun, place, ("out of time", f"{seconds:.0f} s were left", None), 0.0)
+        begun.mkdir(parents=True)
+        started = time.monotonic()
+        ended: tuple[Status, str | None, str | None]
+        try:
+            unit.record(begun, seconds)
+            ended = ("done", None, None)
+            (begun / LOG).unlink(missing_ok=True)
+        except NotRecorded as error:
+            ended = ("failed", error.reason, error.remedy)
+        except OutOfTime:
+            self._keep_apart(part, unit.name, begun)
+            ended = ("out of time", f"it was not whole after {seconds:.0f} s", None)
+        return self._end(part, unit, begun, place, ended, time.monotonic() - started)
+
+    def _end(
+        self, part: str, unit: Unit, begun: Path, place: Path, ended: tuple[Status, str | None, str | None], took: float
+    ) -> Status:
+        status, reason, remedy = ended
+        begun.mkdir(parents=True, exist_ok=True)
+        record = {"status": status, "reason": reason, "remedy": remedy, "seconds": round(took, 1), **unit.about}
+        (begun / "unit.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        if place.exists():
+            shutil.rmtree(place)
+        begun.rename(place)
+        words = f"{took:.0f} s" if status == "done" else f"{status}: {reason}" + (f" ({remedy})" if remedy else "")
+        self.say(f"{part}: {unit.name}: {words}")
+        return status
+
+    def _keep_apart(self, part: str, name: str, begun: Path) -> None:
+        killed = self.folder / "killed"
+        killed.mkdir(exist_ok=True)
+        number = 1 + sum(1 for _ in killed.glob(f"{part}-{name}-[0-9]*"))
+        begun.rename(killed / f"{part}-{name}-{number}")
+
+
+def status_of(place: Path) -> Status | None:
+    """Return how a unit ended; None where it is not there."""
+    try:
+        status: Status = json.loads((place / "unit.json").read_text(encoding="utf-8"))["status"]
+    except (OSError, ValueError, KeyError):
+        return None
+    return status
+
+
+def run(
+    command: Sequence[str],
+    seconds: float,
+    *,
+    log: Path | None = None,
+    out: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> int:
+    """Run a command without input for at most so many seconds; on return all that it started has ended.
+
+    Args:
+        command: the command line.
+        seconds: the longest it may take.
+        log: a file to append what it prints to; None leaves it on standard error.
+        out: a file for its standard output; None puts that where `log` says.
+        environment: variables set besides this process's own.
+
+    Returns:
+        Its exit status, 128 and the signal where one ended it.
+
+    Raises:
+        OutOfTime: it was ended because the time was up.
+    """
+    guarded = [sys.executable, str(GUARD), str(os.getpid()), *command]
+    told = log.open("ab") if log is not None else None
+    printed = out.open("wb") if out is not None else (told or sys.stderr)
+    try:
+        process = subprocess.Popen(
+            guarded,
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=told,
+            env={**os.environ, **(environment or {})},
+            cwd=ROOT,
+            start_new_session=True,
+        )
+        try:
+            return process.wait(max(seconds, LEAST_S))
+        except subprocess.TimeoutExpired:
+            raise OutOfTime from None
+        finally:
+            _end(process)
+    finally:
+        for file in (told, out and printed):
+            if file:
+                file.close()  # type: ignore[union-attr]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ask the group of a process to end, then end it."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_S)
+
+
+def said(log: Path) -> str:
+    """Return the last line of a log, without paths of the machine; empty if there is none."""
+    return last_line(log).replace(str(ROOT), ".").replace(str(Path.home()), "~")
