@@ -11,6 +11,6 @@ WHAT = "one training step by each profiler"
 SHARE = 4.0
 
 
-def units(day: Day) -> Iterator[Unit]:
+def units(day: Day) -> Iterator[Unit]:  # noqa: ARG001
     """Yield what to record."""
     return iter(())

@@ -11,6 +11,6 @@ WHAT = "tcprobe profile"
 SHARE = 3.0
 
 
-def units(day: Day) -> Iterator[Unit]:
+def units(day: Day) -> Iterator[Unit]:  # noqa: ARG001
     """Yield what to record."""
     return iter(())
