@@ -27,6 +27,7 @@ ONCE: Final = "each op counts once a step"
 COUNTED: Final = "each op counts as often as it runs in a step"
 IN_LOOPS: Final = "may run more often than is counted, for the data decides"
 THROUGHPUT: Final = "throughput"
+BEYOND: Final = 1e300  # two figures as large cannot be added for a median; no script's throughput is
 NO_CLOCK: Final = "the source does not say when things ran"
 COMPILED: Final = "what XLA compiled of it counts as far as its optimised modules hold it"
 SPANNED: Final = "from the first to the last GPU activity"
@@ -123,9 +124,10 @@ def _throughput(inputs: SummaryInputs) -> Row:
     values, units = metrics.numbers("value")[named], metrics.names("unit").take(named).tolist()
     typical = steps.names("kind").among("measured", "after") & in_phase(inputs.profile, steps.numbers("step"))
     quiet = steps.numbers("step")[typical]
-    inside = np.isin(metrics.numbers("step")[named], quiet) & np.isfinite(values)
+    finite = np.abs(values) < BEYOND
+    inside = np.isin(metrics.numbers("step")[named], quiet) & finite
     why = None if inside.any() else "of all steps, warm-up and profiled ones included"
-    anywhere = np.isfinite(values) & in_phase(inputs.profile, metrics.numbers("step")[named])
+    anywhere = finite & in_phase(inputs.profile, metrics.numbers("step")[named])
     chosen = values[inside if inside.any() else anywhere]
     unit = units[0] if len(set(units)) == 1 else None
     if not len(chosen):
