@@ -26,6 +26,8 @@ from bench.gpu.parts import PARTS
 
 SUMMARY_S = 8.0
 """Kept for the summary at the end."""
+MARGIN_S = 5.0
+"""Kept at the end of a part, to end what runs and tell how it went."""
 PROVENANCE = "provenance.json"
 
 
@@ -98,7 +100,14 @@ def _record(parts: list[Part], asked: argparse.Namespace, clock: Clock) -> None:
         left = clock.left() - SUMMARY_S
         seconds = left * part.SHARE / sum(later.SHARE for later in parts[number:])
         say(f"{part.NAME}: {part.WHAT}, at most {seconds:.0f} s")
-        command = [sys.executable, "-m", "bench.gpu.part", part.NAME, str(asked.out.resolve()), f"{seconds:.1f}"]
+        command = [
+            sys.executable,
+            "-m",
+            "bench.gpu.part",
+            part.NAME,
+            str(asked.out.resolve()),
+            f"{max(0.0, seconds - MARGIN_S):.1f}",
+        ]
         try:
             status = run([*command, *["--dry-run"][: int(asked.dry_run)]], seconds)
         except OutOfTime:
@@ -110,7 +119,7 @@ def _record(parts: list[Part], asked: argparse.Namespace, clock: Clock) -> None:
 
 def _summary(folder: Path, clock: Clock) -> int:
     """Write the summary, and return whether anything was recorded."""
-    done = [place for place in folder.glob("*/*") if status_of(place) == "done"]
+    done = [place for part in PARTS for place in (folder / part.NAME).glob("[!.]*") if status_of(place) == "done"]
     with suppress(OutOfTime):
         run([sys.executable, "-m", "bench.gpu.summary", str(folder.resolve())], max(clock.left(), 1.0))
     say(f"{folder}: {len(done)} units recorded; summary.md says what they say")
