@@ -8,7 +8,7 @@ from typing import Any, Final
 from tcprobe.jsonfile import parse
 from tcprobe.schema.op import Gemm, Shape, Size
 
-MOST_SHAPE_DIMENSIONS: Final = 16  # no framework allows more; with LARGEST_SIZE it keeps every product a finite float64
+MOST_SHAPE_DIMENSIONS: Final = 16  # no framework allows more
 LARGEST_SIZE: Final = 2**40
 
 

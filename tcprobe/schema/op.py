@@ -105,7 +105,14 @@ class Part:
 UNKNOWN_GEMM = Gemm(None, None, None, None)
 
 
+LARGEST_PRODUCT: Final = 2**200
+"""No computer counts as far; sizes that multiply to more are damaged, and what is made of them stays a finite float64."""
+
+
 def product(sizes: Iterable[Size]) -> Size:
-    """Return the product of `sizes`: None if one is unknown, 1 if there are none."""
+    """Return the product of `sizes`: None if one is unknown or it is past `LARGEST_PRODUCT`, 1 if there are none."""
     known = list(sizes)
-    return None if any(s is None for s in known) else math.prod(s for s in known if s is not None)
+    if any(size is None for size in known):
+        return None
+    found = math.prod(size for size in known if size is not None)
+    return found if found <= LARGEST_PRODUCT else None
