@@ -106,7 +106,7 @@ UNKNOWN_GEMM = Gemm(None, None, None, None)
 
 
 LARGEST_PRODUCT: Final = 2**200
-"""No computer counts as far; sizes that multiply to more are damaged, and what is made of them stays a finite float64."""
+"""No computer counts as far: sizes that multiply to more are damaged. FLOPs made of less stay a finite float64."""
 
 
 def product(sizes: Iterable[Size]) -> Size:
