@@ -23,6 +23,7 @@ from bench.gpu.day import Clock, OutOfTime, Part, run, status_of
 from bench.gpu.machine import Machine, look
 from bench.gpu.part import MACHINE, say
 from bench.gpu.parts import PARTS
+from tcprobe.errors import cannot_write
 
 SUMMARY_S = 8.0
 """Kept for the summary at the end."""
@@ -37,25 +38,26 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what runs is ended too
     clock = Clock(60 * asked.minutes)
     machine = look(asked.python)
-    if (problem := _problem(machine, asked.dry_run)) is not None:
+    before = _before(asked.out)
+    if (problem := _problem(machine, asked, before)) is not None:
         say(f"error: {problem[0]}\nhint: {problem[1]}")
         return 2
-    asked.out.mkdir(parents=True, exist_ok=True)
-    before = _before(asked.out)
-    if before and before["dry_run"] != asked.dry_run:
-        held = "a rehearsal" if before["dry_run"] else "measurements"
-        say(f"error: {asked.out} holds {held}\nhint: name another --out")
-        return 2
-    machine.save(asked.out / MACHINE)
     try:
+        asked.out.mkdir(parents=True, exist_ok=True)
+        machine.save(asked.out / MACHINE)
         _provenance(asked.out, machine, asked.dry_run, before)
         _record([part for part in PARTS if not asked.only or part.NAME in asked.only], asked, clock)
         return _summary(asked.out, clock)
+    except OSError as error:
+        refused = cannot_write(error.filename or asked.out, error)
+        say(f"error: {refused.message}\nhint: {refused.hint}")
+        return 2
     except KeyboardInterrupt:
         say("interrupted: the same command goes on from here")
         return 130
     finally:
-        (asked.out / MACHINE).unlink(missing_ok=True)
+        with suppress(OSError):
+            (asked.out / MACHINE).unlink(missing_ok=True)
 
 
 def _arguments() -> argparse.Namespace:
@@ -73,11 +75,18 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _problem(machine: Machine, dry: bool) -> tuple[str, str] | None:
+def _problem(machine: Machine, asked: argparse.Namespace, before: dict[str, Any] | None) -> tuple[str, str] | None:
+    """Return why nothing can be recorded there, and what to do."""
+    if not asked.minutes > 0:
+        return f"--minutes {asked.minutes:g} is no time", "20 is enough for most of it"
     if not machine.frameworks:
         return "no interpreter has JAX, PyTorch or TensorFlow", "--python names one that has"
-    if not machine.smi and not dry:
+    if not machine.smi and not asked.dry_run:
         return "nvidia-smi sees no NVIDIA GPU", "--dry-run rehearses without one"
+    if before and before["dry_run"] != asked.dry_run:
+        return f"{asked.out} holds {'a rehearsal' if before['dry_run'] else 'measurements'}", "name another --out"
+    if before and before["nvidia_smi"].get("name") != machine.smi.get("name"):
+        return f"{asked.out} holds measurements of a {before['nvidia_smi'].get('name')}", "name another --out"
     return None
 
 
@@ -100,16 +109,10 @@ def _record(parts: list[Part], asked: argparse.Namespace, clock: Clock) -> None:
         left = clock.left() - SUMMARY_S
         seconds = left * part.SHARE / sum(later.SHARE for later in parts[number:])
         say(f"{part.NAME}: {part.WHAT}, at most {seconds:.0f} s")
-        command = [
-            sys.executable,
-            "-m",
-            "bench.gpu.part",
-            part.NAME,
-            str(asked.out.resolve()),
-            f"{max(0.0, seconds - MARGIN_S):.1f}",
-        ]
+        given = [part.NAME, str(asked.out.resolve()), f"{max(0.0, seconds - MARGIN_S):.1f}"]
+        command = [sys.executable, "-m", "bench.gpu.part", *given, *["--dry-run"][: int(asked.dry_run)]]
         try:
-            status = run([*command, *["--dry-run"][: int(asked.dry_run)]], seconds)
+            status = run(command, seconds)
         except OutOfTime:
             say(f"{part.NAME}: out of time")
             continue

@@ -6,6 +6,9 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.support import ROOT
 
@@ -35,11 +38,33 @@ def test_without_gpu_or_framework_it_says_what_to_do(tmp_path: Path) -> None:
     assert done.returncode == 2 and not out.exists()
 
 
-def test_a_rehearsal_is_not_mixed_with_measurements(tmp_path: Path) -> None:
-    (tmp_path / "provenance.json").write_text(
-        json.dumps({"dry_run": False, "calls": [], "date": "x"}), encoding="utf-8"
-    )
-    done = record("--out", str(tmp_path), "--dry-run", "--python", framework(tmp_path))
+@pytest.mark.parametrize(
+    ("held", "words", "error"),
+    [
+        ({"dry_run": False}, ["--dry-run"], "{out} holds measurements"),
+        (
+            {"dry_run": True, "nvidia_smi": {"name": "NVIDIA T4"}},
+            ["--dry-run"],
+            "{out} holds measurements of a NVIDIA T4",
+        ),
+        ({"dry_run": True}, ["--dry-run", "--minutes", "-1"], "--minutes -1 is no time"),
+    ],
+)
+def test_a_folder_holds_measurements_of_one_kind(
+    tmp_path: Path, held: dict[str, Any], words: list[str], error: str
+) -> None:
+    before = {"calls": [], "date": "x", "nvidia_smi": {}, **held}
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "provenance.json").write_text(json.dumps(before), encoding="utf-8")
+    done = record("--out", str(out), *words, "--python", framework(tmp_path))
     assert done.returncode == 2
-    assert done.stderr == f"error: {tmp_path} holds measurements\nhint: name another --out\n"
-    assert [p.name for p in tmp_path.iterdir() if p.name != "python"] == ["provenance.json"]
+    assert done.stderr.splitlines()[0] == f"error: {error.format(out=out)}"
+    assert [p.name for p in out.iterdir()] == ["provenance.json"]
+
+
+def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    done = record("--out", str(tmp_path / "file" / "out"), "--dry-run", "--python", framework(tmp_path))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 2)
+    assert done.stderr.startswith(f"error: {tmp_path}/file/out: cannot be written: Not a directory\nhint: ")
