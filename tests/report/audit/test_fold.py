@@ -71,6 +71,8 @@ def test_dense_2_comes_before_dense_10() -> None:
     many = [(audited(), f) for f in reversed(layers(12))]
     assert audit_fold.folded(many)[0].finding.layer == "conv and 11 more"
     assert sorted(("dense_10", "dense_2", "dense"), key=audit_fold.natural) == ["dense", "dense_2", "dense_10"]
+    long = "9" * 5_000  # more than Python makes a number of
+    assert sorted((long, "10", "2", "007"), key=audit_fold.natural) == ["2", "007", "10", long]
 
 
 def test_errors_and_warnings_come_before_notes() -> None:

@@ -35,6 +35,7 @@ def order(said: FieldValue) -> tuple[str, ...]:
             return (str(said),)
 
 
-def natural(text: str) -> tuple[tuple[str, int], ...]:
-    """Return a key that sorts ``dense_2`` before ``dense_10``."""
-    return tuple((letters, int(digits or 0)) for letters, digits in re.findall(r"(\D*)(\d*)", text))
+def natural(text: str) -> tuple[tuple[str, int, str], ...]:
+    """Return a key that sorts ``dense_2`` before ``dense_10``, however long a name's digits are."""
+    parts = re.findall(r"(\D*)0*(\d*)", text)
+    return tuple((letters, len(digits), digits) for letters, digits in parts)
