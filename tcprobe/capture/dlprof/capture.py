@@ -18,7 +18,7 @@ from tcprobe.capture.dlprof import left as dlprof_left
 from tcprobe.capture.dlprof.args import further
 from tcprobe.capture.dlprof.build import DLPROF, Build, ask_build, missing
 from tcprobe.capture.probed import install_probe, no_probe_in, other_processes, read_probe, secret_words, unfinished
-from tcprobe.errors import OutputError, ToolError
+from tcprobe.errors import ToolError, writing
 from tcprobe.schema.profile import Note
 
 NAME = "dlprof"
@@ -44,10 +44,8 @@ def prepare(request: CaptureRequest) -> Launch:
     """
     build = ask_build(request.launcher)
     folder = home(request.folder)
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be written: {error.strerror}", "choose another --output") from error
     chosen = {**environment.variables(request.precision, request.xla, request.device, None), NVTX: "1"}
     unprobed = _why_no_probe(request)
     if not unprobed:
