@@ -17,10 +17,9 @@ from typing import Any, Final
 
 from tcprobe.errors import OutputError, writing
 from tcprobe.jsonfile import read_object
-from tcprobe.probe.constants import RESERVE, RESERVED_BYTES
+from tcprobe.probe.constants import PARTIAL, RECORD, RESERVE, RESERVED_BYTES
 
 HOME: Final = "tcprobe-runs"
-RECORD: Final = "run.json"
 LEAST_FREE_BYTES: Final = 64 * 2**20
 """Free space needed at the start: a small profile and its tables."""
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
@@ -61,7 +60,7 @@ def make_folder(output: Path | None, label: str, force: bool = False) -> RunFold
     _refuse(final, force)
     with writing(final):
         final.parent.mkdir(parents=True, exist_ok=True)
-        path = Path(tempfile.mkdtemp(prefix=_short(".partial-", final), dir=final.parent)).resolve()
+        path = Path(tempfile.mkdtemp(prefix=_short(PARTIAL, final), dir=final.parent)).resolve()
         path.chmod(0o777 & ~_umask())
         for name in ("raw", "probe"):
             (path / name).mkdir()

@@ -19,6 +19,7 @@ from tcprobe.capture.dlprof.args import further
 from tcprobe.capture.dlprof.build import DLPROF, Build, ask_build, missing
 from tcprobe.capture.probed import install_probe, no_probe_in, other_processes, read_probe, secret_words, unfinished
 from tcprobe.errors import ToolError, writing
+from tcprobe.probe.constants import PARTIAL
 from tcprobe.schema.profile import Note
 
 NAME = "dlprof"
@@ -161,7 +162,7 @@ def _key_node(build: Build, key_node: str | None) -> dict[str, str]:
 
 def _base_name(folder: Path) -> str:
     """Return a unique name for Nsight Systems' files, as they may land in the working directory."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "_", f"nsys_{folder.name.removeprefix('.partial-')}")
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", f"nsys_{folder.name.removeprefix(PARTIAL)}")
 
 
 def collect(request: CaptureRequest, exit_code: int) -> Collected:
