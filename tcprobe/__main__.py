@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 
+from tcprobe.cli.failure import say_failure
 from tcprobe.cli.streams import guard_streams
 from tcprobe.errors import Interrupted, TcprobeError, not_ours
-from tcprobe.masking import without_secrets
-from tcprobe.visible import say, tell
+from tcprobe.visible import say
 
 
 def main() -> int:
@@ -56,9 +56,7 @@ def _verb() -> None:
 
 
 def _fail(error: TcprobeError) -> int:
-    say(f"error: {without_secrets(error.message)}")
-    if error.hint:
-        tell(f"hint: {without_secrets(error.hint)}")
+    say_failure(error)
     return error.exit_code
 
 

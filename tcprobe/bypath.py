@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tcprobe.errors import ToolError, cannot_write
+from tcprobe.errors import ToolError, writing
 
 LONGEST_LINE: Final = 300
 
@@ -56,7 +56,7 @@ class StandalonePackage:
         folder.mkdir(parents=True, exist_ok=True)
         place = folder / self.name
         if not (link and _linked(place, self.source)):
-            shutil.copytree(self.source, place, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+            _copy(self.source, place)
         for path in self.beside:
             shutil.copy2(path, folder)
         written.write_text(json.dumps(orders, indent=1) + "\n", encoding="utf-8")
@@ -65,6 +65,14 @@ class StandalonePackage:
 
 _HERE: Final = Path(__file__).parent
 PROBE: Final = StandalonePackage(_HERE / "probe", "tcprobe_probe", "the probe", (_HERE / "op_types.json",))
+
+
+def _copy(source: Path, place: Path) -> None:
+    """Copy the modules of a package; unlike `shutil.copytree`, raise the first refusal of the system as it is."""
+    for path in sorted(source.rglob("*.py")):
+        copy = place / path.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy)
 
 
 def _linked(place: Path, source: Path) -> bool:
@@ -82,12 +90,12 @@ def scratch_folder(prefix: str) -> Iterator[Path]:
     Raises:
         OutputError: the system refuses the folder, or a file in it.
     """
-    try:
-        with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
-            yield Path(name)
-    except OSError as error:
-        place = os.environ.get("TMPDIR") or "/tmp"
-        raise cannot_write(f"{place} (for temporary files)", error) from error
+    place = os.environ.get("TMPDIR") or "/tmp"
+    with (
+        writing(f"{place} (for temporary files)"),
+        tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name,
+    ):
+        yield Path(name)
 
 
 def run_to_end(

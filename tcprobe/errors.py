@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -115,9 +117,8 @@ class MeasurementFailed(TcprobeError):
     code = "E501"
 
 
-ROOM: Final = "make room on its disk, or choose another place"
 WHAT_HELPS: Final = {
-    errno.ENOSPC: ROOM,
+    errno.ENOSPC: "make room on its disk (space: df -h, inodes: df -i), or choose another place",
     errno.EDQUOT: "the quota of this user is used up: make room, or choose another place",
     errno.EFBIG: "raise the limit on the size of a file (ulimit -f), or choose another place",
     errno.EROFS: "choose a place on a file system that can be written",
@@ -135,10 +136,17 @@ WHAT_HELPS: Final = {
 
 def cannot_write(path: Path | str, error: OSError) -> OutputError:
     """Return the error that says where the system refused to write, why, and what helps."""
-    reason = error.strerror or str(error)
-    return OutputError(
-        f"{path}: cannot be written: {reason}", WHAT_HELPS.get(error.errno or 0, "check the folder and its permissions")
-    )
+    helps = WHAT_HELPS.get(error.errno or 0, "check the folder and its permissions, or choose another place")
+    return OutputError(f"{path}: cannot be written: {error.strerror or error}", helps)
+
+
+@contextmanager
+def writing(path: Path | str) -> Iterator[None]:
+    """Turn a refusal of the system into an OutputError that names the file or folder."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(path, error) from error
 
 
 def not_ours(error: Exception) -> TcprobeError | None:

@@ -24,7 +24,7 @@ HasTensorCores = Literal["yes", "no", "unknown"]
 Board = Literal["sxm", "pcie", "nvl", "superchip", "mobile", "soc"]
 
 DEFAULT_TARGET: Final = "a100-sxm-40"  # a run without a GPU is judged for this one
-LONGEST_NAME: Final = 256  # of a GPU, in characters; the longest known has 44. What follows is not compared
+LONGEST_NAME: Final = 256  # of a GPU, in characters; the longest known has 49. What follows is not compared
 FIRST_WITH_TENSOR_CORES: Final = (7, 0)
 GIB: Final = 2**30
 

@@ -22,7 +22,7 @@ MARKS: Final = frozenset({"Mn", "Me"})
 """Categories of marks, which stand on the character before them and take no room of their own."""
 UNENCODABLE: Final = "backslashreplace"  # a name that an encoding lacks must not cost the rest
 MOST_MARKS: Final = 4  # on one character: no script in use needs more, and a flood of them covers other lines
-MOST_SHOWN: Final = 4096  # characters of a text for people: templates of CUTLASS take some thousand
+MOST_SHOWN: Final = 4096  # characters of a text for people; the longest name of a kernel that was recorded has 8,078
 _KEPT: Final = 480  # of a longer one, at its beginning and at its end
 _COMMAND: Final = re.compile(r"^(\s*):(?=:)|#(?=#\w*\[)", re.MULTILINE)
 """Where a line would command the machine that runs it: ``::error::`` at its start, ``##[error]`` or ``##vso[`` in it.

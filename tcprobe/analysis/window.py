@@ -22,6 +22,14 @@ FEWEST_TO_DETECT: Final = 4  # below, no half of the run is left to compare the 
 LAUNCHES_OFF: Final = 0.10  # autotuning and half-recorded steps change the number of kernels by far more
 TIME_OFF: Final = 0.50  # DLProf's own warning of uneven iterations fires on a tail of 2.5 times the rest
 ENOUGH: Final = 10  # steps in a window
+TUNED: Final = (
+    "autotuning-left-out",
+    "the window leaves out what is before or after autotuning, in iteration {}",
+)
+STOPPED: Final = (
+    "stop-left-out",
+    "the workload stood still in iteration {}: the window is the longest stretch without",
+)
 
 
 def choose_window(
@@ -76,7 +84,7 @@ def _chosen(
     if probed is None:
         first, last = _detected(found, profile.metadata.format)
         basis: WindowBasis = "detected" if len(found.numbers) >= FEWEST_TO_DETECT else "all steps"
-        return *_without(first, last, tuned), basis, _left_out(found, (first, last), tuned)
+        return *_without(first, last, tuned), basis, _left_out(found, (first, last), tuned, *TUNED)
     first, last, notes = _of_one_phase(profile, found, probed)
     kept = _complete(found, first, last)
     notes += _cut(found, kept, last)
@@ -87,9 +95,9 @@ def _chosen(
         "profiled by the probe",
         (
             *notes,
-            *_left_out(found, (first, kept), tuned),
+            *_left_out(found, (first, kept), tuned, *TUNED),
             *_ends_left_out(profile, found, (first, kept), ends),
-            *_stops_left_out(found, (first, kept), stops),
+            *_left_out(found, (first, kept), stops, *STOPPED),
         ),
     )
 
@@ -112,20 +120,26 @@ def _cut(found: Iterations, kept: int, last: int) -> tuple[Note, ...]:
     return (Note("incomplete-steps", message, "profile fewer steps"),)
 
 
-def _left_out(found: Iterations, bounds: tuple[int, int], tuned: frozenset[int]) -> tuple[Note, ...]:
-    rows = sorted(row for row in tuned if bounds[0] <= row <= bounds[1])
-    if not rows or len(rows) > bounds[1] - bounds[0]:
-        return ()
-    listed = ", ".join(str(found.numbers[row]) for row in rows)
-    message = f"the window leaves out what is before or after autotuning, in iteration {listed}"
-    return (Note("autotuning-left-out", message, level="note"),)
+def _held(bounds: tuple[int, int], rows: frozenset[int]) -> list[int]:
+    """Return which of these iterations a window held and leaves out; none where no other would be left."""
+    held = sorted(row for row in rows if bounds[0] <= row <= bounds[1])
+    return held if len(held) <= bounds[1] - bounds[0] else []
+
+
+def _left_out(
+    found: Iterations, bounds: tuple[int, int], rows: frozenset[int], code: str, said: str
+) -> tuple[Note, ...]:
+    """Say which of these iterations the window leaves out; `said` has a place for their numbers."""
+    held = _held(bounds, rows)
+    listed = ", ".join(str(found.numbers[row]) for row in held)
+    return (Note(code, said.format(listed), level="note"),) if held else ()
 
 
 def _ends_left_out(
     profile: Profile, found: Iterations, bounds: tuple[int, int], ends: frozenset[int]
 ) -> tuple[Note, ...]:
-    rows = sorted(row for row in ends if bounds[0] <= row <= bounds[1])
-    if not rows or len(rows) > bounds[1] - bounds[0]:
+    rows = _held(bounds, ends)
+    if not rows:
         return ()
     listed = ", ".join(_lasting(profile, found, row) for row in rows)
     holds = "iteration {} holds" if len(rows) == 1 else "iterations {} hold"
@@ -185,15 +199,6 @@ def _stops(profile: Profile, found: Iterations) -> frozenset[int]:
     steps = profile.require("steps")
     unknown = np.isnan(steps.numbers("duration_ns"))[:-1]  # the last step of a run never has one
     return frozenset(np.flatnonzero(np.isin(found.numbers, steps.numbers("step")[:-1][unknown])).tolist())
-
-
-def _stops_left_out(found: Iterations, bounds: tuple[int, int], stops: frozenset[int]) -> tuple[Note, ...]:
-    rows = sorted(row for row in stops if bounds[0] <= row <= bounds[1])
-    if not rows or len(rows) > bounds[1] - bounds[0]:
-        return ()
-    listed = ", ".join(str(found.numbers[row]) for row in rows)
-    message = f"the workload stood still in iteration {listed}: the window is the longest stretch without"
-    return (Note("stop-left-out", message, level="note"),)
 
 
 def _lasting(profile: Profile, found: Iterations, row: int) -> str:

@@ -8,22 +8,20 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from tcprobe.errors import OutputError
+from tcprobe.errors import OutputError, writing
 from tcprobe.jsonfile import read_object
-from tcprobe.probe.constants import RESERVE, RESERVED_BYTES
+from tcprobe.probe.constants import PARTIAL, RECORD, RESERVE, RESERVED_BYTES
 
 HOME: Final = "tcprobe-runs"
-RECORD: Final = "run.json"
 LEAST_FREE_BYTES: Final = 64 * 2**20
 """Free space needed at the start: a small profile and its tables."""
-WHAT_HELPS: Final = "check the folder's permissions, and the room and inodes on its disk (df -h, df -i)"
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 TAKEN: Final = (errno.ENOTEMPTY, errno.EEXIST)
 
@@ -60,9 +58,9 @@ def make_folder(output: Path | None, label: str, force: bool = False) -> RunFold
     """
     final = output if output is not None else _free(Path(HOME) / _stamp(label))
     _refuse(final, force)
-    with _named(final):
+    with writing(final):
         final.parent.mkdir(parents=True, exist_ok=True)
-        path = Path(tempfile.mkdtemp(prefix=_short(".partial-", final), dir=final.parent)).resolve()
+        path = Path(tempfile.mkdtemp(prefix=_short(PARTIAL, final), dir=final.parent)).resolve()
         path.chmod(0o777 & ~_umask())
         for name in ("raw", "probe"):
             (path / name).mkdir()
@@ -144,7 +142,7 @@ def write_record(folder: Path, record: Mapping[str, Any]) -> None:
     Raises:
         OutputError: the system refused (most often a full disk).
     """
-    with _named(folder / RECORD):
+    with writing(folder / RECORD):
         _write(folder, record)
 
 
@@ -154,7 +152,7 @@ def write_last_record(folder: Path, record: Mapping[str, Any], no_room: Mapping[
     Raises:
         OutputError: the system refused.
     """
-    with _named(folder / RECORD):
+    with writing(folder / RECORD):
         try:
             _write(folder, record)
         except OSError as error:
@@ -238,14 +236,3 @@ def discard(folder: RunFolder) -> None:
     if folder.derived:
         with suppress(OSError):  # it holds other runs, or is gone
             folder.final.parent.rmdir()
-
-
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(
-            f"{path}: cannot be written: {error.strerror}",
-            WHAT_HELPS,
-        ) from error

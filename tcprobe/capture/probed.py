@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -14,7 +12,7 @@ from typing import Final
 from tcprobe.bypath import PROBE
 from tcprobe.capture.base import CaptureRequest
 from tcprobe.capture.environment import PROBE_SINCE, PythonInfo
-from tcprobe.errors import OutputError
+from tcprobe.errors import writing
 from tcprobe.jsonfile import read_object
 from tcprobe.masking import mask_words, secrets_in
 from tcprobe.probe.constants import OTHERS, SECRET_WORDS, SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS, WINDOW_STEPS
@@ -35,20 +33,8 @@ def install_probe(request: CaptureRequest, profile: bool) -> tuple[str, ...]:
         ToolError: this installation of tcprobe lacks its probe.
     """
     home = request.folder / "probe"
-    try:
+    with writing(home):
         return PROBE.command(request.python, home / "src", orders(request, profile), home / CONFIG, link=False)
-    except OSError as error:
-        raise OutputError(
-            f"{home}: cannot be written: {_reason(error)}",
-            "check the room and inodes on its disk (df -h, df -i), or choose another --output",
-        ) from error
-
-
-def _reason(error: OSError) -> str:
-    """Return why the system refused; of many files that could not be copied, what it said of the first."""
-    if isinstance(error, shutil.Error):
-        return re.sub(r"^\[Errno \d+\] |: '.*", "", str(error.args[0][0][-1]))
-    return error.strerror or str(error)
 
 
 def no_probe_in(holds: PythonInfo) -> str:

@@ -11,8 +11,8 @@ import typer
 
 from tcprobe.cli import options as o
 from tcprobe.cli import profile_options as p
+from tcprobe.cli.failure import say_failure
 from tcprobe.errors import OutputError, TcprobeError, UsageError
-from tcprobe.masking import without_secrets
 from tcprobe.visible import say, tell
 
 if TYPE_CHECKING:
@@ -132,9 +132,7 @@ def _show(outcome: ProfileOutcome, to: Destination | None) -> None:
         raise unprinted
     for error in (failure, unprinted):
         if isinstance(error, TcprobeError):
-            say(f"error: {without_secrets(error.message)}")
-            if error.hint:
-                tell(f"hint: {without_secrets(error.hint)}")
+            say_failure(error)
 
 
 def _say_where(outcome: ProfileOutcome) -> None:

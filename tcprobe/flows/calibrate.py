@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
@@ -19,7 +20,7 @@ from tcprobe.calibration.start import FRAMEWORKS, Device, MeasureResult, ask_dev
 from tcprobe.calibration.store import Calibration, calibrations, file_of, text_of
 from tcprobe.cost.alignment import Library
 from tcprobe.cost.measured import Measurement, csv_of
-from tcprobe.errors import MeasurementFailed, OutputError, ToolError, UsageError, cannot_write
+from tcprobe.errors import MeasurementFailed, OutputError, ToolError, UsageError, cannot_write, writing
 from tcprobe.flows.write.files import write_files
 from tcprobe.flows.write.say import Say
 from tcprobe.hardware import Gpu, find_gpu
@@ -159,7 +160,7 @@ def _check_place(path: Path, force: bool, create: bool = False) -> None:
     if not folder.is_dir():
         raise OutputError(f"{path}: there is no folder {folder}", None if create else f"mkdir -p {folder}")
     if not os.access(folder, os.W_OK):
-        raise OutputError(f"{path}: cannot be written: Permission denied", "check the folder and its permissions")
+        raise cannot_write(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
 
 
 def _dry_run(options: CalibrateOptions, say: Say) -> MeasuredRun:
@@ -318,9 +319,7 @@ def _fitted(
         )
     path = file_of(gpu.id)
     text = text_of(constants, total, date.today().isoformat(), len(train))
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise cannot_write(path, error) from error
     write_files([(path, lambda out: out.writelines([text]))], options.force)
     return Calibrated(measured, gpu, tuple(found), path, worse, constants.stack)

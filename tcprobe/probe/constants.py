@@ -17,6 +17,9 @@ SKIPPED_STEPS = 2
 # A file of the run folder that is removed for the last files of a run where the disk is full: they take some 20 kB.
 RESERVE = ".reserve"
 RESERVED_BYTES = 256 * 1024
+# A run folder's record; the temporary name of a run folder, until its run has ended, starts so: .partial-NAME-RANDOM.
+RECORD = "run.json"
+PARTIAL = ".partial-"
 # The folder beside probe.json for processes of the run that ran beside the first.
 OTHERS = "others"
 # The variable that carries words of the command line which config.json has masked.

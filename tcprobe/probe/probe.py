@@ -250,7 +250,7 @@ class Probe:
         """Return a function that finishes before the process becomes another program."""
 
         def replacing(path: Any, *arguments: Any) -> None:
-            if os.getpid() == self._pid and self.gaps.run("os.exec", lambda: os.path.isfile(path)):
+            if os.getpid() == self._pid and self.gaps.run("os.exec", lambda: _is_program(path)):
                 text = "the workload replaced itself by %s, and what that did was not recorded" % (path,)
                 self.gaps.note("replaced", text, "profile that command itself")
                 self._replaced = True
@@ -293,3 +293,8 @@ class Probe:
             self.gaps.note("forked", text, "profile the process that trains, without making it a daemon")
         if self.stepper.basis == "dominant function":
             self.gaps.note("no-period", "training calls have no period; each call of the commonest counts as a step")
+
+
+def _is_program(path: Any) -> bool:
+    """Return whether a process may become what lies there; of an open file that is taken for granted."""
+    return isinstance(path, int) or (os.path.isfile(path) and os.access(path, os.X_OK))

@@ -10,6 +10,7 @@ from typing import Final
 
 from tcprobe.errors import WHAT_HELPS, EmptyInput, InputError, MissingInput, UnreadableInput, UsageError, WrongFormat
 from tcprobe.foreign import head, leads_out, opened
+from tcprobe.probe.constants import RECORD
 from tcprobe.readers import READERS
 from tcprobe.readers.base import Holder, Reader, Refusal
 from tcprobe.readers.left import away, left_notes, left_out
@@ -176,7 +177,7 @@ def _kind(path: Path) -> str:
 
 def _inside(other: list[Path], files: list[Path]) -> bool:
     """Whether all of `other` belong to the run that `files` already stand for (a run folder's raw files)."""
-    homes = {file.parent for file in files if file.name == "run.json"}
+    homes = {file.parent for file in files if file.name == RECORD}
     return bool(homes) and all(any(o.is_relative_to(home) for home in homes) for o in other)
 
 

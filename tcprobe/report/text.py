@@ -36,7 +36,7 @@ CODES: Final = {
 
 
 def render(document: Document, spec: RenderSpec, out: TextIO) -> None:
-    """Write the screen; without ``spec.width``, no name is shortened and no column dropped."""
+    """Write the screen; without ``spec.width``, nothing is cut or dropped to fit."""
     out.write(inert(_joined(document.screen(), spec)) + "\n")
 
 

@@ -44,8 +44,6 @@ class Readings(Protocol):
 
 LONGEST_NOTEBOOK: Final = 50_000_000
 """Bytes of a notebook that are read, most of them pictures."""
-
-
 _LONGEST_REASON: Final = 200  # characters; an encoding may be declared in a line of any length
 
 

@@ -19,10 +19,10 @@ _BUILTIN: Final = {
 _TOKEN: Final = re.compile(
     r"""
     (?P<length> \d+ )                                  # <length> <identifier>
-    | L (?P<type> [a-z] ) (?P<value> n?\d*+ ) E         # literal of a built-in type
+    | L (?P<type> [a-z] ) (?P<value> n?\d*+ ) E        # literal of a built-in type
     | (?P<builtin> DF16[_b] | D[hna] | S[abst] )
     | (?P<first> S_ )                                  # the first substitution
-    | (?P<other> S[0-9A-Z]{1,12}_ | T[0-9]{0,12}_ )              # a later one, or a template parameter
+    | (?P<other> S[0-9A-Z]{1,12}_ | T[0-9]{0,12}_ )    # a later one, or a template parameter
     | (?P<open> [NIJXFL] | Ul )
     | (?P<close> E (?: (?<=E) (?P<lambda> \d*+_ ) )? )
     | (?P<prefix> [PROKVGM] | Dp | DT | Dt | Dv\d++_ | A\d*+_ )

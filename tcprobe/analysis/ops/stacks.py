@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import Final
 
 MOST_SCOPES: Final = 200
-"""Scopes that are read of a path, outermost first; the deepest of JAX and XLA known have some 40."""
+"""Scopes that are read of a path, outermost first; no path that was recorded has as many."""
 _WRAPPER: Final = re.compile(r"([a-z_]\w*+)\(")
 _PARAMETERS: Final = re.compile(r"\[.*", re.DOTALL)  # `dot_general[dimension_numbers=...]`, as older versions write
 # What wraps the name of a function that is called, not of a module.

@@ -18,7 +18,8 @@ from tcprobe.capture.dlprof import left as dlprof_left
 from tcprobe.capture.dlprof.args import further
 from tcprobe.capture.dlprof.build import DLPROF, Build, ask_build, missing
 from tcprobe.capture.probed import install_probe, no_probe_in, other_processes, read_probe, secret_words, unfinished
-from tcprobe.errors import OutputError, ToolError
+from tcprobe.errors import ToolError, writing
+from tcprobe.probe.constants import PARTIAL
 from tcprobe.schema.profile import Note
 
 NAME = "dlprof"
@@ -44,10 +45,8 @@ def prepare(request: CaptureRequest) -> Launch:
     """
     build = ask_build(request.launcher)
     folder = home(request.folder)
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be written: {error.strerror}", "choose another --output") from error
     chosen = {**environment.variables(request.precision, request.xla, request.device, None), NVTX: "1"}
     unprobed = _why_no_probe(request)
     if not unprobed:
@@ -163,7 +162,7 @@ def _key_node(build: Build, key_node: str | None) -> dict[str, str]:
 
 def _base_name(folder: Path) -> str:
     """Return a unique name for Nsight Systems' files, as they may land in the working directory."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "_", f"nsys_{folder.name.removeprefix('.partial-')}")
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", f"nsys_{folder.name.removeprefix(PARTIAL)}")
 
 
 def collect(request: CaptureRequest, exit_code: int) -> Collected:

@@ -72,8 +72,13 @@ def first_named(names: Sequence[str], stdin_name: str | None = None) -> Path:
         return Path.cwd()
     if names[0] == STDIN:
         return Path(stdin_name or STDIN)
-    path = Path(names[0])
-    return path if path.exists() else Path(_factory(names[0])[0])
+    return named_path(names[0])
+
+
+def named_path(name: str) -> Path:
+    """Return the file or folder that a name stands for: the file of ``model.py:factory``."""
+    path = Path(name)
+    return path if path.exists() else Path(_factory(name)[0])
 
 
 def standard_input(content: bytes, name: str | None) -> AuditFiles:
@@ -115,12 +120,12 @@ def _targets(name: str, exclusion: Exclusion, failed: dict[str, str]) -> Iterato
         yield from _in_folder(name, exclusion, failed)
     elif path.exists() or path.is_symlink():
         if not exclusion.of_named(path):
-            yield AuditFile(_real(name), name)
+            yield AuditFile(real_path(name), name)
     else:
         file, factory = _factory(name)
         if factory is None:
             raise MissingInput(name, "no such file or folder")
-        yield AuditFile(_real(file), file, factory)
+        yield AuditFile(real_path(file), file, factory)
 
 
 def _factory(name: str) -> tuple[str, str | None]:
@@ -138,11 +143,11 @@ def _in_folder(name: str, exclusion: Exclusion, failed: dict[str, str]) -> Itera
         raise EmptyInput(name, "no Python file in this folder")
     failed |= {str(Path(folder).absolute()): why for folder, why in refused.items()}
     kept = sorted(file for file in listed if file is not None)
-    tree = str(_real(name))
-    yield from (AuditFile(_real(file), file, tree=tree, itself=False) for file in kept)
+    tree = str(real_path(name))
+    yield from (AuditFile(real_path(file), file, tree=tree, itself=False) for file in kept)
 
 
-def _real(name: str) -> Path:
+def real_path(name: Path | str) -> Path:
     """Return the path that a name leads to; of links that lead in a circle the first again."""
     return Path(os.path.realpath(name))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from tcprobe.flows.audit.files import named_path, real_path
 from tcprobe.flows.audit.flow import AuditOutcome, audit
 from tcprobe.flows.audit.options import AuditOptions
 from tcprobe.flows.write.say import Say
@@ -66,14 +66,18 @@ def fixed_input(options: AuditOptions, say: Say) -> tuple[AuditOutcome, bytes]:
 
 
 def _beyond(options: AuditOptions) -> Callable[[str], bool]:
-    """Return what says whether a file lies outside of what the user named: a link led to it."""
-    named = {os.path.realpath(name.rpartition(":")[0] if not Path(name).exists() else name) for name in options.files}
-    folders = [name if Path(name).is_dir() else os.path.dirname(name) for name in named]  # noqa: PTH120
+    """Return what says whether a file lies outside of what the user named.
+
+    What a named file imports belongs to it, unless a link led to it.
+    """
+    named = [real_path(named_path(name)) for name in options.files]
+    homes = [path if path.is_dir() else path.parent for path in named]
+    only_files = not any(path.is_dir() for path in named)
 
     def beyond(file: str) -> bool:
-        real = os.path.realpath(file)
-        reached = Path(file).is_symlink() or any(Path(folder).is_dir() for folder in named)
-        return real not in named and reached and all(leads_out(real, folder) for folder in folders)
+        if only_files and not Path(file).is_symlink():
+            return False
+        return all(leads_out(file, home) for home in homes)
 
     return beyond
 

@@ -13,8 +13,6 @@ from tcprobe.errors import UnreadableInput
 
 MOST_SECONDS: Final = 8.0
 """Time of the processor to read, judge and mend a file; the largest of the files that people write take one second."""
-
-
 SPLIT_FILE: Final = "audit the file that builds the model by itself, or a part of it"
 
 

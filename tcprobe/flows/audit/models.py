@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.cost.predict import load_constants
-from tcprobe.errors import InputError, TcprobeError, UnreadableInput, UnsupportedVersion
+from tcprobe.cost.constants import load_constants
+from tcprobe.errors import InputError, TcprobeError, UnsupportedVersion
 from tcprobe.flows.audit.baseline import KnownFindings
 from tcprobe.flows.audit.files import AuditFile, FailedFile
+from tcprobe.flows.audit.judge import Judge, findings_in
 from tcprobe.flows.audit.limit import MOST_SECONDS, within_limits
 from tcprobe.flows.audit.once import told_once
 from tcprobe.flows.audit.options import AuditOptions, Choice
@@ -20,12 +21,11 @@ from tcprobe.flows.audit.silence import Unused, silenced
 from tcprobe.flows.audit.unrun import judges, not_in, with_unreached
 from tcprobe.flows.write.say import Say
 from tcprobe.hardware import Gpu
-from tcprobe.schema.finding import Audited, AuditReport, Finding, Range
+from tcprobe.schema.finding import Audited, AuditReport
 from tcprobe.schema.model import InputShape, Model, Unseen
 from tcprobe.schema.place import Place
 
 if TYPE_CHECKING:
-    from tcprobe.rules.model.step import Step
     from tcprobe.source.source import Source
 
 READ: Final = "It could not be traced, and was read from the source: %s"
@@ -73,10 +73,9 @@ class Auditor:
     ) -> None:
         self._options = options
         self._choice = choice
-        self._gpu = gpu
         self._traced = traced
         self._fall_back = fall_back
-        self._constants = load_constants(gpu)
+        self._judge = Judge(choice, gpu, load_constants(gpu))
         self._found = PartialAudit()
         self._known = KnownFindings(choice.baseline)
         self.sources: dict[str, Source] = {}
@@ -103,14 +102,7 @@ class Auditor:
         path = str(target.path)
         try:
             sources = {path: self.sources.get(path) or _read(target, self._choice.input_shapes)}
-        except (UnsupportedVersion, UnreadableInput) as error:
-            from tcprobe.source.notebook import OtherLanguage
-            from tcprobe.source.source import TooLong
-
-            if isinstance(error, UnreadableInput) and not isinstance(error, TooLong):
-                raise
-            if target.itself and not isinstance(error, OtherLanguage):
-                raise
+        except _left_out(target) as error:
             self._leave_out(path, error.found)
             return
         models = [_with_unread_cells(model, sources[path]) for model in self._models(target, sources[path])]
@@ -121,14 +113,14 @@ class Auditor:
                 replace(with_arguments(model, sources), not_judged=foreign) if model.mode == "traced" else model
                 for model in models
             ]
-        steps = [self._step(model) for model in models]
-        found = [_findings(step, sources, [other for other in steps if other is not step]) for step in steps]
+        steps = [self._judge.step(model) for model in models]
+        found = [findings_in(step, sources, [other for other in steps if other is not step]) for step in steps]
         read = sources if self._traced else sources | _others(models, sources, target.tree)
         silent, unused = silenced(found, read, [u for model in models for u in model.unseen])
         if target.tree is None and not self._traced:  # of other files too little is judged
             read, unused = sources, tuple(u for u in unused if u[0].file in sources)
         known = self._known.among([f for findings in found for f in findings if f not in silent], path)
-        audited = [self._sorted_out(s, f, silent, known) for s, f in zip(steps, found, strict=True)]
+        audited = [self._judge.audited(s, f, silent, known) for s, f in zip(steps, found, strict=True)]
         kept = [a for a in audited if a.layers or a.products or a.findings or a.suppressed or a.unseen or a.not_judged]
         edited = {e.place.file for a in audited for f in a.findings if f.fix is not None for e in f.fix.edits}
         inputs = {name for model in models for name in model.inputs}
@@ -139,7 +131,7 @@ class Auditor:
     def _leave_out(self, path: str, reason: str) -> None:
         """Note a file of a folder that is none of ours."""
         model = Model("source", Path(path).name, path, unseen=(Unseen(Path(path).name, reason),))
-        self._found.audited.append(self._sorted_out(self._step(model), (), frozenset(), frozenset()))
+        self._found.audited.append(self._judge.audited(self._judge.step(model), (), frozenset(), frozenset()))
 
     def part(self) -> PartialAudit:
         """Return what was found so far; it grows with every file added."""
@@ -233,55 +225,6 @@ class Auditor:
         rests = [model.own_step and model.incomplete and model.batch == told.batch for model in models]
         return [replace(m, batch_by_default=r) for m, r in zip(models, rests, strict=True)]
 
-    def _step(self, model: Model) -> Step:
-        from tcprobe.cost.predict import Target
-        from tcprobe.rules.model.step import Step
-
-        choice = self._choice
-        xla = _with_xla(model) if choice.xla is None else choice.xla
-        tf32 = choice.dtype != "float32"
-        target = Target(self._gpu, choice.library, xla, tf32, self._constants)  # type: ignore[arg-type]
-        return Step(_compiled(model, choice.xla), target, choice.dtype)
-
-    def _sorted_out(
-        self, step: Step, findings: tuple[Finding, ...], silent: frozenset[Finding], known: frozenset[Finding]
-    ) -> Audited:
-        from tcprobe.rules.model.step import rests_on
-
-        model, choice = step.model, self._choice
-        wanted = [f for f in findings if choice.wants(f, model.file)]
-        kept = sorted((f for f in wanted if f not in silent and f not in known), key=_costliest_first)
-        costs = [cost for cost in step.costs if cost is not None]
-        return Audited(
-            label=model.label,
-            file=model.file,
-            mode=model.mode,
-            findings=tuple(kept),
-            suppressed=tuple(f for f in wanted if f in silent),
-            step_ns=step.ns,
-            total_saving_ns=total_saving(kept, step),
-            batch=model.batch,
-            batch_known=model.batch_known,
-            products=len(model.products),
-            costed=len(costs),
-            layers=len(model.layers),
-            gpu=self._gpu.id,
-            dtype=choice.dtype,
-            library=choice.library,
-            xla=step.target.xla,
-            basis="calibrated" if any(cost.basis == "calibrated" for cost in costs) else "predicted",
-            constants=rests_on(costs),
-            keras=model.keras,
-            tensorflow=model.tensorflow,
-            unseen=model.unseen,
-            notes=model.notes,
-            policy_assumed=model.policy_assumed,
-            batch_by_default=model.batch_by_default,
-            known=tuple(f for f in wanted if f in known),
-            not_judged=model.not_judged,
-            judged=bool(step.sizes.dimensions),
-        )
-
 
 def _read(target: AuditFile, shapes: Sequence[InputShape]) -> Source:
     from tcprobe.audit.source.read import decode_source, read_source
@@ -291,6 +234,16 @@ def _read(target: AuditFile, shapes: Sequence[InputShape]) -> Source:
     return read_source(target.path, target.tree, shapes)
 
 
+def _left_out(target: AuditFile) -> tuple[type[InputError], ...]:
+    """Return which failures only leave a file out: one of another language, and where a folder was named also one
+    that is too long or too old.
+    """
+    from tcprobe.source.notebook import OtherLanguage
+    from tcprobe.source.source import TooLong
+
+    return (OtherLanguage,) if target.itself else (UnsupportedVersion, TooLong)
+
+
 def _with_unread_cells(model: Model, source: Source) -> Model:
     """Return a model of a notebook with the cells that could not be read among what was not judged."""
     if source.notebook is None:
@@ -298,73 +251,6 @@ def _with_unread_cells(model: Model, source: Source) -> Model:
     cells = [(Place(source.path, c.line, in_cell=source.in_cell(c.line)), c.reason) for c in source.notebook.unread]
     unread = tuple(Unseen(place.position.partition(":")[0], reason, place) for place, reason in cells)
     return replace(model, unseen=(*model.unseen, *unread))
-
-
-def _findings(step: Step, sources: Mapping[str, Source], beside: Sequence[Step]) -> tuple[Finding, ...]:
-    """Return what all rules find in a model, with severity and, if it is certain for all models, a fix."""
-    from tcprobe.audit.severity import grade_all
-    from tcprobe.rules.base import Subject
-    from tcprobe.rules.precision.tc201 import SPLIT
-    from tcprobe.rules.registry import RULES
-
-    subject = Subject(step.model, step, sources)
-    raw = dict.fromkeys(finding for rule in RULES for finding in rule.check(subject))
-    found = grade_all(raw, step)
-    source = sources.get(step.model.file)
-    if source is not None and source.notebook is not None:
-        return tuple(replace(f, fix=None) for f in found)
-    if all(f.suggested is None and f.says.kind != SPLIT for f in found):
-        return tuple(found)
-    # The modules that make fixes are loaded only if something is to change.
-    from tcprobe.audit.fix.fixes import with_fixes
-    from tcprobe.audit.source.read import read_model
-
-    return tuple(with_fixes(found, step.model, step, sources, beside, read_model))
-
-
-def _costliest_first(finding: Finding) -> tuple[float, str, int, str]:
-    saved = finding.saving_ns.mid if finding.saving_ns else 0.0
-    place = finding.place
-    return -saved, place.file if place else "", place.line if place else 0, finding.code
-
-
-def total_saving(findings: Iterable[Finding], step: Step) -> Range | None:
-    """Return what all suggestions save together, in ns per step; None if none saves anything.
-
-    Sizes are changed together and predicted anew, since two changes may save the same time; savings that are not
-    about sizes are added.
-    """
-    saving = [f for f in findings if f.saving_ns is not None]
-    if not any(f.saving_ns.mid > 0 for f in saving if f.saving_ns is not None):
-        return None
-    changes, parts = [], []
-    for f in saving:
-        if f.layer and f.dimension and f.size is not None and f.suggested is not None:
-            changes += step.linked(f.layer, f.dimension, f.size, f.suggested)
-        elif f.saving_ns is not None:
-            parts.append(f.saving_ns)
-    together = step.saving(step.links.settled(tuple(dict.fromkeys(changes)))) if changes else None
-    parts += [together] if together is not None else []
-    if not parts:
-        return None
-    return Range(sum(p.low for p in parts), sum(p.mid for p in parts), sum(p.high for p in parts))
-
-
-def _with_xla(model: Model) -> bool:
-    """Return whether XLA compiles the step; for a model not compiled yet, what Keras does by default.
-
-    Keras 3: ``compile(jit_compile="auto")`` means XLA on a GPU; Keras 2 never uses XLA by itself.
-    """
-    if model.xla is not None:
-        return model.xla
-    return model.own_step and (model.keras or "").partition(".")[0] not in ("", "1", "2")
-
-
-def _compiled(model: Model, xla: bool | None) -> Model:
-    """Return the model with every product compiled by XLA, or none, if the user said which."""
-    if xla is None:
-        return model
-    return replace(model, xla=xla, products=tuple(replace(p, compiled=xla) for p in model.products))
 
 
 def _others(models: Iterable[Model], known: Mapping[str, Source], tree: str | None) -> dict[str, Source]:

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from tcprobe.errors import OutputError
+from tcprobe.errors import OutputError, writing
 from tcprobe.flows.write.destination import Destination
-from tcprobe.flows.write.files import named_failure, write_files
+from tcprobe.flows.write.files import write_files
 from tcprobe.report.base import RenderSpec
 from tcprobe.report.document import Document
 from tcprobe.visible import encodable
@@ -49,7 +49,7 @@ def write_tables(document: Document, folder: Path, force: bool = False, safe: bo
 
     jobs = [(folder / f"{t.name}.csv", partial(write_table, t, safe=safe)) for t in document.tables()]
     made = not folder.exists()
-    with named_failure(folder):
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     try:
         return write_files(jobs, force)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
-from tcprobe.errors import OutputError, cannot_write
+from tcprobe.errors import OutputError, writing
 from tcprobe.visible import UNENCODABLE
 
 
@@ -34,12 +34,12 @@ def write_files(jobs: Sequence[tuple[Path, Callable[[TextIO], None]]], force: bo
     written: list[tuple[Path, Path]] = []
     try:
         for path, write in jobs:
-            with named_failure(path):
+            with writing(path):
                 written.append((_temporary(path), path))
                 with written[-1][0].open("x", encoding="utf-8", errors=UNENCODABLE, newline="") as out:
                     write(out)
         for temporary, path in written:
-            with named_failure(path):
+            with writing(path):
                 temporary.replace(path)
     finally:
         for temporary, _ in written:
@@ -51,12 +51,3 @@ def write_files(jobs: Sequence[tuple[Path, Callable[[TextIO], None]]], force: bo
 def _temporary(path: Path) -> Path:
     """Return a short name that nobody else has: the longest names leave no room for more, and links may be waiting."""
     return path.with_name(f".tcprobe-{os.urandom(6).hex()}.tmp")
-
-
-@contextmanager
-def named_failure(path: Path) -> Iterator[None]:
-    """Turn a refusal of the system into an OutputError that names the file."""
-    try:
-        yield
-    except OSError as error:
-        raise cannot_write(path, error) from error

@@ -15,10 +15,11 @@ import sys
 from typing import Any, Callable, Deque, Dict, List, Optional, Set, Tuple
 
 from ..core.gaps import Gaps
+from ..core.journal import INTERVAL_SECONDS
 from ..core.metrics import Patterns
 
-# Characters that are searched between two calls of `drain`, which come about every 0.4 s: of lines with figures, that
-# takes some 20 ms of CPU time. It is a thousand lines, and no loop that trains logs as many.
+# Characters that are searched between two calls of `drain`, which come once an interval of the journal: of lines with
+# figures, that takes some 20 ms of CPU time. It is a thousand lines, and no loop that trains logs as many.
 BUDGET = 100_000
 # What a write counts besides its text: to note it takes as long as to search so many characters.
 A_WRITE = 20
@@ -140,7 +141,9 @@ class Tee:
             message = (
                 "the workload printed more than %d kB/s for about %.1f s: what it logged then was found only in part"
             )
-            self._gaps.note("flood", message % (BUDGET / 400, self._deaf_ns / 1e9), "log less often", "note")
+            self._gaps.note(
+                "flood", message % (BUDGET / INTERVAL_SECONDS / 1000, self._deaf_ns / 1e9), "log less often", "note"
+            )
             for stream, tee in self._streams:
                 if self._on and "write" not in stream.__dict__:
                     stream.write = tee

@@ -21,9 +21,7 @@ from tcprobe.readers.dlprof.summary import Summary, from_lines, from_object
 MOST_BYTES: Final = 4 << 30  # fifteen million launches; a summary takes some kB
 MOST_JSON_BYTES: Final = 1 << 30  # read at once, into ten times the memory
 CHUNK: Final = 20_000  # rows held as Python strings at a time
-MOST_COLUMNS: Final = (
-    100  # the widest report has 40, and DLProf is discontinued; short rows of JSON are filled up to all
-)
+MOST_COLUMNS: Final = 100  # the widest report has 56; short rows of JSON are filled up to all
 LONGEST_CELL: Final = 1 << 24  # an XLA op lists the shapes of all its inputs in one cell
 _DAMAGED: Final = "the file is damaged, or is no report of DLProf's"
 

@@ -15,6 +15,7 @@ from tcprobe.foreign import is_file, walk
 from tcprobe.foreign import read as read_bytes
 from tcprobe.jsonfile import MOST_BYTES, read_object
 from tcprobe.masking import mask_tree
+from tcprobe.probe.constants import PARTIAL, RECORD
 from tcprobe.readers.base import Refusal
 from tcprobe.readers.merge import merge
 from tcprobe.readers.run_folder.graph import damaged, read_graph, read_metrics, read_scopes, read_steps
@@ -24,9 +25,6 @@ from tcprobe.schema.profile import Metadata, Note, Profile
 FORMAT = "run_folder"
 WHAT: Final = "a run folder of tcprobe"
 
-RECORD: Final = "run.json"
-PARTIAL: Final = ".partial-"
-"""A run folder is called so until its run has ended: `.partial-NAME-RANDOM`."""
 LEVELS: Final = ("note", "warning", "error")
 NOT_RECORDED: Final = "the profiler left no file in this run"
 NO_STEPS: Final = "no training step was seen"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 from tcprobe.cost.predict import Cost, Target, gains, op_cost, padding
@@ -300,8 +301,11 @@ class _Divided:
         for at, change in enumerate(changes):
             if change.dimension not in NAMES:
                 own.setdefault(change.layer, []).append((at, change))
-        merged_ = {name: sorted([*found, *heads], key=lambda pair: pair[0]) for name, found in own.items()}
-        return cls(changes, {n: tuple(c for _, c in found) for n, found in merged_.items()}, tuple(c for _, c in heads))
+        return cls(changes, {name: _in_order([*found, *heads]) for name, found in own.items()}, _in_order(heads))
+
+
+def _in_order(numbered: list[tuple[int, LinkedChange]]) -> Changes:
+    return tuple(change for _, change in sorted(numbered, key=itemgetter(0)))
 
 
 @dataclass(slots=True)

@@ -72,6 +72,14 @@ def test_a_run_that_is_killed_after_its_window_has_its_graph(tmp_path: Path) -> 
     assert then == {"layers": ["critic/dense", "generator/conv"], "calls_per_step": {"0": 2.0, "1": 1.0}}
 
 
+def test_what_cannot_be_executed_ends_no_run(tmp_path: Path) -> None:
+    """A search of PATH tries what it finds, as a script does that has something to fall back on."""
+    (tmp_path / "tool").write_text("no program")
+    fails = f"import os\ntry: os.execv({str(tmp_path / 'tool')!r}, ['tool'])\nexcept PermissionError: pass\n"
+    _, seen = run(tmp_path, fails + GAN, "3", "6")
+    assert (seen["steps"]["count"], [note["code"] for note in seen["notes"]]) == (20, [])
+
+
 def test_calls_are_only_noted_once_the_window_is_over(tmp_path: Path) -> None:
     toy, seen = run(tmp_path, GAN, "3", "6")
     # The first call of step 7 finds the window full; the end of the run ends the counting.

@@ -87,7 +87,7 @@ class EagerSampler:
 
     def watch(self, variables: Sequence[Any]) -> None:
         """Note variables that a tape saw read."""
-        self._watched.update(tuple(variable.shape) for variable in variables)
+        self._watched |= _sizes(variables)
 
     def enter(self, op_type: str, op: Any) -> Gradient:
         """Return the gradient context of a forward op, which a tape describes by the inputs that its gradient needs."""
@@ -146,13 +146,14 @@ class EagerSampler:
         self.products.append(EagerOp(op, _record(op, inputs, outputs, op.note)))
         around = op.note.layer.owner() if op.note.layer is not None and op.note.layer.owner is not None else None
         if forward is None and around is not None:
-            self._weights[op] = {tuple(weight.shape) for weight in around.weights}
+            self._weights[op] = _sizes(around.weights)
         for tensor in dict.fromkeys(op.inputs):
             self._takers.setdefault(tensor, []).append(op)
 
     def _tell_passes(self) -> None:
-        for forward in {op.note.forward_op() for op, _ in self.products if op.note is not None} - {None}:
-            _mark_weight(forward, self._weights.get(forward, self._watched))
+        for forward in dict.fromkeys(op.note.forward_op() for op, _ in self.products if op.note is not None):
+            if forward is not None:
+                _mark_weight(forward, self._weights.get(forward, self._watched))
         passes = GraphPasses((), lambda op: op.note)
         for op, record in self.products:
             record["pass"] = passes.of(op.note)
@@ -168,10 +169,16 @@ def _mark_read(operand: FlowTensor, gradient: FlowTensor) -> None:
 def _mark_weight(op: FlowOp, sizes: Set[Size]) -> None:
     """Mark the operand that has the size of a variable, where no gradient told what the product reads."""
     made = [_carried(operand) for operand in reversed(op.inputs)]  # the weights mostly stand behind the data
-    if not any(tensor.op.type in VARIABLES for tensor in made):
-        unseen = (t for t in made if t.op.type == "Placeholder" and tuple(t.shape) in sizes)
-        for tensor in [*unseen][:1]:
-            tensor.op.type = "ReadVariableOp"
+    if any(tensor.op.type in VARIABLES for tensor in made):
+        return
+    weight = next((t for t in made if t.op.type == "Placeholder" and tuple(t.shape) in sizes), None)
+    if weight is not None:
+        weight.op.type = "ReadVariableOp"
+
+
+def _sizes(variables: Sequence[Any]) -> Set[Size]:
+    """Return the sizes of variables; one may be declared without (`shape=tf.TensorShape(None)`)."""
+    return {tuple(variable.shape) for variable in variables if getattr(variable.shape, "rank", 0) is not None}
 
 
 def _carried(tensor: FlowTensor) -> FlowTensor:

@@ -91,6 +91,13 @@ def raw_later():
             hidden = tf.nn.conv2d(tf.ones((2, 8, 8, 1)), first, 1, "VALID")
             loss = tf.reduce_mean(tf.nn.conv2d(hidden, then, 1, "VALID") ** 2)
         first.assign_sub(0.01 * tape.gradient(loss, first))
+def shapeless():
+    kernel = tf.Variable(tf.ones((8, 4)))
+    scale = tf.Variable(1.0, shape=tf.TensorShape(None))
+    for _ in range(4):
+        with tf.GradientTape() as tape:  # shapeless
+            loss = tf.reduce_mean(tf.ones((2, 8)) @ kernel * scale)
+        kernel.assign_sub(0.01 * tape.gradient(loss, kernel))
 def layers():
     given = K.Input((8, 8, 4))
     up = L.Conv2DTranspose(6, 3, strides=2, padding="same", name="up")(given)
@@ -116,7 +123,9 @@ def validated():
     data = np.ones((16, 8)), np.ones((16, 4))
     model.fit(*data, batch_size=16, epochs=4, verbose=0, validation_data=data)  # validated
 
-for style in (two_tapes, one_line, accumulation, persistent, nested, calls, raw, raw_later, layers, validated): style()
+for style in (
+    two_tapes, one_line, accumulation, persistent, nested, calls, raw, raw_later, shapeless, layers, validated,
+): style()
 """
 BATCH = 16
 WIDE, G_LAST, D_LAST = (2 * BATCH * product for product in (8 * 24, 24 * 8, 24 * 4))
@@ -222,6 +231,10 @@ def test_a_variable_that_is_not_trained_is_a_weight_as_well(steps: Steps) -> Non
         ("Conv2DBackpropInput", "dgrad"): 2,
         ("Conv2DBackpropFilter", "wgrad"): 2,
     }
+
+
+def test_a_variable_of_unknown_shape_costs_no_step(steps: Steps) -> None:
+    assert Counter(op.pass_ for op in steps.ops("shapeless")) == {"forward": 1, "wgrad": 1}
 
 
 def test_every_layer_has_its_three_passes(steps: Steps) -> None:

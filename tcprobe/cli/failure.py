@@ -1,0 +1,14 @@
+"""Tell a failure that the user can act on, without the secrets of the command line."""
+
+from __future__ import annotations
+
+from tcprobe.errors import TcprobeError
+from tcprobe.masking import without_secrets
+from tcprobe.visible import say, tell
+
+
+def say_failure(error: TcprobeError) -> None:
+    """Say what failed, and what to do about it."""
+    say(f"error: {without_secrets(error.message)}")
+    if error.hint:
+        tell(f"hint: {without_secrets(error.hint)}")

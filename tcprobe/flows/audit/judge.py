@@ -1,0 +1,157 @@
+"""Judge a model: what a step of it costs, what the rules find in it, and what all suggestions save together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tcprobe.cost.constants import Constants
+from tcprobe.flows.audit.options import Choice
+from tcprobe.hardware import Gpu
+from tcprobe.schema.finding import Audited, Finding, Range
+from tcprobe.schema.model import Model
+
+if TYPE_CHECKING:
+    from tcprobe.rules.model.step import Step
+    from tcprobe.source.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Judges models with the same options.
+
+    Attributes:
+        choice: the options in effect.
+        gpu: to predict for.
+        constants: that `calibrate` fitted to it; None where it has not been run.
+    """
+
+    choice: Choice
+    gpu: Gpu
+    constants: Constants | None
+
+    def step(self, model: Model) -> Step:
+        """Return what a step of a model costs."""
+        from tcprobe.cost.predict import Target
+        from tcprobe.rules.model.step import Step
+
+        choice = self.choice
+        xla = _with_xla(model) if choice.xla is None else choice.xla
+        tf32 = choice.dtype != "float32"
+        target = Target(self.gpu, choice.library, xla, tf32, self.constants)  # type: ignore[arg-type]
+        return Step(_compiled(model, choice.xla), target, choice.dtype)
+
+    def audited(
+        self, step: Step, findings: tuple[Finding, ...], silent: frozenset[Finding], known: frozenset[Finding]
+    ) -> Audited:
+        """Return a model with those of its findings that are wanted, the costliest first.
+
+        Args:
+            step: of the model.
+            findings: all that the rules find in it.
+            silent: those that comments silence.
+            known: those that the baseline holds.
+        """
+        from tcprobe.rules.model.step import rests_on
+
+        model, choice = step.model, self.choice
+        wanted = [f for f in findings if choice.wants(f, model.file)]
+        kept = sorted((f for f in wanted if f not in silent and f not in known), key=_costliest_first)
+        costs = [cost for cost in step.costs if cost is not None]
+        return Audited(
+            label=model.label,
+            file=model.file,
+            mode=model.mode,
+            findings=tuple(kept),
+            suppressed=tuple(f for f in wanted if f in silent),
+            step_ns=step.ns,
+            total_saving_ns=_total_saving(kept, step),
+            batch=model.batch,
+            batch_known=model.batch_known,
+            products=len(model.products),
+            costed=len(costs),
+            layers=len(model.layers),
+            gpu=self.gpu.id,
+            dtype=choice.dtype,
+            library=choice.library,
+            xla=step.target.xla,
+            basis="calibrated" if any(cost.basis == "calibrated" for cost in costs) else "predicted",
+            constants=rests_on(costs),
+            keras=model.keras,
+            tensorflow=model.tensorflow,
+            unseen=model.unseen,
+            notes=model.notes,
+            policy_assumed=model.policy_assumed,
+            batch_by_default=model.batch_by_default,
+            known=tuple(f for f in wanted if f in known),
+            not_judged=model.not_judged,
+            judged=bool(step.sizes.dimensions),
+        )
+
+
+def findings_in(step: Step, sources: Mapping[str, Source], beside: Sequence[Step]) -> tuple[Finding, ...]:
+    """Return what all rules find in a model, with severity and, if it is certain for all models, a fix."""
+    from tcprobe.audit.severity import grade_all
+    from tcprobe.rules.base import Subject
+    from tcprobe.rules.precision.tc201 import SPLIT
+    from tcprobe.rules.registry import RULES
+
+    subject = Subject(step.model, step, sources)
+    raw = dict.fromkeys(finding for rule in RULES for finding in rule.check(subject))
+    found = grade_all(raw, step)
+    source = sources.get(step.model.file)
+    if source is not None and source.notebook is not None:
+        return tuple(replace(f, fix=None) for f in found)
+    if all(f.suggested is None and f.says.kind != SPLIT for f in found):
+        return tuple(found)
+    # The modules that make fixes are loaded only if something is to change.
+    from tcprobe.audit.fix.fixes import with_fixes
+    from tcprobe.audit.source.read import read_model
+
+    return tuple(with_fixes(found, step.model, step, sources, beside, read_model))
+
+
+def _costliest_first(finding: Finding) -> tuple[float, str, int, str]:
+    saved = finding.saving_ns.mid if finding.saving_ns else 0.0
+    place = finding.place
+    return -saved, place.file if place else "", place.line if place else 0, finding.code
+
+
+def _total_saving(findings: Iterable[Finding], step: Step) -> Range | None:
+    """Return what all suggestions save together, in ns per step; None if none saves anything.
+
+    Sizes are changed together and predicted anew, since two changes may save the same time; savings that are not
+    about sizes are added.
+    """
+    saving = [f for f in findings if f.saving_ns is not None]
+    if not any(f.saving_ns.mid > 0 for f in saving if f.saving_ns is not None):
+        return None
+    changes, parts = [], []
+    for f in saving:
+        if f.layer and f.dimension and f.size is not None and f.suggested is not None:
+            changes += step.linked(f.layer, f.dimension, f.size, f.suggested)
+        elif f.saving_ns is not None:
+            parts.append(f.saving_ns)
+    together = step.saving(step.links.settled(tuple(dict.fromkeys(changes)))) if changes else None
+    parts += [together] if together is not None else []
+    if not parts:
+        return None
+    return Range(sum(p.low for p in parts), sum(p.mid for p in parts), sum(p.high for p in parts))
+
+
+def _with_xla(model: Model) -> bool:
+    """Return whether XLA compiles the step; for a model not compiled yet, what Keras does by default.
+
+    Keras 3: ``compile(jit_compile="auto")`` means XLA on a GPU; Keras 2 never uses XLA by itself.
+    """
+    if model.xla is not None:
+        return model.xla
+    return model.own_step and (model.keras or "").partition(".")[0] not in ("", "1", "2")
+
+
+def _compiled(model: Model, xla: bool | None) -> Model:
+    """Return the model with every product compiled by XLA, or none, if the user said which."""
+    if xla is None:
+        return model
+    return replace(model, xla=xla, products=tuple(replace(p, compiled=xla) for p in model.products))
