@@ -34,4 +34,7 @@ def test_other_verbs_are_not_loaded() -> None:
         "print(sorted(m for m in sys.modules if m.startswith('tcprobe.cli.')), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stderr.strip() == "['tcprobe.cli.app', 'tcprobe.cli.streams', 'tcprobe.cli.workloads']"
+    assert (
+        done.stderr.strip()
+        == "['tcprobe.cli.app', 'tcprobe.cli.failure', 'tcprobe.cli.streams', 'tcprobe.cli.workloads']"
+    )
