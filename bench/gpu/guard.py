@@ -37,7 +37,7 @@ def main() -> int:
     return 137
 
 
-def session(leader: int) -> "list[int]":
+def session(leader: int) -> list[int]:
     """Return the processes of a session that have not ended, by number; its leader may have."""
     found = []
     for place in Path("/proc").glob("[0-9]*"):

@@ -9,6 +9,8 @@ from typing import Final, Literal
 
 from bench.gpu.runs.marks import faults
 from bench.gpu.runs.told import Told
+from tcprobe.analysis.validity import ENOUGH_COVERAGE_PCT
+from tcprobe.probe.core.stepper import SURE_AFTER
 
 Kind = Literal[
     "exit code",
@@ -32,10 +34,8 @@ Figures = Mapping[str, float | str | None]
 NEAR: Final = 0.05
 """The same steps' length by two clocks: the median of some, and of some of them."""
 ROUNDED: Final = 0.001
-COVERED_PCT: Final = 90.0
-"""Below it the report warns: the share of the Tensor Cores is a range too wide to act on."""
-FOUND_AFTER: Final = 8
-"""Steps until the pattern of a step is believed and its ranges are numbered."""
+NO_KERNELS: Final = 2
+"""Exit code where a GPU was used and no kernel recorded: right under nsys, to which TensorFlow's profiler gives way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def violations(rows: Sequence[Told]) -> list[Violation]:
 
 
 def _of_unit(row: Told) -> Iterator[tuple[Kind, Figures]]:
-    if row.exit_code:
+    if row.exit_code and (row.kind, row.exit_code) != ("nvtx", NO_KERNELS):
         yield "exit code", {"exit_code": row.exit_code}
     if row.kind == "plain":
         return
@@ -95,7 +95,7 @@ def _kernels(row: Told) -> Iterator[tuple[Kind, Figures]]:
         yield "kernel time", {"kernel_ns": row.kernel_ns, "window_ns": row.window_ns, "devices": row.devices}
     if row.busy_pct is not None and not 0 < row.busy_pct <= 100 * (1 + ROUNDED):
         yield "busy", {"busy_pct": row.busy_pct}
-    if row.coverage_pct is not None and row.coverage_pct < COVERED_PCT:
+    if row.coverage_pct is not None and row.coverage_pct < ENOUGH_COVERAGE_PCT:
         yield "unknown kernels", {"coverage_pct": row.coverage_pct}
     if row.peak_pct is not None and row.peak_pct > 100:
         yield "beyond peak", {"peak_pct": row.peak_pct, "tflop_per_s": row.tflop_per_s}
@@ -112,7 +112,7 @@ def _marks(row: Told) -> Iterator[tuple[Kind, Figures]]:
         yield "marks", {kind: " ".join(map(str, numbers))}
     if row.open_ranges:
         yield "range left open", {"open": row.open_ranges}
-    if missing := sorted(set(row.steps[FOUND_AFTER:]) - set(marked)):
+    if missing := sorted(set(row.steps[SURE_AFTER:]) - set(marked)):
         yield "unmarked", {"steps": " ".join(map(str, missing))}
 
 

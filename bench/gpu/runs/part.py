@@ -14,7 +14,7 @@ NAME = "runs"
 WHAT = "tcprobe profile of train_gan"
 SHARE = 3.0
 MOST_S: Final = 150.0
-LEAST_S: Final = 25.0
+LEAST_S: Final = 30.0
 DRY_LEAST_S: Final = 8.0
 
 
