@@ -45,7 +45,8 @@ class Told:
         outside_ns, inside_ns: medians by steps.csv, outside the profiled window (settled ones) and in it.
         logged_ns: median as logged, of the steps of `outside_ns`; of plain runs in the second half.
         first_ns: how much longer the first step of the profiler's session took than those outside, by steps.csv.
-        opened_ns: the same as logged: with the start of the session itself.
+        opened_ns, closed_ns: how long the session took to start and to end, in the calls of two steps.
+        short: settled steps that are shorter by steps.csv than the call that the workload timed in them.
         throughput: of the report, images/s; logged_throughput: the median as logged, outside the window.
         tc_low_pct, tc_high_pct: share of kernel time that uses Tensor Cores.
         coverage_pct: share of kernel time whose class is known.
@@ -80,6 +81,8 @@ class Told:
     logged_ns: float | None = None
     first_ns: float | None = None
     opened_ns: float | None = None
+    closed_ns: float | None = None
+    short: tuple[int, ...] = ()
     throughput: float | None = None
     logged_throughput: float | None = None
     tc_low_pct: float | None = None
@@ -132,22 +135,30 @@ def _row(place: Path) -> Told:
 def _with_steps(row: Told, place: Path, logged: Mapping[int, int]) -> Told:
     """Return a row with what steps.csv and the workload's log say."""
     kinds, lengths = _steps(place)
-    outside, inside = _of(kinds, OUTSIDE), _of(kinds, INSIDE)
-    usual, call = _median(lengths, outside), _median(logged, [step for step in outside if step in lengths])
-    every = _median(logged, outside)
-    session = (_json(place / "run.json").get("window") or {}).get("session")
-    first = session["first_step"] if session else None
+    usual = _median(lengths, _of(kinds, OUTSIDE))
+    first, closing = _session(place)
+    outside = [step for step in _of(kinds, OUTSIDE) if step != closing]
+    call = _median(logged, outside)
+    both = [step for step in (*outside, *_of(kinds, INSIDE)) if step in lengths and step in logged and step != first]
     return replace(
         row,
+        short=tuple(step for step in both if lengths[step] < logged[step]),
         steps=tuple(kinds),
-        window_steps=len(inside),
+        window_steps=len(_of(kinds, INSIDE)),
         outside_ns=usual,
-        inside_ns=_median(lengths, inside),
-        logged_ns=call,
-        logged_throughput=IMAGES * row.batch / every * 1e9 if every else None,
-        first_ns=_more(lengths.get(first), usual) if first is not None else None,
-        opened_ns=_more(logged.get(first), call) if first is not None else None,
+        inside_ns=_median(lengths, _of(kinds, INSIDE)),
+        logged_ns=_median(logged, [step for step in outside if step in lengths]),
+        logged_throughput=IMAGES * row.batch / call * 1e9 if call else None,
+        first_ns=_more(lengths.get(first), usual),
+        opened_ns=_more(logged.get(first), lengths.get(first)),
+        closed_ns=_more(logged.get(closing), lengths.get(closing)),
     )
+
+
+def _session(place: Path) -> tuple[int, int]:
+    """Return the steps in whose calls the profiler's session starts and ends; none has these numbers without one."""
+    session = (_json(place / "run.json").get("window") or {}).get("session")
+    return (session["first_step"], session["last_step"] + 1) if session else (-1, -1)
 
 
 def _beside(place: Path, row: Told, plain_place: Path | None, plain: Told | None) -> Told:
@@ -155,7 +166,9 @@ def _beside(place: Path, row: Told, plain_place: Path | None, plain: Told | None
     if plain is None or plain_place is None or row.kind == "plain":
         return row
     kinds, logged, without = _steps(place)[0], _logged(place), _logged(plain_place)
-    outside, inside = _of(kinds, OUTSIDE), _of(kinds, INSIDE)
+    first, closing = _session(place)
+    outside = [step for step in _of(kinds, OUTSIDE) if step != closing]
+    inside = [step for step in _of(kinds, INSIDE) if step != first]
     return replace(
         row,
         plain_ns=_median(without, outside),
