@@ -25,18 +25,23 @@ class Case:
         sizes: good or bad, the workload's own.
         loss_scale: of the workload's `--loss-scale`; None leaves that to it.
         xla: whether XLA is asked for.
+        window: first and last step to profile; None leaves them to tcprobe.
     """
 
     precision: str
     sizes: str = "good"
     loss_scale: str | None = None
     xla: bool = False
+    window: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:
         """Return it as part of a unit's name."""
         scale = () if self.loss_scale is None else ("loss-scale", self.loss_scale)
-        return "-".join((WORKLOAD, self.precision, self.sizes, *scale, *(("xla",) * self.xla))).replace("_", "-")
+        steps = () if self.window is None else ("steps", *map(str, self.window))
+        return "-".join((WORKLOAD, self.precision, self.sizes, *scale, *(("xla",) * self.xla), *steps)).replace(
+            "_", "-"
+        )
 
     def batch(self, dry: bool) -> int:
         """Return the batch size with which it runs on a GPU, or on a dry run."""
@@ -45,6 +50,11 @@ class Case:
     def options(self) -> list[str]:
         """Return the options that `tcprobe profile` and the workload both have."""
         return ["--precision", self.precision, *["--xla"][: int(self.xla)]]
+
+    def asked(self) -> list[str]:
+        """Return all options of `tcprobe profile`."""
+        first, last = map(str, self.window or ("", ""))
+        return [*self.options(), *(["--iter-start", first, "--iter-stop", last] if self.window else [])]
 
     def words(self, dry: bool) -> list[str]:
         """Return the words that stand behind the workload's name."""
@@ -55,12 +65,14 @@ class Case:
 
 
 FIRST: Final = Case("tf32")
-"""Its raw trace is kept."""
 SCALED: Final = Case("mixed_float16")
+TRACED: Final = Case("mixed_float16", window=(12, 15))
+"""Its raw trace is kept: of a few steps, so that it is small."""
 PLAN: Final[tuple[tuple[Kind, Case], ...]] = (
     ("profile", FIRST),
     ("profile", SCALED),
     ("plain", SCALED),
+    ("profile", TRACED),
     ("profile", Case("mixed_float16", "bad")),
     ("profile", Case("float32")),
     ("nvtx", SCALED),

@@ -13,6 +13,8 @@ from bench.gpu.day import ROOT
 
 PATH: Final = re.compile(r"(?<![\w.+@~/-])/(?:[\w.+@~-]+/)+([\w.+@~-]*)")
 """An absolute path; of op names, devices and URLs none looks so."""
+BOARD: Final = re.compile(r"\b(GPU|MIG)-[0-9a-f][0-9a-f-]{7,}[0-9a-f/]*")
+"""A board's own number, as CUDA_VISIBLE_DEVICES may name it."""
 DROPPED: Final = frozenset({"host", "cwd", "paths"})
 """Keys of run.json and of a report's metadata that say nothing else."""
 NAMELESS: Final = frozenset({"", "root", "localhost"})
@@ -34,11 +36,11 @@ def cleaner(*places: Path) -> Cleaner:
 
 
 def without_names(clean: Cleaner, names: Iterable[str] | None = None) -> Cleaner:
-    """Return a cleaner that takes out the names of machine and user too, where they stand as whole words."""
+    """Return a cleaner that takes out names of machine and user too, as whole words, and boards' numbers."""
     known = set(names) if names is not None else {platform.node(), platform.node().partition(".")[0], _user()}
-    words = [re.escape(name) for name in sorted(known - NAMELESS, key=len, reverse=True)]
-    pattern = re.compile(rf"(?<![\w-])(?:{'|'.join(words)})(?![\w-])") if words else None
-    return lambda text: pattern.sub("***", clean(text)) if pattern else clean(text)
+    words = [rf"(?<![\w-]){re.escape(name)}(?![\w-])" for name in sorted(known - NAMELESS, key=len, reverse=True)]
+    pattern = re.compile("|".join((*words, BOARD.pattern)))
+    return lambda text: pattern.sub("***", clean(text))
 
 
 def _user() -> str:

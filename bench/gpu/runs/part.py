@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.gpu.day import Day, NotRecorded, Unit
-from bench.gpu.runs.cases import FIRST, plan
+from bench.gpu.runs.cases import plan
 from bench.gpu.runs.run import Run
 
 NAME = "runs"
@@ -30,7 +30,7 @@ def units(day: Day) -> Iterator[Unit]:
         framework = found[number]
         if framework.python in blind:
             continue
-        run = Run(day, framework, kind, case, blind, raw=(number, kind, case) == (0, "profile", FIRST))
+        run = Run(day, framework, kind, case, blind)
         about = {"framework": framework.name, "version": framework.version, "python": framework.python_version}
         yield Unit(name, run.record, MOST_S, least, about)
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from bench.gpu.day import LOG, ROOT, Clock, Day, NotRecorded
 from bench.gpu.day import run as start
 from bench.gpu.machine import Framework
-from bench.gpu.runs.cases import WORKLOAD, Case, Kind
+from bench.gpu.runs.cases import TRACED, WORKLOAD, Case, Kind
 from bench.gpu.runs.keep import complaints, keep_run, why
 from bench.gpu.runs.logged import keep_logged
 from bench.gpu.runs.ranges import keep_ranges
@@ -39,7 +39,6 @@ class Run:
         kind: how it is run.
         case: what is run.
         blind: interpreters whose TensorFlow saw no GPU; one that sees none is added.
-        raw: whether the raw trace is kept.
     """
 
     day: Day
@@ -47,7 +46,6 @@ class Run:
     kind: Kind
     case: Case
     blind: set[str]
-    raw: bool = False
 
     def record(self, place: Path, seconds: float) -> None:
         """Record into `place`; what the run itself leaves lies beside it and goes when it was read."""
@@ -69,18 +67,18 @@ class Run:
     def _asked(self) -> dict[str, Any]:
         case = self.case
         asked = {name: getattr(case, name) for name in ("precision", "sizes", "loss_scale", "xla")}
-        own = [*case.options(), WORKLOAD, *case.words(self.day.dry)]
-        words = [WORKLOAD, *case.options(), *own[len(case.options()) + 1 :]] if self.kind == "plain" else own
+        own = case.words(self.day.dry)
+        words = [WORKLOAD, *case.options(), *own] if self.kind == "plain" else [*case.asked(), WORKLOAD, *own]
         return {"kind": self.kind, "workload": WORKLOAD, **asked, "batch": case.batch(self.day.dry), "words": words}
 
     def _command(self, scratch: Path) -> list[str]:
-        own = [sys.executable, "-m", "tcprobe", "profile", "--python", self.framework.python, *self.case.options()]
+        own = [sys.executable, "-m", "tcprobe", "profile", "--python", self.framework.python, *self.case.asked()]
         to = ["--output", str(scratch / "run"), "-o", str(scratch / "report.json")]
         return [*own, *to, WORKLOAD, *self.case.words(self.day.dry)]
 
     def _profiled(self, place: Path, scratch: Path, clock: Clock) -> dict[str, Any]:
         status = self._started(self._command(scratch), place, scratch, clock)
-        record = keep_run(scratch, place, self._prefix(), raw=self.raw)
+        record = keep_run(scratch, place, self._prefix(), raw=self.case == TRACED)
         self._check(place, record["gpu_used"], record["exit_code"])
         return {"exit_code": status, "said": complaints(place / LOG)}
 

@@ -30,6 +30,8 @@ CLEAN = without_names(cleaner(SCRATCH, Path("/opt/tf")), {"node7", "ann", "root"
         ("written by ann on node7", "written by *** on ***"),
         ("scan node70 planning", "scan node70 planning"),
         ("as root", "as root"),
+        ("GPU-1a2b3c4d-0000-1111-2222-333344445555,1", "***,1"),
+        ("GPU-accelerated", "GPU-accelerated"),
         ("gradient_tape/generator/conv2d/Conv2D", "gradient_tape/generator/conv2d/Conv2D"),
         ("/job:localhost/replica:0/task:0/device:GPU:0", "/job:localhost/replica:0/task:0/device:GPU:0"),
         ("https://www.tensorflow.org/guide/keras", "https://www.tensorflow.org/guide/keras"),
