@@ -90,7 +90,7 @@ PLAN: Final[tuple[tuple[Kind, Case], ...]] = (
     ("plain", Case("mixed_bfloat16")),
 )
 """Most valuable first."""
-FURTHER: Final[tuple[tuple[Kind, Case], ...]] = (("profile", SCALED), ("profile", FIRST), ("plain", SCALED))
+FURTHER: Final[tuple[tuple[Kind, Case], ...]] = (("profile", FIRST), ("profile", SCALED), ("plain", FIRST))
 """Of each further version of TensorFlow."""
 
 

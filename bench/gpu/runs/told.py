@@ -43,10 +43,11 @@ class Told:
         window_steps: steps under the profiler, as steps.csv says.
         step_ns: of the report.
         outside_ns, inside_ns: medians by steps.csv, outside the profiled window (settled ones) and in it.
-        logged_ns: median as logged, of the steps of `outside_ns`; of plain runs in the second half.
+        logged_ns: median as logged, outside the window, without the step in which the profiler's session ends; of plain
+            runs in the second half.
+        around_ns: the median of the same steps by steps.csv.
         first_ns: how much longer the first step of the profiler's session took than those outside, by steps.csv.
         opened_ns, closed_ns: how long the session took to start and to end, in the calls of two steps.
-        short: settled steps that are shorter by steps.csv than the call that the workload timed in them.
         throughput: of the report, images/s; logged_throughput: the median as logged, outside the window.
         tc_low_pct, tc_high_pct: share of kernel time that uses Tensor Cores.
         coverage_pct: share of kernel time whose class is known.
@@ -79,10 +80,10 @@ class Told:
     outside_ns: float | None = None
     inside_ns: float | None = None
     logged_ns: float | None = None
+    around_ns: float | None = None
     first_ns: float | None = None
     opened_ns: float | None = None
     closed_ns: float | None = None
-    short: tuple[int, ...] = ()
     throughput: float | None = None
     logged_throughput: float | None = None
     tc_low_pct: float | None = None
@@ -135,19 +136,18 @@ def _row(place: Path) -> Told:
 def _with_steps(row: Told, place: Path, logged: Mapping[int, int]) -> Told:
     """Return a row with what steps.csv and the workload's log say."""
     kinds, lengths = _steps(place)
-    usual = _median(lengths, _of(kinds, OUTSIDE))
     first, closing = _session(place)
     outside = [step for step in _of(kinds, OUTSIDE) if step != closing]
-    call = _median(logged, outside)
-    both = [step for step in (*outside, *_of(kinds, INSIDE)) if step in lengths and step in logged and step != first]
+    usual, call = _median(lengths, _of(kinds, OUTSIDE)), _median(logged, outside)
+    both = [step for step in outside if step in lengths]
     return replace(
         row,
-        short=tuple(step for step in both if lengths[step] < logged[step]),
         steps=tuple(kinds),
         window_steps=len(_of(kinds, INSIDE)),
         outside_ns=usual,
         inside_ns=_median(lengths, _of(kinds, INSIDE)),
-        logged_ns=_median(logged, [step for step in outside if step in lengths]),
+        logged_ns=_median(logged, both),
+        around_ns=_median(lengths, both),
         logged_throughput=IMAGES * row.batch / call * 1e9 if call else None,
         first_ns=_more(lengths.get(first), usual),
         opened_ns=_more(logged.get(first), lengths.get(first)),

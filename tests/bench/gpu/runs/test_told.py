@@ -24,11 +24,10 @@ def test_a_profiled_run_says_its_steps_and_its_report(tmp_path: Path) -> None:
     )
     assert (row.steps, row.logged, row.window_steps) == (tuple(range(8)), 8, 2)
     assert row.outside_ns == 20 * MS  # of 20, 20 and 22: the last step's length is not known
-    assert row.logged_ns == 20 * MS  # of 19 and 21: the session ends in step 4
+    assert (row.logged_ns, row.around_ns) == (20 * MS, 21 * MS)  # of steps 5 and 6: the session ends in step 4
     assert row.inside_ns == 27.5 * MS  # of 25 and 30
     assert (row.first_ns, row.opened_ns, row.closed_ns) == (5 * MS, 6 * MS, 99 * MS)  # 25 - 20, 31 - 25, 119 - 20
     assert row.logged_throughput == pytest.approx(2 * 16 / 0.019)  # of 19, 21, 17
-    assert row.short == ()
     assert (row.step_ns, row.coverage_pct, row.devices, row.union_ns) == (20 * MS, 95, 1, 44 * MS)
     assert (row.tc_low_pct, row.tc_high_pct, row.peak_bytes) == (60, 65, 3000)
     assert row.notes == ("few-steps", "gap")
@@ -43,11 +42,6 @@ def test_overhead_is_of_the_same_steps_without_tcprobe(tmp_path: Path) -> None:
     assert row.plain_ns == 16 * MS and row.plain_peak_bytes == 2500  # of 16, 20, 16
     assert row.outside_pct == pytest.approx(18.75)  # 19 of 19, 21, 17 against 16
     assert row.inside_pct == pytest.approx(45)  # 29 against 20: the session starts in the other one
-
-
-def test_a_step_cannot_be_shorter_than_the_call_in_it(tmp_path: Path) -> None:
-    logged(profiled(tmp_path), (899, 101, 31, 31, 119, 20, 23, 17))
-    assert tell(tmp_path)[0].short == (6, 3)
 
 
 def test_a_run_of_another_size_is_no_measure(tmp_path: Path) -> None:
