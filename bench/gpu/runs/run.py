@@ -137,6 +137,6 @@ class Run:
         """Refuse a run that failed, or in which TensorFlow saw no GPU."""
         if status:
             raise NotRecorded(f"{WORKLOAD} ended with status {status}: {why(place / LOG)}")
-        if not gpu_used and not self.day.dry:
+        if gpu_used is False and not self.day.dry:
             self.blind.add(self.framework.python)
             raise NotRecorded(f"TensorFlow {self.framework.version} sees no GPU", NO_GPU)
