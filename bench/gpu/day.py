@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
+from bench.gpu.guard import session
 from bench.gpu.machine import Machine
 from tcprobe.bypath import last_line
 
@@ -27,6 +28,7 @@ Status = Literal["done", "failed", "out of time"]
 GUARD: Final = Path(__file__).with_name("guard.py")
 ROOT: Final = Path(__file__).parents[2]
 LEAST_S: Final = 1.0
+LOOK_S: Final = 0.05
 GRACE_S: Final = 2.0  # between asking a process to end and ending it
 LOG: Final = "program.log"
 """In a unit's folder: what its programs printed. It names paths of the machine, so it stays only where they failed."""
@@ -218,12 +220,15 @@ def run(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ask the group of a process to end, then end it."""
+    """Ask all processes of a session to end, then end them; a workload may have a group of its own."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE_S)
+        for member in session(process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(member, number)
+        patience = Clock(GRACE_S)
+        while session(process.pid) and patience.left():
+            time.sleep(LOOK_S)
+    process.poll()
 
 
 def said(log: Path) -> str:

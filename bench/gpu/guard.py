@@ -1,8 +1,8 @@
 """Run a command so that it does not outlive who asked for it: ``python guard.py PARENT COMMAND...``.
 
-PARENT is the number of the process that asked. This process leads a group of its own, in which the command and all
-that it starts run; once PARENT is gone, killed or not, the group is killed. It exits with the command's own status
-(128 and the signal, where one ended it). Standard library only, Python 3.8 and later.
+PARENT is the number of the process that asked. This process leads a session of its own, in which the command and all
+that it starts run, in whatever groups; once PARENT is gone, killed or not, all of it is killed. It exits with the
+command's own status (128 and the signal, where one ended it). Standard library only, Python 3.8 and later.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 LOOK_S = 0.2
 
@@ -28,8 +30,22 @@ def main() -> int:
         except subprocess.TimeoutExpired:
             continue
         return status if status >= 0 else 128 - status
-    os.killpg(0, signal.SIGKILL)
+    own = os.getpid()
+    for number in (*(one for one in session(own) if one != own), own):
+        with suppress(ProcessLookupError):
+            os.kill(number, signal.SIGKILL)
     return 137
+
+
+def session(leader: int) -> list[int]:
+    """Return the processes of a session that have not ended, by number; its leader may have."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended since
+            state, _, _, number = (place / "stat").read_text(errors="replace").rpartition(")")[2].split()[:4]
+            if int(number) == leader and state != "Z":
+                found.append(int(place.name))
+    return found
 
 
 if __name__ == "__main__":

@@ -86,6 +86,7 @@ class Machine:
         gpus: number of GPUs.
         frameworks: the first interpreter's of each.
         ncu, nsys: Nsight Compute and Nsight Systems; None where there is none.
+        further: other versions of these frameworks, in other interpreters.
     """
 
     gpu: str | None
@@ -94,6 +95,12 @@ class Machine:
     frameworks: tuple[Framework, ...]
     ncu: Tool | None
     nsys: Tool | None
+    further: tuple[Framework, ...] = ()
+
+    @property
+    def all_frameworks(self) -> tuple[Framework, ...]:
+        """Return every version of every framework once, the preferred ones first."""
+        return (*self.frameworks, *self.further)
 
     @property
     def capability(self) -> Capability | None:
@@ -116,8 +123,8 @@ class Machine:
         """Return what `save` wrote."""
         told = json.loads(path.read_text(encoding="utf-8"))
         tools = {name: Tool(**told[name]) if told[name] else None for name in ("ncu", "nsys")}
-        frameworks = tuple(Framework(**framework) for framework in told["frameworks"])
-        return cls(told["gpu"], told["smi"], told["gpus"], frameworks, **tools)
+        frameworks, further = (tuple(Framework(**one) for one in told[name]) for name in ("frameworks", "further"))
+        return cls(told["gpu"], told["smi"], told["gpus"], frameworks, **tools, further=further)
 
     def provenance(self) -> dict[str, Any]:
         """Return what results say of where they come from: no path, no name of the machine."""
@@ -132,6 +139,7 @@ class Machine:
                 f.name: {"version": f.version, "python": f.python_version, "libraries": dict(f.libraries)}
                 for f in self.frameworks
             },
+            "further": [{"name": f.name, "version": f.version, "python": f.python_version} for f in self.further],
             "ncu": self.ncu.version if self.ncu else None,
             "nsys": self.nsys.version if self.nsys else None,
             "tcprobe": __version__,
@@ -151,12 +159,15 @@ def look(pythons: Sequence[str]) -> Machine:
     memory = re.match(r"\d+", smi.get("memory.total", ""))
     found = identify(None, None, None, float(memory[0]) * 2**20 if memory else None, name=name).gpu if name else None
     frameworks: dict[str, Framework] = {}
+    versions: dict[tuple[str, str], Framework] = {}
     for python in pythons or [sys.executable]:
         for framework in _frameworks(python):
             frameworks.setdefault(framework.name, framework)
+            versions.setdefault((framework.name, framework.version), framework)
     ordered = tuple(frameworks[name] for name in DISTRIBUTIONS if name in frameworks)
+    further = tuple(framework for framework in versions.values() if framework not in ordered)
     ncu, nsys = _tool("ncu", PLACES), _tool("nsys", SYSTEMS)
-    return Machine(found.id if found else None, smi, len(rows), ordered, ncu, nsys)
+    return Machine(found.id if found else None, smi, len(rows), ordered, ncu, nsys, further)
 
 
 def _smi() -> list[dict[str, str]]:
