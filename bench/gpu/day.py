@@ -2,7 +2,7 @@
 
 A unit is what one program records in one go. It grows in a folder of its own, under a hidden name, and gets its place
 when it is whole: `DIR/PART/UNIT/`, with `unit.json` beside what it recorded. What a kill or the clock cut off is moved
-to `DIR/killed/`, apart from results, and measured anew by the next run, which passes over what is there.
+to `DIR/killed/`, apart from results, as is what a failing one left, and measured anew by the next run, which passes over what is there.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from bench.gpu.guard import session
 from bench.gpu.machine import Machine
 from tcprobe.bypath import last_line
 
-Status = Literal["done", "failed", "out of time"]
+Status = Literal["done", "failed", "out of time", "not begun"]
 GUARD: Final = Path(__file__).with_name("guard.py")
 ROOT: Final = Path(__file__).parents[2]
 LEAST_S: Final = 1.0
 LOOK_S: Final = 0.05
 GRACE_S: Final = 2.0  # between asking a process to end and ending it
 LOG: Final = "program.log"
-"""In a unit's folder: what its programs printed. It names paths of the machine, so it stays only where they failed."""
+"""In a unit's folder: what its programs printed. It names paths of the machine, so it stays in `killed/` alone."""
 
 
 class NotRecorded(Exception):
@@ -125,16 +125,19 @@ class Day:
         if begun.exists():
             self._keep_apart(part, unit.name, begun)
         seconds = min(unit.most_s, clock.left())
+        ended: tuple[Status, str | None, str | None]
         if seconds < unit.least_s:
-            return self._end(part, unit, begun, place, ("out of time", f"{seconds:.0f} s were left", None), 0.0)
+            ended = ("not begun", f"{seconds:.0f} s were left, and it takes {unit.least_s:.0f} s or more", None)
+            return self._end(part, unit, begun, place, ended, 0.0) if not place.exists() else "not begun"
         begun.mkdir(parents=True)
         started = time.monotonic()
-        ended: tuple[Status, str | None, str | None]
         try:
             unit.record(begun, seconds)
             ended = ("done", None, None)
             (begun / LOG).unlink(missing_ok=True)
         except NotRecorded as error:
+            if any(begun.iterdir()):
+                self._keep_apart(part, unit.name, begun)
             ended = ("failed", error.reason, error.remedy)
         except OutOfTime:
             self._keep_apart(part, unit.name, begun)
@@ -152,7 +155,8 @@ class Day:
             shutil.rmtree(place)
         begun.rename(place)
         words = f"{took:.0f} s" if status == "done" else f"{status}: {reason}" + (f" ({remedy})" if remedy else "")
-        self.say(f"{part}: {unit.name}: {words}")
+        if status != "not begun":
+            self.say(f"{part}: {unit.name}: {words}")
         return status
 
     def _keep_apart(self, part: str, name: str, begun: Path) -> None:

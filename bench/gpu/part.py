@@ -6,6 +6,7 @@ So a part that fails or hangs costs the others nothing. Exits 0 when all its uni
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 
 from bench.gpu.day import Clock, Day
@@ -25,8 +26,9 @@ def main() -> None:
     clock = Clock(seconds)
     day = Day(folder, Machine.load(folder / MACHINE), "--dry-run" in sys.argv[4:], say)
     part = next(part for part in PARTS if name == part.NAME)
-    for unit in part.units(day):
-        day.do(part.NAME, unit, clock)
+    ends = Counter(day.do(part.NAME, unit, clock) for unit in part.units(day))
+    if ends["not begun"]:
+        say(f"{part.NAME}: {ends['not begun']} more were not begun for want of time")
 
 
 if __name__ == "__main__":

@@ -50,12 +50,15 @@ def test_what_cannot_be_recorded_says_why_and_is_tried_again(tmp_path: Path) -> 
     here, said = day_of(tmp_path)
 
     def refuse(place: Path, seconds: float) -> None:
+        (place / day.LOG).write_text("/home/somebody", encoding="utf-8")
         raise NotRecorded("no permission", "ask for it")
 
     assert here.do("part", Unit("unit", refuse), Clock(60)) == "failed"
     told = json.loads((tmp_path / "part/unit/unit.json").read_text(encoding="utf-8"))
     assert (told["status"], told["reason"], told["remedy"]) == ("failed", "no permission", "ask for it")
     assert said == ["part: unit: failed: no permission (ask for it)"]
+    assert [p.name for p in (tmp_path / "part" / "unit").iterdir()] == ["unit.json"]
+    assert (tmp_path / "killed" / "part-unit-1" / day.LOG).exists()
     assert here.do("part", Unit("unit", write), Clock(60)) == "done"
     assert status_of(tmp_path / "part" / "unit") == "done"
 
@@ -71,8 +74,11 @@ def test_what_the_clock_cuts_off_lies_apart(tmp_path: Path) -> None:
         assert here.do("part", Unit("unit", late), Clock(60)) == "out of time"
         assert (tmp_path / "killed" / f"part-unit-{number}" / "table.csv").exists()
     assert [p.name for p in (tmp_path / "part" / "unit").iterdir()] == ["unit.json"]
-    assert here.do("part", Unit("late", pytest.fail, least_s=10), Clock(2)) == "out of time"  # type: ignore[arg-type]
-    assert said[-1] == "part: late: out of time: 2 s were left"
+    late_one = Unit("unit", pytest.fail, least_s=10)  # type: ignore[arg-type]
+    assert here.do("part", late_one, Clock(2)) == "not begun" and status_of(tmp_path / "part" / "unit") == "out of time"
+    assert here.do("other", late_one, Clock(2)) == "not begun" and len(said) == 2
+    told = json.loads((tmp_path / "other/unit/unit.json").read_text(encoding="utf-8"))
+    assert (told["status"], told["reason"]) == ("not begun", "2 s were left, and it takes 10 s or more")
 
 
 def drive(folder: Path, moment: int) -> int:
