@@ -1,8 +1,9 @@
 """A day of measuring: a folder of results that grows by units, each whole or not there, on a clock.
 
 A unit is what one program records in one go. It grows in a folder of its own, under a hidden name, and gets its place
-when it is whole: `DIR/PART/UNIT/`, with `unit.json` beside what it recorded. What a kill or the clock cut off is moved
-to `DIR/killed/`, apart from results, as is what a failing one left, and measured anew by the next run, which passes over what is there.
+when it is whole: `DIR/PART/UNIT/`, with `unit.json` beside what it recorded. What a kill or the clock cut off, and what
+a failing program left, is moved to `DIR/killed/`, apart from results, and measured anew by the next run, which passes
+over what is done.
 """
 
 from __future__ import annotations

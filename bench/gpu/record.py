@@ -25,7 +25,7 @@ from bench.gpu.part import MACHINE, say
 from bench.gpu.parts import PARTS
 from tcprobe.errors import cannot_write
 
-SUMMARY_S = 8.0
+SUMMARY_S = 10.0
 """Kept for the summary at the end."""
 MARGIN_S = 5.0
 """Kept at the end of a part, to end what runs and tell how it went."""
@@ -123,9 +123,13 @@ def _record(parts: list[Part], asked: argparse.Namespace, clock: Clock) -> None:
 def _summary(folder: Path, clock: Clock) -> int:
     """Write the summary, and return whether anything was recorded."""
     done = [place for part in PARTS for place in (folder / part.NAME).glob("[!.]*") if status_of(place) == "done"]
-    with suppress(OutOfTime):
-        run([sys.executable, "-m", "bench.gpu.summary", str(folder.resolve())], max(clock.left(), 1.0))
-    say(f"{folder}: {len(done)} units recorded; summary.md says what they say")
+    command = [sys.executable, "-m", "bench.gpu.summary", str(folder.resolve())]
+    try:
+        written = run(command, max(clock.left(), SUMMARY_S)) == 0
+    except OutOfTime:
+        written = False
+    says = "summary.md says what they say" if written else f"python -m bench.gpu.summary {folder} says what they say"
+    say(f"{folder}: {len(done)} units recorded; {says}")
     return 0 if done else 2
 
 
