@@ -17,7 +17,7 @@ from tcprobe.calibration.plan import (
     dry_cases,
     dtypes_to_measure,
 )
-from tcprobe.calibration.shapes import LARGE, Conv, MatMul, unaligned, unaligned_convs
+from tcprobe.calibration.shapes import LARGE, Conv, MatMul, both_transposed, unaligned, unaligned_convs
 from tcprobe.cost.measured import MEASUREMENT_COLUMNS, conv_record, gemm_record
 from tcprobe.hardware import find_gpu
 from tcprobe.schema.op import OpRecord
@@ -45,6 +45,17 @@ def test_each_contiguous_dimension_of_a_gemm_comes_in_each_alignment(dtype: str)
         for place, name in (("left", left), ("right", right), ("result", "n")):
             seen[place].add(alignment(row[name]))
     assert seen == {place: {1, 2, 4, 8} for place in ("left", "right", "result")}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "tf32"])
+def test_all_four_layouts_come_unaligned_the_one_of_no_layer_last(dtype: str) -> None:
+    level: dict[tuple[object, object], int] = {}
+    for case in of(dtype, "gemm", most=5):
+        if any(alignment(case.row[name]) < 8 for name in "mnk"):
+            level.setdefault((case.row["transpose_a"], case.row["transpose_b"]), case.level)
+    both = level.pop((1, 1))
+    assert level == {(0, 0): 2, (0, 1): 2, (1, 0): 2}
+    assert both == (5 if dtype == "bfloat16" else 4)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "tf32"])
@@ -131,6 +142,10 @@ def test_unaligned_shapes_by_hand() -> None:
     assert MatMul(60, 128, 256, transpose_a=True) in found
     assert MatMul(57, 128, 256) not in found  # rows of a row-major A are not contiguous
     assert len(unaligned(LARGE[0])) == 3 * 2 * 3 + 2
+    turned = both_transposed((64, 128, 256))
+    assert turned[0] == MatMul(64, 128, 256, 1, True, True)
+    assert turned[1:4] == [MatMul(*size, 1, True, True) for size in ((57, 128, 256), (64, 121, 256), (64, 128, 249))]
+    assert len(turned) == 1 + 3 * 3
     convs = unaligned_convs(Conv(1, 8, 16, 32, 3))
     assert len(convs) == 3 * 3 * 3
     assert {(c.channels, c.filters) for c in convs if alignment(c.channels) == 1} == {(9, 32), (9, 25)}
