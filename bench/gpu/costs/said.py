@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from bench.gpu.day import ROOT, said
+
+ERROR: Final = "tcprobe: error: "
 
 
 def hide(log: Path, *paths: object) -> str:
@@ -16,11 +19,11 @@ def hide(log: Path, *paths: object) -> str:
 
 
 def problem(log: Path) -> tuple[str, str | None]:
-    """Return why a run failed, from the last error line of its log, and its hint; the last line without one."""
+    """Return why a run of tcprobe failed, from the last error in its log, and its hint; the last line without one."""
     lines = hide(log).splitlines()
-    errors = [number for number, text in enumerate(lines) if text.startswith("error: ")]
+    errors = [number for number, text in enumerate(lines) if text.startswith(ERROR)]
     if not errors:
         return said(log) or "it ended without a word", None
     after = lines[errors[-1] + 1 :]
     hint = next((text.removeprefix("hint: ") for text in after if text.startswith("hint: ")), None)
-    return lines[errors[-1]].removeprefix("error: "), hint
+    return lines[errors[-1]].removeprefix(ERROR), hint

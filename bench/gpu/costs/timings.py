@@ -42,10 +42,12 @@ def record(day: Day, framework: Framework, folder: Path, seconds: float) -> None
         for plain, (part, share) in enumerate(zip(planned, (TENSOR_CORE_SHARE, 1.0), strict=True)):
             if clock.left() > LEAST_S or not answers:
                 answers.append(_timed(day, framework, folder, part, clock.left() * share, bool(plain)))
+            if "unusable" in answers[-1]:
+                rows.unlink()
+                raise NotRecorded(answers[-1]["unusable"])
     devices = [device_of(framework.name, told["about"]) for told in answers if "about" in told]
-    _write(folder, rows, devices)
     (folder / "said.txt").write_text(_summary(devices, answers), encoding="utf-8")
-    rows.unlink()
+    _write(folder, rows, devices)
 
 
 def _timed(
@@ -88,6 +90,7 @@ def _write(folder: Path, rows: Path, devices: Sequence[Device]) -> None:
     library = next((device.library for device in devices), None)
     with rows.open(encoding="utf-8", newline="") as file:
         found = [{**row, "library": library} for row in csv.DictReader(file)]
+    rows.unlink()
     if not any(row["status"] == "ran" for row in found):
         reasons = [str(row["status"]) for row in found]
         raise NotRecorded(*((reasons[0], None) if reasons else problem(folder / LOG)))
@@ -104,7 +107,7 @@ def _summary(devices: Sequence[Device], answers: Sequence[Mapping[str, Any]]) ->
                 f"{told['left']} left for want of time"
             )
         else:
-            lines.append(str(told.get("unusable") or "ended before its end: what was timed until then was kept"))
+            lines.append("ended before its end: what was timed until then was kept")
     return "\n".join(lines) + "\n"
 
 

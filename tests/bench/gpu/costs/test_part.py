@@ -78,7 +78,7 @@ def fits(arguments: list[str], config: Path, log: Path) -> None:
 
 
 def refuses(arguments: list[str], config: Path, log: Path) -> None:
-    log.write_text("error: too few products to fit\nhint: --budget gives more time\n", encoding="utf-8")
+    log.write_text("tcprobe: error: too few products to fit\nhint: --budget gives more time\n", encoding="utf-8")
 
 
 def both(*steps: Any) -> Any:
@@ -161,3 +161,17 @@ def test_pairs_count_however_the_program_ended(tmp_path: Path, monkeypatch: pyte
     line = ""
     with pytest.raises(NotRecorded):
         timings.record(day(tmp_path, TORCH), TORCH, folder, 60.0)
+
+
+def test_a_framework_that_sees_no_gpu_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def timed(*_: Any) -> dict[str, str]:
+        asked.append(1)
+        return {"unusable": "PyTorch sees no GPU"}
+
+    monkeypatch.setattr(timings, "_timed", timed)
+    monkeypatch.setattr("bench.gpu.costs.clocks._fields", lambda: ())
+    with pytest.raises(NotRecorded, match="PyTorch sees no GPU"):
+        timings.record(day(tmp_path, TORCH), TORCH, tmp_path, 60.0)
+    assert asked == [1] and list(tmp_path.iterdir()) == []
