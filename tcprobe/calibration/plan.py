@@ -106,9 +106,10 @@ def _shapes(dtype: str, gpu: Gpu) -> Iterator[tuple[int, CaseShape]]:
     yield from ((1, shape) for shape in (*SQUARES, *SKINNY, *gemms[:first]))
     yield from ((5, shape) for shape in BATCHED)
     if dtype == "float32":
-        # there are two classes of them (`tcprobe.cost.works.conv_classes`), and a fit needs 12 of each
+        # there are two classes of them (`tcprobe.cost.works.conv_classes`), and a fit needs 12 of each, a quarter apart
         halved = [replace(conv, images=conv.images // 2) for conv in CONVS]
-        yield from ((3, shape) for conv in (*CONVS, *halved) for shape in conv.passes())
+        quartered = [replace(c, images=c.images // 4) for c in CONVS if c.kernel > 1 and c.stride == 1]
+        yield from ((3, shape) for conv in (*CONVS, *halved, *quartered) for shape in conv.passes())
         return
     for number, size in enumerate(LARGE):
         yield from ((2 if number < 2 else 5, shape) for shape in unaligned(size))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
+from tcprobe.calibration.check import split_rows
 from tcprobe.calibration.plan import (
     CACHES,
     LONGEST_S,
@@ -18,8 +20,11 @@ from tcprobe.calibration.plan import (
     dtypes_to_measure,
 )
 from tcprobe.calibration.shapes import LARGE, Conv, MatMul, both_transposed, unaligned, unaligned_convs
-from tcprobe.cost.measured import MEASUREMENT_COLUMNS, conv_record, gemm_record
-from tcprobe.hardware import find_gpu
+from tcprobe.cost.dtype import compute_units_of
+from tcprobe.cost.fit import FEWEST
+from tcprobe.cost.measured import MEASUREMENT_COLUMNS, conv_record, csv_of, gemm_record, measurements_of
+from tcprobe.cost.works import conv_classes, task_of
+from tcprobe.hardware import Gpu, find_gpu
 from tcprobe.schema.op import OpRecord
 
 H200, T4, GTX = find_gpu("h200-sxm"), find_gpu("t4"), find_gpu("gtx1660")
@@ -76,6 +81,20 @@ def test_priorities_go_from_aligned_gemms_to_more_of_each() -> None:
     assert len([row for row in first if row["dtype"] in ("float16", "bfloat16")]) > 80
 
 
+@pytest.mark.parametrize("gpu", [H200, T4], ids=lambda gpu: gpu.id)
+def test_every_class_of_convolutions_leaves_enough_to_fit(gpu: Gpu, tmp_path: Path) -> None:
+    rows = [{**case.row, "time_ns": 1, "source": ""} for case in PLANS[gpu.id] if case.level == 3]
+    train, _ = split_rows(measurements_of(csv_of(rows), tmp_path))
+    found: Counter[tuple[str, str]] = Counter()
+    for row in train:
+        units = compute_units_of(row.record.dtype, gpu, False)
+        task = task_of(row.record, units.width) if units else None
+        assert units and task
+        found[units.family, conv_classes(task, units.family)[0]] += 1
+    assert len([kind for kind in found if kind[0] == "fp32"]) == 6
+    assert min(found.values()) >= FEWEST
+
+
 def test_the_order_within_a_priority_does_not_follow_the_size() -> None:
     sizes = [int(str(c.row["m"])) * int(str(c.row["n"])) * int(str(c.row["k"])) for c in PLANS[H200.id] if c.level == 1]
     rises = sum(a < b for a, b in pairwise(sizes))
@@ -102,9 +121,6 @@ def record(case: Case) -> OpRecord:
 
 @pytest.mark.parametrize("gpu", [H200, T4, GTX], ids=lambda gpu: gpu.id)
 def test_every_case_fits_the_gpu(gpu: object) -> None:
-    from tcprobe.cost.dtype import compute_units_of
-    from tcprobe.cost.works import task_of
-
     for case in PLANS[gpu.id]:  # type: ignore[attr-defined]
         units = compute_units_of(case.dtype, gpu, False)  # type: ignore[arg-type]
         assert units is not None and not units.emulated

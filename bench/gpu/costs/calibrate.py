@@ -33,6 +33,9 @@ COLUMNS: Final = ("kind", "products", "error_pct", "shipped_pct")
 def record(day: Day, framework: Framework, folder: Path, seconds: float) -> None:
     """Measure and fit within so many seconds; the user's own constants are neither read nor written."""
     clock = Clock(seconds)
+    if day.machine.gpu is None and not day.dry:
+        name = day.machine.smi.get("name", "this GPU")
+        raise NotRecorded(f"gpus.csv does not have {name}", "add a row to tcprobe/gpus.csv, then call again")
     with tempfile.TemporaryDirectory(prefix="tcprobe-bench-", ignore_cleanup_errors=True) as name:
         config, raw = Path(name), folder / "raw.csv"
         with sampled(day, folder):
@@ -47,7 +50,7 @@ def record(day: Day, framework: Framework, folder: Path, seconds: float) -> None
         _store(folder, kept, config)
         (folder / "said.txt").write_text(hide(folder / LOG, folder, config, framework.python), encoding="utf-8")
         if not day.dry and not (folder / CONSTANTS).exists():
-            raise NotRecorded(*problem(folder / LOG))
+            raise NotRecorded(problem(folder / LOG)[0], "give more --minutes, and --only costs")
 
 
 def _measure(day: Day, framework: Framework, raw: Path, config: Path, clock: Clock) -> bool:

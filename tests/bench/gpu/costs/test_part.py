@@ -117,7 +117,7 @@ def test_what_the_clock_cut_off_is_fitted(tmp_path: Path, monkeypatch: pytest.Mo
 def test_too_little_is_said_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NotRecorded, match="too few products to fit") as caught:
         recorded(tmp_path, monkeypatch, both(measures("raw.csv"), refuses), refuses)
-    assert caught.value.remedy == "--budget gives more time"
+    assert caught.value.remedy == "give more --minutes, and --only costs"
     assert (tmp_path / "unit" / "raw.csv.gz").exists()
 
 
@@ -175,3 +175,10 @@ def test_a_framework_that_sees_no_gpu_is_asked_once(tmp_path: Path, monkeypatch:
     with pytest.raises(NotRecorded, match="PyTorch sees no GPU"):
         timings.record(day(tmp_path, TORCH), TORCH, tmp_path, 60.0)
     assert asked == [1] and list(tmp_path.iterdir()) == []
+
+
+def test_a_gpu_that_the_list_lacks_has_to_be_added(tmp_path: Path) -> None:
+    unknown = Day(tmp_path, Machine(None, {"name": "NVIDIA H900"}, 1, (TORCH,), None, None), False, lambda _: None)
+    with pytest.raises(NotRecorded, match=r"gpus\.csv does not have NVIDIA H900"):
+        calibrate.record(unknown, TORCH, tmp_path, 60.0)
+    assert timings._memory(unknown)[0] >= 96 * 2**20
