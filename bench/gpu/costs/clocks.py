@@ -44,7 +44,10 @@ def sampled(day: Day, folder: Path) -> Iterator[None]:
         return
     began, said = datetime.now(), folder / "clocks.txt"
     try:
-        with beside([*_query(fields), "-lms", str(EVERY_MS)], said):
+        by_line = (
+            ["stdbuf", "-oL"] if shutil.which("stdbuf") else []
+        )  # what it has printed is not lost when it is ended
+        with beside([*by_line, *_query(fields), "-lms", str(EVERY_MS)], said):
             yield
     finally:
         if rows := rows_of(said.read_text(encoding="utf-8", errors="replace"), fields, began):
