@@ -11,8 +11,12 @@ ERROR: Final = "tcprobe: error: "
 
 
 def hide(log: Path, *paths: object) -> str:
-    """Return a log with the paths that are given, the checkout's and the home folder's left out."""
-    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    """Return a log without paths, as `pathless` does; empty if there is none."""
+    return pathless(log.read_text(encoding="utf-8", errors="replace") if log.exists() else "", *paths)
+
+
+def pathless(text: str, *paths: object) -> str:
+    """Return a text with the paths that are given, the checkout's and the home folder's left out."""
     for path in (*sorted(map(str, paths), key=len, reverse=True), f"{ROOT}/", str(ROOT)):
         text = text.replace(f"{path}/", "").replace(path, ".")
     return text.replace(str(Path.home()), "~")

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from bench.gpu.costs.clocks import sampled
 from bench.gpu.costs.pairs import Order, orders
-from bench.gpu.costs.said import problem
+from bench.gpu.costs.said import pathless, problem
 from bench.gpu.day import LOG, Clock, Day, NotRecorded, OutOfTime, run
 from bench.gpu.machine import Framework
 from bench.gpu.tables import write_table
@@ -89,7 +89,7 @@ def _write(folder: Path, rows: Path, devices: Sequence[Device]) -> None:
     """
     library = next((device.library for device in devices), None)
     with rows.open(encoding="utf-8", newline="") as file:
-        found = [{**row, "library": library} for row in csv.DictReader(file)]
+        found = [{**row, "status": pathless(row["status"]), "library": library} for row in csv.DictReader(file)]
     rows.unlink()
     if not any(row["status"] == "ran" for row in found):
         reasons = [str(row["status"]) for row in found]
