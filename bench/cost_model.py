@@ -21,6 +21,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import held_out
+from accuracy import Predicted, accuracy
 from fit_cost import DEFAULT, Measured, samples
 
 from tcprobe.cost.dtype import compute_units_of
@@ -37,8 +38,8 @@ HEADER = ("set", "n", "all %", ">0.1ms %", "bias %", "median %", "<25 % off", "i
 HELD_OUT = {"unaligned": held_out.unaligned, "others": held_out.others, "convolutions": held_out.convolutions}
 
 
-def predicted(measured: Measured) -> tuple[float, float, float, float]:
-    """Return the predicted time as the set was timed, its range, and the time of a plain roofline, in ns."""
+def predicted(measured: Measured) -> tuple[Predicted, float]:
+    """Return the predicted time as the set was timed, and the time of a plain roofline, in ns."""
     gpu, record = find_gpu(measured.row.gpu), measured.row.record
     through = "serving" if measured.origin in ("parquet", "deepbench") else "framework"
     cost = op_cost(record, Target(gpu, measured.row.library, tf32=False, through=through))
@@ -48,27 +49,21 @@ def predicted(measured: Measured) -> tuple[float, float, float, float]:
     moved = sum(work.moved_bytes for work, _ in task.works)
     roofline = 1e9 * max(task.flops / units.flop_per_s, moved / gpu.bandwidth_bytes_per_s)
     launch = cost.launch_ns if measured.origin == "framework" else 0.0
-    return cost.ns + launch, cost.low_ns + launch, cost.high_ns + launch, roofline
+    return Predicted(measured.row.time_ns, cost.ns + launch, cost.low_ns + launch, cost.high_ns + launch), roofline
 
 
 def line(rows: list[Measured]) -> tuple[list[str], float, float]:
     """Return the figures of one set as text, and the two promised errors."""
-    signed, long, inside, plain, wide = [], [], 0, [], []
+    found, plain = [], []
     for measured in rows:
-        time = measured.row.time_ns
-        ns, low, high, roofline = predicted(measured)
-        signed.append(100 * (ns / time - 1))
-        plain.append(100 * abs(roofline / time - 1))
-        wide.append(high / low)
-        inside += low <= time <= high
-        if time > LONG_NS:
-            long.append(abs(signed[-1]))
-    off = [abs(error) for error in signed]
-    every, above = statistics.fmean(off), statistics.fmean(long) if long else 0.0
-    near = 100 * sum(o <= 25 for o in off) / len(off)
-    first = (every, above, statistics.fmean(signed), statistics.median(off), near, 100 * inside / len(off))
-    cells = [*(f"{f:.1f}" for f in first), f"{statistics.median(wide):.2f}", f"{statistics.fmean(plain):.1f}"]
-    return [f"{len(rows)}", *cells], above, every
+        one, roofline = predicted(measured)
+        found.append(one)
+        plain.append(100 * abs(roofline / one.time_ns - 1))
+    of, long = accuracy(found), [abs(one.error_pct) for one in found if one.time_ns > LONG_NS]
+    above = statistics.fmean(long) if long else 0.0
+    first = (of.error_pct, above, of.bias_pct, of.median_pct, of.near_pct, of.in_range_pct)
+    cells = [*(f"{f:.1f}" for f in first), f"{of.width:.2f}", f"{statistics.fmean(plain):.1f}"]
+    return [f"{len(rows)}", *cells], above, of.error_pct
 
 
 def decisions(folder: Path) -> str:

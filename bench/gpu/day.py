@@ -15,8 +15,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
@@ -222,6 +222,20 @@ def run(
         for file in (told, out and printed):
             if file:
                 file.close()  # type: ignore[union-attr]
+
+
+@contextmanager
+def beside(command: Sequence[str], out: Path) -> Iterator[None]:
+    """Run a command without input while the body runs; its output goes to `out`, and then it has ended."""
+    with out.open("wb") as printed:
+        guarded = [sys.executable, str(GUARD), str(os.getpid()), *command]
+        process = subprocess.Popen(
+            guarded, stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            yield
+        finally:
+            _end(process)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

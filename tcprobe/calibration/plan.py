@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 from tcprobe.calibration.shapes import (
     BATCHED,
+    BOTH,
     CONVS,
     FEW_CHANNEL_CONVS,
     LARGE,
@@ -19,6 +20,7 @@ from tcprobe.calibration.shapes import (
     UNALIGNED_CONVS,
     Conv,
     MatMul,
+    both_transposed,
     drawn,
     unaligned,
     unaligned_convs,
@@ -68,8 +70,9 @@ def dtypes_to_measure(gpu: Gpu) -> list[str]:
 def cases_for(gpu: Gpu, library: Library, framework: str) -> list[Case]:
     """Return what to measure on a GPU, by priority; shuffled within a priority so that drift does not follow size.
 
-    1 aligned GEMMs, 2 unaligned ones, 3 aligned convolutions, 4 unaligned ones, 5 more of each. Through JAX, unaligned
-    16-bit GEMMs and float16 convolutions are left out: XLA pads them before a library sees them.
+    1 aligned GEMMs, 2 unaligned ones, 3 aligned convolutions, 4 unaligned ones, and GEMMs with both operands
+    transposed, 5 more of each. Through JAX, unaligned 16-bit GEMMs and float16 convolutions are left out: XLA pads them
+    before a library sees them.
     """
     found = [
         case
@@ -84,6 +87,7 @@ def cases_for(gpu: Gpu, library: Library, framework: str) -> list[Case]:
 def dry_cases() -> list[Case]:
     """Return a small plan that a CPU measures in seconds: each kind of product once or twice per dtype."""
     gemms = [MatMul(64, 48, 80), MatMul(64, 41, 80, transpose_b=True), MatMul(40, 32, 24, 3, transpose_a=True)]
+    gemms += [MatMul(64, 41, 80, 1, *BOTH)]
     convs = [*Conv(2, 8, 8, 16, 3).passes(), *Conv(2, 8, 7, 5, 3, 2).passes()]
     shapes: list[CaseShape] = [*gemms, *convs]
     found = [
@@ -102,9 +106,10 @@ def _shapes(dtype: str, gpu: Gpu) -> Iterator[tuple[int, CaseShape]]:
     yield from ((1, shape) for shape in (*SQUARES, *SKINNY, *gemms[:first]))
     yield from ((5, shape) for shape in BATCHED)
     if dtype == "float32":
-        # there are two classes of them (`tcprobe.cost.works.conv_classes`), and a fit needs 12 of each
+        # there are two classes of them (`tcprobe.cost.works.conv_classes`), and a fit needs 12 of each, a quarter apart
         halved = [replace(conv, images=conv.images // 2) for conv in CONVS]
-        yield from ((3, shape) for conv in (*CONVS, *halved) for shape in conv.passes())
+        quartered = [replace(c, images=c.images // 4) for c in CONVS if c.kernel > 1 and c.stride == 1]
+        yield from ((3, shape) for conv in (*CONVS, *halved, *quartered) for shape in conv.passes())
         return
     for number, size in enumerate(LARGE):
         yield from ((2 if number < 2 else 5, shape) for shape in unaligned(size))
@@ -113,6 +118,8 @@ def _shapes(dtype: str, gpu: Gpu) -> Iterator[tuple[int, CaseShape]]:
     for number, conv in enumerate(UNALIGNED_CONVS):
         level = 4 if number < 2 and dtype != "bfloat16" else 5
         yield from ((level, shape) for shape in unaligned_convs(_grown(conv, dtype, gpu)))
+    for level, size in ((4, LARGE[0]), (5, LARGE[1])):
+        yield from ((level if dtype != "bfloat16" else 5, shape) for shape in both_transposed(size))
     yield from ((4, shape) for conv in FEW_CHANNEL_CONVS for shape in conv.passes())
     yield from ((5, shape) for shape in gemms[first:])
 
@@ -132,12 +139,16 @@ def _case(level: int, shape: CaseShape, dtype: str, gpu: Gpu, library: Library, 
         return None
     if framework == "jax" and _padded_by_xla(task, dtype, units):
         return None
-    moved = sum(work.moved_bytes for work, _ in task.works)
-    room = gpu.memory_bytes // MEMORY_DIVISOR // int(moved)
-    if room < 1:
+    sets = sets_of(sum(work.moved_bytes for work, _ in task.works), gpu.l2_bytes, gpu.memory_bytes)
+    if not sets:
         return None
-    sets = min(MOST_SETS, room, max(1, math.ceil(CACHES * gpu.l2_bytes / moved)))
     return Case(level, dtype, {"gpu": gpu.id, "library": library, "dtype": dtype, **shape.columns()}, sets)
+
+
+def sets_of(moved_bytes: float, l2_bytes: float, memory_bytes: float) -> int:
+    """Return how many sets of operands of a product take turns; 0 if one alone takes too much of the memory."""
+    room = int(memory_bytes // MEMORY_DIVISOR // moved_bytes)
+    return min(MOST_SETS, room, max(1, math.ceil(CACHES * l2_bytes / moved_bytes)))
 
 
 def _padded_by_xla(task: Task, dtype: str, units: ComputeUnits) -> bool:

@@ -15,6 +15,8 @@ ODD: Final = (3, 5)  # further remainders modulo 8 that are aligned to one eleme
 SEED: Final = 20
 TRANSPOSES: Final = ((False, False), (False, True), (True, False))
 """Which operand is stored transposed: forward, input gradient, weight gradient of a dense layer."""
+BOTH: Final = (True, True)
+"""The fourth layout, A[k, m]^T B[n, k]^T: no pass of a layer has it, only products that a user transposes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ FEW_CHANNEL_CONVS: Final = (
 
 
 def drawn(count: int) -> list[MatMul]:
-    """Return random aligned GEMMs with sizes from 16 to 16,384, in all layouts; always the same ones."""
+    """Return random aligned GEMMs with sizes from 16 to 16,384, in all `TRANSPOSES`; always the same ones."""
     draw = random.Random(SEED)
     found = []
     for number in range(count):
@@ -129,6 +131,17 @@ def unaligned(size: tuple[int, int, int]) -> list[MatMul]:
                 sizes[name] += alignment - 8
                 found.append(MatMul(sizes["m"], sizes["n"], sizes["k"], 1, *transposed))
     return found
+
+
+def both_transposed(size: tuple[int, int, int]) -> list[MatMul]:
+    """Return GEMMs of the layout `BOTH`: a size, and near it each dimension at each alignment below 8.
+
+    Contiguous are m of A[k, m]^T, k of B[n, k]^T, and n of the result.
+    """
+    m, n, k = size
+    less = [8 - alignment for alignment in ALIGNMENTS]
+    near = [other for d in less for other in ((m - d, n, k), (m, n - d, k), (m, n, k - d))]
+    return [MatMul(*sizes, 1, *BOTH) for sizes in (size, *near)]
 
 
 def unaligned_convs(base: Conv) -> list[Conv]:

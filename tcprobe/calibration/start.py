@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from tcprobe.bypath import StandalonePackage, ending, last_line, run_to_end, scratch_folder
 from tcprobe.calibration.plan import CPU, Case
+from tcprobe.cost.alignment import Library
 from tcprobe.cost.measured import MEASUREMENT_COLUMNS, Measurement
 from tcprobe.errors import MeasurementFailed, ToolError
 from tcprobe.jsonfile import read_object
@@ -22,6 +23,7 @@ GRACE_S: Final = 120.0  # beyond the budget; after that the program counts as ha
 QUIET: Final = {"TF_CPP_MIN_LOG_LEVEL": "2", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 NO_TF32: Final = {"NVIDIA_TF32_OVERRIDE": "0"}
 """Keeps NVIDIA's libraries from ever using TF32, whatever a framework asks for or its autotuning remembers."""
+CPU_ONLY: Final = {"CUDA_VISIBLE_DEVICES": "-1", "JAX_PLATFORMS": "cpu"}
 WARM_S: Final = 1.0  # an idle GPU takes much of a second to raise its clocks
 
 
@@ -53,6 +55,14 @@ class Device:
         """Return it in one line: PyTorch 2.13.0, CUDA 13.0, cuDNN 91002, NVIDIA H200."""
         versions = [f"CUDA {self.cuda}" if self.cuda else "", f"cuDNN {self.cudnn}" if self.cudnn else ""]
         return ", ".join(part for part in (self.title, *versions, self.gpu or "CPU") if part)
+
+    @property
+    def library(self) -> Library | None:
+        """Return which cuBLAS the framework runs, from the CUDA it was built for; None if it does not say."""
+        major = (self.cuda or "").partition(".")[0].split(" ")[0]
+        if not major.isdigit():
+            return None
+        return "cublas12" if int(major) >= 12 else "cublas11" if int(major) == 11 else "cublas10"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +102,11 @@ def ask_device(python: str, framework: str, device: str) -> Device | str:
     answer = _run(python, {"framework": framework, "device": device, "tf32": True}, {}, ABOUT_S)
     if "unusable" in answer:
         return str(answer["unusable"])
-    about = answer["about"]
+    return device_of(framework, answer["about"])
+
+
+def device_of(framework: str, about: Mapping[str, Any]) -> Device:
+    """Return what a measuring program's answer says of the device."""
     capability = about.get("compute_capability")
     return Device(
         framework,
@@ -144,7 +158,7 @@ def measure_cases(
 
 
 def _run(python: str, orders: Mapping[str, Any], environment: Mapping[str, str], seconds: float) -> dict[str, Any]:
-    hidden = {"CUDA_VISIBLE_DEVICES": "-1", "JAX_PLATFORMS": "cpu"} if orders["device"] == CPU else {}
+    hidden = CPU_ONLY if orders["device"] == CPU else {}
     with scratch_folder("tcprobe-calibrate-") as folder:
         out, log = folder / "answer.json", folder / "log"
         command = PROGRAM.command(python, folder, {**orders, "out": str(out)}, folder / "orders.json", link=True)

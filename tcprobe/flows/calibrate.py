@@ -225,10 +225,9 @@ def _library(device: Device) -> Library:
     Raises:
         MeasurementFailed: it does not say, so the measurements could not be attributed.
     """
-    major = (device.cuda or "").partition(".")[0].split(" ")[0]
-    if not major.isdigit():
+    if device.library is None:
         raise MeasurementFailed(f"{device.title} does not say for which CUDA it was built", "measure through another")
-    return "cublas12" if int(major) >= 12 else "cublas11" if int(major) == 11 else "cublas10"
+    return device.library
 
 
 def _measure(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
+from tcprobe.calibration.check import split_rows
 from tcprobe.calibration.plan import (
     CACHES,
     LONGEST_S,
@@ -17,9 +19,12 @@ from tcprobe.calibration.plan import (
     dry_cases,
     dtypes_to_measure,
 )
-from tcprobe.calibration.shapes import LARGE, Conv, MatMul, unaligned, unaligned_convs
-from tcprobe.cost.measured import MEASUREMENT_COLUMNS, conv_record, gemm_record
-from tcprobe.hardware import find_gpu
+from tcprobe.calibration.shapes import LARGE, Conv, MatMul, both_transposed, unaligned, unaligned_convs
+from tcprobe.cost.dtype import compute_units_of
+from tcprobe.cost.fit import FEWEST
+from tcprobe.cost.measured import MEASUREMENT_COLUMNS, conv_record, csv_of, gemm_record, measurements_of
+from tcprobe.cost.works import conv_classes, task_of
+from tcprobe.hardware import Gpu, find_gpu
 from tcprobe.schema.op import OpRecord
 
 H200, T4, GTX = find_gpu("h200-sxm"), find_gpu("t4"), find_gpu("gtx1660")
@@ -47,6 +52,17 @@ def test_each_contiguous_dimension_of_a_gemm_comes_in_each_alignment(dtype: str)
     assert seen == {place: {1, 2, 4, 8} for place in ("left", "right", "result")}
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "tf32"])
+def test_all_four_layouts_come_unaligned_the_one_of_no_layer_last(dtype: str) -> None:
+    level: dict[tuple[object, object], int] = {}
+    for case in of(dtype, "gemm", most=5):
+        if any(alignment(case.row[name]) < 8 for name in "mnk"):
+            level.setdefault((case.row["transpose_a"], case.row["transpose_b"]), case.level)
+    both = level.pop((1, 1))
+    assert level == {(0, 0): 2, (0, 1): 2, (1, 0): 2}
+    assert both == (5 if dtype == "bfloat16" else 4)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "tf32"])
 @pytest.mark.parametrize("pass_", ["forward", "dgrad", "wgrad"])
 def test_channels_and_filters_of_each_pass_come_in_each_alignment(dtype: str, pass_: str) -> None:
@@ -63,6 +79,20 @@ def test_priorities_go_from_aligned_gemms_to_more_of_each() -> None:
     assert all(alignment(row["n"]) == alignment(row["k"]) == 8 for row in first)
     # a budget that ends after any of them leaves a fit of what came before
     assert len([row for row in first if row["dtype"] in ("float16", "bfloat16")]) > 80
+
+
+@pytest.mark.parametrize("gpu", [H200, T4], ids=lambda gpu: gpu.id)
+def test_every_class_of_convolutions_leaves_enough_to_fit(gpu: Gpu, tmp_path: Path) -> None:
+    rows = [{**case.row, "time_ns": 1, "source": ""} for case in PLANS[gpu.id] if case.level == 3]
+    train, _ = split_rows(measurements_of(csv_of(rows), tmp_path))
+    found: Counter[tuple[str, str]] = Counter()
+    for row in train:
+        units = compute_units_of(row.record.dtype, gpu, False)
+        task = task_of(row.record, units.width) if units else None
+        assert units and task
+        found[units.family, conv_classes(task, units.family)[0]] += 1
+    assert len([kind for kind in found if kind[0] == "fp32"]) == 6
+    assert min(found.values()) >= FEWEST
 
 
 def test_the_order_within_a_priority_does_not_follow_the_size() -> None:
@@ -91,9 +121,6 @@ def record(case: Case) -> OpRecord:
 
 @pytest.mark.parametrize("gpu", [H200, T4, GTX], ids=lambda gpu: gpu.id)
 def test_every_case_fits_the_gpu(gpu: object) -> None:
-    from tcprobe.cost.dtype import compute_units_of
-    from tcprobe.cost.works import task_of
-
     for case in PLANS[gpu.id]:  # type: ignore[attr-defined]
         units = compute_units_of(case.dtype, gpu, False)  # type: ignore[arg-type]
         assert units is not None and not units.emulated
@@ -131,6 +158,10 @@ def test_unaligned_shapes_by_hand() -> None:
     assert MatMul(60, 128, 256, transpose_a=True) in found
     assert MatMul(57, 128, 256) not in found  # rows of a row-major A are not contiguous
     assert len(unaligned(LARGE[0])) == 3 * 2 * 3 + 2
+    turned = both_transposed((64, 128, 256))
+    assert turned[0] == MatMul(64, 128, 256, 1, True, True)
+    assert turned[1:4] == [MatMul(*size, 1, True, True) for size in ((57, 128, 256), (64, 121, 256), (64, 128, 249))]
+    assert len(turned) == 1 + 3 * 3
     convs = unaligned_convs(Conv(1, 8, 16, 32, 3))
     assert len(convs) == 3 * 3 * 3
     assert {(c.channels, c.filters) for c in convs if alignment(c.channels) == 1} == {(9, 32), (9, 25)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -36,6 +36,17 @@ def time_case(session: Session, case: CaseRow, sets: int, sample_ns: int = SAMPL
     Raises:
         NotFinite: the result shows that the product does not work.
     """
+    sample = sampler(session, case, sets, sample_ns, warm_ns)
+    return median([sample() for _ in range(SAMPLE_COUNT)])
+
+
+def sampler(
+    session: Session, case: CaseRow, sets: int, sample_ns: int = SAMPLE_NS, warm_ns: int = WARM_NS
+) -> Callable[[], float]:
+    """Prepare a case, warm up, and return a call that takes one sample: the time of one execution, in ns.
+
+    Arguments and errors are those of `time_case`.
+    """
     function = session.function(case)
     operands = [session.operands(case)]
     run = session.together(function, operands)
@@ -51,7 +62,7 @@ def time_case(session: Session, case: CaseRow, sets: int, sample_ns: int = SAMPL
         run = session.together(function, operands)
     once = _warm(session, run, warm_ns)
     calls = min(MOST_CALLS, max(1, math.ceil(sample_ns / max(once, 1))))
-    return median([timed(session, run, calls) for _ in range(SAMPLE_COUNT)]) / (calls * sets)
+    return lambda: timed(session, run, calls) / (calls * sets)
 
 
 def timed(session: Session, run: Callable[[], Any], calls: int) -> int:
@@ -73,7 +84,7 @@ def _warm(session: Session, run: Callable[[], Any], warm_ns: int) -> int:
     return least
 
 
-def median(values: list[int]) -> float:
+def median(values: Sequence[float]) -> float:
     """Return the median."""
     ordered, middle = sorted(values), len(values) // 2
-    return float(ordered[middle]) if len(values) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return ordered[middle] if len(values) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

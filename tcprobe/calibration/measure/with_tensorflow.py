@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -103,8 +104,12 @@ class TensorFlowSession:
     def together(self, function: CaseFunction, sets: Sequence[Operands]) -> Callable[[], Any]:
         """Put all into one graph with every operand as an argument, so that nothing is folded or merged."""
         tf = self._tf
+        known = inspect.signature(
+            tf.function
+        ).parameters  # TensorFlow 2.4 calls it experimental_compile, off by default
         graph = tf.function(
-            lambda flat: [function(*flat[i : i + 2]) for i in range(0, len(flat), 2)], jit_compile=False
+            lambda flat: [function(*flat[i : i + 2]) for i in range(0, len(flat), 2)],
+            **({"jit_compile": False} if "jit_compile" in known else {}),
         )
         flat = [operand for operands in sets for operand in operands]
         with tf.device(self._device):
