@@ -1,0 +1,120 @@
+"""Marks for Nsight Compute what to count: NVTX ranges in domain `tcprobe`, which cost nothing where no tool listens.
+
+For programs that run by path in a framework's interpreter: standard library, Python 3.8::
+
+    sys.path.insert(0, orders["counters"])  # this folder; `ncu.py` counts what runs in `measure`
+    from ranges import open_ranges
+
+    ranges = open_ranges()
+    with ranges.case("gemm-1"):
+        warm_up()
+        with ranges.measure():
+            run_once_and_wait()
+
+Each range is marked twice: for its own thread, and for all threads, since frameworks launch kernels from threads of
+their own. So `measure` has to last until the GPU is done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, Iterator, List, Optional
+
+DOMAIN = "tcprobe"
+MEASURE = "measure"
+TOOL = "NVTX_INJECTION64_PATH"  # where a tool that listens names its library
+MARKS = "TCPROBE_GPU_MARKS"  # a file: a line for each case that is measured
+SWITCH = "TCPROBE_GPU_SWITCH"  # set where the tool is told through the driver instead
+NVTX = Path(__file__).resolve().parents[3] / "tcprobe" / "probe" / "core" / "nvtx.py"
+
+
+def open_ranges() -> Ranges:
+    """Return the ranges of this process; call it before the GPU is used, and from the thread that runs the cases."""
+    path = os.environ.get(TOOL)
+    domain = None
+    if path:
+        try:
+            domain = _nvtx().find_domain(DOMAIN, path)
+        except (OSError, AttributeError, RuntimeError) as error:
+            print("NVTX: %s" % error, file=sys.stderr)
+    return Ranges(domain, os.environ.get(MARKS), bool(os.environ.get(SWITCH)))
+
+
+class Ranges:
+    """Ranges in domain `tcprobe`.
+
+    Attributes:
+        listening: a tool listens to NVTX.
+    """
+
+    def __init__(self, domain: Any, marks: Optional[str], switch: bool) -> None:
+        self.listening = domain is not None
+        self._domain = domain
+        self._marks = marks
+        self._switch = switch
+        self._cases: List[str] = []
+
+    @contextlib.contextmanager
+    def case(self, name: str) -> Iterator[None]:
+        """Mark what belongs to a case; names are of printable ASCII without `:`, `/`, `"` and `,`."""
+        self._cases.append(name)
+        try:
+            with self._range(name):
+                yield
+        finally:
+            self._cases.pop()
+
+    @contextlib.contextmanager
+    def measure(self) -> Iterator[None]:
+        """Mark what is to be counted, the wait for the GPU included."""
+        if self._marks:
+            with open(self._marks, "a", encoding="utf-8") as file:
+                file.write(json.dumps(self._cases) + "\n")
+        with self._range(MEASURE), _switched_on(self._switch):
+            yield
+
+    @contextlib.contextmanager
+    def _range(self, name: str) -> Iterator[None]:
+        domain = self._domain
+        if domain is None:
+            yield
+            return
+        event = domain.event(name)
+        everywhere = domain.start(event) if domain.start else None
+        domain.push(event)
+        try:
+            yield
+        finally:
+            domain.pop()
+            if domain.start:
+                domain.stop(everywhere)
+
+
+@contextlib.contextmanager
+def _switched_on(switch: bool) -> Iterator[None]:
+    """Tell a profiler through the driver that it is to record now; it needs a context of CUDA."""
+    if not switch:
+        yield
+        return
+    driver = ctypes.CDLL("libcuda.so.1")
+    driver.cuProfilerStart()
+    try:
+        yield
+    finally:
+        driver.cuProfilerStop()
+
+
+def _nvtx() -> Any:
+    """Return the probe's way to NVTX, which is read where it lies, since it is a module of a package."""
+    spec = importlib.util.spec_from_file_location("tcprobe_gpu_nvtx", str(NVTX))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
