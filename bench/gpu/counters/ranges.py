@@ -22,43 +22,55 @@ import ctypes
 import importlib.util
 import json
 import os
+import re
+import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any, Iterator, List, Optional
 
 DOMAIN = "tcprobe"
 MEASURE = "measure"
 TOOL = "NVTX_INJECTION64_PATH"  # where a tool that listens names its library
+INJECTED = re.compile(r"\s(/\S*libcuda-injection\.so)$", re.MULTILINE)  # Nsight Compute's, in a process's maps
 MARKS = "TCPROBE_GPU_MARKS"  # a file: a line for each case that is measured
 SWITCH = "TCPROBE_GPU_SWITCH"  # set where the tool is told through the driver instead
+UNTIL = "TCPROBE_GPU_UNTIL"  # when the process is to be over, in seconds since 1970
 NVTX = Path(__file__).resolve().parents[3] / "tcprobe" / "probe" / "core" / "nvtx.py"
 
 
 def open_ranges() -> Ranges:
-    """Return the ranges of this process; call it before the GPU is used, and from the thread that runs the cases."""
-    path = os.environ.get(TOOL)
-    domain = None
-    if path:
-        try:
-            domain = _nvtx().find_domain(DOMAIN, path)
-        except (OSError, AttributeError, RuntimeError) as error:
-            print("NVTX: %s" % error, file=sys.stderr)
-    return Ranges(domain, os.environ.get(MARKS), bool(os.environ.get(SWITCH)))
+    """Return the ranges of this process; call it from the thread that runs the cases, before the framework is imported.
+
+    From then on the process ends itself when the time that it was given is up, whatever it does then, so that a tool
+    has the rest to write what it counted.
+    """
+    until = float(os.environ.get(UNTIL) or "inf")
+    if until < float("inf"):
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, max(until - time.time(), 0.1))
+    return Ranges(os.environ.get(MARKS), bool(os.environ.get(SWITCH)), until)
 
 
 class Ranges:
-    """Ranges in domain `tcprobe`.
+    """Ranges in domain `tcprobe`."""
 
-    Attributes:
-        listening: a tool listens to NVTX.
-    """
-
-    def __init__(self, domain: Any, marks: Optional[str], switch: bool) -> None:
-        self.listening = domain is not None
-        self._domain = domain
+    def __init__(self, marks: Optional[str], switch: bool, until: float) -> None:
+        self._domain: Any = None
+        self._tried = ""
         self._marks = marks
         self._switch = switch
+        self._until = until
         self._cases: List[str] = []
+
+    @property
+    def listening(self) -> bool:
+        """A tool listens to NVTX; the first case that is opened finds out."""
+        return self._domain is not None
+
+    def left(self) -> float:
+        """Return the seconds that are left until the process is to be over."""
+        return self._until - time.time()
 
     @contextlib.contextmanager
     def case(self, name: str) -> Iterator[None]:
@@ -81,7 +93,7 @@ class Ranges:
 
     @contextlib.contextmanager
     def _range(self, name: str) -> Iterator[None]:
-        domain = self._domain
+        domain = self._listener()
         if domain is None:
             yield
             return
@@ -94,6 +106,32 @@ class Ranges:
             domain.pop()
             if domain.start:
                 domain.stop(everywhere)
+
+
+    def _listener(self) -> Any:
+        """Return the tool's domain; None where none listens. A tool may come as late as the GPU is used."""
+        path = _tool()
+        if self._domain is None and path and path != self._tried:
+            self._tried = path
+            try:
+                self._domain = _nvtx().find_domain(DOMAIN, path)
+            except (OSError, AttributeError, RuntimeError) as error:
+                print("NVTX: %s" % error, file=sys.stderr)
+        return self._domain
+
+
+def _tool() -> Optional[str]:
+    """Return the library of the tool: what the environment names, as C sees it now, else Nsight Compute's where loaded."""
+    getenv = ctypes.CDLL(None).getenv
+    getenv.restype = ctypes.c_char_p
+    path: Optional[bytes] = getenv(TOOL.encode())
+    if path:
+        return os.fsdecode(path)
+    try:
+        loaded = INJECTED.search(Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return None
+    return loaded.group(1) if loaded else None
 
 
 @contextlib.contextmanager
