@@ -107,7 +107,6 @@ class Ranges:
             if domain.start:
                 domain.stop(everywhere)
 
-
     def _listener(self) -> Any:
         """Return the tool's domain; None where none listens. A tool may come as late as the GPU is used."""
         path = _tool()
@@ -121,7 +120,7 @@ class Ranges:
 
 
 def _tool() -> Optional[str]:
-    """Return the library of the tool: what the environment names, as C sees it now, else Nsight Compute's where loaded."""
+    """Return the library of the tool: what the environment names, as C sees it now, else Nsight Compute's if loaded."""
     getenv = ctypes.CDLL(None).getenv
     getenv.restype = ctypes.c_char_p
     path: Optional[bytes] = getenv(TOOL.encode())

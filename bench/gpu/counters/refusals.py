@@ -40,7 +40,7 @@ KNOWN: Final[tuple[tuple[str, Refusal], ...]] = (
         ),
     ),
     (
-        r"failed to connect to the CUDA driver|Driver could not be loaded|No CUDA-capable device|no devices? (?:was )?found",
+        r"failed to connect to the CUDA driver|Driver could not be loaded|No CUDA-capable device|no devices? found",
         Refusal("Nsight Compute finds no driver of an NVIDIA GPU", None, True),
     ),
     (
