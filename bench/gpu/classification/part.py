@@ -23,10 +23,10 @@ PROGRAMS: Final = Path(__file__).with_name("programs")
 COUNTERS: Final = Path(__file__).parents[1] / "counters"
 BATCHES: Final = (30, 30, 60, 60, 90)
 """Cases by batch, the last again and again: little is lost where the first is cut off; later ones start less often."""
-START_S: Final = 45.0  # Nsight Compute, a framework's import, its first kernel, and the report, at most
+START_S: Final = 90.0  # Nsight Compute, a framework's import, its first kernel, and the report, twice, at most
 CASE_S: Final = {"torch": 1.0, "jax": 3.0, "tensorflow": 1.0}  # with compilation and autotuning, at most
 LEAST_S: Final = 30.0
-DRY_S: Final = 8.0
+DRY_S: Final = 10.0
 DRY_CASES: Final = 40
 AGAIN_S: Final = 25.0
 """With less time left, a program that crashed is not started again for its other cases."""
@@ -35,21 +35,18 @@ LATE: Final = "out of time"
 COLUMNS: Final = ("case", "op", "pass", "dtype", "shape", "aligned", "status")
 
 
-@dataclass(slots=True)
-class _Refused:
-    """What refused the counters, once something did: no later unit starts a program for nothing."""
-
-    error: NotAllowed | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Cases that one unit counts in one framework."""
+    """Cases that one unit counts in one framework.
+
+    Attributes:
+        refused: of all batches; one that finds that nothing can be counted here adds to it.
+    """
 
     day: Day
     framework: Framework
     cases: Sequence[Case]
-    refused: _Refused
+    refused: list[bool]
 
     def record(self, folder: Path, seconds: float) -> None:
         """Count the cases; where the program crashes, count the others in another process.
@@ -58,25 +55,36 @@ class _Batch:
             NotRecorded: nothing was counted.
             OutOfTime: nothing was counted before the time was up.
         """
-        if self.refused.error is not None:
-            raise self.refused.error
-        clock = Clock(seconds)
-        statuses: dict[str, str] = {}
         attempts: list[Path] = []
+        try:
+            statuses = self._attempt(attempts, folder, Clock(seconds))
+            launches = _join(attempts, folder)
+        finally:
+            for attempt in attempts:
+                shutil.rmtree(attempt)  # its orders hold paths of the machine
+        if not launches:
+            raise NotRecorded(f"the program crashed in every case that it began: {_last(folder / LOG)}")
+        rows = [{**case.row(), "status": statuses.get(case.name, LATE)} for case in self.cases]
+        write_table(folder / "cases.csv.gz", COLUMNS, rows)
+
+    def _attempt(self, attempts: list[Path], folder: Path, clock: Clock) -> dict[str, str]:
+        """Count in one process after the other, until one does not crash; return what became of the cases."""
+        statuses: dict[str, str] = {}
         while left := [case for case in self.cases if case.name not in statuses]:
             if attempts and clock.left() < self._spare(AGAIN_S):
                 break
             attempts.append(folder / f"attempt-{len(attempts) + 1}")
             attempts[-1].mkdir()
-            told = self._count(attempts[-1], left, clock, folder / LOG)
-            if CRASHED not in told.values():
-                statuses |= told
-                break
+            try:
+                told = self._count(attempts[-1], left, clock, folder / LOG)
+            except (NotRecorded, OutOfTime):
+                if len(attempts) == 1:
+                    raise
+                break  # what was counted before stays
             statuses |= told
-        if not _join(attempts, folder):
-            raise NotRecorded(f"{self.framework.name} ran no kernel that was counted: {_last(folder / LOG)}")
-        rows = [{**case.row(), "status": statuses.get(case.name, LATE)} for case in self.cases]
-        write_table(folder / "cases.csv.gz", COLUMNS, rows)
+            if CRASHED not in told.values():
+                break
+        return statuses
 
     def _count(self, folder: Path, cases: Sequence[Case], clock: Clock, log: Path) -> dict[str, str]:
         """Count cases in one process; return what became of each that began."""
@@ -86,29 +94,34 @@ class _Batch:
         orders.write_text(json.dumps({"cases": [case.order() for case in cases], **told}), encoding="utf-8")
         command = [self.framework.python, str(PROGRAMS / f"{self.framework.name}_ops.py"), str(orders)]
         environment = {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"} if self.day.dry else {}
+        reason: NotRecorded | OutOfTime | None = None
         try:
             count(self.day, command, folder, clock.left(), environment)
-        except NotAllowed as error:
-            self.refused.error = error
+        except NotAllowed:
+            self.refused.append(True)
             raise
         except (NotRecorded, OutOfTime) as error:
-            if isinstance(error, OutOfTime) and not results.exists():
-                raise
+            reason = error
         finally:
             with log.open("ab") as file:
                 file.write((folder / LOG).read_bytes() if (folder / LOG).exists() else b"")
-        return _statuses(results, LATE if clock.left() < self._spare(END_S + READ_S) else CRASHED)
+        statuses = _statuses(results, LATE if clock.left() < self._spare(END_S + READ_S) else CRASHED)
+        if reason is not None and CRASHED not in statuses.values():
+            raise reason if statuses else NotRecorded(f"{self.framework.name} did not start: {_last(log)}")
+        return statuses
 
     def _spare(self, seconds: float) -> float:
         return DRY_S / 4 if self.day.dry else seconds
 
 
 def units(day: Day) -> Iterator[Unit]:
-    """Yield batches, the first of each framework in turn, then the second."""
-    refused = _Refused()
+    """Yield batches, the first of each framework, then the second, until it shows that nothing can be counted here."""
+    refused: list[bool] = []
     frameworks = [day.machine.framework(name) for name in CASE_S]
     for number, cases in enumerate(batches(day.dry), 1):
         for framework in frameworks:
+            if refused:
+                return  # every other program would be run for nothing
             if framework is not None:
                 most = DRY_S if day.dry else START_S + CASE_S[framework.name] * len(cases)
                 yield Unit(
@@ -144,7 +157,7 @@ def _statuses(results: Path, unfinished: str) -> dict[str, str]:
 
 
 def _join(attempts: Sequence[Path], folder: Path) -> int:
-    """Put the tables of several processes together, remove their folders, and return the number of launches."""
+    """Put the tables of several processes together, and return the number of launches."""
     rows: list[dict[str, str]] = []
     raw = b""
     for attempt in attempts:
@@ -152,7 +165,6 @@ def _join(attempts: Sequence[Path], folder: Path) -> int:
             rows += read_table(attempt / "kernels.csv.gz")
             raw += (attempt / "ncu.csv.gz").read_bytes()
             (attempt / "count.json").replace(folder / "count.json")
-        shutil.rmtree(attempt)
     if rows:
         columns = list(dict.fromkeys(name for row in rows for name in row))
         numbered = [{**row, "launch": number} for number, row in enumerate(rows)]

@@ -41,7 +41,7 @@ def kernels_of(case: str) -> list[FakeKernel]:
         name = "cudnn_generated_fort_native_sdpa_sm90_flash_%s_wgmma_f16_fake_knob_7_64x128x128_4x1x1_kernel0_0"
         name %= "bprop" if "backward" in words else "fprop"
         return [FakeKernel(name, name, SOURCES[dtype])]
-    return [FakeKernel(*(form.replace("%s", op) for form in VECTORIZED), "")]
+    return [FakeKernel(VECTORIZED[0].replace("%s", op), VECTORIZED[1].replace("%s", op), "")]
 
 
 def _products(op: str, dtype: str, direction: str) -> list[FakeKernel]:

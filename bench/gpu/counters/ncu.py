@@ -29,6 +29,7 @@ FAKE: Final = Path(__file__).with_name("fake.py")
 QUERY_S: Final = 30.0
 END_S: Final = 6.0  # for Nsight Compute to write its report once the program has ended
 READ_S: Final = 8.0  # to read it twice
+MARGIN_S: Final = 4.0  # for ending what does not end when asked
 DRY_S: Final = 0.5  # for either, on a dry run
 MOST_LAUNCHES: Final = 2_000
 RETRIES: Final = 4
@@ -37,6 +38,8 @@ OPTION: Final = re.compile(
 )
 METRIC: Final = re.compile(r"(?:failed to find|unknown|invalid) metrics?:? '?([\w.]+)", re.IGNORECASE)
 _chosen: dict[tuple[str, ...], tuple[str, ...]] = {}
+_works: list[Filter] = ["nvtx", "driver"]
+"""Ways to tell it what to count, the one that worked last first."""
 
 
 class NotAllowed(NotRecorded):
@@ -92,16 +95,19 @@ def count(
         OutOfTime: nothing was counted before the time was up.
     """
     with tempfile.TemporaryDirectory(prefix="tcprobe-ncu-", ignore_cleanup_errors=True) as home:
-        counting = _Count(day, _tool(day), Path(home), Clock(seconds), environment or {}, [])
+        counting = _Count(day, _tool(day), Path(home), Clock(seconds - MARGIN_S), environment or {}, [])
         metrics = _metrics(counting, folder / LOG)
         why = Refusal("Nsight Compute counted nothing", None, False)
-        for how in ("nvtx", "driver"):
+        for how in tuple(_works):
             status, printed = _record(counting, how, metrics, command, folder / LOG)
             found = _read(counting, folder / LOG) if counting.report.exists() else None
             if found is not None:
-                about = {"ncu": day.machine.ncu.version if day.machine.ncu and not day.dry else None, "fake": day.dry}
-                about |= {"filter": how, "complete": status == 0, "left_out": counting.left_out}
-                (folder / "count.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+                _works.sort(key=lambda way: way != how)
+                version = None if day.dry or day.machine.ncu is None else day.machine.ncu.version
+                about = {"ncu": version, "fake": day.dry, "filter": how, "complete": status == 0}
+                (folder / "count.json").write_text(
+                    json.dumps({**about, "left_out": counting.left_out}, indent=1) + "\n", encoding="utf-8"
+                )
                 return save(folder, found, fake=day.dry)
             why = refusal(printed)
             if why.lasting:
@@ -127,9 +133,11 @@ def _metrics(counting: _Count, log: Path) -> tuple[str, ...]:
         names: list[str] = []
         for asked in ([], *([["--chips", chip]] if chip else [])):
             told = counting.home / "metrics.txt"
-            with suppress(OutOfTime):
-                command = [*counting.tool, "--query-metrics", *asked]
+            command = [*counting.tool, "--query-metrics", *asked]
+            try:
                 run(command, min(QUERY_S, counting.clock.left()), log=log, out=told, environment=_home(counting))
+            except OutOfTime:
+                raise NotAllowed("Nsight Compute does not answer (ncu --query-metrics)") from None
             names = named(told.read_text(encoding="utf-8", errors="replace"))
             if any("tensor" in name for name in names):
                 break
@@ -141,15 +149,17 @@ def _record(
     counting: _Count, how: Filter, metrics: Sequence[str], command: Sequence[str], log: Path
 ) -> tuple[int | None, str]:
     """Run the program under Nsight Compute; return its exit status, None if the time was up, and what was printed."""
-    options, wanted = _options(how), list(metrics)
+    options = [option for option in _options(how) if option[0] not in counting.left_out]
+    wanted = list(metrics)
     for _ in range(RETRIES):
         before = log.stat().st_size if log.exists() else 0
         given = [word for name, *value in options for word in (f"--{name}", *value)]
         line = [*counting.tool, *given, "--metrics", ",".join(wanted), "--export", str(counting.report)]
         most = counting.clock.left() - counting.spare(READ_S)
         until = {ranges.UNTIL: f"{time.time() + most - counting.spare(END_S):.3f}"}
-        switch = {ranges.SWITCH: "1"} if how == "driver" else {}
-        environment = {**_home(counting), **counting.environment, **until, **switch}
+        told = ranges.SWITCH if how == "driver" else ranges.NEEDED
+        asked = {} if counting.day.dry else {told: "1"}
+        environment = {**_home(counting), **counting.environment, **until, **asked}
         status: int | None = None
         with suppress(OutOfTime):
             status = run([*line, *command], most, log=log, environment=environment)

@@ -14,7 +14,8 @@ sys.path.insert(0, ORDERS["counters"])
 from ranges import open_ranges  # noqa: E402
 
 RANGES = open_ranges()
-os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+# Nsight Compute saves and restores what a kernel may write each time that it repeats it.
+os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
 # Kernels of a CUDA graph are not launched one by one.
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_gpu_enable_command_buffer="
 
