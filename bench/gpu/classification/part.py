@@ -107,7 +107,10 @@ class _Batch:
                 file.write((folder / LOG).read_bytes() if (folder / LOG).exists() else b"")
         statuses = _statuses(results, LATE if clock.left() < self._spare(END_S + READ_S) else CRASHED)
         if reason is not None and CRASHED not in statuses.values():
-            raise reason if statuses else NotRecorded(f"{self.framework.name} did not start: {_last(log)}")
+            if "ran" in statuses.values() or isinstance(reason, OutOfTime):
+                raise reason
+            why = next(iter(statuses.values()), f"it did not start: {_last(log)}")
+            raise NotRecorded(f"{self.framework.name} ran no case: {why}")
         return statuses
 
     def _spare(self, seconds: float) -> float:

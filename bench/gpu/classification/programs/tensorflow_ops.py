@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any, Callable
 
 import loop
 
 ORDERS = loop.orders()
-sys.path.insert(0, ORDERS["counters"])
-from ranges import open_ranges  # noqa: E402
-
-RANGES = open_ranges()
+RANGES = loop.open_ranges(ORDERS)
 # Nsight Compute saves and restores what a kernel may write each time that it repeats it.
 os.environ["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -20,6 +16,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import tensorflow as tf  # noqa: E402
 
 RAW = tf.raw_ops
+SYNC = getattr(getattr(tf.test, "experimental", None), "sync_devices", None)  # since 2.11
 
 
 def main() -> None:
@@ -32,10 +29,10 @@ def prepare(case: loop.Case) -> Callable[[], None]:
 
     def once() -> None:
         out = op()
-        # A copy of one number to the host waits for all that was launched before.
-        tf.reshape(out[0] if isinstance(out, (list, tuple)) else out, [-1])[:0].numpy()
-        if hasattr(tf.test.experimental, "sync_devices"):
-            tf.test.experimental.sync_devices()
+        if SYNC is not None:
+            SYNC()
+        else:  # a copy to the host waits for all that was launched before
+            tf.reshape(out[0] if isinstance(out, (list, tuple)) else out, [-1])[:1].numpy()
 
     return once
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Callable
 
 import loop
 
 ORDERS = loop.orders()
-sys.path.insert(0, ORDERS["counters"])
-from ranges import open_ranges  # noqa: E402
-
-RANGES = open_ranges()
+RANGES = loop.open_ranges(ORDERS)
 
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402

@@ -16,12 +16,10 @@ from bench.gpu.machine import Framework, Machine
 from bench.gpu.tables import read_table
 
 PROGRAM = """
-import os, sys
+import os
 import loop
 
 orders = loop.orders()
-sys.path.insert(0, orders["counters"])
-from ranges import open_ranges
 
 def prepare(case):
     if case["op"] == "conv":
@@ -32,7 +30,7 @@ def prepare(case):
         raise ValueError("no kernel in /home/someone/lib.so\\nmore")
     return lambda: None
 
-loop.run(orders, open_ranges(), prepare)
+loop.run(orders, loop.open_ranges(orders), prepare)
 """
 
 
