@@ -6,6 +6,7 @@ What cannot be read is one error with its reason; what a search leaves out is li
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import stat
@@ -23,6 +24,7 @@ MOST_ENTRIES: Final = 200_000  # of one search: half a second; a session of a pr
 MOST_LEVELS: Final = 64  # below the folder that was named; profiles lie four deep
 LEADS_OUT: Final = "a link that leads out of the folder"
 _BUFFER: Final = 1 << 16
+_BOMS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _KINDS: Final = {
     stat.S_IFDIR: "a folder",
@@ -152,6 +154,11 @@ def read_text(path: Path, most: int, within: Path | None = None, encoding: str =
     """
     with opened(path, most, within) as file:
         return file.read(_length(file)).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def encoding_of(start: bytes) -> str:
+    """Return the encoding that a byte order mark names; UTF-8 without one."""
+    return next((name for mark, name in _BOMS if start.startswith(mark)), "utf-8")
 
 
 def head(path: Path, size: int) -> bytes | None:

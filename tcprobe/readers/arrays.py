@@ -70,3 +70,12 @@ def first_rows(codes: Ints) -> Ints:
     first = np.zeros(int(codes.max()) + 1 if len(codes) else 0, np.int64)
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     return first
+
+
+def distinct_rows(*columns: NDArray[Any]) -> tuple[Ints, Ints]:
+    """Return the first row of each distinct combination in order of appearance, and each row's combination."""
+    codes, first = combine(columns)
+    order = np.argsort(first)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[codes]

@@ -241,13 +241,14 @@ def concatenate(spec: TableSpec, parts: Sequence[Table]) -> Table:
     columns: dict[str, Data] = {}
     for column in spec.columns:
         if column.kind == "str":
-            columns[column.name] = _merge_names([p.names(column.name) for p in parts])
+            columns[column.name] = merge_names([p.names(column.name) for p in parts])
         elif parts:
             columns[column.name] = np.concatenate([p.numbers(column.name) for p in parts])
     return Table(spec, columns)
 
 
-def _merge_names(parts: Sequence[Names]) -> Names:
+def merge_names(parts: Sequence[Names]) -> Names:
+    """Stack columns of strings in order."""
     index: dict[str, int] = {}
     ids = []
     for part in parts:

@@ -17,7 +17,7 @@ CTYPES = "ctypes"
 CALLBACKS, VERSION_INFO = 1, 3  # export tables
 SLOTS = {1: 16, 2: 9, 3: 15, 4: 7, 5: 16, 6: 7}  # by module: core, CUDA, OpenCL, CUDA runtime, core2, sync
 CORE2 = 5
-PUSH, POP, REGISTER, CREATE, INITIALIZE = 4, 5, 10, 12, 15  # slots of core2
+START, STOP, PUSH, POP, REGISTER, CREATE, INITIALIZE = 2, 3, 4, 5, 10, 12, 15  # slots of core2
 NVTX_VERSION = 3
 ASCII, REGISTERED = 1, 3  # kinds of a message
 
@@ -31,6 +31,8 @@ SetToolVersion = ctypes.CFUNCTYPE(None, ctypes.c_uint32)
 # The interpreter's lock is kept: a range takes less time than the lock's way to another thread and back.
 Push = ctypes.PYFUNCTYPE(ctypes.c_int, POINTER, POINTER)
 Pop = ctypes.PYFUNCTYPE(ctypes.c_int, POINTER)
+Start = ctypes.PYFUNCTYPE(ctypes.c_uint64, POINTER, POINTER)
+Stop = ctypes.PYFUNCTYPE(None, POINTER, ctypes.c_uint64)
 Register = ctypes.PYFUNCTYPE(POINTER, POINTER, ctypes.c_char_p)
 Create = ctypes.PYFUNCTYPE(POINTER, ctypes.c_char_p)
 Initialize = ctypes.PYFUNCTYPE(None, POINTER)
@@ -44,12 +46,16 @@ class Domain(NamedTuple):
         event: makes what `push` takes, given a name; the tool remembers every name.
         push: begins a range in the calling thread.
         pop: ends the range that the thread has begun last.
+        start: begins a range of all threads, and returns what `stop` takes; None where the tool has no such ranges.
+        stop: ends it.
     """
 
     by: str
     event: Callable[[str], Any]
     push: Callable[[Any], Any]
     pop: Callable[[], Any]
+    start: Optional[Callable[[Any], Any]]
+    stop: Optional[Callable[[Any], Any]]
 
 
 def find_domain(name: str, path: str) -> Optional[Domain]:
@@ -72,7 +78,14 @@ def _by_package(name: str) -> Optional[Domain]:
         return None
     if type(domain).__name__ == "DummyDomain":
         return None
-    return Domain(version, lambda text: domain.get_event_attributes(message=text), domain.push_range, domain.pop_range)
+    return Domain(
+        version,
+        lambda text: domain.get_event_attributes(message=text),
+        domain.push_range,
+        domain.pop_range,
+        getattr(domain, "start_range", None),
+        getattr(domain, "end_range", None),
+    )
 
 
 def _by_header(name: str, path: str) -> Optional[Domain]:
@@ -86,8 +99,10 @@ def _by_header(name: str, path: str) -> Optional[Domain]:
     domain = Create(slots[CREATE])(name.encode()) if slots[CREATE] else None
     register = Register(slots[REGISTER]) if slots[REGISTER] else None
     event = functools.partial(_event, domain, register)
-    push, pop = Push(slots[PUSH]), Pop(slots[POP])
-    return Domain(CTYPES, event, functools.partial(push, domain), functools.partial(pop, domain))
+    push, pop = functools.partial(Push(slots[PUSH]), domain), functools.partial(Pop(slots[POP]), domain)
+    start = functools.partial(Start(slots[START]), domain) if slots[START] and slots[STOP] else None
+    stop = functools.partial(Stop(slots[STOP]), domain) if start else None
+    return Domain(CTYPES, event, push, pop, start, stop)
 
 
 class Attributes(ctypes.Structure):

@@ -20,8 +20,7 @@ from typing import Any, BinaryIO, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.readers.arrays import PADDING, Bytes, Ints
-from tcprobe.readers.dlprof.report import distinct_rows
+from tcprobe.readers.arrays import PADDING, Bytes, Ints, distinct_rows
 from tcprobe.schema.columns import FloatArray, IntArray
 
 BLOCK: Final = 1 << 19  # bytes read at once: arrays derived from more are given back to the system, at a price

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from tcprobe.foreign import below, head
+from tcprobe.foreign import below, encoding_of, head
 from tcprobe.readers.dlprof.layout import SECTIONS, SUMMARY, by_header, by_title, canonical, profile_name
 
 Dialect = Literal["csv", "json"]
 PEEK_BYTES: Final = 16384  # the longest header seen has 700
-_BOMS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _FIRST_KEY: Final = re.compile(r'\s*\{\s*"([^"\\]{1,40})"\s*:\s*([\[{])')
 _SUMMARY_WORDS: Final = ("GPU Time (ns)", "Wall Clock Time (ns)", "Total Iterations", "GPU Count", "DLProf Version")
 
@@ -70,11 +68,6 @@ def look(path: Path) -> ReportFile | None:
         return ReportFile(path, "json", kind)
     kind = _csv_kind(text)
     return ReportFile(path, "csv", kind) if kind else None
-
-
-def encoding_of(start: bytes) -> str:
-    """Return the encoding that a byte order mark names; UTF-8 without one."""
-    return next((name for mark, name in _BOMS if start.startswith(mark)), "utf-8")
 
 
 def _json_kind(text: str) -> str | None:

@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tcprobe.readers.arrays import distinct_rows
 from tcprobe.readers.dlprof.layout import SIMPLE_OP
-from tcprobe.readers.dlprof.report import Report, coalesce, distinct_rows
+from tcprobe.readers.dlprof.report import Report, coalesce
 from tcprobe.readers.dlprof.shapes import dtype_of, first_shape, shapes_of
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Table
 from tcprobe.schema.tables import KERNELS, LAUNCH_CONFIGS, LAUNCHES, OP_DETAILS

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.errors import WrongFormat
-from tcprobe.readers.arrays import combine
+from tcprobe.readers.arrays import combine, distinct_rows
 from tcprobe.schema.columns import FloatArray, IntArray, Names
 
 _NUMBER: Final = re.compile(r"\d{1,20}(?:\.\d{0,30})?(?:e[+-]?\d{1,3})?", re.IGNORECASE | re.ASCII)
@@ -194,12 +194,3 @@ def coalesce(first: Names, second: Names) -> Names:
     lookup = np.array([index.setdefault(n, len(index)) for n in (*first.names, *second.names)] + [-1], dtype=np.int32)
     shifted = np.where(second.ids < 0, -1, second.ids + len(first.names))
     return Names(lookup[np.where(first.ids >= 0, first.ids, shifted)], list(index))
-
-
-def distinct_rows(*columns: NDArray[Any]) -> tuple[IntArray, IntArray]:
-    """Return the first row of each distinct combination in order of appearance, and each row's combination."""
-    codes, first = combine(columns)
-    order = np.argsort(first)
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    return first[order], rank[codes]

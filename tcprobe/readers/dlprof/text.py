@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from tcprobe.errors import EmptyInput, WrongFormat
-from tcprobe.foreign import head, opened, read_text
+from tcprobe.foreign import encoding_of, head, opened, read_text
 from tcprobe.jsonfile import parse
 from tcprobe.readers.dlprof.blocks import IrregularError, read_blocks
-from tcprobe.readers.dlprof.files import PEEK_BYTES, ReportFile, encoding_of
+from tcprobe.readers.dlprof.files import PEEK_BYTES, ReportFile
 from tcprobe.readers.dlprof.layout import SECTIONS, SUMMARY, Layout, by_header, by_title, canonical
 from tcprobe.readers.dlprof.report import Builder, Column, Report, Spread
 from tcprobe.readers.dlprof.summary import Summary, from_lines, from_object

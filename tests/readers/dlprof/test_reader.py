@@ -13,11 +13,12 @@ import pytest
 
 from tcprobe.errors import EmptyInput, InputError, UsageError, WrongFormat
 from tcprobe.readers import READERS
+from tcprobe.readers.arrays import distinct_rows
 from tcprobe.readers.dlprof import csv as dlprof_csv
 from tcprobe.readers.dlprof import json as dlprof_json
 from tcprobe.readers.dlprof.layout import canonical, profile_name
 from tcprobe.readers.dlprof.notes import modal_multiple
-from tcprobe.readers.dlprof.report import coalesce, distinct_rows
+from tcprobe.readers.dlprof.report import coalesce
 from tcprobe.readers.dlprof.shapes import dtype_of, first_shape, shapes_of
 from tcprobe.readers.dlprof.tables import called_from, launch_counts
 from tcprobe.schema.columns import Names

@@ -1,0 +1,301 @@
+"""Nsight Compute's CSV as columns: who was launched, and each metric as an array over the launches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcprobe.errors import WrongFormat
+from tcprobe.readers.arrays import distinct_rows
+from tcprobe.readers.ncu.lines import Header, Lines
+from tcprobe.readers.ncu.units import base_unit
+from tcprobe.schema.columns import FloatArray, IntArray, Names, merge_names
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DURATION: Final = "gpu__time_duration.sum"
+GPU_NAME: Final = "device__attribute_display_name"
+PUSH_POP: Final = "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg"
+WHO: Final = ("ID", "Process ID", "Kernel Name", "Grid Size", "Block Size", "Device", "CC", PUSH_POP, GPU_NAME)
+LABELS: Final = {
+    "Duration": DURATION,
+    "Registers Per Thread": "launch__registers_per_thread",
+    "Static Shared Memory Per Block": "launch__shared_mem_per_block_static",
+    "Dynamic Shared Memory Per Block": "launch__shared_mem_per_block_dynamic",
+    "Theoretical Occupancy": "sm__maximum_warps_per_active_cycle_pct",
+}
+"""Metrics by what page details calls them, in sections since 2019.5; others keep their label."""
+MOST_SIZE: Final = 1 << 31  # of a grid or block
+MOST_METRICS: Final = 20_000  # ncu offers a few thousand
+MOST_CELLS: Final = 500_000_000
+_NO_METRIC: Final = frozenset({*WHO, "Process Name", "Host Name", "Kernel Time", "Context", "Stream"})
+_GROUPED: Final = re.compile(r"(-?\d{1,3}(?:,\d{3})+(?:\.\d+)?)")
+_SIZE: Final = re.compile(r"\d{1,10}", re.ASCII)
+_CAPABILITY: Final = re.compile(r"\d{1,2}\.\d", re.ASCII)
+_PLAIN: Final = re.compile(r"-?\d{1,30}(?:\.\d{0,30})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_INSTANCES: Final = re.compile(r"\s*\(.*\)$", re.DOTALL)  # --print-metric-instances values: 12 (5; 7)
+_DECIMAL_COMMA: Final = re.compile(r"-?\d{1,3}(?:\.\d{3})+,\d+|-?\d+,(?:\d{1,2}|\d{4,})|-?\d{1,3}(?:\.\d{3}){2,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric of all launches: values in a base unit, NaN where there is none."""
+
+    values: FloatArray
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """What the file holds, a row per launch in its order.
+
+    Attributes:
+        who: texts by column, those of `WHO`; blank and missing ones NA.
+        metrics: by name as ncu has it, or by label where page details has no other.
+        said: errors and warnings of ncu's in the file.
+        rows: number of launches.
+    """
+
+    who: Mapping[str, Names]
+    metrics: Mapping[str, Metric]
+    said: tuple[str, ...]
+    rows: int
+
+    def metric(self, name: str) -> FloatArray:
+        """Return a metric's values; NaN throughout where the file lacks it."""
+        found = self.metrics.get(name)
+        return np.full(self.rows, np.nan) if found is None else found.values
+
+    def texts(self, name: str) -> Names:
+        """Return a column of `WHO`; NA throughout where the file lacks it."""
+        return self.who.get(name) or Names(np.full(self.rows, -1), [])
+
+    def sizes(self, what: Literal["grid", "block"]) -> Names:
+        """Return grids or blocks as x,y,z, from their column or, before 2023, from the metrics of page raw."""
+        texts = self.texts(f"{what.title()} Size")
+        if (texts.ids >= 0).any():
+            read = [",".join(_SIZE.findall(text)) for text in texts.names]
+            again = Names.of([text if text.count(",") == 2 else None for text in (*read, "")])
+            return again.take(texts.ids)
+        return _rows_as_text([self.metric(f"launch__{what}_dim_{axis}") for axis in "xyz"], ",")
+
+    def devices(self) -> FloatArray:
+        """Return CUDA ordinals, NaN where not known."""
+        texts = self.texts("Device")
+        numbers = np.array([float(text) if _SIZE.fullmatch(text) else np.nan for text in texts.names] + [np.nan])
+        return numbers[texts.ids]
+
+    def capabilities(self) -> Names:
+        """Return compute capabilities as major.minor, from their column or from the attributes of page raw."""
+        texts = self.texts("CC")
+        if (texts.ids >= 0).any():
+            again = Names.of([text if _CAPABILITY.fullmatch(text) else None for text in (*texts.names, "")])
+            return again.take(texts.ids)
+        parts = [self.metric(f"device__attribute_compute_capability_{part}") for part in ("major", "minor")]
+        return _rows_as_text(parts, ".")
+
+
+def _rows_as_text(columns: Sequence[FloatArray], between: str) -> Names:
+    """Join whole numbers row by row; NA where one is missing."""
+    numbers = np.nan_to_num(np.stack(columns, axis=1), nan=-1.0)
+    whole = np.where((numbers >= 0) & (numbers < MOST_SIZE) & (numbers == np.floor(numbers)), numbers, -1).astype(int)
+    first, which = distinct_rows(*whole.T)
+    texts = [between.join(map(str, row)) if min(row) >= 0 else None for row in whole[first].tolist()]
+    return Names.of(texts).take(which)
+
+
+def read_sheet(path: Path) -> Sheet:
+    """Read Nsight Compute's CSV, page raw or details, also from within live output or gzip.
+
+    A file without a row gives a sheet without one, with what ncu said instead.
+
+    Raises:
+        InputError: the file cannot be read, a row does not fit its header, or numbers have a decimal comma.
+    """
+    lines = Lines(path)
+    tables: list[_Wide | _Long] = []
+    for header, rows in lines.batches():
+        if not tables or tables[-1].header is not header:
+            tables.append((_Long if header.long else _Wide)(path, header))
+        if rows:
+            tables[-1].add(rows)
+    return _joined([table.sheet() for table in tables], tuple(lines.said))
+
+
+class _Table:
+    """The rows below one header, added batch by batch."""
+
+    def __init__(self, path: Path, header: Header) -> None:
+        self.path, self.header = path, header
+        self.who: list[dict[str, Names]] = []
+
+    def frame(self, rows: Sequence[str], columns: Sequence[str]) -> dict[str, pd.Series[str]]:
+        """Return columns of rows as texts; of two with one name the first."""
+        import pandas as pd
+
+        at = {self.header.names.index(name): name for name in columns}
+        text = StringIO("\n".join(rows))
+        width = range(len(self.header.names))
+        try:
+            found = pd.read_csv(text, header=None, names=width, usecols=list(at), dtype=str, na_filter=False)
+        except (ValueError, pd.errors.ParserError) as error:
+            raise WrongFormat(self.path, f"is no CSV table: {error}", "export it again") from None
+        return {name: found[position].fillna("") for position, name in at.items()}
+
+    def all_who(self) -> dict[str, Names]:
+        """Return the texts of all rows added."""
+        return {name: merge_names([part[name] for part in self.who]) for name in self.who[0]} if self.who else {}
+
+    def numbers(self, texts: pd.Series[str], unit: bool) -> FloatArray:
+        """Return texts as numbers, NaN where one is none; `unit`: they have one, so they are no lists of numbers."""
+        import pandas as pd
+
+        values = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64, copy=True)
+        odd = np.flatnonzero(np.isnan(values))
+        if len(odd):
+            left = texts.iloc[odd]
+            values[odd] = left.map({text: self._number(text.strip(), unit) for text in left.unique()})
+        values[~np.isfinite(values)] = np.nan
+        return values
+
+    def _number(self, text: str, unit: bool) -> float:
+        text = _INSTANCES.sub("", text)
+        if unit and _DECIMAL_COMMA.fullmatch(text):
+            hint = "run ncu with LC_ALL=C before it, which writes 1234.5"
+            raise WrongFormat(self.path, f"holds the number '{text}': its decimal sign is a comma", hint)
+        plain = text.replace(",", "") if _GROUPED.fullmatch(text) else text
+        return float(plain) if _PLAIN.fullmatch(plain) else np.nan
+
+
+class _Wide(_Table):
+    """A row per launch, a column per metric; the first row holds units."""
+
+    def __init__(self, path: Path, header: Header) -> None:
+        super().__init__(path, header)
+        self.metrics = [n for n in dict.fromkeys(header.names) if n not in _NO_METRIC and "Domain:" not in n]
+        self.known = [name for name in WHO if name in header.names]
+        self.units: dict[str, str] | None = None
+        self.parts: list[dict[str, FloatArray]] = []
+
+    def add(self, rows: Sequence[str]) -> None:
+        """Add launches; the first batch holds the row of units."""
+        frame = self.frame(rows, [*self.known, *self.metrics])
+        if self.units is None:
+            has_units = not frame["ID"].iloc[0].strip()
+            self.units = {name: frame[name].iloc[0].strip() if has_units else "" for name in self.metrics}
+        launched = (frame["ID"].str.strip() != "").to_numpy()
+        self.who.append({name: _names(frame[name][launched]) for name in self.known})
+        units = self.units
+        self.parts.append({name: self.numbers(frame[name][launched], units[name] != "") for name in self.metrics})
+
+    def sheet(self) -> Sheet:
+        """Return all launches added; metrics without a number are left out."""
+        metrics = {}
+        for name in self.metrics if self.parts else ():
+            factor, unit = base_unit((self.units or {})[name])
+            values = np.concatenate([part[name] for part in self.parts]) * factor
+            if not np.isnan(values).all():
+                metrics[name] = Metric(values, unit)
+        who = self.all_who()
+        return Sheet(who, metrics, (), len(who["ID"]) if who else 0)
+
+
+class _Long(_Table):
+    """A row per metric of a launch, with its unit; rows of rules have no metric."""
+
+    def __init__(self, path: Path, header: Header) -> None:
+        super().__init__(path, header)
+        self.known = [name for name in (*WHO, "Metric Name", "Metric Unit") if name in header.names]
+        self.values: list[FloatArray] = []
+
+    def add(self, rows: Sequence[str]) -> None:
+        """Add rows."""
+        frame = self.frame(rows, [*self.known, "Metric Value"])
+        self.who.append({name: _names(frame[name]) for name in self.known})
+        united = frame["Metric Unit"].str.strip() != "" if "Metric Unit" in frame else frame["ID"] != frame["ID"]
+        values = np.empty(len(united))
+        for unit in (True, False):
+            chosen = (united == unit).to_numpy()
+            values[chosen] = self.numbers(frame["Metric Value"][chosen], unit)
+        self.values.append(values)
+
+    def sheet(self) -> Sheet:
+        """Return the launches, each metric from the first row that gives it."""
+        who = self.all_who()
+        if not who:
+            return Sheet({}, {}, (), 0)
+        metric, unit = who.pop("Metric Name"), who.pop("Metric Unit", None)
+        first, launch = distinct_rows(*(who[name].ids for name in ("Process ID", "ID") if name in who))
+        values = np.concatenate(self.values)
+        factors, units = _factors(unit, len(values))
+        _check_size(self.path, len(metric.names), len(first))
+        metrics: dict[str, Metric] = {}
+        for label, rows in _rows_of(metric, np.isfinite(values)):
+            alike = rows[units.ids[rows] == units.ids[rows[0]]][::-1]
+            column = np.full(len(first), np.nan)
+            column[launch[alike]] = values[alike] * factors[alike]  # the last one written is the first in the file
+            metrics.setdefault(LABELS.get(label, label), Metric(column, units[rows[0]] or ""))
+        return Sheet({name: column.take(first) for name, column in who.items()}, metrics, (), len(first))
+
+
+def _rows_of(names: Names, wanted: NDArray[np.bool_]) -> Iterator[tuple[str, IntArray]]:
+    """Yield each name with the wanted rows that have it, in order, if there are any."""
+    chosen = np.flatnonzero(wanted & (names.ids >= 0))
+    chosen = chosen[np.argsort(names.ids[chosen], kind="stable")]
+    bounds = np.searchsorted(names.ids[chosen], np.arange(len(names.names) + 1))
+    for name, begin, end in zip(names.names, bounds[:-1], bounds[1:], strict=True):
+        if end > begin:
+            yield name, chosen[begin:end]
+
+
+def _check_size(path: Path, metrics: int, launches: int) -> None:
+    if metrics > MOST_METRICS or metrics * launches > MOST_CELLS:
+        found = f"holds {metrics:,} metrics of {launches:,} launches, more than are read"
+        raise WrongFormat(path, found, "export fewer of them (--metrics, --launch-count)")
+
+
+def _factors(unit: Names | None, rows: int) -> tuple[FloatArray, Names]:
+    """Return what each row's value is multiplied by, and its base unit."""
+    if unit is None:
+        return np.ones(rows), Names(np.full(rows, -1), [])
+    found = [base_unit(name) for name in unit.names]
+    index = {name: at for at, name in enumerate(dict.fromkeys(base for _, base in found))}
+    factors = np.array([*(factor for factor, _ in found), 1.0])
+    bases = np.array([*(index[base] for _, base in found), -1])
+    return factors[unit.ids], Names(bases[unit.ids], list(index))
+
+
+def _names(texts: pd.Series[str]) -> Names:
+    """Return texts by id; blank ones NA."""
+    import pandas as pd
+
+    codes, distinct = pd.factorize(texts)
+    again = Names.of([text.strip() or None for text in distinct])
+    return again.take(codes)
+
+
+def _joined(sheets: Sequence[Sheet], said: tuple[str, ...]) -> Sheet:
+    """Stack the tables of a file; ncu prints one for each process."""
+    if len(sheets) == 1:
+        return replace(sheets[0], said=said)
+    rows = [one.rows for one in sheets]
+    missing = [Names(np.full(count, -1), []) for count in rows]
+    who = {
+        name: merge_names([one.who.get(name, gap) for one, gap in zip(sheets, missing, strict=True)])
+        for name in dict.fromkeys(name for one in sheets for name in one.who)
+    }
+    metrics = {}
+    for name in dict.fromkeys(name for one in sheets for name in one.metrics):
+        unit = next(one.metrics[name].unit for one in sheets if name in one.metrics)
+        alike = [one if name not in one.metrics or one.metrics[name].unit == unit else None for one in sheets]
+        parts = [np.full(n, np.nan) if one is None else one.metric(name) for n, one in zip(rows, alike, strict=True)]
+        metrics[name] = Metric(np.concatenate(parts), unit)
+    return Sheet(who, metrics, said, sum(rows))
