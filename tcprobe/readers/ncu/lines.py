@@ -26,10 +26,10 @@ GZIP: Final = b"\x1f\x8b"
 LONGEST_ROW: Final = 1 << 22
 MOST_SAID: Final = 100
 _CELLS: Final = 2_000_000  # of rows given at once
-_HEADER: Final = re.compile(r'("ID",(?:"[^"]*",)*"Kernel Name",.*)|^(ID,(?:[^",]*,)*Kernel Name,.*)')
+HEADER: Final = re.compile(r'("ID",(?:"[^"]*",)*"Kernel Name",.*)|^(ID,(?:[^",]*,)*Kernel Name,.*)')
 _ROW: Final = re.compile(r'"\d{0,12}",')
 _BARE_ROW: Final = re.compile(r"\d{0,12},")
-_SAYS: Final = re.compile(r"==(?:ERROR|WARNING)==\s*(.*)")
+SAYS: Final = re.compile(r"==(?:ERROR|WARNING)==\s*(.*)")
 _CUT: Final = "export it again, and wait until ncu has ended"
 
 
@@ -86,7 +86,7 @@ class Lines:
                 if header and rows:
                     yield header, rows
                 header, rows = found, []
-            elif (said := _SAYS.match(line)) and len(self.said) < MOST_SAID:
+            elif (said := SAYS.match(line)) and len(self.said) < MOST_SAID:
                 self.said.append(said[1].strip())
             if header and len(rows) * len(header.names) > _CELLS:
                 yield header, rows
@@ -125,7 +125,7 @@ class Lines:
 
 def _header(line: str) -> Header | None:
     """Return the header in a line; the program's output may stand before it."""
-    found = _HEADER.search(line)
+    found = HEADER.search(line)
     if found is None:
         return None
     cells = next(csv.reader([found[0].rstrip("\r\n")]))
