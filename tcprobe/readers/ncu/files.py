@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from tcprobe.foreign import below, encoding_of, head
-from tcprobe.readers.ncu.lines import GZIP, HEADER, SAYS
+from tcprobe.readers.ncu.lines import GZIP, SAYS, header_of
 from tcprobe.readers.ncu.refusals import REPORT
 
 PEEK: Final = 1 << 16  # a header of 4,000 metrics has 150 KB, and begins with the columns that tell it
@@ -40,7 +40,7 @@ def _has_header(path: Path, size: int, said: bool = False) -> bool:
     if start.startswith(GZIP):
         start = _unpacked(start, size)
     text = start.decode(encoding_of(start), errors="replace").lstrip("\ufeff")
-    return any(HEADER.search(line) or (said and SAYS.match(line)) for line in text.splitlines())
+    return any(header_of(line) or (said and SAYS.match(line)) for line in text.splitlines())
 
 
 def _unpacked(start: bytes, size: int) -> bytes:

@@ -40,7 +40,7 @@ def notes_of(sheet: Sheet, durations: FloatArray, nameless: bool) -> tuple[Note,
     found.append(
         Note(
             "warm-up-inside",
-            "all launches in the file count: nothing tells warm-up and autotuning from steps",
+            "all launches in Nsight Compute's file count: nothing tells warm-up and autotuning from steps",
             "have Nsight Compute profile a step alone (--nvtx --nvtx-include, or --launch-skip and --launch-count)",
             "note",
         )

@@ -33,6 +33,7 @@ LABELS: Final = {
     "Theoretical Occupancy": "sm__maximum_warps_per_active_cycle_pct",
 }
 """Metrics by what page details calls them, in sections since 2019.5; others keep their label."""
+BEYOND: Final = 1e30  # no counter reaches it, nor in a base unit the largest float
 LEAST_UNSCALED: Final = 1000.0
 MOST_SIZE: Final = 1 << 31  # of a grid or block
 MOST_METRICS: Final = 20_000  # ncu offers a few thousand
@@ -41,7 +42,6 @@ _NO_METRIC: Final = frozenset({*WHO, "Process Name", "Host Name", "Kernel Time",
 _GROUPED: Final = r"(-?\d{1,3}(?:,\d{3})+(?:\.\d+)?)"
 _SIZE: Final = re.compile(r"\d{1,10}", re.ASCII)
 _CAPABILITY: Final = re.compile(r"\d{1,2}\.\d", re.ASCII)
-_INSTANCES: Final = r"\s*\(.*\)$"  # --print-metric-instances values: 12 (5; 7)
 _DECIMAL_COMMA: Final = r"-?\d{1,3}(?:\.\d{3})+,\d+|-?\d+,(?:\d{1,2}|\d{4,})|-?\d{1,3}(?:\.\d{3}){2,}"
 
 
@@ -162,7 +162,7 @@ class _Table:
             left = texts.iloc[odd]
             grouped = left.str.fullmatch(_GROUPED).to_numpy(np.bool_)
             values[odd[grouped]] = _plain(left[grouped].str.replace(",", "", regex=False))
-            rest = left[~grouped].str.replace(_INSTANCES, "", regex=True)
+            rest = left[~grouped].str.split("(", n=1).str[0].str.strip()  # 12 (5; 7) with --print-metric-instances
             self._check_decimals(rest if unit else rest[:0])
             values[odd[~grouped]] = _plain(rest)
         return values
@@ -175,11 +175,11 @@ class _Table:
 
 
 def _plain(texts: pd.Series[str]) -> FloatArray:
-    """Return texts as numbers; NaN where one is none, or is not finite."""
+    """Return texts as numbers; NaN where one is none, or is none that was counted."""
     import pandas as pd
 
     values = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64, copy=True)
-    values[~np.isfinite(values)] = np.nan
+    values[~(np.abs(values) < BEYOND)] = np.nan
     return values
 
 
