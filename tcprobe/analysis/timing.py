@@ -103,7 +103,7 @@ def _state(devices: Table, launched: Launched | None, figures: dict[str, FloatAr
     ran = set(launched.groups.device.tolist()) if launched else set[int]()
     if "sum_ns" not in figures:
         return [str(s) for s in devices.values("state")]
-    spent = figures["sum_ns"]
+    spent = np.where(np.isnan(figures["sum_ns"]), figures["launches"], figures["sum_ns"])  # some sources have no times
     numbers = devices.numbers("device").tolist()
     return ["active" if n in ran or s > 0 else "idle" for n, s in zip(numbers, spent, strict=True)]
 
@@ -145,6 +145,7 @@ def _summed_figures(devices: Table, kernels: Table) -> dict[str, FloatArray]:
         "unknown_ns": np.where(verdict.among("unknown"), spent, 0),
     }
     figures = {name: _summed(row, values, len(devices)) for name, values in sums.items()}
+    figures["tc_ns"][np.isnan(figures["unknown_ns"])] = np.nan
     return {**figures, "tc_kernel_time_pct": ratio_pct(figures["tc_ns"], figures["sum_ns"])}
 
 

@@ -48,7 +48,7 @@ def has_gpu_record(profile: Profile) -> bool:
     """Return whether any source says that a kernel ran."""
     if len(profile.require("launches")):
         return True
-    for table, column in (("kernels", "sum_ns"), ("ops", "sum_ns"), ("ops", "union_ns")):
+    for table, column in (("kernels", "calls"), ("kernels", "sum_ns"), ("ops", "sum_ns"), ("ops", "union_ns")):
         if np.nansum(profile.require(table).numbers(column)) > 0:
             return True
     times = Reported(profile).kernel_times
@@ -98,7 +98,7 @@ def coverage_notes(coverage_pct: float | None) -> Iterator[Note]:
         yield Note(
             "low-coverage",
             f"the class of {100 - coverage_pct:.1f} % of the kernel time is unknown: the Tensor Core share is a range",
-            "hardware counters decide: profile these kernels with Nsight Compute",
+            "hardware counters decide: have Nsight Compute count the Tensor Core instructions of these kernels",
         )
 
 

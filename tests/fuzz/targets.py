@@ -11,6 +11,7 @@ from typing import Final
 
 from tests.fixtures.dlprof import make as dlprof_fixtures
 from tests.fixtures.gpu_run import make as gpu_run
+from tests.fixtures.ncu import make as ncu_fixtures
 from tests.fixtures.xplane import make as xplane
 from tests.fuzz import names
 from tests.fuzz.door import Call, Said, call
@@ -174,6 +175,10 @@ def _dlprof(ending: str) -> list[Input]:
     return [*_files(*found), *(Input({p.name: p.read_bytes() for p in found if p.parent == f}) for f in folders)]
 
 
+def _ncu() -> list[Input]:
+    return [Input({name: content}) for name, content in ncu_fixtures.FIXTURES.items()]
+
+
 def _modules() -> list[Input]:
     return [Input({"module.pb": xplane.hlo_module().SerializeToString(deterministic=True)})]
 
@@ -263,6 +268,7 @@ TARGETS: Final = {
         Target("xspace", "XSpace profiles", _xspace, report),
         Target("dlprof-csv", "DLProf's CSV reports", lambda: _dlprof("csv"), report),
         Target("dlprof-json", "DLProf's JSON reports", lambda: _dlprof("json"), report),
+        Target("ncu-csv", "Nsight Compute's CSV", _ncu, report),
         Target("run-folder", "run folders, whole, partial and mixed", _runs, report),
         Target("hlo", "HLO modules in a profile", _modules, report, place_module),
         Target("names", "names of kernels, ops, GPUs and shapes", _names, report, place_names),

@@ -164,4 +164,5 @@ def test_the_hint_names_every_reader(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="not a profile") as caught:
         open_profile(tmp_path / "x", ALL)
     hint = str(getattr(caught.value, "hint", ""))
-    assert hint.endswith("the CSV or JSON reports of DLProf, *.ranges.json, or a CSV of counters")
+    ncu = "the CSV of Nsight Compute (ncu --csv --page raw)"
+    assert hint.endswith(f"the CSV or JSON reports of DLProf, {ncu}, *.ranges.json, or a CSV of counters")

@@ -39,7 +39,7 @@ class _Device:
     tensor_cores: str = "unknown"
 
     def by_counters(
-        self, kernel: str, counters: Counters, configs: list[Configuration], device: Value
+        self, kernel: str, counters: Counters, configs: Sequence[Configuration], device: Value
     ) -> Verdict | None:
         """Return what hardware counters prove of the kernel; None where they prove nothing."""
         found = counters.verdict(kernel, configs, device, self.capability)
@@ -299,12 +299,11 @@ def reclassify(table: Table, profile: Profile) -> tuple[Table, tuple[Note, ...]]
     """
     devices, counters = _devices(profile), Counters.of(profile)
     only = next(iter(devices.values())) if len(set(devices.values())) == 1 else _Device()
-    columns = (table.values(name) for name in ("device", "kernel", "grid", "block"))
     named, found = [], []
-    for ordinal, kernel, *config in zip(*columns, strict=True):
+    for ordinal, kernel in zip(table.values("device"), table.values("kernel"), strict=True):
         device = only if ordinal is None else devices.get(int(ordinal), only)
         named.append(device.classify(str(kernel)))
-        counted = device.by_counters(str(kernel), counters, [(config[0], config[1])], ordinal)
+        counted = device.by_counters(str(kernel), counters, (), ordinal)  # a row sums over configurations
         found.append(counted or named[-1])
     said, basis, evidence = (table.values(name) for name in ("uses_tc", "basis", "evidence"))
     kept = [v.uses_tc == "unknown" and s != "unknown" for v, s in zip(found, said, strict=True)]

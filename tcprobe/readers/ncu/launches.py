@@ -16,7 +16,8 @@ Ranges: TypeAlias = tuple[tuple[str, str], ...]
 """Domain and name of NVTX ranges, outermost first."""
 
 Made = TypeVar("Made")
-_RANGE: Final = re.compile(r'"([^:"]*):((?:(?!"\s).)*?):(?:[^:"]*:){5}[^:"]*"(?=\s|$)', re.DOTALL)
+_END: Final = re.compile(r'"(?:\s|$)')
+_LAST_FIELDS: Final = 6  # PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,4 +89,7 @@ def _capability(text: str) -> tuple[int, int]:
 
 
 def _ranges(text: str) -> Ranges:
-    return tuple((found[1], found[2]) for found in _RANGE.finditer(text))
+    """Read ``4711  "domain:name:none:...:none"  "domain:name:..."``; a name may hold colons and quotes."""
+    fields = (part.partition('"')[2].partition(":") for part in _END.split(text))
+    named = ((domain, rest.rsplit(":", _LAST_FIELDS)) for domain, _, rest in fields)
+    return tuple((domain, parts[0]) for domain, parts in named if len(parts) > _LAST_FIELDS)

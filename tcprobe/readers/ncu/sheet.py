@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tcprobe.errors import WrongFormat
 from tcprobe.readers.arrays import distinct_rows
 from tcprobe.readers.ncu.lines import Header, Lines
-from tcprobe.readers.ncu.units import base_unit
+from tcprobe.readers.ncu.units import NS, base_unit
 from tcprobe.schema.columns import FloatArray, IntArray, Names, merge_names
 
 if TYPE_CHECKING:
@@ -33,16 +33,16 @@ LABELS: Final = {
     "Theoretical Occupancy": "sm__maximum_warps_per_active_cycle_pct",
 }
 """Metrics by what page details calls them, in sections since 2019.5; others keep their label."""
+BEYOND: Final = 1e30  # no counter reaches it, nor in a base unit the largest float
+LEAST_UNSCALED: Final = 1000.0
 MOST_SIZE: Final = 1 << 31  # of a grid or block
 MOST_METRICS: Final = 20_000  # ncu offers a few thousand
 MOST_CELLS: Final = 500_000_000
 _NO_METRIC: Final = frozenset({*WHO, "Process Name", "Host Name", "Kernel Time", "Context", "Stream"})
-_GROUPED: Final = re.compile(r"(-?\d{1,3}(?:,\d{3})+(?:\.\d+)?)")
+_GROUPED: Final = r"(-?\d{1,3}(?:,\d{3})+(?:\.\d+)?)"
 _SIZE: Final = re.compile(r"\d{1,10}", re.ASCII)
 _CAPABILITY: Final = re.compile(r"\d{1,2}\.\d", re.ASCII)
-_PLAIN: Final = re.compile(r"-?\d{1,30}(?:\.\d{0,30})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
-_INSTANCES: Final = re.compile(r"\s*\(.*\)$", re.DOTALL)  # --print-metric-instances values: 12 (5; 7)
-_DECIMAL_COMMA: Final = re.compile(r"-?\d{1,3}(?:\.\d{3})+,\d+|-?\d+,(?:\d{1,2}|\d{4,})|-?\d{1,3}(?:\.\d{3}){2,}")
+_DECIMAL_COMMA: Final = r"-?\d{1,3}(?:\.\d{3})+,\d+|-?\d+,(?:\d{1,2}|\d{4,})|-?\d{1,3}(?:\.\d{3}){2,}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,23 +156,31 @@ class _Table:
 
     def numbers(self, texts: pd.Series[str], unit: bool) -> FloatArray:
         """Return texts as numbers, NaN where one is none; `unit`: they have one, so they are no lists of numbers."""
-        import pandas as pd
-
-        values = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64, copy=True)
+        values = _plain(texts)
         odd = np.flatnonzero(np.isnan(values))
         if len(odd):
             left = texts.iloc[odd]
-            values[odd] = left.map({text: self._number(text.strip(), unit) for text in left.unique()})
-        values[~np.isfinite(values)] = np.nan
+            grouped = left.str.fullmatch(_GROUPED).to_numpy(np.bool_)
+            values[odd[grouped]] = _plain(left[grouped].str.replace(",", "", regex=False))
+            rest = left[~grouped].str.split("(", n=1).str[0].str.strip()  # 12 (5; 7) with --print-metric-instances
+            self._check_decimals(rest if unit else rest[:0])
+            values[odd[~grouped]] = _plain(rest)
         return values
 
-    def _number(self, text: str, unit: bool) -> float:
-        text = _INSTANCES.sub("", text)
-        if unit and _DECIMAL_COMMA.fullmatch(text):
-            hint = "run ncu with LC_ALL=C before it, which writes 1234.5"
-            raise WrongFormat(self.path, f"holds the number '{text}': its decimal sign is a comma", hint)
-        plain = text.replace(",", "") if _GROUPED.fullmatch(text) else text
-        return float(plain) if _PLAIN.fullmatch(plain) else np.nan
+    def _check_decimals(self, texts: pd.Series[str]) -> None:
+        wrong = texts[texts.str.fullmatch(_DECIMAL_COMMA).to_numpy(np.bool_)]
+        if len(wrong):
+            found = f"holds the number '{wrong.iloc[0][:40]}': its decimal sign is a comma"
+            raise WrongFormat(self.path, found, "run ncu with LC_ALL=C before it, which writes 1234.5")
+
+
+def _plain(texts: pd.Series[str]) -> FloatArray:
+    """Return texts as numbers; NaN where one is none, or is none that was counted."""
+    import pandas as pd
+
+    values = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64, copy=True)
+    values[~(np.abs(values) < BEYOND)] = np.nan
+    return values
 
 
 class _Wide(_Table):
@@ -202,8 +210,11 @@ class _Wide(_Table):
         for name in self.metrics if self.parts else ():
             factor, unit = base_unit((self.units or {})[name])
             values = np.concatenate([part[name] for part in self.parts]) * factor
-            if not np.isnan(values).all():
-                metrics[name] = Metric(values, unit)
+            if np.isnan(values).all():
+                continue
+            # without a row of units only what is never printed so in a scaled unit is known to be in ns
+            is_ns = name == DURATION and not unit and np.nanmin(values) >= LEAST_UNSCALED
+            metrics[name] = Metric(values, NS if is_ns else unit)
         who = self.all_who()
         return Sheet(who, metrics, (), len(who["ID"]) if who else 0)
 

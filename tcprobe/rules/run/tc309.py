@@ -28,7 +28,7 @@ DOC: Final = RuleDoc(
 )
 SAYS: Final[Says] = {
     "name_ops": (
-        "Record which ops these kernels belong to (with DLProf: all reports, in the mode of the framework)",
+        "Record which ops these kernels belong to (tcprobe profile; with DLProf all reports, in its framework mode)",
         "kernels of unnamed ops ran without Tensor Cores",
     )
 }

@@ -1,0 +1,50 @@
+"""Find Nsight Compute's files among others by what they hold."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from io import BytesIO
+from pathlib import Path
+from typing import Final
+
+from tcprobe.foreign import below, encoding_of, head
+from tcprobe.readers.ncu.lines import GZIP, SAYS, header_of
+from tcprobe.readers.ncu.refusals import REPORT
+
+PEEK: Final = 1 << 16  # a header of 4,000 metrics has 150 KB, and begins with the columns that tell it
+LONG_PEEK: Final = 1 << 24  # of a file that the user names: a program may print much before the first row
+_ENDINGS: Final = (".csv", ".csv.gz")
+_REPORT_ENDING: Final = ".ncu-rep"
+
+
+def scan(path: Path) -> list[Path]:
+    """Return the files at `path`: itself, or those in a directory and below, sorted.
+
+    In a directory only ``*.csv`` and ``*.csv.gz`` with a header count; where there is none, ``*.ncu-rep``. A file that
+    is named counts also where ncu only says why it has no row.
+    """
+    if not path.is_dir():
+        return [path] if _is_report(path) or _has_header(path, LONG_PEEK, said=True) else []
+    found = below(path, lambda name: name.lower().endswith((*_ENDINGS, _REPORT_ENDING))).files
+    tables = [one for one in found if one.name.lower().endswith(_ENDINGS) and _has_header(one, PEEK)]
+    return tables or [one for one in found if one.name.lower().endswith(_REPORT_ENDING) and _is_report(one)]
+
+
+def _is_report(path: Path) -> bool:
+    return head(path, len(REPORT)) == REPORT
+
+
+def _has_header(path: Path, size: int, said: bool = False) -> bool:
+    start = head(path, size) or b""
+    if start.startswith(GZIP):
+        start = _unpacked(start, size)
+    text = start.decode(encoding_of(start), errors="replace").lstrip("\ufeff")
+    return any(header_of(line) or (said and SAYS.match(line)) for line in text.splitlines())
+
+
+def _unpacked(start: bytes, size: int) -> bytes:
+    try:
+        return gzip.GzipFile(fileobj=BytesIO(start)).read1(size)
+    except (OSError, EOFError, zlib.error):
+        return b""
