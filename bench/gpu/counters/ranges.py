@@ -34,6 +34,8 @@ MEASURE = "measure"
 TOOL = "NVTX_INJECTION64_PATH"  # where a tool that listens names its library
 INJECTED = re.compile(r"\s(/\S*libcuda-injection\.so)$", re.MULTILINE)  # Nsight Compute's, in a process's maps
 MARKS = "TCPROBE_GPU_MARKS"  # a file: a line for each case that is measured
+NEEDED = "TCPROBE_GPU_NEEDS_NVTX"  # set where a program whose ranges nobody hears runs for nothing
+UNHEARD = 71  # how it ends
 SWITCH = "TCPROBE_GPU_SWITCH"  # set where the tool is told through the driver instead
 UNTIL = "TCPROBE_GPU_UNTIL"  # when the process is to be over, in seconds since 1970
 NVTX = Path(__file__).resolve().parents[3] / "tcprobe" / "probe" / "core" / "nvtx.py"
@@ -88,6 +90,9 @@ class Ranges:
         if self._marks:
             with open(self._marks, "a", encoding="utf-8") as file:
                 file.write(json.dumps(self._cases) + "\n")
+        if os.environ.get(NEEDED) and self._listener() is None:
+            print("NVTX: no tool listens", flush=True)
+            os._exit(UNHEARD)
         with self._range(MEASURE), _switched_on(self._switch):
             yield
 
@@ -107,7 +112,6 @@ class Ranges:
             if domain.start:
                 domain.stop(everywhere)
 
-
     def _listener(self) -> Any:
         """Return the tool's domain; None where none listens. A tool may come as late as the GPU is used."""
         path = _tool()
@@ -121,7 +125,7 @@ class Ranges:
 
 
 def _tool() -> Optional[str]:
-    """Return the library of the tool: what the environment names, as C sees it now, else Nsight Compute's where loaded."""
+    """Return the library of the tool: what the environment names, as C sees it now, else Nsight Compute's if loaded."""
     getenv = ctypes.CDLL(None).getenv
     getenv.restype = ctypes.c_char_p
     path: Optional[bytes] = getenv(TOOL.encode())

@@ -40,7 +40,7 @@ KNOWN: Final[tuple[tuple[str, Refusal], ...]] = (
         ),
     ),
     (
-        r"failed to connect to the CUDA driver|Driver could not be loaded|No CUDA-capable device|no devices? (?:was )?found",
+        r"failed to connect to the CUDA driver|Driver could not be loaded|No CUDA-capable device|no devices? found",
         Refusal("Nsight Compute finds no driver of an NVIDIA GPU", None, True),
     ),
     (
@@ -62,10 +62,11 @@ _PATH: Final = re.compile(r"(?:/[^\s/:,'\"]+)+/([^\s/:,'\"]+)")
 
 def refusal(printed: str) -> Refusal:
     """Return why nothing was counted, by what Nsight Compute printed beside the program's own lines."""
+    own = "\n".join(line for line in printed.splitlines() if line.startswith("=="))
     for pattern, known in KNOWN:
-        if re.search(pattern, printed, re.IGNORECASE):
+        if re.search(pattern, own, re.IGNORECASE):
             return known
-    error = _ERROR.search(printed)
+    error = _ERROR.search(own)
     if error:
         return Refusal(f"Nsight Compute: {without_paths(error[1])}", None, False)
     return Refusal("Nsight Compute counted nothing", None, False)
