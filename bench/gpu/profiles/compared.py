@@ -23,11 +23,9 @@ from tcprobe.hardware import Capability
 from tcprobe.schema.kinds import UsesTc
 
 ORDER: Final = ("plain", "xspace", "kineto", "nsys", "ncu")
-LAUNCH: Final = frozenset({"case", "launch", "kernel", "mangled", "grid", "block", "device", "duration_ns"})
-"""Columns of a table by `ncu` that are no metric."""
 _CAST: Final = re.compile(r"\((?:[A-Za-z_][\w: ]*)\)(?=[-\d])")
 _LAMBDA: Final = re.compile(r"\[lambda(\([^\[\]]*?\)) \(instance (\d+)\)\]")
-_SUFFIX: Final = re.compile(r"\b(\d+)(?:ull?|ll?|UL?L?|L)\b")
+_SUFFIX: Final = re.compile(r"\b(\d+)[uU]?[lL]{0,2}\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +53,10 @@ class Recording:
         version: of the framework.
         precision: in which it multiplied.
         step_ns: of a step while it recorded; None under ncu, which runs every kernel many times.
-        plain_step_ns: of a step without a profiler: in a process without any, else in the same process before.
+        plain_step_ns: of a step without a profiler: in the same process before, else in a process without any.
         overhead_pct: by how much the former exceeds the latter.
-        kernel_ns, kernels: summed time, and launches, of kernels per step; None where nobody counted, or none ran.
+        kernel_ns, kernels: summed time, and launches, of kernels per step; None where no whole step was counted, or
+            none ran.
         tc_pct, unknown_pct: shares of kernel time in Tensor Core kernels, and of unknown class, by names.
         counter_tc_pct, counter_unknown_pct: the same by the counters of kernels of the same names; None without any.
         peak_memory_bytes: as the framework has it.
@@ -134,11 +133,11 @@ def compare(folder: Path) -> list[Step]:
     """
     capability = _capability(folder)
     places = [place for place in (folder / "profiles").glob("*-*-*") if status_of(place) == "done"]
-    steps: dict[str, dict[str, _Unit]] = {}
+    steps: dict[tuple[str, str], dict[str, _Unit]] = {}
     for place in sorted(places):
-        step, _, recorder = place.name.rpartition("-")
-        steps.setdefault(step, {})[recorder] = _unit(place, capability)
-    return [_step(*step.split("-", 1), units, capability) for step, units in steps.items()]
+        model, framework, recorder = place.name.split("-")
+        steps.setdefault((model, framework), {})[recorder] = _unit(place, capability)
+    return [_step(model, framework, units, capability) for (model, framework), units in steps.items()]
 
 
 def comparable(name: str) -> str:
@@ -184,7 +183,7 @@ def _sum(a: Tally, b: Tally) -> Tally:
 def _counted(rows: Iterable[Mapping[str, str]], capability: Capability | None) -> dict[str, Counted]:
     found: dict[str, Counted] = {}
     for row in rows:
-        readings = {name: (float(value), "") for name, value in row.items() if name not in LAUNCH and value}
+        readings = {name: (float(value), "") for name, value in row.items() if "__" in name and value}
         judged = judge_counters(readings, capability)
         verdict: UsesTc = judged.uses_tc if judged else "unknown"
         ns, key = float(row["duration_ns"] or 0), comparable(row["kernel"])
@@ -203,7 +202,9 @@ def _step(model: str, framework: str, units: Mapping[str, _Unit], capability: Ca
         framework,
         tuple(_recording(unit, alone, counted, capability) for unit in ordered),
         tuple(_contradictions(counted.values(), capability)),
-        tuple(_uneven({str(unit.told["recorder"]): unit for unit in ordered if unit.table})),
+        tuple(
+            _uneven({str(unit.told["recorder"]): unit for unit in ordered if unit.table and unit.told["counted_steps"]})
+        ),
     )
 
 
@@ -211,7 +212,7 @@ def _recording(
     unit: _Unit, alone: float | None, counted: Mapping[str, Counted], capability: Capability | None
 ) -> Recording:
     told, steps = unit.told, unit.told["counted_steps"]
-    step_ns, plain_ns = told.get("step_ns"), alone or told.get("plain_step_ns")
+    step_ns, plain_ns = told.get("step_ns"), told.get("plain_step_ns") or alone
     spent = sum(one.sum_ns for _, one in unit.table.values())
     by_name = _shares((classify(name, capability).uses_tc, one.sum_ns) for name, one in unit.table.values())
     if told["recorder"] == "ncu":
@@ -227,8 +228,8 @@ def _recording(
         step_ns,
         plain_ns,
         100 * (step_ns / plain_ns - 1) if step_ns and plain_ns and told["recorder"] != "plain" else None,
-        spent / steps if spent else None,
-        sum(one.calls for _, one in unit.table.values()) / steps if spent else None,
+        spent / steps if spent and steps else None,
+        sum(one.calls for _, one in unit.table.values()) / steps if spent and steps else None,
         *by_name,
         *by_counters,
         told.get("peak_memory_bytes"),

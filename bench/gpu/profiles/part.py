@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from bench.gpu.counters.ncu import NotAllowed, count
 from bench.gpu.day import LOG, ROOT, Clock, Day, NotRecorded, OutOfTime, Unit, run, said
 from bench.gpu.machine import Framework, Tool
 from bench.gpu.profiles import kernels, raw
@@ -30,11 +31,12 @@ RANGES: Final = Path(__file__).parents[1] / "counters" / "ranges.py"
 STEPS: Final = {False: 30, True: 4}
 SHORT: Final = {False: (3, 1), True: (2, 1)}
 """Lengths of further traces, of which one is small enough to keep; both by whether it is a rehearsal."""
-WARM_UP: Final = {False: 5, True: 2}
+FEW: Final = 2
+WARM_UP: Final = {False: 5, True: FEW}
 MOST_S: Final = {"ncu": 240.0, "nsys": 180.0}
 OTHERWISE_S: Final = 150.0
 LEAST_S: Final = {False: 25.0, True: 8.0}
-TO_END_S: Final = 4.0  # to read the trace and compress it
+TO_END_S: Final = {False: 8.0, True: 3.0}  # to read the trace and compress it
 FILES: Final = {"xspace": "*.xplane.pb", "kineto": "*.json", "nsys": "*.sqlite"}
 TRACE: Final = (
     "--trace=cuda,nvtx", "--sample=none", "--cpuctxsw=none", "--cuda-graph-trace=node", "--force-overwrite=true",
@@ -58,13 +60,27 @@ class Plan:
         return f"{self.model}-{self.framework.name}{other}-{self.recorder}"
 
 
+@dataclass(slots=True)
+class _Shared:
+    """What units have in common.
+
+    Attributes:
+        cache: folder in which XLA keeps what it compiled: all recorders see the same kernels, and wait for them once.
+        refused: what refused hardware counters for good, once something did.
+    """
+
+    cache: str
+    refused: NotAllowed | None = None
+
+
 def units(day: Day) -> Iterator[Unit]:
     """Yield what to record on this machine: profiles, the counters of their kernels, then steps without a profiler."""
-    with tempfile.TemporaryDirectory(prefix="tcprobe-gpu-") as cache:  # what XLA compiles once, all recorders see
+    with tempfile.TemporaryDirectory(prefix="tcprobe-gpu-") as cache:
+        shared = _Shared(cache)
         for plan in plans(day):
             about = {"framework": plan.framework.name, "version": plan.framework.version, "model": plan.model}
             most = MOST_S.get(plan.recorder, OTHERWISE_S)
-            yield Unit(plan.name, partial(_record, day, plan, cache), most, LEAST_S[day.dry], about)
+            yield Unit(plan.name, partial(_record, day, plan, shared), most, LEAST_S[day.dry], about)
 
 
 def plans(day: Day) -> Iterator[Plan]:
@@ -83,12 +99,17 @@ def plans(day: Day) -> Iterator[Plan]:
                 yield from (Plan(model, framework, chosen, "tf32") for model in MODELS)
 
 
-def _record(day: Day, plan: Plan, cache: str, folder: Path, seconds: float) -> None:
+def _record(day: Day, plan: Plan, shared: _Shared, folder: Path, seconds: float) -> None:
     """Record a unit; the traces that are not kept are removed, whatever came of it."""
+    if plan.recorder == "ncu" and shared.refused is not None:
+        raise shared.refused
     work = folder / "work"
     work.mkdir()
     try:
-        RECORDERS[plan.recorder](_Recording(day, plan, cache, folder, work, Clock(seconds)))
+        RECORDERS[plan.recorder](_Recording(day, plan, shared.cache, folder, work, Clock(seconds)))
+    except NotAllowed as error:
+        shared.refused = error
+        raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
@@ -99,7 +120,7 @@ class _Recording:
 
     Attributes:
         day, plan: what is recorded where.
-        cache: folder in which XLA keeps what it compiled.
+        cache: for XLA.
         folder: of the unit.
         work: folder in it for what is not kept.
         clock: of the unit.
@@ -120,9 +141,10 @@ class _Recording:
     def command(self, steps: int) -> list[str]:
         """Write the orders, and return the command line of the program."""
         dry, plan = self.day.dry, self.plan
+        warm_up = FEW if plan.recorder == "ncu" else WARM_UP[dry]
         orders = {
             "framework": plan.framework.name, "model": plan.model, "precision": plan.precision, "dry": dry,
-            "recorder": plan.recorder, "warm_up": WARM_UP[dry], "steps": steps, "short": SHORT[dry],
+            "recorder": plan.recorder, "warm_up": warm_up, "steps": steps, "short": SHORT[dry],
             "folder": str(self.work), "root": str(ROOT), "ranges": str(RANGES),
         }  # fmt: skip
         path = self.work / "orders.json"
@@ -146,7 +168,7 @@ class _Recording:
 
     def run(self, command: list[str], **more: str) -> int:
         """Run a command within the time that is left, but for what comes after it, and return its status."""
-        left = self.clock.left() - TO_END_S
+        left = self.clock.left() - TO_END_S[self.day.dry]
         return run(command, left, log=self.folder / LOG, environment={**self.environment(), **more})
 
     def answer(self, ended: int) -> dict[str, Any]:
@@ -257,11 +279,12 @@ def _under_nsys(recording: _Recording, tool: Tool, steps: int) -> tuple[dict[str
 
 def _by_ncu(recording: _Recording) -> None:
     """Count the kernels of one step; its time under Nsight Compute, which runs each many times, says nothing."""
-    from bench.gpu.counters.ncu import count
-
     command = recording.command(recording.steps)
     launches = count(recording.day, command, recording.folder, recording.clock.left(), recording.environment())
+    whole = json.loads((recording.folder / "count.json").read_text(encoding="utf-8"))["complete"]
     answer = {**recording.answer(0), "step_ns": None, "mean_step_ns": None}
+    if not whole:
+        answer |= {"counted_steps": None, "notes": [*answer["notes"], "not all kernels of the step were counted"]}
     recording.finish(answer, launches, ("ncu.csv.gz", recording.steps))
 
 

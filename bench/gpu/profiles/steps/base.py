@@ -37,7 +37,7 @@ class Sizes(NamedTuple):
 SIZES = {
     # GPT-2 medium's width and heads; fewer words than its 50,257, so that the logits fit into a small board's memory
     False: {GAN: Sizes(4096), TRANSFORMER: Sizes(8, 1024, 1024, 16, 16384)},
-    True: {GAN: Sizes(4), TRANSFORMER: Sizes(2, 32, 64, 4, 128)},
+    True: {GAN: Sizes(2), TRANSFORMER: Sizes(2, 32, 64, 4, 128)},
 }
 """By whether they are those of a rehearsal."""
 

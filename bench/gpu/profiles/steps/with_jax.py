@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 WITHOUT_GRAPHS = {"xla_gpu_enable_command_buffer": ""}
 """Kernels are launched one by one: in a CUDA graph they lose the op that launched them."""
+HASTY = {"xla_backend_optimization_level": 0}  # for a rehearsal on a CPU
 
 
 class JaxSession:
@@ -41,8 +42,11 @@ class JaxSession:
         begin, step = make(dtype, sizes, own)
         state = self._jax.jit(begin)()
         lowered = self._jax.jit(step, donate_argnums=0).lower(state)
-        ways = [lambda: lowered.compile(compiler_options=WITHOUT_GRAPHS), lowered.compile]
-        return state, self._first(ways, "this XLA may launch kernels as CUDA graphs")
+        ways = [lambda: lowered.compile(compiler_options=WITHOUT_GRAPHS if self.on_gpu else HASTY), lowered.compile]
+        compiled = self._first(ways, "this XLA may launch kernels as CUDA graphs")
+        state, loss = compiled(state)  # some failures show only now
+        loss.block_until_ready()
+        return state, compiled
 
     def _first(self, ways: Sequence[Callable[[], Any]], otherwise: str) -> Any:
         """Return what the first way that works gives; note `otherwise` if that is not the first one."""
@@ -50,7 +54,7 @@ class JaxSession:
             try:
                 return way()
             except (RuntimeError, ValueError, TypeError, NotImplementedError) as error:
-                self.notes.append(f"{otherwise}: {str(error).splitlines()[0][:200]}")
+                self.notes.append(f"{otherwise}: {(str(error) or repr(error)).splitlines()[0][:200]}")
         return ways[-1]()
 
     def step(self, number: int) -> Any:

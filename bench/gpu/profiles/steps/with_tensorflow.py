@@ -60,7 +60,13 @@ class TensorFlowSession:
         begun.numpy()  # comes after all that was launched by now
 
     def sync(self) -> None:
-        (self._tf.zeros(()) + 1).numpy()  # likewise: there is one compute stream
+        if not self.on_gpu:
+            return
+        wait = getattr(getattr(self._tf.test, "experimental", None), "sync_devices", None)
+        if wait is not None:
+            wait()
+        else:  # before TensorFlow 2.12; it launches a kernel of its own
+            (self._tf.zeros(()) + 1).numpy()  # comes after all on the one compute stream
 
     def peak_memory(self) -> int | None:
         ask = getattr(self._tf.config.experimental, "get_memory_info", None)
