@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from bench.gpu.summary.costs import BASES, by_kind, inside
+from bench.gpu.summary.kernels import alignment_table
 from bench.gpu.summary.markdown import table
 from bench.gpu.summary.pack import RESULTS
 from bench.gpu.summary.whole import summarise
@@ -20,12 +22,17 @@ NONE = "None has been recorded yet: [contribute a GPU](contribute-a-gpu.md)."
 MARK = "gpu results"
 
 
+Days = tuple[tuple[str, dict[str, Any]], ...]
+"""Names of folders, and what they say."""
+
+
 @cache
-def _folders() -> tuple[tuple[str, dict[str, Any]], ...]:
-    return tuple((place.name, summarise(place)) for place in sorted(RESULTS.iterdir()) if place.is_dir())
+def days(results: Path) -> Days:
+    """Return what each folder of results says."""
+    return tuple((place.name, summarise(place)) for place in sorted(results.iterdir()) if place.is_dir())
 
 
-def classification() -> Iterator[str]:
+def classification(found: Days) -> Iterator[str]:
     """Yield how names did against counters, and which products ran on Tensor Cores."""
     head = ("recorded", "through", "#launches", "#names", "#contradicted", "#unknown", "#unproved")
     yield from table(
@@ -38,41 +45,52 @@ def classification() -> Iterator[str]:
                 source["kernels"],
                 *(source["outcomes"][o] for o in ("contradiction", "unknown", "unproved")),
             )
-            for name, data in _folders()
+            for name, data in found
             for source in data["classification"]["sources"]
         ],
     )
+    yield from alignment_table((name, data["classification"]["alignment"]) for name, data in found)
+
+
+def costs(found: Days) -> Iterator[str]:
+    """Yield the errors of predictions by class of product, and how many resize pairs lie in their predicted range."""
+    told = [(name, data["costs"]) for name, data in found]
+    head = ("recorded", "class", "dtype", "#products", "#shipped", "#in the range %", "#calibrated", "#in the range %")
+    yield from table(head, [row for name, of in told for one in of["products"] for row in _classes(name, one)])
     yield from table(
-        ("recorded", "op", "dtype", "aligned", "#cases on Tensor Cores", "#without", "#unproved"),
+        ("recorded", "resize pairs", *(f"#in the {base} range" for base in BASES)),
         [
-            (name, a["op"], a["dtype"], "yes" if a["aligned"] else "no", a["yes"], a["no"], a["unknown"])
-            for name, data in _folders()
-            for a in data["classification"]["alignment"]
-            if a["aligned"] is not None
+            (name, one["unit"], *("{} of {}".format(*inside(one["rows"], base)) for base in BASES))
+            for name, of in told
+            for one in of["pairs"]
         ],
     )
 
 
-def costs() -> Iterator[str]:
-    """Yield the errors of predictions by class of product."""
-    yield ""
+def _classes(name: str, one: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each class of product and dtype of one framework."""
+    own = by_kind(one["calibrated"])
+    for key, row in by_kind(one["shipped"]).items():
+        figures = [f"{of[f]:.1f}" if of else "" for of in (row, own.get(key)) for f in ("error_pct", "in_range_pct")]
+        yield (f"{name} {one['unit']}", *key, str(row["products"]), *figures)
 
 
-PAGES: dict[str, Callable[[], Iterator[str]]] = {"classification.md": classification, "cost-model.md": costs}
+PAGES: dict[str, Callable[[Days], Iterator[str]]] = {"classification.md": classification, "cost-model.md": costs}
 
 
-def page(name: str, text: str) -> str:
+def page(name: str, text: str, results: Path = RESULTS) -> str:
     """Return a page with its part on recorded GPUs made anew.
 
     Raises:
         ValueError: the marks around it are missing.
     """
     begin, end = f"<!-- {MARK} -->\n", f"<!-- /{MARK} -->"
-    found = re.search(f"(?s)(?<={begin}).*(?={end})", text)
-    if found is None:
+    part = re.search(f"(?s)(?<={begin}).*(?={end})", text)
+    if part is None:
         raise ValueError(f"{name}: no {begin.strip()} ... {end}")
-    made = "\n".join(PAGES[name]()).strip() if _folders() else NONE
-    return text[: found.start()] + made + "\n" + text[found.end() :]
+    found = days(results)
+    made = "\n".join(PAGES[name](found)).strip() if found else NONE
+    return text[: part.start()] + made + "\n" + text[part.end() :]
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from bench.gpu.day import LOG
+from bench.gpu.summary.classified import FAKE
 from bench.gpu.summary.contract import missing
 from bench.gpu.summary.section import Data, read_json
 from bench.gpu.summary.whole import DATA, FAILED, PAGE, SECTIONS, key, page, summarise
@@ -23,8 +24,8 @@ Kind = Literal[
 ]
 MOST_BYTES: Final = 8 << 20
 MOST_TRACE_BYTES: Final = 2 << 20
-FOREIGN: Final = frozenset({"ncu.csv.gz"})
-"""Tables whose columns are not ours."""
+FOREIGN: Final = frozenset({"ncu.csv.gz", "steps.csv.gz"})
+"""Tables as Nsight Compute and run folders have them."""
 OURS: Final = (".csv.gz", ".json", ".md")
 """Endings of what is no raw trace."""
 _HOMES: Final = r"home|root|Users|mnt|data|scratch|work|workspace|content|srv|nfs|lustre|gpfs|export|media|tmp|var"
@@ -118,20 +119,18 @@ def _private(data: bytes, where: str, private: re.Pattern[str]) -> Iterator[Prob
 def _columns(data: bytes, name: str, where: str) -> Iterator[Problem]:
     if name.endswith(".csv.gz") and name not in FOREIGN:
         header = next(csv.reader(io.StringIO(data.decode("utf-8", errors="replace"))), [])
+        if FAKE in header:
+            yield Problem("rehearsal", f"{where}: fake counters")
         lacks = missing(name, set(header))
         if lacks is None:
             yield Problem("table", f"{where}: bench/gpu/README.md does not describe {name}")
-    elif name.endswith(".json"):
+        elif lacks:
+            yield Problem("table", f"{where}: no {', '.join(sorted(lacks))}")
+    elif name.endswith((".json", ".json.gz")):
         try:
-            found = json.loads(data)
+            json.loads(data)
         except ValueError as error:
             yield Problem("table", f"{where}: {error}")
-            return
-        lacks = missing(name, set(found) if isinstance(found, dict) else set())
-    else:
-        return
-    if lacks:
-        yield Problem("table", f"{where}: no {', '.join(sorted(lacks))}")
 
 
 def _summary(folder: Path) -> Iterator[Problem]:

@@ -36,7 +36,11 @@ HOLDS: Final[Mapping[str, frozenset[str]]] = {
     "fp32": frozenset({"tf32", "bf16", "fp64"}),
 }
 """Precision -> those that a framework may multiply it in without losing digits."""
-_NOT_METRICS: Final = frozenset({"case", "launch", "kernel", "mangled", "grid", "block", "device", "duration_ns"})
+BLOCKS: Final = frozenset({"not_nvidia", "gpu", "dtype", "tf32", "shape_required", "type"})
+"""Blockers that say for certain that a case cannot use Tensor Cores."""
+FAKE: Final = "fake"
+"""A column of tables that a rehearsal made up."""
+_NOT_METRICS: Final = frozenset({"case", "launch", "kernel", "mangled", "grid", "block", "device", "duration_ns", FAKE})
 _SOURCE: Final = re.compile(r"sm(?:sp)?__ops_path_tensor\w*_src_([a-z]+\d+)(?:_\w*)?\.sum")
 
 

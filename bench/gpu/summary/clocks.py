@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.gpu.summary.markdown import table
-from bench.gpu.summary.section import About, Data, value
+from bench.gpu.summary.section import About, Data
 from bench.gpu.tables import read_table
 
 IDLE: Final = "gpu_idle"
@@ -22,9 +22,7 @@ def clocks(about: About) -> list[Data]:
 
 def _clocks(path: Path) -> Data | None:
     rows = [row for row in read_table(path) if IDLE not in row["throttle"].split()]
-    sm, power, heat = (
-        [v for row in rows if (v := value(row[c])) is not None] for c in ("sm_mhz", "power_w", "temperature_c")
-    )
+    sm, power, heat = ([float(row[c]) for row in rows if row[c]] for c in ("sm_mhz", "power_w", "temperature_c"))
     if not sm:
         return None
     slowed = [found for row in rows if (found := set(row["throttle"].split()) - BENIGN)]

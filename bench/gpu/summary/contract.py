@@ -1,4 +1,4 @@
-"""The columns of tables and the keys of JSON files, as bench/gpu/README.md lists them."""
+"""The columns of tables, as bench/gpu/README.md lists them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Final
 from tcprobe.cost.measured import MEASUREMENT_COLUMNS
 
 README: Final = Path(__file__).parents[1] / "README.md"
-_DESCRIBED: Final = re.compile(r"(?ms)^`([\w-]+\.(?:csv\.gz|json))`([^:]*):(.*?)(?=\n\n|\Z)")
+_DESCRIBED: Final = re.compile(r"(?ms)^`([\w-]+\.csv\.gz)`([^:]*):(.*?)(?=\.\s|\n\n|\Z)")
 
 
 @cache
 def contract() -> dict[str, list[frozenset[str]]]:
-    """Return the columns of each kind of file by its name; several sets where a name has several kinds."""
+    """Return the columns of each table by its file's name; several sets where a name has several kinds."""
     text = README.read_text(encoding="utf-8")
     while (bare := re.sub(r"\([^()]*\)", "", text)) != text:  # what stands in brackets describes values
         text = bare
@@ -26,6 +26,6 @@ def contract() -> dict[str, list[frozenset[str]]]:
 
 
 def missing(name: str, columns: set[str]) -> set[str] | None:
-    """Return the columns that a file lacks, of the kind that it lacks the fewest of; None if nothing describes it."""
+    """Return the columns that a table lacks, of the kind that it lacks the fewest of; None if nothing describes it."""
     kinds = contract().get(name)
     return None if kinds is None else set(min((kind - columns for kind in kinds), key=len))

@@ -8,14 +8,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bench.gpu.summary.classified import Case, Kernel, Row, cases_of, counted_tables, kernels_of
+from bench.gpu.summary.classified import BLOCKS, Case, Kernel, Row, cases_of, counted_tables, kernels_of
 from bench.gpu.summary.markdown import name, table
 from bench.gpu.summary.section import FAKE, About, Data
 from bench.gpu.tables import read_table
+from tcprobe.errors import TcprobeError
+from tcprobe.hardware import Capability
 
 TITLE = "Classification against counters"
 OUTCOMES = ("agreement", "contradiction", "unknown", "unproved")
 PRECISIONS = ("agreement", "contradiction", "wider", "untold")
+USES = ("yes", "no", "unknown")
+ALIGNED = {True: "aligned", False: "unaligned", None: "either"}
+UNCOUNTED = "it ran, but none of its kernels was counted"
 MOST_SHOWN = 60
 
 
@@ -28,26 +33,33 @@ def make(about: About) -> Data:
         source = f"{path.parent.parent.name}/{path.parent.name}"
         try:
             rows = _cases(path)
-            found = kernels_of(path, {row["case"]: row for row in rows}, about.capability)
-            ran = list(cases_of(rows, found, source, about.capability))
-            sources.append(_source(source, about, found, rows))
-        except (OSError, EOFError, ValueError, KeyError) as error:
+            able = about.capability or _capability_in(path.with_name("ncu.csv.gz"))
+            found = kernels_of(path, {row["case"]: row for row in rows}, able)
+            ran = list(cases_of(rows, found, source, able))
+            sources.append(_source(source, about, able, found, rows))
+        except (OSError, EOFError, ValueError, KeyError, TcprobeError) as error:
             damaged.append({"source": source, "reason": f"{type(error).__name__}: {error}"})
             continue
         kernels += found
         cases += ran
     return {
-        "capability": "{}.{}".format(*about.capability) if about.capability else None,
         "sources": sources,
         "damaged": damaged,
         "contradictions": [_flat(k) for k in kernels if k.outcome == "contradiction"],
         "precision_contradictions": [_flat(k) for k in kernels if k.precision == "contradiction"],
         "wider": _wider(kernels),
         "unknown": _unknown(kernels),
-        "alignment": _alignment(cases),
+        "alignment": _alignment(cases, about),
         "without": [asdict(c) for c in cases if c.uses_tc == "no" and c.foretold == "none"],
-        "blocked_yet_used": [asdict(c) for c in cases if c.uses_tc == "yes" and c.foretold != "none"],
+        "blocked_yet_used": [asdict(c) for c in cases if c.uses_tc == "yes" and c.foretold in BLOCKS],
     }
+
+
+def _capability_in(path: Path) -> Capability | None:
+    """Return the compute capability in Nsight Compute's own table, where nothing else tells it."""
+    from tcprobe.readers.ncu.launches import read_launches
+
+    return next((launch.capability for launch in read_launches(path)), None) if path.exists() else None
 
 
 def _cases(path: Path) -> list[Row]:
@@ -56,22 +68,25 @@ def _cases(path: Path) -> list[Row]:
     return list(read_table(beside)) if beside.exists() else []
 
 
-def _source(source: str, about: About, kernels: Iterable[Kernel], cases: list[Row]) -> Data:
+def _source(source: str, about: About, able: Capability | None, kernels: Iterable[Kernel], cases: list[Row]) -> Data:
     named = [k for k in kernels if k.spelling == "demangled"]
     outcomes, precisions = Counter[str](), Counter[str]()
     for kernel in named:
         outcomes[kernel.outcome] += kernel.launches
         precisions[kernel.precision] += kernel.launches
     framework = about.framework(source.rpartition("/")[2])
+    counted = {kernel.case for kernel in named}
+    ended = Counter(UNCOUNTED if r["status"] == "ran" else r["status"] for r in cases if r["case"] not in counted)
     return {
         "source": source,
         "framework": " ".join(framework) if framework else None,
+        "capability": "{}.{}".format(*able) if able else None,
         "launches": sum(k.launches for k in named),
         "kernels": len({k.kernel for k in named}),
         "outcomes": {o: outcomes[o] for o in OUTCOMES},
         "precisions": {o: precisions[o] for o in PRECISIONS},
         "cases": len(cases),
-        "not_ran": dict(sorted(Counter(r["status"] for r in cases if r["status"] != "ran").items())),
+        "not_counted": dict(sorted(ended.items())),
     }
 
 
@@ -103,15 +118,25 @@ def _unknown(kernels: Iterable[Kernel]) -> list[Data]:
     ]
 
 
-def _alignment(cases: Iterable[Case]) -> list[Data]:
-    """Return how many cases ran on Tensor Cores, by source, op, dtype and alignment."""
-    found: dict[tuple[str, str, str, bool | None], Counter[str]] = defaultdict(Counter)
+def _alignment(cases: Iterable[Case], about: About) -> list[Data]:
+    """Return how many cases ran on Tensor Cores and how many did not, by framework, op, dtype and alignment."""
+    found: dict[tuple[str, str, str], dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for case in cases:
-        found[case.source, case.op, case.dtype, case.aligned][case.uses_tc] += 1
+        framework = about.framework(case.source.rpartition("/")[2])
+        key = framework[0] if framework else case.source, case.op, case.dtype
+        found[key][ALIGNED[case.aligned]][case.uses_tc] += 1
     return [
-        {"source": s, "op": o, "dtype": d, "aligned": a, **{uses: counts[uses] for uses in ("yes", "no", "unknown")}}
-        for (s, o, d, a), counts in sorted(found.items(), key=lambda item: (*item[0][:3], item[0][3] is not True))
+        {"framework": f, "op": o, "dtype": d, **{a: {u: c[u] for u in USES} for a, c in by_alignment.items()}}
+        for (f, o, d), by_alignment in sorted(found.items())
     ]
+
+
+def of_all(row: Data, aligned: str) -> str | None:
+    """Return how many cases ran on Tensor Cores, of how many; None without any."""
+    if (counts := row.get(aligned)) is None:
+        return None
+    unproved = f" ({counts['unknown']} unproved)" if counts["unknown"] else ""
+    return f"{counts['yes']} of {sum(counts.values())}{unproved}"
 
 
 def show(data: Data, dry: bool) -> Iterator[str]:
@@ -120,7 +145,7 @@ def show(data: Data, dry: bool) -> Iterator[str]:
     if not data["sources"] and not data["damaged"]:
         yield "No counters were recorded."
         return
-    if data["capability"] is None:
+    if any(one["capability"] is None for one in data["sources"]):
         yield "The compute capability is not known: counters of 0 prove nothing.\n"
     for one in data["damaged"]:
         yield f"- `{one['source']}` cannot be read: {one['reason']}"
@@ -141,8 +166,8 @@ def _by_source(sources: list[Data], fake: str) -> Iterator[str]:
     ]
     yield from table(head, rows)
     yield from table(
-        ("not measured in", "why", "#cases"),
-        [(s["source"], why, n) for s in sources for why, n in s["not_ran"].items()],
+        ("not counted in", "why", "#cases"),
+        [(s["source"], why, n) for s in sources for why, n in s["not_counted"].items()],
     )
 
 
@@ -199,19 +224,30 @@ def _unknown_names(found: list[Data], fake: str) -> Iterator[str]:
 
 def _shown_alignment(data: Data, fake: str) -> Iterator[str]:
     yield f"### Which products ran on Tensor Cores{fake}"
-    yield from table(
-        ("recorded by", "op", "dtype", "aligned", "#on Tensor Cores", "#without", "#unproved"),
-        [
-            (a["source"], a["op"], a["dtype"], _yes(a["aligned"]), a["yes"], a["no"], a["unknown"])
-            for a in data["alignment"]
-        ],
-    )
+    yield from alignment_table([("", data["alignment"])])
     without = data["without"]
     yield f"Without Tensor Cores, though neither GPU nor dtype keeps them off{fake}: {len(without)}\n"
     yield from _shown_cases(without)
     used = data["blocked_yet_used"]
     yield f"On Tensor Cores, though tcprobe says that something keeps them off{fake}: {len(used)}\n"
     yield from _shown_cases(used)
+
+
+def alignment_table(days: Iterable[tuple[str, list[Data]]]) -> list[str]:
+    """Return the table of cases on Tensor Cores of days by name; without a name it has no column for it."""
+    rows = [
+        (
+            *([day] if day else []),
+            row["framework"],
+            row["op"],
+            row["dtype"],
+            *(of_all(row, a) for a in ALIGNED.values()),
+        )
+        for day, found in days
+        for row in found
+    ]
+    head = ("framework", "op", "dtype", "#aligned: on Tensor Cores", "#unaligned", "#no matter which")
+    return table(head if rows and len(rows[0]) == len(head) else ("recorded", *head), rows)
 
 
 def _shown_cases(cases: list[Data]) -> Iterator[str]:

@@ -41,13 +41,20 @@ def show(data: Data, dry: bool) -> Iterator[str]:  # noqa: ARG001
         took = sum(u.get("seconds") or 0.0 for u in units)
         rows.append((part.NAME, part.WHAT, len(done), len(units) - len(done), f"{took:.0f}"))
     yield from table(("part", "what", "#recorded", "#not recorded", "#s"), rows)
-    not_done = [u for u in data["units"] if u["status"] != "done"]
-    yield from table(
-        ("not recorded", "", "why", "remedy"),
-        [(f"{u['part']}/{u['unit']}", u["status"], u.get("reason"), u.get("remedy")) for u in not_done],
-    )
+    yield from table(("not recorded", "", "", "why", "remedy"), _not_done(data["units"]))
     if data["killed"]:
         yield f"Cut off, kept apart in `killed/` and not counted: {', '.join(data['killed'])}."
+
+
+def _not_done(units: list[Data]) -> Iterator[tuple[object, ...]]:
+    """Yield part, units, status, reason and remedy; units of one reason together."""
+    found: dict[tuple[object, ...], list[str]] = {}
+    for unit in units:
+        if unit["status"] != "done":
+            why = (unit["part"], unit["status"], unit.get("reason"), unit.get("remedy"))
+            found.setdefault(why, []).append(unit["unit"])
+    for (part, *why), names in found.items():
+        yield part, ", ".join(names), *why
 
 
 def _provenance(told: Data) -> Iterator[str]:
@@ -61,11 +68,12 @@ def _provenance(told: Data) -> Iterator[str]:
         if smi.get(field)
     )
     known = f" (`{told['gpu']}`)" if told.get("gpu") else ""
-    yield f"- GPU: {smi.get('name', 'none')}{known}{', ' + board if board else ''}; {told.get('gpus')} in all"
+    more = f"; {told['gpus']} GPUs in all" if told.get("gpus", 0) > 1 else ""
+    yield f"- GPU: {smi.get('name', 'none')}{known}{', ' + board if board else ''}{more}"
     for name, found in told.get("frameworks", {}).items():
         libraries = ", ".join(f"{n} {v}" for n, v in found["libraries"].items())
         yield f"- {name} {found['version']}, Python {found['python']}{': ' + libraries if libraries else ''}"
     yield f"- Nsight Compute {told.get('ncu') or 'none'}, Nsight Systems {told.get('nsys') or 'none'}"
     changed = ", changed since" if told.get("changed") else ""
     yield f"- tcprobe {told.get('tcprobe')}, commit {told.get('commit')}{changed}"
-    yield f"- {told.get('date')}, called {len(told.get('calls', []))} times; {told.get('cpu')}, {told.get('system')}"
+    yield f"- {told.get('date')}, calls: {len(told.get('calls', []))}; {told.get('cpu')}, {told.get('system')}"

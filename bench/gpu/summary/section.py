@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,11 +36,11 @@ class About:
     def framework(self, unit: str) -> tuple[str, str] | None:
         """Return name and version of the framework that a unit's name ends with or holds; None where it holds none."""
         known = self.provenance.get("frameworks", {})
-        return next(((name, known[name]["version"]) for name in known if name in unit.split("-")), None)
+        return next(((name, known[name]["version"]) for name in known if name in re.split("[-.]", unit)), None)
 
 
 class Section(Protocol):
-    """A module of the summary.
+    """A module of the summary. What it needs of a part's room it imports in `make`, whose failure costs no other.
 
     Attributes:
         TITLE: its heading; its first word in small letters is its key in summary.json.
@@ -78,12 +79,3 @@ def read_json(path: Path) -> Data:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def value(text: str) -> float | None:
-    """Return the number in a cell; None if it is empty.
-
-    Raises:
-        ValueError: it holds no number.
-    """
-    return float(text) if text else None

@@ -32,6 +32,16 @@ def test_pages_print_what_follows_from_the_committed_folders(name: str) -> None:
     assert make_gpu_results.page(name, text) == text, "python -m docs.make_gpu_results"
 
 
+def test_pages_print_what_a_folder_says(ours: Path) -> None:
+    bare = "<!-- gpu results -->\nolder\n<!-- /gpu results -->\n"
+    names, costs = (make_gpu_results.page(name, bare, ours.parent) for name in make_gpu_results.PAGES)
+    assert f"| {made.NAME} | torch 2.11.0 | 5 | 5 | 0 | 1 | 0 |" in names
+    assert f"| {made.NAME} | torch | gemm | float16 | 1 of 1 | 1 of 1 |  |" in names
+    assert f"| {made.NAME} calibrate-torch | unaligned GEMMs | float16 | 1 | 9.1 | 100.0 |" in costs
+    assert f"| {made.NAME} | pairs-torch | 1 of 2 |" in costs
+    assert "older" not in names + costs
+
+
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of results that holds."""
@@ -57,6 +67,11 @@ def _renamed(place: Path) -> None:
 
 def _rehearsed(place: Path) -> None:
     (place / "provenance.json").write_text(json.dumps(made.provenance(dry=True)), encoding="utf-8")
+
+
+def _fake(place: Path) -> None:
+    table = place / KERNELS
+    write_table(table, [*made.KERNELS, "fake"], [{**row, "fake": 1} for row in read_table(table)])
 
 
 def _told_where(place: Path) -> None:
@@ -118,6 +133,7 @@ BROKEN: dict[Callable[[Path], None], tuple[Kind, str]] = {
     _other_precision: ("precision", "its name says fp16, it multiplies bf16"),
     _renamed: ("name", "not h200-sxm-2026-11-22"),
     _rehearsed: ("rehearsal", "dry_run"),
+    _fake: ("rehearsal", "kernels.csv.gz: fake counters"),
     _told_where: ("private", "'/home/someone'"),
     _told_who: ("private", "'tower-of-mine'"),
     _told_in_bytes: ("private", "'/scratch/someone/step.py'"),

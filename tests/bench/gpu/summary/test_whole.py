@@ -47,7 +47,7 @@ def test_what_was_not_recorded_has_its_reason_and_remedy(tmp_path: Path) -> None
     place = made.results(tmp_path)
     told = {"status": "failed", "reason": "nsys is not here", "remedy": "it comes with the CUDA Toolkit"}
     made.made_unit(place, "runs", "nvtx-train-gan", **told)
-    assert "| runs/nvtx-train-gan | failed | nsys is not here | it comes with the CUDA Toolkit |" in summary(place)
+    assert "| runs | nvtx-train-gan | failed | nsys is not here | it comes with the CUDA Toolkit |" in summary(place)
 
 
 @pytest.mark.parametrize("cut", ["provenance.json", "classification", "profiles", "everything"])
