@@ -1,4 +1,4 @@
-"""Write what docs/classification.md and docs/cost-model.md say of recorded GPUs: `python -m docs.make_gpu_results`.
+"""Write what pages say of recorded GPUs: `python -m docs.make_gpu_results`.
 
 It follows from the folders in bench/gpu/results, and says that there is none where there is none.
 """
@@ -6,6 +6,7 @@ It follows from the folders in bench/gpu/results, and says that there is none wh
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -17,8 +18,8 @@ from bench.gpu.summary.markdown import table
 from bench.gpu.summary.pack import RESULTS
 from bench.gpu.summary.whole import summarise
 
-DOCS = Path(__file__).parent
-NONE = "None has been recorded yet: [contribute a GPU](contribute-a-gpu.md)."
+ROOT = Path(__file__).parents[1]
+NONE = "None has been recorded yet."
 MARK = "gpu results"
 
 
@@ -75,7 +76,20 @@ def _classes(name: str, one: dict[str, Any]) -> Iterator[tuple[str, ...]]:
         yield (f"{name} {one['unit']}", *key, str(row["products"]), *figures)
 
 
-PAGES: dict[str, Callable[[Days], Iterator[str]]] = {"classification.md": classification, "cost-model.md": costs}
+def listed(found: Days) -> Iterator[str]:
+    """Yield a line for each folder: the GPU, and how many units of each part it has."""
+    for name, data in found:
+        units = Counter(unit["part"] for unit in data["recorded"]["units"] if unit["status"] == "done")
+        gpu = data["recorded"]["provenance"]["nvidia_smi"]["name"]
+        yield f"- [{name}]({name}/summary.md): {gpu}; " + ", ".join(f"{n} of {part}" for part, n in units.items())
+
+
+PAGES: dict[str, Callable[[Days], Iterator[str]]] = {
+    "docs/classification.md": classification,
+    "docs/cost-model.md": costs,
+    "bench/gpu/results/README.md": listed,
+}
+"""What is made for each page."""
 
 
 def page(name: str, text: str, results: Path = RESULTS) -> str:
@@ -95,5 +109,5 @@ def page(name: str, text: str, results: Path = RESULTS) -> str:
 
 if __name__ == "__main__":
     for name in PAGES:
-        path = DOCS / name
+        path = ROOT / name
         path.write_text(page(name, path.read_text(encoding="utf-8")), encoding="utf-8")

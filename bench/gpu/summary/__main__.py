@@ -27,7 +27,7 @@ def main() -> int:
         found = list(problems(asked.folder))
         for problem in found:
             print(f"{problem.kind}: {problem.text}")
-        print(f"{asked.folder}: {len(found) or 'no'} problems")
+        print(f"{asked.folder}: problems: {len(found)}")
         return 1 if found else 0
     write(asked.folder)
     return 0

@@ -80,8 +80,8 @@ def _provenance(folder: Path) -> Iterator[Problem]:
         yield Problem(
             "provenance", f"no GPU of gpus.csv: nvidia-smi calls it {told.get('nvidia_smi', {}).get('name')!r}"
         )
-    elif folder.name != expected:
-        yield Problem("name", f"the folder's name is {folder.name}, not {expected}")
+    elif (name := folder.resolve().name) != expected:
+        yield Problem("name", f"the folder's name is {name}, not {expected}")
 
 
 def _sizes(folder: Path, files: list[Path]) -> Iterator[Problem]:

@@ -28,18 +28,19 @@ def test_a_folder_of_results_holds(place: Path | None, ours: Path) -> None:
 
 @pytest.mark.parametrize("name", make_gpu_results.PAGES)
 def test_pages_print_what_follows_from_the_committed_folders(name: str) -> None:
-    text = (make_gpu_results.DOCS / name).read_text(encoding="utf-8")
+    text = (make_gpu_results.ROOT / name).read_text(encoding="utf-8")
     assert make_gpu_results.page(name, text) == text, "python -m docs.make_gpu_results"
 
 
 def test_pages_print_what_a_folder_says(ours: Path) -> None:
     bare = "<!-- gpu results -->\nolder\n<!-- /gpu results -->\n"
-    names, costs = (make_gpu_results.page(name, bare, ours.parent) for name in make_gpu_results.PAGES)
+    names, costs, listed = (make_gpu_results.page(name, bare, ours.parent) for name in make_gpu_results.PAGES)
     assert f"| {made.NAME} | torch 2.11.0 | 5 | 5 | 0 | 1 | 0 |" in names
     assert f"| {made.NAME} | torch | gemm | float16 | 1 of 1 | 1 of 1 |  |" in names
     assert f"| {made.NAME} calibrate-torch | unaligned GEMMs | float16 | 1 | 9.1 | 100.0 |" in costs
     assert f"| {made.NAME} | pairs-torch | 1 of 2 |" in costs
-    assert "older" not in names + costs
+    assert f"- [{made.NAME}]({made.NAME}/summary.md): NVIDIA H200; 1 of classification, 2 of costs" in listed
+    assert "older" not in names + costs + listed
 
 
 @pytest.fixture(scope="module")

@@ -49,5 +49,15 @@ def test_the_name_of_this_machine_is_told(
     assert "private: runs/plain/unit.json: 'tower-of-mine'" in capsys.readouterr().out
 
 
+def test_contradictions_are_to_be_sent(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = made.results(tmp_path / "out", launches=[made.launch("g16", made.NVJET, None)])
+    assert packed(folder, monkeypatch) == 0
+    contradiction, ready = capsys.readouterr().out.splitlines()
+    assert contradiction.startswith("contradiction: classification/ncu-torch g16: nvjet")
+    assert ready.endswith("ready to be sent; contradictions that tcprobe has to learn from: 1")
+
+
 def test_a_rehearsal_names_no_gpu(results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert packed(tmp_path, monkeypatch) == 2
