@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Final
 
 from bench.gpu.summary.markdown import micro, name, number, table
-from bench.gpu.summary.section import About, Data
+from bench.gpu.summary.section import FAKE, About, Data
 
 TITLE = "Profiles of one step"
 MOST_SHOWN: Final = 20
@@ -20,12 +20,13 @@ def make(about: About) -> Data:
     return {"steps": [asdict(step) for step in compare(about.folder)]}
 
 
-def show(data: Data, dry: bool) -> Iterator[str]:  # noqa: ARG001
+def show(data: Data, dry: bool) -> Iterator[str]:
     """Yield a line for each recorder, and the kernels that recorders count differently."""
     if not data["steps"]:
         yield "No step was recorded."
         return
-    yield "A step with and without the recorder; the share of kernel time on Tensor Cores, by name and counters."
+    by = f"counters ({FAKE})" if dry else "counters"
+    yield f"A step with and without the recorder; the share of kernel time on Tensor Cores, by name and {by}."
     yield ""
     head = (
         *("model", "framework", "precision", "recorder", "#step us", "#without us", "#more %"),
