@@ -39,9 +39,9 @@ def _record(orders: dict[str, Any], folder: Path) -> None:
     sizes = SIZES[orders["dry"]][orders["model"]]
     around = _ranges(orders["ranges"]) if orders["recorder"] in ("nsys", "ncu") else None
     module = importlib.import_module(f"{__package__}.with_{orders['framework']}")
-    session: Session = module.open(orders["model"], orders["precision"], sizes, Path(orders["root"]))
-    if not session.on_gpu and not orders["dry"]:
+    if not orders["dry"] and not module.sees_gpu():
         raise Unusable(f"{orders['framework']} sees no GPU")
+    session: Session = module.open(orders["model"], orders["precision"], sizes, Path(orders["root"]))
     for number in range(orders["warm_up"]):
         session.step(number)
     session.sync()

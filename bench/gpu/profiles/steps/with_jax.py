@@ -28,7 +28,7 @@ class JaxSession:
         models: Any = importlib.import_module(__package__ + ".jax_models")
         self.notes: list[str] = []
         self.precision = precision
-        self.on_gpu = self._jax.default_backend() == "gpu"
+        self.on_gpu = sees_gpu()
         self._jax.config.update("jax_default_matmul_precision", "tensorfloat32" if precision == TF32 else None)
         dtype = getattr(self._jax.numpy, BFLOAT16 if precision == BFLOAT16 else "float32")
         make = models.gan if model == GAN else models.transformer
@@ -85,6 +85,11 @@ class JaxSession:
             yield
         finally:
             profiler.stop_trace()
+
+
+def sees_gpu() -> bool:
+    """Return whether JAX uses a GPU."""
+    return bool(importlib.import_module("jax").default_backend() == "gpu")
 
 
 def open(model: str, precision: str, sizes: Sizes, root: Path) -> JaxSession:  # noqa: A001, ARG001 - as the others

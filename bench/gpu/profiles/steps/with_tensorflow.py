@@ -26,7 +26,7 @@ class TensorFlowSession:
         self._tf: Any = importlib.import_module("tensorflow")
         tf = self._tf
         self.notes: list[str] = []
-        self.on_gpu = bool(tf.config.list_physical_devices("GPU"))
+        self.on_gpu = sees_gpu()
         script = _script(root / "workloads" / "train_gan.py")
         self.precision = self._usable(script, precision)
         if self.precision != TF32:
@@ -120,6 +120,11 @@ def _script(path: Path) -> Any:
     module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
     spec.loader.exec_module(module)  # type: ignore[union-attr]
     return module
+
+
+def sees_gpu() -> bool:
+    """Return whether TensorFlow can use a GPU."""
+    return bool(importlib.import_module("tensorflow").config.list_physical_devices("GPU"))
 
 
 def open(model: str, precision: str, sizes: Sizes, root: Path) -> TensorFlowSession:  # noqa: A001 - as the others

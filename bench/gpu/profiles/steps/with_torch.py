@@ -25,7 +25,7 @@ class TorchSession:
         self._torch: Any = importlib.import_module("torch")
         torch = self._torch
         self.notes: list[str] = []
-        self.on_gpu = bool(torch.cuda.is_available())
+        self.on_gpu = sees_gpu()
         self.device = torch.device("cuda" if self.on_gpu else "cpu")
         self.precision = precision
         if precision == BFLOAT16 and self.on_gpu and torch.cuda.get_device_capability() < BFLOAT16_SINCE:
@@ -186,6 +186,11 @@ def _attention(session: TorchSession, torch: Any) -> Callable[[Any, Any, Any], A
         return scores.masked_fill(future, float("-inf")).softmax(-1).to(v.dtype) @ v
 
     return attention
+
+
+def sees_gpu() -> bool:
+    """Return whether PyTorch can use a GPU."""
+    return bool(importlib.import_module("torch").cuda.is_available())
 
 
 def open(model: str, precision: str, sizes: Sizes, root: Path) -> TorchSession:  # noqa: A001, ARG001 - as the others

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench.gpu.counters.ncu import NotAllowed
 from bench.gpu.day import Clock, Day, Status
 from bench.gpu.machine import Framework, Machine, Tool
 from bench.gpu.profiles import kernels, part, raw
@@ -127,3 +128,29 @@ def test_a_trace_that_its_reader_refuses_is_kept(day: Day, do: Do, monkeypatch: 
     assert step["notes"] == ["the trace was not read: trace.json: Unterminated string"]
     assert step["raw"] == "trace.json.gz"
     assert kernels.read(day.folder / part.NAME / "gan-torch-kineto") == {}
+
+
+def test_a_count_that_was_cut_off_is_of_no_whole_step(day: Day, do: Do, monkeypatch: pytest.MonkeyPatch) -> None:
+    def count(day: Day, command: Sequence[str], folder: Path, seconds: float, environment: dict[str, str]) -> int:
+        fakes.answer(Path(command[-1]))
+        (folder / "count.json").write_text('{"complete": false}')
+        return 7
+
+    monkeypatch.setattr(part, "count", count)
+    assert do("gan-torch-ncu") == "done"
+    step = told(day, "gan-torch-ncu")
+    assert (step["steps"], step["counted_steps"], step["kernels"], step["step_ns"]) == (1, None, 7, None)
+    assert step["notes"] == ["not all kernels of the step were counted"]
+
+
+def test_counters_that_are_refused_are_asked_for_once(day: Day, do: Do, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def count(*asked_for: object) -> int:
+        asked.append(asked_for)
+        raise NotAllowed("no permission", "ask for it")
+
+    monkeypatch.setattr(part, "count", count)
+    assert [do("gan-torch-ncu"), do("gan-jax-ncu")] == ["failed", "failed"]
+    assert len(asked) == 1
+    assert told(day, "gan-jax-ncu", "unit.json")["remedy"] == "ask for it"
