@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
@@ -18,6 +17,8 @@ from tcprobe.hardware import Gpu, find_gpu, lookup_gpu
 from tcprobe.jsonfile import whole
 
 MOST_BYTES: Final = 256 << 20  # some million products; a calibration measures hundreds
+LEAST_NS: Final = 1.0
+MOST_NS: Final = 1e15  # of a product; ratios of others may be past what a number holds
 _GEMM: Final = ("m", "n", "k", "batch")
 _CONV: Final = ("images", "height", "width", "channels", "filters", "kernel", "stride", "padding")
 
@@ -103,7 +104,7 @@ def _is_time(text: str) -> bool:
         value = float(text)
     except ValueError:
         return False
-    return math.isfinite(value) and value > 0
+    return LEAST_NS <= value <= MOST_NS
 
 
 def gpu_of(rows: list[Measurement], path: Path, target: str | None) -> Gpu:

@@ -44,7 +44,8 @@ def damaged(path: Path, first: dict[str, object], **changed: object) -> Path:
     [
         (GEMM, "gpu", "t5"), (GEMM, "gpu", ""), (GEMM, "library", "cublas9"), (GEMM, "op", "sum"), (GEMM, "m", "0"),
         (GEMM, "n", "-8"), (GEMM, "k", "8.5"), (GEMM, "batch", ""), (GEMM, "m", "\u0663"), (GEMM, "dtype", ""),
-        (GEMM, "time_ns", "0"), (GEMM, "time_ns", "nan"), (GEMM, "time_ns", "inf"), (GEMM, "time_ns", "fast"),
+        (GEMM, "time_ns", "0"), (GEMM, "time_ns", "nan"), (GEMM, "time_ns", "inf"),
+        (GEMM, "time_ns", "1e-300"), (GEMM, "time_ns", "1e300"), (GEMM, "time_ns", "fast"),
         (CONV, "pass", "backward"), (CONV, "images", "x"), (CONV, "kernel", "3"), (CONV, "stride", "0x1"),
         (CONV, "padding", "round"), (CONV, "filters", ""),
     ],

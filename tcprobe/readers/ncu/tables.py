@@ -101,9 +101,14 @@ def kernels_table(launched: Launched) -> Table:
         "evidence": [""] * len(first),
         "grid": launched.grid.take(chosen),
         "block": launched.block.take(chosen),
-        **{name: launched.sheet.metric(metric)[chosen] for name, metric in _OF_A_CONFIGURATION.items()},
+        **{name: _possible(launched.sheet.metric(metric)[chosen]) for name, metric in _OF_A_CONFIGURATION.items()},
     }
     return Table(KERNELS, columns)
+
+
+def _possible(values: FloatArray) -> FloatArray:
+    """Return figures that count something, NaN for those that cannot."""
+    return np.where((values >= 0) & (values < LARGEST), values, np.nan)
 
 
 def _costliest(launched: Launched, kernel: IntArray, kernels: int) -> IntArray:
