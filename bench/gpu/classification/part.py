@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count as count_from
@@ -33,6 +34,7 @@ AGAIN_S: Final = 25.0
 """With less time left, a program that ended early is not started again for its other cases."""
 CRASHED: Final = "the program crashed in it"
 LATE: Final = "out of time"
+TRIES: Final = 2
 COLUMNS: Final = ("case", "op", "pass", "dtype", "shape", "aligned", "status")
 
 
@@ -127,7 +129,7 @@ def units(day: Day) -> Iterator[Unit]:
     """
     refused: list[bool] = []
     frameworks = [found for name in CASE_S if (found := day.machine.framework(name)) is not None]
-    tried: dict[str, set[str]] = {framework.name: set() for framework in frameworks}
+    tried = {framework.name: Counter[str]() for framework in frameworks}
     for number in count_from(1):
         more = False
         for framework in frameworks:
@@ -135,12 +137,12 @@ def units(day: Day) -> Iterator[Unit]:
                 return  # every other program would be run for nothing
             place = day.folder / NAME / f"ncu-{framework.name}-{number}"
             there = status_of(place) == "done"
-            left = [case for case in uncounted(day, framework.name) if case.name not in tried[framework.name]]
+            left = [case for case in uncounted(day, framework.name) if tried[framework.name][case.name] < TRIES]
             cases = [] if there else left[: BATCHES[min(number, len(BATCHES)) - 1]]
             if there or cases:
                 more = True
                 yield _unit(day, framework, place.name, cases, refused)
-                tried[framework.name] |= _in_vain(place, cases)
+                tried[framework.name].update(_in_vain(place, cases))
         if not more:
             return
 
@@ -165,11 +167,15 @@ def uncounted(day: Day, framework: str) -> list[Case]:
     return sorted((c for c in planned(day.dry) if c.name not in settled), key=lambda case: case.name in late)
 
 
-def _in_vain(place: Path, cases: Sequence[Case]) -> set[str]:
-    """Return those of a batch's cases that this call does not try again."""
-    names = {case.name for case in cases}
-    rows = read_table(place / "cases.csv.gz") if status_of(place) == "done" else []
-    return {row["case"] for row in rows if row["status"] == LATE} & names if rows else names
+def _in_vain(place: Path, cases: Sequence[Case]) -> dict[str, int]:
+    """Return how much each case of a batch nears the end of its tries in this call.
+
+    A batch of which nothing was whole in time is tried once more: a framework's first start may have taken all of it.
+    """
+    status = status_of(place)
+    rows = read_table(place / "cases.csv.gz") if status == "done" else []
+    late = {row["case"] for row in rows if row["status"] == LATE}
+    return {c.name: 1 if status == "out of time" else TRIES for c in cases if not rows or c.name in late}
 
 
 def planned(dry: bool) -> list[Case]:

@@ -107,8 +107,10 @@ def judge_counters(readings: CounterReadings, capability: Capability | None) -> 
 
 
 def _none_used(idle: Sequence[_Reading]) -> CounterVerdict:
+    """Return the verdict that names the counter that says most: of the whole pipe, else of operations."""
+    widest = min(idle, key=lambda r: (bool(r.types), r.pipe is None))
     more = f" and {len(idle) - 1} more of 0" if len(idle) > 1 else ""
-    return CounterVerdict("no", f"{idle[0]}{more}")
+    return CounterVerdict("no", f"{widest}{more}")
 
 
 def _about_tensor_cores(readings: CounterReadings) -> Iterator[_Reading]:

@@ -46,6 +46,17 @@ def test_frameworks_take_turns() -> None:
     assert sum(unit.about["cases"] for unit in part.units(real)) == len(plan())
 
 
+def test_a_batch_that_the_clock_took_whole_is_tried_once_more(tmp_path: Path) -> None:
+    recording = day(tmp_path, "torch")
+    names = []
+    for unit in part.units(recording):
+        names.append((unit.name, unit.about["cases"]))
+        place = tmp_path / part.NAME / unit.name
+        place.mkdir(parents=True)
+        (place / "unit.json").write_text('{"status": "out of time"}')
+    assert names == [("ncu-torch-1", 30), ("ncu-torch-2", 30), ("ncu-torch-3", 10), ("ncu-torch-4", 10)]
+
+
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, cases: list[Case]) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
