@@ -144,7 +144,9 @@ def units(day: Day) -> Iterator[Unit]:
                 yield _unit(day, framework, place.name, cases, refused)
                 tried[framework.name].update(_in_vain(place, cases))
         if not more:
-            return
+            break
+    for framework in frameworks:
+        _tidy(day, framework.name)
 
 
 def _unit(day: Day, framework: Framework, name: str, cases: Sequence[Case], refused: list[bool]) -> Unit:
@@ -165,6 +167,14 @@ def uncounted(day: Day, framework: str) -> list[Case]:
     settled = {row["case"] for row in rows if row["status"] != LATE}
     late = {row["case"] for row in rows} - settled
     return sorted((c for c in planned(day.dry) if c.name not in settled), key=lambda case: case.name in late)
+
+
+def _tidy(day: Day, framework: str) -> None:
+    """Remove batches that were not recorded, once others have counted all cases."""
+    if not uncounted(day, framework):
+        for place in (day.folder / NAME).glob(f"ncu-{framework}-*"):
+            if status_of(place) != "done":
+                shutil.rmtree(place)
 
 
 def _in_vain(place: Path, cases: Sequence[Case]) -> dict[str, int]:
