@@ -89,11 +89,13 @@ def prepare(case):
     )  # too little time is left for a second attempt: what did not end was cut off
     recording = day(tmp_path / "out", "torch")
     first, second, third, fourth = (case.name for case in cases)
-    assert recorded(recording) == [{first: "ran", second: part.LATE}, {third: "ran", fourth: "ran"}]
-    (tmp_path / "programs" / "torch_ops.py").write_text(program.replace("os._exit(1)", "pass"))
-    (recording.folder / part.NAME / "ncu-torch-4").mkdir()  # not begun, by a call before
-    assert recorded(recording)[2:] == [{second: "ran"}]
-    assert {place.name[-1] for place in (recording.folder / part.NAME).iterdir()} == {"1", "2", "3"}
+    assert recording.do(part.NAME, next(part.units(recording)), Clock(60.0)) == "done"
+    (tmp_path / "programs" / "torch_ops.py").write_text(PROGRAM)
+    (recording.folder / part.NAME / "ncu-torch-3").mkdir()  # not begun, by a call before
+    before, later = recorded(recording)
+    assert before == {first: "ran", second: part.LATE}
+    assert list(later.items()) == [(third, "ran"), (fourth, "ran"), (second, "ran")]
+    assert {place.name for place in (recording.folder / part.NAME).iterdir()} == {"ncu-torch-1", "ncu-torch-2"}
 
 
 def test_a_case_that_fails_or_crashes_does_not_lose_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
