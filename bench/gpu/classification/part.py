@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count as count_from
 from pathlib import Path
 from typing import Final
 
 from bench.gpu.classification.cases import Case, distinct, plan
 from bench.gpu.counters.ncu import END_S, READ_S, NotAllowed, count
 from bench.gpu.counters.refusals import without_paths
-from bench.gpu.day import LOG, Clock, Day, NotRecorded, OutOfTime, Unit
+from bench.gpu.day import LOG, Clock, Day, NotRecorded, OutOfTime, Unit, status_of
 from bench.gpu.machine import Framework
 from bench.gpu.tables import read_table, write_table
 
@@ -29,9 +31,10 @@ LEAST_S: Final = 30.0
 DRY_S: Final = 10.0
 DRY_CASES: Final = 40
 AGAIN_S: Final = 25.0
-"""With less time left, a program that crashed is not started again for its other cases."""
+"""With less time left, a program that ended early is not started again for its other cases."""
 CRASHED: Final = "the program crashed in it"
 LATE: Final = "out of time"
+TRIES: Final = 2
 COLUMNS: Final = ("case", "op", "pass", "dtype", "shape", "aligned", "status")
 
 
@@ -64,11 +67,12 @@ class _Batch:
                 shutil.rmtree(attempt)  # its orders hold paths of the machine
         if not launches:
             raise NotRecorded(f"the program crashed in every case that it began: {_last(folder / LOG)}")
-        rows = [{**case.row(), "status": statuses.get(case.name, LATE)} for case in self.cases]
+        # what did not begin is in no table, so another batch takes it
+        rows = [{**case.row(), "status": statuses[case.name]} for case in self.cases if case.name in statuses]
         write_table(folder / "cases.csv.gz", COLUMNS, rows)
 
     def _attempt(self, attempts: list[Path], folder: Path, clock: Clock) -> dict[str, str]:
-        """Count in one process after the other, until one does not crash; return what became of the cases."""
+        """Count in one process after the other, each what the one before left; return what became of the cases."""
         statuses: dict[str, str] = {}
         while left := [case for case in self.cases if case.name not in statuses]:
             if attempts and clock.left() < self._spare(AGAIN_S):
@@ -82,7 +86,7 @@ class _Batch:
                     raise
                 break  # what was counted before stays
             statuses |= told
-            if CRASHED not in told.values():
+            if not told:
                 break
         return statuses
 
@@ -111,42 +115,82 @@ class _Batch:
                 raise reason
             why = next(iter(statuses.values()), f"it did not start: {_last(log)}")
             raise NotRecorded(f"{self.framework.name} ran no case: {why}")
-        return statuses
+        # where nothing was counted, what ran before the crash is run again without the case that crashed
+        return {case: status for case, status in statuses.items() if reason is None or status != "ran"}
 
     def _spare(self, seconds: float) -> float:
         return DRY_S / 4 if self.day.dry else seconds
 
 
 def units(day: Day) -> Iterator[Unit]:
-    """Yield batches, the first of each framework, then the second, until it shows that nothing can be counted here."""
+    """Yield batches, the first of each framework, then the second, until it shows that nothing can be counted here.
+
+    A batch takes what none before it has counted, so what the clock cut off comes next, in this call or a later one.
+    """
     refused: list[bool] = []
-    frameworks = [day.machine.framework(name) for name in CASE_S]
-    for number, cases in enumerate(batches(day.dry), 1):
+    frameworks = [found for name in CASE_S if (found := day.machine.framework(name)) is not None]
+    tried = {framework.name: Counter[str]() for framework in frameworks}
+    for number in count_from(1):
+        more = False
         for framework in frameworks:
             if refused:
                 return  # every other program would be run for nothing
-            if framework is not None:
-                most = DRY_S if day.dry else START_S + CASE_S[framework.name] * len(cases)
-                yield Unit(
-                    f"ncu-{framework.name}-{number}",
-                    _Batch(day, framework, cases, refused).record,
-                    most_s=3 * most if day.dry else most,
-                    least_s=3.0 if day.dry else LEAST_S,
-                    about={"framework": framework.name, "version": framework.version, "cases": len(cases)},
-                )
+            place = day.folder / NAME / f"ncu-{framework.name}-{number}"
+            there = status_of(place) == "done"
+            left = [case for case in uncounted(day, framework.name) if tried[framework.name][case.name] < TRIES]
+            cases = [] if there else left[: BATCHES[min(number, len(BATCHES)) - 1]]
+            if there or cases:
+                more = True
+                yield _unit(day, framework, place.name, cases, refused)
+                tried[framework.name].update(_in_vain(place, cases))
+        if not more:
+            break
+    for framework in frameworks:
+        _tidy(day, framework.name)
 
 
-def batches(dry: bool) -> list[list[Case]]:
-    """Return the plan cut into batches; a rehearsal's has small sizes, and fewer cases."""
-    cases = plan()
-    if dry:
-        cases = distinct(case.small() for case in cases[:DRY_CASES])
-    cut: list[list[Case]] = []
-    while cases:
-        size = BATCHES[min(len(cut), len(BATCHES) - 1)]
-        cut.append(cases[:size])
-        cases = cases[size:]
-    return cut
+def _unit(day: Day, framework: Framework, name: str, cases: Sequence[Case], refused: list[bool]) -> Unit:
+    most = DRY_S if day.dry else START_S + CASE_S[framework.name] * len(cases)
+    return Unit(
+        name,
+        _Batch(day, framework, cases, refused).record,
+        most_s=3 * most if day.dry else most,
+        least_s=3.0 if day.dry else LEAST_S,
+        about={"framework": framework.name, "version": framework.version, "cases": len(cases)},
+    )
+
+
+def uncounted(day: Day, framework: str) -> list[Case]:
+    """Return the cases of which no batch says what became of them; those that outlasted one come last."""
+    places = sorted((day.folder / NAME).glob(f"ncu-{framework}-*"))
+    rows = [row for place in places if status_of(place) == "done" for row in read_table(place / "cases.csv.gz")]
+    settled = {row["case"] for row in rows if row["status"] != LATE}
+    late = {row["case"] for row in rows} - settled
+    return sorted((c for c in planned(day.dry) if c.name not in settled), key=lambda case: case.name in late)
+
+
+def _tidy(day: Day, framework: str) -> None:
+    """Remove batches that were not recorded, once others have counted all cases."""
+    if not uncounted(day, framework):
+        for place in (day.folder / NAME).glob(f"ncu-{framework}-*"):
+            if status_of(place) != "done":
+                shutil.rmtree(place)
+
+
+def _in_vain(place: Path, cases: Sequence[Case]) -> dict[str, int]:
+    """Return how much each case of a batch nears the end of its tries in this call.
+
+    A batch of which nothing was whole in time is tried once more: a framework's first start may have taken all of it.
+    """
+    status = status_of(place)
+    rows = read_table(place / "cases.csv.gz") if status == "done" else []
+    late = {row["case"] for row in rows if row["status"] == LATE}
+    return {c.name: 1 if status == "out of time" else TRIES for c in cases if not rows or c.name in late}
+
+
+def planned(dry: bool) -> list[Case]:
+    """Return all cases; a rehearsal has fewer, of small sizes."""
+    return distinct(case.small() for case in plan()[:DRY_CASES]) if dry else plan()
 
 
 def _statuses(results: Path, unfinished: str) -> dict[str, str]:

@@ -27,6 +27,10 @@ SURE_PCT: Final = 5.0  # HFMA2 reached 3.8 % of the tensor pipe's peak in elemen
 WITHOUT_HFMA2: Final = frozenset({(7, 0), (7, 2), (7, 5), (8, 6), (8, 7), (8, 9)})
 SECOND_PIPE: Final = (10, 0)  # from here on, UTCMMA executes on pipe `tc`
 DOUBLE: Final = frozenset({(8, 0), (9, 0), (10, 0), (10, 3)})
+SINCE: Final[dict[str, Capability]] = {
+    "fp16": (7, 0), "int8": (7, 2), "bf16": (8, 0), "tf32": (8, 0), "fp8": (8, 9), "fp4": (10, 0),
+}  # fmt: skip
+"""Operand type -> the first GPUs whose Tensor Cores take it (CUDA C++ Programming Guide, wmma and PTX ISA, mma)."""
 _METRIC: Final = re.compile(r"(?:sm|smsp)__(?P<stem>\w+)(?:\.(?P<rollup>sum|avg|max)(?:\.(?P<per>[\w.]+))?)?")
 _STEM: Final = re.compile(
     r"(?P<ops>ops_path_tensor\w*)|(?:inst_executed_)?pipe_(?P<pipe>tensor|tc)(?:_(?:op|type)_(?P<types>\w+?))?(?:_cycles_active)?"
@@ -87,14 +91,26 @@ def judge_counters(readings: CounterReadings, capability: Capability | None) -> 
     """
     found = list(_about_tensor_cores(readings))
     apart = capability in WITHOUT_HFMA2
-    sure = next((r for r in found if r.proves_use(apart)), None) or _beyond_hfma2(found)
+    counts, shares = [r for r in found if not r.percent], [r for r in found if r.percent]
+    counted = next((r for r in counts if r.proves_use(apart)), None)
+    if counted is not None:
+        return CounterVerdict("yes", str(counted))
+    idle = [r for r in counts if r.value == 0]
+    if capability is not None and _covers(idle, capability):
+        # A share may come from HFMA2 or what ran beside the kernel; from this much on, something was not counted.
+        return None if any(r.value >= SURE_PCT and (apart or not r.shared) for r in shares) else _none_used(idle)
+    sure = next((r for r in shares if r.proves_use(apart)), None) or _beyond_hfma2(counts)
     if sure is not None:
         return CounterVerdict("yes", str(sure))
     idle = [r for r in found if r.value == 0]
-    if capability is None or not _covers(idle, capability):
-        return None
+    return _none_used(idle) if capability is not None and _covers(idle, capability) else None
+
+
+def _none_used(idle: Sequence[_Reading]) -> CounterVerdict:
+    """Return the verdict that names the counter that says most: of the whole pipe, else of operations."""
+    widest = min(idle, key=lambda r: (bool(r.types), r.pipe is None))
     more = f" and {len(idle) - 1} more of 0" if len(idle) > 1 else ""
-    return CounterVerdict("no", f"{idle[0]}{more}")
+    return CounterVerdict("no", f"{widest}{more}")
 
 
 def _about_tensor_cores(readings: CounterReadings) -> Iterator[_Reading]:
@@ -112,7 +128,7 @@ def _about_tensor_cores(readings: CounterReadings) -> Iterator[_Reading]:
 
 def _beyond_hfma2(found: Sequence[_Reading]) -> _Reading | None:
     """Return a count of tensor instructions that exceeds that of HFMA2 among them."""
-    counts = [r for r in found if not r.percent and r.metric.startswith("sm__inst_executed") and ".sum" in r.metric]
+    counts = [r for r in found if r.metric.startswith("sm__inst_executed") and ".sum" in r.metric]
     hfma2 = max((r.value for r in counts if "hfma2" in r.types), default=None)
     return next((r for r in counts if r.shared and hfma2 is not None and r.value > hfma2), None)
 
@@ -120,9 +136,10 @@ def _beyond_hfma2(found: Sequence[_Reading]) -> _Reading | None:
 def _covers(idle: Sequence[_Reading], capability: Capability) -> bool:
     """Return whether counters that are 0 leave no Tensor Core instruction of this GPU out."""
     double = {"dmma"} if capability in DOUBLE else set[str]()
-    if sources := {r.source for r in idle if r.pipe is None}:
-        needed = {"fp16"} | ({"int8"} if capability > (7, 0) else set()) | ({"fp64"} if double else set())
-        return None in sources or sources >= needed | ({"bf16", "tf32"} if capability >= (8, 0) else set())
+    sources = {r.source for r in idle if r.pipe is None}
+    needed = {name for name, since in SINCE.items() if capability >= since} | ({"fp64"} if double else set())
+    if None in sources or sources >= needed:
+        return True
     if capability >= SECOND_PIPE and not any(r.pipe == "tc" and not r.types for r in idle):
         return False
     tensor = [r for r in idle if r.pipe == "tensor"]

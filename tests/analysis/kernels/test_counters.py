@@ -20,7 +20,7 @@ ACTIVE = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"
 GROUPED = "sm__pipe_tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma_cycles_active.avg.pct_of_peak_sustained_active"
 HMMA, HFMA2 = "sm__inst_executed_pipe_tensor_op_hmma.sum", "sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum"
 T4, A100, H100, B200 = (7, 5), (8, 0), (9, 0), (10, 0)
-SOURCES = ("fp16_dst_fp32", "bf16_dst_fp32", "tf32_dst_fp32", "int8", "fp64")
+SOURCES = ("fp16_dst_fp32", "bf16_dst_fp32", "tf32_dst_fp32", "int8", "fp64", "fp8")
 NO_OPS = {f"sm__ops_path_tensor_src_{source}.sum": 0.0 for source in SOURCES}
 
 
@@ -53,6 +53,15 @@ def said(readings: dict[str, float], capability: Capability | None = T4) -> str 
         ({"sm__ops_path_tensor_src_fp16_dst_fp32.sum": 1.0}, H100, "yes"),
         ({"sm__ops_path_tensor_src_fp16_dst_fp32.sum": 0.0}, H100, None),
         ({**NO_OPS, ACTIVE: 2.1}, H100, "no"),
+        ({**NO_OPS, ACTIVE: 9.0, PIPE: 4096.0, HMMA: 4096.0, HFMA2: 4000.0}, H100, "no"),  # half-precision arithmetic
+        ({**NO_OPS, ACTIVE: 2.1, GROUPED: 2.1}, H100, "no"),  # no operation: what kept the pipe active was HFMA2
+        ({**NO_OPS, ACTIVE: 61.0, GROUPED: 61.0}, H100, None),  # they contradict each other
+        ({metric: 0.0 for metric in NO_OPS if "fp8" not in metric}, H100, None),
+        ({metric: 0.0 for metric in NO_OPS if "fp8" not in metric}, A100, "no"),
+        ({"sm__ops_path_tensor_src_fp16_dst_fp32.sum": 0.0, PIPE: 0.0}, H100, "no"),
+        ({**NO_OPS, "sm__ops_path_tensor_src_fp8.sum": 4096.0}, H100, "yes"),
+        ({**NO_OPS, "sm__ops_path_tensor_src_fp64.sum": 4096.0}, H100, "yes"),
+        ({**NO_OPS, "sm__inst_executed_pipe_tensor_op_gmma.sum": 4096.0}, H100, "yes"),
         ({"sm__ops_path_tensor_src_fp16_dst_fp32.sum.peak_sustained": 2048.0}, H100, None),  # a constant
         ({"sm__pipe_tensor_cycles_active.min": 0.0}, T4, None),  # of the idlest SM
         ({PIPE: 0.0}, B200, None),  # pipe tc was not counted
@@ -71,7 +80,7 @@ def test_what_is_proof(readings: dict[str, float], capability: Capability | None
     ("name", "capability", "expected"),
     [
         ("cutlass_int8_a100", A100, "yes"),
-        ("elementwise_h100", H100, "no"),
+        ("elementwise_h100", A100, "no"),  # recorded on an A100
         ("mlp_t4", T4, "no"),
         ("mlp_t4_v2", T4, "no"),
     ],

@@ -27,15 +27,12 @@ def main() -> None:
 
 
 def prepare(case: loop.Case) -> Callable[[], None]:
-    function, arguments = OPS[case["op"]](case)
-    # What XLA chose and tuned is chosen here, before anything is counted.
-    compiled = jax.jit(function).lower(*arguments).compile()
+    # JAX allows TF32 unless the highest precision is asked for, in the products of attention and gradients too.
+    with jax.default_matmul_precision("highest" if case["dtype"] == "float32" else "default"):
+        function, arguments = OPS[case["op"]](case)
+        # What XLA chose and tuned is chosen here, before anything is counted.
+        compiled = jax.jit(function).lower(*arguments).compile()
     return lambda: jax.block_until_ready(compiled(*arguments))
-
-
-def precision(case: loop.Case) -> Any:
-    """Return the precision of a product: JAX allows TF32 unless the highest is asked for."""
-    return jax.lax.Precision.HIGHEST if case["dtype"] == "float32" else jax.lax.Precision.DEFAULT
 
 
 def tensor(case: loop.Case, *shape: int) -> Any:
@@ -54,7 +51,7 @@ def gemm(case: loop.Case) -> Any:
 
     def function(a: Any, b: Any) -> Any:
         into = results.get(case["dtype"])
-        return jax.lax.dot_general(a, b, (sides, ((), ())), precision(case), preferred_element_type=into)
+        return jax.lax.dot_general(a, b, (sides, ((), ())), preferred_element_type=into)
 
     return function, (a, b)
 
@@ -64,7 +61,7 @@ def conv(case: loop.Case) -> Any:
     w = tensor(case, case["kernel"], case["kernel"], case["c"], case["filters"])
 
     def forward(x: Any, w: Any) -> Any:
-        return jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=NHWC, precision=precision(case))
+        return jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=NHWC)
 
     if case["pass"] == "forward":
         return forward, (x, w)
