@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from bench.gpu import record as record_module
+from bench.gpu.record import alone
+from tcprobe.errors import TcprobeError
 from tests.support import ROOT
 
 
@@ -68,3 +72,30 @@ def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     done = record("--out", str(tmp_path / "file" / "out"), "--dry-run", "--python", framework(tmp_path))
     assert (done.returncode, done.stderr.count("\n")) == (2, 2)
     assert done.stderr.startswith(f"error: {tmp_path}/file/out: cannot be written: Not a directory\nhint: ")
+
+
+@pytest.mark.parametrize("held", ["", "{}", '["x"]'])
+def test_a_folder_that_does_not_say_what_it_holds_is_left_alone(tmp_path: Path, held: str) -> None:
+    (tmp_path / "provenance.json").write_text(held, encoding="utf-8")
+    with pytest.raises(TcprobeError, match=r"provenance\.json: damaged"):
+        record_module._before(tmp_path)
+
+
+def test_of_two_calls_at_once_the_second_is_refused(tmp_path: Path) -> None:
+    with alone(tmp_path):
+        (tmp_path / ".machine.json").write_text("the first call's", encoding="utf-8")
+        done = record("--out", str(tmp_path), "--dry-run", "--python", framework(tmp_path))
+        assert (done.returncode, done.stderr.splitlines()[0]) == (2, f"error: {tmp_path}: another call records there")
+        assert (tmp_path / ".machine.json").exists()
+    with alone(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ended_by_a_signal_it_leaves_no_path_of_the_machine(tmp_path: Path, number: int) -> None:
+    out = tmp_path / "out"
+    slow = tmp_path / "python"
+    slow.write_text(f"#!/bin/sh\nkill -{int(number)} $PPID\nsleep 5\n", encoding="utf-8")
+    slow.chmod(0o755)
+    done = record("--out", str(out), "--dry-run", "--python", str(slow))
+    assert done.returncode == 128 + number and "Traceback" not in done.stderr and not out.exists()
