@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.gpu.day import LOG, NotRecorded
-from bench.gpu.runs.clean import Cleaner, cleaned, cleaned_report, cleaned_trace, cleaner, without_names
+from bench.gpu.private import cleaned_trace
+from bench.gpu.runs.clean import Cleaner, cleaned, cleaned_report, cleaner, without_names
 from bench.gpu.tables import write_table
 
 TRACE_BYTES: Final = 2_000_000
