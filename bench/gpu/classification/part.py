@@ -14,7 +14,7 @@ from bench.gpu.counters.ncu import END_S, READ_S, NotAllowed, count
 from bench.gpu.counters.refusals import without_paths
 from bench.gpu.day import LOG, Clock, Day, NotRecorded, OutOfTime, Unit
 from bench.gpu.machine import Framework
-from bench.gpu.tables import read_table, write_table
+from bench.gpu.tables import CASES, read_table, write_table
 
 NAME = "classification"
 WHAT = "hardware counters of single ops"
@@ -32,7 +32,6 @@ AGAIN_S: Final = 25.0
 """With less time left, a program that crashed is not started again for its other cases."""
 CRASHED: Final = "the program crashed in it"
 LATE: Final = "out of time"
-COLUMNS: Final = ("case", "op", "pass", "dtype", "shape", "aligned", "status")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class _Batch:
         if not launches:
             raise NotRecorded(f"the program crashed in every case that it began: {_last(folder / LOG)}")
         rows = [{**case.row(), "status": statuses.get(case.name, LATE)} for case in self.cases]
-        write_table(folder / "cases.csv.gz", COLUMNS, rows)
+        write_table(folder / "cases.csv.gz", CASES, rows)
 
     def _attempt(self, attempts: list[Path], folder: Path, clock: Clock) -> dict[str, str]:
         """Count in one process after the other, until one does not crash; return what became of the cases."""

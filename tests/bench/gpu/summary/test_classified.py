@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench.gpu.summary.classified import Case, Kernel, Outcome, PrecisionOutcome, cases_of, kernels_of
-from bench.gpu.tables import read_table, write_table
-from tests.bench.gpu.made import CASES, KERNELS, MANGLED, NVJET, OLD, RELU, SGEMM, TRITON, Row, case, launch
+from bench.gpu.tables import CASES, read_table, write_table
+from tests.bench.gpu.made import KERNELS, MANGLED, NVJET, OLD, RELU, SGEMM, TRITON, Row, case, launch
 
 H200 = (9, 0)
 
