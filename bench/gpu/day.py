@@ -24,6 +24,7 @@ from typing import Any, Final, Literal, Protocol
 
 from bench.gpu.guard import session
 from bench.gpu.machine import Machine
+from bench.gpu.private import without_paths
 from tcprobe.bypath import last_line
 from tcprobe.errors import WHAT_HELPS
 
@@ -158,6 +159,7 @@ class Day:
         self, part: str, unit: Unit, begun: Path, place: Path, ended: tuple[Status, str | None, str | None], took: float
     ) -> Status:
         status, reason, remedy = ended
+        reason = without_paths(reason) if reason else None  # what programs say goes among the results
         begun.mkdir(parents=True, exist_ok=True)
         record = {"status": status, "reason": reason, "remedy": remedy, "seconds": round(took, 1), **unit.about}
         (begun / "unit.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -1,18 +1,19 @@
-"""What would tell whose machine it is, and XSpaces without it; texts of runs are cleaned by `runs/clean.py`."""
+"""What would tell whose machine it is, and texts and XSpaces without it."""
 
 from __future__ import annotations
 
 import getpass
 import platform
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from bench.gpu.day import ROOT
-
 COMMON: Final = frozenset({"", "root", "user", "ubuntu", "runner", "admin", "jovyan", "localhost", "docker"})
 """Names that tell nobody."""
+PATH: Final = re.compile(r"(?<![\w.+@~/-])/(?:[\w.+@~-]+/)+([\w.+@~-]*)")
+"""An absolute path; of op names, devices and URLs none looks so."""
 LEAST_BYTES: Final = 6  # a shorter name may stand in a raw trace by chance
 HOSTNAMES: Final = 4  # field of XSpace
 
@@ -26,6 +27,11 @@ def own_names() -> frozenset[str]:
     return frozenset(names - COMMON)
 
 
+def without_paths(text: str) -> str:
+    """Return a text with only the last names of absolute paths."""
+    return PATH.sub(r"\1", text)
+
+
 def cleaned_trace(raw: bytes, *places: Path) -> bytes:
     """Return an XSpace without its list of host names, and with paths, machine and user written over.
 
@@ -35,7 +41,7 @@ def cleaned_trace(raw: bytes, *places: Path) -> bytes:
         ValueError: it is no XSpace, or cut off.
     """
     raw = b"".join(_fields(raw, HOSTNAMES))
-    for name in sorted({*map(str, (ROOT, *places, Path.home())), *own_names()}, key=len, reverse=True):
+    for name in sorted({*map(str, (*places, Path.home())), *own_names()}, key=len, reverse=True):
         if len(name) >= LEAST_BYTES:
             raw = raw.replace(name.encode(), b"x" * len(name.encode()))
     return raw

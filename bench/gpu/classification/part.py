@@ -11,9 +11,9 @@ from typing import Final
 
 from bench.gpu.classification.cases import Case, distinct, plan
 from bench.gpu.counters.ncu import END_S, READ_S, NotAllowed, count
-from bench.gpu.counters.refusals import without_paths
 from bench.gpu.day import LOG, Clock, Day, NotRecorded, OutOfTime, Unit
 from bench.gpu.machine import Framework
+from bench.gpu.private import without_paths
 from bench.gpu.tables import CASES, read_table, write_table
 
 NAME = "classification"
@@ -179,4 +179,4 @@ def _last(log: Path) -> str:
     """Return the last line that is the program's own."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
     own = [line for line in lines if line.strip() and not line.startswith("==")]
-    return without_paths(own[-1]) if own else "it printed nothing"
+    return without_paths(own[-1].strip())[:200] if own else "it printed nothing"

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.gpu.day import ROOT
-from bench.gpu.private import own_names
+from bench.gpu.private import own_names, without_paths
 
-PATH: Final = re.compile(r"(?<![\w.+@~/-])/(?:[\w.+@~-]+/)+([\w.+@~-]*)")
-"""An absolute path; of op names, devices and URLs none looks so."""
 BOARD: Final = re.compile(r"\b(GPU|MIG)-[0-9a-f][0-9a-f-]{7,}[0-9a-f/]*")
 """A board's own number, as CUDA_VISIBLE_DEVICES may name it."""
 DROPPED: Final = frozenset({"host", "cwd", "paths"})
@@ -26,7 +24,7 @@ def cleaner(*places: Path) -> Cleaner:
     def clean(text: str) -> str:
         for head in heads:
             text = text.replace(f"{head}/", "")
-        return PATH.sub(r"\1", text)
+        return without_paths(text)
 
     return clean
 

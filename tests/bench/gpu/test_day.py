@@ -52,12 +52,12 @@ def test_what_cannot_be_recorded_says_why_and_is_tried_again(tmp_path: Path) -> 
 
     def refuse(place: Path, seconds: float) -> None:
         (place / day.LOG).write_text("/home/somebody", encoding="utf-8")
-        raise NotRecorded("no permission", "ask for it")
+        raise NotRecorded("/scratch/a/tool: no permission", "ask for it")
 
     assert here.do("part", Unit("unit", refuse), Clock(60)) == "failed"
     told = json.loads((tmp_path / "part/unit/unit.json").read_text(encoding="utf-8"))
-    assert (told["status"], told["reason"], told["remedy"]) == ("failed", "no permission", "ask for it")
-    assert said == ["part: unit: failed: no permission (ask for it)"]
+    assert (told["status"], told["reason"], told["remedy"]) == ("failed", "tool: no permission", "ask for it")
+    assert said == ["part: unit: failed: tool: no permission (ask for it)"]
     assert [p.name for p in (tmp_path / "part" / "unit").iterdir()] == ["unit.json"]
     assert (tmp_path / "killed" / "part-unit-1" / day.LOG).exists()
     assert here.do("part", Unit("unit", write), Clock(60)) == "done"
