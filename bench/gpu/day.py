@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -23,7 +24,9 @@ from typing import Any, Final, Literal, Protocol
 
 from bench.gpu.guard import session
 from bench.gpu.machine import Machine
+from bench.gpu.private import without_paths
 from tcprobe.bypath import last_line
+from tcprobe.errors import WHAT_HELPS
 
 Status = Literal["done", "failed", "out of time", "not begun"]
 GUARD: Final = Path(__file__).with_name("guard.py")
@@ -143,12 +146,20 @@ class Day:
         except OutOfTime:
             self._keep_apart(part, unit.name, begun)
             ended = ("out of time", f"it was not whole after {seconds:.0f} s", None)
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in WHAT_HELPS:
+                raise  # a full disk costs them all
+            with (begun / LOG).open("a", encoding="utf-8") as log:
+                traceback.print_exc(file=log)
+            apart = self._keep_apart(part, unit.name, begun)
+            ended = ("failed", f"a fault of the recorder's: {type(error).__name__}", f"see killed/{apart}/{LOG}")
         return self._end(part, unit, begun, place, ended, time.monotonic() - started)
 
     def _end(
         self, part: str, unit: Unit, begun: Path, place: Path, ended: tuple[Status, str | None, str | None], took: float
     ) -> Status:
         status, reason, remedy = ended
+        reason = without_paths(reason) if reason else None  # what programs say goes among the results
         begun.mkdir(parents=True, exist_ok=True)
         record = {"status": status, "reason": reason, "remedy": remedy, "seconds": round(took, 1), **unit.about}
         (begun / "unit.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
@@ -160,11 +171,13 @@ class Day:
             self.say(f"{part}: {unit.name}: {words}")
         return status
 
-    def _keep_apart(self, part: str, name: str, begun: Path) -> None:
+    def _keep_apart(self, part: str, name: str, begun: Path) -> str:
+        """Move what is no result to `killed/`, and return its name there."""
         killed = self.folder / "killed"
         killed.mkdir(exist_ok=True)
-        number = 1 + sum(1 for _ in killed.glob(f"{part}-{name}-[0-9]*"))
-        begun.rename(killed / f"{part}-{name}-{number}")
+        apart = f"{part}-{name}-{1 + sum(1 for _ in killed.glob(f'{part}-{name}-[0-9]*'))}"
+        begun.rename(killed / apart)
+        return apart
 
 
 def status_of(place: Path) -> Status | None:

@@ -11,19 +11,23 @@ if nothing was, 130 if interrupted.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
+import os
 import signal
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from bench.gpu.day import Clock, OutOfTime, Part, run, status_of
 from bench.gpu.machine import Machine, look
-from bench.gpu.part import MACHINE, say
+from bench.gpu.part import MACHINE, UNWRITABLE, say, told
 from bench.gpu.parts import PARTS
-from tcprobe.errors import cannot_write
+from tcprobe.errors import TcprobeError, cannot_write
+from tcprobe.jsonfile import read_object
 
 SUMMARY_S = 10.0
 """Kept for the summary at the end."""
@@ -35,29 +39,59 @@ PROVENANCE = "provenance.json"
 def main() -> int:
     """Record all parts; return the exit status."""
     asked = _arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what runs is ended too
-    clock = Clock(60 * asked.minutes)
-    machine = look(asked.python)
-    before = _before(asked.out)
-    if (problem := _problem(machine, asked, before)) is not None:
-        say(f"error: {problem[0]}\nhint: {problem[1]}")
-        return 2
+    for number in (signal.SIGTERM, signal.SIGHUP):  # so that what runs is ended too; nohup's choice stands
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda ended, _: sys.exit(128 + ended))
     try:
-        asked.out.mkdir(parents=True, exist_ok=True)
-        machine.save(asked.out / MACHINE)
-        _provenance(asked.out, machine, asked.dry_run, before)
-        _record([part for part in PARTS if not asked.only or part.NAME in asked.only], asked, clock)
-        return _summary(asked.out, clock)
+        return _day(asked, Clock(60 * asked.minutes))
+    except TcprobeError as error:
+        say(told(error))
+        return 2
     except OSError as error:
-        refused = cannot_write(error.filename or asked.out, error)
-        say(f"error: {refused.message}\nhint: {refused.hint}")
+        say(told(cannot_write(error.filename or asked.out, error)))
         return 2
     except KeyboardInterrupt:
         say("interrupted: the same command goes on from here")
         return 130
+
+
+def _day(asked: argparse.Namespace, clock: Clock) -> int:
+    """Record what is missing in a folder; return the exit status."""
+    machine = look(asked.python)
+    before = _before(asked.out)
+    _refuse(machine, asked, before)
+    asked.out.mkdir(parents=True, exist_ok=True)
+    with alone(asked.out):
+        try:
+            machine.save(asked.out / MACHINE)
+            _provenance(asked.out, machine, asked.dry_run, before)
+            _record([part for part in PARTS if not asked.only or part.NAME in asked.only], asked, clock)
+            return _summary(asked.out, clock)
+        finally:
+            with suppress(OSError):
+                (asked.out / MACHINE).unlink(missing_ok=True)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep other calls out of a folder of results; a call that was killed keeps nobody out.
+
+    Raises:
+        TcprobeError: another call records there. A file system without locks does not tell.
+    """
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise TcprobeError(
+                f"{folder}: another call records there", "wait for its end, or name another --out"
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+        yield
     finally:
-        with suppress(OSError):
-            (asked.out / MACHINE).unlink(missing_ok=True)
+        os.close(handle)
 
 
 def _arguments() -> argparse.Namespace:
@@ -75,38 +109,53 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _problem(machine: Machine, asked: argparse.Namespace, before: dict[str, Any] | None) -> tuple[str, str] | None:
-    """Return why nothing can be recorded there, and what to do."""
+def _refuse(machine: Machine, asked: argparse.Namespace, before: dict[str, Any] | None) -> None:
+    """Raise TcprobeError where nothing can be recorded there."""
     if not asked.minutes > 0:
-        return f"--minutes {asked.minutes:g} is no time", "20 is enough for most of it"
+        raise TcprobeError(f"--minutes {asked.minutes:g} is no time", "20 is enough for most of it")
     if not machine.frameworks:
-        return "no interpreter has JAX, PyTorch or TensorFlow", "--python names one that has"
+        raise TcprobeError("no interpreter has JAX, PyTorch or TensorFlow", "--python names one that has")
     if not machine.smi and not asked.dry_run:
-        return "nvidia-smi sees no NVIDIA GPU", "--dry-run rehearses without one"
-    if before and before["dry_run"] != asked.dry_run:
-        return f"{asked.out} holds {'a rehearsal' if before['dry_run'] else 'measurements'}", "name another --out"
-    if before and before["nvidia_smi"].get("name") != machine.smi.get("name"):
-        return f"{asked.out} holds measurements of a {before['nvidia_smi'].get('name')}", "name another --out"
-    return None
+        raise TcprobeError("nvidia-smi sees no NVIDIA GPU", "--dry-run rehearses without one")
+    if before is None:
+        return
+    if before["dry_run"] != asked.dry_run:
+        held = "a rehearsal" if before["dry_run"] else "measurements"
+        raise TcprobeError(f"{asked.out} holds {held}", "name another --out")
+    if before["nvidia_smi"].get("name") != machine.smi.get("name"):
+        held = f"measurements of a {before['nvidia_smi'].get('name')}"
+        raise TcprobeError(f"{asked.out} holds {held}", "name another --out")
 
 
 def _before(folder: Path) -> dict[str, Any] | None:
+    """Return the provenance of what a folder holds; None where nothing was recorded there.
+
+    Raises:
+        TcprobeError: it does not say of what machine its results are.
+    """
     path = folder / PROVENANCE
-    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+    if not path.exists():
+        return None
+    found = read_object(path)
+    if not {"dry_run", "nvidia_smi", "calls", "date"} <= found.keys():
+        raise TcprobeError(f"{path}: damaged, or not of bench.gpu.record", "name another --out")
+    return found
 
 
 def _provenance(folder: Path, machine: Machine, dry: bool, before: dict[str, Any] | None) -> None:
     """Write where the results come from; of several calls the first one's date, and each one's time."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     calls = [*(before["calls"] if before else []), now]
-    told = {"date": (before or {"date": now[:10]})["date"], "dry_run": dry, "calls": calls, **machine.provenance()}
-    (folder / PROVENANCE).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    about = {"date": (before or {"date": now[:10]})["date"], "dry_run": dry, "calls": calls, **machine.provenance()}
+    begun = folder / f".{PROVENANCE}"
+    begun.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    begun.replace(folder / PROVENANCE)
 
 
 def _record(parts: list[Part], asked: argparse.Namespace, clock: Clock) -> None:
     """Give each part its share of the time that is left; what one does not use is the next ones'."""
     for number, part in enumerate(parts):
-        left = clock.left() - SUMMARY_S
+        left = max(0.0, clock.left() - SUMMARY_S)
         seconds = left * part.SHARE / sum(later.SHARE for later in parts[number:])
         say(f"{part.NAME}: {part.WHAT}, at most {seconds:.0f} s")
         given = [part.NAME, str(asked.out.resolve()), f"{max(0.0, seconds - MARGIN_S):.1f}"]
@@ -116,6 +165,8 @@ def _record(parts: list[Part], asked: argparse.Namespace, clock: Clock) -> None:
         except OutOfTime:
             say(f"{part.NAME}: out of time")
             continue
+        if status == UNWRITABLE:
+            break
         if status:
             say(f"{part.NAME}: ended with status {status}; what it had recorded stays")
 
@@ -125,7 +176,7 @@ def _summary(folder: Path, clock: Clock) -> int:
     done = [place for part in PARTS for place in (folder / part.NAME).glob("[!.]*") if status_of(place) == "done"]
     command = [sys.executable, "-m", "bench.gpu.summary", str(folder.resolve())]
     try:
-        written = run(command, max(clock.left(), SUMMARY_S)) == 0
+        written = run(command, clock.left() - MARGIN_S) == 0
     except OutOfTime:
         written = False
     says = "summary.md says what they say" if written else f"python -m bench.gpu.summary {folder} says what they say"

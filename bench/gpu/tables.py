@@ -7,6 +7,40 @@ import gzip
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
+
+from tcprobe.cost.measured import MEASUREMENT_COLUMNS
+
+Columns = tuple[str, ...]
+CASES: Final[Columns] = ("case", "op", "pass", "dtype", "shape", "aligned", "status")
+LAUNCHES: Final[Columns] = ("case", "launch", "kernel", "mangled", "grid", "block", "device", "duration_ns")
+"""Of kernels with counters, which stand in columns of their own behind these."""
+TALLIES: Final[Columns] = ("kernel", "calls", "sum_ns", "min_ns", "max_ns")
+SCORES: Final[Columns] = ("kind", "products", "error_pct", "shipped_pct")
+PAIRS: Final[Columns] = (
+    "pair", "op", "pass", "dtype", "shape_from", "shape_to", "from_ns", "to_ns", "ratio", "spread_pct", "rounds",
+    "status", "library",
+)  # fmt: skip
+CLOCKS: Final[Columns] = ("second", "sm_mhz", "memory_mhz", "power_w", "temperature_c", "throttle")
+LOGGED: Final[Columns] = ("step", "at_ms", "step_ns")
+RANGES: Final[Columns] = ("range", "count", "first_ns", "sum_ns", "min_ns", "max_ns", "open", "threads")
+KINDS: Final[Mapping[str, tuple[Columns, ...]]] = {
+    "cases.csv.gz": (CASES,),
+    "kernels.csv.gz": (LAUNCHES, TALLIES),
+    "scores.csv.gz": (SCORES,),
+    "pairs.csv.gz": (PAIRS,),
+    "clocks.csv.gz": (CLOCKS,),
+    "logged.csv.gz": (LOGGED,),
+    "ranges.csv.gz": (RANGES,),
+    "raw.csv.gz": (MEASUREMENT_COLUMNS,),
+}
+"""Tables of results by their files' names, with the columns of each kind; README.md says what they mean."""
+
+
+def missing(name: str, columns: Iterable[str]) -> set[str] | None:
+    """Return the columns that a table lacks, of the kind that it lacks the fewest of; None of no table of ours."""
+    held = set(columns)
+    return min((set(kind) - held for kind in KINDS[name]), key=len) if name in KINDS else None
 
 
 def write_table(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:

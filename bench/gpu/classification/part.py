@@ -13,10 +13,10 @@ from typing import Final
 
 from bench.gpu.classification.cases import Case, distinct, plan
 from bench.gpu.counters.ncu import END_S, READ_S, NotAllowed, count
-from bench.gpu.counters.refusals import without_paths
 from bench.gpu.day import LOG, Clock, Day, NotRecorded, OutOfTime, Unit, status_of
 from bench.gpu.machine import Framework
-from bench.gpu.tables import read_table, write_table
+from bench.gpu.private import without_paths
+from bench.gpu.tables import CASES, read_table, write_table
 
 NAME = "classification"
 WHAT = "hardware counters of single ops"
@@ -35,7 +35,6 @@ AGAIN_S: Final = 25.0
 CRASHED: Final = "the program crashed in it"
 LATE: Final = "out of time"
 TRIES: Final = 2
-COLUMNS: Final = ("case", "op", "pass", "dtype", "shape", "aligned", "status")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class _Batch:
             raise NotRecorded(f"the program crashed in every case that it began: {_last(folder / LOG)}")
         # what did not begin is in no table, so another batch takes it
         rows = [{**case.row(), "status": statuses[case.name]} for case in self.cases if case.name in statuses]
-        write_table(folder / "cases.csv.gz", COLUMNS, rows)
+        write_table(folder / "cases.csv.gz", CASES, rows)
 
     def _attempt(self, attempts: list[Path], folder: Path, clock: Clock) -> dict[str, str]:
         """Count in one process after the other, each what the one before left; return what became of the cases."""
@@ -224,4 +223,4 @@ def _last(log: Path) -> str:
     """Return the last line that is the program's own."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
     own = [line for line in lines if line.strip() and not line.startswith("==")]
-    return without_paths(own[-1]) if own else "it printed nothing"
+    return without_paths(own[-1].strip())[:200] if own else "it printed nothing"

@@ -14,7 +14,7 @@ from bench.gpu.costs.clocks import sampled
 from bench.gpu.costs.said import hide, problem
 from bench.gpu.day import LOG, Clock, Day, NotRecorded, OutOfTime, run
 from bench.gpu.machine import Framework
-from bench.gpu.tables import write_table
+from bench.gpu.tables import SCORES, write_table
 from tcprobe.calibration.check import scores, split_rows
 from tcprobe.calibration.raw import read_raw
 from tcprobe.cost.constants import Constants
@@ -26,8 +26,7 @@ AGAIN_S: Final = 10.0  # of that, for a fit of what was kept if the first run di
 DRY_END_S: Final = 3.0
 RAW: Final = "raw.csv.gz"
 CONSTANTS: Final = "constants.json"
-SCORES: Final = "scores.csv.gz"
-COLUMNS: Final = ("kind", "products", "error_pct", "shipped_pct")
+SCORED: Final = "scores.csv.gz"
 
 
 def record(day: Day, framework: Framework, folder: Path, seconds: float) -> None:
@@ -94,6 +93,6 @@ def _store(folder: Path, raw: Path, config: Path) -> None:
             }
             for score in found
         ]
-        write_table(folder / SCORES, COLUMNS, rows)
+        write_table(folder / SCORED, SCORES, rows)
     (folder / RAW).write_bytes(gzip.compress(raw.read_bytes(), mtime=0))
     raw.unlink()

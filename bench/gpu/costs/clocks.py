@@ -12,15 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from bench.gpu.day import Day, beside
-from bench.gpu.tables import write_table
+from bench.gpu.tables import CLOCKS, write_table
 
-FIELDS: Final = {
-    "clocks.current.sm": "sm_mhz",
-    "clocks.current.memory": "memory_mhz",
-    "power.draw": "power_w",
-    "temperature.gpu": "temperature_c",
-}
-"""Field of `nvidia-smi` -> column."""
+FIELDS: Final = ("clocks.current.sm", "clocks.current.memory", "power.draw", "temperature.gpu")
+"""What `nvidia-smi` is asked, for the columns between the first and the last."""
 THROTTLE: Final = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
 """The same field of newer and of older drivers; one that has neither is sampled without."""
 REASONS: Final = {
@@ -29,7 +24,6 @@ REASONS: Final = {
     0x100: "display_clock_setting",
 }  # fmt: skip
 """Bits of it: NVIDIA Management Library, nvmlClocksEventReasons."""
-COLUMNS: Final = ("second", *FIELDS.values(), "throttle")
 EVERY_MS: Final = 1000
 ANSWER_S: Final = 30.0
 STAMP: Final = "%Y/%m/%d %H:%M:%S.%f"
@@ -51,7 +45,7 @@ def sampled(day: Day, folder: Path) -> Iterator[None]:
             yield
     finally:
         if rows := rows_of(said.read_text(encoding="utf-8", errors="replace"), fields, began):
-            write_table(folder / "clocks.csv.gz", COLUMNS, rows)
+            write_table(folder / "clocks.csv.gz", CLOCKS, rows)
         said.unlink()
 
 
@@ -67,7 +61,7 @@ def rows_of(text: str, fields: Sequence[str], began: datetime) -> list[dict[str,
         except ValueError:
             continue
         row: dict[str, object] = {"second": f"{second:.1f}"}
-        row |= {column: _number(values[field]) for field, column in FIELDS.items()}
+        row |= {column: _number(values[field]) for field, column in zip(FIELDS, CLOCKS[1:-1], strict=True)}
         rows.append({**row, "throttle": _reasons(values[fields[-1]]) if fields[-1] in THROTTLE else None})
     return rows
 

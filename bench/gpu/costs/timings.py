@@ -14,15 +14,13 @@ from bench.gpu.costs.pairs import Order, orders
 from bench.gpu.costs.said import pathless, problem
 from bench.gpu.day import LOG, Clock, Day, NotRecorded, OutOfTime, run
 from bench.gpu.machine import Framework
-from bench.gpu.tables import write_table
+from bench.gpu.tables import PAIRS, write_table
 from tcprobe.calibration.plan import CPU
 from tcprobe.calibration.start import CPU_ONLY, NO_TF32, PROGRAM, QUIET, WARM_S, Device, device_of
 from tcprobe.flows.calibrate import TENSOR_CORE_SHARE
 from tcprobe.hardware import find_gpu, load_gpus
 
 TABLE: Final = "pairs.csv.gz"
-TIMED: Final = ("pair", "op", "pass", "dtype", "shape_from", "shape_to", "from_ns", "to_ns", "ratio", "spread_pct")
-COLUMNS: Final = (*TIMED, "rounds", "status", "library")
 TIMER: Final = Path(__file__).with_name("timed_pairs.py")
 ROUNDS: Final = 7
 END_S: Final = 8.0  # from the last pair that may begin to the end of the unit
@@ -35,7 +33,7 @@ def record(day: Day, framework: Framework, folder: Path, seconds: float) -> None
     """Time the pairs within so many seconds, those on Tensor Cores first; what was timed counts, however it ended."""
     clock = Clock(seconds - (DRY_END_S if day.dry else END_S))
     rows = folder / "pairs.csv"
-    rows.write_text(",".join(COLUMNS) + "\n", encoding="utf-8")
+    rows.write_text(",".join(PAIRS) + "\n", encoding="utf-8")
     planned = orders(*_memory(day), framework.name in ONE_BYTE, day.dry)
     answers: list[Mapping[str, Any]] = []
     with sampled(day, folder):
@@ -62,7 +60,7 @@ def _timed(
         "tf32": not plain,
         "pairs": pairs,
         "rows": str(folder / "pairs.csv"),
-        "columns": COLUMNS,
+        "columns": PAIRS,
         "rounds": 3 if day.dry else ROUNDS,
         "sample_ms": 1 if day.dry else 10,
         "warm_ms": 0 if day.dry else 20,
@@ -94,7 +92,7 @@ def _write(folder: Path, rows: Path, devices: Sequence[Device]) -> None:
     if not any(row["status"] == "ran" for row in found):
         reasons = [str(row["status"]) for row in found]
         raise NotRecorded(*((reasons[0], None) if reasons else problem(folder / LOG)))
-    write_table(folder / TABLE, COLUMNS, found)
+    write_table(folder / TABLE, PAIRS, found)
 
 
 def _summary(devices: Sequence[Device], answers: Sequence[Mapping[str, Any]]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from bench.gpu.private import without_paths
+
 
 class Refusal(NamedTuple):
     """Why nothing is counted here, and what to do about it; `lasting` where trying again cannot help today."""
@@ -56,8 +58,8 @@ KNOWN: Final[tuple[tuple[str, Refusal], ...]] = (
         Refusal("another tool is loaded: CUDA_INJECTION64_PATH is set", "unset it", True),
     ),
 )
+MOST: Final = 200  # characters of its own words
 _ERROR: Final = re.compile(r"^==ERROR== *(.+)$", re.MULTILINE)
-_PATH: Final = re.compile(r"(?:/[^\s/:,'\"]+)+/([^\s/:,'\"]+)")
 
 
 def refusal(printed: str) -> Refusal:
@@ -68,10 +70,5 @@ def refusal(printed: str) -> Refusal:
             return known
     error = _ERROR.search(own)
     if error:
-        return Refusal(f"Nsight Compute: {without_paths(error[1])}", None, False)
+        return Refusal(f"Nsight Compute: {without_paths(error[1].strip())[:MOST]}", None, False)
     return Refusal("Nsight Compute counted nothing", None, False)
-
-
-def without_paths(text: str) -> str:
-    """Return a line with the folders of paths left out, cut at 200 characters."""
-    return _PATH.sub(r"\1", text.strip())[:200]

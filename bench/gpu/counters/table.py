@@ -12,7 +12,7 @@ from typing import Final
 
 from bench.gpu.counters.metrics import DURATION
 from bench.gpu.counters.ranges import DOMAIN, MEASURE
-from bench.gpu.tables import write_table
+from bench.gpu.tables import LAUNCHES, write_table
 from tcprobe.errors import InputError
 from tcprobe.readers.ncu.launches import CountedLaunch, read_launches
 
@@ -21,7 +21,6 @@ PRIVATE: Final = ("Process ID", "Process Name", "Host Name")
 OF_DEVICE: Final = re.compile(r"(?:device__attribute_(?!compute_capability)|nvlink|pcie_|c2clink|numa_)")
 """Columns that say more of the machine than of a launch; some name it."""
 EVERYWHERE: Final = "Start/Stop_Range"
-COLUMNS: Final = ("case", "launch", "kernel", "mangled", "grid", "block", "device", "duration_ns")
 _CASE: Final = re.compile(rf'{DOMAIN}:([^:"]+):')
 
 
@@ -49,7 +48,7 @@ def save(folder: Path, exported: Sequence[Path], *, fake: bool) -> int:
     everywhere = _everywhere(rows, len(launches))
     names = {name for launch in launches for name in launch.metrics if not OF_DEVICE.match(name)}
     metrics = sorted(names - {DURATION})
-    columns = (*COLUMNS, *metrics, *(("fake",) if fake else ()))
+    columns = (*LAUNCHES, *metrics, *(("fake",) if fake else ()))
     table = [
         {**_row(number, *of), **({"fake": 1} if fake else {})}
         for number, of in enumerate(zip(launches, mangled, everywhere, strict=True))
@@ -77,7 +76,7 @@ def _row(number: int, launch: CountedLaunch, mangled: str, everywhere: str) -> d
         launch.device,
         metrics.pop(DURATION, None),
     )
-    return dict(zip(COLUMNS, fixed, strict=True)) | metrics
+    return dict(zip(LAUNCHES, fixed, strict=True)) | metrics
 
 
 def _everywhere(rows: Sequence[Sequence[str]], launches: int) -> list[str]:

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench.gpu.tables import read_table, write_table
+from bench.gpu.tables import TALLIES, read_table, write_table
 from tcprobe.readers.open import open_profile
 
 FILE: Final = "kernels.csv.gz"
-COLUMNS: Final = ("kernel", "calls", "sum_ns", "min_ns", "max_ns")
 NSYS: Final = """
 SELECT coalesce(long.value, short.value, 'unknown'), count(*), sum(end - start), min(end - start), max(end - start)
 FROM CUPTI_ACTIVITY_KIND_KERNEL
@@ -87,8 +86,8 @@ def tally(launches: Iterable[tuple[str, int]]) -> Tallies:
 def write(folder: Path, tallies: Mapping[str, Tally]) -> None:
     """Write the table of a unit, costliest first."""
     ordered = sorted(tallies.items(), key=lambda item: (-item[1].sum_ns, item[0]))
-    rows = ({"kernel": name, **{c: getattr(found, c) for c in COLUMNS[1:]}} for name, found in ordered)
-    write_table(folder / FILE, COLUMNS, rows)
+    rows = ({"kernel": name, **{c: getattr(found, c) for c in TALLIES[1:]}} for name, found in ordered)
+    write_table(folder / FILE, TALLIES, rows)
 
 
 def read(folder: Path) -> Tallies:
@@ -96,4 +95,4 @@ def read(folder: Path) -> Tallies:
     if not (folder / FILE).exists():
         return {}
     rows = read_table(folder / FILE)
-    return {row["kernel"]: Tally(*(int(row[column]) for column in COLUMNS[1:])) for row in rows}
+    return {row["kernel"]: Tally(*(int(row[column]) for column in TALLIES[1:])) for row in rows}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gzip
 import re
-import socket
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
+
+from bench.gpu.private import cleaned_trace
 
 MOST: Final = 2 * 10**6
 """Bytes of a raw trace, compressed."""
@@ -20,7 +21,7 @@ TABLES: Final = ("TARGET_INFO_SYSTEM_ENV", "META_DATA_CAPTURE", "META_DATA_EXPOR
 
 
 def keep(traces: Sequence[tuple[int, Path]], place: Path, private: Sequence[Path]) -> tuple[str, int] | None:
-    """Compress the first trace that is small enough.
+    """Compress the first trace that is whole and small enough.
 
     Args:
         traces: steps and file, the preferred first.
@@ -28,12 +29,15 @@ def keep(traces: Sequence[tuple[int, Path]], place: Path, private: Sequence[Path
         private: folders whose place on the machine is nobody's business.
 
     Returns:
-        Its name and steps; None where all are too large.
+        Its name and steps; None where none is.
     """
     for steps, path in traces:
         if path.stat().st_size > WORTH:
             continue
-        data = gzip.compress(anonymous(path, private), 6, mtime=0)
+        try:
+            data = gzip.compress(anonymous(path, private), 6, mtime=0)
+        except ValueError:
+            continue  # cut off
         if len(data) <= MOST:
             name = f"trace{suffix(path)}.gz"
             (place / name).write_bytes(data)
@@ -49,19 +53,18 @@ def suffix(path: Path) -> str:
 def anonymous(path: Path, private: Sequence[Path]) -> bytes:
     """Return a trace without the machine's name, its environment, and where folders lie.
 
-    In XSpaces each is replaced by as many bytes, so that the lengths written there hold; paths stay paths.
+    Raises:
+        ValueError: it is cut off.
     """
     if path.suffix == ".sqlite":
         _forget(path)
     data = path.read_bytes()
+    if path.name.endswith(".xplane.pb"):
+        return cleaned_trace(data, *private)
     for folder in private:
         told = str(folder).encode() + b"/"
-        data = data.replace(told, b"." + b"/" * (len(told) - 1))
-    if path.suffix == ".json":
-        return re.sub(rb'("host_?name": *")[^"]*', rb"\1-", data)
-    host = socket.gethostname().encode()
-    told = b'"' + bytes([len(host) % 128]) + host  # a field of an XSpace: its number and type, its length, itself
-    return data.replace(told, told[:2] + b"-" * len(host))
+        data = data.replace(told, b"." + b"/" * (len(told) - 1))  # the pages of an export keep their lengths
+    return re.sub(rb'("host_?name": *")[^"]*', rb"\1-", data) if path.suffix == ".json" else data
 
 
 def _forget(path: Path) -> None:

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from bench.gpu.day import LOG, NotRecorded
-from bench.gpu.runs.clean import Cleaner, cleaned, cleaned_report, cleaned_trace, cleaner, without_names
+from bench.gpu.day import LOG, ROOT, NotRecorded
+from bench.gpu.private import cleaned_trace
+from bench.gpu.runs.clean import Cleaner, cleaned, cleaned_report, cleaner, without_names
 from bench.gpu.tables import write_table
 
 TRACE_BYTES: Final = 2_000_000
@@ -62,7 +63,7 @@ def _keep_trace(raw: Path, place: Path, *places: Path) -> None:
     """Keep the only trace of a run; of several none is the run's."""
     found = list(raw.rglob("*.xplane.pb"))
     if len(found) == 1:
-        _pack(place / "trace.xplane.pb.gz", cleaned_trace(found[0].read_bytes(), *places), TRACE_BYTES)
+        _pack(place / "trace.xplane.pb.gz", cleaned_trace(found[0].read_bytes(), ROOT, *places), TRACE_BYTES)
 
 
 def _pack(path: Path, content: bytes, most: int | None = None) -> None:

@@ -7,9 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from bench.gpu.tables import write_table
+from bench.gpu.tables import LOGGED, write_table
 
-COLUMNS: Final = ("step", "at_ms", "step_ns")
 IMAGES: Final = 2
 """For each one in the batch, as the workload's throughput counts them."""
 LINE: Final = re.compile(
@@ -35,5 +34,5 @@ def logged(text: str, batch: int) -> list[dict[str, float]]:
 def keep_logged(place: Path, printed: Path, batch: int) -> int:
     """Write `logged.csv.gz` of what the workload printed; return the number of steps."""
     rows = logged(printed.read_text(encoding="utf-8", errors="replace"), batch)
-    write_table(place / "logged.csv.gz", COLUMNS, rows)
+    write_table(place / "logged.csv.gz", LOGGED, rows)
     return len(rows)

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.gpu.day import NotRecorded
-from bench.gpu.tables import write_table
+from bench.gpu.tables import RANGES, write_table
 
-COLUMNS: Final = ("range", "count", "first_ns", "sum_ns", "min_ns", "max_ns", "open", "threads")
 DOMAIN: Final = "tcprobe"
 PUSHED, CREATED = 59, 75  # event types: a range of push and pop; a domain
 NAMED: Final = """
@@ -30,7 +29,7 @@ def keep_ranges(exported: Path, place: Path) -> None:
     Raises:
         NotRecorded: there is no export, or none of NVTX.
     """
-    write_table(place / "ranges.csv.gz", COLUMNS, summed(read_ranges(exported)))
+    write_table(place / "ranges.csv.gz", RANGES, summed(read_ranges(exported)))
 
 
 def read_ranges(exported: Path) -> list[tuple[str, int, int | None, int]]:

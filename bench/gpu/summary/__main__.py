@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bench.gpu.summary.check import problems
 from bench.gpu.summary.whole import DATA, PAGE, page, summarise
+from tcprobe.errors import cannot_write
 
 
 def main() -> int:
@@ -29,7 +30,12 @@ def main() -> int:
             print(f"{problem.kind}: {problem.text}")
         print(f"{asked.folder}: problems: {len(found)}")
         return 1 if found else 0
-    write(asked.folder)
+    try:
+        write(asked.folder)
+    except OSError as error:
+        refused = cannot_write(error.filename or asked.folder, error)
+        print(f"error: {refused.message}\nhint: {refused.hint}", file=sys.stderr)
+        return 2
     return 0
 
 

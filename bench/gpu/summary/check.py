@@ -15,9 +15,9 @@ from typing import Final, Literal
 
 from bench.gpu.day import LOG
 from bench.gpu.summary.classified import FAKE
-from bench.gpu.summary.contract import missing
 from bench.gpu.summary.section import Data, read_json
 from bench.gpu.summary.whole import DATA, FAILED, PAGE, SECTIONS, key, page, summarise
+from bench.gpu.tables import missing
 
 Kind = Literal[
     "provenance", "rehearsal", "name", "size", "leftover", "private", "table", "contradiction", "precision", "summary"
@@ -121,9 +121,9 @@ def _columns(data: bytes, name: str, where: str) -> Iterator[Problem]:
         header = next(csv.reader(io.StringIO(data.decode("utf-8", errors="replace"))), [])
         if FAKE in header:
             yield Problem("rehearsal", f"{where}: fake counters")
-        lacks = missing(name, set(header))
+        lacks = missing(name, header)
         if lacks is None:
-            yield Problem("table", f"{where}: bench/gpu/README.md does not describe {name}")
+            yield Problem("table", f"{where}: bench/gpu/tables.py does not describe {name}")
         elif lacks:
             yield Problem("table", f"{where}: no {', '.join(sorted(lacks))}")
     elif name.endswith((".json", ".json.gz")):

@@ -113,7 +113,9 @@ def counted_tables(folder: Path) -> Iterator[Path]:
 
 
 def kernels_of(path: Path, cases: Mapping[str, Row], capability: Capability | None) -> list[Kernel]:
-    """Return the kernels of one table of launches, in the order of their first launch; both spellings of each name.
+    """Return the kernels of one table of launches, in the order of their first launch.
+
+    One whose mangled name tells something else than the demangled one comes by both.
 
     Args:
         path: ``kernels.csv.gz`` with counters.
@@ -132,9 +134,9 @@ def kernels_of(path: Path, cases: Mapping[str, Row], capability: Capability | No
         proofs.setdefault(key, proof)
     source = path.parent.parent.name + "/" + path.parent.name
     return [
-        _kernel(source, rows, spelling, proofs[key], cases.get(key[0], {}), capability)
+        kernel
         for key, rows in groups.items()
-        for spelling in _spellings(rows[0])
+        for kernel in _spelt(source, rows, proofs[key], cases.get(key[0], {}), capability)
     ]
 
 
@@ -170,8 +172,16 @@ def _foretold(row: Row, capability: Capability | None) -> str:
     ).kind
 
 
-def _spellings(row: Row) -> list[Literal["demangled", "mangled"]]:
-    return ["demangled", "mangled"] if row["mangled"] not in ("", row["kernel"]) else ["demangled"]
+def _spelt(
+    source: str, rows: list[Row], proof: CounterVerdict | None, case: Row, capability: Capability | None
+) -> Iterator[Kernel]:
+    """Yield a kernel by its demangled name, and by its mangled one where that tells something else."""
+    kernel = _kernel(source, rows, "demangled", proof, case, capability)
+    yield kernel
+    if rows[0]["mangled"] not in ("", rows[0]["kernel"]):
+        other = _kernel(source, rows, "mangled", proof, case, capability)
+        if (other.outcome, other.precision) != (kernel.outcome, kernel.precision):
+            yield other
 
 
 def _kernel(

@@ -16,7 +16,11 @@ BENIGN: Final = frozenset({"none", IDLE})
 
 
 def clocks(about: About) -> list[Data]:
-    """Return lowest, median and highest figures of each unit that noted clocks, while its GPU was busy."""
+    """Return lowest, median and highest figures of each unit that noted clocks, while its GPU was busy.
+
+    A driver that does not tell why it throttles does not tell when the GPU is idle either: then all samples count, and
+    the number of throttled ones is unknown.
+    """
     return [found for path in sorted(about.folder.glob("*/*/clocks.csv.gz")) if (found := _clocks(path)) is not None]
 
 
@@ -25,6 +29,7 @@ def _clocks(path: Path) -> Data | None:
     sm, power, heat = ([float(row[c]) for row in rows if row[c]] for c in ("sm_mhz", "power_w", "temperature_c"))
     if not sm:
         return None
+    known = [row for row in rows if row["throttle"]]
     slowed = [found for row in rows if (found := set(row["throttle"].split()) - BENIGN)]
     return {
         "unit": f"{path.parent.parent.name}/{path.parent.name}",
@@ -32,7 +37,7 @@ def _clocks(path: Path) -> Data | None:
         "sm_mhz": [min(sm), statistics.median(sm), max(sm)],
         "power_w": max(power, default=None),
         "temperature_c": max(heat, default=None),
-        "throttled": len(slowed),
+        "throttled": len(slowed) if known else None,
         "reasons": sorted(set().union(*slowed)),
     }
 

@@ -8,22 +8,19 @@ if not, with each reason; 2 if there is nothing to copy, or a folder of that nam
 from __future__ import annotations
 
 import argparse
-import getpass
 import shutil
-import socket
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from bench.gpu.day import LOG
+from bench.gpu.private import own_names
 from bench.gpu.summary.__main__ import write
 from bench.gpu.summary.check import place_of, problems
 
 RESULTS: Final = Path(__file__).parents[1] / "results"
-COMMON: Final = frozenset({"root", "user", "ubuntu", "runner", "admin", "jovyan", "localhost", "docker"})
-"""Names that tell nobody."""
-
+LEAST_NAME: Final = 3
+"""Letters of a name that is looked for; a shorter one is a word of many texts."""
 NEWS: Final = frozenset({"contradiction", "precision"})
 """Problems that are tcprobe's, not the folder's."""
 
@@ -42,22 +39,13 @@ def main() -> int:
         return 2
     shutil.copytree(asked.folder, place, ignore=shutil.ignore_patterns("killed", LOG, ".*"))
     write(place)
-    found = list(problems(place, own_names()))
+    found = list(problems(place, [name for name in own_names() if len(name) >= LEAST_NAME]))
     for problem in found:
         print(f"{problem.kind}: {problem.text}")
     news = sum(problem.kind in NEWS for problem in found)
     said = f"; contradictions that tcprobe has to learn from: {news}" if news else ""
     print(f"{place}: {'not to be sent as it is' if len(found) > news else 'ready to be sent'}{said}")
     return 1 if len(found) > news else 0
-
-
-def own_names() -> set[str]:
-    """Return what would tell whose machine this is: its name, with and without domain, and the user's."""
-    host = socket.gethostname()
-    names = {host, host.partition(".")[0]}
-    with suppress(KeyError, OSError):  # a container's user may have no name
-        names.add(getpass.getuser())
-    return {name for name in names if len(name) > 2} - COMMON
 
 
 if __name__ == "__main__":

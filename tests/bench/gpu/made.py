@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.gpu.summary.__main__ import write
-from bench.gpu.tables import write_table
+from bench.gpu.tables import CASES, CLOCKS, LAUNCHES, LOGGED, PAIRS, TALLIES, write_table
 from tcprobe.calibration.shapes import MatMul
 from tcprobe.cost.measured import csv_of
 from tcprobe.cost.predict import Target, op_cost
@@ -20,12 +20,7 @@ GPU, DATE = "h200-sxm", "2026-11-22"
 NAME = f"{GPU}-{DATE}"
 PIPE = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
 OPS = {p: f"sm__ops_path_tensor_src_{p}.sum" for p in ("fp16", "bf16", "tf32", "fp8", "int8", "fp64")}
-CASES = ("case", "op", "pass", "dtype", "shape", "aligned", "status")
-KERNELS = ("case", "launch", "kernel", "mangled", "grid", "block", "device", "duration_ns", PIPE, *OPS.values())
-PAIRS = (
-    *("pair", "op", "pass", "dtype", "shape_from", "shape_to", "from_ns", "to_ns", "ratio", "spread_pct"),
-    *("rounds", "status", "library"),
-)
+KERNELS = (*LAUNCHES, PIPE, *OPS.values())
 SPREAD = {"spread_pct": 1.5}
 NVJET = "nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NNT"
 OLD = "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_f16_128x64_sliced1x2_ldg1_nn_align1>(cutlass::Params)"
@@ -111,7 +106,7 @@ def steps(place: Path) -> None:
         figures = {"step_ns": took, "plain_step_ns": 1.0e6, "recorder": recorder, "counted_steps": 20, "notes": []}
         (unit / "step.json").write_text(json.dumps({**told, **figures}), encoding="utf-8")
         rows = [{"kernel": NVJET, "calls": 40, "sum_ns": 12_000_000, "min_ns": 200_000, "max_ns": 400_000}]
-        write_table(unit / "kernels.csv.gz", ("kernel", "calls", "sum_ns", "min_ns", "max_ns"), rows)
+        write_table(unit / "kernels.csv.gz", TALLIES, rows)
 
 
 def products(place: Path) -> None:
@@ -144,7 +139,7 @@ def pairs(unit: Path) -> None:
         {"second": n, "sm_mhz": mhz, "memory_mhz": 3201, "power_w": 640.5, "temperature_c": 55, "throttle": why}
         for n, (mhz, why) in enumerate([(345, "gpu_idle"), (1980, "none"), (1755, "sw_power_cap")])
     ]
-    write_table(unit / "clocks.csv.gz", tuple(sampled[0]), sampled)
+    write_table(unit / "clocks.csv.gz", CLOCKS, sampled)
 
 
 def run(place: Path, name: str = "plain-train-gan-float32-good", exit_code: int = 0) -> None:
@@ -154,4 +149,4 @@ def run(place: Path, name: str = "plain-train-gan-float32-good", exit_code: int 
     found = {"exit_code": exit_code, "gpu_used": True, "peak_gpu_memory_bytes": 1 << 30}
     (unit / "ran.json").write_text(json.dumps({**asked, **found}), encoding="utf-8")
     rows = [{"step": n, "at_ms": 5 * n, "step_ns": 5_000_000} for n in range(8)]
-    write_table(unit / "logged.csv.gz", ("step", "at_ms", "step_ns"), rows)
+    write_table(unit / "logged.csv.gz", LOGGED, rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -51,12 +52,12 @@ def test_what_cannot_be_recorded_says_why_and_is_tried_again(tmp_path: Path) -> 
 
     def refuse(place: Path, seconds: float) -> None:
         (place / day.LOG).write_text("/home/somebody", encoding="utf-8")
-        raise NotRecorded("no permission", "ask for it")
+        raise NotRecorded("/scratch/a/tool: no permission", "ask for it")
 
     assert here.do("part", Unit("unit", refuse), Clock(60)) == "failed"
     told = json.loads((tmp_path / "part/unit/unit.json").read_text(encoding="utf-8"))
-    assert (told["status"], told["reason"], told["remedy"]) == ("failed", "no permission", "ask for it")
-    assert said == ["part: unit: failed: no permission (ask for it)"]
+    assert (told["status"], told["reason"], told["remedy"]) == ("failed", "tool: no permission", "ask for it")
+    assert said == ["part: unit: failed: tool: no permission (ask for it)"]
     assert [p.name for p in (tmp_path / "part" / "unit").iterdir()] == ["unit.json"]
     assert (tmp_path / "killed" / "part-unit-1" / day.LOG).exists()
     assert here.do("part", Unit("unit", write), Clock(60)) == "done"
@@ -79,6 +80,28 @@ def test_what_the_clock_cuts_off_lies_apart(tmp_path: Path) -> None:
     assert here.do("other", late_one, Clock(2)) == "not begun" and len(said) == 2
     told = json.loads((tmp_path / "other/unit/unit.json").read_text(encoding="utf-8"))
     assert (told["status"], told["reason"]) == ("not begun", "2 s were left, and it takes 10 s or more")
+
+
+def test_a_fault_in_one_unit_costs_no_other(tmp_path: Path) -> None:
+    here, said = day_of(tmp_path)
+
+    def fault(place: Path, seconds: float) -> None:
+        write(place, seconds)
+        raise KeyError("/home/somebody")
+
+    assert here.do("part", Unit("unit", fault), Clock(60)) == "failed"
+    assert said == ["part: unit: failed: a fault of the recorder's: KeyError (see killed/part-unit-1/program.log)"]
+    assert "KeyError: '/home/somebody'" in (tmp_path / "killed/part-unit-1" / day.LOG).read_text(encoding="utf-8")
+    assert [p.name for p in (tmp_path / "part" / "unit").iterdir()] == ["unit.json"]
+    assert here.do("part", Unit("unit", write), Clock(60)) == "done"
+
+
+def test_a_full_disk_ends_the_part(tmp_path: Path) -> None:
+    def full(place: Path, seconds: float) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        day_of(tmp_path)[0].do("part", Unit("unit", full), Clock(60))
 
 
 def drive(folder: Path, moment: int) -> int:

@@ -14,7 +14,7 @@ import pytest
 
 from bench.gpu.costs import timed_pairs
 from bench.gpu.costs.pairs import FIRST, NARROW, THEN, Order, orders, record_of, shape_text
-from bench.gpu.costs.timings import COLUMNS
+from bench.gpu.tables import PAIRS
 from tcprobe.calibration.measure import timing
 from tcprobe.calibration.shapes import Conv, MatMul
 from tcprobe.hardware import find_gpu
@@ -101,8 +101,8 @@ class Made:
 
 def timed(made: Made, tmp_path: Path, pairs: list[dict[str, Any]], seconds: float) -> tuple[Any, list[dict[str, str]]]:
     rows = tmp_path / "rows.csv"
-    rows.write_text(",".join(COLUMNS) + "\n", encoding="utf-8")
-    told = {"framework": "torch", "device": "cpu", "pairs": pairs, "rows": str(rows), "columns": COLUMNS, "rounds": 3}
+    rows.write_text(",".join(PAIRS) + "\n", encoding="utf-8")
+    told = {"framework": "torch", "device": "cpu", "pairs": pairs, "rows": str(rows), "columns": PAIRS, "rounds": 3}
     told |= {"sample_ms": 1, "warm_ms": 0, "warm_s": 0.0}
 
     class Timing:

@@ -12,8 +12,8 @@ import pytest
 from bench.gpu.costs.calibrate import CONSTANTS
 from bench.gpu.costs.pairs import record_of
 from bench.gpu.costs.predicted import pairs, products, ratio
-from bench.gpu.costs.timings import COLUMNS, TABLE
-from bench.gpu.tables import write_table
+from bench.gpu.costs.timings import TABLE
+from bench.gpu.tables import PAIRS, write_table
 from tcprobe.calibration.check import split_rows
 from tcprobe.calibration.shapes import Conv, MatMul
 from tcprobe.cost.measured import csv_of, measurements_of
@@ -50,7 +50,7 @@ def folder(tmp_path: Path, framework: str = "torch") -> Path:
     place.mkdir()
     (place / "unit.json").write_text(json.dumps({"status": "done", "framework": framework}), encoding="utf-8")
     failed = {"status": "no such dtype", "from_ns": "", "to_ns": "", "ratio": "", "spread_pct": "", "rounds": ""}
-    write_table(place / TABLE, COLUMNS, [row(), row(dtype="int8", **failed)])
+    write_table(place / TABLE, PAIRS, [row(), row(dtype="int8", **failed)])
     return place
 
 

@@ -11,14 +11,14 @@ import pytest
 from bench.gpu.profiles import kernels
 from bench.gpu.profiles.compared import Contradiction, Uneven, comparable, compare
 from bench.gpu.profiles.kernels import Tally
-from bench.gpu.tables import write_table
+from bench.gpu.tables import LAUNCHES, write_table
 
 GEMM = "nvjet_hsh_128x128_64x4_1x2_h_bz_coopA_TNT"
 COPY = "void at::native::vectorized_elementwise_kernel<4, true>(int, float)"
 COPY_OF_NCU = "void at::native::vectorized_elementwise_kernel<(int)4, (bool)1>(int, float)"
 OWN = "my_kernel"
 HMMA = "sm__pipe_tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma_cycles_active.avg.pct_of_peak_sustained_active"
-COLUMNS = ("case", "launch", "kernel", "mangled", "grid", "block", "device", "duration_ns", HMMA)
+COLUMNS = (*LAUNCHES, HMMA)
 
 
 def unit(folder: Path, recorder: str, **told: Any) -> Path:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import gzip
 import os
-import socket
 import sqlite3
 from pathlib import Path
-
-import pytest
 
 from bench.gpu.profiles import kernels, raw
 from tests.bench.gpu.profiles import fakes
@@ -33,15 +30,15 @@ def test_a_trace_tells_nothing_of_the_machine(tmp_path: Path) -> None:
     assert '"host_name": "-"' in told
 
 
-def test_an_xspace_keeps_its_lengths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(socket, "gethostname", lambda: "box-17")
+def test_an_xspace_is_cleaned_as_a_runs_is_and_one_that_is_cut_off_is_none(tmp_path: Path) -> None:
     path = tmp_path / "a.xplane.pb"
-    before = b'\x0a\x04gemm"\x06box-17 box-17 ' + str(tmp_path / "model.py").encode()
-    path.write_bytes(before)
-    after = raw.anonymous(path, (tmp_path,))
-    assert after.startswith(b'\x0a\x04gemm"\x06------ box-17 ./')
-    assert after.endswith(b"/model.py")
-    assert len(after) == len(before)
+    told = str(tmp_path / "model.py").encode()
+    path.write_bytes(b"\x0a" + bytes([len(told)]) + told)
+    assert raw.keep([(30, path)], tmp_path, (tmp_path,)) == ("trace.xplane.pb.gz", 30)
+    kept = gzip.decompress((tmp_path / "trace.xplane.pb.gz").read_bytes())
+    assert kept[2:] == b"x" * len(str(tmp_path)) + b"/model.py"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert raw.keep([(30, path)], tmp_path, ()) is None
 
 
 def test_an_export_of_nsys_forgets_environment_and_other_processes(tmp_path: Path) -> None:

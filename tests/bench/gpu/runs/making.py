@@ -7,8 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bench.gpu.runs.logged import COLUMNS as LOGGED
-from bench.gpu.tables import write_table
+from bench.gpu.tables import LOGGED, write_table
 
 MS = 1_000_000
 LENGTHS = (900, 100, 25, 30, 20, 20, 22, 18)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from bench.gpu.day import LOG, ROOT, NotRecorded
-from bench.gpu.runs.clean import cleaned, cleaned_report, cleaned_trace, cleaner, without_names
+from bench.gpu.runs.clean import cleaned, cleaned_report, cleaner, without_names
 from bench.gpu.runs.keep import complaints, keep_run, why
 from bench.gpu.tables import read_table
 
 SCRATCH = Path("/data/ann/day/scratch")
-CLEAN = without_names(cleaner(SCRATCH, Path("/opt/tf")), {"node7", "ann", "root", ""})
+CLEAN = without_names(cleaner(SCRATCH, Path("/opt/tf")), {"node7", "ann"})
 
 
 @pytest.mark.parametrize(
@@ -59,15 +59,6 @@ def test_tables_of_a_report_keep_names_that_chance_to_be_the_machines() -> None:
     }
     told = cleaned_report(report, cleaner())
     assert told == {"metadata": {"framework": "on ***"}, "tables": {"ops": [{"op": host, "source": "c.py:1"}]}}
-
-
-def test_a_trace_stays_whole_without_host_names_and_paths() -> None:
-    plane = b"\x0a\x16" + b"/data/ann/day/scratch!"
-    assert len(plane) == 24
-    assert cleaned_trace(plane + b"\x22\x05node7" + plane, SCRATCH) == (b"\x0a\x16" + b"x" * 21 + b"!") * 2
-    for bad in (b"\x08\x01", b"\x0a\x05abc"):
-        with pytest.raises(ValueError, match="no XSpace"):
-            cleaned_trace(bad)
 
 
 def run_folder(scratch: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench.gpu.summary.classified import Case, Kernel, Outcome, PrecisionOutcome, cases_of, kernels_of
-from bench.gpu.tables import read_table, write_table
-from tests.bench.gpu.made import CASES, KERNELS, MANGLED, NVJET, OLD, RELU, SGEMM, TRITON, Row, case, launch
+from bench.gpu.tables import CASES, read_table, write_table
+from tests.bench.gpu.made import KERNELS, MANGLED, NVJET, OLD, RELU, SGEMM, TRITON, Row, case, launch
 
 H200 = (9, 0)
 
@@ -59,11 +59,13 @@ def test_launches_of_one_configuration_are_one_row_unless_counters_differ(tmp_pa
     ]
 
 
-def test_both_spellings_of_a_name_are_judged(tmp_path: Path) -> None:
-    found = judged(tmp_path, [case("c", "float16", None, "elementwise")], [launch("c", RELU, None, 3.7, MANGLED)])
+def test_a_mangled_name_counts_where_it_tells_something_else(tmp_path: Path) -> None:
+    same, other = launch("c", RELU, None, 3.7, MANGLED), launch("d", NVJET, "fp16", mangled="_Z3foov")
+    found = judged(tmp_path, [case("c", "float16", None, "elementwise"), case("d", "float16", 1)], [same, other])
     assert [(k.spelling, k.kernel, k.outcome) for k in found] == [
         ("demangled", RELU, "agreement"),
-        ("mangled", MANGLED, "agreement"),
+        ("demangled", NVJET, "agreement"),
+        ("mangled", "_Z3foov", "unknown"),
     ]
 
 

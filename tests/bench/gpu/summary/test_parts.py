@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.gpu.summary import costs
+from bench.gpu.summary import costs, section
 from bench.gpu.summary.__main__ import write
+from bench.gpu.summary.clocks import clocks
+from bench.gpu.tables import CLOCKS, write_table
 from tests.bench.gpu import made
 
 
@@ -51,6 +53,13 @@ def test_pairs_outside_a_predicted_range_are_listed() -> None:
         "| p | forward | float16 | a | b | 0.6 | 1.5 | 0.3-0.5 (outside) |  |",
         "| p | forward | float16 | a | b | 0.45 | 1.5 | 0.3-0.5 | 0.3-0.5 (outside) |",
     ]
+
+
+def test_what_a_driver_does_not_say_of_throttling_is_unknown(tmp_path: Path) -> None:
+    unit = made.made_unit(tmp_path, "costs", "pairs-torch")
+    write_table(unit / "clocks.csv.gz", CLOCKS, [{"second": 1, "sm_mhz": mhz, "power_w": 70} for mhz in (600, 1500)])
+    (found,) = clocks(section.about(tmp_path))
+    assert (found["samples"], found["sm_mhz"], found["throttled"]) == (2, [600, 1050, 1500], None)
 
 
 def test_a_violated_check_is_listed(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from bench.gpu.summary.__main__ import write
-from bench.gpu.summary.contract import contract, missing
 from bench.gpu.summary.whole import SECTIONS, key, page, summarise
 from tests.bench.gpu import made
 
@@ -68,13 +67,3 @@ def test_damaged_files_cost_no_section_but_theirs(tmp_path: Path) -> None:
     assert "`classification/ncu-torch` cannot be read: EOFError" in text
     assert "its unit.json is missing or damaged" in text
     assert {key(section) for section in SECTIONS} <= set(summarise(place))
-
-
-def test_the_readme_describes_tables() -> None:
-    assert (
-        frozenset({"case", "launch", "kernel", "mangled", "grid", "block", "device", "duration_ns"})
-        in contract()["kernels.csv.gz"]
-    )
-    assert missing("kernels.csv.gz", {"kernel", "calls", "sum_ns", "min_ns", "max_ns"}) == set()
-    assert missing("pairs.csv.gz", set(contract()["pairs.csv.gz"][0]) - {"ratio"}) == {"ratio"}
-    assert missing("nowhere.csv.gz", set()) is None
