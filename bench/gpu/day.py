@@ -145,6 +145,15 @@ class Day:
             ended = ("out of time", f"it was not whole after {seconds:.0f} s", None)
         return self._end(part, unit, begun, place, ended, time.monotonic() - started)
 
+    def give_up(self, part: str, unit: Unit, error: Exception) -> Status:
+        """Record that a unit failed for a reason that nobody foresaw; what it left is kept apart."""
+        begun = self.folder / part / f".{unit.name}"
+        if begun.exists():
+            self._keep_apart(part, unit.name, begun)
+        reason = pathless(f"{type(error).__name__}: {error}".splitlines()[0], self.folder)
+        ended: tuple[Status, str, str] = ("failed", reason, "a mistake of this project's: please report it")
+        return self._end(part, unit, begun, self.folder / part / unit.name, ended, 0.0)
+
     def _end(
         self, part: str, unit: Unit, begun: Path, place: Path, ended: tuple[Status, str | None, str | None], took: float
     ) -> Status:
@@ -239,17 +248,26 @@ def beside(command: Sequence[str], out: Path) -> Iterator[None]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ask all processes of a session to end, then end them; a workload may have a group of its own."""
+    """Ask all processes of a session to end, then end them; what it starts may have a group or session of its own."""
+    sessions = {process.pid}
     for number in (signal.SIGTERM, signal.SIGKILL):
-        for member in session(process.pid):
+        for member in session(*sessions):
             with suppress(ProcessLookupError):
+                sessions.add(os.getsid(member))
                 os.kill(member, number)
         patience = Clock(GRACE_S)
-        while session(process.pid) and patience.left():
+        while session(*sessions) and patience.left():
             time.sleep(LOOK_S)
     process.poll()
 
 
 def said(log: Path) -> str:
     """Return the last line of a log, without paths of the machine; empty if there is none."""
-    return last_line(log).replace(str(ROOT), ".").replace(str(Path.home()), "~")
+    return pathless(last_line(log))
+
+
+def pathless(text: str, *paths: object) -> str:
+    """Return a text with the paths that are given, the checkout's and the home folder's left out."""
+    for path in (*sorted(map(str, paths), key=len, reverse=True), str(ROOT)):
+        text = text.replace(f"{path}/", "").replace(path, ".")
+    return text.replace(str(Path.home()), "~")

@@ -6,6 +6,7 @@ So a part that fails or hangs costs the others nothing. Exits 0 when all its uni
 from __future__ import annotations
 
 import sys
+import traceback
 from collections import Counter
 from pathlib import Path
 
@@ -26,7 +27,13 @@ def main() -> None:
     clock = Clock(seconds)
     day = Day(folder, Machine.load(folder / MACHINE), "--dry-run" in sys.argv[4:], say)
     part = next(part for part in PARTS if name == part.NAME)
-    ends = Counter(day.do(part.NAME, unit, clock) for unit in part.units(day))
+    ends: Counter[str] = Counter()
+    for unit in part.units(day):
+        try:
+            ends[day.do(part.NAME, unit, clock)] += 1
+        except Exception as error:  # noqa: BLE001 - a mistake of ours costs this unit alone
+            traceback.print_exc()
+            ends[day.give_up(part.NAME, unit, error)] += 1
     if ends["not begun"]:
         say(f"{part.NAME}: {ends['not begun']} more were not begun for want of time")
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from bench.gpu.costs.clocks import sampled
 from bench.gpu.costs.pairs import Order, orders
-from bench.gpu.costs.said import pathless, problem
-from bench.gpu.day import LOG, Clock, Day, NotRecorded, OutOfTime, run
+from bench.gpu.costs.said import problem
+from bench.gpu.day import LOG, Clock, Day, NotRecorded, OutOfTime, pathless, run
 from bench.gpu.machine import Framework
 from bench.gpu.tables import write_table
 from tcprobe.calibration.plan import CPU
@@ -102,9 +102,9 @@ def _summary(devices: Sequence[Device], answers: Sequence[Mapping[str, Any]]) ->
     lines = [device.text for device in devices[:1]]
     for told in answers:
         if "timed" in told:
+            why = "since the device failed" if told["broken"] else "for want of time"
             lines.append(
-                f"{told['timed']} pairs timed, {told['failed']} that could not be computed, "
-                f"{told['left']} left for want of time"
+                f"{told['timed']} pairs timed, {told['failed']} that could not be computed, {told['left']} left {why}"
             )
         else:
             lines.append("ended before its end: what was timed until then was kept")

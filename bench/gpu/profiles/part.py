@@ -208,7 +208,7 @@ class _Recording:
             "version": self.plan.framework.version,
             "recorder": self.plan.recorder,
             "steps": self.steps,
-            "counted_steps": None if self.plan.recorder == "plain" else self.steps,
+            "counted_steps": None if launches is None else self.steps,
             "kernels": launches,
             "raw": kept[0] if kept else None,
             "raw_steps": kept[1] if kept else None,
@@ -229,18 +229,20 @@ def _traced(recording: _Recording) -> None:
     traces = [(steps, path) for steps in lengths if (path := recording.trace(steps)) is not None]
     if not traces or traces[0][0] != recording.steps:
         raise NotRecorded(f"the profiler left no trace of {recording.steps} steps")
-    notes, launches = _table(recording, traces[0][1])
+    notes, launches = _table(recording, traces[0][1], answer["on_gpu"])
     kept = recording.keep(traces)
     recording.finish({**answer, "notes": [*answer["notes"], *notes]}, launches, kept)
 
 
-def _table(recording: _Recording, trace: Path) -> tuple[list[str], int | None]:
-    """Write the table of kernels; a trace that its reader refuses is kept all the same, with a note."""
+def _table(recording: _Recording, trace: Path, on_gpu: bool) -> tuple[list[str], int | None]:
+    """Write the table of kernels; a trace that its reader refuses, or that lacks them, is kept, with a note."""
     recorder = recording.plan.recorder
     try:
         found = kernels.READ[recorder](trace)
     except (TcprobeError, ValueError, KeyError, sqlite3.Error) as error:
         return [f"the trace was not read: {str(error).replace(str(trace), trace.name)}"], None
+    if on_gpu and not found:  # no table: it would say that no kernel ran
+        return ["the trace holds no kernel, though the step ran on a GPU: the profiler did not record that"], None
     kernels.write(recording.folder, found)
     return [], sum(one.calls for one in found.values())
 
@@ -250,7 +252,7 @@ def _by_nsys(recording: _Recording) -> None:
     tool = recording.day.machine.nsys
     assert tool is not None
     answer, trace = _under_nsys(recording, tool, recording.steps)
-    notes, launches = _table(recording, trace)
+    notes, launches = _table(recording, trace, answer["on_gpu"])
     kept = recording.keep([(recording.steps, trace)])
     for steps in () if kept else SHORT[recording.day.dry]:
         try:

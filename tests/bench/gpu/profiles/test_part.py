@@ -130,6 +130,17 @@ def test_a_trace_that_its_reader_refuses_is_kept(day: Day, do: Do, monkeypatch: 
     assert kernels.read(day.folder / part.NAME / "gan-torch-kineto") == {}
 
 
+def test_a_profiler_that_did_not_record_the_gpu_does_not_say_that_nothing_ran(
+    day: Day, do: Do, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(kernels.READ, "kineto", lambda path: {})  # type: ignore[arg-type]
+    assert do("gan-torch-kineto") == "done"
+    step = told(day, "gan-torch-kineto")
+    assert (step["kernels"], step["counted_steps"], step["raw"]) == (None, None, "trace.json.gz")
+    assert step["notes"][0].startswith("the trace holds no kernel")
+    assert not (day.folder / part.NAME / "gan-torch-kineto" / kernels.FILE).exists()
+
+
 def test_a_count_that_was_cut_off_is_of_no_whole_step(day: Day, do: Do, monkeypatch: pytest.MonkeyPatch) -> None:
     def count(day: Day, command: Sequence[str], folder: Path, seconds: float, environment: dict[str, str]) -> int:
         fakes.answer(Path(command[-1]))
