@@ -40,7 +40,7 @@ class Kind:
 
 
 KINDS: Final = (
-    Kind("calibrate", calibrate.record, (5.0, 2.0), (100.0, 12.0), 300.0),
+    Kind("calibrate", calibrate.record, (5.0, 2.0), (120.0, 12.0), 300.0),
     Kind("pairs", timings.record, (3.0, 2.0), (25.0, 10.0), 240.0),
 )
 

@@ -35,16 +35,16 @@ def test_the_first_framework_gets_most_and_what_is_left_goes_on(
     found = day(tmp_path, JAX, TORCH)
     units = list(part.units(found))
     assert [unit.name for unit in units] == ["calibrate-torch", "pairs-torch", "calibrate-jax", "pairs-jax"]
-    for unit, left in zip(units, (600, 350, 200, 100), strict=True):
+    for unit, left in zip(units, (600, 350, 260, 100), strict=True):
         unit.record(tmp_path, left)
-    assert given == pytest.approx([600 * 5 / 12, 350 * 3 / 7, 200 / 2, 100])
+    assert given == pytest.approx([600 * 5 / 12, 350 * 3 / 7, 260 / 2, 100])
     place = found.folder / part.NAME / "pairs-torch"
     place.mkdir(parents=True)
     (place / "unit.json").write_text(json.dumps({"status": "done"}), encoding="utf-8")
     given.clear()
-    for seconds in (198, 150, 6000):
+    for seconds in (225, 150, 6000):
         next(iter(part.units(found))).record(tmp_path, seconds)
-    assert given == [110.0, 100.0, 300.0]  # 5/9 of 198; never below what it needs, nor above what it can use
+    assert given == [125.0, 120.0, 300.0]  # 5/9 of 225; never below what it needs, nor above what it can use
 
 
 class Program:
