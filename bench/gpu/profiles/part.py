@@ -25,6 +25,7 @@ SHARE = 4.0
 
 Recorder = Literal["plain", "xspace", "kineto", "nsys", "ncu"]
 OWN: Final[Mapping[str, Recorder]] = {"torch": "kineto", "jax": "xspace", "tensorflow": "xspace"}
+"""In this order: PyTorch compiles nothing, so what it records is surest to be whole in little time."""
 MODELS: Final = ("transformer", "gan")
 PROGRAM: Final = Path(__file__).with_name("steps")
 RANGES: Final = Path(__file__).parents[1] / "counters" / "ranges.py"
@@ -85,7 +86,7 @@ def units(day: Day) -> Iterator[Unit]:
 
 def plans(day: Day) -> Iterator[Plan]:
     """Yield the units, most valuable first."""
-    frameworks = [framework for framework in day.machine.frameworks if framework.name in OWN]
+    frameworks = [framework for name in OWN if (framework := day.machine.framework(name)) is not None]
     recorders: list[Recorder | None] = [None, "ncu", "plain"]
     if day.machine.nsys:
         recorders.append("nsys")

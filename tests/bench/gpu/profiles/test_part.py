@@ -44,8 +44,8 @@ def told(day: Day, name: str, file: str = "step.json") -> dict[str, Any]:
 
 def test_profiles_come_first_and_the_second_precision_last(day: Day) -> None:
     names = [unit.name for unit in part.units(day)]
-    assert names[:2] == ["transformer-jax-xspace", "transformer-torch-kineto"]
-    assert names[4:6] == ["transformer-jax-ncu", "transformer-torch-ncu"]
+    assert names[:2] == ["transformer-torch-kineto", "transformer-jax-xspace"]
+    assert names[4:6] == ["transformer-torch-ncu", "transformer-jax-ncu"]
     assert names[-2:] == ["transformer-torch.tf32-ncu", "gan-torch.tf32-ncu"]
     assert len(set(names)) == len(names) == 20
     assert all(len(name.split("-")) == 3 for name in names)
