@@ -152,7 +152,8 @@ class Day:
             with (begun / LOG).open("a", encoding="utf-8") as log:
                 traceback.print_exc(file=log)
             apart = self._keep_apart(part, unit.name, begun)
-            ended = ("failed", f"a fault of the recorder's: {type(error).__name__}", f"see killed/{apart}/{LOG}")
+            reason = f"a fault of the recorder's: {type(error).__name__}: {error}".splitlines()[0]
+            ended = ("failed", reason, f"see killed/{apart}/{LOG}")
         return self._end(part, unit, begun, place, ended, time.monotonic() - started)
 
     def _end(
@@ -252,17 +253,19 @@ def beside(command: Sequence[str], out: Path) -> Iterator[None]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ask all processes of a session to end, then end them; a workload may have a group of its own."""
+    """Ask all processes of a session to end, then end them; what it starts may have a group or session of its own."""
+    sessions = {process.pid}
     for number in (signal.SIGTERM, signal.SIGKILL):
-        for member in session(process.pid):
+        for member in session(*sessions):
             with suppress(ProcessLookupError):
+                sessions.add(os.getsid(member))
                 os.kill(member, number)
         patience = Clock(GRACE_S)
-        while session(process.pid) and patience.left():
+        while session(*sessions) and patience.left():
             time.sleep(LOOK_S)
     process.poll()
 
 
 def said(log: Path) -> str:
     """Return the last line of a log, without paths of the machine; empty if there is none."""
-    return last_line(log).replace(str(ROOT), ".").replace(str(Path.home()), "~")
+    return without_paths(last_line(log))

@@ -37,15 +37,19 @@ def main() -> int:
     return 137
 
 
-def session(leader: int) -> list[int]:
-    """Return the processes of a session that have not ended, by number; its leader may have."""
-    found = []
+def session(*leaders: int) -> list[int]:
+    """Return the processes of sessions that have not ended, by number, and what these started in further sessions."""
+    there = {}
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended since
-            state, _, _, number = (place / "stat").read_text(errors="replace").rpartition(")")[2].split()[:4]
-            if int(number) == leader and state != "Z":
-                found.append(int(place.name))
-    return found
+            state, parent, _, number = (place / "stat").read_text(errors="replace").rpartition(")")[2].split()[:4]
+            if state != "Z":
+                there[int(place.name)] = int(parent), int(number)
+    found, more = set(), {one for one, (_, number) in there.items() if number in leaders}
+    while more:
+        found |= more
+        more = {one for one, (parent, _) in there.items() if parent in found} - found
+    return sorted(found)
 
 
 if __name__ == "__main__":

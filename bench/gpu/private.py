@@ -28,8 +28,9 @@ def own_names() -> frozenset[str]:
 
 
 def without_paths(text: str) -> str:
-    """Return a text with only the last names of absolute paths."""
-    return PATH.sub(r"\1", text)
+    """Return a text with only the last names of absolute paths, and ``~`` for the user's folder."""
+    home = str(Path.home())
+    return PATH.sub(r"\1", text.replace(home, "~") if len(home) > 1 else text)
 
 
 def cleaned_trace(raw: bytes, *places: Path) -> bytes:

@@ -34,6 +34,10 @@ SUMMARY_S = 10.0
 MARGIN_S = 5.0
 """Kept at the end of a part, to end what runs and tell how it went."""
 PROVENANCE = "provenance.json"
+NEEDS = {"runs": "tensorflow"}
+"""Part -> the framework without which it has nothing to record."""
+IDLE_SHARE = 0.1
+"""Of such a part: enough to say so."""
 
 
 def main() -> int:
@@ -65,7 +69,7 @@ def _day(asked: argparse.Namespace, clock: Clock) -> int:
         try:
             machine.save(asked.out / MACHINE)
             _provenance(asked.out, machine, asked.dry_run, before)
-            _record([part for part in PARTS if not asked.only or part.NAME in asked.only], asked, clock)
+            _record([part for part in PARTS if not asked.only or part.NAME in asked.only], machine, asked, clock)
             return _summary(asked.out, clock)
         finally:
             with suppress(OSError):
@@ -152,11 +156,17 @@ def _provenance(folder: Path, machine: Machine, dry: bool, before: dict[str, Any
     begun.replace(folder / PROVENANCE)
 
 
-def _record(parts: list[Part], asked: argparse.Namespace, clock: Clock) -> None:
+def share(part: Part, machine: Machine) -> float:
+    """Return a part's share of the time, against those of the parts that are left."""
+    needed = NEEDS.get(part.NAME)
+    return part.SHARE if needed is None or machine.framework(needed) else IDLE_SHARE
+
+
+def _record(parts: list[Part], machine: Machine, asked: argparse.Namespace, clock: Clock) -> None:
     """Give each part its share of the time that is left; what one does not use is the next ones'."""
     for number, part in enumerate(parts):
         left = max(0.0, clock.left() - SUMMARY_S)
-        seconds = left * part.SHARE / sum(later.SHARE for later in parts[number:])
+        seconds = left * share(part, machine) / sum(share(later, machine) for later in parts[number:])
         say(f"{part.NAME}: {part.WHAT}, at most {seconds:.0f} s")
         given = [part.NAME, str(asked.out.resolve()), f"{max(0.0, seconds - MARGIN_S):.1f}"]
         command = [sys.executable, "-m", "bench.gpu.part", *given, *["--dry-run"][: int(asked.dry_run)]]

@@ -141,6 +141,18 @@ def test_rows_and_what_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     ]  # fmt: skip
 
 
+def test_after_a_failed_device_no_case_is_blamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    class Broken(Session):
+        def wait(self, results: Any) -> None:
+            if not self.queued:  # what `works` waits for
+                raise ArithmeticError("an illegal memory access was encountered")
+            super().wait(results)
+
+    answer, rows = done(tmp_path, monkeypatch, Broken(clock, lambda: 1_000_000), ["float16", "float8", "float16"], 100)
+    assert (answer["measured"], answer["failed"], answer["left"]) == (1, {"float8: no such dtype": 1}, 1)
+    assert len(rows) == 1
+
+
 def test_the_budget_cuts_between_products(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     seconds = 0.5
     answer, rows = done(tmp_path, monkeypatch, Session(clock, lambda: 1_000_000), ["float16"] * 50, seconds)

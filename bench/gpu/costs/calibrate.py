@@ -47,7 +47,7 @@ def record(day: Day, framework: Framework, folder: Path, seconds: float) -> None
         if not day.dry and not list(config.rglob("*.json")):
             _fit(kept, config, clock, folder / LOG)
         _store(folder, kept, config)
-        (folder / "said.txt").write_text(hide(folder / LOG, folder, config, framework.python), encoding="utf-8")
+        (folder / "said.txt").write_text(hide(folder / LOG), encoding="utf-8")
         if not day.dry and not (folder / CONSTANTS).exists():
             raise NotRecorded(problem(folder / LOG)[0], "give more --minutes, and --only costs")
 

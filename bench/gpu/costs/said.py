@@ -5,21 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from bench.gpu.day import ROOT, said
+from bench.gpu.day import said
+from bench.gpu.private import without_paths
 
 ERROR: Final = "tcprobe: error: "
 
 
-def hide(log: Path, *paths: object) -> str:
-    """Return a log without paths, as `pathless` does; empty if there is none."""
-    return pathless(log.read_text(encoding="utf-8", errors="replace") if log.exists() else "", *paths)
-
-
-def pathless(text: str, *paths: object) -> str:
-    """Return a text with the paths that are given, the checkout's and the home folder's left out."""
-    for path in (*sorted(map(str, paths), key=len, reverse=True), f"{ROOT}/", str(ROOT)):
-        text = text.replace(f"{path}/", "").replace(path, ".")
-    return text.replace(str(Path.home()), "~")
+def hide(log: Path) -> str:
+    """Return a log without paths; empty if there is none."""
+    return without_paths(log.read_text(encoding="utf-8", errors="replace")) if log.exists() else ""
 
 
 def problem(log: Path) -> tuple[str, str | None]:

@@ -7,7 +7,8 @@ Orders (JSON): `measure` (that program's folder), `framework`, `device`, `tf32`,
 known before; `from` and `to`, rows of products; and `sets`), `rows` (a CSV to append whole lines to), `columns`,
 `rounds`, `sample_ms`, `warm_ms`, `warm_s` (before the first pair), `seconds` (no pair starts that would end later) and
 `out` (where to write the answer).
-Answer (JSON): `about`, or `unusable` with the reason; `timed`, `failed` and `left` pairs.
+Answer (JSON): `about`, or `unusable` with the reason; `timed`, `failed` and `left` pairs; and `broken`, 1 where the
+device failed, so that nothing more could be timed.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ def load(folder: Path) -> Any:
 
 def timed(session: Any, orders: dict[str, Any], end: float, timing: Any) -> dict[str, int]:
     """Time pair after pair until all are done or the time is up."""
-    count = {"timed": 0, "failed": 0, "left": len(orders["pairs"])}
+    count = {"timed": 0, "failed": 0, "left": len(orders["pairs"]), "broken": 0}
     took: list[float] = []
     warm_s, parent = orders["warm_s"], os.getppid()
     handle = os.open(orders["rows"], os.O_WRONLY | os.O_APPEND)
@@ -137,6 +138,9 @@ def timed(session: Any, orders: dict[str, Any], end: float, timing: Any) -> dict
             count["left"] -= 1
             # the line at once: a run that is killed then leaves only whole lines
             os.write(handle, csv_line([row.get(name, "") for name in orders["columns"]]))
+            if row["status"] != "ran" and not timing.works(session):
+                count["broken"] = 1  # the pairs that are left would fail for no fault of theirs
+                break
             gc.collect()  # reference cycles that a pair leaves behind hold device memory
             took.append(time.monotonic() - begun - warm_s)
             warm_s = 0.0

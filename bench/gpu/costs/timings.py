@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from bench.gpu.costs.clocks import sampled
 from bench.gpu.costs.pairs import Order, orders
-from bench.gpu.costs.said import pathless, problem
+from bench.gpu.costs.said import problem
 from bench.gpu.day import LOG, Clock, Day, NotRecorded, OutOfTime, run
 from bench.gpu.machine import Framework
+from bench.gpu.private import without_paths
 from bench.gpu.tables import PAIRS, write_table
 from tcprobe.calibration.plan import CPU
 from tcprobe.calibration.start import CPU_ONLY, NO_TF32, PROGRAM, QUIET, WARM_S, Device, device_of
@@ -87,7 +88,7 @@ def _write(folder: Path, rows: Path, devices: Sequence[Device]) -> None:
     """
     library = next((device.library for device in devices), None)
     with rows.open(encoding="utf-8", newline="") as file:
-        found = [{**row, "status": pathless(row["status"]), "library": library} for row in csv.DictReader(file)]
+        found = [{**row, "status": without_paths(row["status"]), "library": library} for row in csv.DictReader(file)]
     rows.unlink()
     if not any(row["status"] == "ran" for row in found):
         reasons = [str(row["status"]) for row in found]
@@ -100,9 +101,9 @@ def _summary(devices: Sequence[Device], answers: Sequence[Mapping[str, Any]]) ->
     lines = [device.text for device in devices[:1]]
     for told in answers:
         if "timed" in told:
+            why = "since the device failed" if told["broken"] else "for want of time"
             lines.append(
-                f"{told['timed']} pairs timed, {told['failed']} that could not be computed, "
-                f"{told['left']} left for want of time"
+                f"{told['timed']} pairs timed, {told['failed']} that could not be computed, {told['left']} left {why}"
             )
         else:
             lines.append("ended before its end: what was timed until then was kept")

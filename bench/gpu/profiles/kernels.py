@@ -6,6 +6,7 @@ Kineto's traces and nsys' exports have no reader in tcprobe; what is here takes 
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from bench.gpu.tables import TALLIES, read_table, write_table
 from tcprobe.readers.open import open_profile
 
 FILE: Final = "kernels.csv.gz"
+LAUNCH: Final = re.compile(r"cu(da)?Launch(Cooperative)?Kernel")
+"""What launches one kernel, in CUDA's runtime and its driver."""
 NSYS: Final = """
 SELECT coalesce(long.value, short.value, 'unknown'), count(*), sum(end - start), min(end - start), max(end - start)
 FROM CUPTI_ACTIVITY_KIND_KERNEL
@@ -57,6 +60,22 @@ def of_kineto(path: Path) -> Tallies:
     events = json.loads(path.read_bytes())["traceEvents"]
     kernels = (e for e in events if e.get("ph") == "X" and str(e.get("cat")).lower() == "kernel")
     return tally((e["name"], round(1000 * float(e["dur"]))) for e in kernels)
+
+
+def lost_by_kineto(path: Path) -> int:
+    """Return how many launches a Chrome trace by Kineto has without their kernels, of which CUPTI may drop the first.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    kernels, launches = set(), set()
+    for event in json.loads(path.read_bytes())["traceEvents"]:
+        kind, number = str(event.get("cat")).lower(), (event.get("args") or {}).get("correlation")
+        if kind == "kernel":
+            kernels.add(number)
+        elif kind in ("runtime", "cuda_runtime", "cuda_driver") and LAUNCH.match(str(event.get("name"))):
+            launches.add(number)
+    return len(launches - kernels)
 
 
 def of_nsys(path: Path) -> Tallies:

@@ -25,6 +25,7 @@ SHARE = 4.0
 
 Recorder = Literal["plain", "xspace", "kineto", "nsys", "ncu"]
 OWN: Final[Mapping[str, Recorder]] = {"torch": "kineto", "jax": "xspace", "tensorflow": "xspace"}
+"""In this order: PyTorch compiles nothing, so what it records is surest to be whole in little time."""
 MODELS: Final = ("transformer", "gan")
 PROGRAM: Final = Path(__file__).with_name("steps")
 RANGES: Final = Path(__file__).parents[1] / "counters" / "ranges.py"
@@ -85,7 +86,7 @@ def units(day: Day) -> Iterator[Unit]:
 
 def plans(day: Day) -> Iterator[Plan]:
     """Yield the units, most valuable first."""
-    frameworks = [framework for framework in day.machine.frameworks if framework.name in OWN]
+    frameworks = [framework for name in OWN if (framework := day.machine.framework(name)) is not None]
     recorders: list[Recorder | None] = [None, "ncu", "plain"]
     if day.machine.nsys:
         recorders.append("nsys")
@@ -112,6 +113,14 @@ def _record(day: Day, plan: Plan, shared: _Shared, folder: Path, seconds: float)
         raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """Launches in the table of kernels, and whole steps that they are of; None where nobody counted."""
+
+    launches: int | None = None
+    steps: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +203,12 @@ class _Recording:
         """Keep the first of the traces, given as steps and file, that is small enough; return its name and steps."""
         return raw.keep(traces, self.folder, (self.day.folder, ROOT, Path.home()))
 
-    def finish(self, answer: Mapping[str, Any], launches: int | None, kept: tuple[str, int] | None) -> None:
+    def finish(self, answer: Mapping[str, Any], counted: _Counted, kept: tuple[str, int] | None) -> None:
         """Write `step.json`.
 
         Args:
             answer: the program's.
-            launches: of kernels in the counted steps; None where nobody counted.
+            counted: kernels and steps.
             kept: name and steps of the raw trace; None where there is none.
         """
         told = {
@@ -208,8 +217,8 @@ class _Recording:
             "version": self.plan.framework.version,
             "recorder": self.plan.recorder,
             "steps": self.steps,
-            "counted_steps": None if self.plan.recorder == "plain" else self.steps,
-            "kernels": launches,
+            "counted_steps": counted.steps,
+            "kernels": counted.launches,
             "raw": kept[0] if kept else None,
             "raw_steps": kept[1] if kept else None,
             **answer,
@@ -219,30 +228,54 @@ class _Recording:
 
 def _plain(recording: _Recording) -> None:
     answer = recording.answer(recording.run(recording.command(recording.steps)))
-    recording.finish({**answer, "plain_step_ns": answer["step_ns"]}, None, None)
+    recording.finish({**answer, "plain_step_ns": answer["step_ns"]}, _Counted(), None)
 
 
 def _traced(recording: _Recording) -> None:
     """Record by a profiler that runs in the program."""
-    answer = recording.answer(recording.run(recording.command(recording.steps)))
-    lengths = (recording.steps, *SHORT[recording.day.dry])
+    lengths: tuple[int, ...] = (recording.steps, *SHORT[recording.day.dry])
+    try:
+        ended = recording.run(recording.command(recording.steps))
+    except OutOfTime:
+        if not (recording.work / "answer.json").exists():
+            raise
+        ended, lengths = 0, lengths[:1]  # the answer comes before the shorter traces
+    answer = recording.answer(ended)
     traces = [(steps, path) for steps in lengths if (path := recording.trace(steps)) is not None]
     if not traces or traces[0][0] != recording.steps:
         raise NotRecorded(f"the profiler left no trace of {recording.steps} steps")
-    notes, launches = _table(recording, traces[0][1])
+    notes, counted = _table(recording, traces, answer["on_gpu"])
     kept = recording.keep(traces)
-    recording.finish({**answer, "notes": [*answer["notes"], *notes]}, launches, kept)
+    recording.finish({**answer, "notes": [*answer["notes"], *notes]}, counted, kept)
 
 
-def _table(recording: _Recording, trace: Path) -> tuple[list[str], int | None]:
-    """Write the table of kernels; a trace that its reader refuses is kept all the same, with a note."""
-    recorder = recording.plan.recorder
-    try:
-        found = kernels.READ[recorder](trace)
-    except (TcprobeError, ValueError, KeyError, sqlite3.Error) as error:
-        return [f"the trace was not read: {str(error).replace(str(trace), trace.name)}"], None
+def _table(recording: _Recording, traces: list[tuple[int, Path]], on_gpu: bool) -> tuple[list[str], _Counted]:
+    """Write the table of kernels of the first trace that has them all, else of the first that has some.
+
+    Traces are given as steps and file. What is wrong with one is noted; none is written where no trace has kernels of a
+    step on a GPU, for that would say that none ran.
+    """
+    notes, some = [], None
+    for steps, trace in traces:
+        try:
+            found = kernels.READ[recording.plan.recorder](trace)
+            lost = kernels.lost_by_kineto(trace) if recording.plan.recorder == "kineto" else 0
+        except (TcprobeError, ValueError, KeyError, sqlite3.Error) as error:
+            notes.append(f"a trace of {steps} steps was not read: {str(error).replace(str(trace), trace.name)}")
+            continue
+        if on_gpu and not found:
+            notes.append(f"a trace of {steps} steps holds no kernel: the profiler did not record the GPU")
+        elif lost:
+            notes.append(f"a trace of {steps} steps lacks the kernels of {lost} launches: the profiler lost them")
+            some = some or found
+        else:
+            return notes, _write(recording, found, steps)
+    return notes, _write(recording, some, None) if some else _Counted()
+
+
+def _write(recording: _Recording, found: kernels.Tallies, steps: int | None) -> _Counted:
     kernels.write(recording.folder, found)
-    return [], sum(one.calls for one in found.values())
+    return _Counted(sum(one.calls for one in found.values()), steps)
 
 
 def _by_nsys(recording: _Recording) -> None:
@@ -250,14 +283,14 @@ def _by_nsys(recording: _Recording) -> None:
     tool = recording.day.machine.nsys
     assert tool is not None
     answer, trace = _under_nsys(recording, tool, recording.steps)
-    notes, launches = _table(recording, trace)
+    notes, counted = _table(recording, [(recording.steps, trace)], answer["on_gpu"])
     kept = recording.keep([(recording.steps, trace)])
     for steps in () if kept else SHORT[recording.day.dry]:
         try:
             kept = kept or recording.keep([(steps, _under_nsys(recording, tool, steps)[1])])
         except (NotRecorded, OutOfTime):
             notes.append(f"no raw trace of {steps} steps: the time was up, or nsys wrote none")
-    recording.finish({**answer, "notes": [*answer["notes"], *notes]}, launches, kept)
+    recording.finish({**answer, "notes": [*answer["notes"], *notes]}, counted, kept)
 
 
 def _under_nsys(recording: _Recording, tool: Tool, steps: int) -> tuple[dict[str, Any], Path]:
@@ -285,7 +318,7 @@ def _by_ncu(recording: _Recording) -> None:
     answer = {**recording.answer(0), "step_ns": None, "mean_step_ns": None}
     if not whole:
         answer |= {"counted_steps": None, "notes": [*answer["notes"], "not all kernels of the step were counted"]}
-    recording.finish(answer, launches, ("ncu.csv.gz", recording.steps))
+    recording.finish(answer, _Counted(launches, recording.steps), ("ncu.csv.gz", recording.steps))
 
 
 RECORDERS: Final = {"plain": _plain, "xspace": _traced, "kineto": _traced, "nsys": _by_nsys, "ncu": _by_ncu}

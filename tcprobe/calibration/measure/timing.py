@@ -16,6 +16,7 @@ WARM_NS = 20_000_000
 SHORT_NS = 200_000  # one call queues several of the shorter products, so that Python does not slow them down
 SHORT_SETS = 8
 MOST_CALLS = 2000
+SMALLEST = {"op": "gemm", "dtype": "float32", "m": 16, "n": 16, "k": 16, "batch": 1}
 
 
 class NotFinite(Exception):
@@ -63,6 +64,15 @@ def sampler(
     once = _warm(session, run, warm_ns)
     calls = min(MOST_CALLS, max(1, math.ceil(sample_ns / max(once, 1))))
     return lambda: timed(session, run, calls) / (calls * sets)
+
+
+def works(session: Session) -> bool:
+    """Say whether the device still computes: after an illegal access nothing does until the process ends."""
+    try:
+        session.wait(session.operands(SMALLEST))
+    except session.failures:
+        return False
+    return True
 
 
 def timed(session: Session, run: Callable[[], Any], calls: int) -> int:

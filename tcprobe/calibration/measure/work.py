@@ -3,8 +3,8 @@
 Orders (JSON): `framework`, `device`, `tf32`, `out` (where to write the answer). With `cases` also `rows` (a CSV to
 append whole lines to), `columns`, `source`, `seconds` (no case starts that would end later), `sample_ms`, `warm_ms`
 and `warm_s` (before the first case). Cases are measured in order.
-Answer (JSON): `about`, or `unusable` with the reason; `measured`; `left`, for lack of time; and `failed`: reasons why
-cases failed, and how many did.
+Answer (JSON): `about`, or `unusable` with the reason; `measured`; `left`, for lack of time or because the device
+failed; and `failed`: reasons why cases failed, and how many did.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from . import BACKENDS
 from .base import Session, Unusable
-from .timing import NotFinite, time_case
+from .timing import NotFinite, time_case, works
 
 LONGEST_REASON = 200  # characters of a reason
 
@@ -59,6 +59,8 @@ def _measured(session: Session, orders: dict[str, Any], end: float) -> dict[str,
             measured += reason == ""
             if reason:
                 failed[reason] = failed.get(reason, 0) + 1
+                if not works(session):
+                    return {"measured": measured, "failed": failed, "left": len(orders["cases"]) - number - 1}
             gc.collect()  # reference cycles that a case leaves behind hold device memory
             took.append(time.monotonic() - begun)
     finally:

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from bench.gpu import record as command
-from bench.gpu.record import alone
+from bench.gpu.machine import Framework, Machine
+from bench.gpu.parts import PARTS
+from bench.gpu.record import IDLE_SHARE, NEEDS, alone, share
 from tcprobe.errors import TcprobeError
 from tests.support import ROOT
 
@@ -83,6 +85,16 @@ def test_a_folder_holds_measurements_of_one_kind(
     done = record("--out", str(out), *words, "--python", framework(tmp_path))
     assert (done.status, done.said[0]) == (2, f"error: {error.format(out=out)}")
     assert [p.name for p in out.iterdir()] == ["provenance.json"]
+
+
+def test_time_is_kept_only_for_what_can_be_recorded() -> None:
+    def shares(*names: str) -> list[float]:
+        found = tuple(Framework(name, "1", "python", "3.12", {}) for name in names)
+        return [share(part, Machine(None, {}, 1, found, None, None)) for part in PARTS]
+
+    assert set(NEEDS) <= {part.NAME for part in PARTS}
+    assert shares("jax", "tensorflow") == [part.SHARE for part in PARTS]
+    assert shares("jax", "torch") == [IDLE_SHARE if part.NAME in NEEDS else part.SHARE for part in PARTS]
 
 
 def test_a_place_that_cannot_be_written_is_an_error(record: Call, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ class JaxSession:
         for way in ways[:-1]:
             try:
                 return way()
-            except (RuntimeError, ValueError, TypeError, NotImplementedError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever one way raises, the next is tried
                 self.notes.append(f"{otherwise}: {(str(error) or repr(error)).splitlines()[0][:200]}")
         return ways[-1]()
 

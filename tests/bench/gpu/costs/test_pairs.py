@@ -86,6 +86,14 @@ class Made:
 
     def __init__(self) -> None:
         self.taken: list[int] = []
+        self.broken = False
+
+    def operands(self, case: dict[str, Any]) -> None:
+        if self.broken:
+            raise ArithmeticError("an illegal memory access was encountered")
+
+    def wait(self, results: None) -> None:
+        pass
 
     def sampler(self, session: Any, case: dict[str, Any], sets: int, *lengths: int) -> Callable[[], float]:
         if case["dtype"] == "bfloat16":
@@ -107,6 +115,7 @@ def timed(made: Made, tmp_path: Path, pairs: list[dict[str, Any]], seconds: floa
 
     class Timing:
         sampler, median, NotFinite = made.sampler, staticmethod(timing.median), timing.NotFinite
+        works = staticmethod(timing.works)
 
     answer = timed_pairs.timed(made, told, timed_pairs.time.monotonic() + seconds, Timing)
     return answer, list(csv.DictReader(io.StringIO(rows.read_text(encoding="utf-8"))))
@@ -116,7 +125,7 @@ def test_samples_are_taken_in_turns_and_the_ratio_is_that_of_medians(tmp_path: P
     made, order = Made(), json.loads(json.dumps(CORES[0]))
     broken = json.loads(json.dumps(next(o for o in CORES if row(o)["dtype"] == "bfloat16")))
     answer, (first, second) = timed(made, tmp_path, [order, broken], 60)
-    assert answer == {"timed": 1, "failed": 1, "left": 0}
+    assert answer == {"timed": 1, "failed": 1, "left": 0, "broken": 0}
     assert made.taken == [4090, 4096] * 3
     assert (first["from_ns"], first["to_ns"], first["ratio"]) == ("110.0", "55.0", "0.5000")
     assert (first["spread_pct"], first["rounds"], first["status"]) == ("0.00", "3", "ran")
@@ -131,8 +140,16 @@ def test_the_spread_is_the_largest_deviation_of_a_round() -> None:
 def test_no_pair_begins_when_the_time_is_up_or_nobody_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order = json.loads(json.dumps(CORES[0]))
     answer, rows = timed(Made(), tmp_path, [order] * 3, -1)
-    assert answer == {"timed": 0, "failed": 0, "left": 3} and rows == []
+    assert answer == {"timed": 0, "failed": 0, "left": 3, "broken": 0} and rows == []
     numbers = iter((1, 1, 2))
     monkeypatch.setattr(os, "getppid", lambda: next(numbers))
     answer, rows = timed(Made(), tmp_path, [order] * 3, 60)
-    assert answer == {"timed": 1, "failed": 0, "left": 2} and len(rows) == 1
+    assert answer == {"timed": 1, "failed": 0, "left": 2, "broken": 0} and len(rows) == 1
+
+
+def test_after_a_failed_device_no_pair_is_blamed(tmp_path: Path) -> None:
+    made, order = Made(), json.loads(json.dumps(CORES[0]))
+    made.broken = True
+    failing = json.loads(json.dumps(next(o for o in CORES if row(o)["dtype"] == "bfloat16")))
+    answer, rows = timed(made, tmp_path, [failing, order, order], 60)
+    assert answer == {"timed": 0, "failed": 1, "left": 2, "broken": 1} and len(rows) == 1

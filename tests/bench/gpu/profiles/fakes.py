@@ -61,7 +61,7 @@ def answer(orders_path: Path) -> None:
     if orders["model"] == "gan" and orders["recorder"] == "plain":
         sys.exit("out of memory")
     told = {"precision": orders["precision"], "notes": [], "step_ns": 300.0, "plain_step_ns": 200.0}
-    told["peak_memory_bytes"] = 1
+    told |= {"peak_memory_bytes": 1, "on_gpu": True}
     if orders["precision"] == "tf32":
         told = {"unusable": "torch sees no GPU"}
     elif orders["recorder"] == "kineto":

@@ -52,6 +52,11 @@ def test_kineto_of_real_gpus(tmp_path: Path) -> None:
     found = kernels.of_kineto(path)
     assert sum(one.calls for one in found.values()) == len(events) == 42
     assert sum(one.sum_ns for one in found.values()) == pytest.approx(1000 * sum(e["dur"] for e in events), abs=1)
+    assert kernels.lost_by_kineto(path) == 0
+    told = json.loads(path.read_bytes())
+    told["traceEvents"].remove(next(e for e in told["traceEvents"] if e.get("cat") == "kernel"))
+    path.write_text(json.dumps(told), encoding="utf-8")
+    assert kernels.lost_by_kineto(path) == 1
 
 
 @pytest.mark.parametrize("name", ["h100x2_bf16_after_nsys2026", "rtx3090_tensorrt_nsys2023.1"])

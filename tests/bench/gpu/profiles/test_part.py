@@ -44,8 +44,8 @@ def told(day: Day, name: str, file: str = "step.json") -> dict[str, Any]:
 
 def test_profiles_come_first_and_the_second_precision_last(day: Day) -> None:
     names = [unit.name for unit in part.units(day)]
-    assert names[:2] == ["transformer-jax-xspace", "transformer-torch-kineto"]
-    assert names[4:6] == ["transformer-jax-ncu", "transformer-torch-ncu"]
+    assert names[:2] == ["transformer-torch-kineto", "transformer-jax-xspace"]
+    assert names[4:6] == ["transformer-torch-ncu", "transformer-jax-ncu"]
     assert names[-2:] == ["transformer-torch.tf32-ncu", "gan-torch.tf32-ncu"]
     assert len(set(names)) == len(names) == 20
     assert all(len(name.split("-")) == 3 for name in names)
@@ -125,9 +125,34 @@ def test_a_trace_that_its_reader_refuses_is_kept(day: Day, do: Do, monkeypatch: 
     assert do("gan-torch-kineto") == "done"
     step = told(day, "gan-torch-kineto")
     assert step["kernels"] is None
-    assert step["notes"] == ["the trace was not read: trace.json: Unterminated string"]
+    assert step["notes"][0] == "a trace of 4 steps was not read: trace.json: Unterminated string"
     assert step["raw"] == "trace.json.gz"
     assert kernels.read(day.folder / part.NAME / "gan-torch-kineto") == {}
+
+
+def test_a_profiler_that_did_not_record_the_gpu_does_not_say_that_nothing_ran(
+    day: Day, do: Do, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(kernels.READ, "kineto", lambda path: {})  # type: ignore[arg-type]
+    assert do("gan-torch-kineto") == "done"
+    step = told(day, "gan-torch-kineto")
+    assert (step["kernels"], step["counted_steps"], step["raw"]) == (None, None, "trace.json.gz")
+    assert step["notes"][0].startswith("a trace of 4 steps holds no kernel")
+    assert not (day.folder / part.NAME / "gan-torch-kineto" / kernels.FILE).exists()
+
+
+@pytest.mark.parametrize(("whole", "counted", "launches"), [((2, 1), 2, 4), ((), None, 8)])
+def test_steps_whose_kernels_were_lost_are_not_counted(
+    day: Day, do: Do, monkeypatch: pytest.MonkeyPatch, whole: tuple[int, ...], counted: int | None, launches: int
+) -> None:
+    def lost(path: Path) -> int:
+        return 0 if int(path.parent.name.partition("-")[2]) in whole else 3
+
+    monkeypatch.setattr(kernels, "lost_by_kineto", lost)
+    assert do("gan-torch-kineto") == "done"
+    step = told(day, "gan-torch-kineto")
+    assert (step["kernels"], step["counted_steps"], step["raw_steps"]) == (launches, counted, 4)
+    assert step["notes"][0] == "a trace of 4 steps lacks the kernels of 3 launches: the profiler lost them"
 
 
 def test_a_count_that_was_cut_off_is_of_no_whole_step(day: Day, do: Do, monkeypatch: pytest.MonkeyPatch) -> None:
