@@ -27,6 +27,8 @@ RUN_FORMATS: Final = ("text", "text", "markdown", "csv")
 AUDIT_FORMATS: Final = ("text", "text", "markdown", "csv", "sarif", "github", "diff", "fix")
 MOST: Final = 500_000
 """Bytes of an input that is not changed any more, so that what doubles and doubles again stays small."""
+LARGEST: Final = 64 << 20
+"""Bytes of an input: what is deep, repeated and indented would fill the disk; limits of readers are tested apart."""
 MUTATORS: Final[Mapping[str, Mutator]] = {
     ".pb": protobuf.mutated,
     ".csv": cells.mutated,
@@ -75,9 +77,10 @@ class Target:
         if known is None or chance.random() < 0.12:
             return made.changed(name, bytewise.mutated(content, chance))
         try:
-            return made.changed(name, known(content, chance))
+            changed = made.changed(name, known(content, chance))
         except (RecursionError, MemoryError):  # what is too much for a mutator is so for a test
             return made
+        return changed if changed.size < LARGEST else made
 
 
 def _other_files(made: Input, others: list[Input], chance: Chance) -> Input:
