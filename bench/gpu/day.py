@@ -235,7 +235,7 @@ def run(
     finally:
         for file in (told, out and printed):
             if file:
-                file.close()  # type: ignore[union-attr]
+                file.close()
 
 
 @contextmanager

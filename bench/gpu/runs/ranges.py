@@ -53,8 +53,8 @@ def read_ranges(exported: Path) -> list[tuple[str, int, int | None, int]]:
 def summed(ranges: Iterable[tuple[str, int, int | None, int]]) -> list[dict[str, Any]]:
     """Return a row per name, in the order of their first starts; times count from the first start of all."""
     by_name: dict[str, list[tuple[int, int | None, int]]] = {}
-    for name, *times, thread in sorted(ranges, key=lambda one: one[1]):
-        by_name.setdefault(name, []).append((times[0], times[1], thread))
+    for name, begun, ended, thread in sorted(ranges, key=lambda one: one[1]):
+        by_name.setdefault(name, []).append((begun, ended, thread))
     origin = min((some[0][0] for some in by_name.values()), default=0)
     return [_row(name, some, origin) for name, some in by_name.items()]
 

@@ -197,10 +197,14 @@ def _kernel(
     verdict = classify(name, capability)
     expected, precision = _precision(case, first, verdict, proof)
     times = [float(row["duration_ns"]) for row in rows if row["duration_ns"]]
+    op, pass_, dtype, shape = (case.get(column) or None for column in ("op", "pass", "dtype", "shape"))
     return Kernel(
         source,
         first["case"],
-        *(case.get(column) or None for column in ("op", "pass", "dtype", "shape")),
+        op,
+        pass_,
+        dtype,
+        shape,
         _flag(case.get("aligned", "")),
         name,
         spelling,

@@ -53,8 +53,8 @@ def _not_done(units: list[Data]) -> Iterator[tuple[object, ...]]:
         if unit["status"] != "done":
             why = (unit["part"], unit["status"], unit.get("reason"), unit.get("remedy"))
             found.setdefault(why, []).append(unit["unit"])
-    for (part, *why), names in found.items():
-        yield part, ", ".join(names), *why
+    for (part, *reasons), names in found.items():
+        yield part, ", ".join(names), *reasons
 
 
 def _provenance(told: Data) -> Iterator[str]:
