@@ -87,7 +87,7 @@ def device_table(profile: Profile, window: Window, launched: Launched | None, ke
         figures["memory_ns"] = sum_by(row, memory.numbers("duration_ns")[inside], len(devices)).astype(np.float64)
     state = _state(devices, launched, figures)
     peak = profile.metadata.run.get("peak_gpu_memory_bytes")
-    if isinstance(peak, int) and state.count("active") == 1:
+    if type(peak) is int and 0 <= peak < 2**53 and state.count("active") == 1:  # the file may hold anything
         figures["peak_memory_bytes"] = np.array([peak if s == "active" else np.nan for s in state])
     return Table(DEVICES, {**devices.columns, **figures, "state": state})
 
