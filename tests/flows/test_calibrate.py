@@ -63,7 +63,7 @@ def test_a_fit_recovers_the_constants_behind_the_times(raw: Path) -> None:
         assert known.multipliers[key].mid == pytest.approx(SLOWER[key.rpartition(":")[2]], rel=0.2)
 
 
-@pytest.mark.parametrize(("emax", "bwf", "t0_ns"), [(0.35, 0.9, 3000.0), (0.9, 0.45, 12_000.0), (0.7, 0.7, 15_000.0)])
+@pytest.mark.parametrize(("emax", "bwf", "t0_ns"), [(0.35, 0.9, 3000.0), (0.9, 0.45, 12_000.0)])
 def test_whatever_the_gpu_a_fit_predicts_what_it_has_not_seen(
     tmp_path: Path, emax: float, bwf: float, t0_ns: float
 ) -> None:
@@ -79,13 +79,12 @@ def test_whatever_the_gpu_a_fit_predicts_what_it_has_not_seen(
 
 
 def test_what_exists_is_replaced_only_by_force(raw: Path) -> None:
-    fitted_from(raw)
-    before = file_of(H200.id).read_text(encoding="utf-8")
+    file_of(H200.id).parent.mkdir(parents=True)
+    file_of(H200.id).write_text("{", encoding="utf-8")  # also a damaged one
     with pytest.raises(OutputError, match=r"h200-sxm\.json: exists already") as refused:
         fitted_from(raw)
     assert "--force" in str(refused.value.hint)
-    assert file_of(H200.id).read_text(encoding="utf-8") == before
-    file_of(H200.id).write_text("{", encoding="utf-8")  # also a damaged one
+    assert file_of(H200.id).read_text(encoding="utf-8") == "{"
     fitted_from(raw, force=True)
     assert json.loads(file_of(H200.id).read_text(encoding="utf-8"))["gpu"] == H200.id
     (listed,) = calibrations()
@@ -236,7 +235,8 @@ def test_existing_files_stop_it_before_it_measures(bench: Bench, raw: Path, tmp_
         calibrate(CalibrateOptions(output=tmp_path / "raw.csv"), quiet)
     with pytest.raises(OutputError, match="there is no folder"):
         calibrate(CalibrateOptions(output=tmp_path / "none" / "raw.csv"), quiet)
-    fitted_from(raw)
+    file_of(H200.id).parent.mkdir(parents=True)
+    file_of(H200.id).write_text("{}", encoding="utf-8")
     with pytest.raises(OutputError, match=r"h200-sxm\.json: exists already"):
         calibrate(CalibrateOptions(), quiet)
     assert bench.parts == []

@@ -328,15 +328,15 @@ def test_replicas_share_a_batch_whose_size_is_known() -> None:
 
 
 def test_a_script_has_some_seconds_from_its_first_training_call_on() -> None:
-    orders = {"factory": None, "args": {}, "run": True, "batch": None, "seconds": 8}
+    orders = {"factory": None, "args": {}, "run": True, "batch": None, "seconds": 5}
     done = audited(warm.python(), SCRIPTS / "loops.py", orders, ("endless",), 100.0)
     assert len(done.document["units"]) == 3
-    assert [n for n in done.document["notes"] if "8 s after its first training call" in n]
+    assert [n for n in done.document["notes"] if "5 s after its first training call" in n]
 
 
 def test_what_was_known_when_the_time_ran_out_is_kept() -> None:
     orders = {"factory": None, "args": {}, "run": True, "batch": None, "seconds": 1000}
-    done = audited(warm.python(), SCRIPTS / "loops.py", orders, ("endless",), 10.0)
+    done = audited(warm.python(), SCRIPTS / "loops.py", orders, ("endless",), 8.0)
     assert len(done.document["units"]) == 3
     assert "the limit on its time" in done.document["notes"][-1]
     assert [f["python_name"] for f in done.graph["functions"] if f["training"]]
