@@ -14,7 +14,7 @@ import pytest
 from tests import warm
 from tests.support import ROOT
 
-hypothesis.settings.register_profile("short", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("short", deadline=None, max_examples=40)
 hypothesis.settings.register_profile("long", deadline=None, max_examples=2000)
 
 
