@@ -99,9 +99,15 @@ def serious(audited: list[dict[str, Any]]) -> set[tuple[At, str]]:
     return {described(f) for f in findings(audited) if f["severity"] in ("error", "warning")}
 
 
+SLOW = frozenset({"transfer_learning.py", "wgan_gp.py", "seq2seq.py", "gradient_accumulation.py", "multi_gpu.py"})
+"""Styles whose tracing takes longest."""
+
+
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("name", [name for name in SCRIPTS if name.endswith(".py")])  # a notebook is never run
-def test_traced_mode_finds_what_is_marked_and_nothing_else(name: str) -> None:
+def test_traced_mode_finds_what_is_marked_and_nothing_else(name: str, request: pytest.FixtureRequest) -> None:
+    if name in SLOW and not request.config.getoption("--long"):
+        pytest.skip("takes seconds: run with --long; its source is read all the same")
     assert serious(traced(name)) == marked(STYLES / name, traced=True)
 
 
