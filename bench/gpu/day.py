@@ -17,15 +17,17 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import IO, Any, Final, Literal, Protocol
 
 from bench.gpu.guard import session
 from bench.gpu.machine import Machine
 from bench.gpu.private import without_paths
 from tcprobe.bypath import last_line
+from tcprobe.calibration.start import CPU_ONLY
+from tcprobe.capture.environment import visible_devices
 from tcprobe.errors import WHAT_HELPS
 
 Status = Literal["done", "failed", "out of time", "not begun"]
@@ -181,6 +183,11 @@ class Day:
         return apart
 
 
+def one_device(dry: bool) -> dict[str, str]:
+    """Return the variables that show a framework the first visible GPU alone, or none on a dry run."""
+    return CPU_ONLY if dry else {"CUDA_VISIBLE_DEVICES": visible_devices(None, os.environ.get("CUDA_VISIBLE_DEVICES"))}
+
+
 def status_of(place: Path) -> Status | None:
     """Return how a unit ended; None where it is not there."""
     try:
@@ -213,43 +220,41 @@ def run(
     Raises:
         OutOfTime: it was ended because the time was up.
     """
-    guarded = [sys.executable, str(GUARD), str(os.getpid()), *command]
-    told = log.open("ab") if log is not None else None
-    printed = out.open("wb") if out is not None else (told or sys.stderr)
-    try:
-        process = subprocess.Popen(
-            guarded,
-            stdin=subprocess.DEVNULL,
-            stdout=printed,
-            stderr=told,
-            env={**os.environ, **(environment or {})},
-            cwd=ROOT,
-            start_new_session=True,
-        )
+    with ExitStack() as files:
+        told = files.enter_context(log.open("ab")) if log is not None else None
+        printed = files.enter_context(out.open("wb")) if out is not None else told
+        process = files.enter_context(_running(command, printed or sys.stderr, told, environment or {}))
         try:
             return process.wait(max(seconds, LEAST_S))
         except subprocess.TimeoutExpired:
             raise OutOfTime from None
-        finally:
-            _end(process)
-    finally:
-        for file in (told, out and printed):
-            if file:
-                file.close()
 
 
 @contextmanager
 def beside(command: Sequence[str], out: Path) -> Iterator[None]:
     """Run a command without input while the body runs; its output goes to `out`, and then it has ended."""
-    with out.open("wb") as printed:
-        guarded = [sys.executable, str(GUARD), str(os.getpid()), *command]
-        process = subprocess.Popen(
-            guarded, stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.DEVNULL, start_new_session=True
-        )
-        try:
-            yield
-        finally:
-            _end(process)
+    with out.open("wb") as printed, _running(command, printed, subprocess.DEVNULL, {}):
+        yield
+
+
+@contextmanager
+def _running(
+    command: Sequence[str], out: IO[Any], told: IO[Any] | int | None, environment: Mapping[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a command that does not outlive this process; at the end all that it started has ended."""
+    process = subprocess.Popen(
+        [sys.executable, str(GUARD), str(os.getpid()), *command],
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=told,
+        env={**os.environ, **environment},
+        cwd=ROOT,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        _end(process)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from tcprobe.readers.protobuf import BYTES, fields
+
 COMMON: Final = frozenset({"", "root", "user", "ubuntu", "runner", "admin", "jovyan", "localhost", "docker"})
 """Names that tell nobody."""
 PATH: Final = re.compile(r"(?<![\w.+@~/-])/(?:[\w.+@~-]+/)+([\w.+@~-]*)")
@@ -50,23 +52,10 @@ def cleaned_trace(raw: bytes, *places: Path) -> bytes:
 
 def _fields(raw: bytes, dropped: int) -> Iterator[bytes]:
     """Yield the top-level fields of a message, all length-delimited as an XSpace's are, without one of them."""
-    place = 0
-    while place < len(raw):
-        begin = place
-        tag, place = _varint(raw, place)
-        size, place = _varint(raw, place)
-        place += size
-        if tag & 7 != 2 or place > len(raw):
-            raise ValueError(f"no XSpace: field {tag >> 3} at byte {begin}")
-        if tag >> 3 != dropped:
-            yield raw[begin:place]
-
-
-def _varint(raw: bytes, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while place < len(raw):
-        byte = raw[place]
-        value, shift, place = value | (byte & 127) << shift, shift + 7, place + 1
-        if byte < 128:
-            break
-    return value, place
+    begin = 0
+    for number, wire, _, last in fields(raw, (0, len(raw))):
+        if wire != BYTES:
+            raise ValueError(f"no XSpace: field {number} at byte {begin}")
+        if number != dropped:
+            yield raw[begin:last]
+        begin = last

@@ -13,7 +13,7 @@ from typing import Final
 
 from bench.gpu.classification.cases import Case, distinct, plan
 from bench.gpu.counters.ncu import END_S, READ_S, NotAllowed, count
-from bench.gpu.day import LOG, Clock, Day, NotRecorded, OutOfTime, Unit, status_of
+from bench.gpu.day import LOG, Clock, Day, NotRecorded, OutOfTime, Unit, one_device, status_of
 from bench.gpu.machine import Framework
 from bench.gpu.private import without_paths
 from bench.gpu.tables import CASES, read_table, write_table
@@ -96,10 +96,9 @@ class _Batch:
         told = {"results": str(results), "counters": str(COUNTERS), "device": device}
         orders.write_text(json.dumps({"cases": [case.order() for case in cases], **told}), encoding="utf-8")
         command = [self.framework.python, str(PROGRAMS / f"{self.framework.name}_ops.py"), str(orders)]
-        environment = {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"} if self.day.dry else {}
         reason: NotRecorded | OutOfTime | None = None
         try:
-            count(self.day, command, folder, clock.left(), environment)
+            count(self.day, command, folder, clock.left(), one_device(self.day.dry))
         except NotAllowed:
             self.refused.append(True)
             raise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sqlite3
 import tempfile
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from bench.gpu.counters.ncu import NotAllowed, count
-from bench.gpu.day import LOG, ROOT, Clock, Day, NotRecorded, OutOfTime, Unit, run, said
+from bench.gpu.day import LOG, ROOT, Clock, Day, NotRecorded, OutOfTime, Unit, one_device, run, said
 from bench.gpu.machine import Framework, Tool
 from bench.gpu.profiles import kernels, raw
 from tcprobe.errors import TcprobeError
@@ -162,17 +161,14 @@ class _Recording:
 
     def environment(self) -> dict[str, str]:
         """Return what is set for the program: one GPU, of whose memory it takes what it needs, or none."""
-        first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
-        device = {"CUDA_VISIBLE_DEVICES": "-1", "JAX_PLATFORMS": "cpu"} if self.day.dry else {}
         return {
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-            "CUDA_VISIBLE_DEVICES": first,
             "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
             "TF_FORCE_GPU_ALLOW_GROWTH": "true",
             "JAX_COMPILATION_CACHE_DIR": self.cache,
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
             "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-            **device,
+            **one_device(self.day.dry),
         }
 
     def run(self, command: list[str], **more: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 import time
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bench.gpu.day import LOG, ROOT, Clock, Day, NotRecorded
+from bench.gpu.day import LOG, ROOT, Clock, Day, NotRecorded, one_device
 from bench.gpu.day import run as start
 from bench.gpu.machine import Framework
 from bench.gpu.runs.cases import TRACED, WORKLOAD, Case, Kind
@@ -86,9 +85,8 @@ class Run:
         orders, out = scratch / "orders.json", scratch / "found.json"
         words = [*self.case.options(), *self.case.words(self.day.dry)]
         orders.write_text(json.dumps({"script": str(SCRIPT), "words": words, "out": str(out)}), encoding="utf-8")
-        first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0]  # as `tcprobe profile` chooses
         command = [self.framework.python, str(PLAIN), str(orders)]
-        status = self._started(command, place, scratch, clock, {"CUDA_VISIBLE_DEVICES": first})
+        status = self._started(command, place, scratch, clock, one_device(self.day.dry))
         found = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
         self._check(place, found.get("gpu_used"), status)
         return {"exit_code": status, **found}

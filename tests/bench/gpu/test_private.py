@@ -30,6 +30,6 @@ def test_a_trace_stays_whole_without_host_names_and_paths() -> None:
     plane = b"\x0a\x16" + b"/data/ann/day/scratch!"
     assert len(plane) == 24
     assert cleaned_trace(plane + b"\x22\x05node7" + plane, SCRATCH) == (b"\x0a\x16" + b"x" * 21 + b"!") * 2
-    for bad in (b"\x08\x01", b"\x0a\x05abc"):
-        with pytest.raises(ValueError, match="no XSpace"):
+    for bad, said in ((b"\x08\x01", "no XSpace: field 1 at byte 0"), (b"\x0a\x05abc", "runs past its message")):
+        with pytest.raises(ValueError, match=said):
             cleaned_trace(bad)
