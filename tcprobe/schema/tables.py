@@ -23,6 +23,7 @@ USES_TC: Final = ("yes", "no", "unknown")
 EXECUTES_BASES: Final = ("graph collection", "liveness", "traced", "eager", "optimised HLO", "length 1", "profile")
 BASES: Final = ("counter", "name", "shape", "reported", "predicted", "measured", "graph", "inferred")
 RANGE_KINDS: Final = ("step", "phase", "layer", "op")
+RANGE_BUCKETS: Final = ("range", "no enclosing range", "no launch record")
 SAVINGS: Final = ("predicted", "calibrated", "measured x predicted", "measured x calibrated")
 STEP_KINDS: Final = ("warm-up", "measured", "profiled", "after")
 LIMITS: Final = ("compute", "memory", "launch")
@@ -51,6 +52,7 @@ LAUNCHES: Final = T(
         C("launch_ns", "int", "host time of the launch call, from the start of the capture"),
         C("iteration", "int", "step that launched it, as stored or as found by the launch time"),
         C("thread", "int", "host thread of the launch call, numbered as in `ranges`"),
+        C("cuda_graph", "int", "id of the CUDA graph that held it; NA outside any, or where the source does not say"),
     ),
     capture=True,
 )
@@ -144,6 +146,9 @@ RANGES: Final = T(
         C("op_type", "str", "type of the op that it marks; NA: the last part of its name"),
         C("dtype", "str", "dtype of that op's inputs"),
         C("input_shapes", "str", "JSON list of that op's input shapes"),
+        C("sequence", "int", "number that a backward op shares with its forward op (PyTorch's autograd)"),
+        C("nests", "bool", "whether it was pushed and popped on one thread; false: started and ended, on any; NA: yes"),
+        C("end_thread", "int", "host thread on which it ended, where that is another one"),
     ),
     capture=True,
 )
@@ -305,6 +310,27 @@ OPS: Final = T(
         *_BLOCKER,
     ),
     key=("op", "op_type"),
+)
+RANGE_KERNELS: Final = T(
+    "range_kernels",
+    "one NVTX range by domain and name: the counted kernels that were launched in it",
+    (
+        C("domain", "str", "NVTX domain; NA for the default one"),
+        C("name", "str", "its name; NA for launches that are in no range"),
+        C("bucket", "str", "range, or why these launches are in none", False, RANGE_BUCKETS),
+        C("kind", "str", "what it marks, where the source tells", True, RANGE_KINDS),
+        C("calls", "int", "times it ran and a counted kernel was launched in it"),
+        C("launches", "int", "kernels of which it is the innermost range", nullable=False),
+        C("sum_ns", "int", "their summed time: that of all rows is all kernel time", nullable=False),
+        C("union_ns", "int", "time during which at least one of them ran, summed over GPUs", nullable=False),
+        C("tc_ns", "int", "summed time of those that use Tensor Cores", nullable=False),
+        C("unknown_ns", "int", "summed time of those of unknown class", nullable=False),
+        C("share_pct", "float", "sum_ns over all kernel time, 0-100"),
+        C("inclusive_launches", "int", "kernels launched in it or in a range within it"),
+        C("inclusive_sum_ns", "int", "their summed time; rows overlap"),
+        C("inclusive_union_ns", "int", "time during which at least one of them ran, summed over GPUs"),
+    ),
+    key=("domain", "name", "bucket"),
 )
 LAYERS: Final = T(
     "layers",
@@ -558,5 +584,7 @@ RECORDED: Final = (
     LAUNCHES, LAUNCH_CONFIGS, OP_DETAILS, MEMORY_OPS, HOST_OPS, HOST_EVENTS, RANGES, STEP_MARKS, GRAPH_OPS, SCOPES,
     STEPS, METRICS, KERNEL_COUNTERS, REPORTED,
 )  # fmt: skip
-DERIVED: Final = (SUMMARY, PHASES, KERNELS, OPS, LAYERS, ITERATIONS, DEVICES, GAPS, GEMMS, BAD_SIZES, ADVICE)
+DERIVED: Final = (
+    SUMMARY, PHASES, KERNELS, OPS, RANGE_KERNELS, LAYERS, ITERATIONS, DEVICES, GAPS, GEMMS, BAD_SIZES, ADVICE,
+)  # fmt: skip
 TABLES: Final = {spec.name: spec for spec in (*RECORDED, *DERIVED)}
