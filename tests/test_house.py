@@ -59,7 +59,7 @@ WITHIN = {
     "readers": (
         {"base", "left", "one_run", "protobuf", "ranks"},
         {"arrays", "merge"},
-        {"dlprof", "hlo", "ncu", "run_folder"},
+        {"dlprof", "hlo", "ncu", "nsys", "run_folder"},
         {"xspace"},
         {"open"},
     ),

@@ -1,0 +1,1 @@
+"""Nsight Systems: its SQLite exports, read table by table into columns of numbers."""
