@@ -5,33 +5,35 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from tcprobe.errors import EmptyInput
 from tcprobe.readers.nsys import ranges as nvtx
-from tcprobe.readers.nsys.calls import Calls, called_ns, read_calls
-from tcprobe.readers.nsys.columns import NONE, Ints
+from tcprobe.readers.nsys.columns import NONE, Ints, count_rows
 from tcprobe.readers.nsys.devices import Gpus, read_gpus
 from tcprobe.readers.nsys.launches import (
+    Calls,
     Ran,
+    called_ns,
     configurations,
     graphs,
     kernel_names,
     memory_kinds,
     nullable,
+    read_calls,
     read_kernels,
     read_memory,
 )
 from tcprobe.readers.nsys.opening import Database, open_database
+from tcprobe.readers.nsys.session import EXPORTED, session
 from tcprobe.schema import tables as contract
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Metadata, Note, Profile
 
 STRINGS: Final = "StringIds"
-EXPORTED: Final = ("META_DATA_EXPORT", "EXPORT_META_DATA")
-CAPTURED: Final = "META_DATA_CAPTURE"
+GRAPHS: Final = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 EPOCH: Final = 10**15  # ns; eleven days: no capture is as long, so such a clock counts from elsewhere
 
 
@@ -86,20 +88,23 @@ def read_recording(path: Path, named: Path) -> Profile:
 
 def _profile(database: Database, named: Path) -> Profile:
     run = _run(database)
-    marked = nvtx.closed(nvtx.read_ranges(database), _last(run))
+    marked = nvtx.read_ranges(database, _last(run))
     launching = run.launching()
     thread = run.calls.thread[launching]
-    threads = np.unique(np.concatenate([thread, marked.rows["globalTid"]]))
-    held = nvtx.holding(marked.rows, run.calls.start_ns[launching], thread)
-    kept = marked.rows.take(held) if len(run.kernels) else marked.rows
+    threads = np.unique(np.concatenate([nvtx.distinct_threads(part) for part in (thread, marked.thread)]))
+    threads = threads[threads > 0]
+    held = np.ones(len(marked), np.bool_)
+    if len(run.kernels):
+        held = nvtx.holding(marked, run.calls.start_ns[launching], thread)
     gpus = read_gpus(database)
-    tables = [*_launched(database, run, gpus, threads), nvtx.ranges_table(database, kept, threads, run.origin)]
-    present = {table.spec.name: table for table in tables if len(table)}
-    metadata = Metadata(
-        "nsys", (str(named),), _profiler(database), gpu_used=bool(len(run.kernels)), notes=tuple(_notes(run, marked))
-    )
-    absent = {name: why for name, why in _ABSENT.items() if name not in present}
-    return Profile(metadata, present, absent)
+    made = [*_launched(database, run, gpus, threads), nvtx.ranges_table(database, marked, held, threads, run.origin)]
+    tables = {table.spec.name: table for table in made if len(table)}
+    told, notes = session(database)
+    graphs = count_rows(database, GRAPHS)
+    notes = [*_notes(run, marked, len(made[-1]), graphs), *_shared(run, gpus), *notes]
+    used = True if len(run.kernels) or graphs or len(run.calls.key) else None
+    metadata = Metadata("nsys", (str(named),), gpu_used=used, notes=tuple(notes), **told)
+    return Profile(metadata, tables, {name: why for name, why in _ABSENT.items() if name not in tables})
 
 
 _ABSENT: Final = {
@@ -108,6 +113,9 @@ _ABSENT: Final = {
     "memory_ops": "the recording holds no copies",
     "ranges": "the recording holds no NVTX ranges",
     "devices": "the recording names no GPU",
+    "op_details": "the recording holds no op",
+    "host_ops": "Nsight Systems records calls of the CUDA API, not the ops of a framework",
+    "kernel_counters": "the SQLite export holds no hardware counter of a kernel",
 }
 
 
@@ -132,7 +140,7 @@ def _launched(database: Database, run: _Run, gpus: Gpus, threads: Ints) -> Itera
     config, configs = configurations(rows)
     known = call >= 0
     thread = np.full(len(rows), np.nan)
-    thread[known] = np.searchsorted(threads, run.calls.thread[call[known]])
+    thread[known] = nvtx.numbered(threads, run.calls.thread[call[known]])
     yield Table(contract.LAUNCH_CONFIGS, configs)
     yield Table(
         contract.LAUNCHES,
@@ -168,20 +176,41 @@ def _memory(run: _Run, gpus: Gpus) -> Table:
     return Table(contract.MEMORY_OPS, {**columns, "kind": kinds, "size_bytes": sizes, "launch_ns": launch})
 
 
-def _profiler(database: Database) -> str:
-    for table in EXPORTED:
-        for name, value in database.rows(table, "name", "value"):
-            if name == "EXPORT_PRODUCT_VERSION" and isinstance(value, str):
-                return f"Nsight Systems {value}"
-    return "Nsight Systems"
-
-
-def _notes(run: _Run, marked: nvtx.Ranges) -> Iterator[Note]:
+def _notes(run: _Run, marked: nvtx.Ranges, kept: int, graphs: int) -> Iterator[Note]:
+    """Yield what the tables lack, first what weakens a figure."""
+    kernels = len(run.kernels)
+    if graphs:
+        message = f"{graphs:,} launches of CUDA graphs are recorded as one event each: the kernels inside are missing"
+        yield Note("cuda-graphs", message, "record with nsys profile --cuda-graph-trace=node", _level(kernels))
+    odd = sum(ran.odd for ran in (run.kernels, run.copies, run.sets))
+    if odd:
+        message = f"{odd:,} kernels and copies have times or a GPU that cannot be, and are not counted"
+        yield Note("gpu-events-odd", message, "export the recording again")
     missing = int(np.count_nonzero(run.launched[0] < 0))
     if missing:
-        share = 100 * missing / len(run.kernels)
-        message = f"{missing:,} of {len(run.kernels):,} kernels ({share:.3g} %) have no record of their launch"
-        yield Note("no-launch-record", message, level="note")
+        message = f"{missing:,} of {kernels:,} kernels ({100 * missing / kernels:.3g} %) have no record of their launch"
+        remedy = "it began before the capture did, or its part of the file was cut off: no step or op is known of them"
+        yield Note("no-launch-record", f"{message}: {remedy}", level="note")
+    if kept < len(marked):
+        message = f"{len(marked) - kept:,} of {len(marked):,} NVTX ranges hold no launch on their thread: left out"
+        yield Note("ranges-left-out", message, level="note")
     if marked.open:
-        message = f"{marked.open:,} ranges were open when the capture ended: they count up to there"
+        message = f"{marked.open:,} NVTX ranges had not ended when the capture did: they count up to its end"
         yield Note("ranges-open", message, level="note")
+    if marked.odd:
+        yield Note("ranges-odd", f"{marked.odd:,} NVTX ranges have times that cannot be, and are not counted")
+
+
+def _level(kernels: int) -> Literal["warning", "error"]:
+    return "warning" if kernels else "error"
+
+
+def _shared(run: _Run, gpus: Gpus) -> Iterator[Note]:
+    """Yield a note where processes use the same ordinal, and nothing tells whether they mean one GPU."""
+    rows = run.kernels.rows
+    pairs = np.unique(np.stack([rows["deviceId"], rows["globalPid"]]), axis=1) if not gpus.of else np.zeros((2, 0))
+    if len(np.unique(pairs[0])) < pairs.shape[1]:
+        message = (
+            "several processes use the same GPU ordinal: they count as one GPU, as the file does not say otherwise"
+        )
+        yield Note("gpus-by-ordinal", message, "with CUDA_VISIBLE_DEVICES they may be several: record each by itself")
