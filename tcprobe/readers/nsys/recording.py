@@ -51,7 +51,6 @@ class _Run:
         kernels, copies, sets: what the GPUs ran.
         launched: for each of these, the call that launched it; -1 where none was recorded.
         calls: the calls.
-        origin: start of the capture on the clock of the file.
     """
 
     kernels: Ran
@@ -59,7 +58,6 @@ class _Run:
     sets: Ran
     launched: tuple[Ints, Ints, Ints]
     calls: Calls
-    origin: int
 
     def launching(self) -> Ints:
         """Return the calls that launched something, each once."""
@@ -81,7 +79,7 @@ def read_recording(path: Path, named: Path) -> Profile:
         InputError: it is damaged, being written, or nothing of Nsight Systems's.
     """
     with open_database(path) as database:
-        if not is_recording(database.tables):
+        if not is_recording(database.tables.keys() | database.others):
             raise EmptyInput(named, "is no recording of Nsight Systems: its tables are those of another program")
         return _profile(database, named)
 
@@ -96,8 +94,9 @@ def _profile(database: Database, named: Path) -> Profile:
     held = np.ones(len(marked), np.bool_)
     if len(run.kernels):
         held = nvtx.holding(marked, run.calls.start_ns[launching], thread)
-    gpus = read_gpus(database)
-    made = [*_launched(database, run, gpus, threads), nvtx.ranges_table(database, marked, held, threads, run.origin)]
+    gpus, origin = read_gpus(database), _origin(run, marked)
+    made = [*_launched(database, run, gpus, threads, origin)]
+    made.append(nvtx.ranges_table(database, marked, held, threads, origin))
     tables = {table.spec.name: table for table in made if len(table)}
     told, notes = session(database)
     graphs = count_rows(database, GRAPHS)
@@ -123,9 +122,14 @@ def _run(database: Database) -> _Run:
     kernels, (copies, sets) = read_kernels(database), read_memory(database)
     calls = read_calls(database)
     launched = (calls.launch_of(kernels.rows), calls.launch_of(copies.rows), calls.launch_of(sets.rows))
-    starts = [ran.rows["start"] for ran in (kernels, copies, sets) if len(ran)]
-    first = min((int(start.min()) for start in starts), default=0)
-    return _Run(kernels, copies, sets, launched, calls, first if first > EPOCH else 0)
+    return _Run(kernels, copies, sets, launched, calls)
+
+
+def _origin(run: _Run, marked: nvtx.Ranges) -> int:
+    """Return the time at which the capture begins on the clock of the file: 0, unless that counts since the epoch."""
+    starts = [run.calls.start_ns, marked.start, *(ran.rows["start"] for ran in (run.kernels, run.copies, run.sets))]
+    first = min((int(start.min()) for start in starts if len(start)), default=0)
+    return first if first > EPOCH else 0
 
 
 def _last(run: _Run) -> int:
@@ -134,7 +138,7 @@ def _last(run: _Run) -> int:
     return max([*ends, *([int(run.calls.start_ns.max())] if len(run.calls.key) else [])], default=0)
 
 
-def _launched(database: Database, run: _Run, gpus: Gpus, threads: Ints) -> Iterator[Table]:
+def _launched(database: Database, run: _Run, gpus: Gpus, threads: Ints, origin: int) -> Iterator[Table]:
     kernels, call = run.kernels, run.launched[0]
     rows, device = kernels.rows, gpus.numbers(kernels)
     config, configs = configurations(rows)
@@ -145,17 +149,17 @@ def _launched(database: Database, run: _Run, gpus: Gpus, threads: Ints) -> Itera
     yield Table(
         contract.LAUNCHES,
         {
-            **_times(kernels, device, run.origin),
+            **_times(kernels, device, origin),
             "kernel": kernel_names(database, rows),
             "op_id": np.full(len(rows), -1, np.int64),
             "config_id": config,
             "correlation_id": nullable(np.where(rows["correlationId"] > 0, rows["correlationId"], NONE)),
-            "launch_ns": called_ns(run.calls, call, run.origin),
+            "launch_ns": called_ns(run.calls, call, origin),
             "thread": thread,
             "cuda_graph": graphs(rows),
         },
     )
-    yield _memory(run, gpus)
+    yield _memory(run, gpus, origin)
     yield gpus.table(set(np.unique(device).tolist()))
 
 
@@ -166,12 +170,12 @@ def _times(ran: Ran, device: Ints, origin: int) -> dict[str, Any]:
     return {"device": device, "stream": stream, "start_ns": rows["start"] - origin, "duration_ns": duration}
 
 
-def _memory(run: _Run, gpus: Gpus) -> Table:
+def _memory(run: _Run, gpus: Gpus, origin: int) -> Table:
     both = (run.copies, run.sets)
-    parts = [_times(ran, gpus.numbers(ran), run.origin) for ran in both]
+    parts = [_times(ran, gpus.numbers(ran), origin) for ran in both]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     sizes = np.concatenate([nullable(ran.rows["bytes"]) for ran in both])
-    launch = np.concatenate([called_ns(run.calls, call, run.origin) for call in run.launched[1:]])
+    launch = np.concatenate([called_ns(run.calls, call, origin) for call in run.launched[1:]])
     kinds = memory_kinds(run.copies, run.sets)
     return Table(contract.MEMORY_OPS, {**columns, "kind": kinds, "size_bytes": sizes, "launch_ns": launch})
 

@@ -202,11 +202,11 @@ class Made:
         self.add("META_DATA_CAPTURE", name=name, value=value)
 
     def write(self, path: Path, lazy: bool = True) -> Path:
-        """Write the database; `lazy` leaves out tables without rows, as nsys does."""
+        """Write the database; `lazy` leaves out tables without rows, as nsys does, but never StringIds."""
         self.rows["StringIds"] = [{"id": number, "value": text} for text, number in self._strings.items()]
         with closing(sqlite3.connect(path)) as connection, connection:
             for table, columns in self.columns.items():
-                if self.rows.get(table) or not lazy:
+                if table in self.rows or not lazy:
                     connection.execute(f"CREATE TABLE {table} ({columns})")
                     self._fill(connection, table)
         return path
