@@ -20,7 +20,7 @@ from tcprobe.errors import EmptyInput, InputError, UnreadableInput, UnsupportedV
 from tcprobe.foreign import head, opened, size_text
 
 MAGIC: Final = b"SQLite format 3\0"
-MOST_BYTES: Final = 1 << 40
+MOST_BYTES: Final = 1 << 36
 HEADER: Final = 100  # bytes; SQLite, Database File Format, section 1.3
 LEAST_ROW: Final = 6  # bytes that a row takes at least: cell pointer, sizes of row and header, row number, two columns
 MOST_TEXT: Final = 1 << 26  # bytes of one value

@@ -61,10 +61,11 @@ def test_ranges_kept_are_those_in_which_something_was_launched() -> None:
     table = database.read([path]).require("ranges")
     used = "SELECT correlationId, globalPid FROM CUPTI_ACTIVITY_KIND_"
     query = (
-        f"WITH used AS ({used}KERNEL UNION {used}MEMCPY UNION {used}MEMSET), calls AS MATERIALIZED (SELECT "
-        "r.start AS at, r.globalTid AS tid FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN used u ON u.correlationId = "
-        "r.correlationId AND u.globalPid = (r.globalTid & ~0xFFFFFF)) SELECT count(*), sum([end] - start) FROM NVTX_EVENTS n WHERE EXISTS "
-        "(SELECT 1 FROM calls WHERE tid = n.globalTid AND at BETWEEN n.start AND n.[end])"
+        f"WITH used AS ({used}KERNEL UNION {used}MEMCPY UNION {used}MEMSET), calls AS MATERIALIZED "
+        "(SELECT r.start AS at, r.globalTid AS tid FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN used u "
+        "ON u.correlationId = r.correlationId AND u.globalPid = (r.globalTid & ~0xFFFFFF)) "
+        "SELECT count(*), sum([end] - start) FROM NVTX_EVENTS n "
+        "WHERE EXISTS (SELECT 1 FROM calls WHERE tid = n.globalTid AND at BETWEEN n.start AND n.[end])"
     )
     assert ask(path, query) == [(len(table), int(table.numbers("duration_ns").sum()))]
 
