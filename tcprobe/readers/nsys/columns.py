@@ -155,9 +155,10 @@ def read_distinct(rows: Iterator[tuple[Any, ...]]) -> tuple[NDArray[np.int32], l
         rows: the last value of each is a whole number, the others are what is told apart: many rows have the same.
     """
     index: defaultdict[Any, int] = defaultdict(count().__next__)
+    told_apart = itemgetter(slice(None, -1))
     codes, numbers = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
     while chunk := list(islice(rows, CHUNK)):
-        codes.append(np.fromiter((index[row[:-1]] for row in chunk), np.int32, len(chunk)))
+        codes.append(np.fromiter(map(index.__getitem__, map(told_apart, chunk)), np.int32, len(chunk)))
         numbers.append(np.fromiter(map(itemgetter(-1), chunk), np.int64, len(chunk)))
     return np.concatenate(codes), list(index), np.concatenate(numbers)
 

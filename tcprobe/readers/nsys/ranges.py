@@ -213,7 +213,7 @@ def _of_rows(database: Database, listed: str, wanted: Ints, rows: int) -> tuple[
 
 def _told(database: Database, distinct: list[Any]) -> list[_Named]:
     """Return what distinct (process, domain, thread of the end, id of the text, text) say."""
-    domains = _domains(database)
+    domains = _domains(database) if any(_int(domain) for _, domain, *_ in distinct) else {}
     ids = np.array([NONE if number is None else _int(number) for _, _, _, number, _ in distinct], np.int64)
     registered = read_strings(database, ids).tolist()
     named = []

@@ -85,6 +85,7 @@ def read_recording(path: Path, named: Path) -> Profile:
 
 
 def _profile(database: Database, named: Path) -> Profile:
+    """Make the profile; without a kernel and a call of CUDA the workload used no GPU, or CUDA was not recorded."""
     run = _run(database)
     marked = nvtx.read_ranges(database, _last(run))
     launching = run.launching()
@@ -101,7 +102,9 @@ def _profile(database: Database, named: Path) -> Profile:
     told, notes = session(database)
     graphs = count_rows(database, GRAPHS)
     notes = [*_notes(run, marked, len(made[-1]), graphs), *_shared(run, gpus), *notes]
-    used = True if len(run.kernels) or graphs or len(run.calls.key) else None
+    used = bool(len(run.kernels) or graphs or len(run.calls.key))
+    if not used and not len(marked):
+        raise EmptyInput(named, "holds neither kernels nor NVTX ranges", "record with nsys profile --trace=cuda,nvtx")
     metadata = Metadata("nsys", (str(named),), gpu_used=used, notes=tuple(notes), **told)
     return Profile(metadata, tables, {name: why for name, why in _ABSENT.items() if name not in tables})
 
@@ -186,6 +189,9 @@ def _notes(run: _Run, marked: nvtx.Ranges, kept: int, graphs: int) -> Iterator[N
     if graphs:
         message = f"{graphs:,} launches of CUDA graphs are recorded as one event each: the kernels inside are missing"
         yield Note("cuda-graphs", message, "record with nsys profile --cuda-graph-trace=node", _level(kernels))
+    if not kernels and not graphs:
+        message = "the recording holds no kernels: none ran, or nsys was not told to record them"
+        yield Note("no-kernels", message, "record with nsys profile --trace=cuda,nvtx", "note")
     odd = sum(ran.odd for ran in (run.kernels, run.copies, run.sets))
     if odd:
         message = f"{odd:,} kernels and copies have times or a GPU that cannot be, and are not counted"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.errors import UsageError
+from tcprobe.errors import EmptyInput, UsageError
 from tcprobe.readers.nsys import database
 from tcprobe.schema.columns import Value
 from tcprobe.schema.profile import Profile
@@ -142,8 +142,15 @@ def test_without_kernels_all_ranges_are_kept(tmp_path: Path) -> None:
     made.range("b", 3, None)
     profile = read(made, tmp_path)
     assert values(profile, "ranges", "name", "duration_ns") == [("a", 10), ("b", 7)]
-    assert profile.metadata.gpu_used is None and "no kernels" in profile.absent["launches"]
+    assert profile.metadata.gpu_used is False and "no kernels" in profile.absent["launches"]
     assert codes(profile)["ranges-open"].startswith("1 ")
+
+
+def test_a_recording_of_nothing_is_an_error(tmp_path: Path) -> None:
+    made = Made()
+    made.string("python")
+    with pytest.raises(EmptyInput, match="neither kernels nor NVTX ranges"):
+        read(made, tmp_path)
 
 
 def test_numbers_of_pytorch_become_columns(tmp_path: Path) -> None:
