@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from tcprobe.errors import EmptyInput
+from tcprobe.readers.arrays import combine
 from tcprobe.readers.nsys import ranges as nvtx
 from tcprobe.readers.nsys.columns import NONE, Ints, count_rows
 from tcprobe.readers.nsys.devices import Gpus, read_gpus
@@ -199,8 +200,10 @@ def _notes(run: _Run, marked: nvtx.Ranges, kept: int, graphs: int) -> Iterator[N
     missing = int(np.count_nonzero(run.launched[0] < 0))
     if missing:
         message = f"{missing:,} of {kernels:,} kernels ({100 * missing / kernels:.3g} %) have no record of their launch"
-        remedy = "it began before the capture did, or its part of the file was cut off: no step or op is known of them"
-        yield Note("no-launch-record", f"{message}: {remedy}", level="note")
+        why = (
+            "launched before the capture began, or cut off with their part of the file: their step and op are not known"
+        )
+        yield Note("no-launch-record", f"{message}: {why}", level="note")
     if kept < len(marked):
         message = f"{len(marked) - kept:,} of {len(marked):,} NVTX ranges hold no launch on their thread: left out"
         yield Note("ranges-left-out", message, level="note")
@@ -218,8 +221,8 @@ def _level(kernels: int) -> Literal["warning", "error"]:
 def _shared(run: _Run, gpus: Gpus) -> Iterator[Note]:
     """Yield a note where processes use the same ordinal, and nothing tells whether they mean one GPU."""
     rows = run.kernels.rows
-    pairs = np.unique(np.stack([rows["deviceId"], rows["globalPid"]]), axis=1) if not gpus.of else np.zeros((2, 0))
-    if len(np.unique(pairs[0])) < pairs.shape[1]:
+    _, first = combine([rows["deviceId"], rows["globalPid"]])
+    if not gpus.of and len(np.unique(rows["deviceId"][first])) < len(first):
         message = (
             "several processes use the same GPU ordinal: they count as one GPU, as the file does not say otherwise"
         )
