@@ -34,8 +34,8 @@ def report(
 ) -> None:
     """Read a profile and report its Tensor Core use: how good, why not better, what first.
 
-    Reads a run folder of tcprobe, *.xplane.pb of TensorFlow or JAX, the CSV and JSON reports of DLProf, and Nsight
-    Compute's CSV (ncu --csv --page raw).
+    Reads a run folder of tcprobe, *.xplane.pb of TensorFlow or JAX, SQLite exports of Nsight Systems (nsys export
+    --type sqlite), the CSV and JSON reports of DLProf, and Nsight Compute's CSV (ncu --csv --page raw).
     Needs neither a GPU nor TensorFlow.
     """
     chosen = _chosen(ctx, format, output)

@@ -11,7 +11,7 @@ from tcprobe.errors import WrongFormat
 from tcprobe.foreign import left_below
 from tcprobe.schema.profile import Note
 
-ENDINGS: Final = (".pb", ".csv", ".json")
+ENDINGS: Final = (".pb", ".csv", ".json", ".sqlite", ".sqlite3", ".nsys-rep", ".qdrep", ".qdstrm")
 MOST_SAID: Final = 3  # of each reason
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, count, islice
+from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -16,8 +17,6 @@ from tcprobe.schema.columns import Names
 Ints: TypeAlias = NDArray[np.int64]
 NONE: Final = int(np.iinfo(np.int64).min)
 """Stands for NULL, and for a column that the schema lacks."""
-ROW: Final = "_rowid_"
-"""Name of the column that SQLite gives each table by itself."""
 CHUNK: Final = 1 << 16  # rows
 
 
@@ -39,16 +38,15 @@ class Columns:
     def __getitem__(self, name: str) -> Ints:
         return self._data[name]
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._data
+
     def take(self, index: NDArray[Any]) -> Columns:
         """Return some rows, by position or mask."""
         return Columns({name: values[index] for name, values in self._data.items()})
 
-    def with_column(self, name: str, values: Ints) -> Columns:
-        """Return the same rows with one column replaced."""
-        return Columns({**self._data, name: values})
 
-
-def read_columns(database: Database, table: str, names: Sequence[str], where: str = "") -> Columns:
+def read_columns(database: Database, table: str, names: Sequence[str], where: str = "", **made: str) -> Columns:
     """Read columns of whole numbers, in the order of the table's rows.
 
     Args:
@@ -56,14 +54,16 @@ def read_columns(database: Database, table: str, names: Sequence[str], where: st
         table: its name; without it there are no rows.
         names: columns; one that the table lacks is `NONE` throughout.
         where: condition in SQL on columns that the table has.
+        made: further columns, as expressions in SQL of columns that the table has.
 
     Raises:
         WrongFormat: a value is no whole number, or there are more rows than the file can hold.
     """
     if not database.has(table):
-        return Columns({name: np.zeros(0, np.int64) for name in names})
-    known = [name for name in names if name == ROW or database.has(table, name)]
-    listed = ", ".join(f"coalesce([{name}], {NONE})" for name in known) or str(NONE)
+        return Columns({name: np.zeros(0, np.int64) for name in (*names, *made)})
+    asked = {name: f"[{name}]" for name in names if database.has(table, name)} | made
+    known = list(asked)
+    listed = ", ".join(f"coalesce({value}, {NONE})" for value in asked.values()) or str(NONE)
     condition = f" WHERE {where}" if where else ""
     query = f"SELECT {listed} FROM [{table}] NOT INDEXED{condition} LIMIT {database.most_rows + 1}"
     found = _numbers(database, table, query, max(len(known), 1))
@@ -71,11 +71,14 @@ def read_columns(database: Database, table: str, names: Sequence[str], where: st
     if rows > database.most_rows:
         raise database.wrong(f"table {table} has more rows than a file of this size can hold")
     given = dict(zip(known, found, strict=False))
-    return Columns({name: given[name] if name in given else np.full(rows, NONE) for name in names})
+    return Columns({name: given[name] if name in given else np.full(rows, NONE) for name in (*names, *made)})
 
 
 def _numbers(database: Database, table: str, query: str, width: int) -> list[Ints]:
-    """Return the columns of a query."""
+    """Return the columns of a query, read by the driver that makes arrays where that is installed, else row by row."""
+    found = _by_arrow(database, query, width)
+    if found is not None:
+        return found
     parts: list[list[Ints]] = [[] for _ in range(width)]
     cursor = database.connection.execute(query)
     while True:
@@ -83,7 +86,52 @@ def _numbers(database: Database, table: str, query: str, width: int) -> list[Int
         for column, part in enumerate(parts):
             part.append(flat[column::width].copy())
         if len(flat) < CHUNK * width:
-            return [np.concatenate(part) for part in parts]
+            return _joined(parts)
+
+
+def _joined(parts: list[list[Ints]]) -> list[Ints]:
+    """Join the parts of each column, and forget them one by one."""
+    joined = []
+    for part in parts:
+        joined.append(np.concatenate(part) if part else np.zeros(0, np.int64))
+        part.clear()
+    return joined
+
+
+def _by_arrow(database: Database, query: str, width: int) -> list[Ints] | None:
+    """Read columns through ADBC, which makes no object of a value; None where it is not there, or finds anything wrong.
+
+    Whatever it finds wrong shows again where sqlite3 reads the same, and is told there.
+    """
+    try:
+        import adbc_driver_manager
+        import adbc_driver_sqlite
+        import nanoarrow
+    except ImportError:
+        return None
+    parts: list[list[Ints]] = [[] for _ in range(width)]
+    try:
+        with (
+            adbc_driver_sqlite.connect(database.uri) as opened,
+            adbc_driver_manager.AdbcConnection(opened) as connection,
+            adbc_driver_manager.AdbcStatement(connection) as statement,
+        ):
+            statement.set_options(**{"adbc.sqlite.query.batch_rows": str(CHUNK)})
+            statement.set_sql_query(query)
+            stream, _ = statement.execute_query()
+            for batch in nanoarrow.c_array_stream(stream):
+                for column, part in enumerate(parts):
+                    part.append(_copied(batch.child(column)))
+    except (adbc_driver_manager.Error, RuntimeError, ValueError):
+        return None
+    return _joined(parts)
+
+
+def _copied(array: Any) -> Ints:
+    """Return a copy of an Arrow array of int64 without NULL."""
+    if array.schema.format != "l" or array.null_count > 0:
+        raise ValueError("no whole numbers")
+    return np.frombuffer(array.view().buffer(1), np.int64)[array.offset : array.offset + array.length].copy()
 
 
 def _flat(database: Database, table: str, rows: Any) -> Ints:
@@ -93,27 +141,37 @@ def _flat(database: Database, table: str, rows: Any) -> Ints:
         raise database.wrong(f"table {table} holds what is no whole number ({error})") from error
 
 
-def read_texts(database: Database, query: str, given: tuple[Any, ...] = ()) -> Names:
-    """Return the text of each row of a query with one column, NA where it is none.
+def count_rows(database: Database, table: str) -> int:
+    """Return how many rows a table has; 0 where there is none of that name."""
+    if not database.has(table):
+        return 0
+    return int(database.connection.execute(f"SELECT count(*) FROM [{table}]").fetchone()[0])
+
+
+def read_distinct(rows: Iterator[tuple[Any, ...]]) -> tuple[NDArray[np.int32], list[Any], Ints]:
+    """Return (number of each row's values, distinct values as tuples, last value of each row).
 
     Args:
-        database: open.
-        query: of one column.
-        given: values for its parameters.
+        rows: the last value of each is a whole number, the others are what is told apart: many rows have the same.
     """
     index: defaultdict[Any, int] = defaultdict(count().__next__)
-    texts = chain.from_iterable(database.connection.execute(query, given))
-    ids = np.fromiter(map(index.__getitem__, islice(texts, database.most_rows)), np.int32)
-    return Names(*_decoded(ids, list(index)))
+    told_apart = itemgetter(slice(None, -1))
+    codes, numbers = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
+    while chunk := list(islice(rows, CHUNK)):
+        codes.append(np.fromiter(map(index.__getitem__, map(told_apart, chunk)), np.int32, len(chunk)))
+        numbers.append(np.fromiter(map(itemgetter(-1), chunk), np.int64, len(chunk)))
+    return np.concatenate(codes), list(index), np.concatenate(numbers)
+
+
+def decoded(value: Any) -> str | None:
+    """Return text as str; None for what is no text."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else None
 
 
 def _decoded(ids: NDArray[np.int32], values: Sequence[Any]) -> tuple[NDArray[np.int32], list[str]]:
     """Return ids into texts; what is no text is NA, and texts that are alike once decoded share an id."""
     texts: dict[str, int] = {}
-    lookup = [
-        texts.setdefault(value.decode(errors="replace"), len(texts)) if isinstance(value, bytes) else -1
-        for value in values
-    ]
+    lookup = [-1 if text is None else texts.setdefault(text, len(texts)) for text in map(decoded, values)]
     return np.array([*lookup, -1], np.int32)[ids], list(texts)
 
 

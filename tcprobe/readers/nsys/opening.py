@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
-from tcprobe.errors import EmptyInput, InputError, UnreadableInput, WrongFormat
+from tcprobe.errors import EmptyInput, InputError, UnreadableInput, UnsupportedVersion, WrongFormat
 from tcprobe.foreign import head, opened, size_text
 
 MAGIC: Final = b"SQLite format 3\0"
-MOST_BYTES: Final = 1 << 40
+MOST_BYTES: Final = 1 << 36
 HEADER: Final = 100  # bytes; SQLite, Database File Format, section 1.3
 LEAST_ROW: Final = 6  # bytes that a row takes at least: cell pointer, sizes of row and header, row number, two columns
 MOST_TEXT: Final = 1 << 26  # bytes of one value
@@ -63,6 +63,17 @@ class Database:
         if table in self.others:
             raise WrongFormat(self.path, f"{table} is a view or a virtual table, which is not read", AGAIN)
         return table in self.tables and self.tables[table].issuperset(columns)
+
+    def need(self, table: str, *columns: str) -> None:
+        """Check that a table has columns without which it says nothing.
+
+        Raises:
+            UnsupportedVersion: one lacks.
+        """
+        lacking = [name for name in columns if name not in self.tables[table]]
+        if lacking:
+            found = f"table {table} has no column {', '.join(lacking)}: its schema is none that is known"
+            raise UnsupportedVersion(self.path, found, "give what nsys export --type sqlite writes")
 
     def wrong(self, found: str) -> WrongFormat:
         """Return the error for what is no table of nsys's, or is damaged."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.readers.arrays import combine, dense
-from tcprobe.readers.nsys.calls import process_of
-from tcprobe.readers.nsys.columns import NONE, ROW, Columns, Ints, read_columns, read_strings, read_texts
-from tcprobe.readers.nsys.launches import LATEST
+from tcprobe.readers.nsys.columns import NONE, Ints, decoded, read_columns, read_distinct, read_strings
+from tcprobe.readers.nsys.launches import LATEST, process_of
 from tcprobe.readers.nsys.names import told
 from tcprobe.readers.nsys.opening import Database
 from tcprobe.readers.nsys.told import Told
@@ -20,172 +18,232 @@ from tcprobe.readers.nsys.torch_names import cut
 from tcprobe.schema.columns import FloatArray, Names, Table
 from tcprobe.schema.tables import RANGES
 
+Mask = NDArray[np.bool_]
+
 EVENTS: Final = "NVTX_EVENTS"
-# ENUM_NSYS_EVENT_TYPE
-PUSHED: Final = (59, 70)
-STARTED: Final = (60, 71)
-DOMAIN: Final = 75
+DOMAIN: Final = (
+    75  # ENUM_NSYS_EVENT_TYPE: NvtxDomainCreate; 59 and 70 are pushed and popped, 60 and 71 started and ended
+)
+SHORTEST_STEP_NS: Final = 100_000  # a shorter range without a launch on its thread is no step
+# The thread of a range; of one that is started and ended its complement, of what is no range nothing.
+_THREAD: Final = (
+    "CASE WHEN [eventType] IN (59, 70) THEN coalesce([globalTid], 0) "
+    "WHEN [eventType] IN (60, 71) THEN ~coalesce([globalTid], 0) END"
+)
+# PyTorch makes each name another one: ", seq = N, op_id = N, sizes = [...], input_op_ids = [...]"
+# (torch/csrc/profiler/util.cpp, getNvtxStr). SQLite cuts the numbers off, so that equal names are one; sizes stay.
+_AT: Final = "CASE WHEN instr([text], ', seq = ') THEN instr([text], ', seq = ') ELSE instr([text], ', op_id = ') END"
+_SIZES: Final = (
+    "CASE WHEN instr([text], ', sizes = ') THEN substr([text], instr([text], ', sizes = '), CASE WHEN "
+    "instr([text], ', input_op_ids = ') > instr([text], ', sizes = ') THEN instr([text], ', input_op_ids = ') - "
+    "instr([text], ', sizes = ') ELSE length([text]) END) ELSE '' END"
+)
+_PLAIN: Final = f"CASE WHEN {_AT} THEN substr([text], 1, {_AT} - 1) || {_SIZES} ELSE [text] END"
+_SEQUENCE: Final = (
+    "CASE WHEN instr([text], ', seq = ') THEN CAST(substr([text], instr([text], ', seq = ') + 8, 18) AS INTEGER) "
+    f"ELSE {NONE} END"
+)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ranges:
-    """The ranges of a recording.
+    """Ranges of a recording, without their names.
 
     Attributes:
-        rows: the columns of NVTX_EVENTS for each, `end` filled in where it is open.
-        open: how many were open when the capture ended.
-        odd: rows left out, as they end before they start or have impossible times.
+        start, end: on the clock of the file; an open range ends with the capture.
+        thread: globalTid of each; 0 where it is not known.
+        nests: whether each was pushed and popped on one thread.
+        place: of each among the rows of the table.
+        rows: of the table.
+        open: how many had no end.
+        odd: how many were left out, as they end before they start or have times that no clock gives.
     """
 
-    rows: Columns
+    start: Ints
+    end: Ints
+    thread: Ints
+    nests: Mask
+    place: Ints
+    rows: int
     open: int
     odd: int
 
-
-def read_ranges(database: Database) -> Columns:
-    """Read all ranges, without their names."""
-    types = ", ".join(map(str, (*PUSHED, *STARTED)))
-    names = (ROW, "start", "end", "globalTid", "endGlobalTid", "eventType", "textId", "domainId")
-    return read_columns(database, EVENTS, names, f"[eventType] IN ({types})")
+    def __len__(self) -> int:
+        return len(self.start)
 
 
-def closed(rows: Columns, last: int) -> Ranges:
-    """End open ranges with the capture, and leave out what cannot be."""
-    start, end = rows["start"], rows["end"]
+def read_ranges(database: Database, last: int) -> Ranges:
+    """Read all ranges, without their names; open ones end at `last`, or where the last range begins or ends."""
+    if database.has(EVENTS):
+        database.need(EVENTS, "start", "end", "eventType", "globalTid")
+    rows = read_columns(database, EVENTS, ("start", "end"), thread=_THREAD)
+    start, end, thread = rows["start"], rows["end"], rows["thread"]
+    ranges = (thread != NONE) & (start > -LATEST) & (start < LATEST) & (end < LATEST)
     is_open = end == NONE
-    end = np.where(is_open, np.maximum(start, last), end)
-    sane = (start > -LATEST) & (start < LATEST) & (end >= start) & (end < LATEST)
-    kept = rows.take(sane).with_column("end", end[sane])
-    return Ranges(kept, int(np.count_nonzero(is_open & sane)), int(np.count_nonzero(~sane)))
+    ranges &= is_open | (end >= start)
+    count = int(np.count_nonzero(thread != NONE))
+    place = np.flatnonzero(ranges)
+    if len(place) < len(rows):
+        start, end, thread, is_open = start[place], end[place], thread[place], is_open[place]
+    if is_open.any():
+        end = np.where(is_open, max(last, int(start.max()), int(end.max())), end)
+    nests = thread >= 0
+    thread = np.where(nests, thread, ~thread)
+    return Ranges(start, end, thread, nests, place, len(rows), int(is_open.sum()), count - len(place))
 
 
-def holding(rows: Columns, called: Ints, threads: Ints) -> NDArray[np.bool_]:
+def holding(ranges: Ranges, called: Ints, threads: Ints) -> Mask:
     """Say which ranges hold a call: of their thread, or where they need not end on it, of their process.
 
     Args:
-        rows: ranges.
+        ranges: all.
         called: when the calls that launched something began.
         threads: globalTid of each of these calls.
     """
-    nests = np.isin(rows["eventType"], PUSHED)
-    held = np.zeros(len(rows), np.bool_)
-    held[nests] = _held(rows, nests, rows["globalTid"], called, threads)
-    held[~nests] = _held(rows, ~nests, process_of(rows["globalTid"]), called, process_of(threads))
+    held = np.zeros(len(ranges), np.bool_)
+    for nests, owner, owners in (
+        (True, ranges.thread, threads),
+        (False, process_of(ranges.thread), process_of(threads)),
+    ):
+        mine = np.flatnonzero(ranges.nests == nests)
+        if len(mine):
+            _mark(held, mine, ranges, owner[mine], called, owners)
     return held
 
 
-def _held(rows: Columns, mask: NDArray[np.bool_], owner: Ints, called: Ints, owners: Ints) -> NDArray[np.bool_]:
-    """Say for the masked ranges whether a call of the same owner begins within."""
-    if not len(called) or not mask.any():
-        return np.zeros(int(np.count_nonzero(mask)), np.bool_)
-    times = np.unique(called)
-    code, _ = dense(np.concatenate([owners, owner[mask]]))
-    width = len(times) + 1
-    keys = np.sort(code[: len(owners)] * width + np.searchsorted(times, called))
-    base = code[len(owners) :] * width
-    first = np.searchsorted(keys, base + np.searchsorted(times, rows["start"][mask], side="left"))
-    last = np.searchsorted(keys, base + np.searchsorted(times, rows["end"][mask], side="right"))
-    return last > first
+def _mark(held: Mask, mine: Ints, ranges: Ranges, owner: Ints, called: Ints, owners: Ints) -> None:
+    """Set `held` for ranges in which a call of their owner begins: the next after the start is within."""
+    order = np.lexsort((called, owners))
+    bounds = np.searchsorted(owners[order], distinct := np.unique(owners))
+    for number, (one, times) in enumerate(zip(distinct.tolist(), np.split(called[order], bounds[1:]), strict=True)):
+        rows = mine[owner == one] if number < _MOST_OWNERS else mine[:0]
+        following = np.append(times, LATEST)[np.searchsorted(times, ranges.start[rows])]
+        held[rows] = following <= ranges.end[rows]
 
 
-def domains(database: Database) -> dict[tuple[int, int], str]:
-    """Return the names of domains, by process and number; the default domain has none."""
-    found = {}
-    if database.has(EVENTS, "eventType", "domainId", "globalTid"):
-        rows = read_columns(database, EVENTS, (ROW, "globalTid", "textId", "domainId"), f"[eventType] = {DOMAIN}")
-        names = texts(database, rows)
-        keys = zip(process_of(rows["globalTid"]).tolist(), rows["domainId"].tolist(), strict=True)
-        found = {key: name for key, name in zip(keys, names.tolist(), strict=True) if name}
-    return found
+_MOST_OWNERS: Final = 4096  # threads that launch; a machine has fewer
 
 
-def texts(database: Database, rows: Columns) -> Names:
-    """Return the names of some rows of NVTX_EVENTS, with `_rowid_` ascending: the registered string, else the text."""
-    registered = rows["textId"] != NONE
-    strings = read_strings(database, rows["textId"][registered])
-    ids = np.full(len(rows), -1, np.int32)
-    ids[registered] = strings.ids
-    inline = _inline(database, rows[ROW][~registered])
-    ids[~registered] = np.where(inline.ids < 0, -1, inline.ids + len(strings.names))
-    return Names(ids, [*strings.names, *inline.names])
+def distinct_threads(threads: Ints) -> Ints:
+    """Return the distinct values, ascending; quick where equal ones follow one another."""
+    changes = np.ones(len(threads), np.bool_)
+    changes[1:] = threads[1:] != threads[:-1]
+    return np.unique(threads[changes])
 
 
-def _inline(database: Database, wanted: Ints) -> Names:
-    """Return the text in some rows: one scan, in which SQLite looks each row up in a map of those wanted."""
-    if not len(wanted) or not database.has(EVENTS, "text"):
-        return Names(np.full(len(wanted), -1), [])
-    if wanted[0] < 0 or wanted[-1] > database.most_rows:
-        raise database.wrong(f"rows of table {EVENTS} have numbers that nsys does not give")
-    among = np.zeros(int(wanted[-1]) + 1, np.uint8)
-    among[wanted] = 1
-    query = f"SELECT [text] FROM [{EVENTS}] NOT INDEXED WHERE substr(?1, {ROW} + 1, 1) = x'01'"
-    found = read_texts(database, query, (among.tobytes(),))
-    if len(found) != len(wanted):
-        raise database.wrong(f"rows of table {EVENTS} are there twice")
-    return found
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What is said of distinct ranges, as columns of `ranges`."""
+
+    domain: str | None
+    name: str
+    kind: str | None
+    step: int | None
+    op_type: str | None
+    dtype: str | None
+    input_shapes: str | None
+    end_thread: int
 
 
-def ranges_table(database: Database, rows: Columns, threads: Ints, origin: int) -> Table:
-    """Return `ranges`.
+def ranges_table(database: Database, ranges: Ranges, held: Mask, threads: Ints, origin: int) -> Table:
+    """Return `ranges`: those that are held, and of the others the steps.
 
     Args:
         database: open.
-        rows: the ranges to keep.
+        ranges: all.
+        held: which to keep whatever they are.
         threads: globalTid of each thread, ascending; a place in it is the thread's number.
         origin: start of the capture on the clock of the file.
     """
-    names = texts(database, rows)
-    process, processes = dense(process_of(rows["globalTid"]))
-    domain, numbers = dense(rows["domainId"])
-    known = domains(database)
-    pairs, first = combine([process, domain])
-    of_pair = [known.get((int(processes[process[r]]), int(numbers[domain[r]]))) for r in first.tolist()]
-    cuts = [cut(name) for name in names.names]
-    plain, plains = _interned([one.text for one in cuts])
-    text = np.array([*plain, -1], np.int32)[names.ids]
-    code, rows_of = combine([pairs, text])
-    domain_of = Names.of(of_pair)
-    tellings = [
-        told(domain_of[int(pairs[r])], plains[int(text[r])]) if text[r] >= 0 else Told("") for r in rows_of.tolist()
-    ]
-    sequence = np.array([*(np.nan if one.sequence is None else one.sequence for one in cuts), np.nan])[names.ids]
-    sizes = Names.of([*(one.sizes for one in cuts), None]).take(names.ids)
+    looked = np.flatnonzero(held | (ranges.end - ranges.start >= SHORTEST_STEP_NS))
+    code, named, sequence = _names(database, ranges, looked)
+    kept = held[looked] | np.array([one.kind == "step" for one in named], np.bool_)[code]
+    code, sequence, looked = code[kept], sequence[kept], looked[kept]
     columns: dict[str, Any] = {
-        "domain": domain_of.take(pairs),
-        "name": Names.of([one.name for one in tellings]).take(code),
-        "thread": _numbered(threads, rows["globalTid"]),
-        "start_ns": rows["start"] - origin,
-        "duration_ns": rows["end"] - rows["start"],
-        **{
-            name: Names.of([getattr(one, name) for one in tellings]).take(code) for name in ("kind", "op_type", "dtype")
-        },
-        "input_shapes": _either(sizes, Names.of([one.input_shapes for one in tellings]).take(code)),
-        "step": np.array([np.nan if one.step is None else one.step for one in tellings])[code],
-        "sequence": sequence,
-        "nests": np.isin(rows["eventType"], PUSHED).astype(np.float64),
-        "end_thread": _ended(threads, rows),
+        name: Names.of([getattr(one, name) for one in named]).take(code)
+        for name in ("domain", "name", "kind", "op_type", "dtype", "input_shapes")
     }
-    return Table(RANGES, columns)
+    start, thread = ranges.start[looked], ranges.thread[looked]
+    ended = np.array([one.end_thread for one in named], np.int64)[code]
+    return Table(
+        RANGES,
+        {
+            **columns,
+            "thread": numbered(threads, thread),
+            "start_ns": start - origin,
+            "duration_ns": ranges.end[looked] - start,
+            "step": np.array([np.nan if one.step is None else one.step for one in named])[code],
+            "sequence": np.where(sequence >= 0, sequence, np.nan),
+            "nests": ranges.nests[looked],
+            "end_thread": numbered(threads, np.where(ended == thread, 0, ended)),
+        },
+    )
 
 
-def _either(first: Names, second: Names) -> Names:
-    """Return the first column, where it is NA the second."""
-    if not (first.ids >= 0).any():
-        return second
-    ids = np.where(first.ids >= 0, first.ids, np.where(second.ids < 0, -1, second.ids + len(first.names)))
-    return Names(ids, [*first.names, *second.names])
+def numbered(threads: Ints, of: Ints) -> FloatArray:
+    """Return the number of each thread; NaN where it is not known."""
+    if not len(threads):
+        return np.full(len(of), np.nan)
+    place = np.minimum(np.searchsorted(threads, of), len(threads) - 1)
+    return np.where(threads[place] == of, place, np.nan)
 
 
-def _interned(values: Sequence[str]) -> tuple[list[int], list[str]]:
-    index: dict[str, int] = {}
-    return [index.setdefault(value, len(index)) for value in values], list(index)
+def _names(database: Database, ranges: Ranges, looked: Ints) -> tuple[NDArray[np.int32], list[_Named], Ints]:
+    """Return (number of each range's name, what each name says, number shared with the forward op)."""
+    has = {name: database.has(EVENTS, name) for name in ("domainId", "endGlobalTid", "textId", "text")}
+    listed = ["[globalTid] >> 24", *(f"[{name}]" if has[name] else "NULL" for name in list(has)[:3])]
+    listed += [_PLAIN, _SEQUENCE] if has["text"] else ["NULL", str(NONE)]
+    code, distinct, sequence = _of_rows(database, ", ".join(listed), ranges.place[looked], ranges.rows)
+    return code, _told(database, distinct), sequence
 
 
-def _numbered(threads: Ints, of: Ints) -> FloatArray:
-    return np.where(of == NONE, np.nan, np.searchsorted(threads, of).astype(np.float64))
+def _of_rows(database: Database, listed: str, wanted: Ints, rows: int) -> tuple[NDArray[np.int32], list[Any], Ints]:
+    """Read columns of some rows of the table: SQLite itself looks up whether a row is wanted, by its number."""
+    if not len(wanted):
+        return read_distinct(iter(()))
+    among = np.zeros(rows, np.uint8)
+    among[wanted] = 1
+    first, last = database.connection.execute(
+        f"SELECT (SELECT min(_rowid_) FROM [{EVENTS}]), (SELECT max(_rowid_) FROM [{EVENTS}])"
+    ).fetchone()
+    query = f"SELECT {listed} FROM [{EVENTS}] NOT INDEXED"
+    if last - first + 1 == rows:
+        one = f" WHERE substr(?1, _rowid_ - {first - 1}, 1) = x'01'"
+        return read_distinct(database.connection.execute(query + one, (among.tobytes(),)))
+    return read_distinct(compress(database.connection.execute(query), among.tolist()))
 
 
-def _ended(threads: Ints, rows: Columns) -> FloatArray:
-    """Return the thread on which each range ended, where that is another one."""
-    end = rows["endGlobalTid"]
-    return _numbered(threads, np.where(end == rows["globalTid"], NONE, end))
+def _told(database: Database, distinct: list[Any]) -> list[_Named]:
+    """Return what distinct (process, domain, thread of the end, id of the text, text) say."""
+    domains = _domains(database) if any(_int(domain) for _, domain, *_ in distinct) else {}
+    ids = np.array([NONE if number is None else _int(number) for _, _, _, number, _ in distinct], np.int64)
+    registered = read_strings(database, ids).tolist()
+    named = []
+    for (process, domain, ended, _, text), string in zip(distinct, registered, strict=True):
+        where = domains.get((_int(process), _int(domain)))
+        plain = cut(string if string is not None else decoded(text) or "")
+        what = told(where, plain.text)
+        shapes = plain.sizes or what.input_shapes
+        row = (where, what.name, what.kind, what.step, what.op_type, what.dtype, shapes, _int(ended))
+        named.append(_Named(*row))
+    return named
+
+
+def _int(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _domains(database: Database) -> dict[tuple[int, int], str]:
+    """Return the names of domains, by process and number; the default domain has none."""
+    columns = [name for name in ("globalTid", "domainId", "textId", "text") if database.has(EVENTS, name)]
+    if "domainId" not in columns:
+        return {}
+    listed = ", ".join(f"[{name}]" for name in columns)
+    query = f"SELECT {listed} FROM [{EVENTS}] NOT INDEXED WHERE [eventType] = {DOMAIN} LIMIT {database.most_rows}"
+    rows = [dict(zip(columns, row, strict=True)) for row in database.connection.execute(query)]
+    ids = np.array([NONE if row.get("textId") is None else _int(row["textId"]) for row in rows], np.int64)
+    names = [
+        name or decoded(row.get("text")) for name, row in zip(read_strings(database, ids).tolist(), rows, strict=True)
+    ]
+    keys = [(_int(row["globalTid"]) >> 24, _int(row["domainId"])) for row in rows]
+    return {key: name for key, name in zip(keys, names, strict=True) if name}

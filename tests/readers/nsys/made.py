@@ -1,7 +1,6 @@
 """SQLite exports of Nsight Systems of any schema from 2.9.1 to 3.25.0, made of what a test says was recorded.
 
-The columns and their order are those of real exports of 3.0.0 to 3.25.0; 2.9.1 is written after what is published
-of it.
+The columns are those of real exports of 3.0.0 to 3.25.0; 2.9.1 is written after what is published of it.
 """
 
 from __future__ import annotations
@@ -203,11 +202,11 @@ class Made:
         self.add("META_DATA_CAPTURE", name=name, value=value)
 
     def write(self, path: Path, lazy: bool = True) -> Path:
-        """Write the database; `lazy` leaves out tables without rows, as nsys does."""
+        """Write the database; `lazy` leaves out tables without rows, as nsys does, but never StringIds."""
         self.rows["StringIds"] = [{"id": number, "value": text} for text, number in self._strings.items()]
         with closing(sqlite3.connect(path)) as connection, connection:
             for table, columns in self.columns.items():
-                if self.rows.get(table) or not lazy:
+                if table in self.rows or not lazy:
                     connection.execute(f"CREATE TABLE {table} ({columns})")
                     self._fill(connection, table)
         return path
