@@ -11,6 +11,7 @@ import numpy as np
 
 from tcprobe.errors import EmptyInput
 from tcprobe.readers.nsys import ranges as nvtx
+from tcprobe.readers.nsys.api import read_host_events
 from tcprobe.readers.nsys.calls import Calls, called_ns, read_calls
 from tcprobe.readers.nsys.columns import NONE, Ints
 from tcprobe.readers.nsys.devices import Gpus, read_gpus
@@ -89,11 +90,13 @@ def _profile(database: Database, named: Path) -> Profile:
     marked = nvtx.closed(nvtx.read_ranges(database), _last(run))
     launching = run.launching()
     thread = run.calls.thread[launching]
-    threads = np.unique(np.concatenate([thread, marked.rows["globalTid"]]))
+    gpus = read_gpus(database)
+    host = read_host_events(database, run.kernels, gpus.numbers(run.kernels), marked.rows)
+    threads = np.unique(np.concatenate([thread, marked.rows["globalTid"], host.thread]))
     held = nvtx.holding(marked.rows, run.calls.start_ns[launching], thread)
     kept = marked.rows.take(held) if len(run.kernels) else marked.rows
-    gpus = read_gpus(database)
     tables = [*_launched(database, run, gpus, threads), nvtx.ranges_table(database, kept, threads, run.origin)]
+    tables.append(host.table(threads, run.origin))
     present = {table.spec.name: table for table in tables if len(table)}
     metadata = Metadata(
         "nsys", (str(named),), _profiler(database), gpu_used=bool(len(run.kernels)), notes=tuple(_notes(run, marked))
