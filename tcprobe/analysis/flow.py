@@ -127,7 +127,7 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     gemms = build_gemms(profile, ops, context)
     gpu = known_gpu(context, options, _compiled(profile, ops))
     profile = _without_shares(_per_layer(profile, ops, gemms, kernels, gpu), context)
-    inputs = SummaryInputs(profile, context, kernels.table, ops, gemms, step)
+    inputs = SummaryInputs(profile, context, kernels.table, ops, gemms, step, kernels.launched)
     recorded = [build_summary(inputs), *(() if graph is None else (graph,))]
     if len(profile.require("phases")):
         recorded.append(phase_table(inputs, graph))

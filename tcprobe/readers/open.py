@@ -127,7 +127,9 @@ def _check_readable(path: Path) -> None:
         raise UnreadableInput(path, f"cannot be read: {error.strerror}", helps) from error
     with opened(path, LARGEST) as file:
         if not file.read(1):
-            raise EmptyInput(path, "the file is empty", "the profiler may not have finished writing it")
+            raise EmptyInput(
+                path, "the file is empty", "the program that writes it failed or has not finished: read what it says"
+            )
 
 
 def _neighbours(path: Path) -> str:

@@ -31,7 +31,7 @@ def columns_of(
         separator: between cells.
 
     Raises:
-        WrongFormat: a row has more cells than the header, or a quote is left open.
+        WrongFormat: a quote is left open. More cells than the header has are passed over.
     """
     import pandas as pd
 

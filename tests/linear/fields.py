@@ -22,7 +22,7 @@ from tcprobe.readers.dlprof.layout import canonical, profile_name
 from tcprobe.readers.dlprof.shapes import dtype_of, shapes_of
 from tcprobe.readers.dlprof.tables import called_from
 from tcprobe.readers.dlprof.text import _trimmed
-from tcprobe.readers.xspace.host_work import host_work
+from tcprobe.readers.host_work import host_work
 from tcprobe.readers.xspace.text import executor_op, kernel_config, memory_size, parse_shapes, program_id, split_op
 from tcprobe.schema.columns import Table
 from tcprobe.schema.op import OpRecord

@@ -164,5 +164,6 @@ def test_the_hint_names_every_reader(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="not a profile") as caught:
         open_profile(tmp_path / "x", ALL)
     hint = str(getattr(caught.value, "hint", ""))
+    nsys = "the CSV of Nsight Systems (nsys stats --format csv)"
     ncu = "the CSV of Nsight Compute (ncu --csv --page raw)"
-    assert hint.endswith(f"the CSV or JSON reports of DLProf, {ncu}, *.ranges.json, or a CSV of counters")
+    assert hint.endswith(f"the CSV or JSON reports of DLProf, {nsys}, {ncu}, *.ranges.json, or a CSV of counters")

@@ -520,3 +520,5 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
 
 # rules about kernels that multiply nothing
 MOVING: Final = frozenset(rule.id for rule in NAME_RULES if not rule.multiplies)
+# rules about kernels that move data between GPUs
+COMMUNICATES: Final = frozenset({"collective"})

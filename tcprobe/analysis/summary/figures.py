@@ -9,6 +9,7 @@ import numpy as np
 
 from tcprobe.analysis.context import Context
 from tcprobe.analysis.grouping import known_total
+from tcprobe.analysis.kernels.launches import Launched
 from tcprobe.analysis.ops.gemms import Gemms
 from tcprobe.analysis.ops.table import Ops
 from tcprobe.analysis.summary.reported import KernelTimes
@@ -48,6 +49,7 @@ class SummaryInputs:
         ops: None where there are none.
         gemms: of the graph.
         step: length of a step; None if unknown.
+        launched: launches with their class; None where the source has sums only.
     """
 
     profile: Profile
@@ -56,6 +58,7 @@ class SummaryInputs:
     ops: Ops | None
     gemms: Gemms
     step: StepTime | None = None
+    launched: Launched | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tcprobe.analysis.grouping import known_total
+from tcprobe.analysis.summary.communication import communication_rows
 from tcprobe.analysis.summary.figures import (
     NO_KERNELS,
     NO_OP_KERNELS,
@@ -35,6 +36,7 @@ def build_summary(inputs: SummaryInputs) -> Table:
         *_tensor_core_rows(inputs, totals, reported),
         *op_time_rows(inputs),
         *_time_rows(inputs, totals, reported),
+        *communication_rows(inputs, totals),
         *_precision_rows(inputs, totals),
         *rate_rows(inputs, reported),
         *_size_rows(inputs),

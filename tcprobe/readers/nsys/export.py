@@ -10,9 +10,8 @@ import re
 import shlex
 import shutil
 import signal
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,7 +21,8 @@ from tcprobe.errors import EmptyInput, InputError, ToolError, UnreadableInput, U
 from tcprobe.foreign import head, opened, size_text
 from tcprobe.visible import say
 
-ENDINGS: Final = (".nsys-rep", ".qdrep", ".qdstrm")
+STREAM_ENDING: Final = ".qdstrm"
+ENDINGS: Final = (".nsys-rep", ".qdrep", STREAM_ENDING)
 REPORT: Final = b"NVIDIA Tegra Profiler Report "
 STREAM: Final = b"U3w[END]NVIDIA Nsight Systems Stream "
 LARGEST: Final = 1 << 40
@@ -143,14 +143,9 @@ def _check(tried: _Export) -> None:
 
 def _has_tables(database: Path) -> bool:
     """Return whether a file is a database with nsys's table of names, which none of its exports lacks."""
-    if not database.is_file():
-        return False
-    try:
-        with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as opened_one:
-            tables = opened_one.execute("SELECT name FROM sqlite_master WHERE name = 'StringIds'")
-            return tables.fetchone() is not None
-    except sqlite3.Error:
-        return False
+    from tcprobe.readers.nsys.opening import peek_tables
+
+    return "StringIds" in (peek_tables(database) or ())
 
 
 def _too_new(tried: _Export) -> InputError | None:

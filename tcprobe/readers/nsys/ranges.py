@@ -13,7 +13,6 @@ from tcprobe.readers.nsys.columns import NONE, Ints, decoded, read_columns, read
 from tcprobe.readers.nsys.launches import LATEST, process_of
 from tcprobe.readers.nsys.names import told
 from tcprobe.readers.nsys.opening import Database
-from tcprobe.readers.nsys.told import Told
 from tcprobe.readers.nsys.torch_names import cut
 from tcprobe.schema.columns import FloatArray, Names, Table
 from tcprobe.schema.tables import RANGES
@@ -132,8 +131,8 @@ def distinct_threads(threads: Ints) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
-    """What is said of distinct ranges, as columns of `ranges`."""
+class Named:
+    """What is said of distinct ranges: columns of `ranges`, and the text itself without PyTorch's numbers."""
 
     domain: str | None
     name: str
@@ -143,41 +142,72 @@ class _Named:
     dtype: str | None
     input_shapes: str | None
     end_thread: int
+    text: str
 
 
-def ranges_table(database: Database, ranges: Ranges, held: Mask, threads: Ints, origin: int) -> Table:
-    """Return `ranges`: those that are held, and of the others the steps.
+@dataclass(slots=True)
+class NamedRanges:
+    """Ranges with their names: those that are held, and of the others the long ones.
+
+    Attributes:
+        start, end, thread, nests: as in `Ranges`.
+        held: whether each is kept whatever it is.
+        code: place in `named` of what is said of each.
+        named: what is said.
+        sequence: number shared with the forward op; negative for none.
+    """
+
+    start: Ints
+    end: Ints
+    thread: Ints
+    nests: Mask
+    held: Mask
+    code: NDArray[np.int32]
+    named: list[Named]
+    sequence: Ints
+
+    def table(self, threads: Ints, origin: int) -> Table:
+        """Return `ranges`: those that are held, and of the others the steps.
+
+        Args:
+            threads: globalTid of each thread, ascending; a place in it is the thread's number.
+            origin: start of the capture on the clock of the file.
+        """
+        kept = np.flatnonzero(self.held | np.array([one.kind == "step" for one in self.named], np.bool_)[self.code])
+        code, sequence = self.code[kept], self.sequence[kept]
+        columns: dict[str, Any] = {
+            name: Names.of([getattr(one, name) for one in self.named]).take(code)
+            for name in ("domain", "name", "kind", "op_type", "dtype", "input_shapes")
+        }
+        start, thread = self.start[kept], self.thread[kept]
+        ended = np.array([one.end_thread for one in self.named], np.int64)[code]
+        return Table(
+            RANGES,
+            {
+                **columns,
+                "thread": numbered(threads, thread),
+                "start_ns": start - origin,
+                "duration_ns": self.end[kept] - start,
+                "step": np.array([np.nan if one.step is None else one.step for one in self.named])[code],
+                "sequence": np.where(sequence >= 0, sequence, np.nan),
+                "nests": self.nests[kept],
+                "end_thread": numbered(threads, np.where(ended == thread, 0, ended)),
+            },
+        )
+
+
+def read_names(database: Database, ranges: Ranges, held: Mask) -> NamedRanges:
+    """Read the names of the ranges that are held, and of the others that last as long as a step may.
 
     Args:
         database: open.
         ranges: all.
         held: which to keep whatever they are.
-        threads: globalTid of each thread, ascending; a place in it is the thread's number.
-        origin: start of the capture on the clock of the file.
     """
     looked = np.flatnonzero(held | (ranges.end - ranges.start >= SHORTEST_STEP_NS))
     code, named, sequence = _names(database, ranges, looked)
-    kept = held[looked] | np.array([one.kind == "step" for one in named], np.bool_)[code]
-    code, sequence, looked = code[kept], sequence[kept], looked[kept]
-    columns: dict[str, Any] = {
-        name: Names.of([getattr(one, name) for one in named]).take(code)
-        for name in ("domain", "name", "kind", "op_type", "dtype", "input_shapes")
-    }
-    start, thread = ranges.start[looked], ranges.thread[looked]
-    ended = np.array([one.end_thread for one in named], np.int64)[code]
-    return Table(
-        RANGES,
-        {
-            **columns,
-            "thread": numbered(threads, thread),
-            "start_ns": start - origin,
-            "duration_ns": ranges.end[looked] - start,
-            "step": np.array([np.nan if one.step is None else one.step for one in named])[code],
-            "sequence": np.where(sequence >= 0, sequence, np.nan),
-            "nests": ranges.nests[looked],
-            "end_thread": numbered(threads, np.where(ended == thread, 0, ended)),
-        },
-    )
+    start, end, thread = (column[looked] for column in (ranges.start, ranges.end, ranges.thread))
+    return NamedRanges(start, end, thread, ranges.nests[looked], held[looked], code, named, sequence)
 
 
 def numbered(threads: Ints, of: Ints) -> FloatArray:
@@ -188,7 +218,7 @@ def numbered(threads: Ints, of: Ints) -> FloatArray:
     return np.where(threads[place] == of, place, np.nan)
 
 
-def _names(database: Database, ranges: Ranges, looked: Ints) -> tuple[NDArray[np.int32], list[_Named], Ints]:
+def _names(database: Database, ranges: Ranges, looked: Ints) -> tuple[NDArray[np.int32], list[Named], Ints]:
     """Return (number of each range's name, what each name says, number shared with the forward op)."""
     has = {name: database.has(EVENTS, name) for name in ("domainId", "endGlobalTid", "textId", "text")}
     listed = ["[globalTid] >> 24", *(f"[{name}]" if has[name] else "NULL" for name in list(has)[:3])]
@@ -213,7 +243,7 @@ def _of_rows(database: Database, listed: str, wanted: Ints, rows: int) -> tuple[
     return read_distinct(compress(database.connection.execute(query), among.tolist()))
 
 
-def _told(database: Database, distinct: list[Any]) -> list[_Named]:
+def _told(database: Database, distinct: list[Any]) -> list[Named]:
     """Return what distinct (process, domain, thread of the end, id of the text, text) say."""
     domains = _domains(database) if any(_int(domain) for _, domain, *_ in distinct) else {}
     ids = np.array([NONE if number is None else _int(number) for _, _, _, number, _ in distinct], np.int64)
@@ -224,8 +254,8 @@ def _told(database: Database, distinct: list[Any]) -> list[_Named]:
         plain = cut(string if string is not None else decoded(text) or "")
         what = told(where, plain.text)
         shapes = plain.sizes or what.input_shapes
-        row = (where, what.name, what.kind, what.step, what.op_type, what.dtype, shapes, _int(ended))
-        named.append(_Named(*row))
+        row = (where, what.name, what.kind, what.step, what.op_type, what.dtype, shapes, _int(ended), plain.text)
+        named.append(Named(*row))
     return named
 
 

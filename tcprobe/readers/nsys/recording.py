@@ -12,6 +12,7 @@ import numpy as np
 from tcprobe.errors import EmptyInput
 from tcprobe.readers.arrays import combine
 from tcprobe.readers.nsys import ranges as nvtx
+from tcprobe.readers.nsys.api import read_host_events
 from tcprobe.readers.nsys.columns import NONE, Ints, count_rows
 from tcprobe.readers.nsys.devices import Gpus, read_gpus
 from tcprobe.readers.nsys.launches import (
@@ -91,18 +92,20 @@ def _profile(database: Database, named: Path) -> Profile:
     marked = nvtx.read_ranges(database, _last(run))
     launching = run.launching()
     thread = run.calls.thread[launching]
-    threads = np.unique(np.concatenate([nvtx.distinct_threads(part) for part in (thread, marked.thread)]))
-    threads = threads[threads > 0]
     held = np.ones(len(marked), np.bool_)
     if len(run.kernels):
         held = nvtx.holding(marked, run.calls.start_ns[launching], thread)
-    gpus, origin = read_gpus(database), _origin(run, marked)
+    gpus, origin, named_ranges = read_gpus(database), _origin(run, marked), nvtx.read_names(database, marked, held)
+    host = read_host_events(database, run.kernels, gpus.numbers(run.kernels), named_ranges)
+    seen = (thread, marked.thread, host.thread)
+    threads = np.unique(np.concatenate([nvtx.distinct_threads(part) for part in seen]))
+    threads = threads[threads > 0]
     made = [*_launched(database, run, gpus, threads, origin)]
-    made.append(nvtx.ranges_table(database, marked, held, threads, origin))
+    made += [named_ranges.table(threads, origin), host.table(threads, origin)]
     tables = {table.spec.name: table for table in made if len(table)}
     told, notes = session(database)
     graphs = count_rows(database, GRAPHS)
-    notes = [*_notes(run, marked, len(made[-1]), graphs), *_shared(run, gpus), *notes]
+    notes = [*_notes(run, marked, len(made[-2]), graphs), *_shared(run, gpus), *notes]
     used = bool(len(run.kernels) or graphs or len(run.calls.key))
     if not used and not len(marked):
         raise EmptyInput(named, "holds neither kernels nor NVTX ranges", "record with nsys profile --trace=cuda,nvtx")

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.readers.arrays import Bytes, Ints, combine, dense
+from tcprobe.readers.host_work import stretches, work_code
 from tcprobe.readers.xspace.codes import Index, Texts
 from tcprobe.readers.xspace.events import DECODE, LEAVE_OUT, NO_STATS, Events, Stats, Wanted, decode
 from tcprobe.readers.xspace.gpu import NONE
-from tcprobe.readers.xspace.host_work import HostEvents, calls_framework, stretches, work_code
+from tcprobe.readers.xspace.host_work import HostEvents, calls_framework
 from tcprobe.readers.xspace.lines import event_bounds
 from tcprobe.readers.xspace.text import executor_op
 from tcprobe.readers.xspace.wire import Line, Plane, line_head, string_map

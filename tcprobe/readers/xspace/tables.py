@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from tcprobe.readers.arrays import Ints, dense
 from tcprobe.readers.hlo.module import Module
+from tcprobe.readers.host_work import KINDS
 from tcprobe.readers.xspace.gpu import NONE, DeviceEvents, Gpu
 from tcprobe.readers.xspace.host import Host, Times, add_times
-from tcprobe.readers.xspace.host_work import KINDS
 from tcprobe.readers.xspace.steps import Steps, choose_steps, iterations, launch_times
 from tcprobe.readers.xspace.text import kernel_config, memory_kind, memory_size, parse_shapes
 from tcprobe.readers.xspace.wire import Space

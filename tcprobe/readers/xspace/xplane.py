@@ -13,10 +13,11 @@ from tcprobe.errors import EmptyInput, WrongFormat
 from tcprobe.foreign import below, head, opened
 from tcprobe.readers.arrays import PADDING, Bytes
 from tcprobe.readers.hlo.gemms import unread_calls
+from tcprobe.readers.host_work import stretches
 from tcprobe.readers.protobuf import BYTES, VARINT, Buffer, DamagedError, fields, varint
 from tcprobe.readers.xspace.gpu import GPU_PLANE, read_gpu
 from tcprobe.readers.xspace.host import HOST_PLANES, Host, read_host
-from tcprobe.readers.xspace.host_work import HostEvents, stretches
+from tcprobe.readers.xspace.host_work import HostEvents
 from tcprobe.readers.xspace.notes import gpu_notes, said_notes
 from tcprobe.readers.xspace.session import check_hosts, check_place, started_ns
 from tcprobe.readers.xspace.tables import HostFile, tables
@@ -140,7 +141,7 @@ def _read_space(file: Bytes, space: Space, path: Path, first_device: int) -> Hos
     if len(planes) > MOST_GPUS:
         raise DamagedError(f"{len(planes)} GPUs on one host")
     gpus = [read_gpu(file, plane) for plane in planes]
-    host = Host(events=HostEvents(stretches([gpu.kernels for gpu in gpus])))
+    host = Host(events=HostEvents(stretches([(gpu.kernels.start_ns, gpu.kernels.duration_ns) for gpu in gpus])))
     for plane in space.planes:
         if plane.name in HOST_PLANES:
             read_host(file, plane, host)

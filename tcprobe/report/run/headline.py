@@ -32,6 +32,9 @@ LABELS = {
     "window_ns": "length of the window",
     "tc_time_ns": "time of TC kernels",
     "memory_time_ns": "time of copies and sets",
+    "communication_kernel_time_pct": "communication between GPUs, share of kernel time",
+    "communication_kernel_time_ns": "time of communication kernels",
+    "communication_exposed_ns": "communication while no other kernel ran",
     "kernels": "kernels launched",
     "iterations_in_window": "iterations counted",
     "flops_per_step": "FLOP in a step",
@@ -40,6 +43,7 @@ LABELS = {
     "gemm_layers": "layers with GEMM-like ops",
 }
 MOSTLY_IDLE_PCT = 50.0
+MUCH_COMMUNICATION_PCT = 10.0
 MEDIANS = (
     "step_time_ns",
     "epoch_end_ns",
@@ -187,7 +191,20 @@ def answer(profile: Profile) -> list[str]:
     lines = [f"Kernels that use Tensor Cores took {share} of the kernel time{_grounds(profile, row)}."]
     if open_range:
         lines.append("It is a range because the class of some kernels is unknown: all on Tensor Cores, or none.")
-    return [*lines, *_phase(profile), *_idle(profile), *_tuned(profile)]
+    return [*lines, *_communication(profile), *_phase(profile), *_idle(profile), *_tuned(profile)]
+
+
+def _communication(profile: Profile) -> list[str]:
+    """Say how much of the kernel time is communication, if it is much, and the share of Tensor Cores in the rest."""
+    share, on_tc = (profile.figure(name) for name in ("communication_kernel_time_pct", "tc_kernel_time_pct"))
+    if share is None or share["value"] is None or float(share["value"]) < MUCH_COMMUNICATION_PCT:
+        return []
+    moved = float(share["value"])
+    said = f"Communication between GPUs took {f.percent(moved)} of the kernel time"
+    if on_tc is None or on_tc["value"] is None or f.percent(on_tc["high"]) != f.percent(on_tc["low"]) or moved >= 100.0:
+        return [f"{said}."]
+    rest = 100.0 * float(on_tc["value"]) / (100.0 - moved)
+    return [f"{said}; of the rest, kernels that use Tensor Cores took {f.percent(rest)}."]
 
 
 def _phase(profile: Profile) -> list[str]:

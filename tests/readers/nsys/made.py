@@ -226,7 +226,7 @@ def small(version: str = "3.25.0", inline: bool = True) -> Made:
     made.gpu(0, "NVIDIA H100 80GB HBM3", smCount=132, computeMajor=9, computeMinor=0, cuDevice=0)
     for step in range(2):
         at = 1_000_000 * step
-        made.range(f"step {step}", at, at + 900_000)
+        made.range(f"ProfilerStep#{step}", at, at + 900_000)
         made.range("aten::mm", at + 100_000, at + 200_000)
         gemm = made.launch("nvjet_tst_128x128_64x6_2x1_v_bz_TNT", at + 110_000, at + 150_000, at + 450_000, gridX=132)
         made.launch("vectorized_elementwise_kernel", at + 210_000, at + 450_000, at + 550_000, blockX=128)

@@ -17,6 +17,8 @@ import pytest
 from tcprobe.errors import EmptyInput, InputError, UnreadableInput, UnsupportedVersion, WrongFormat
 from tcprobe.readers.nsys import export
 from tcprobe.readers.nsys.export import REPORT, STREAM, looks_like_report, to_sqlite
+from tcprobe.readers.open import open_profile
+from tests.readers.nsys.made import small
 from tests.support import ROOT
 
 SAMPLE = ROOT.parent / "shared/samples/nsys/too_new_for_nsys2022.nsys-rep"
@@ -78,6 +80,17 @@ def test_what_nsys_writes_is_there_and_gone_afterwards(
     out, err = capfd.readouterr()
     assert out == ""
     assert err == f"tcprobe: {report}: exporting 44 bytes to SQLite with {nsys}\n"
+
+
+def test_a_report_is_read_through_nsys_and_named_as_the_user_did(report: Path, nsys: Path) -> None:
+    database = small().write(nsys.with_name("made"))
+    plays(nsys, f'cp {database} "$out"')
+    report.with_suffix(".qdstrm").write_bytes(STREAM)  # what the report was made of
+    for path in (report, report.parent):
+        profile = open_profile(path)
+        assert profile.metadata.paths == (str(report),)
+        assert len(profile.require("launches")) == 4
+    assert not leftovers(nsys)
 
 
 def test_no_nsys_on_path_names_the_command_to_run_elsewhere(report: Path, nsys: Path) -> None:

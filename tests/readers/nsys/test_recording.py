@@ -8,6 +8,7 @@ import pytest
 
 from tcprobe.errors import EmptyInput, UsageError
 from tcprobe.readers.nsys import database
+from tcprobe.readers.nsys.export import REPORT
 from tcprobe.schema.columns import Value
 from tcprobe.schema.profile import Profile
 from tests.readers.nsys.made import OTHER_PID, PID, PRODUCTS, Made, small
@@ -49,9 +50,9 @@ def test_every_schema_gives_the_same_tables(tmp_path: Path, version: str, lazy: 
         ("MemcpyH2D", 4096, 1_040_000, 20_000, 1_020_000),
     ]
     assert values(profile, "ranges", "name", "start_ns", "duration_ns", "kind", "thread", "nests") == [
-        ("step 0", 0, 900_000, "step", 0, True),
+        ("ProfilerStep#0", 0, 900_000, "step", 0, True),
         ("aten::mm", 100_000, 100_000, "op", 0, True),
-        ("step 1", 1_000_000, 900_000, "step", 0, True),
+        ("ProfilerStep#1", 1_000_000, 900_000, "step", 0, True),
         ("aten::mm", 1_100_000, 100_000, "op", 0, True),
     ]
     assert values(profile, "devices", "device", "name", "compute_capability", "sm_count", "state") == [
@@ -121,7 +122,7 @@ def test_graphs_without_their_kernels_are_a_warning_and_an_error_where_nothing_e
 
 def test_ranges_that_hold_no_launch_are_left_out_unless_they_are_steps(tmp_path: Path) -> None:
     made = Made()
-    made.range("step 0", 0, 1_000_000, tid=1)  # the launches are of another thread
+    made.range("ProfilerStep#0", 0, 1_000_000, tid=1)  # the launches are of another thread
     made.range("waits", 0, 1_000_000, tid=1)
     made.range("holds", 100, 200)
     made.range("before", 50, 99)
@@ -131,7 +132,7 @@ def test_ranges_that_hold_no_launch_are_left_out_unless_they_are_steps(tmp_path:
     made.launch("a", 100, 1000, 1100)
     profile = read(made, tmp_path)
     assert values(profile, "ranges", "name", "nests") == [
-        ("step 0", True), ("holds", True), ("touches", True), ("anywhere", False),
+        ("ProfilerStep#0", True), ("holds", True), ("touches", True), ("anywhere", False),
     ]  # fmt: skip
     assert codes(profile)["ranges-left-out"].startswith("3 of 7 ")
 
@@ -251,7 +252,7 @@ def test_a_report_beside_its_export_is_the_same_recording_unless_it_is_newer(tmp
 
     export = small().write(tmp_path / "a.sqlite")
     report = tmp_path / "a.nsys-rep"
-    report.write_bytes(database.REPORT + b" 2026")
+    report.write_bytes(REPORT + b"2026.1")
     os.utime(report, (1, 1))
     assert database.finds(tmp_path) == [export]
     os.utime(report, (2**31, 2**31))

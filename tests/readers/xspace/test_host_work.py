@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tcprobe.readers.host_work import KINDS, LEAST_NS, SHORTEST_GAP_NS, Stretches, host_work, stretches
 from tcprobe.readers.xspace.gpu import NONE, DeviceEvents
-from tcprobe.readers.xspace.host_work import KINDS, LEAST_NS, SHORTEST_GAP_NS, HostEvents, host_work, stretches
+from tcprobe.readers.xspace.host_work import HostEvents
 from tcprobe.readers.xspace.xplane import read
 from tcprobe.schema.waits import HostWork
 from tests.fixtures.gpu_run.make import PROFILE, load
@@ -28,6 +29,13 @@ GAP = SHORTEST_GAP_NS
         ("EagerLocalExecute: IteratorGetNext", "input"),
         ("MultiDeviceIteratorGetNextFromShard:MultiDeviceIteratorGetNextFromShard", None),  # ahead, for one GPU
         ("$dataloader.py:630 __next__", "input"),
+        ("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "input"),
+        ("cuModuleLoadData", "compile"),
+        ("cudaGraphLaunch", "launch"),
+        ("MPI_Allreduce", "synchronise"),
+        ("MPI_Init", None),
+        ("nccl:all_to_all", "synchronise"),
+        ("cudaFree", None),  # cudaFree(0) is how programs start CUDA
         ("Iterator::Model::Prefetch", None),  # ahead of the step, or inside GetNext
         ("PrefetchProduce", None),
         ("IteratorGetNext/_3:_Send", "copy"),
@@ -69,6 +77,10 @@ def test_each_kind_of_wait_that_is_made_is_known(work: HostWork) -> None:
     assert work in {host_work(name) for name in WAITS[work]}
 
 
+def idle(gpus: list[DeviceEvents]) -> Stretches:
+    return stretches([(events.start_ns, events.duration_ns) for events in gpus])
+
+
 def kernels(*spans: tuple[int, int]) -> DeviceEvents:
     start, length = (np.array([s[i] for s in spans], np.int64) for i in (0, 1))
     none = np.full(len(spans), NONE)
@@ -76,20 +88,20 @@ def kernels(*spans: tuple[int, int]) -> DeviceEvents:
 
 
 def test_stretches_without_a_kernel() -> None:
-    found = stretches([kernels((5 * GAP, 10), (0, GAP), (GAP + 5, 10), (GAP, 50 + GAP))])
+    found = idle([kernels((5 * GAP, 10), (0, GAP), (GAP + 5, 10), (GAP, 50 + GAP))])
     assert found.start_ns.tolist() == [-FAR, 2 * GAP + 50, 5 * GAP + 10]
     assert found.end_ns.tolist() == [0, 5 * GAP, FAR]
 
 
 def test_stretches_of_any_gpu_count_once() -> None:
-    found = stretches([kernels((0, GAP), (3 * GAP, GAP)), kernels((GAP, GAP), (2 * GAP, GAP)), kernels()])
+    found = idle([kernels((0, GAP), (3 * GAP, GAP)), kernels((GAP, GAP), (2 * GAP, GAP)), kernels()])
     # the first waits from GAP to 3 GAP, the second before GAP and after 3 GAP
     assert (found.start_ns.tolist(), found.end_ns.tolist()) == ([-FAR], [FAR])
-    assert len(stretches([]).start_ns) == 0
+    assert len(idle([]).start_ns) == 0
 
 
 def test_only_long_events_that_tell_something_and_meet_a_stretch_are_kept() -> None:
-    events = HostEvents(stretches([kernels((0, 5 * GAP), (7 * GAP, 5 * GAP), (12 * GAP + 1, GAP))]))
+    events = HostEvents(idle([kernels((0, 5 * GAP), (7 * GAP, 5 * GAP), (12 * GAP + 1, GAP))]))
     start = np.array([6 * GAP, 6 * GAP, 6 * GAP, GAP, 5 * GAP - LEAST_NS, 5 * GAP - LEAST_NS, -9 * GAP])
     length = np.array([LEAST_NS, LEAST_NS - 1, GAP, GAP, LEAST_NS, LEAST_NS + 1, GAP])
     work = np.array([0, 0, -1, 0, 0, 0, 0], np.int8)
@@ -100,7 +112,7 @@ def test_only_long_events_that_tell_something_and_meet_a_stretch_are_kept() -> N
 
 
 def test_python_counts_in_threads_that_call_the_framework_alone() -> None:
-    events = HostEvents(stretches([kernels((0, GAP), (9 * GAP, GAP))]))
+    events = HostEvents(idle([kernels((0, GAP), (9 * GAP, GAP))]))
     python, copy = (np.array([KINDS.index(work)], np.int8) for work in ("python", "copy"))
     for thread, work in ((1, python), (2, python), (2, copy)):
         events.add(thread, np.zeros(1, np.int64), work, np.array([2 * GAP]), np.array([GAP]))

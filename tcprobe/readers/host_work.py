@@ -1,0 +1,101 @@
+"""Tell from the name of a host event what the host does, and find the stretches in which a GPU runs no kernel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcprobe.readers.arrays import Ints
+from tcprobe.schema.waits import HOST_WORK, HostWork
+
+LEAST_NS: Final = 10_000  # shorter events explain no gap worth a row
+SHORTEST_GAP_NS: Final = 100_000  # shorter ones are the pace of launches
+KINDS: Final = tuple(HOST_WORK)
+
+# The first that fits. Names of TensorFlow's TraceMe events and of XLA's, of CUPTI's and ROCm's driver calls, of MPI and
+# PyTorch in NVTX, and of the Python tracer ($file.py:12 function). Threads that prepare data ahead (PrefetchProduce,
+# Iterator::...) wait for nobody and tell nothing; a consumer that waits for data is inside GetNext, and of several GPUs
+# not inside MultiDeviceIteratorGetNextFromShard, with which the prefetching of each GPU takes its share ahead.
+_WORK: Final[tuple[tuple[HostWork, re.Pattern[str]], ...]] = (
+    ("copy", re.compile(
+        r"^Memcpy(?!D2D|DtoD)|^(?:cu|cuda|hip)Memcpy(?!DtoD)|:_(?:Host)?(?:Send|Recv)$|^DevicePut$"
+        r"|Transfer(?:To|From)|CopyToDevice|LinearizeHostBuffer|BufferFromHost|ToLiteral")),
+    ("input", re.compile(
+        r"(?<!MultiDevice)IteratorGetNext|InfeedEnqueue|^enumerate\(DataLoader\)"
+        r"|^\$(?:iterator_ops|dataloader|data_adapter|data_loader)\.py:\d+ _*(?:next|get)")),
+    ("compile", re.compile(
+        r"(?:^|[a-z_:])Compile(?![a-z])|^Xla(?:Compile|Pass)|[Aa]utotun|cudnnFind|^HloPass"
+        r"|^cu(?:Module|Library)Load|^cuLink|^nvrtcCompile"
+        r"|^\$\S+:\d+ (?:trace_to_\w+|func_graph_from_py_func|_?maybe_define_\w+|backend_compile\w*|lower_\w+)$")),
+    ("synchronise", re.compile(
+        r"(?:Stream|Event|Ctx|Context|Device)Synchronize$|BlockHostUntil|BlockUntilReady|AwaitReady|block_until_ready"
+        r"|Collective|nccl|AllReduce|^MPI_(?!Init|Finalize)")),
+    ("launch", re.compile(
+        r"^ExecutorState::Process$|^(?:cu|cuda|hip)(?:Module|Graph)?Launch|LaunchKernel|^PjitFunction"
+        r"|ExecuteThunks$|^(?:EagerLocalExecute|EagerExecute): (?!__)"
+        r"|^(?!.*MultiDeviceIteratorGetNext)[\w.][\w.\-/]*:[A-Z_]\w*$")),
+    ("python", re.compile(r"^\$|^PythonRefManager")),
+)  # fmt: skip
+
+
+def host_work(name: str) -> HostWork | None:
+    """Return what the host does during an event of this name; None if the name does not tell."""
+    return next((work for work, pattern in _WORK if pattern.search(name)), None)
+
+
+def work_code(name: str) -> int:
+    """Return the place in `KINDS` of what the host does during an event of this name; -1 if the name does not tell."""
+    work = host_work(name)
+    return -1 if work is None else KINDS.index(work)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """Stretches of time in which some GPU ran no kernel, in order and apart from one another.
+
+    Attributes:
+        start_ns, end_ns: bounds on the file's clock.
+    """
+
+    start_ns: Ints
+    end_ns: Ints
+
+    def meet(self, start: Ints, end: Ints) -> NDArray[np.bool_]:
+        """Return which intervals overlap a stretch."""
+        if not len(self.end_ns):
+            return np.zeros(len(start), np.bool_)
+        place = np.searchsorted(self.end_ns, start, side="right")
+        begins = np.append(self.start_ns, np.iinfo(np.int64).max)
+        hit: NDArray[np.bool_] = begins[place] < end
+        return hit
+
+
+Ran: TypeAlias = tuple[Ints, Ints]
+"""Start and duration of each kernel of a GPU."""
+
+
+def stretches(gpus: Sequence[Ran]) -> Stretches:
+    """Return when any GPU that ran kernels ran none for long, before its first and after its last one included."""
+    found = [_between(start, duration) for start, duration in gpus if len(start)]
+    if not found:
+        return Stretches(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    start, end = (np.concatenate(part) for part in zip(*found, strict=True))
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    new = np.flatnonzero(np.append(True, start[1:] > end[:-1]))
+    return Stretches(start[new], end[np.append(new[1:] - 1, len(end) - 1)])
+
+
+def _between(start: Ints, duration: Ints) -> tuple[Ints, Ints]:
+    order = np.argsort(start, kind="stable")
+    end = np.maximum.accumulate((start + duration)[order])
+    start = start[order]
+    far = 1 << 62
+    begin, stop = np.append(-far, end), np.append(start, far)
+    long = stop - begin >= SHORTEST_GAP_NS
+    return begin[long], stop[long]

@@ -1,0 +1,95 @@
+"""The layouts of nsys's reports: told by the names of their columns, never by their place.
+
+Source: the reports of Nsight Systems 2021.1 to 2026.1, `nsys stats --help-reports`.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Kind = Literal["trace", "sum", "ranges"]
+"""A row is a kernel or copy, a kernel's name, or something of NVTX."""
+
+_MARKS: Final = ("Total Time", "Duration", "NVTX Range")
+_COLUMN: Final = re.compile(r"\s*(.*?)\s*(?:\(([^()]*)\))?\s*")
+_TRACE: Final = {"start", "duration", "grdx", "device", "name"}
+_SUM: Final = {"total time", "instances", "name"}
+_PROCESSING: Final = re.compile(
+    r"Processing \[(?P<source>.*?)\] with \[(?P<script>[^\]]*)\](?:\((?P<arguments>[^)]*)\))?"
+)
+_SKIPPED: Final = re.compile(r"SKIPPED: (.*)")
+_BEHIND: Final = "]... "  # of a report that goes to a command, the header stands on the same line
+_SEPARATORS: Final = ",\t;"
+_NS: Final = {"ns": 1.0, "nsec": 1.0, "us": 1e3, "usec": 1e3, "μs": 1e3, "µs": 1e3, "ms": 1e6, "msec": 1e6}
+TO_NS: Final = {**_NS, "s": 1e9, "sec": 1e9}
+"""Units of time by what a header calls them, in ns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The columns of a report.
+
+    Attributes:
+        kind: what a row is.
+        names: in small letters, without units.
+        units: as written; empty where there is none.
+        separator: between cells.
+    """
+
+    kind: Kind
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    separator: str
+
+    def unit(self, name: str) -> str:
+        """Return the unit of a column that is there."""
+        return self.units[self.names.index(name)]
+
+
+@dataclass(frozen=True, slots=True)
+class Processing:
+    """What nsys says before a report: what it read, which report it makes, and with which arguments."""
+
+    source: str
+    arguments: str
+
+
+def header_of(line: str) -> Header | None:
+    """Return the header in a line; None where there is none."""
+    if not any(mark in line for mark in _MARKS):
+        return None
+    _, behind, rest = line.rpartition(_BEHIND)
+    text = (rest if behind else line).strip("\ufeff\r\n")
+    separator = max(_SEPARATORS, key=text.count)
+    try:
+        cells = next(csv.reader([text], delimiter=separator), [])
+    except csv.Error:
+        return None
+    found = [_COLUMN.fullmatch(cell) for cell in cells]
+    names = tuple(one[1].lower() if one else "" for one in found)
+    kind = _kind(set(names))
+    return Header(kind, names, tuple(one[2] or "" if one else "" for one in found), separator) if kind else None
+
+
+def _kind(names: set[str]) -> Kind | None:
+    if names >= _TRACE:
+        return "trace"
+    if names >= _SUM:
+        return "sum"
+    nvtx = names & {"nvtx range", "projected start", "durchild"} or names >= {"total time", "style", "range"}
+    return "ranges" if nvtx else None
+
+
+def processing_of(line: str) -> Processing | None:
+    """Return what nsys says that it processes; None where a line says no such thing."""
+    found = _PROCESSING.match(line)
+    return Processing(found["source"], found["arguments"] or "") if found else None
+
+
+def skipped(line: str) -> str | None:
+    """Return why nsys left a report out; None where a line says no such thing."""
+    found = _SKIPPED.match(line)
+    return found[1].strip() if found else None
