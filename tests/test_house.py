@@ -59,6 +59,7 @@ WITHIN = {
     "readers": (
         {"base", "left", "one_run", "protobuf", "ranks"},
         {"arrays", "merge"},
+        {"borrow"},
         {"dlprof", "hlo", "ncu", "nsys", "run_folder"},
         {"xspace"},
         {"open"},
