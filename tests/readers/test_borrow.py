@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tcprobe.probe.constants import WITH_XSPACE
+from tcprobe.readers.base import Reader
 from tcprobe.readers.borrow import with_ops_of
+from tcprobe.readers.open import open_profile
+from tcprobe.readers.run_folder import folder
 from tcprobe.readers.xspace import xplane
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Metadata, Profile
 from tcprobe.schema.tables import LAUNCHES, OP_DETAILS, RANGES
+from tests.readers.toys import Ranged, write_ranged
 from tests.support import SHARED
 
 STEP = 1000
@@ -164,3 +170,55 @@ def test_a_run_lends_itself_exactly_its_own_ops(name: str) -> None:
     placed = ~np.isnan(table.numbers("iteration")) if not np.isnan(table.numbers("iteration")).all() else slice(None)
     assert (np.array(ops_of(found), object)[placed] == np.array(ops_of(own), object)[placed]).all()
     assert any(ops_of(found))
+
+
+class Lending:
+    """``*.lent``: what TensorFlow's profiler recorded of the toy's steps."""
+
+    FORMAT = "lending"
+    WHAT = "*.lent"
+
+    def finds(self, path: Path) -> list[Path]:
+        return sorted(path.rglob(self.WHAT)) if path.is_dir() else []
+
+    def read(self, files: list[Path]) -> Profile:
+        step: Step = [("volta_h884gemm_128x64_ldg8_nn", 0), ("toy_norm", 2), ("volta_sgemm_128x64_nn", 1)]
+        return lender(*[step] * 3)
+
+
+READERS: tuple[Reader, ...] = (folder, Ranged(), Lending())
+
+
+def run_folder(path: Path) -> Path:
+    """Make the folder of a run."""
+    (path / "raw").mkdir(parents=True)
+    (path / "run.json").write_text('{"tcprobe": "1", "exit_code": 0, "partial": false}')
+    return path
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run that the toy recorded."""
+    made = run_folder(tmp_path / "runs/a")
+    write_ranged(made / "raw/x.ranges.json", steps=4)
+    return made
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_the_second_run_lies_in_the_folder_of_the_first(run: Path, level: int) -> None:
+    (run_folder(run / WITH_XSPACE) / "raw/x.lent").touch()
+    found = open_profile((run, *run.parents)[level], READERS)
+    assert ops_of(found) == ["dense/MatMul", "relu/Relu", "dense_1/MatMul"] * 4
+    assert found.metadata.source_of("launches", "op_id") == "xplane"
+    assert found.metadata.paths == (str(run),)
+
+
+def test_a_second_run_that_is_none_costs_nothing(run: Path) -> None:
+    plain = open_profile(run, READERS)
+    (run / WITH_XSPACE).symlink_to(".")
+    assert told(open_profile(run, READERS))[-1:] == ["ops-not-borrowed"]  # it is the run itself, which names no ops
+    (run / WITH_XSPACE).unlink()
+    (run / WITH_XSPACE).mkdir()
+    assert open_profile(run, READERS).metadata.notes == plain.metadata.notes
+    run_folder(run / WITH_XSPACE / "raw/deeper")
+    assert open_profile(run, READERS).metadata.notes == plain.metadata.notes
