@@ -57,10 +57,10 @@ WITHIN = {
         {"way_in"},
     ),
     "readers": (
-        {"base", "left", "one_run", "protobuf", "ranks"},
+        {"base", "left", "one_run", "protobuf", "ranks", "rows"},
         {"arrays", "merge"},
         {"borrow"},
-        {"dlprof", "hlo", "ncu", "nsys", "run_folder"},
+        {"dlprof", "hlo", "ncu", "nsys", "nsys_stats", "run_folder"},
         {"xspace"},
         {"open"},
     ),

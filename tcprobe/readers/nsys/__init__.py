@@ -1,1 +1,1 @@
-"""Nsight Systems: its SQLite exports, read table by table into columns of numbers."""
+"""Nsight Systems' recordings: the SQLite database that nsys exports, and its own reports through nsys."""
