@@ -158,7 +158,7 @@ def _from_profile(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
         elif key in known and known[key]["tc_capable"] == "yes":
             unseen.add(key)
     shapes = Counter(keys[members[0]] for members in alike.values())
-    calls, rows, numbers = calls_per_step(profile, gpus), list[Row](), list[int]()
+    calls, rows, numbers = calls_per_step(profile, gpus) if alike else {}, list[Row](), list[int]()
     for members in alike.values():
         first, source = members[0], known[keys[members[0]]]
         made = _rows(profile_record(details, first, _text(source["pass"])), {**source, "executes": "yes"}, context)
