@@ -59,7 +59,7 @@ WITHIN = {
     "readers": (
         {"base", "left", "one_run", "protobuf", "ranks", "rows"},
         {"arrays", "merge"},
-        {"host_work"},
+        {"borrow", "host_work"},
         {"dlprof", "hlo", "ncu", "nsys", "nsys_stats", "run_folder"},
         {"xspace"},
         {"open"},

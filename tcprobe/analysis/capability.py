@@ -35,7 +35,7 @@ _PYTORCH: Final = re.compile(
     r"|einsum|tensordot|chain_matmul|conv(?:_transpose)?[123]d|(?:cudnn_|mkldnn_|miopen_)?convolution"
     r"(?:_mode|_transpose|_backward|_overrideable|_relu|_add_relu|_double_backward)?|thnn_conv2d(?:_forward|_backward)?|slow_conv[23]d\w*"
     r"|scaled_dot_product_\w*attention\w*|(?:flash|efficient|cudnn)_attention_(?:forward|backward)|cudnn_rnn(?:_backward)?"
-    r"|lstm|gru|rnn_(?:tanh|relu)|linear_backward)"
+    r"|lstm|gru|rnn_(?:tanh|relu)|linear_backward)|flash_attn(?:_3)?::_?flash_attn_(?:varlen_)?(?:forward|backward)"
 )
 # The same types as DLProf writes them for PyTorch
 _DLPROF: Final = re.compile(
@@ -51,6 +51,10 @@ _MULTIPLIES: Final = re.compile(
     r"matmul|gemm|conv(?!ert)|einsum|attention|lstm|gru(?![a-z])|rnn|linear|(?<![a-z])dot(?![a-z])|mm(?:backward|_|$|\d)",
     re.IGNORECASE,
 )
+# Ops that a package registers with PyTorch say nothing of what they compute.
+_REGISTERED: Final = re.compile(r"(?!(?:aten|prims?|c10d|profiler|torchvision)::)\w+::.*", re.DOTALL)
+# As ONNX names nodes, and TensorRT its layers
+_ONNX: Final = re.compile(r"Gemm|Conv(?:Transpose)?")
 _NEVER: Final = re.compile(
     r"\w*Depthwise\w*|CudnnRNN(?:Canonical|Params)\w*|SparseTensorDenseMatMul|\w*cudnn_rnn_flatten_weight|Linear(?:Interp|Space)\w*|LinSpace",
     re.IGNORECASE,
@@ -91,9 +95,9 @@ def tc_capable(op_type: str | None) -> Capable:
         return "unknown"
     if _NEVER.fullmatch(op_type):
         return "no"
-    if any(known.fullmatch(op_type) for known in (_TENSORFLOW, _XLA, _PYTORCH, _DLPROF)):
+    if any(known.fullmatch(op_type) for known in (_TENSORFLOW, _XLA, _PYTORCH, _DLPROF, _ONNX)):
         return "yes"
-    return "unknown" if _MULTIPLIES.search(op_type) else "no"
+    return "unknown" if _MULTIPLIES.search(op_type) or _REGISTERED.fullmatch(op_type) else "no"
 
 
 @lru_cache(maxsize=4096)

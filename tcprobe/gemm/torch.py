@@ -1,5 +1,6 @@
-"""Multiplications of PyTorch's forward ops as DLProf names them, from the shapes of their arguments. Backward passes
-are left out: the order of their operands is not recorded.
+"""Multiplications of PyTorch's ops, from the shapes of their arguments: forward ops as DLProf and PyProf name them, and
+what PyTorch itself calls (``aten::mm``, in `aten`). Backward passes of the former are left out: the order of their
+operands is not recorded.
 
 torch.nn.functional: linear takes x[..., in], weight[out, in]; conv*d takes x[N, C, ...], weight[K, C / groups, ...].
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
+from tcprobe.gemm.aten import aten_gemms
 from tcprobe.schema.op import UNKNOWN_GEMM, Contiguous, Gemm, OpRecord, Shape, Size, product
 
 TorchKind = Literal["linear", "conv"]
@@ -28,7 +30,7 @@ def torch_gemms(op: OpRecord) -> list[Gemm]:
     kind = torch_kind(op.op_type)
     x, weight = op.shape(0), op.shape(1)
     if kind is None:
-        return []
+        return aten_gemms(op)
     if op.pass_ != "forward" or x is None or weight is None:
         return [UNKNOWN_GEMM]
     return _linear(x, weight, op.output_shape) if kind == "linear" else _conv(x, weight, op.output_shape)

@@ -22,6 +22,8 @@ RECORD = "run.json"
 PARTIAL = ".partial-"
 # The folder beside probe.json for processes of the run that ran beside the first.
 OTHERS = "others"
+# In the folder of a run under Nsight Systems, that of a second run, under TensorFlow's profiler.
+WITH_XSPACE = "with-xspace"
 # The variable that carries words of the command line which config.json has masked.
 SECRET_WORDS = "TCPROBE_SECRET_WORDS"
 # NVTX ranges in domain tcprobe: what marks a phase of an eager step; what the text of a layer's range begins with.

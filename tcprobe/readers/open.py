@@ -10,9 +10,10 @@ from typing import Final
 
 from tcprobe.errors import WHAT_HELPS, EmptyInput, InputError, MissingInput, UnreadableInput, UsageError, WrongFormat
 from tcprobe.foreign import head, leads_out, opened
-from tcprobe.probe.constants import RECORD
+from tcprobe.probe.constants import RECORD, WITH_XSPACE
 from tcprobe.readers import READERS
 from tcprobe.readers.base import Holder, Reader, Refusal
+from tcprobe.readers.borrow import with_ops_of
 from tcprobe.readers.left import away, left_notes, left_out
 from tcprobe.readers.merge import merge
 from tcprobe.readers.one_run import few, over_notes, session_of, several_runs
@@ -60,6 +61,7 @@ def open_profile(path: Path, readers: Sequence[Reader] = READERS) -> Profile:
     others = [other for other in found[1:] if not _inside(other.files, first.files)]
     if isinstance(first.reader, Holder):
         profile = _held(first.reader, first.files, readers).with_notes(*over_notes(path, over))
+        profile = _with_second(profile, first.reader, first.files, readers)
     else:
         session = session_of(first.files)
         same_run = [other for other in others if session is not None and session_of(other.files) == session]
@@ -101,6 +103,14 @@ def _held(holder: Holder, files: list[Path], readers: Sequence[Reader]) -> Profi
     errors = [away(folder)] if elsewhere else [error for _, error in refused]
     profile = holder.around(files, profiles, errors)
     return _with_unread(profile if elsewhere else profile.with_notes(*left_notes(folder)), refused)
+
+
+def _with_second(profile: Profile, holder: Holder, files: list[Path], readers: Sequence[Reader]) -> Profile:
+    """Lend a run the ops of a second run of the same program, whose folder lies in its own."""
+    second = files[0].parent / WITH_XSPACE
+    if not second.is_dir() or leads_out(second, files[0].parent) or holder.finds(second) != [second / RECORD]:
+        return profile
+    return with_ops_of(profile, _held(holder, [second / RECORD], readers))
 
 
 def _joined(profile: Profile, same_run: Sequence[FormatFiles]) -> Profile:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from tcprobe.analysis.context import Context
 from tcprobe.analysis.ops.attribution import graph_record, profile_record
 from tcprobe.analysis.ops.blockers import why_not
+from tcprobe.analysis.ops.calls import calls_per_step
 from tcprobe.analysis.ops.table import Ops
 from tcprobe.gemm.alignment import all_aligned
 from tcprobe.gemm.ops import contiguous_sizes, family_of, gemms_of
@@ -139,37 +141,53 @@ def one_trace_each(graph: Table) -> list[int]:
 
 
 def _from_profile(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
-    """Return a row for each shape of an op of the profile; its time is known where there is only one."""
-    details = profile.require("op_details")
+    """Return a row for each shape of an op of the profile, with the time of its kernels.
+
+    An op is named by its place in the program and counts once a step, but for one that ranges name: that counts as
+    often as it ran with these shapes.
+    """
+    details, gpus = profile.require("op_details"), ops.detail_gpus if ops else {}
+    keys = list(zip(details.names("op").tolist(), details.names("op_type").tolist(), strict=True))
     known = {(row["op"], row["op_type"]): row for row in ops.table.rows()} if ops else {}
-    rows: list[Row] = []
-    seen: set[tuple[object, ...]] = set()
-    numbers: list[int] = []
-    unseen: set[tuple[Value, Value]] = set()
-    for index, (op, op_type) in enumerate(zip(details.values("op"), details.values("op_type"), strict=True)):
-        source = known.get((op, op_type))
-        record = profile_record(details, index, None if source is None else _text(source["pass"]))
-        if source is not None and not record.input_shapes and source["tc_capable"] == "yes":
-            unseen.add((op, op_type))
-        shape: tuple[object, ...] = (op, op_type, record.input_shapes, record.output_shape)
-        if source is None or not record.input_shapes or shape in seen:
-            continue
-        seen.add(shape)
-        made = _rows(record, {**source, "executes": "yes"}, context)
-        rows += [{**row, "calls_per_step": 1.0, "at_least": False, "basis": "shape"} for row in made]
-        numbers += [index] * len(made)
-    times = Counter((row["op"], row["op_type"]) for row in rows)
-    for row in rows:
-        single = times[row["op"], row["op_type"]] == 1
-        row["kernel_ns"] = known[row["op"], row["op_type"]]["sum_ns"] if single else None
-    ran_on = ops.detail_gpus if ops else {}
-    flops, gpus = tuple(_whole(row["flops"]) for row in rows), tuple(ran_on.get(index, 1) for index in numbers)
-    return Gemms(Table.from_rows(GEMMS, rows), flops, tuple(numbers), gpus=gpus, unseen=len(unseen))
+    alike: dict[tuple[object, ...], list[int]] = {}
+    unseen: set[object] = set()
+    for index, key in enumerate(keys):
+        record = profile_record(details, index)
+        if key in known and record.input_shapes:
+            alike.setdefault((key, record.input_shapes, record.output_shape), []).append(index)
+        elif key in known and known[key]["tc_capable"] == "yes":
+            unseen.add(key)
+    shapes = Counter(keys[members[0]] for members in alike.values())
+    calls, rows, numbers = calls_per_step(profile, gpus) if alike else {}, list[Row](), list[int]()
+    for members in alike.values():
+        first, source = members[0], known[keys[members[0]]]
+        made = _rows(profile_record(details, first, _text(source["pass"])), {**source, "executes": "yes"}, context)
+        spent = _spent(ops, members, source, shapes[keys[first]]) if len(made) == 1 else None
+        told: Row = {"calls_per_step": _sum(calls, members), "at_least": False, "basis": "shape", "kernel_ns": spent}
+        rows += [{**row, **told} for row in made]
+        numbers += [first] * len(made)
+    ran_on = tuple(gpus.get(index, 1) for index in numbers)
+    flops = tuple(_step_flops(row) for row in rows)
+    return Gemms(Table.from_rows(GEMMS, rows), flops, tuple(numbers), gpus=ran_on, unseen=len(unseen))
+
+
+def _spent(ops: Ops | None, members: Sequence[int], source: Row, shapes: int) -> Value:
+    """Return the time of the kernels of ops that are alike; of sums over all shapes of an op, of its only shape."""
+    if ops is not None and ops.detail_ns:
+        return sum(ops.detail_ns.get(row, 0) for row in members)
+    return source["sum_ns"] if shapes == 1 else None
+
+
+def _sum(calls: Mapping[int, float | None], members: Sequence[int]) -> float | None:
+    """Return the calls of ops that are alike; one that no range names is called once."""
+    known = [calls[row] for row in members if row in calls]
+    return None if None in known else sum(count for count in known if count is not None) if known else 1.0
+
+
+def _step_flops(row: Row) -> int | None:
+    calls, flops = row["calls_per_step"], row["flops"]
+    return None if calls is None or flops is None else round(int(flops) * float(calls))
 
 
 def _text(value: Value) -> str | None:
     return None if value is None else str(value)
-
-
-def _whole(value: Value) -> int | None:
-    return None if value is None else int(value)

@@ -48,6 +48,7 @@ class Ops:
         ran: rows of `graph_ops` that ops of the profile are.
         graph_gpus: row of `graph_ops` -> number of GPUs that ran those ops: each executes them by itself.
         detail_gpus: likewise by row of `op_details`.
+        detail_ns: row of `op_details` -> summed time of its kernels, where launches tell.
     """
 
     table: Table
@@ -55,6 +56,7 @@ class Ops:
     ran: frozenset[int] = frozenset()
     graph_gpus: dict[int, int] = field(default_factory=dict)
     detail_gpus: dict[int, int] = field(default_factory=dict)
+    detail_ns: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -104,7 +106,7 @@ def build_ops(
             ran_on.setdefault(where[entry][0], set()).add(device)
     graph_gpus = {row: len(found) for row, found in ran_on.items()}
     detail_gpus = dict(Counter(entry for entry, _ in devices))
-    return Ops(table, _certain(zip(where, times, strict=True)), ran, graph_gpus, detail_gpus)
+    return Ops(table, _certain(zip(where, times, strict=True)), ran, graph_gpus, detail_gpus, dict(enumerate(times)))
 
 
 def _instructions(profile: Profile, launched: Launched) -> tuple[list[OpName], list[int], list[tuple[int, int]]]:

@@ -15,7 +15,7 @@ from tcprobe.foreign import is_file, walk
 from tcprobe.foreign import read as read_bytes
 from tcprobe.jsonfile import MOST_BYTES, read_object
 from tcprobe.masking import mask_tree
-from tcprobe.probe.constants import PARTIAL, RECORD
+from tcprobe.probe.constants import PARTIAL, RECORD, WITH_XSPACE
 from tcprobe.readers.base import Refusal
 from tcprobe.readers.merge import merge
 from tcprobe.readers.run_folder.graph import damaged, read_graph, read_metrics, read_scopes, read_steps
@@ -66,11 +66,11 @@ def _below(path: Path) -> tuple[list[Path], list[Path]]:
     runs: list[Path] = []
     begun: list[Path] = []
     for level, (_, folders, _) in enumerate(walk(path, {})):
-        for folder in folders:
+        for folder in (f for f in folders if f.name != WITH_XSPACE):
             found = begun if folder.name.startswith(PARTIAL) else runs
             if (found is begun or not folder.name.startswith(".")) and _is_record(Path(folder.path, RECORD), path):
                 found.append(Path(folder.path, RECORD))
-        folders[:] = [folder for folder in folders if not folder.name.startswith(".")]
+        folders[:] = [folder for folder in folders if not folder.name.startswith(".") and folder.name != WITH_XSPACE]
         if level == 0 and (runs or begun):
             break
     return sorted(runs), sorted(begun)
