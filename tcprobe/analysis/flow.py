@@ -240,8 +240,9 @@ def _by_range(profile: Profile, around: Around | None, launched: Launched | None
     """Add kernel time by range, and what it leaves open; say why it is missing."""
     if around is None or launched is None or not len(around.ranges):
         why = NO_LAUNCHES if launched is None else NO_TIMES if len(profile.require("ranges")) else NO_RANGES
-        return _without(profile, "range_kernels", why)
-    profile = profile.with_tables(build_range_kernels(around, launched))
+        profile = _without(profile, "range_kernels", why)
+    else:
+        profile = profile.with_tables(build_range_kernels(around, launched))
     return profile.with_notes(*range_notes(profile))
 
 

@@ -59,8 +59,10 @@ def range_notes(profile: Profile) -> Iterator[Note]:
     """Yield a note for the kernels whose range is not known, and for those that are in none.
 
     Args:
-        profile: with its window and `range_kernels`.
+        profile: with its window, and `range_kernels` where it has ranges.
     """
+    if profile.table("ranges") is None:
+        return
     if (lost := _lost_pct(profile.require("launches"), profile.metadata.window)) > MOST_LOST_PCT:
         yield Note(
             "no-launch-record",

@@ -96,7 +96,7 @@ def _profile(database: Database, named: Path) -> Profile:
     tables = [*_launched(database, run, gpus, threads), nvtx.ranges_table(database, kept, threads, run.origin)]
     present = {table.spec.name: table for table in tables if len(table)}
     metadata = Metadata(
-        "nsys", (str(named),), _profiler(database), gpu_used=bool(len(run.kernels)), notes=tuple(_notes(run, marked))
+        "nsys", (str(named),), _profiler(database), gpu_used=bool(len(run.kernels)), notes=tuple(_notes(marked))
     )
     absent = {name: why for name, why in _ABSENT.items() if name not in present}
     return Profile(metadata, present, absent)
@@ -176,12 +176,7 @@ def _profiler(database: Database) -> str:
     return "Nsight Systems"
 
 
-def _notes(run: _Run, marked: nvtx.Ranges) -> Iterator[Note]:
-    missing = int(np.count_nonzero(run.launched[0] < 0))
-    if missing:
-        share = 100 * missing / len(run.kernels)
-        message = f"{missing:,} of {len(run.kernels):,} kernels ({share:.3g} %) have no record of their launch"
-        yield Note("no-launch-record", message, level="note")
+def _notes(marked: nvtx.Ranges) -> Iterator[Note]:
     if marked.open:
         message = f"{marked.open:,} ranges were open when the capture ended: they count up to there"
         yield Note("ranges-open", message, level="note")

@@ -88,6 +88,35 @@ def test_layers_and_passes_reach_the_tables() -> None:
     assert layers == {"model/dense": (10, 10), "(no layer)": (10, 0)}
 
 
+def backward(*forward: tuple[Any, ...], gradient: str = "AddmmBackward0", inner: str = "aten::mm") -> Any:
+    """Return what is told of a launch in a backward op of number 7, on another thread, after these ranges."""
+    marked = ranges(*forward, ("op", gradient, 200, 300, 2, {"sequence": 7}), ("op", inner, 210, 290, 2))
+    return ops(told(profile(called(250, thread=2), marked)))[0]
+
+
+def test_a_backward_op_has_the_layer_of_the_forward_op_with_its_number() -> None:
+    first, second = ("layer", "a", 0, 50), ("layer", "b", 50, 100)
+    of_a, of_b = ("op", "aten::relu", 10, 20, 1, {"sequence": 7}), ("op", "aten::addmm", 60, 70, 1, {"sequence": 7})
+    assert backward(first, second, of_a) == ("a/aten::mm", "aten::mm", "a", "other")
+    assert backward(second, of_b, first, of_a)[2] == "b"  # the last that started recorded the gradient
+    assert backward(first, ("op", "aten::addmm", 10, 20, 1, {"sequence": 8}))[2:] == (None, "other")
+
+
+def test_numbers_of_several_threads_tell_no_layer() -> None:
+    other = ("op", "aten::addmm", 10, 20, 3, {"sequence": 7})
+    assert backward(("layer", "a", 0, 50), ("op", "aten::addmm", 10, 20, 1, {"sequence": 7}), other)[2] is None
+
+
+def test_the_pass_of_a_backward_op_is_what_its_type_tells() -> None:
+    assert backward(inner="Conv2DBackpropFilter")[3] == "wgrad"
+    assert backward(inner="aten::convolution_backward")[3] == "other"
+
+
+def test_the_order_of_layers_within_layers_has_no_limit() -> None:
+    deep = ranges(*(("layer", f"l{i}", i, 9000 - i) for i in range(3000)))
+    assert ops(told(profile(called(4000), deep)))[0][0].count("/") == 2999
+
+
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), min_size=1, max_size=12)
 
 
