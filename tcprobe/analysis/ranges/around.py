@@ -58,7 +58,7 @@ class Around:
     ranges: Table
     rows: IntArray
     parent: Codes
-    levels: list[IntArray]
+    levels: list[Codes]
     inner: Codes
 
     def names(self, column: str) -> Names:
@@ -116,7 +116,7 @@ class Nested:
         place = np.full(len(self.parent) + 1, -1, np.int32)  # the last is that of no range
         place[rows] = np.arange(len(rows))
         level = self.level[rows]
-        levels = rows_by_group(level, int(level.max(initial=-1)) + 1)
+        levels = [each.astype(np.int32) for each in rows_by_group(level, int(level.max(initial=-1)) + 1)]
         return Around(self.ranges, rows, place[self.parent[rows]], levels, place[self.inner])
 
     def around(self, *rows: Numbers) -> IntArray:
@@ -146,15 +146,29 @@ def nest(ranges: Table, launches: Table) -> Nested:
     inner = np.full(len(called), -1, np.int32)
     parent, level = np.full(count, -1, np.int32), np.zeros(count, np.int32)
     of_calls, pushed = rows_by_group(caller, threads), _pushed(ranges)
-    for rows, calls in zip(rows_by_group(thread, threads), of_calls, strict=True):
+    of_ranges = rows_by_group(thread, threads)
+    del thread, caller
+    for rows, calls in zip(of_ranges, of_calls, strict=True):
         times = called[calls].astype(np.int64)
-        stack, started = (rows, rows[:0]) if pushed is None else (rows[pushed[rows]], rows[~pushed[rows]])
-        order, forest = _forest(ranges, stack)
-        parent[order[:-1]], level[order[:-1]] = order[forest.parent], forest.depth
-        inner[calls] = order[forest.innermost(times)]
-        if len(started):
-            _hold(ranges, started, (order, forest), (calls, times), (parent, level, inner))
+        _nest_one(ranges, rows, pushed, (calls, times), (parent, level, inner))
     return Nested(ranges, parent, level, inner)
+
+
+def _nest_one(
+    ranges: Table,
+    rows: IntArray,
+    pushed: NDArray[np.bool_] | None,
+    called: tuple[IntArray, IntArray],
+    found: tuple[Codes, Codes, Codes],
+) -> None:
+    """Nest the ranges of one thread, as `_hold` describes it; `pushed` says which nest, None: all."""
+    (calls, times), (parent, level, inner) = called, found
+    stack, started = (rows, rows[:0]) if pushed is None else (rows[pushed[rows]], rows[~pushed[rows]])
+    order, forest = _forest(ranges, stack)
+    parent[order[:-1]], level[order[:-1]] = order[forest.parent], forest.depth
+    inner[calls] = order[forest.innermost(times)]
+    if len(started):
+        _hold(ranges, started, (order, forest), called, found)
 
 
 def _threads(of_ranges: FloatArray, of_launches: FloatArray) -> tuple[Codes, Codes, int]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from tcprobe.analysis.grouping import Codes, positions_in
 from tcprobe.analysis.options import Options
 from tcprobe.analysis.ranges.around import Around, nest
 from tcprobe.analysis.ranges.backward import forward_of
 from tcprobe.analysis.ranges.ops import with_ops
 from tcprobe.analysis.ranges.steps import with_steps
+from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Profile
 
 
@@ -28,9 +30,13 @@ def with_ranges(profile: Profile, options: Options) -> tuple[Profile, Around | N
     ranges, launches = profile.table("ranges"), profile.require("launches")
     if ranges is None or np.isnan(launches.numbers("launch_ns")).all():
         return profile, None
+    around, gradients = _around(ranges, launches)
+    return with_ops(profile, around, gradients), around
+
+
+def _around(ranges: Table, launches: Table) -> tuple[Around, tuple[Codes, Codes]]:
+    """Return the ranges around launches, and the backward ops among them, each with its forward op."""
     nested = nest(ranges, launches)
     backward, forward = forward_of(nested)
     around = nested.kept(forward)
-    place = np.full(len(ranges) + 1, -1, np.int64)
-    place[around.rows] = np.arange(len(around.rows))
-    return with_ops(profile, around, (place[backward], place[forward])), around
+    return around, (positions_in(backward, around.rows), positions_in(forward, around.rows))

@@ -30,7 +30,7 @@ NO_RANGES: Final = "the source records no ranges of the host (NVTX)"
 NO_TIMES: Final = "the source does not say when kernels were launched"
 MOST_LOST_PCT: Final = 1.0
 LEAST_SAID_PCT: Final = 0.05  # is printed as 0.1 %
-AT_ONCE: Final = 1 << 21
+AT_ONCE: Final = 1 << 19
 """Kernels, each in several ranges, that are united at once: memory is bounded."""
 BUCKETS: Final = len(RANGE_BUCKETS) - 1
 
@@ -46,7 +46,9 @@ def build_range_kernels(around: Around, launched: Launched) -> Table:
     kernels = _Counted.of(around, launched)
     own = np.append(label, -1)[kernels.inner]
     own = np.where(own >= 0, own, len(labels[0]) + kernels.bucket)
-    columns = _exclusive(kernels, own, len(labels[0]) + BUCKETS) | _inclusive(kernels, around, label, len(labels[0]))
+    beside = kernels.overlapping()
+    columns = _exclusive(kernels, own, beside, len(labels[0]) + BUCKETS)
+    columns |= _inclusive(kernels, around, label, beside, len(labels[0]))
     columns |= _identity(around, labels, label, around.closed(distinct_numbers(kernels.inner)))
     counted = np.maximum(columns["launches"], np.nan_to_num(columns["inclusive_launches"])) > 0
     table = Table(RANGE_KERNELS, columns).take(counted)
@@ -63,28 +65,30 @@ def range_notes(profile: Profile) -> Iterator[Note]:
     """
     if profile.table("ranges") is None:
         return
-    if (lost := _lost_pct(profile.require("launches"), profile.metadata.window)) > MOST_LOST_PCT:
+    lost, share = _lost(profile.require("launches"), profile.metadata.window)
+    if share > MOST_LOST_PCT:
         yield Note(
             "no-launch-record",
-            f"no launch record: of {lost:.1f} % of the kernel time the call that launched it was not recorded, so that "
-            "nothing tells its step, range, op or layer",
+            f"no launch record: the calls that launched {lost:,} kernels ({share:.1f} % of the kernel time) were not "
+            "recorded, so that nothing tells their step, range, op or layer",
             "capture windows and --times slices cut launches off: record without a slice, or with a longer window",
         )
     table = profile.require("range_kernels")
-    share = dict(zip(table.values("bucket"), table.numbers("share_pct").tolist(), strict=True))
-    if (outside := share.get("no enclosing range", 0.0)) >= LEAST_SAID_PCT:
+    shares = dict(zip(table.values("bucket"), table.numbers("share_pct").tolist(), strict=True))
+    if (outside := shares.get("no enclosing range", 0.0)) >= LEAST_SAID_PCT:
         message = f"no enclosing range: {outside:.1f} % of the kernel time was launched in no range (NVTX)"
         yield Note("no-enclosing-range", message, level="note")
 
 
-def _lost_pct(launches: Table, window: Window) -> float:
-    """Return the share of the kernel time in the window whose launch was not recorded; nothing tells its step."""
+def _lost(launches: Table, window: Window) -> tuple[int, float]:
+    """Return how many kernels in the window have no launch record, of whatever step, and their share of its time."""
     start, spent = launches.numbers("start_ns"), launches.numbers("duration_ns")
     within = np.ones(len(launches), np.bool_)
     if window.start_ns is not None and window.end_ns is not None:
         within = (start >= window.start_ns) & (start < window.end_ns)
     lost = within & np.isnan(launches.numbers("launch_ns"))
-    return float(np.nan_to_num(ratio_pct(int(spent[lost].sum()), int(spent[within].sum()))))
+    share = float(np.nan_to_num(ratio_pct(int(spent[lost].sum()), int(spent[within].sum()))))
+    return int(lost.sum()), share
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +171,9 @@ def _same(names: Names, rows: IntArray) -> Codes:
     return lookup[names.ids[rows]]
 
 
-def _exclusive(kernels: _Counted, own: Codes, count: int) -> dict[str, Any]:
+def _exclusive(kernels: _Counted, own: Codes, beside: IntArray, count: int) -> dict[str, Any]:
+    """Return the figures of launches by the innermost range; `beside` are those that overlap others."""
     sums = sum_by(own, kernels.durations, count)
-    beside = kernels.overlapping()
     apart = sum_by(own[beside], kernels.durations[beside], count)
     return {
         "launches": count_by(own, count),
@@ -181,14 +185,13 @@ def _exclusive(kernels: _Counted, own: Codes, count: int) -> dict[str, Any]:
     }
 
 
-def _inclusive(kernels: _Counted, around: Around, label: Codes, count: int) -> dict[str, FloatArray]:
+def _inclusive(kernels: _Counted, around: Around, label: Codes, beside: IntArray, count: int) -> dict[str, FloatArray]:
     """Return the figures of launches in a range or in one within it: each counts once, however often it recurs."""
     paths = around.paths(label)
     path = paths.of_range[kernels.inner]
-    owner, held = _members(paths, distinct_numbers(path[path >= 0]))
+    owner, held = _members(paths, distinct_numbers(path[path >= 0]), count)
     launches, sums = count_by(path, len(paths.outer)), sum_by(path, kernels.durations, len(paths.outer))
     whole = sum_by(held, sums[owner], count)
-    beside = kernels.overlapping()
     beside = beside[path[beside] >= 0]
     apart = sum_by(path[beside], kernels.durations[beside], len(paths.outer))
     union = whole - sum_by(held, apart[owner], count) + _united(kernels, beside, path, (owner, held), count)
@@ -200,16 +203,15 @@ def _inclusive(kernels: _Counted, around: Around, label: Codes, count: int) -> d
     return {name: np.concatenate([values, nothing]) for name, values in found.items()}
 
 
-def _members(paths: Paths, used: IntArray) -> tuple[IntArray, IntArray]:
-    """Return each path that is used, with each label on it once, ascending by path."""
-    owner, at = used, used.astype(np.int32)
-    owners, labels = [owner], [paths.alike[at]]
+def _members(paths: Paths, used: IntArray, count: int) -> tuple[IntArray, IntArray]:
+    """Return each path that is used, with each of `count` labels on it once, ascending by path."""
+    owner, at = used, paths.outer[used]
+    keys = [owner * count + paths.alike[owner]]
     while len(at):
-        outer = paths.outer[at]
-        owner, at = owner[outer >= 0], outer[outer >= 0]
-        owners.append(owner)
-        labels.append(paths.alike[at])
-    (owner, label), _ = distinct_rows(np.concatenate(owners), np.concatenate(labels))
+        owner, at = owner[at >= 0], at[at >= 0]
+        keys.append(owner * count + paths.alike[at])
+        at = paths.outer[at]
+    owner, label = np.divmod(distinct_numbers(np.concatenate(keys)), max(count, 1))
     return owner, label
 
 

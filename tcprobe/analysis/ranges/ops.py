@@ -10,7 +10,7 @@ import numpy as np
 from tcprobe.analysis.grouping import Codes, distinct_numbers, distinct_rows
 from tcprobe.analysis.ranges.around import Around
 from tcprobe.gemm.ops import OpFamily, family_of
-from tcprobe.schema.columns import IntArray, Row, Table, Value
+from tcprobe.schema.columns import Row, Table, Value
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import OP_DETAILS
 
@@ -23,7 +23,7 @@ ENDS: Final = np.int32(-2)
 """Of a layer: an op around it is no op of it."""
 
 
-def with_ops(profile: Profile, around: Around, gradients: tuple[IntArray, IntArray]) -> Profile:
+def with_ops(profile: Profile, around: Around, gradients: tuple[Codes, Codes]) -> Profile:
     """Return the profile with `op_details` and the op of each launch, told by the ranges around it.
 
     Ops that the source itself tells stay as they are.
@@ -62,7 +62,7 @@ class _Ops:
             that its backward op has of a forward op; each as a number, negative where there is none.
     """
 
-    def __init__(self, around: Around, gradients: tuple[IntArray, IntArray]) -> None:
+    def __init__(self, around: Around, gradients: tuple[Codes, Codes]) -> None:
         names = ("kind", "name", "op_type", "dtype", "input_shapes")
         self._told = told = [around.names(name) for name in names]
         self._ids, alike = distinct_rows(*(names.ids for names in told))
@@ -74,7 +74,7 @@ class _Ops:
         self._lent: list[str] = []
         self.numbers = (self._layers.of_range, op, phase, self._lend(around, *gradients))
 
-    def _lend(self, around: Around, backward: IntArray, forward: IntArray) -> Codes:
+    def _lend(self, around: Around, backward: Codes, forward: Codes) -> Codes:
         """Return the number of the layer that each range has of a forward op."""
         lent = np.full(len(around.rows), NONE)
         if len(backward):
