@@ -36,9 +36,9 @@ WITHIN = {
     "analysis": (
         *(
             {"capability", "grouping", "host", "options", "phases"},
-            {"context", "epochs", "iterations", "ranges"},
+            {"context", "epochs", "iterations"},
             {"kernels"},
-            {"ops", "timing", "window"},
+            {"ops", "ranges", "timing", "window"},
         ),
         *({"summary", "waits"}, {"sizes", "validity"}, {"causes"}, {"flow"}),
     ),

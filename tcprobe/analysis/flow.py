@@ -24,7 +24,9 @@ from tcprobe.analysis.ops.table import Ops, build_ops
 from tcprobe.analysis.ops.xla import XlaJoin, join_xla
 from tcprobe.analysis.options import DEFAULT_TARGET, Options
 from tcprobe.analysis.phases import graph_of, of_a_step, window_phase, with_window_phase
-from tcprobe.analysis.ranges import with_ranges
+from tcprobe.analysis.ranges.around import Around
+from tcprobe.analysis.ranges.flow import with_ranges
+from tcprobe.analysis.ranges.kernels import NO_RANGES, NO_TIMES, build_range_kernels, range_notes
 from tcprobe.analysis.sizes.run import known_gpu
 from tcprobe.analysis.sizes.table import build_bad_sizes
 from tcprobe.analysis.summary.figures import SummaryInputs, Totals, not_applicable
@@ -109,7 +111,7 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     profile, options = _with_target(profile, options)
     target = options.target_gpu or DEFAULT_TARGET
     check_recorded(profile)
-    profile = with_ranges(_cleared(profile))
+    profile, around = with_ranges(_cleared(profile), options)
     profile = with_identity(profile)
     found, graph = collect_iterations(profile), profile.table("graph_ops")
     tuned = tuned_calls(profile)
@@ -119,6 +121,7 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     profile, join = _with_graph_of_the_step(with_window_phase(profile, is_probed(profile)))
     kernels = _kernels(profile)
     profile = _timed(profile, found, kernels).with_notes(*kernels.notes)
+    profile = _by_range(profile, around, kernels.launched)
     step = step_time(profile, found)
     profile = _with_gaps(_with_tuning(with_waiting(profile, found, step), tuned), tuned)
     context = context_of(profile, options, _used(profile), has_gpu_record(profile))
@@ -231,6 +234,16 @@ def _timed(profile: Profile, found: Iterations, kernels: _Kernels) -> Profile:
     if profile.table("iterations") is None and "iterations" not in profile.absent:
         profile = profile.with_absent(iterations="the source marks no steps")
     return profile
+
+
+def _by_range(profile: Profile, around: Around | None, launched: Launched | None) -> Profile:
+    """Add kernel time by range, and what it leaves open; say why it is missing."""
+    if around is None or launched is None or not len(around.ranges):
+        why = NO_LAUNCHES if launched is None else NO_TIMES if len(profile.require("ranges")) else NO_RANGES
+        profile = _without(profile, "range_kernels", why)
+    else:
+        profile = profile.with_tables(build_range_kernels(around, launched))
+    return profile.with_notes(*range_notes(profile))
 
 
 def _with_tuning(profile: Profile, tuned: TunedCalls) -> Profile:

@@ -34,6 +34,7 @@ class By(StrEnum):
 
     kernel = "kernel"
     op = "op"
+    range = "range"
     layer = "layer"
     iteration = "iteration"
     device = "device"
@@ -77,6 +78,14 @@ IterStartOption = Annotated[
 IterStopOption = Annotated[
     int | None,
     typer.Option("--iter-stop", min=0, metavar="N", help="Last iteration to count. Default: the last whole one."),
+]
+StepRangeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--step-range",
+        metavar="REGEX",
+        help="Ranges (NVTX) whose names hold this are the steps. Default: those that the profile itself marks.",
+    ),
 ]
 TargetOption = Annotated[
     str | None,

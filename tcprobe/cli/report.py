@@ -27,6 +27,7 @@ def report(
     by: o.ByOption = None,
     iter_start: o.IterStartOption = None,
     iter_stop: o.IterStopOption = None,
+    step_range: o.StepRangeOption = None,
     target_gpu: o.TargetOption = None,
     width: o.WidthOption = None,
     force: o.ForceOption = False,
@@ -48,7 +49,7 @@ def report(
         from tcprobe.report.run.spec import ReportSpec
 
         to = destination("run", chosen, output, force)
-        profile = make_report(path, Options(iter_start, iter_stop, target_gpu))
+        profile = make_report(path, Options(iter_start, iter_stop, target_gpu, step_range))
         document = RunDocument(profile, ReportSpec(top, tuple(by or ())))
         files = write_document(document, o.render_spec(width, safe_csv), to)
     _say(path, files)

@@ -8,6 +8,8 @@ from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any, Final
 
+from tcprobe.errors import UsageError
+
 UNBOUNDED: Final = 1000
 """Repeats of so many and more count as unbounded: {0,40} costs a factor, not a power."""
 BACKTRACKS: Final = (sre.MAX_REPEAT, sre.MIN_REPEAT)
@@ -21,6 +23,29 @@ _CATEGORIES: Final = {
     sre.CATEGORY_WORD: r"\w",
     sre.CATEGORY_NOT_WORD: r"\W",
 }
+
+
+def checked(option: str, text: str, example: str) -> re.Pattern[str]:
+    """Return the regular expression that an option gives.
+
+    Args:
+        option: as typed.
+        text: what was given.
+        example: says how such an expression looks.
+
+    Raises:
+        UsageError: it is none, or one that may take forever.
+    """
+    try:
+        pattern = re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise UsageError(f"{option} {text!r}: no regular expression: {error}", example) from error
+    if nests(pattern):
+        raise UsageError(
+            f"{option} {text!r}: a repeat without end holds another: one line may take it forever",
+            r"write one class instead, as [\w.]+ for (?:\w+\.)+",
+        )
+    return pattern
 
 
 def nests(pattern: re.Pattern[str], strict: bool = False) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -16,7 +15,7 @@ from tcprobe.capture.base import Capture, CaptureRequest, Collected, DlprofOptio
 from tcprobe.capture.probed import read_probe, still_runs
 from tcprobe.errors import MeasurementFailed, OutputError, TcprobeError, ToolError, UsageError
 from tcprobe.flows import run_record
-from tcprobe.flows.patterns import nests
+from tcprobe.flows.patterns import checked
 from tcprobe.flows.report import make_report
 from tcprobe.flows.workloads import Workload, find_workload
 from tcprobe.flows.write.document import write_tables
@@ -204,18 +203,7 @@ def _checked(options: ProfileOptions) -> ProfileOptions:
     if start is not None and stop is not None and stop < start:
         raise UsageError(f"--iter-stop {stop} comes before --iter-start {start}", "swap the two")
     for pattern in options.metric_patterns:
-        try:
-            compiled = re.compile(pattern)
-        except re.error as error:
-            raise UsageError(
-                f"--metric-pattern {pattern!r}: no regular expression: {error}",
-                r"as in --metric-pattern '(?P<name>loss)=(?P<value>[\d.]+)'",
-            ) from error
-        if nests(compiled):
-            raise UsageError(
-                f"--metric-pattern {pattern!r}: a repeat without end holds another: one line may take it forever",
-                r"write one class instead, as [\w.]+ for (?:\w+\.)+",
-            )
+        checked("--metric-pattern", pattern, r"as in --metric-pattern '(?P<name>loss)=(?P<value>[\d.]+)'")
     gpu = find_gpu(options.target_gpu).id if options.target_gpu else None
     return replace(options, target_gpu=gpu, python=_python(options))
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from tcprobe.analysis import Options, analyse
 from tcprobe.errors import UsageError
+from tcprobe.flows.patterns import checked
 from tcprobe.readers.open import open_profile
 from tcprobe.report.run.texts import with_texts
 from tcprobe.schema.profile import Note, Profile
+
+STEPS_AS: Final = r"as in --step-range '^step (\d+)'"
 
 
 def make_report(path: Path, options: Options | None = None) -> Profile:
@@ -19,7 +23,7 @@ def make_report(path: Path, options: Options | None = None) -> Profile:
 
     Args:
         path: a run folder, a profile file, or a directory with one.
-        options: iteration window and target GPU; by default the window is detected.
+        options: iteration window, ranges that are steps, and target GPU; by default window and steps are detected.
 
     Raises:
         InputError: the profile cannot be used.
@@ -27,6 +31,8 @@ def make_report(path: Path, options: Options | None = None) -> Profile:
         MeasurementFailed: a GPU was used but no kernel was recorded.
     """
     options = options or Options()
+    if options.step_range is not None:
+        checked("--step-range", options.step_range, STEPS_AS)
     profile = open_profile(path)
     return with_texts(_analysed(profile, options, _asked_of_run(profile, options)))
 

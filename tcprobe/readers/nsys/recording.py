@@ -200,13 +200,6 @@ def _notes(run: _Run, marked: nvtx.Ranges, kept: int, graphs: int) -> Iterator[N
     if odd:
         message = f"{odd:,} kernels and copies have times or a GPU that cannot be, and are not counted"
         yield Note("gpu-events-odd", message, "export the recording again")
-    missing = int(np.count_nonzero(run.launched[0] < 0))
-    if missing:
-        message = f"{missing:,} of {kernels:,} kernels ({100 * missing / kernels:.3g} %) have no record of their launch"
-        why = (
-            "launched before the capture began, or cut off with their part of the file: their step and op are not known"
-        )
-        yield Note("no-launch-record", f"{message}: {why}", level="note")
     if kept < len(marked):
         message = f"{len(marked) - kept:,} of {len(marked):,} NVTX ranges hold no launch on their thread: left out"
         yield Note("ranges-left-out", message, level="note")

@@ -9,6 +9,7 @@ import numpy as np
 from tcprobe.report.blocks import Cell, ColumnHead, Facts, Lines, NumberedList, Remark, Remarks, Section, wrapped_line
 from tcprobe.report.formatting import any_text, full_number
 from tcprobe.report.run import advice, findings, headline, views
+from tcprobe.report.run.base import View
 from tcprobe.report.run.sections import section
 from tcprobe.report.run.spec import ReportSpec
 from tcprobe.report.run.window import counted_phase
@@ -80,10 +81,12 @@ def _notes(profile: Profile, levels: tuple[str, ...]) -> Remarks:
     return Remarks(remarks + more)
 
 
-def _views(profile: Profile, spec: ReportSpec) -> list[views.View]:
+def _views(profile: Profile, spec: ReportSpec) -> list[View]:
     if spec.by:
         return [views.BY[name] for name in spec.by]
-    elsewhere = (views.PHASE_VIEW, views.GAP_VIEW, views.ADVICE_VIEW)
+    elsewhere = [views.PHASE_VIEW, views.GAP_VIEW, views.ADVICE_VIEW]
+    if profile.table("range_kernels") is None:
+        elsewhere.append(views.RANGE_VIEW)
     shown = [view for view in views.BY.values() if view not in elsewhere]
     if np.isnan(profile.require("ops").numbers("host_ns")).all():
         shown.append(views.HOST_OP_VIEW)
@@ -100,12 +103,12 @@ def _waits(profile: Profile) -> bool:
     return profile.waiting is not None and profile.waiting.idle_pct >= NOTICEABLE_PCT
 
 
-def _worth_saying(profile: Profile, view: views.View, spec: ReportSpec) -> bool:
+def _worth_saying(profile: Profile, view: View, spec: ReportSpec) -> bool:
     without_gpu = profile.metadata.gpu_used is False and view.table in ("kernels", "devices")
     return bool(spec.by) or (view.table in profile.absent and not without_gpu)
 
 
-def _reason(profile: Profile, view: views.View) -> str:
+def _reason(profile: Profile, view: View) -> str:
     if view.table in profile.absent:
         return profile.absent[view.table]
     return "the profile has none" if profile.table(view.table) is not None else "this source does not give them"

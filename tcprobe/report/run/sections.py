@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tcprobe.report.blocks import ColumnHead, Section
 from tcprobe.report.formatting import NA
-from tcprobe.report.run.views import ITERATION_VIEW, KERNEL_VIEW, Field, View
+from tcprobe.report.run.base import Field, View
+from tcprobe.report.run.views import ITERATION_VIEW, KERNEL_VIEW
 from tcprobe.report.run.window import step_known, summed
 from tcprobe.schema.columns import Table, Value
 from tcprobe.schema.profile import Profile
@@ -23,7 +25,8 @@ def section(profile: Profile, view: View, top: int | None) -> Section | None:
         return None
     start = _start(table, top) if view is ITERATION_VIEW else 0
     stop = total if top is None else min(start + top, total)
-    rows = _rows(profile, view, table.take(np.arange(start, stop)), table)
+    chosen = _chosen(table, view, start, stop)
+    rows = _rows(profile, view, table.take(chosen), table)
     known = step_known(profile)
     columns = [(field, [field.show(row) for row in rows]) for field in view.fields]
     shown = [(_head(field, known), cells) for field, cells in columns if {c.text for c in cells} - {NA, field.usual}]
@@ -46,6 +49,16 @@ def _over(profile: Profile, view: View, table: Table) -> str:
         return ""
     words = summed(profile)
     return f"; {words}" if words else ""
+
+
+def _chosen(table: Table, view: View, start: int, stop: int) -> NDArray[np.int64]:
+    """Return the rows to show: from `start` to before `stop`, and what the view keeps of those after."""
+    shown = np.arange(start, stop)
+    if view.kept is None:
+        return shown
+    column, values = view.kept
+    after = np.flatnonzero(table.names(column).among(*values))
+    return np.concatenate([shown, after[after >= stop]])
 
 
 def _start(iterations: Table, top: int | None) -> int:

@@ -17,6 +17,7 @@ from tcprobe.schema.tables import DERIVED, HOST_OPS, KERNEL_COUNTERS, METRICS, R
 TABLE_OF: Final = {
     "kernel": "kernels",
     "op": "ops",
+    "range": "range_kernels",
     "layer": "layers",
     "iteration": "iterations",
     "device": "devices",

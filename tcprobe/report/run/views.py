@@ -3,52 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 from tcprobe.probe.constants import WINDOW_STEPS
 from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead
+from tcprobe.report.run.base import Field, View
 from tcprobe.report.run.window import OF_AN_EXECUTION, phase_steps
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.op import Part
+from tcprobe.schema.tables import RANGE_BUCKETS
 from tcprobe.schema.waits import HOST_WORK, HostWork
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One column of a view: its heading, and the function that makes a row's cell.
-
-    Attributes:
-        without_step: its heading where no step is known, if it is another.
-        usual: what it says where there is nothing to say; it is not shown where it says so in every row.
-    """
-
-    head: ColumnHead
-    show: Callable[[Row], Cell]
-    without_step: str = ""
-    usual: str = f.NA
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """One table as a report shows it.
-
-    Attributes:
-        by: its name after ``--by``.
-        table: the table of the contract that it shows.
-        title: its heading; the plural names the rows (``kernels``).
-        fields: its columns in order; a column that is NA in every row is not shown.
-        order: columns to sort by, largest first; each breaks ties and NA of the one before; empty keeps the order
-        without_step: its title where no step is known, if it is another.
-    """
-
-    by: str
-    table: str
-    title: str
-    fields: tuple[Field, ...]
-    order: tuple[str, ...] = ("sum_ns",)
-    without_step: str = ""
 
 
 def _field(head: ColumnHead, column: str, show: Callable[[Value], str] = f.any_text, unit: str = "") -> Field:
@@ -140,6 +106,14 @@ def _of_phases(column: str, show: Callable[[Row], str]) -> Callable[[Row], Cell]
     return lambda row: Cell(show(row), row[column])
 
 
+def _range_name(row: Row) -> Cell:
+    """Return domain and name of a range, or why there is none."""
+    if row["name"] is None:
+        return Cell(f"({row['bucket']})", row["bucket"])
+    domain = "" if row["domain"] is None else f"{row['domain']}:"
+    return Cell(f"{domain}{row['name']}", row["name"])
+
+
 def _parts(row: Row) -> str:
     """Return the parts of a step, each with how often it calls them."""
     each = [(p.name or f"part {p.key}", p.calls_per_step) for p in Part.all_of(row["parts"])]
@@ -217,6 +191,27 @@ OP_VIEW = View(
         _source(3),
     ),
     order=("sum_ns", "union_ns", "host_ns"),
+)
+RANGE_VIEW = View(
+    "range",
+    "range_kernels",
+    "Kernel time by NVTX range",
+    (
+        Field(ColumnHead("range", least=24), _range_name),
+        _time("kernel time", "sum_ns"),
+        _share("share", "share_pct"),
+        _count("kernels", "launches", 4),
+        _time("on TC", "tc_ns", 2),
+        _time("unknown", "unknown_ns", 5),
+        _time("GPU time", "union_ns", 6),
+        _count("calls", "calls", 3),
+        _time("with inner ranges", "inclusive_sum_ns", 1),
+        _time("GPU time with inner", "inclusive_union_ns", 6),
+        _count("kernels with inner", "inclusive_launches", 7),
+        _word("marks", "kind", 5),
+    ),
+    order=("sum_ns", "inclusive_sum_ns"),
+    kept=("bucket", RANGE_BUCKETS[1:]),
 )
 LAYER_VIEW = View(
     "layer",
@@ -374,5 +369,5 @@ ADVICE_VIEW = View(
     ),
     order=(),
 )
-_BY = (KERNEL_VIEW, OP_VIEW, LAYER_VIEW, ITERATION_VIEW, DEVICE_VIEW, PHASE_VIEW, GAP_VIEW, ADVICE_VIEW)
+_BY = (KERNEL_VIEW, OP_VIEW, RANGE_VIEW, LAYER_VIEW, ITERATION_VIEW, DEVICE_VIEW, PHASE_VIEW, GAP_VIEW, ADVICE_VIEW)
 BY = {view.by: view for view in _BY}

@@ -44,7 +44,8 @@ def unmeasured(gpu: Gpu) -> Constants | None:
 
 def found(*records: dict[str, Any], constants: Any = unmeasured, **metadata: Any) -> dict[tuple[Any, Any], Any]:
     target = metadata.pop("target_gpu", None)
-    run = analyse(b.profile(b.graph(*records), gpu_used=False, **metadata), Options(None, None, target, constants))
+    options = Options(target_gpu=target, constants=constants)
+    run = analyse(b.profile(b.graph(*records), gpu_used=False, **metadata), options)
     return {(r["layer"], r["dimension"]): r for r in b.rows(run, "bad_sizes")}
 
 

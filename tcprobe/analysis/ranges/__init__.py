@@ -1,0 +1,1 @@
+"""What the ranges of the host (NVTX, annotations) tell of launches: their steps, ops and layers, and their time."""

@@ -1,0 +1,133 @@
+"""Mark the steps of a profile by its ranges: those that the reader tells, or those whose names somebody gives."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcprobe.analysis.grouping import count_by, distinct_numbers, positions_in
+from tcprobe.errors import UsageError
+from tcprobe.schema.columns import FloatArray, IntArray, Names, Table
+from tcprobe.schema.profile import Note, Profile
+from tcprobe.schema.tables import STEP_MARKS
+
+MOST_NAMED: Final = 5
+LONGEST_NUMBER: Final = 15
+"""Digits of the number of a step that a column holds exactly."""
+
+
+def with_steps(profile: Profile, pattern: str | None) -> Profile:
+    """Return the profile with step marks from its ranges, and the step of each launch and copy.
+
+    Args:
+        profile: as read; steps of its own stay.
+        pattern: regular expression for the names of ranges that are steps, in place of all others; None: the kind says.
+
+    Raises:
+        UsageError: no range has such a name.
+    """
+    if pattern is not None:
+        return _marked(_named(profile, pattern))
+    launches = profile.require("launches")
+    if len(profile.require("step_marks")) or not np.isnan(launches.numbers("iteration")).all():
+        return profile
+    return _marked(profile)
+
+
+def _marked(profile: Profile) -> Profile:
+    ranges = profile.require("ranges")
+    rows = np.flatnonzero(ranges.names("kind").among("step"))
+    if not len(rows):
+        return profile
+    steps = _in_a_row(ranges.take(rows))
+    numbers, given = steps.values("step"), steps.numbers("step")
+    known = not np.isnan(given).any()
+    repeat = known and len(set(numbers)) < len(numbers)
+    if not known or repeat:
+        numbers = list(range(len(steps)))
+    starts = steps.numbers("start_ns")
+    ends = starts + steps.numbers("duration_ns")
+    columns = {"iteration": numbers, "name": steps.names("name"), "start_ns": starts, "end_ns": ends}
+    profile = profile.with_tables(Table(STEP_MARKS, columns))
+    for name in ("launches", "memory_ops"):
+        table = profile.table(name)
+        if table is not None:
+            at = _during(starts, np.array(numbers, np.float64), table.numbers("launch_ns"))
+            profile = profile.with_tables(table.with_columns(iteration=at))
+    message = "step numbers of the profile's ranges repeat: steps are numbered from 0 in order of time"
+    return profile.with_notes(Note("step-numbers-repeat", message, level="note")) if repeat else profile
+
+
+def _in_a_row(ranges: Table) -> Table:
+    """Return the steps of the thread that marks most, in order, without steps that begin within another."""
+    threads = np.nan_to_num(ranges.numbers("thread"), nan=-1.0).astype(np.int64)
+    each = distinct_numbers(threads)
+    thread = each[np.argmax(count_by(positions_in(threads, each), len(each)))]
+    mine = ranges.take(threads == thread)
+    mine = mine.take(np.lexsort((-mine.numbers("duration_ns"), mine.numbers("start_ns"))))
+    starts = mine.numbers("start_ns")
+    after = np.searchsorted(starts, starts + mine.numbers("duration_ns")).tolist()
+    kept, row = [], 0
+    while row < len(after):
+        kept.append(row)
+        row = max(row + 1, after[row])
+    return mine.take(np.array(kept, np.int64))
+
+
+def _during(starts: IntArray, numbers: FloatArray, called: FloatArray) -> FloatArray:
+    """Return the number of the last step that had begun at each call; NaN before the first, and of unknown calls."""
+    known = np.flatnonzero(~np.isnan(called))
+    place = np.searchsorted(starts, called[known].astype(np.int64), side="right") - 1
+    during: FloatArray = np.full(len(called), np.nan)
+    during[known] = np.where(place >= 0, numbers[place], np.nan)
+    return during
+
+
+def _named(profile: Profile, pattern: str) -> Profile:
+    """Return the profile with ranges of such names as its steps, and no others."""
+    ranges = profile.table("ranges")
+    if ranges is None or not len(ranges):
+        raise UsageError(
+            f"--step-range {pattern!r}: this profile records no ranges (NVTX) to take steps from",
+            "leave --step-range out",
+        )
+    names = ranges.names("name")
+    found = [re.search(pattern, name) for name in names.names]
+    chosen = np.array([match is not None for match in found] + [False], np.bool_)[names.ids]
+    if not chosen.any():
+        raise UsageError(f"--step-range {pattern!r}: no range of this profile has such a name", _most(names))
+    given = np.array([_number(match) for match in found] + [np.nan])[names.ids]
+    steps = np.where(chosen, given, np.nan)
+    return profile.with_tables(ranges.with_columns(kind=_kinds(ranges.names("kind"), chosen), step=steps))
+
+
+def _number(match: re.Match[str] | None) -> float:
+    """Return the number of a step: that of the group `step`, else of the only group, else the first in the match."""
+    if match is None:
+        return np.nan
+    if "step" in match.re.groupindex:
+        text = match["step"]
+    elif match.re.groups == 1:
+        text = match[1]
+    else:
+        first = re.search(r"\d+", match[0])
+        text = first and first[0]
+    whole = re.fullmatch(r"\s*([0-9]+)\s*", text or "")
+    return float(whole[1]) if whole and len(whole[1]) <= LONGEST_NUMBER else np.nan
+
+
+def _kinds(kinds: Names, chosen: NDArray[np.bool_]) -> Names:
+    """Return the kinds of ranges where the chosen ones are the steps."""
+    ids = np.where(kinds.among("step"), -1, kinds.ids)
+    return Names(np.where(chosen, len(kinds.names), ids), [*kinds.names, "step"])
+
+
+def _most(names: Names) -> str:
+    """Return what to type: the names that most ranges have."""
+    counts = count_by(names.ids, len(names.names))
+    order = np.argsort(-counts, kind="stable")[:MOST_NAMED].tolist()
+    listed = ", ".join(f"{names.names[i]} ({counts[i]:,})" for i in order)
+    return f"the most frequent are {listed}: give what the names of steps have, as in --step-range '^step (\\d+)'"

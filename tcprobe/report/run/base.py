@@ -1,0 +1,48 @@
+"""`View`: how a report shows one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tcprobe.report.blocks import Cell, ColumnHead
+from tcprobe.report.formatting import NA
+from tcprobe.schema.columns import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column of a view: its heading, and the function that makes a row's cell.
+
+    Attributes:
+        without_step: its heading where no step is known, if it is another.
+        usual: what it says where there is nothing to say; it is not shown where it says so in every row.
+    """
+
+    head: ColumnHead
+    show: Callable[[Row], Cell]
+    without_step: str = ""
+    usual: str = NA
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One table as a report shows it.
+
+    Attributes:
+        by: its name after ``--by``.
+        table: the table of the contract that it shows.
+        title: its heading; the plural names the rows (``kernels``).
+        fields: its columns in order; a column that is NA in every row is not shown.
+        order: columns to sort by, largest first; each breaks ties and NA of the one before; empty keeps the order
+        without_step: its title where no step is known, if it is another.
+        kept: a column, and values of it whose rows are shown however few rows are.
+    """
+
+    by: str
+    table: str
+    title: str
+    fields: tuple[Field, ...]
+    order: tuple[str, ...] = ("sum_ns",)
+    without_step: str = ""
+    kept: tuple[str, tuple[str, ...]] | None = None
