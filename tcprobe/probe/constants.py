@@ -24,3 +24,8 @@ PARTIAL = ".partial-"
 OTHERS = "others"
 # The variable that carries words of the command line which config.json has masked.
 SECRET_WORDS = "TCPROBE_SECRET_WORDS"
+# The domain of the probe's NVTX ranges, and the range that a tool's recording begins and ends with.
+DOMAIN = "tcprobe"
+WINDOW_RANGE = "tcprobe window"
+# The folder in a run folder for a second run of the same command, under the framework's own profiler.
+WITH_XSPACE = "with-xspace"
