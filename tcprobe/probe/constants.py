@@ -29,3 +29,6 @@ DOMAIN = "tcprobe"
 WINDOW_RANGE = "tcprobe window"
 # The folder in a run folder for a second run of the same command, under the framework's own profiler.
 WITH_XSPACE = "with-xspace"
+# NVTX ranges in domain tcprobe: what marks a phase of an eager step; what the text of a layer's range begins with.
+PHASES = ("forward", "backward", "optimizer", "validation", "input")
+LAYER_MARK = "layer "
