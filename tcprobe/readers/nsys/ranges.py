@@ -13,8 +13,10 @@ from tcprobe.readers.arrays import combine, dense
 from tcprobe.readers.nsys.calls import process_of
 from tcprobe.readers.nsys.columns import NONE, ROW, Columns, Ints, read_columns, read_strings, read_texts
 from tcprobe.readers.nsys.launches import LATEST
-from tcprobe.readers.nsys.names import Told, cut, told
+from tcprobe.readers.nsys.names import told
 from tcprobe.readers.nsys.opening import Database
+from tcprobe.readers.nsys.told import Told
+from tcprobe.readers.nsys.torch_names import cut
 from tcprobe.schema.columns import FloatArray, Names, Table
 from tcprobe.schema.tables import RANGES
 

@@ -1,6 +1,7 @@
 """SQLite exports of Nsight Systems of any schema from 2.9.1 to 3.25.0, made of what a test says was recorded.
 
-The columns and their order are those of real exports of 3.0.0 to 3.25.0; 2.9.1 is written after what is published of it.
+The columns and their order are those of real exports of 3.0.0 to 3.25.0; 2.9.1 is written after what is published
+of it.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ def _tables(version: tuple[int, ...]) -> dict[str, str]:
         "CUPTI_ACTIVITY_KIND_KERNEL": f"{_ON_GPU}{green}, {_LAUNCHED}, demangledName INTEGER NOT NULL, "
         "shortName INTEGER NOT NULL, mangledName INTEGER, launchType INTEGER, cacheConfig INTEGER, "
         f"registersPerThread INTEGER NOT NULL, {grid}, staticSharedMemory INTEGER NOT NULL, "
-        "dynamicSharedMemory INTEGER NOT NULL, localMemoryPerThread INTEGER NOT NULL, localMemoryTotal INTEGER NOT NULL, "
+        "dynamicSharedMemory INTEGER NOT NULL, localMemoryPerThread INTEGER NOT NULL, "
+        "localMemoryTotal INTEGER NOT NULL, "
         "gridId INTEGER NOT NULL, sharedMemoryExecuted INTEGER, graphNodeId INTEGER, sharedMemoryLimitConfig INTEGER"
         f"{graph}{tensor}",
         "CUPTI_ACTIVITY_KIND_MEMCPY": f"{_ON_GPU}{green}, {_LAUNCHED}, bytes INTEGER NOT NULL, "

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tcprobe.errors import EmptyInput, InputError, UnreadableInput, UnsupportedVersion, WrongFormat
+from tcprobe.readers.nsys import export
 from tcprobe.readers.nsys.export import REPORT, STREAM, looks_like_report, to_sqlite
 from tests.support import ROOT
 
@@ -137,7 +138,7 @@ def test_a_full_disk_is_told_though_nsys_ends_with_status_0(report: Path, nsys: 
 
 
 def test_an_export_without_end_is_ended(report: Path, nsys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tcprobe.readers.nsys.export.LEAST_S", 0.05)
+    monkeypatch.setattr(export, "LEAST_S", 0.05)
     plays(nsys, "sleep 60")
     assert "did not export it within" in refused(report).message
     assert not leftovers(nsys)
