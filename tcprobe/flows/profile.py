@@ -324,7 +324,7 @@ def choose_capture(options: ProfileOptions, request: CaptureRequest) -> Capture:
     for other in asked:
         if other != name:
             raise UsageError(
-                f"{ONLY[other]} are {TITLES[other]}'s", f"leave them out, or --profiler {other} instead of {name}"
+                f"{ONLY[other]} are for {TITLES[other]}", f"leave them out, or --profiler {other} instead of {name}"
             )
     capture = next((c for c in CAPTURES if name == c.NAME), None)
     if capture is None:

@@ -9,6 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tcprobe.probe.constants import DOMAIN as PROBE
+from tcprobe.probe.constants import WINDOW_RANGE
 from tcprobe.readers.arrays import combine, dense
 from tcprobe.readers.nsys.calls import process_of
 from tcprobe.readers.nsys.columns import NONE, ROW, Columns, Ints, read_columns, read_strings, read_texts
@@ -165,7 +167,18 @@ def ranges_table(database: Database, rows: Columns, threads: Ints, origin: int) 
         "nests": np.isin(rows["eventType"], PUSHED).astype(np.float64),
         "end_thread": _ended(threads, rows),
     }
-    return Table(RANGES, columns)
+    table = Table(RANGES, columns)
+    return table.take(~_windows(table)) if WINDOW_RANGE in plains else table
+
+
+def _windows(ranges: Table) -> NDArray[np.bool_]:
+    """Say which ranges only hold a recording open, for the whole of it: tcprobe's own."""
+    name, domain = ranges.names("name"), ranges.names("domain")
+    if PROBE not in domain.names or WINDOW_RANGE not in name.names:
+        return np.zeros(len(ranges), np.bool_)
+    own: NDArray[np.bool_] = domain.ids == domain.names.index(PROBE)
+    own &= name.ids == name.names.index(WINDOW_RANGE)
+    return own
 
 
 def _either(first: Names, second: Names) -> Names:
