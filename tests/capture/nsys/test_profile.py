@@ -17,6 +17,9 @@ from statistics import median
 
 import pytest
 
+from tcprobe.capture.base import CaptureRequest, DlprofOptions, Invocation, NsysOptions
+from tcprobe.errors import UsageError
+from tcprobe.flows.profile import ProfileOptions, choose_capture, profile
 from tcprobe.readers.open import open_profile
 from tests.support import ROOT, needs_tensorflow
 
@@ -93,17 +96,26 @@ def test_a_failed_workload_keeps_its_code_and_its_recording(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("options", "message"),
     [
-        (["--profiler", "tensorflow", "--with-xspace"], "--nsys-args and --with-xspace are for Nsight Systems"),
-        (["--profiler", "nsys", "--key-node", "x"], "--dlprof-args are for DLProf"),
-        (["--profiler", "nsys", "--step-range", "("], "--step-range '(': no regular expression"),
+        (ProfileOptions((), "tensorflow", nsys=NsysOptions(with_xspace=True)), "--with-xspace are for Nsight Systems"),
+        (ProfileOptions((), "nsys", dlprof=DlprofOptions(key_node="x")), "--dlprof-args are for DLProf"),
     ],
 )
-def test_what_does_not_fit_starts_nothing(tmp_path: Path, words: list[str], message: str) -> None:
-    done = tcprobe(tmp_path, *words, "train.py", fake=True)
-    assert done.returncode == 2 and message in done.stderr
-    assert not (tmp_path / "run").exists()
+def test_options_of_another_profiler_are_refused(options: ProfileOptions, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        choose_capture(options, CaptureRequest(Invocation("script", "x"), Path(), "python"))
+
+
+def test_the_options_of_a_profiler_choose_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(FAKE))
+    request = CaptureRequest(Invocation("script", "x"), Path(), "python")
+    assert choose_capture(ProfileOptions((), nsys=NsysOptions(("-w", "true"))), request).NAME == "nsys"
+
+
+def test_step_range_must_be_a_pattern() -> None:
+    with pytest.raises(UsageError, match="no regular expression"):
+        profile(ProfileOptions(("train.py",), step_range="("))
 
 
 @needs_nsys
@@ -160,4 +172,4 @@ def test_the_steps_of_a_compiled_workload_are_read_back(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert sorted(recorded_steps(tmp_path)) == [8, 9, 10, 11]  # a step is believed after 8 calls
     assert deviation(tmp_path) < 0.01
-    assert "window       iterations 8 to 11" in done.stdout
+    assert "to 11 (profiled by the probe)" in done.stdout
