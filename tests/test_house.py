@@ -43,7 +43,11 @@ WITHIN = {
         *({"summary", "waits"}, {"sizes", "validity"}, {"causes"}, {"flow"}),
     ),
     "audit": ({"settings", "severity", "suppress"}, {"fix", "source", "trace"}),
-    "capture": ({"base", "environment", "signals"}, {"folder", "probed", "process"}, {"dlprof", "tensorflow"}),
+    "capture": (
+        {"args", "base", "environment", "program", "signals"},
+        {"folder", "probed", "process"},
+        {"dlprof", "nsys", "tensorflow"},
+    ),
     "flows": ({"write"}, {"audit"}),
     "keras": ({"row"}, {"classes"}, {"catalogue"}, {"names", "settings"}, {"shapes"}, {"products"}),
     "probe": (
@@ -52,7 +56,7 @@ WITHIN = {
         {"core"},
         {"script", "tensorflow"},
         {"audit"},
-        {"api", "sessions"},
+        {"api", "recording", "sessions"},
         {"probe"},
         {"way_in"},
     ),

@@ -5,5 +5,6 @@ from __future__ import annotations
 from tcprobe.capture import tensorflow
 from tcprobe.capture.base import Capture
 from tcprobe.capture.dlprof import capture as dlprof
+from tcprobe.capture.nsys import capture as nsys
 
-CAPTURES: tuple[Capture, ...] = (tensorflow, dlprof)
+CAPTURES: tuple[Capture, ...] = (tensorflow, dlprof, nsys)

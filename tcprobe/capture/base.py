@@ -6,6 +6,7 @@ wrote. Starting, waiting, signals and the run folder are the same for all (`proc
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -50,6 +51,19 @@ class DlprofOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class NsysOptions:
+    """What was asked for that only Nsight Systems knows.
+
+    Attributes:
+        args: further words for its command line, unchanged.
+        with_xspace: run the workload a second time, under TensorFlow's own profiler, for the ops of its kernels.
+    """
+
+    args: tuple[str, ...] = ()
+    with_xspace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class CaptureRequest:
     """What to capture, as the user asked for it.
 
@@ -65,6 +79,7 @@ class CaptureRequest:
         metric_patterns: additional regular expressions for logged figures.
         step_function: name of the function that is one step, if the user named it.
         dlprof: settings of the capture with DLProf only.
+        nsys: settings of the capture with Nsight Systems only.
     """
 
     target: Invocation
@@ -79,6 +94,7 @@ class CaptureRequest:
     metric_patterns: tuple[str, ...] = ()
     step_function: str | None = None
     dlprof: DlprofOptions = field(default_factory=DlprofOptions)
+    nsys: NsysOptions = field(default_factory=NsysOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +106,8 @@ class Launch:
         environment: variables to set in addition to the inherited ones.
         forward_interrupt: whether Ctrl-C reaches the workload at once (a terminal sends it to the whole
             process group); False starts it in its own group, as DLProf needs.
+        workload: finds the process that Ctrl-C is for where the profiler, which Nsight Systems does, would pass it
+            on more than once; None where it is for all.
         profiler_version: version of the profiler, if it says so.
         wraps: whether the command that is started is the profiler, whose exit code need not be the workload's.
         notes: what this run will lack, known before it starts.
@@ -98,6 +116,7 @@ class Launch:
     argv: tuple[str, ...]
     environment: dict[str, str] = field(default_factory=dict)
     forward_interrupt: bool = True
+    workload: Callable[[], int | None] | None = None
     profiler_version: str | None = None
     wraps: bool = False
     notes: tuple[Note, ...] = ()

@@ -18,6 +18,8 @@ from tcprobe.errors import ToolError
 from tcprobe.masking import mask_text
 
 PROBE_SINCE: Final = (3, 8)
+NAMED_OPS: Final = "TF_ENABLE_NVTX_RANGES"
+"""NVIDIA's TensorFlow names its ops to NVTX only if this is 1 (in later builds); others ignore it."""
 COMMAND_BUFFERS_SINCE: Final = (2, 16)
 """First TensorFlow whose XLA knows ``--xla_gpu_enable_command_buffer``; older ones abort on an unknown flag."""
 

@@ -7,12 +7,13 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from tcprobe.bypath import PROBE
+from tcprobe.capture import environment
 from tcprobe.capture.base import CaptureRequest
 from tcprobe.capture.environment import PROBE_SINCE, PythonInfo
-from tcprobe.errors import writing
+from tcprobe.errors import ToolError, writing
 from tcprobe.jsonfile import read_object
 from tcprobe.masking import mask_words, secrets_in
 from tcprobe.probe.constants import OTHERS, SECRET_WORDS, SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS, WINDOW_STEPS
@@ -21,12 +22,13 @@ from tcprobe.schema.profile import Note
 CONFIG: Final = "config.json"
 
 
-def install_probe(request: CaptureRequest, profile: bool) -> tuple[str, ...]:
+def install_probe(request: CaptureRequest, profile: bool, **other: Any) -> tuple[str, ...]:
     """Copy the probe into the run folder, write its orders, and return the command that runs the workload through it.
 
     Args:
         request: what to capture; its folder has ``probe/`` and ``raw/``.
-        profile: whether the probe starts TensorFlow's profiler, or only watches beside another.
+        profile: whether the probe chooses a window, or only watches beside another profiler.
+        other: orders in place of the usual ones.
 
     Raises:
         OutputError: the folder cannot be written.
@@ -34,7 +36,46 @@ def install_probe(request: CaptureRequest, profile: bool) -> tuple[str, ...]:
     """
     home = request.folder / "probe"
     with writing(home):
-        return PROBE.command(request.python, home / "src", orders(request, profile), home / CONFIG, link=False)
+        wanted = {**orders(request, profile), **other}
+        return PROBE.command(request.python, home / "src", wanted, home / CONFIG, link=False)
+
+
+class Unprobed(NamedTuple):
+    """Why the probe cannot run beside a profiler, and what helps."""
+
+    why: str
+    remedy: str | None = None
+
+    @property
+    def note(self) -> Note:
+        """Say what the run will lack."""
+        message = f"the probe did not watch this run: {self.why}: no layers, source lines and badly sized layers"
+        return Note("no-probe", message, self.remedy)
+
+
+def why_no_probe(request: CaptureRequest) -> Unprobed | None:
+    """Return why the probe cannot run beside a profiler; None if it can."""
+    holds = environment.ask_interpreter(request.python, request.launcher)
+    if not holds.runs_probe:
+        return Unprobed(f"the workload's interpreter {no_probe_in(holds)}")
+    if environment.sees(request.folder, request.python, request.launcher):
+        return None
+    return Unprobed(f"{request.folder.parent} is not there behind the launcher", "mount the folder in the container")
+
+
+def unwatched(request: CaptureRequest, unprobed: Unprobed) -> tuple[str, ...]:
+    """Return the command that runs the workload without the probe.
+
+    Raises:
+        ToolError: the precision that was asked for is the probe's to set.
+    """
+    if request.precision in ("mixed_float16", "mixed_bfloat16"):
+        raise ToolError(
+            f"{request.precision} is set by the probe, which cannot run here: {unprobed.why}",
+            "set the policy in the script, or profile with --profiler tensorflow",
+        )
+    module = ("-m",) if request.target.kind == "module" else ()
+    return (request.python, *module, request.target.name, *request.target.args)
 
 
 def no_probe_in(holds: PythonInfo) -> str:
@@ -54,6 +95,7 @@ def orders(request: CaptureRequest, profile: bool) -> dict[str, object]:
         "masked": _masked(request, argv),
         "profile": profile,
         "nvtx": profile,  # another profiler's own ranges stay as they are
+        "tool": False,
         "iter_start": request.iter_start,
         "iter_stop": request.iter_stop,
         "window_steps": WINDOW_STEPS,
@@ -117,13 +159,14 @@ def unfinished(probe: Mapping[str, object], exit_code: int | None) -> Iterator[N
         )
 
 
-def still_runs(folder: Path) -> bool:
-    """Say whether the workload that the probe of a run folder watches runs now; False where this cannot be told.
+def running(folder: Path) -> int | None:
+    """Return the process of the workload that the probe of a run folder watches now; None where this cannot be told.
 
-    Its process outlives the command that was started where that is a profiler or a launcher, and is killed.
+    It outlives the command that was started where that is a profiler or a launcher, and is killed.
     """
+    pid = read_probe(folder).get("pid")
     try:
-        words = Path(f"/proc/{read_probe(folder).get('pid')}/cmdline").read_bytes().split(b"\0")
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
-        return False  # it has ended, or there is no /proc here, or it runs on another machine
-    return os.fsencode(folder / "probe" / CONFIG) in words
+        return None  # it has ended, or there is no /proc here, or it runs on another machine
+    return pid if isinstance(pid, int) and os.fsencode(folder / "probe" / CONFIG) in words else None

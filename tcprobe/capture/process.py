@@ -60,9 +60,10 @@ def run_workload(
     """
     sys.stdout.flush()
     sys.stderr.flush()
-    own_group = not (launch.forward_interrupt and in_foreground())
+    shared = launch.forward_interrupt and launch.workload is None
+    own_group = not (shared and in_foreground())
     start = time.monotonic_ns()
-    signals = WorkloadSignals(own_group, launch.forward_interrupt)
+    signals = WorkloadSignals(own_group, launch.forward_interrupt, launch.workload)
     with told_of_children(), handled(signals.handlers()):
         child = _start(launch, own_group, stdout_to_stderr)
         signals.started(child)
@@ -102,7 +103,8 @@ def in_foreground() -> bool:
 
 def _start(launch: Launch, own_group: bool, stdout_to_stderr: bool) -> subprocess.Popen[bytes]:
     # A group in the background of a terminal would be stopped at its first read from it.
-    no_input = own_group and not launch.forward_interrupt and os.isatty(0)
+    asks_terminal = launch.forward_interrupt and launch.workload is None
+    no_input = own_group and not asks_terminal and os.isatty(0)
     try:
         return subprocess.Popen(
             list(launch.argv),

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
 
@@ -74,13 +74,16 @@ class WorkloadSignals:
     Args:
         own_group: whether the workload has a process group of its own, which the terminal does not reach.
         forward_interrupt: whether the first Ctrl-C is for the workload.
+        workload: finds the process that alone it is for; None sends it to the whole group.
 
     Attributes:
         interrupts: Ctrl-C so far.
     """
 
-    def __init__(self, own_group: bool, forward_interrupt: bool) -> None:
-        self.own_group, self.forward_interrupt = own_group, forward_interrupt
+    def __init__(
+        self, own_group: bool, forward_interrupt: bool, workload: Callable[[], int | None] | None = None
+    ) -> None:
+        self.own_group, self.forward_interrupt, self.workload = own_group, forward_interrupt, workload
         self.child: subprocess.Popen[bytes] | None = None
         self.interrupts = 0
         self._early: list[signal.Signals] = []
@@ -112,8 +115,16 @@ class WorkloadSignals:
             interject("the profiler writes nothing when interrupted, so the workload goes on; Ctrl-C again ends it")
         else:
             if self.own_group:
-                self._send(signal.SIGINT)
+                self._interrupt()
             interject("interrupted; waiting for the workload to end (Ctrl-C again terminates it)")
+
+    def _interrupt(self) -> None:
+        process = self.workload() if self.workload is not None else None
+        if process is None:
+            self._send(signal.SIGINT)
+        else:
+            with suppress(ProcessLookupError, PermissionError):  # it has ended meanwhile
+                os.kill(process, signal.SIGINT)
 
     def _forward(self, number: int, frame: FrameType | None) -> None:
         self._send(signal.Signals(number))

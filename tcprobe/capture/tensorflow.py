@@ -99,6 +99,5 @@ def _no_tensorflow() -> Note:
     return Note(
         "no-tensorflow",
         "the workload did not import TensorFlow: steps, graph and kernels were not recorded",
-        "for other frameworks Nsight Systems is needed, which tcprobe cannot drive yet; a profile of their own may be "
-        "of a format that `tcprobe report` reads",
+        "profile it with --profiler nsys (Nsight Systems), which records any framework",
     )

@@ -54,6 +54,9 @@ def profile(
     delay: p.DelayOption = None,
     duration: p.DurationOption = None,
     dlprof_args: p.DlprofArgsOption = "",
+    nsys_args: p.NsysArgsOption = "",
+    with_xspace: p.WithXspaceOption = False,
+    step_range: p.StepRangeOption = None,
     json: p.JsonOption = False,
     report_file: p.FileOption = None,
 ) -> None:
@@ -65,7 +68,7 @@ def profile(
     _check_words(ctx, words)
     on_stdout = json and report_file in (None, "-")
     with o.errors_as_json(on_stdout):
-        from tcprobe.capture.base import DlprofOptions
+        from tcprobe.capture.base import DlprofOptions, NsysOptions
         from tcprobe.flows.profile import ProfileOptions
         from tcprobe.flows.profile import profile as run
 
@@ -74,6 +77,7 @@ def profile(
             tuple(words or ()), profiler, precision, xla, iter_start, iter_stop, device, python,
             _split("--launcher", launcher), output, force, target_gpu, tuple(metric_pattern or ()), step_function,
             DlprofOptions(key_node, mode, delay, duration, _split("--dlprof-args", dlprof_args)),
+            NsysOptions(_split("--nsys-args", nsys_args), with_xspace), step_range,
         )  # fmt: skip
         outcome = run(wanted, on_stdout, say)
         _show(outcome, to)

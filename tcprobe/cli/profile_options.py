@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-ProfilerName = Literal["auto", "tensorflow", "dlprof"]
+ProfilerName = Literal["auto", "tensorflow", "dlprof", "nsys"]
 Precision = Literal["float32", "tf32", "mixed_float16", "mixed_bfloat16"]
 
 WordsArgument = Annotated[
@@ -20,7 +20,10 @@ WordsArgument = Annotated[
 ]
 ProfilerOption = Annotated[
     ProfilerName,
-    typer.Option(envvar="TCPROBE_PROFILER", help="auto takes DLProf with --key-node or --mode, else TensorFlow's own."),
+    typer.Option(
+        envvar="TCPROBE_PROFILER",
+        help="auto takes DLProf or nsys (Nsight Systems) with options of theirs, else TensorFlow's own.",
+    ),
 ]
 PrecisionOption = Annotated[
     Precision | None, typer.Option(help="Arithmetic of the workload. Default: unchanged.", show_default=False)
@@ -84,6 +87,22 @@ DurationOption = Annotated[
 ]
 DlprofArgsOption = Annotated[
     str, typer.Option("--dlprof-args", metavar="WORDS", help='DLProf: further options of its own, "--verbosity=quiet".')
+]
+NsysArgsOption = Annotated[
+    str,
+    typer.Option(
+        "--nsys-args", metavar="WORDS", help='Nsight Systems: further options of its own, "--cuda-memory-usage=true".'
+    ),
+]
+WithXspaceOption = Annotated[
+    bool,
+    typer.Option(
+        "--with-xspace", help="Nsight Systems: run a second time under TensorFlow's profiler, for ops and layers."
+    ),
+]
+StepRangeOption = Annotated[
+    str | None,
+    typer.Option("--step-range", metavar="REGEX", help="Names of the NVTX ranges that are steps, as in 'iteration.*'."),
 ]
 JsonOption = Annotated[
     bool,

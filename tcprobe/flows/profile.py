@@ -6,17 +6,20 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from tcprobe.analysis import Options
 from tcprobe.capture import CAPTURES, environment, folder, process, signals
-from tcprobe.capture.base import Capture, CaptureRequest, Collected, DlprofOptions, Invocation, Launch
-from tcprobe.capture.probed import read_probe, still_runs
+from tcprobe.capture.base import Capture, CaptureRequest, Collected, DlprofOptions, Invocation, Launch, NsysOptions
+from tcprobe.capture.nsys.build import INSTALL
+from tcprobe.capture.probed import read_probe, running
 from tcprobe.errors import MeasurementFailed, OutputError, TcprobeError, ToolError, UsageError
 from tcprobe.flows import run_record
 from tcprobe.flows.patterns import checked
-from tcprobe.flows.report import make_report
+from tcprobe.flows.report import STEPS_AS, make_report
+from tcprobe.flows.second_run import SecondRun
 from tcprobe.flows.workloads import Workload, find_workload
 from tcprobe.flows.write.document import write_tables
 from tcprobe.hardware import find_gpu
@@ -39,7 +42,12 @@ FOLDER_REPLACED: Final = Note(
     "the run folder was removed or renamed while the workload ran: what the profiler had written before is not in it",
     "if it was renamed, it still has that",
 )
-TITLES: Final = {"tensorflow": "TensorFlow's profiler", "dlprof": "DLProf"}
+TITLES: Final = {"tensorflow": "TensorFlow's profiler", "dlprof": "DLProf", "nsys": "Nsight Systems"}
+
+ONLY: Final = {
+    "dlprof": "--key-node, --mode, --delay, --duration and --dlprof-args",
+    "nsys": "--nsys-args and --with-xspace",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,8 @@ class ProfileOptions:
         metric_patterns: additional regular expressions for logged figures.
         step_function: name of the function that is one step.
         dlprof: what only DLProf knows.
+        nsys: what only Nsight Systems knows.
+        step_range: regular expression for the names of the ranges that are steps; None leaves that to the reader.
     """
 
     words: tuple[str, ...]
@@ -78,6 +88,8 @@ class ProfileOptions:
     metric_patterns: tuple[str, ...] = ()
     step_function: str | None = None
     dlprof: DlprofOptions = field(default_factory=DlprofOptions)
+    nsys: NsysOptions = field(default_factory=NsysOptions)
+    step_range: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +159,8 @@ def profile(
         request = _request(options, target, workload, home.path)
         capture = choose_capture(options, request)
         launch = capture.prepare(request)
-        record = run_record.begin(request, launch, _asked(options, request, workload, capture.NAME))
+        asked = _asked(options, request, workload, capture.NAME)
+        record = run_record.begin(request, launch, asked)
         folder.write_record(home.path, _masked(record, options))
         say(f"running {target.label} under {TITLES.get(capture.NAME, capture.NAME)}")
         unstarted.pop_all()
@@ -156,8 +169,11 @@ def profile(
         collected = _collected(capture, request, ended.exit_code)
         collected = replace(collected, notes=(*launch.notes, *collected.notes))
         whole = run_record.finish(record, ended, collected, read_probe(home.path), launch.wraps)
+        code = ended.exit_code if collected.workload_code is None else collected.workload_code
+        if options.nsys.with_xspace:
+            mask = partial(_masked, options=options)
+            whole = SecondRun(request, asked, mask, stdout_to_stderr, say).follow(whole, ended, code)
         final, full = _sealed(home, whole, options)
-    code = ended.exit_code if collected.workload_code is None else collected.workload_code
     outcome = None
     try:
         outcome = _measured(_report(final, options, ProfileOutcome(final, code, ended.interrupted)), collected)
@@ -169,7 +185,7 @@ def profile(
 
 def _masked(record: dict[str, Any], options: ProfileOptions) -> dict[str, Any]:
     """Return a record without the secrets of the command line."""
-    known = secrets_in([*options.words, *options.launcher, *options.dlprof.args])
+    known = secrets_in([*options.words, *options.launcher, *options.dlprof.args, *options.nsys.args])
     return dict(mask_tree(record, known))
 
 
@@ -204,6 +220,8 @@ def _checked(options: ProfileOptions) -> ProfileOptions:
         raise UsageError(f"--iter-stop {stop} comes before --iter-start {start}", "swap the two")
     for pattern in options.metric_patterns:
         checked("--metric-pattern", pattern, r"as in --metric-pattern '(?P<name>loss)=(?P<value>[\d.]+)'")
+    if options.step_range is not None:
+        checked("--step-range", options.step_range, STEPS_AS)
     gpu = find_gpu(options.target_gpu).id if options.target_gpu else None
     return replace(options, target_gpu=gpu, python=_python(options))
 
@@ -250,6 +268,7 @@ def _request(options: ProfileOptions, target: Invocation, workload: Workload | N
         metric_patterns=options.metric_patterns,
         step_function=options.step_function,
         dlprof=options.dlprof,
+        nsys=options.nsys,
     )
 
 
@@ -271,21 +290,21 @@ def _own_argument(target: Invocation, name: str) -> str | None:
 
 
 def choose_capture(options: ProfileOptions, request: CaptureRequest) -> Capture:
-    """Choose the profiler: the one asked for, else DLProf if a key node is given, else TensorFlow's.
+    """Choose the profiler: the one asked for, else the one whose options are given, else TensorFlow's.
 
     Raises:
         ToolError: it cannot be used here.
-        UsageError: an option of DLProf was given with another profiler.
+        UsageError: an option of another profiler was given.
     """
-    for_dlprof = options.dlprof != DlprofOptions()
+    asked = [name for name, given in (("dlprof", options.dlprof), ("nsys", options.nsys)) if given != type(given)()]
     name = options.profiler
     if name == "auto":
-        name = "dlprof" if for_dlprof else "tensorflow"
-    elif for_dlprof and name != "dlprof":
-        raise UsageError(
-            "--key-node, --mode, --delay, --duration and --dlprof-args are DLProf's",
-            f"leave them out, or --profiler dlprof instead of {name}",
-        )
+        name = asked[0] if asked else "tensorflow"
+    for other in asked:
+        if other != name:
+            raise UsageError(
+                f"{ONLY[other]} are for {TITLES[other]}", f"leave them out, or --profiler {other} instead of {name}"
+            )
     capture = next((c for c in CAPTURES if name == c.NAME), None)
     if capture is None:
         raise UsageError(f"no profiler called {name!r}", f"there are {', '.join(PROFILERS)}")
@@ -297,6 +316,8 @@ def choose_capture(options: ProfileOptions, request: CaptureRequest) -> Capture:
 def _instead(name: str) -> str | None:
     if name == "tensorflow":
         return None
+    if name == "nsys":
+        return INSTALL
     return "--profiler tensorflow needs no other program and no key node: it finds the steps by itself"
 
 
@@ -311,6 +332,7 @@ def _asked(
         "precision": own if own in PRECISIONS else options.precision,
         "xla": True if own_xla else options.xla,
         "target_gpu": options.target_gpu,
+        "step_range": options.step_range,
     }
 
 
@@ -320,7 +342,7 @@ def _run(
     """Run the workload; one that cannot be started leaves no folder, and any other keeps it whatever happens."""
     watch = process.progress_watcher(request.folder, getattr(capture, "progress", None))
     try:
-        return process.run_workload(launch, stdout_to_stderr, watch, lambda: still_runs(request.folder))
+        return process.run_workload(launch, stdout_to_stderr, watch, lambda: running(request.folder) is not None)
     except ToolError:
         folder.discard(home)
         raise
@@ -339,7 +361,7 @@ def _measured(outcome: ProfileOutcome, collected: Collected) -> ProfileOutcome:
 def _report(home: Path, options: ProfileOptions, outcome: ProfileOutcome) -> ProfileOutcome:
     """Report on a run folder; if that fails, what is known of the run stays."""
     try:
-        report = make_report(home, Options(target_gpu=options.target_gpu) if options.target_gpu else None)
+        report = make_report(home, Options(target_gpu=options.target_gpu, step_range=options.step_range))
     except TcprobeError as error:
         return replace(outcome, failure=error)
     try:

@@ -19,7 +19,8 @@ STEPS_AS: Final = r"as in --step-range '^step (\d+)'"
 def make_report(path: Path, options: Options | None = None) -> Profile:
     """Read the profile at `path` and add what follows from it: summary, kernels, ops, layers, iterations, ...
 
-    For a run folder with DLProf, the iterations that the run asked for count, unless `options` choose others.
+    For a run folder whose profiler left that to the reader, the iterations that the run asked for count, and the ranges
+    that are its steps, unless `options` choose others.
 
     Args:
         path: a run folder, a profile file, or a directory with one.
@@ -49,10 +50,13 @@ def _analysed(profile: Profile, options: Options, asked: Options) -> Profile:
 
 
 def _asked_of_run(profile: Profile, options: Options) -> Options:
-    """Return `options` with the iterations that the run asked for, if its profiler left that to the reader."""
+    """Return `options` with the steps that the run asked for, as far as its profiler left them to the reader."""
     run = profile.metadata.run
-    profiler = run.get("profiler")
-    by_reader = isinstance(profiler, dict) and profiler.get("name") == "dlprof"
+    profiler, ranges = run.get("profiler"), run.get("step_range")
+    name = profiler.get("name") if isinstance(profiler, dict) else None
+    by_reader = name == "dlprof" or (name == "nsys" and not run.get("window"))
+    if options.step_range is None and isinstance(ranges, str):
+        options = replace(options, step_range=ranges)
     if not by_reader or options.iter_start is not None or options.iter_stop is not None:
         return options
     start, stop = (run.get(key) for key in ("iter_start", "iter_stop"))

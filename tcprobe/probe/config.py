@@ -20,6 +20,7 @@ class Config(NamedTuple):
     argv: List[str]
     profile: bool = True
     nvtx: bool = True
+    tool: bool = False
     iter_start: Optional[int] = None
     iter_stop: Optional[int] = None
     window_steps: int = WINDOW_STEPS

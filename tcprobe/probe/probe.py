@@ -20,11 +20,14 @@ from .core.ranges import Ranges
 from .core.resources import free_bytes
 from .core.stepper import Stepper
 from .core.training import TrainingCalls
+from .core.window import WindowState
+from .recording import RecordedRange, RecordedWindow
 from .script.imports import AfterImport
 from .script.tee import Tee
 from .sessions import Sessions
 
 SCHEMA = 1
+MARK = "mark the step: with tcprobe.step(): ..., or name the ranges that are steps: tcprobe report --step-range REGEX"
 
 
 class Probe:
@@ -48,8 +51,12 @@ class Probe:
         self.stepper = Stepper(self.journal, self.clock, self)
         self.training = TrainingCalls(self.stepper, self.ranges, self._at, self.gaps, config.step_function)
         self.framework = framework(Core(config, self.gaps, self.ranges, self.training))
-        self.sessions = Sessions(config, self.gaps, self.journal, self.framework, self.ranges, self.clock, self.finish)
-        self.window = self.sessions.window
+        self._recorded = RecordedRange(self.ranges, self.gaps) if config.tool else None
+        self.window = self._window()
+        self.sessions = Sessions(
+            config, self.gaps, self.journal, self.framework.layers, self._recorded or self.framework.profiler,
+            self.ranges, self.clock, self.finish, self.window,
+        )  # fmt: skip
         self.marker = Marker(self.stepper, self.ranges, self.gaps)
         self.tee = Tee(self._patterns(), self.clock, self.journal.step_at, self.journal.metric, self.gaps)
         self._pid = os.getpid()
@@ -82,6 +89,20 @@ class Probe:
         self.tee.start()
         self.journal.start()
         self._began = time.perf_counter_ns()
+        self._record()
+
+    def _window(self) -> WindowState:
+        numbers, starts = self.journal.numbers, self.journal.starts
+        if self._recorded is None:
+            return WindowState(self.config, numbers, starts)
+        return RecordedWindow(self.config, numbers, starts, self.stepper.is_certain)
+
+    def _record(self) -> None:
+        """Let the tool that runs this process record, from the start unless the first step was asked for."""
+        if self._recorded is not None:
+            self._recorded.find_tool()
+            if self.config.profile and self.config.iter_start is None:
+                self.gaps.run("profiler window", self.sessions.record_from_here)
 
     def finish(self) -> None:
         """End the step, the window and the files; a second call does nothing."""
@@ -281,18 +302,25 @@ class Probe:
         if self._replaced and not (count and self.framework.imported):
             return  # what the other program imports and trains is not known
         if not self.framework.imported:
-            message = "the workload never imported %s" % name
-            remedy = "profile it with another profiler" if self.config.profile else None
-            self.gaps.note("no-" + name.lower(), message, remedy)
+            self._note_other_framework(count, name)
         elif not count:
             self.gaps.note("no-steps", "no training step was found", "mark the step: with tcprobe.step(): ...")
         else:
             self.sessions.conclude(count)
-        if self._forks and not count:
+        if self._forks and not count and not self.config.tool:
             text = "the workload forked, and what its children did was not recorded"
             self.gaps.note("forked", text, "profile the process that trains, without making it a daemon")
         if self.stepper.basis == "dominant function":
             self.gaps.note("no-period", "training calls have no period; each call of the commonest counts as a step")
+
+    def _note_other_framework(self, count: int, name: str) -> None:
+        code, message = "no-" + name.lower(), "the workload never imported %s" % name
+        if not self.config.tool:
+            self.gaps.note(code, message, "profile it with another profiler" if self.config.profile else None)
+        elif count:
+            self.gaps.note(code, message + ": the steps are those that it marks itself", level="note")
+        else:
+            self.gaps.note(code, message + " and marked no step: the whole run was recorded", MARK, "note")
 
 
 def _is_program(path: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from .config import Config
 from .constants import SCRIPT_BYTES
-from .core.framework import Framework
+from .core.framework import Layers, Profiler
 from .core.gaps import Gaps
 from .core.journal import Journal
 from .core.ranges import Ranges
@@ -40,13 +40,14 @@ class Sessions:
         config: the orders.
         gaps: takes what fails.
         journal: the steps so far.
-        framework: its profiler and its layers.
+        layers: marks layers while the window is open.
+        profiler: opens and closes the sessions.
         ranges: marks the steps.
         clock: nanoseconds since the workload began.
         finish: ends the run; called at SIGTERM or SIGHUP while a session is open or a tool listens.
+        window: decides.
 
     Attributes:
-        window: decides.
         span: what the session of the window covers.
     """
 
@@ -55,17 +56,20 @@ class Sessions:
         config: Config,
         gaps: Gaps,
         journal: Journal,
-        framework: Framework,
+        layers: Layers,
+        profiler: Profiler,
         ranges: Ranges,
         clock: Callable[[], int],
         finish: Callable[[], None],
+        window: WindowState,
     ) -> None:
-        self.window = WindowState(config, journal.numbers, journal.starts)
+        self.window = window
         self.span = Span()
         self._config = config
         self._gaps = gaps
         self._journal = journal
-        self._framework = framework
+        self._layers = layers
+        self._profiler = profiler
         self._ranges = ranges
         self._clock = clock
         self._finish = finish
@@ -80,19 +84,25 @@ class Sessions:
 
     def install(self) -> None:
         """Stand beside the sessions that the script opens."""
-        profiler = self._framework.profiler
+        profiler = self._profiler
         profiler.preempted = self._preempted
         profiler.script_began, profiler.script_ends = self._script_began, self._script_ends
         profiler.script_ended = self._script_ended
 
+    def record_from_here(self) -> None:
+        """Let a tool record from the start of the script: whether a step will ever be found is not known yet."""
+        if self._profiler.start():
+            self.span = Span(self._clock(), None, 0)
+            self.catch_signals()
+
     def before_step(self, row: int, number: int) -> bool:
         """Let the window act; return whether it did. Between two steps, in the thread that trains."""
-        grown = resident_bytes() - self._resident if self._framework.profiler.is_open else 0
+        grown = resident_bytes() - self._resident if self._profiler.is_open else 0
         now = self._now = self._clock()
         actions = self.window.before_step(row, number, now, grown)
         if actions == (MEASURE,):
             self._gaps.run("profiler window", self._close)
-            size = self._gaps.run("profiler window", self._framework.profiler.size) or 0
+            size = self._gaps.run("profiler window", self._profiler.size) or 0
             self._act(self.window.measured(row, number, now, size))
         else:
             self._act(actions)
@@ -113,7 +123,7 @@ class Sessions:
         self.release_signals()
         if self.window.is_theirs:
             self.span = self._script_span
-            self._framework.profiler.adopt(self._script)
+            self._profiler.adopt(self._script)
 
     def describe(self, count: int) -> Any:
         """Return the `window` of probe.json, in a run of `count` steps so far."""
@@ -134,8 +144,9 @@ class Sessions:
         if self.window.is_theirs:
             message = "the script profiled itself, so that its own profile is used: a copy of %s"
             self._gaps.note("script-profile", message % ", ".join(self._script), level="note")
-        elif self._config.profile and self.window.first_row is None and self._framework.profiler.available:
-            self._gaps.note("no-window", *self._why_none(count))
+        elif self._config.profile and self.window.first_row is None and self._profiler.available:
+            if self.span.start_ns is None or not self._config.tool:  # a tool has recorded from the start
+                self._gaps.note("no-window", *self._why_none(count))
 
     def _why_none(self, count: int) -> Tuple[str, Optional[str]]:
         """Return why no step was profiled, and what to do."""
@@ -160,38 +171,40 @@ class Sessions:
             self._gaps.run("profiler window", acts[action])
 
     def _open(self) -> None:
-        if not self._framework.profiler.start():
+        records = self._profiler.is_open
+        if not self._profiler.start():
             self.window.failed()
             return
         self._resident = resident_bytes()
-        # The clock stands still from there on.
-        self._kept, self.span = self.span, Span(self._now, None, len(self._journal.numbers))
+        if not records:
+            # The clock stands still from there on.
+            self._kept, self.span = self.span, Span(self._now, None, len(self._journal.numbers))
         self._mark()
         self.catch_signals()
 
     def _close(self) -> None:
         self.span = self.span._replace(stop_ns=self._clock(), last_row=len(self._journal.numbers) - 1)
         self._unmark()
-        self._framework.profiler.stop()
+        self._profiler.stop()
         self.release_signals()
 
     def _drop(self) -> None:
         self.span = self._kept
         self._unmark()
-        self._framework.profiler.drop()
+        self._profiler.drop()
         self.release_signals()
 
     def _discard(self) -> None:
         self._unmark()
-        self._framework.profiler.discard()
+        self._profiler.discard()
         self.release_signals()
 
     def _mark(self) -> None:
         self._ranges.open()
-        self._framework.layers.open()
+        self._layers.open()
 
     def _unmark(self) -> None:
-        self._framework.layers.close()
+        self._layers.close()
         self._ranges.close()
 
     def catch_signals(self) -> None:

@@ -89,7 +89,7 @@ def refused(done: Done, *said: str) -> None:
         (("--launcher", "'a", "work.py"), ("--launcher", "No closing quotation")),
         (
             ("--profiler", "tensorflow", "--key-node", "X", "work.py"),
-            ("--key-node, --mode, --delay, --duration and --dlprof-args are DLProf's",),
+            ("--key-node, --mode, --delay, --duration and --dlprof-args are for DLProf",),
         ),
         (("--output", ".", "work.py"), (".: exists already", "--force")),
         (("--output", ".", "--force", "work.py"), ("no run folder of tcprobe",)),
@@ -119,7 +119,7 @@ def test_a_script_without_tensorflow_runs_and_is_told_what_is_missing(tmp_path: 
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("args ['work.py', '--precision', 'x', '-o', 'y']\n")
     assert "did not import TensorFlow" in done.stdout
-    assert "Nsight Systems is needed, which tcprobe cannot drive yet" in done.stdout
+    assert "profile it with --profiler nsys (Nsight Systems)" in done.stdout
     assert done.stderr.splitlines()[-1] == f"tcprobe: run folder kept: tcprobe-runs/{home.name}"
     assert (home / "tables" / "summary.csv").is_file()
     assert record(home)["exit_code"] == 0

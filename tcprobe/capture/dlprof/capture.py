@@ -10,29 +10,58 @@ import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from tcprobe.capture import environment
+from tcprobe.capture.args import Options, further
 from tcprobe.capture.base import CaptureRequest, Collected, Launch
 from tcprobe.capture.dlprof import left as dlprof_left
-from tcprobe.capture.dlprof.args import further
-from tcprobe.capture.dlprof.build import DLPROF, Build, ask_build, missing
-from tcprobe.capture.probed import install_probe, no_probe_in, other_processes, read_probe, secret_words, unfinished
+from tcprobe.capture.dlprof.build import DLPROF, Build, ask_build
+from tcprobe.capture.environment import NAMED_OPS
+from tcprobe.capture.probed import (
+    install_probe,
+    other_processes,
+    read_probe,
+    secret_words,
+    unfinished,
+    unwatched,
+    why_no_probe,
+)
+from tcprobe.capture.program import missing
 from tcprobe.errors import ToolError, writing
 from tcprobe.probe.constants import PARTIAL
-from tcprobe.schema.profile import Note
 
 NAME = "dlprof"
 
 PROFILE_NAME: Final = "dlprof"
 AUTO: Final = "auto"
-NVTX: Final = "TF_ENABLE_NVTX_RANGES"
-"""NVIDIA's TensorFlow names its ops to the profiler only if this is 1 (in later builds); others ignore it."""
+OPTIONS: Final = Options(
+    "--dlprof-args",
+    "DLProf",
+    "--verbosity=quiet",
+    {
+        "-f": "--force",
+        "-v": "--verbosity",
+        "-m": "--mode",
+        "-y": "--delay",
+        "-d": "--duration",
+        "-b": "--suppress_tb_files",
+    },
+    {
+        "--output_path": "its reports must lie in the run folder",
+        "--profile_name": "its reports are found by their names",
+        "--nsys_base_name": "its recording is found by its name",
+        "--nsys_database": "tcprobe profile runs a workload",
+        "--database": "tcprobe profile runs a workload",
+        "--help": "run dlprof by hand",
+        "--version": "run dlprof by hand",
+    },
+)
 
 
 def available(request: CaptureRequest) -> str | None:
     """Return None if there is a `dlprof`, or a launcher that may lead to one; else the reason."""
-    return missing(request.launcher)
+    return missing(DLPROF, request.launcher)
 
 
 def prepare(request: CaptureRequest) -> Launch:
@@ -47,58 +76,26 @@ def prepare(request: CaptureRequest) -> Launch:
     folder = home(request.folder)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    chosen = {**environment.variables(request.precision, request.xla, request.device, None), NVTX: "1"}
-    unprobed = _why_no_probe(request)
+    chosen = {**environment.variables(request.precision, request.xla, request.device, None), NAMED_OPS: "1"}
+    unprobed = why_no_probe(request)
     if not unprobed:
         chosen |= secret_words(request)
     # A launcher may start with a clean environment (a container, ssh): `env` sets ours on its far side.
     inside = ("env", *(f"{name}={value}" for name, value in chosen.items())) if request.launcher else ()
-    if unprobed and request.precision in ("mixed_float16", "mixed_bfloat16"):
-        raise ToolError(
-            f"{request.precision} is set by the probe, which cannot run here: {unprobed.why}",
-            "set the policy in the script, or profile with --profiler tensorflow",
-        )
-    workload = _workload(request) if unprobed else install_probe(request, profile=False)
+    workload = unwatched(request, unprobed) if unprobed else install_probe(request, profile=False)
     return Launch(
         argv=(*request.launcher, *inside, DLPROF, *flags(build, request), *workload),
         environment=chosen,
         forward_interrupt=False,
         profiler_version=build.version,
         wraps=True,
-        notes=(_note(unprobed),) if unprobed else (),
+        notes=(unprobed.note,) if unprobed else (),
     )
-
-
-class _Unprobed(NamedTuple):
-    """Why the probe cannot run beside DLProf, and what helps."""
-
-    why: str
-    remedy: str | None = None
-
-
-def _why_no_probe(request: CaptureRequest) -> _Unprobed | None:
-    """Return why the probe cannot run beside DLProf; None if it can."""
-    holds = environment.ask_interpreter(request.python, request.launcher)
-    if not holds.runs_probe:
-        return _Unprobed(f"the workload's interpreter {no_probe_in(holds)}")
-    if environment.sees(request.folder, request.python, request.launcher):
-        return None
-    return _Unprobed(f"{request.folder.parent} is not there behind the launcher", "mount the folder in the container")
-
-
-def _note(unprobed: _Unprobed) -> Note:
-    message = f"the probe did not watch this run: {unprobed.why}: no layers, source lines and badly sized layers"
-    return Note("no-probe", message, unprobed.remedy)
 
 
 def home(folder: Path) -> Path:
     """Return DLProf's output folder within a run folder."""
     return folder / "raw" / "dlprof"
-
-
-def _workload(request: CaptureRequest) -> tuple[str, ...]:
-    module = ("-m",) if request.target.kind == "module" else ()
-    return (request.python, *module, request.target.name, *request.target.args)
 
 
 def flags(build: Build, request: CaptureRequest) -> tuple[str, ...]:
@@ -108,7 +105,7 @@ def flags(build: Build, request: CaptureRequest) -> tuple[str, ...]:
         ToolError: the build lacks what was asked for.
         UsageError: ``--dlprof-args`` holds what is tcprobe's to set.
     """
-    asked, own = request.dlprof, further(request.dlprof.args)
+    asked, own = request.dlprof, further(request.dlprof.args, OPTIONS)
     wanted = {
         "--mode": _mode(build, asked.mode or AUTO),
         "--reports": "all",

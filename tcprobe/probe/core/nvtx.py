@@ -66,7 +66,7 @@ def find_domain(name: str, path: str) -> Optional[Domain]:
         AttributeError: it is none for NVTX.
         RuntimeError: it offers no ranges.
     """
-    return _by_package(name) or _by_header(name, path)
+    return _by_package(name) or by_header(name, path)
 
 
 def _by_package(name: str) -> Optional[Domain]:
@@ -88,7 +88,8 @@ def _by_package(name: str) -> Optional[Domain]:
     )
 
 
-def _by_header(name: str, path: str) -> Optional[Domain]:
+def by_header(name: str, path: str) -> Optional[Domain]:
+    """Return domain `name` as `find_domain` does, without importing any package."""
     slots = Header().attach(path)
     if slots is None:
         return None

@@ -6,9 +6,9 @@ import os
 import threading
 from typing import Any, Callable, ContextManager, Dict, List, NamedTuple, Optional
 
+from ..constants import DOMAIN, WINDOW_RANGE
 from .gaps import Gaps
 
-DOMAIN = "tcprobe"
 TOOL = "NVTX_INJECTION64_PATH"  # where a tool that listens names its library
 DISABLED = "NVTX_DISABLE"  # package nvtx marks nothing where it is set
 _NEVER = object()
@@ -113,25 +113,45 @@ class Ranges:
         self.nvtx: Optional[str] = None
         self.annotations = Annotations()
         self.heard: Callable[[], None] = lambda: None
+        self._domain: Any = None
+        self._window: Any = None
         self._gaps = gaps
         self._event: Callable[[str], Any] = lambda _: None
         self._events: Dict[str, Any] = {}
         self._opened = Opened(None, lambda: None)
 
-    def find_tool(self) -> None:
-        """Look for a tool that listens to NVTX; called once, after the import of the framework."""
+    def find_tool(self, early: bool = False) -> None:
+        """Look for a tool that listens to NVTX, unless one has been found.
+
+        Args:
+            early: nothing is imported yet, and nothing may be: package nvtx brings NumPy, whose settings are the
+                script's to make first.
+        """
         path = os.environ.get(TOOL)
-        if path and not os.environ.get(DISABLED):
-            self._gaps.run("NVTX ranges", lambda: self._attach(path))
+        if path and self._domain is None and not os.environ.get(DISABLED):
+            self._gaps.run("NVTX ranges", lambda: self._attach(path, early))
 
-    def _attach(self, path: str) -> None:
-        from .nvtx import find_domain  # package nvtx brings NumPy, whose settings are the script's to make first
+    def _attach(self, path: str, early: bool) -> None:
+        from .nvtx import by_header, find_domain
 
-        domain = find_domain(DOMAIN, path)
+        domain = self._domain = (by_header if early else find_domain)(DOMAIN, path)
         if domain is not None:
             self._opened, self._event, self.nvtx = Opened(domain.push, domain.pop), domain.event, domain.by
             self.active = self.listening = True
             self.heard()
+
+    def begin_window(self) -> bool:
+        """Begin the range that a tool's recording begins with; return False where it cannot be begun."""
+        if self.listening and self._domain.start is not None:
+            self._window = self._domain.start(self._event(WINDOW_RANGE))
+        return self._window is not None
+
+    def end_window(self) -> None:
+        """End that range, and mark no more: what comes after is not recorded."""
+        window, self._window = self._window, None
+        self.finish()
+        if window is not None:
+            self._domain.stop(window)
 
     def open(self) -> None:
         """Begin to mark; called as the window opens."""

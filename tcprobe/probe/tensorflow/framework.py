@@ -116,7 +116,7 @@ class TensorFlow:
         """Look for a tool that listens to NVTX; what it records replaces a profile of TensorFlow's."""
         ranges, config = self._core.ranges, self._core.config
         ranges.find_tool()
-        if ranges.listening and config.profile and tf.test.is_built_with_cuda():
+        if ranges.listening and config.profile and not config.tool and tf.test.is_built_with_cuda():
             self.profiler.available = False
             self._gaps.note("no-profile", TOOL_LISTENS, TOOL_REMEDY)
 

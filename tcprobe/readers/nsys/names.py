@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tcprobe.jsonfile import whole
-from tcprobe.probe.constants import LAYER_MARK, PHASES
+from tcprobe.probe.constants import DOMAIN, LAYER_MARK, PHASES, STEP_MARK
 from tcprobe.readers.nsys.tensorflow_names import tensorflow_told, xla_told
 from tcprobe.readers.nsys.told import LONGEST, Told
 from tcprobe.readers.nsys.torch_names import torch_told
@@ -38,7 +38,7 @@ def _own(text: str) -> Told:
     """Tell the ranges of tcprobe's probe; any other is a call of a function, which has no phase's name."""
     step = _STEP.fullmatch(text)
     if step is not None:
-        return Told(text, "step", whole(step[1]))
+        return Told(STEP_MARK, "step", whole(step[1]))  # as in profiles of TensorFlow's, whose steps are the same
     if text in PHASES:
         return Told(text, "phase")
     if text.startswith(LAYER_MARK):
@@ -62,7 +62,7 @@ def _tensorrt(text: str) -> Told:
 
 _DOMAINS: Final[dict[str | None, Callable[[str], Told]]] = {
     None: torch_told,
-    "tcprobe": _own,
+    DOMAIN: _own,
     "tensorflow-core": tensorflow_told,
     "TSL": xla_told,
     "TensorRT": _tensorrt,

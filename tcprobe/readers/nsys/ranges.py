@@ -9,6 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tcprobe.probe.constants import DOMAIN as PROBE
+from tcprobe.probe.constants import WINDOW_RANGE
 from tcprobe.readers.nsys.columns import NONE, Ints, decoded, read_columns, read_distinct, read_strings
 from tcprobe.readers.nsys.launches import LATEST, process_of
 from tcprobe.readers.nsys.names import told
@@ -167,13 +169,14 @@ class NamedRanges:
     sequence: Ints
 
     def table(self, threads: Ints, origin: int) -> Table:
-        """Return `ranges`: those that are held, and of the others the steps.
+        """Return `ranges`: those that are held, and of the others the steps; none that holds a recording open.
 
         Args:
             threads: globalTid of each thread, ascending; a place in it is the thread's number.
             origin: start of the capture on the clock of the file.
         """
-        kept = np.flatnonzero(self.held | np.array([one.kind == "step" for one in self.named], np.bool_)[self.code])
+        steps, own = (np.array([test(one) for one in self.named], np.bool_) for test in (_is_step, _is_window))
+        kept = np.flatnonzero((self.held | steps[self.code]) & ~own[self.code])
         code, sequence = self.code[kept], self.sequence[kept]
         columns: dict[str, Any] = {
             name: Names.of([getattr(one, name) for one in self.named]).take(code)
@@ -194,6 +197,15 @@ class NamedRanges:
                 "end_thread": numbered(threads, np.where(ended == thread, 0, ended)),
             },
         )
+
+
+def _is_step(one: Named) -> bool:
+    return one.kind == "step"
+
+
+def _is_window(one: Named) -> bool:
+    """Whether a range is the one of tcprobe's own that lasts as long as what is recorded."""
+    return (one.domain, one.text) == (PROBE, WINDOW_RANGE)
 
 
 def read_names(database: Database, ranges: Ranges, held: Mask) -> NamedRanges:

@@ -35,7 +35,7 @@ TEXTS = {
 }
 
 OWN: dict[str, Told] = {
-    "step 12": Told("step 12", "step", 12),
+    "step 12": Told("tcprobe_step", "step", 12),
     "step x": Told("step x"),
     "forward": Told("forward", "phase"),
     "backward": Told("backward", "phase"),

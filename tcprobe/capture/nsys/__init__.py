@@ -1,0 +1,1 @@
+"""Run a workload under NVIDIA's Nsight Systems (nsys)."""

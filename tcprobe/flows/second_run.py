@@ -1,0 +1,91 @@
+"""The second run of ``--with-xspace``: the same command under TensorFlow's own profiler, in a folder within the run's.
+
+Under Nsight Systems TensorFlow's profiler records no kernels, and without it nothing tells which op a kernel of an
+ordinary graph is of. So the workload runs once under each, and never under both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from tcprobe.capture import folder, process, tensorflow
+from tcprobe.capture.base import CaptureRequest
+from tcprobe.capture.probed import read_probe, running
+from tcprobe.errors import TcprobeError, writing
+from tcprobe.flows import run_record
+from tcprobe.probe.constants import WITH_XSPACE
+from tcprobe.schema.profile import Note
+
+CODE: Final = "with-xspace"
+LACKS: Final = "the kernels of this run are not joined with ops"
+
+
+@dataclass(frozen=True, slots=True)
+class SecondRun:
+    """What a second run is made of.
+
+    Attributes:
+        first: the request of the first run.
+        asked: as of `run_record.begin`.
+        masked: masks the secrets of a record.
+        stdout_to_stderr: move the workload's standard output to standard error.
+        say: called with one line for each thing that happens.
+    """
+
+    first: CaptureRequest
+    asked: Mapping[str, Any]
+    masked: Callable[[dict[str, Any]], dict[str, Any]]
+    stdout_to_stderr: bool
+    say: Callable[[str], None]
+
+    def follow(self, record: dict[str, Any], ended: process.Ended, code: int) -> dict[str, Any]:
+        """Run the workload again unless that would show nothing; what fails costs the second run alone.
+
+        Args:
+            record: of the first run.
+            ended: how that ended.
+            code: exit code of its workload.
+
+        Returns:
+            The record with ``with_xspace``, whether the second run left a profile, and a note where it did not.
+        """
+        left, note = False, _why_not(ended, code, read_probe(self.first.folder))
+        if note is None:
+            self.say(f"running {self.first.target.label} again under TensorFlow's profiler")
+            try:
+                left, note = self._run()
+            except TcprobeError as error:
+                note = Note(CODE, f"the second run came to nothing: {error.message}: {LACKS}", error.hint)
+        said = [] if note is None else [asdict(note)]
+        return {**record, "with_xspace": left, "notes": [*record["notes"], *said]}
+
+    def _run(self) -> tuple[bool, Note | None]:
+        request = replace(self.first, folder=self.first.folder / WITH_XSPACE)
+        with writing(request.folder):
+            for name in ("raw", "probe"):
+                (request.folder / name).mkdir(parents=True, exist_ok=True)
+        launch = tensorflow.prepare(request)
+        record = run_record.begin(request, launch, {**self.asked, "profiler": tensorflow.NAME})
+        folder.write_record(request.folder, self.masked(record))
+        watch = process.progress_watcher(request.folder)
+        ended = process.run_workload(launch, self.stdout_to_stderr, watch, lambda: running(request.folder) is not None)
+        collected = tensorflow.collect(request, ended.exit_code)
+        whole = self.masked(run_record.finish(record, ended, collected, read_probe(request.folder), launch.wraps))
+        folder.write_last_record(request.folder, whole, whole)
+        if collected.files:
+            return True, None
+        how = "it was interrupted" if ended.interrupted else f"it ended with exit code {ended.exit_code}"
+        why = next((note for note in collected.notes if note.level == "error"), Note("", how, None))
+        return False, Note(CODE, f"the second run left no profile: {why.message}: {LACKS}", why.remedy)
+
+
+def _why_not(ended: process.Ended, code: int, probe: Mapping[str, object]) -> Note | None:
+    """Return why a second run would show nothing, judging by the first; None if it is worth one."""
+    if ended.interrupted or code:
+        how = "was interrupted" if ended.interrupted else f"ended with exit code {code}"
+        return Note(CODE, f"there was no second run, as the first one {how}: {LACKS}", None)
+    if probe and not probe.get("tensorflow"):
+        return Note(CODE, f"there was no second run, as the workload does not use TensorFlow: {LACKS}", None, "note")
+    return None
