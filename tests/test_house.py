@@ -40,7 +40,7 @@ WITHIN = {
             {"kernels"},
             {"ops", "timing", "window"},
         ),
-        *({"summary", "waits"}, {"sizes", "validity"}, {"causes"}, {"flow"}),
+        *({"summary", "waits"}, {"sizes", "validity"}, {"causes"}, {"flow", "key_node"}),
     ),
     "audit": ({"settings", "severity", "suppress"}, {"fix", "source", "trace"}),
     "capture": ({"base", "environment", "signals"}, {"folder", "probed", "process"}, {"dlprof", "tensorflow"}),
@@ -68,7 +68,7 @@ WITHIN = {
         {"blocks", "sentences"},
         {"document"},
         {"base", "grid", "scan"},
-        {"audit", "run", "csv", "github", "json", "markdown", "sarif", "text"},
+        {"audit", "key_node", "run", "csv", "github", "json", "markdown", "sarif", "text"},
     ),
     "rules": ({"model"}, {"base"}, {"precision", "run", "sizes"}, {"registry"}, {"says"}),
 }

@@ -18,6 +18,14 @@ WordsArgument = Annotated[
         help="A packaged workload (see `tcprobe workloads`), a script, or -m MODULE; then its own arguments.",
     ),
 ]
+ProfileOrWorkload = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="PROFILE|WORKLOAD",
+        show_default=False,
+        help="A profile or run folder as `tcprobe report` takes it; or a workload, then its own arguments.",
+    ),
+]
 ProfilerOption = Annotated[
     ProfilerName,
     typer.Option(envvar="TCPROBE_PROFILER", help="auto takes DLProf with --key-node or --mode, else TensorFlow's own."),
@@ -74,7 +82,10 @@ StepFunctionOption = Annotated[
     str | None,
     typer.Option(metavar="NAME", envvar="TCPROBE_STEP_FUNCTION", help="Function whose calls are the steps."),
 ]
-KeyNodeOption = Annotated[str | None, typer.Option(metavar="NAME", help="DLProf: op that runs once in each step.")]
+KeyNodeOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME|auto", help="DLProf: op that runs once in each step; auto finds one in a short run."),
+]
 ModeOption = Annotated[
     str | None, typer.Option(metavar="MODE", help="DLProf: auto, simple, tensorflow1 or tensorflow2.")
 ]

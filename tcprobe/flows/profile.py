@@ -62,6 +62,8 @@ class ProfileOptions:
         metric_patterns: additional regular expressions for logged figures.
         step_function: name of the function that is one step.
         dlprof: what only DLProf knows.
+        key_node: how the key node was found, for run.json; None where nobody searched.
+        notes: what is known of the run before it begins.
     """
 
     words: tuple[str, ...]
@@ -79,6 +81,8 @@ class ProfileOptions:
     metric_patterns: tuple[str, ...] = ()
     step_function: str | None = None
     dlprof: DlprofOptions = field(default_factory=DlprofOptions)
+    key_node: dict[str, Any] | None = None
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +159,7 @@ def profile(
     with signals.held():
         ended = _run(capture, request, launch, stdout_to_stderr, home)
         collected = _collected(capture, request, ended.exit_code)
-        collected = replace(collected, notes=(*launch.notes, *collected.notes))
+        collected = replace(collected, notes=(*options.notes, *launch.notes, *collected.notes))
         whole = run_record.finish(record, ended, collected, read_probe(home.path), launch.wraps)
         final, full = _sealed(home, whole, options)
     code = ended.exit_code if collected.workload_code is None else collected.workload_code
@@ -323,6 +327,7 @@ def _asked(
         "precision": own if own in PRECISIONS else options.precision,
         "xla": True if own_xla else options.xla,
         "target_gpu": options.target_gpu,
+        "key_node": options.key_node,
     }
 
 

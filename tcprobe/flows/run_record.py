@@ -25,7 +25,8 @@ def begin(request: CaptureRequest, launch: Launch, asked: Mapping[str, Any]) -> 
     Args:
         request: what to capture.
         launch: how it is started.
-        asked: ``workload``, ``profiler``, ``precision``, ``xla`` and ``target_gpu`` as the user gave them.
+        asked: ``workload``, ``profiler``, ``precision``, ``xla`` and ``target_gpu`` as the user gave them, and
+            how the ``key_node`` was found.
     """
     holds = environment.ask_interpreter(request.python, request.launcher)
     module = ("-m",) if request.target.kind == "module" else ()
@@ -53,6 +54,7 @@ def begin(request: CaptureRequest, launch: Launch, asked: Mapping[str, Any]) -> 
         "iter_stop": request.iter_stop,
         **dict.fromkeys(FROM_PROBE),
         "target_gpu": asked["target_gpu"],
+        "key_node": asked["key_node"],
         "notes": [],
     }
 
