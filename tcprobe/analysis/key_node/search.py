@@ -35,7 +35,7 @@ RUNTIME: Final = re.compile(
 OPTIMIZER: Final = re.compile(r"adam|sgd|rmsprop|adagrad|adadelta|ftrl|lamb|lion|momentum|optimizer|global_step", re.I)
 ADDS: Final = re.compile(r"AssignAdd(?:VariableOp)?")
 UPDATES: Final = re.compile(r"(?:Resource)?(?:Sparse)?Apply[A-Z]\w*|AssignSub(?:VariableOp)?")
-MERITS: Final[tuple[Merit, ...]] = ("optimizer_counter", "update", "counter")
+MERITS: Final[tuple[Merit, ...]] = ("optimizer_sum", "update", "counter")
 
 
 def find_key_nodes(profile: Profile) -> KeyNodes:
@@ -118,7 +118,7 @@ def _named(fired: Fired) -> tuple[Flaw, ...]:
 def _merits(fired: Fired) -> tuple[Merit, ...]:
     kind = fired.op_type or ""
     if ADDS.fullmatch(kind):
-        return ("optimizer_counter",) if OPTIMIZER.search(fired.name) else ("counter",)
+        return ("optimizer_sum",) if OPTIMIZER.search(fired.name) else ("counter",)
     return ("update",) if UPDATES.fullmatch(kind) else ()
 
 

@@ -15,8 +15,11 @@ from tcprobe.schema.key_nodes.kinds import LEAST_STEPS, StepsBasis
 from tcprobe.schema.profile import Profile
 
 MOST: Final = 0.6
-"""Share of the busy ops whose calls are a multiple of the number of steps. Those that a step calls are most of what a
-training runs; those of set-up, epochs and validation are few beside them."""
+"""Share of the repeated ops whose calls are a multiple of the number of steps. Those that a step calls are most of what
+a training repeats; those of epochs and validation are few beside them."""
+REPEATED: Final = 0.5
+"""Share of the busy ops that must repeat, which set-up does not: else few steps were recorded, and what repeats is
+called several times in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +82,11 @@ def _by_calls(counts: Counter[int]) -> int | None:
 
     That of an epoch is one as well, and smaller; that of ops called several times in a step is of too few.
     """
-    total = sum(counts.values())
-    for steps in sorted(counts, reverse=True):
-        if steps >= LEAST_STEPS and sum(n for calls, n in counts.items() if not calls % steps) >= MOST * total:
+    repeated = {calls: ops for calls, ops in counts.items() if calls >= LEAST_STEPS}
+    total = sum(repeated.values())
+    if total < REPEATED * sum(counts.values()):
+        return None
+    for steps in sorted(repeated, reverse=True):
+        if sum(ops for calls, ops in repeated.items() if not calls % steps) >= MOST * total:
             return steps
     return None

@@ -26,6 +26,7 @@ from tcprobe.report.formatting import NA, any_text, count, duration
 from tcprobe.report.key_node.words import ENDS_AT, SELDOM, UNSURE, UNSURE_REMEDY, fires, next_command, reasons, steps_of
 from tcprobe.schema.columns import Value
 from tcprobe.schema.key_nodes.found import Candidate, KeyNodes
+from tcprobe.schema.key_nodes.kinds import StepsBasis
 
 ROWS: Final = 10
 OTHERS: Final = 5
@@ -97,14 +98,14 @@ class KeyNodeDocument:
 
     def _tables(self) -> Iterator[Section]:
         limit = ROWS if self.top is None else self.top or None
-        yield _candidates(self.found.candidates, limit)
+        yield _candidates(self.found, limit)
         others = self.found.others
         if others:
             yield _others(others, OTHERS if self.top is None else limit)
 
     def _unsure(self) -> Iterator[Remarks]:
         best = self.found.best
-        if best is not None and not best.seen:
+        if best is not None and not best.seen and self.found.basis == "calls":
             yield Remarks((Remark("note", UNSURE, UNSURE_REMEDY),))
 
     def _next(self, style: Any) -> TextLine:
@@ -112,8 +113,8 @@ class KeyNodeDocument:
         return TextLine((TextPart("Next: "), TextPart(command, style)))
 
 
-def _candidates(candidates: Sequence[Candidate], limit: int | None) -> Section:
-    shown = candidates[:limit]
+def _candidates(found: KeyNodes, limit: int | None) -> Section:
+    shown = found.candidates[:limit]
     ids, timed = any(c.fired.op_id for c in shown), any(c.position is not None for c in shown)
     gpu = any(c.fired.gpu_ns is not None for c in shown)
     ranges = all(c.fired.what == "range" for c in shown)
@@ -128,14 +129,14 @@ def _candidates(candidates: Sequence[Candidate], limit: int | None) -> Section:
         (True, ColumnHead("Why", rank=1, wraps=True)),
     ]
     cells = [
-        tuple(cell for (wanted, _), cell in zip(heads, _cells(c, n), strict=True) if wanted)
+        tuple(cell for (wanted, _), cell in zip(heads, _cells(c, n, found.basis), strict=True) if wanted)
         for n, c in enumerate(shown, 1)
     ]
-    title = f"Once in each step ({len(shown):,} of {len(candidates):,})"
+    title = f"Once in each step ({len(shown):,} of {len(found.candidates):,})"
     return Section(title, tuple(head for wanted, head in heads if wanted), tuple(cells), (ENDS_AT,) if timed else ())
 
 
-def _cells(candidate: Candidate, rank: int) -> tuple[Cell | str, ...]:
+def _cells(candidate: Candidate, rank: int, basis: StepsBasis | None) -> tuple[Cell | str, ...]:
     fired, position = candidate.fired, candidate.position
     return (
         Cell(str(rank), rank),
@@ -145,7 +146,7 @@ def _cells(candidate: Candidate, rank: int) -> tuple[Cell | str, ...]:
         Cell(count(fired.calls), fired.calls),
         Cell(NA if position is None else f"{position * 100:.0f} %", position),
         Cell(duration(fired.gpu_ns), fired.gpu_ns, "ns"),
-        reasons(candidate),
+        reasons(candidate, basis),
     )
 
 

@@ -7,12 +7,13 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from tcprobe.masking import mask_words
 from tcprobe.schema.key_nodes.found import Candidate, KeyNodes
 from tcprobe.schema.key_nodes.kinds import Cadence, Flaw, Merit, StepsBasis, WhyNone
 
 MERITS: Final[Mapping[Merit, str]] = {
     "at_end": "near the end of the step",
-    "optimizer_counter": "counts the optimizer's steps",
+    "optimizer_sum": "adds in the optimizer, as its counter does",
     "update": "updates weights",
     "counter": "counts up",
 }
@@ -76,11 +77,11 @@ def busy(found: KeyNodes) -> str:
     return "ranges" if ranges else "ops with GPU time" if timed else "ops"
 
 
-def reasons(candidate: Candidate) -> str:
-    """Return what speaks for a candidate and against it."""
+def reasons(candidate: Candidate, basis: StepsBasis | None) -> str:
+    """Return how it shows that a candidate is one, and what speaks for it and against it."""
+    shows = "by its calls alone" if basis == "calls" else "as many calls as steps"
     said = [*(MERITS[m] for m in candidate.merits), *(FLAWS[f] for f in candidate.flaws)]
-    seen = ["seen once in each step"] if candidate.seen else ["by its calls alone"]
-    return "; ".join([*seen, *said])
+    return "; ".join(["seen once in each step" if candidate.seen else shows, *said])
 
 
 def fires(cadence: Cadence, every: int) -> str:
@@ -99,7 +100,7 @@ def fires(cadence: Cadence, every: int) -> str:
 def chosen_because(found: KeyNodes) -> str:
     """Return in one line why the best candidate was chosen."""
     best = found.best
-    return "" if best is None else f"{best.fired.calls:,} calls in {found.steps:,} steps; {reasons(best)}"
+    return "" if best is None else f"{best.fired.calls:,} calls in {found.steps:,} steps; {reasons(best, found.basis)}"
 
 
 def next_command(found: KeyNodes, words: Sequence[str], path: str | None) -> str:
@@ -115,7 +116,7 @@ def next_command(found: KeyNodes, words: Sequence[str], path: str | None) -> str
         return ""
     if best.fired.what == "range":
         return f"tcprobe report {shlex.quote(path or 'PATH')} --step-range {shlex.quote(exactly(best.fired.name))}"
-    workload = shlex.join(words) if words else "WORKLOAD"
+    workload = shlex.join(mask_words(words)) if words else "WORKLOAD"
     return f"tcprobe profile --profiler dlprof --key-node {shlex.quote(best.fired.key)} {workload}"
 
 

@@ -9,7 +9,7 @@ Cadence = Literal["per_step", "several_per_step", "per_epoch", "irregular"]
 """`per_epoch` fires once in a whole number of steps: an epoch, or a step of accumulated gradients."""
 StepsBasis = Literal["marks", "probe", "calls"]
 """What says how many steps there are: the profile's marks, the probe's count, or nothing but how often ops ran."""
-Merit = Literal["at_end", "optimizer_counter", "update", "counter"]
+Merit = Literal["at_end", "optimizer_sum", "update", "counter"]
 Flaw = Literal[
     "one_replica", "loop_body", "conditional", "xla_cluster", "runtime", "cut", "early", "no_gpu_time", "uneven"
 ]
