@@ -11,7 +11,7 @@ from typing import Any, Final
 from tcprobe.analysis.key_node.search import find_key_nodes
 from tcprobe.capture.dlprof.build import ask_build, missing
 from tcprobe.capture.folder import refuse
-from tcprobe.errors import MeasurementFailed, TcprobeError, ToolError, UsageError
+from tcprobe.errors import Interrupted, MeasurementFailed, TcprobeError, ToolError, UsageError
 from tcprobe.flows.profile import ProfileOptions, ProfileOutcome, profile
 from tcprobe.flows.workloads import packaged
 from tcprobe.flows.write.say import Say
@@ -88,16 +88,20 @@ def find_key_node(options: ProfileOptions, say: Say = lambda _: None) -> Search:
     """
     path = profile_named(options.words)
     if path is not None:
-        found = _searched(path)
-        return Search(found, path)
+        return Search(_searched(path), path)
     outcome = profile(_short(options), stdout_to_stderr=True, say=say)
     say(f"run folder kept: {shlex.quote(str(outcome.folder))}")
     try:
-        return Search(_searched(outcome.folder), outcome.folder, options.words)
+        found = _searched(outcome.folder)
     except TcprobeError as error:
+        if outcome.interrupted:
+            raise Interrupted from error
         if not outcome.workload_code:
             raise
         raise MeasurementFailed(f"{outcome.ending or 'the workload failed'}: {error.message}", error.hint) from error
+    if outcome.workload_code:
+        say(f"{outcome.ending or 'the workload failed'}: what was recorded until then was searched")
+    return Search(found, outcome.folder, options.words)
 
 
 def _searched(path: Path) -> KeyNodes:
