@@ -11,11 +11,9 @@ XProf does kernel_stats + framework_op_stats + overview_page, uncached, in one p
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -23,13 +21,11 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench.cost import best
 
 DERIVED_IDS = range(-559038737, -559038729)
-# Installed programs have their bytecode; a setting that keeps Python from writing it would be measured instead.
-ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {"TF_CPP_MIN_LOG_LEVEL": "3"}
-QUIET = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_WRONLY, 0) for stream in (1, 2)]
 XPROF = """
 import sys
 from xprof.convert import raw_to_tool_data as convert
@@ -43,15 +39,6 @@ from pathlib import Path
 from tcprobe.readers.xspace import xplane
 xplane.read(xplane.finds(Path(sys.argv[1])))
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What one process cost: seconds of wall and user time, peak resident bytes."""
-
-    wall_s: float
-    user_s: float
-    peak_bytes: int
 
 
 def replicate(sample: Path, copies: int, raw: bool, out: Path) -> int:
@@ -117,23 +104,6 @@ def build(sample: Path, copies: int, raw: bool, out: Path) -> int:
         return pool.submit(replicate, sample, copies, raw, out).result()
 
 
-def measure(command: list[str]) -> Cost:
-    """Run `command` once as a process of its own; SystemExit where it fails."""
-    start = time.perf_counter()
-    child = os.posix_spawn(command[0], command, ENVIRONMENT, file_actions=QUIET)
-    _, status, usage = os.wait4(child, 0)
-    wall = time.perf_counter() - start
-    if status:
-        raise SystemExit(f"{' '.join(command[:4])} failed: {os.waitstatus_to_exitcode(status)}")
-    return Cost(wall, usage.ru_utime, usage.ru_maxrss * 1024)
-
-
-def best(command: list[str], runs: int) -> Cost:
-    """Return the least times and the largest memory of `runs` runs."""
-    costs = [measure(command) for _ in range(runs)]
-    return Cost(min(c.wall_s for c in costs), min(c.user_s for c in costs), max(c.peak_bytes for c in costs))
-
-
 def commands(file: Path, options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
     """Yield what to measure on `file`: a label and a command."""
     python = sys.executable
@@ -157,9 +127,7 @@ def report(file: Path, events: int, options: argparse.Namespace) -> None:
     for label, command in commands(file, options):
         cost = best(command, options.runs)
         costs.append(cost)
-        print(
-            f"  {label:30} wall {cost.wall_s:6.2f} s  user {cost.user_s:6.2f} s  peak {cost.peak_bytes / 1e6:6.0f} MB"
-        )
+        print(f"  {label:30} {cost}")
     if len(costs) == 2:
         ours, theirs = costs
         print(f"  ratio: time 1/{theirs.wall_s / ours.wall_s:.1f}, memory 1/{theirs.peak_bytes / ours.peak_bytes:.1f}")

@@ -57,9 +57,9 @@ WITHIN = {
         {"way_in"},
     ),
     "readers": (
-        {"base", "left", "one_run", "protobuf", "ranks"},
+        {"base", "left", "one_run", "protobuf", "ranks", "rows"},
         {"arrays", "merge"},
-        {"dlprof", "hlo", "ncu", "run_folder"},
+        {"dlprof", "hlo", "ncu", "nsys", "nsys_stats", "run_folder"},
         {"xspace"},
         {"open"},
     ),

@@ -105,10 +105,7 @@ class Machine:
     @property
     def capability(self) -> Capability | None:
         """Return the compute capability of GPU 0; None if unknown."""
-        major, _, minor = self.smi.get("compute_cap", "").partition(".")
-        if major.isdigit() and minor.isdigit():
-            return int(major), int(minor)
-        return find_gpu(self.gpu).compute_capability if self.gpu else None
+        return capability_of(self.smi, self.gpu)
 
     def framework(self, name: str) -> Framework | None:
         """Return a framework by name; None where there is none."""
@@ -145,6 +142,14 @@ class Machine:
             "tcprobe": __version__,
             **_commit(),
         }
+
+
+def capability_of(smi: Mapping[str, str], gpu: str | None) -> Capability | None:
+    """Return the compute capability that the driver tells, else that of its row in gpus.csv; None if unknown."""
+    major, _, minor = smi.get("compute_cap", "").partition(".")
+    if major.isdigit() and minor.isdigit():
+        return int(major), int(minor)
+    return find_gpu(gpu).compute_capability if gpu else None
 
 
 def look(pythons: Sequence[str]) -> Machine:

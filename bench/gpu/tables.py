@@ -36,6 +36,10 @@ KINDS: Final[Mapping[str, tuple[Columns, ...]]] = {
 }
 """Tables of results by their files' names, with the columns of each kind; README.md says what they mean."""
 
+FAKE: Final = "fake"
+"""A column of tables that a rehearsal made up."""
+_NO_READING: Final = frozenset((*LAUNCHES, FAKE))
+
 
 def missing(name: str, columns: Iterable[str]) -> set[str] | None:
     """Return the columns that a table lacks, of the kind that it lacks the fewest of; None of no table of ours."""
@@ -55,3 +59,16 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, 
 def read_table(path: Path) -> list[dict[str, str]]:
     """Return the rows of what `write_table` wrote; an empty cell is an empty string."""
     return list(csv.DictReader(io.StringIO(gzip.decompress(path.read_bytes()).decode("utf-8"), newline="")))
+
+
+def readings(row: Mapping[str, str]) -> dict[str, tuple[float, str]]:
+    """Return value and unit of each counter in a row of kernels with counters; empty cells are left out.
+
+    Raises:
+        ValueError: a value is no number.
+    """
+    return {
+        metric: (float(value), "%" if "pct" in metric else "")
+        for metric, value in row.items()
+        if metric not in _NO_READING and value
+    }

@@ -73,11 +73,13 @@ class MeasureResult:
         measured: rows written.
         left: cases not reached in time.
         failed: reason -> number of cases that could not be computed.
+        broken: cases not begun, as the device had failed in one before them.
     """
 
     measured: int
     left: int
     failed: Mapping[str, int]
+    broken: int = 0
 
 
 def stack_of(rows: Iterable[Measurement]) -> Stack:
@@ -154,7 +156,7 @@ def measure_cases(
     answer = _run(python, orders, NO_TF32 if plain else {}, seconds + GRACE_S)
     if "unusable" in answer:
         raise MeasurementFailed(str(answer["unusable"]))
-    return MeasureResult(int(answer["measured"]), int(answer["left"]), answer["failed"])
+    return MeasureResult(answer["measured"], answer["left"], answer["failed"], answer.get("broken", 0))
 
 
 def _run(python: str, orders: Mapping[str, Any], environment: Mapping[str, str], seconds: float) -> dict[str, Any]:

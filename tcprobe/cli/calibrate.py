@@ -104,6 +104,7 @@ def _lines(found: Calibrated) -> list[str]:
 def _measured(measured: MeasuredRun) -> list[str]:
     done = measured.done
     left = f", {done.left:,} left for want of time" if done.left else ""
+    left += f", {done.broken:,} left since the device failed" if done.broken else ""
     lines = [f"{measured.device.text}: {done.measured:,} products measured in {measured.seconds:.0f} s{left}"]
     lines += [f"{count:,} could not be computed: {reason}" for reason, count in done.failed.items()]
     return [*lines, *([f"{measured.raw}: what was measured"] if measured.raw else [])]

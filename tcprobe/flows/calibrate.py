@@ -247,7 +247,10 @@ def _measure(
                 else MeasureResult(0, len(part), {})
             )
         failed = {reason: count for d in done for reason, count in d.failed.items()}
-        whole = MeasureResult(sum(d.measured for d in done), sum(d.left for d in done), failed)
+        measured, left, broken = (
+            sum(count) for count in zip(*((d.measured, d.left, d.broken) for d in done), strict=True)
+        )
+        whole = MeasureResult(measured, left, failed, broken)
         if not whole.measured:
             reason = next(iter(failed), "the time was up before the first product (--budget gives more)")
             raise MeasurementFailed(f"nothing was measured: {reason}")

@@ -24,3 +24,6 @@ PARTIAL = ".partial-"
 OTHERS = "others"
 # The variable that carries words of the command line which config.json has masked.
 SECRET_WORDS = "TCPROBE_SECRET_WORDS"
+# NVTX ranges in domain tcprobe: what marks a phase of an eager step; what the text of a layer's range begins with.
+PHASES = ("forward", "backward", "optimizer", "validation", "input")
+LAYER_MARK = "layer "

@@ -13,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from tcprobe.calibration.start import Device, MeasureResult
+from tcprobe.cli.calibrate import _measured
 from tcprobe.cost.measured import MEASUREMENT_COLUMNS
+from tcprobe.flows.calibrate import MeasuredRun
 from tests import warm
 from tests.calibration.made import raw_csv
 from tests.support import ROOT, needs_tensorflow
@@ -179,3 +182,11 @@ def test_killed_in_the_middle_it_leaves_whole_rows(tmp_path: Path, how: signal.S
         time.sleep(2)
     assert 3 <= len(rows(part)) < 30
     assert not (tmp_path / "raw.csv").exists()
+
+
+def test_what_was_left_says_why() -> None:
+    device = Device("torch", "PyTorch 2.13.0", "NVIDIA H200", (9, 0), None, None, "13.0", None)
+    done = MeasureResult(3, 2, {"float16: an illegal memory access": 1}, 4)
+    first, second = _measured(MeasuredRun(device, done, 1.0, (), None))
+    assert first.endswith("3 products measured in 1 s, 2 left for want of time, 4 left since the device failed")
+    assert second == "1 could not be computed: float16: an illegal memory access"

@@ -200,7 +200,7 @@ class Bench:
             file.writelines(f"{line}\n" for line in lines)
         if self.failure is not None:
             raise self.failure
-        return MeasureResult(len(cases), 3, {"float16: out of luck": 2})
+        return MeasureResult(len(cases), 3, {"float16: out of luck": 2}, 1)
 
 
 @pytest.fixture
@@ -221,7 +221,7 @@ def test_a_gpu_is_measured_fitted_and_kept(bench: Bench, tmp_path: Path) -> None
     assert {case.row["library"] for case in tensor_cores} == {"cublas12"}
     assert 190 < bench.budgets[0] < 0.85 * 240 < bench.budgets[1] <= 240
     assert found.measured is not None
-    assert found.measured.done == MeasureResult(len(tensor_cores) + len(plain), 6, {"float16: out of luck": 2})
+    assert found.measured.done == MeasureResult(len(tensor_cores) + len(plain), 6, {"float16: out of luck": 2}, 2)
     assert found.measured.raw == tmp_path / "raw.csv"
     assert load_constants(H200) is not None
     assert sorted(p.name for p in tmp_path.iterdir()) == ["config", "raw.csv"]

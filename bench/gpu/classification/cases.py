@@ -22,6 +22,8 @@ BYTES: Final[Mapping[Dtype, int]] = {
 ALIGNED_BYTES: Final = 16
 DTYPES: Final = tuple(BYTES)
 MAIN: Final[tuple[Dtype, ...]] = ("bfloat16", "float16", "tf32", "float32")
+PLAIN: Final[tuple[Dtype, ...]] = ("bfloat16", "float16", "float32")
+BACK: Final[tuple[Pass, ...]] = ("dgrad", "wgrad")
 OF_LAYOUT: Final[Mapping[Layout, Pass]] = {"nn": "forward", "nt": "dgrad", "tn": "wgrad"}
 DRY: Final = 32  # largest dimension of a rehearsal
 
@@ -127,7 +129,7 @@ def _each_kind() -> Iterator[Case]:
     yield gemm(4096, 4096, 4096, "int8", "nt")
     yield gemm(4095, 4095, 4095, "bfloat16")
     yield gemm(4095, 4095, 4095, "float16")
-    for direction in ("dgrad", "wgrad"):
+    for direction in BACK:
         for dtype in ("bfloat16", "float16", "tf32"):
             yield conv(direction, dtype, 256, 256)
     for way in ("flash", "cudnn", "efficient", "math"):
@@ -153,7 +155,7 @@ def _alignment() -> Iterator[Case]:
             yield gemm(4095, 4095, 4095, dtype, layout)
     for c in (1, 3, 8, 64, 63, 60):
         for dtype in MAIN:
-            for direction in ("forward", "wgrad", "dgrad"):
+            for direction in ("forward", *reversed(BACK)):
                 yield conv(direction, dtype, c, 64)
     for dtype in ("bfloat16", "float16", "tf32"):
         yield conv("forward", dtype, 64, 63)
@@ -174,29 +176,29 @@ def _few_rows_and_split_k() -> Iterator[Case]:
 
 
 def _more() -> Iterator[Case]:
-    for dtype in ("bfloat16", "float16", "float32"):
+    for dtype in PLAIN:
         for way in ("flash", "cudnn", "efficient", "math"):
             yield attention("forward", dtype, way)
             yield attention("backward", dtype, way)
             yield attention("forward", dtype, way, 1000, 60)
-    for dtype in ("bfloat16", "float16", "float32"):
+    for dtype in PLAIN:
         for what in ("add", "gelu", "dropout"):
-            yield other("elementwise", dtype, what)  # type: ignore[arg-type]
+            yield other("elementwise", dtype, what)
         for what in ("layer", "batch"):
-            yield other("normalisation", dtype, what)  # type: ignore[arg-type]
-            yield other("normalisation", dtype, what, direction="backward")  # type: ignore[arg-type]
-        yield other("softmax", dtype, "softmax")  # type: ignore[arg-type]
-        yield other("softmax", dtype, "softmax", direction="backward")  # type: ignore[arg-type]
+            yield other("normalisation", dtype, what)
+            yield other("normalisation", dtype, what, direction="backward")
+        yield other("softmax", dtype, "softmax")
+        yield other("softmax", dtype, "softmax", direction="backward")
         for what in ("sum", "max"):
-            yield other("reduction", dtype, what)  # type: ignore[arg-type]
+            yield other("reduction", dtype, what)
         for what in ("cast", "transpose", "copy"):
-            yield other("copy", dtype, what)  # type: ignore[arg-type]
-        yield other("gather", dtype, "embedding")  # type: ignore[arg-type]
-        yield other("elementwise", dtype, "add", 8191, 1023)  # type: ignore[arg-type]
+            yield other("copy", dtype, what)
+        yield other("gather", dtype, "embedding")
+        yield other("elementwise", dtype, "add", 8191, 1023)
     for dtype in ("float16", "bfloat16", "tf32", "float32"):
         for kernel in (1, 5):
-            for direction in ("forward", "dgrad", "wgrad"):
-                yield conv(direction, dtype, 128, 128, 28, kernel)  # type: ignore[arg-type]
+            for direction in ("forward", *BACK):
+                yield conv(direction, dtype, 128, 128, 28, kernel)
     yield gemm(4080, 4080, 4080, "float8_e4m3fn", "nt")
     yield gemm(4088, 4088, 4088, "float8_e4m3fn", "nt")
     yield gemm(4088, 4088, 4088, "int8", "nt")

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from bench.gpu.day import status_of
 from bench.gpu.profiles import kernels
 from bench.gpu.profiles.kernels import Tally
-from bench.gpu.tables import read_table
+from bench.gpu.tables import read_table, readings
 from tcprobe.analysis.kernels.counters import judge_counters
 from tcprobe.analysis.kernels.cxx import parse
 from tcprobe.analysis.kernels.verdict import classify
@@ -125,13 +125,13 @@ class _Unit:
     counted: Mapping[str, Counted]
 
 
-def compare(folder: Path) -> list[Step]:
+def compare(folder: Path, capability: Capability | None) -> list[Step]:
     """Return every recorded training step of a day's results.
 
     Args:
-        folder: of the results; `provenance.json` in it tells the GPU, without which names and counters say less.
+        folder: of the results.
+        capability: of the GPU, without which names and counters say less.
     """
-    capability = _capability(folder)
     places = [place for place in (folder / "profiles").glob("*-*-*") if status_of(place) == "done"]
     steps: dict[tuple[str, str], dict[str, _Unit]] = {}
     for place in sorted(places):
@@ -183,8 +183,7 @@ def _sum(a: Tally, b: Tally) -> Tally:
 def _counted(rows: Iterable[Mapping[str, str]], capability: Capability | None) -> dict[str, Counted]:
     found: dict[str, Counted] = {}
     for row in rows:
-        readings = {name: (float(value), "") for name, value in row.items() if "__" in name and value}
-        judged = judge_counters(readings, capability)
+        judged = judge_counters(readings(row), capability)
         verdict: UsesTc = judged.uses_tc if judged else "unknown"
         ns, key = float(row["duration_ns"] or 0), comparable(row["kernel"])
         old = found.get(key) or Counted(row["kernel"], 0, {}, "")
@@ -269,12 +268,3 @@ def _uneven(units: Mapping[str, _Unit]) -> Iterable[Uneven]:
 
 def _per_step(unit: _Unit, key: str) -> float:
     return unit.table[key][1].calls / unit.told["counted_steps"] if key in unit.table else 0.0
-
-
-def _capability(folder: Path) -> Capability | None:
-    try:
-        told = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))["nvidia_smi"]["compute_cap"]
-        major, minor = str(told).split(".")
-        return int(major), int(minor)
-    except (OSError, ValueError, KeyError):
-        return None

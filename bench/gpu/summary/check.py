@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Final, Literal
 
 from bench.gpu.day import LOG
-from bench.gpu.summary.classified import FAKE
-from bench.gpu.summary.section import Data, read_json
+from bench.gpu.summary.section import Data
 from bench.gpu.summary.whole import DATA, FAILED, PAGE, SECTIONS, key, page, summarise
-from bench.gpu.tables import missing
+from bench.gpu.tables import FAKE, missing
+from tcprobe.jsonfile import read_object
 
 Kind = Literal[
     "provenance", "rehearsal", "name", "size", "leftover", "private", "table", "contradiction", "precision", "summary"
@@ -49,7 +49,7 @@ class Problem:
 
 def place_of(folder: Path) -> str | None:
     """Return the name under which a folder stands among the results, GPU-DATE; None where it does not tell it."""
-    told = read_json(folder / "provenance.json")
+    told = read_object(folder / "provenance.json")
     return f"{told['gpu']}-{told['date']}" if told.get("gpu") and told.get("date") else None
 
 
@@ -70,7 +70,7 @@ def problems(folder: Path, own: Iterable[str] = ()) -> Iterator[Problem]:
 
 
 def _provenance(folder: Path) -> Iterator[Problem]:
-    told = read_json(folder / "provenance.json")
+    told = read_object(folder / "provenance.json")
     if not told:
         yield Problem("provenance", "provenance.json is missing or damaged")
         return
@@ -140,7 +140,7 @@ def _summary(folder: Path) -> Iterator[Problem]:
             yield Problem("summary", f"{section.TITLE}: {why}")
     yield from _contradictions(data["classification"])
     written = folder / PAGE
-    if not written.exists() or written.read_text(encoding="utf-8") != page(data) or read_json(folder / DATA) != data:
+    if not written.exists() or written.read_text(encoding="utf-8") != page(data) or read_object(folder / DATA) != data:
         yield Problem("summary", "summary.md or summary.json is stale: python -m bench.gpu.summary DIR makes them anew")
 
 

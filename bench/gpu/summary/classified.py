@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from bench.gpu.tables import read_table
+from bench.gpu.tables import read_table, readings
 from tcprobe.analysis.capability import tc_blocker
 from tcprobe.analysis.kernels.counters import CounterVerdict, judge_counters
 from tcprobe.analysis.kernels.precision import precision_of_dtype
@@ -38,9 +38,6 @@ HOLDS: Final[Mapping[str, frozenset[str]]] = {
 """Precision -> those that a framework may multiply it in without losing digits."""
 BLOCKS: Final = frozenset({"not_nvidia", "gpu", "dtype", "tf32", "shape_required", "type"})
 """Blockers that say for certain that a case cannot use Tensor Cores."""
-FAKE: Final = "fake"
-"""A column of tables that a rehearsal made up."""
-_NOT_METRICS: Final = frozenset({"case", "launch", "kernel", "mangled", "grid", "block", "device", "duration_ns", FAKE})
 _SOURCE: Final = re.compile(r"sm(?:sp)?__ops_path_tensor\w*_src_([a-z]+\d+)(?:_\w*)?\.sum")
 
 
@@ -128,7 +125,7 @@ def kernels_of(path: Path, cases: Mapping[str, Row], capability: Capability | No
     groups: dict[tuple[str, ...], list[Row]] = defaultdict(list)
     proofs: dict[tuple[str, ...], CounterVerdict | None] = {}
     for row in read_table(path):
-        proof = judge_counters(_readings(row), capability)
+        proof = judge_counters(readings(row), capability)
         key = (row["case"], row["kernel"], row["mangled"], row["grid"], row["block"], proof.uses_tc if proof else "")
         groups[key].append(row)
         proofs.setdefault(key, proof)
@@ -236,7 +233,7 @@ def _precision(
     Counters of operations by operand type decide; without them the case's dtype does, which a framework may convert.
     """
     uses = proof.uses_tc if proof else verdict.uses_tc
-    counted = _counted_precisions(tuple(sorted(_readings(launch).items()))) if uses == "yes" else frozenset()
+    counted = _counted_precisions(tuple(sorted(readings(launch).items()))) if uses == "yes" else frozenset()
     if not counted and not _multiplies(case, verdict, uses):
         return None, "untested"
     dtype = case.get("dtype")
@@ -261,14 +258,6 @@ def _counted_precisions(readings: tuple[tuple[str, tuple[float, str]], ...]) -> 
     return frozenset(
         found[1] for metric, (value, _) in readings if value > 0 and (found := _SOURCE.fullmatch(metric)) is not None
     )
-
-
-def _readings(row: Row) -> dict[str, tuple[float, str]]:
-    return {
-        metric: (float(value), "%" if "pct" in metric else "")
-        for metric, value in row.items()
-        if metric not in _NOT_METRICS and value
-    }
 
 
 def _flag(text: str) -> bool | None:

@@ -33,7 +33,7 @@ def make(about: About) -> Data:
         source = f"{path.parent.parent.name}/{path.parent.name}"
         try:
             rows = _cases(path)
-            able = about.capability or _capability_in(path.with_name("ncu.csv.gz"))
+            able = about.capability
             found = kernels_of(path, {row["case"]: row for row in rows}, able)
             ran = list(cases_of(rows, found, source, able))
             sources.append(_source(source, about, able, found, rows))
@@ -45,21 +45,14 @@ def make(about: About) -> Data:
     return {
         "sources": sources,
         "damaged": damaged,
-        "contradictions": [_flat(k) for k in kernels if k.outcome == "contradiction"],
-        "precision_contradictions": [_flat(k) for k in kernels if k.precision == "contradiction"],
+        "contradictions": [asdict(k) for k in kernels if k.outcome == "contradiction"],
+        "precision_contradictions": [asdict(k) for k in kernels if k.precision == "contradiction"],
         "wider": _wider(kernels),
         "unknown": _unknown(kernels),
         "alignment": _alignment(cases, about),
         "without": [asdict(c) for c in cases if c.uses_tc == "no" and c.foretold == "none"],
         "blocked_yet_used": [asdict(c) for c in cases if c.uses_tc == "yes" and c.foretold in BLOCKS],
     }
-
-
-def _capability_in(path: Path) -> Capability | None:
-    """Return the compute capability in Nsight Compute's own table, where nothing else tells it."""
-    from tcprobe.readers.ncu.launches import read_launches
-
-    return next((launch.capability for launch in read_launches(path)), None) if path.exists() else None
 
 
 def _cases(path: Path) -> list[Row]:
@@ -88,10 +81,6 @@ def _source(source: str, about: About, able: Capability | None, kernels: Iterabl
         "cases": len(cases),
         "not_counted": dict(sorted(ended.items())),
     }
-
-
-def _flat(kernel: Kernel) -> Data:
-    return asdict(kernel)
 
 
 def _wider(kernels: Iterable[Kernel]) -> list[Data]:

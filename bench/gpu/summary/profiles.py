@@ -17,7 +17,7 @@ def make(about: About) -> Data:
     """Return the figures of each step, by recorder."""
     from bench.gpu.profiles.compared import compare
 
-    return {"steps": [asdict(step) for step in compare(about.folder)]}
+    return {"steps": [asdict(step) for step in compare(about.folder, about.capability)]}
 
 
 def show(data: Data, dry: bool) -> Iterator[str]:

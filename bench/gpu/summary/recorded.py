@@ -7,7 +7,8 @@ from typing import Any
 
 from bench.gpu.parts import PARTS
 from bench.gpu.summary.markdown import table
-from bench.gpu.summary.section import About, Data, read_json
+from bench.gpu.summary.section import About, Data
+from tcprobe.jsonfile import read_object
 
 TITLE = "Recorded"
 
@@ -24,7 +25,7 @@ def _places(about: About, part: str) -> list[Any]:
 
 
 def _unit(part: str, place: Any) -> Data:
-    told = read_json(place / "unit.json")
+    told = read_object(place / "unit.json")
     if not isinstance(told.get("status"), str):
         told = {"status": "failed", "reason": "its unit.json is missing or damaged"}
     return {"part": part, "unit": place.name, **told}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from tcprobe.hardware import Capability, find_gpu
+from bench.gpu.machine import capability_of
+from tcprobe.errors import InputError
+from tcprobe.hardware import Capability
+from tcprobe.jsonfile import read_object
+from tcprobe.readers.ncu.launches import read_launches
 
 Data = dict[str, Any]
 FAKE = "FAKE"
@@ -59,23 +62,16 @@ class Section(Protocol):
 
 def about(folder: Path) -> About:
     """Return where results come from; nothing is known where provenance.json is missing or damaged."""
-    try:
-        told = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        told = {}
-    told = told if isinstance(told, dict) else {}
+    told = read_object(folder / "provenance.json")
     gpu = told.get("gpu")
-    major, _, minor = str(told.get("nvidia_smi", {}).get("compute_cap", "")).partition(".")
-    capability = (int(major), int(minor)) if major.isdigit() and minor.isdigit() else None
-    if capability is None and gpu:
-        capability = find_gpu(gpu).compute_capability
+    capability = capability_of(told.get("nvidia_smi") or {}, gpu) or _counted_on(folder)
     return About(folder, told, gpu, capability, bool(told.get("dry_run")))
 
 
-def read_json(path: Path) -> Data:
-    """Return an object of a JSON file; empty where it is missing, damaged or no object."""
+def _counted_on(folder: Path) -> Capability | None:
+    """Return the compute capability in Nsight Compute's own tables, where nothing else tells it."""
+    launches = (launch for path in sorted(folder.glob("*/*/ncu.csv.gz")) for launch in read_launches(path))
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        return next((launch.capability for launch in launches), None)
+    except InputError:
+        return None

@@ -3,8 +3,8 @@
 Orders (JSON): `framework`, `device`, `tf32`, `out` (where to write the answer). With `cases` also `rows` (a CSV to
 append whole lines to), `columns`, `source`, `seconds` (no case starts that would end later), `sample_ms`, `warm_ms`
 and `warm_s` (before the first case). Cases are measured in order.
-Answer (JSON): `about`, or `unusable` with the reason; `measured`; `left`, for lack of time or because the device
-failed; and `failed`: reasons why cases failed, and how many did.
+Answer (JSON): `about`, or `unusable` with the reason; `measured`; `left`, for lack of time; `broken`, left because the
+device failed; and `failed`: reasons why cases failed, and how many did.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def _measured(session: Session, orders: dict[str, Any], end: float) -> dict[str,
             if reason:
                 failed[reason] = failed.get(reason, 0) + 1
                 if not works(session):
-                    return {"measured": measured, "failed": failed, "left": len(orders["cases"]) - number - 1}
+                    rest = len(orders["cases"]) - number - 1
+                    return {"measured": measured, "failed": failed, "left": 0, "broken": rest}
             gc.collect()  # reference cycles that a case leaves behind hold device memory
             took.append(time.monotonic() - begun)
     finally:

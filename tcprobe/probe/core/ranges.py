@@ -165,12 +165,15 @@ class Ranges:
         """End the step and every phase in it."""
         self._opened.pop_all()
 
-    def begin_phase(self, name: str) -> None:
-        """Begin a phase within the step (forward, backward, optimizer, a layer, a function), or outside any."""
+    def begin_phase(self, name: str, mark: str = "") -> None:
+        """Begin a phase within the step (forward, backward, optimizer, a layer, a function), or outside any.
+
+        `mark` stands before the name in NVTX alone, so that a layer is not taken for a phase or a function.
+        """
         if self.active:
-            event = self._events.get(name)
+            event = self._events.get(mark + name)
             if event is None and self.listening:
-                event = self._events[name] = self._event(name)
+                event = self._events[mark + name] = self._event(mark + name)
             self._opened.push(event, self.annotations.phase(name))
 
     def end_phase(self) -> None:

@@ -10,6 +10,7 @@ from array import array
 from threading import get_ident
 from typing import Callable, Deque, List, Optional, Sequence, Tuple
 
+from ..constants import PHASES
 from .gaps import Gaps
 from .phases import Phase, StepCalls, phase_at, usual_count
 from .ranges import Ranges
@@ -176,7 +177,9 @@ class TrainingCalls:
     def begin_range(self, callee: Callee) -> None:
         """Begin the range of a call, which `end` ends."""
         if self._ranges.active:
-            self._gaps.run("ranges", lambda: self._ranges.begin_phase(callee.name.rpartition(".")[2]))
+            name = callee.name.rpartition(".")[2]
+            text = name + "()" if name in PHASES else name  # a function of that name may be all of a step
+            self._gaps.run("ranges", lambda: self._ranges.begin_phase(text))
 
     def end(self) -> None:
         """End the call that runs, and its phase."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, List
 
+from ..constants import LAYER_MARK
 from ..core.gaps import Gaps
 from ..core.ranges import Ranges
 from .patch import Patches
@@ -47,7 +48,7 @@ class LayerRanges:
         def call(layer: Any, *args: Any, **kwds: Any) -> Any:
             if not ranges.active or not self.eager():
                 return original(layer, *args, **kwds)
-            gaps.run("ranges of layers", lambda: ranges.begin_phase(str(layer.name)))
+            gaps.run("ranges of layers", lambda: ranges.begin_phase(str(layer.name), LAYER_MARK))
             try:
                 return original(layer, *args, **kwds)
             finally:

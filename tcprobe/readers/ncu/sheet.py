@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -16,6 +15,7 @@ from tcprobe.errors import WrongFormat
 from tcprobe.readers.arrays import distinct_rows
 from tcprobe.readers.ncu.lines import Header, Lines
 from tcprobe.readers.ncu.units import NS, base_unit
+from tcprobe.readers.rows import columns_of, names_of, numbers_of
 from tcprobe.schema.columns import FloatArray, IntArray, Names, merge_names
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ LABELS: Final = {
     "Theoretical Occupancy": "sm__maximum_warps_per_active_cycle_pct",
 }
 """Metrics by what page details calls them, in sections since 2019.5; others keep their label."""
-BEYOND: Final = 1e30  # no counter reaches it, nor in a base unit the largest float
 LEAST_UNSCALED: Final = 1000.0
 MOST_SIZE: Final = 1 << 31  # of a grid or block
 MOST_METRICS: Final = 20_000  # ncu offers a few thousand
@@ -139,16 +138,8 @@ class _Table:
 
     def frame(self, rows: Sequence[str], columns: Sequence[str]) -> dict[str, pd.Series[str]]:
         """Return columns of rows as texts; of two with one name the first."""
-        import pandas as pd
-
-        at = {self.header.names.index(name): name for name in columns}
-        text = StringIO("\n".join(rows))
-        width = range(len(self.header.names))
-        try:
-            found = pd.read_csv(text, header=None, names=width, usecols=list(at), dtype=str, na_filter=False)
-        except (ValueError, pd.errors.ParserError) as error:
-            raise WrongFormat(self.path, f"is no CSV table: {error}", "export it again") from None
-        return {name: found[position].fillna("") for position, name in at.items()}
+        found = columns_of(self.path, rows, self.header.names, columns)
+        return {name: texts.fillna("") for name, texts in found.items()}
 
     def all_who(self) -> dict[str, Names]:
         """Return the texts of all rows added."""
@@ -156,15 +147,15 @@ class _Table:
 
     def numbers(self, texts: pd.Series[str], unit: bool) -> FloatArray:
         """Return texts as numbers, NaN where one is none; `unit`: they have one, so they are no lists of numbers."""
-        values = _plain(texts)
+        values = numbers_of(texts)
         odd = np.flatnonzero(np.isnan(values))
         if len(odd):
             left = texts.iloc[odd]
             grouped = left.str.fullmatch(_GROUPED).to_numpy(np.bool_)
-            values[odd[grouped]] = _plain(left[grouped].str.replace(",", "", regex=False))
+            values[odd[grouped]] = numbers_of(left[grouped].str.replace(",", "", regex=False))
             rest = left[~grouped].str.split("(", n=1).str[0].str.strip()  # 12 (5; 7) with --print-metric-instances
             self._check_decimals(rest if unit else rest[:0])
-            values[odd[~grouped]] = _plain(rest)
+            values[odd[~grouped]] = numbers_of(rest)
         return values
 
     def _check_decimals(self, texts: pd.Series[str]) -> None:
@@ -172,15 +163,6 @@ class _Table:
         if len(wrong):
             found = f"holds the number '{wrong.iloc[0][:40]}': its decimal sign is a comma"
             raise WrongFormat(self.path, found, "run ncu with LC_ALL=C before it, which writes 1234.5")
-
-
-def _plain(texts: pd.Series[str]) -> FloatArray:
-    """Return texts as numbers; NaN where one is none, or is none that was counted."""
-    import pandas as pd
-
-    values = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64, copy=True)
-    values[~(np.abs(values) < BEYOND)] = np.nan
-    return values
 
 
 class _Wide(_Table):
@@ -200,7 +182,7 @@ class _Wide(_Table):
             has_units = not frame["ID"].iloc[0].strip()
             self.units = {name: frame[name].iloc[0].strip() if has_units else "" for name in self.metrics}
         launched = (frame["ID"].str.strip() != "").to_numpy()
-        self.who.append({name: _names(frame[name][launched]) for name in self.known})
+        self.who.append({name: names_of(frame[name][launched]) for name in self.known})
         units = self.units
         self.parts.append({name: self.numbers(frame[name][launched], units[name] != "") for name in self.metrics})
 
@@ -230,7 +212,7 @@ class _Long(_Table):
     def add(self, rows: Sequence[str]) -> None:
         """Add rows."""
         frame = self.frame(rows, [*self.known, "Metric Value"])
-        self.who.append({name: _names(frame[name]) for name in self.known})
+        self.who.append({name: names_of(frame[name]) for name in self.known})
         united = frame["Metric Unit"].str.strip() != "" if "Metric Unit" in frame else frame["ID"] != frame["ID"]
         values = np.empty(len(united))
         for unit in (True, False):
@@ -282,15 +264,6 @@ def _factors(unit: Names | None, rows: int) -> tuple[FloatArray, Names]:
     factors = np.array([*(factor for factor, _ in found), 1.0])
     bases = np.array([*(index[base] for _, base in found), -1])
     return factors[unit.ids], Names(bases[unit.ids], list(index))
-
-
-def _names(texts: pd.Series[str]) -> Names:
-    """Return texts by id; blank ones NA."""
-    import pandas as pd
-
-    codes, distinct = pd.factorize(texts)
-    again = Names.of([text.strip() or None for text in distinct])
-    return again.take(codes)
 
 
 def _joined(sheets: Sequence[Sheet], said: tuple[str, ...]) -> Sheet:

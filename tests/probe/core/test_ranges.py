@@ -110,6 +110,11 @@ def test_a_numbered_step_is_a_step(tmp_path: Path, tool: Tool, script: str, patt
         assert all(calls == pattern for calls in found.values())
 
 
+def test_a_function_with_the_name_of_a_phase_is_told_from_it(tmp_path: Path, tool: Tool) -> None:
+    run(tmp_path, "train(2, 'forward')", tool.environment())
+    assert tool.ranges() == ["forward()"] * 2
+
+
 def test_steps_are_marked_where_nothing_is_profiled(tmp_path: Path, tool: Tool) -> None:
     """The probe only watches, beside another profiler: no window is open, and none will be."""
     run(tmp_path, "train(12, 'd', 'g')", tool.environment(), window=("none",))

@@ -80,4 +80,4 @@ def test_phases_of_eager_steps(tmp_path: Path, tool: Tool) -> None:
         assert [
             path.partition("/")[2] for path in step if path.startswith(f"step {number}/") and path.count("/") == 1
         ] == phases
-    assert "step 13/forward/model" in found
+    assert "step 13/forward/layer model" in found

@@ -22,8 +22,8 @@ class Ranges:
         self.active = True
         self.seen: list[str] = []
 
-    def begin_phase(self, name: str) -> None:
-        self.seen.append(name)
+    def begin_phase(self, name: str, mark: str = "") -> None:
+        self.seen.append(mark + name)
 
     def end_phase(self) -> None:
         self.seen.append("/")
@@ -186,4 +186,4 @@ def test_layers_and_input_are_marked_between_open_and_close() -> None:
         Iterator()._next_internal()
     marks.close()
     Layer()(False)
-    assert ranges.seen == ["dense", "/", "dense", "/", "input", "/"]
+    assert ranges.seen == ["layer dense", "/", "layer dense", "/", "input", "/"]

@@ -11,6 +11,7 @@ import pytest
 from bench.gpu.profiles import kernels
 from bench.gpu.profiles.compared import Contradiction, Uneven, comparable, compare
 from bench.gpu.profiles.kernels import Tally
+from bench.gpu.summary.section import about
 from bench.gpu.tables import LAUNCHES, write_table
 
 GEMM = "nvjet_hsh_128x128_64x4_1x2_h_bz_coopA_TNT"
@@ -49,7 +50,7 @@ def day(tmp_path: Path) -> Path:
 
 
 def test_figures_stand_side_by_side(day: Path) -> None:
-    (step,) = compare(day)
+    (step,) = compare(day, about(day).capability)
     assert (step.model, step.framework) == ("gan", "torch")
     plain, kineto, ncu = step.recordings
     assert [one.recorder for one in step.recordings] == ["plain", "kineto", "ncu"]
@@ -64,15 +65,15 @@ def test_figures_stand_side_by_side(day: Path) -> None:
 
 
 def test_where_name_and_counters_disagree(day: Path) -> None:
-    (step,) = compare(day)
+    (step,) = compare(day, about(day).capability)
     (found,) = step.contradictions
     assert isinstance(found, Contradiction)
     assert (found.kernel, found.by_name, found.by_counters) == (COPY_OF_NCU, "no", "yes")
-    assert found.counter_evidence == f"{HMMA} 30"
+    assert found.counter_evidence == f"{HMMA} 30 %"
 
 
 def test_launches_are_compared_under_one_spelling(day: Path) -> None:
-    (step,) = compare(day)
+    (step,) = compare(day, about(day).capability)
     # two copies a step by both; one GEMM of Kineto's against two of Nsight Compute's
     assert step.uneven == (Uneven(GEMM, {"kineto": 1.0, "ncu": 2.0}),)
 
@@ -80,17 +81,17 @@ def test_launches_are_compared_under_one_spelling(day: Path) -> None:
 def test_a_name_that_one_lacks(day: Path) -> None:
     place = unit(day, "nsys", step_ns=120.0, counted_steps=1)
     kernels.write(place, {GEMM: Tally(1, 60, 60, 60), COPY: Tally(2, 15, 5, 10)})
-    (step,) = compare(day)
+    (step,) = compare(day, about(day).capability)
     assert [one.recorder for one in step.recordings] == ["plain", "kineto", "nsys", "ncu"]
     assert (step.recordings[2].plain_step_ns, step.recordings[2].overhead_pct) == (100.0, pytest.approx(20.0))
     assert Uneven(OWN, {"kineto": 1.0, "nsys": 0.0, "ncu": 1.0}) in step.uneven
 
 
 def test_nothing_is_made_of_nothing(tmp_path: Path) -> None:
-    assert compare(tmp_path) == []
+    assert compare(tmp_path, None) == []
     place = unit(tmp_path, "kineto", step_ns=150.0, plain_step_ns=100.0, counted_steps=4)
     kernels.write(place, {})
-    (step,) = compare(tmp_path)
+    (step,) = compare(tmp_path, None)
     (only,) = step.recordings
     assert (only.overhead_pct, only.kernel_ns, only.tc_pct, only.counter_tc_pct) == (50.0, None, None, None)
     assert step.contradictions == step.uneven == ()
@@ -121,7 +122,7 @@ def test_other_kernels_stay_apart() -> None:
 def test_a_step_that_was_counted_in_part_is_not_summed(day: Path) -> None:
     place = day / "profiles" / "gan-torch-ncu" / "step.json"
     place.write_text(json.dumps({**json.loads(place.read_text()), "counted_steps": None}))
-    (step,) = compare(day)
+    (step,) = compare(day, about(day).capability)
     ncu = step.recordings[-1]
     assert (ncu.kernel_ns, ncu.kernels, ncu.counter_tc_pct) == (None, None, 80.0)
     assert step.uneven == ()

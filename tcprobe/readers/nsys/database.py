@@ -1,0 +1,69 @@
+"""Read what Nsight Systems records: its SQLite exports, and its own reports through nsys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from tcprobe.foreign import below, head, modified
+from tcprobe.readers.one_run import not_one_run
+from tcprobe.schema.profile import Profile
+
+FORMAT: Final = "nsys"
+WHAT: Final = "an SQLite export of Nsight Systems (nsys export --type sqlite)"
+REPORT: Final = b"NVIDIA Tegra Profiler Report"
+_DATABASES: Final = (".sqlite", ".sqlite3", ".db")
+_REPORTS: Final = (".nsys-rep", ".qdrep", ".qdstrm")
+
+
+def finds(path: Path) -> list[Path]:
+    """Return the exports and reports of Nsight Systems at `path`, by content.
+
+    A report beside its own export is the same recording: the export is read alone, unless it is older.
+    """
+    if not path.is_dir():
+        return [path] if _is_export(path) or _is_report(path) else []
+    found = below(path, lambda name: name.lower().endswith((*_DATABASES, *_REPORTS))).files
+    exports = [one for one in found if one.name.lower().endswith(_DATABASES) and _is_export(one)]
+    reports = [one for one in found if one.name.lower().endswith(_REPORTS) and _is_report(one)]
+    stale = {one for one in exports if any(_same(one, r) and modified(r) > modified(one) for r in reports)}
+    fresh = [one for one in exports if one not in stale]
+    return sorted([*fresh, *(r for r in reports if not any(_same(one, r) for one in fresh))])
+
+
+def _same(export: Path, report: Path) -> bool:
+    return export.parent == report.parent and export.stem == report.stem
+
+
+def _is_report(path: Path) -> bool:
+    return (head(path, len(REPORT)) or b"") == REPORT or path.name.lower().endswith(".qdstrm")
+
+
+def _is_export(path: Path) -> bool:
+    """Whether a file is an export; one whose tables cannot be read is, where it begins like one."""
+    from tcprobe.readers.nsys.opening import peek_tables
+    from tcprobe.readers.nsys.recording import is_recording
+
+    tables = peek_tables(path)
+    if tables is None or tables:
+        return is_recording(tables or frozenset())
+    return b"CREATE TABLE StringIds" in (head(path, 1 << 20) or b"")
+
+
+def read(files: list[Path]) -> Profile:
+    """Read one recording; see `read_recording`.
+
+    Raises:
+        UsageError: there are several, which are ranks or runs of their own.
+        InputError: the file is damaged, being written, or holds no recording.
+    """
+    from tcprobe.readers.nsys.export import to_sqlite
+    from tcprobe.readers.nsys.recording import read_recording
+
+    if len(files) > 1:
+        raise not_one_run(files, "each recording of Nsight Systems is read by itself")
+    (path,) = files
+    if not _is_report(path):
+        return read_recording(path, path)
+    with to_sqlite(path) as export:
+        return read_recording(export, path)
