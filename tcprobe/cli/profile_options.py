@@ -30,6 +30,19 @@ ProfilerOption = Annotated[
     ProfilerName,
     typer.Option(envvar="TCPROBE_PROFILER", help="auto takes DLProf with --key-node or --mode, else TensorFlow's own."),
 ]
+SearchProfilerOption = Annotated[
+    ProfilerName,
+    typer.Option(
+        envvar="TCPROBE_PROFILER",
+        help="How a workload is run: auto takes DLProf where there is one, else TensorFlow's own.",
+    ),
+]
+SearchOutputOption = Annotated[
+    str | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write to a file (.txt, .csv, .json, .md); - is standard output."
+    ),
+]
 PrecisionOption = Annotated[
     Precision | None, typer.Option(help="Arithmetic of the workload. Default: unchanged.", show_default=False)
 ]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tcprobe.analysis.key_node.search import find_key_nodes
-from tcprobe.analysis.key_node.timing import gap_cv
+from tcprobe.analysis.key_node.series import gap_cv
 from tcprobe.readers.open import open_profile
 from tcprobe.schema.columns import Table
 from tcprobe.schema.key_nodes.found import Candidate, KeyNodes
@@ -142,8 +142,19 @@ def test_where_nothing_tells_nothing_is_said(profile: Profile, why: str | None) 
 
 
 def test_the_call_of_a_traced_function_is_no_op() -> None:
-    ops = (("__inference_step_42", "EagerLocalExecute", 9), ("a", "A", 9))
+    ops = (("__inference_step_42", "EagerLocalExecute", 9), ("__inference_f_1", "__inference_f_1", 9), ("a", "A", 9))
     assert named(find_key_nodes(counted(*ops))) == ["a"]
+
+
+def test_what_xla_made_is_no_op_of_the_framework() -> None:
+    """Neither on the host, where its types tell, nor on the GPU, where the instruction does; PyTorch's are ops."""
+    ops = (("fc/MatMul", "dot", 9), ("a", "A", 9))
+    profile = counted(*ops).with_tables(
+        launches(*(("k", 0, None, 10 * n, 1) for n in range(9))),
+        details(("b", "B")).with_columns(hlo_op=["fusion.1"]),
+    )
+    assert named(find_key_nodes(profile.with_metadata(format="xplane"))) == ["a"]
+    assert named(find_key_nodes(counted(*ops))) == ["a", "fc/MatMul"]
 
 
 # --- times --------------------------------------------------------------------------------------------
@@ -276,10 +287,31 @@ def test_the_key_node_of_a_real_run_fires_once_an_epoch() -> None:
     assert sum(c.fired.calls == 492 for c in found.candidates) == 332
 
 
+@pytest.mark.parametrize("name", ["fp32_ffma", "bf16_before", "bf16_after"])
+def test_the_layers_of_a_real_step_are_no_steps(name: str) -> None:
+    """30 blocks call aten::reshape once each, between pauses; no range marks the steps that were recorded."""
+    found = find_key_nodes(open_profile(shared(f"samples/nsys/h100x2_{name}_nsys2026.sqlite")))
+    assert (found.why_none, found.candidates) == ("nothing_regular", ())
+
+
+@pytest.mark.parametrize(("rank", "others"), [(1, ["Jacobi solve"]), (4, ["Jacobi solve", "MPI_Sendrecv"])])
+def test_a_real_solver_exchanges_once_in_each_step(rank: int, others: list[str]) -> None:
+    found = find_key_nodes(open_profile(shared(f"samples/nsys/v100_mpi_rank{rank}.sqlite")))
+    assert (found.steps, named(found)[0], [c.fired.name for c in found.others]) == (1000, "MPI", others)
+    assert found.best is not None
+    assert found.best.gap_cv is not None
+    assert found.best.gap_cv < 0.05
+
+
 @pytest.mark.parametrize("name", ["tf24_t4_alexnet_fp32", "tf24_v100_alexnet_fp32", "tf22_8xv100_bert_step0"])
 def test_of_one_real_step_nothing_is_said(name: str) -> None:
     found = find_key_nodes(open_profile(shared(f"samples/xplane/{name}.xplane.pb")))
     assert (found.steps, found.why_none, found.candidates) == (1, "few_steps", ())
+
+
+def test_a_program_that_is_all_xla_has_none() -> None:
+    found = find_key_nodes(open_profile(shared("samples/xplane/jax08_mi300_gemm.xplane.pb")))
+    assert (found.why_none, found.candidates) == ("no_calls", ())
 
 
 def test_a_run_on_a_gpu_has_positions() -> None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from tcprobe.analysis.key_node.series import Series, series_of
+from tcprobe.analysis.key_node.series import UNEVEN, Series, series_of
 from tcprobe.analysis.key_node.steps import Steps, busy, find_steps
 from tcprobe.analysis.key_node.timing import Timing, timings
 from tcprobe.schema.key_nodes.found import Candidate, Fired, KeyNodes
@@ -20,7 +20,6 @@ from tcprobe.schema.profile import Profile
 
 AT_END: Final = 0.8  # of a step: what ends later is near its end
 EARLY: Final = 0.5
-UNEVEN: Final = 0.5  # coefficient of variation of the gaps: exponential ones, which come at random, have 1
 LEAST_CUT: Final = 5  # steps from which one call more or less shows a recording that is cut within a step
 NAMES: Final[tuple[tuple[Flaw, re.Pattern[str]], ...]] = (
     ("one_replica", re.compile(r"(?:^|/)replica_\d+/")),

@@ -13,8 +13,10 @@ from tcprobe.schema.columns import FloatArray, Table
 from tcprobe.schema.key_nodes.found import Fired
 from tcprobe.schema.profile import Profile
 
-EAGER: Final = "EagerLocalExecute"
-"""Type of a traced function that was called: its name has a number that differs from run to run."""
+FUNCTION: Final = "__"
+"""What the name of a traced function begins with; it ends in a number that differs from run to run."""
+WARM_UP: Final = 0.2  # of the steps, the first; at least one
+UNEVEN: Final = 0.5  # coefficient of variation of the gaps: exponential ones, which come at random, have 1
 _Op = tuple[str, str | None]
 
 
@@ -32,6 +34,22 @@ class Series:
     ends: FloatArray | None = None
     counted: bool = True
 
+    @property
+    def gap_cv(self) -> float | None:
+        """Return how unevenly it comes, as `gap_cv` says; None where no time tells."""
+        return None if self.ends is None else gap_cv(self.ends)
+
+
+def warm(values: FloatArray) -> FloatArray:
+    """Return what follows the warm-up."""
+    return values[max(1, round(len(values) * WARM_UP)) :]
+
+
+def gap_cv(ends: FloatArray) -> float | None:
+    """Return standard deviation over mean of the gaps after the warm-up; None of fewer than two."""
+    gaps = warm(np.diff(ends))
+    return float(gaps.std() / gaps.mean()) if len(gaps) > 1 and gaps.mean() > 0 else None
+
 
 def series_of(profile: Profile) -> list[Series]:
     """Return every op and range that ran, in the order of the profile."""
@@ -39,14 +57,15 @@ def series_of(profile: Profile) -> list[Series]:
 
 
 def _ops(profile: Profile) -> Iterator[Series]:
+    """Yield the ops of the framework; of an XSpace also XLA's instructions are known, by types in lower case."""
     launched, gpu_ns = _launched(profile), _gpu_times(profile)
-    host = profile.require("host_ops")
+    host, by_xla = profile.require("host_ops"), profile.metadata.format == "xplane"
     seen: set[_Op] = set()
     columns = [host.values(name) for name in ("op", "op_type", "calls", "profiler_id")]
     for op, op_type, calls, op_id in zip(*columns, strict=True):
         key: _Op = (str(op), str(op_type))
         seen.add(key)
-        if op_type != EAGER and calls:
+        if calls and not key[0].startswith(FUNCTION) and not (by_xla and str(op_type)[:1].islower()):
             time = None if gpu_ns is None else gpu_ns.get(key, 0)
             fired = Fired("op", key[0], int(calls), str(op_id) if op_id else None, key[1], gpu_ns=time)
             yield Series(fired, _instances(launched.get(key), int(calls)))
@@ -65,7 +84,10 @@ def _instances(launched: FloatArray | None, calls: int) -> FloatArray | None:
 
 
 def _launched(profile: Profile) -> dict[_Op, FloatArray]:
-    """Return the host times of the launches of each op on its first GPU, in order; none where one is unknown."""
+    """Return the host times of the launches of each op on its first GPU, in order; none where one is unknown.
+
+    Instructions that XLA made are left out: other profilers see the whole cluster alone.
+    """
     launches, ops = profile.require("launches"), profile.require("op_details")
     found: dict[_Op, FloatArray] = {}
     if not len(launches) or not len(ops):
@@ -73,11 +95,11 @@ def _launched(profile: Profile) -> dict[_Op, FloatArray]:
     op, device, at = (launches.numbers(name) for name in ("op_id", "device", "launch_ns"))
     order = np.lexsort((at, device, op))
     bounds = np.searchsorted(op[order], np.arange(len(ops) + 1))
-    names = list(zip(ops.names("op").tolist(), ops.names("op_type").tolist(), strict=True))
-    for row, (name, op_type) in enumerate(names):
+    names = zip(*(ops.names(column).tolist() for column in ("op", "op_type", "hlo_op")), strict=True)
+    for row, (name, op_type, hlo_op) in enumerate(names):
         rows = order[bounds[row] : bounds[row + 1]]
         times = at[rows[device[rows] == device[rows[0]]]] if len(rows) else np.zeros(0)
-        if name and len(times) and not np.isnan(times).any():
+        if name and hlo_op is None and len(times) and not np.isnan(times).any():
             known = found.get((name, op_type))
             found[name, op_type] = times if known is None else np.sort(np.concatenate([known, times]))
     return found

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from tcprobe.analysis.key_node.series import Series
+from tcprobe.analysis.key_node.series import UNEVEN, Series
 from tcprobe.schema.columns import FloatArray
 from tcprobe.schema.key_nodes.kinds import LEAST_STEPS, StepsBasis
 from tcprobe.schema.profile import Profile
@@ -17,6 +17,9 @@ from tcprobe.schema.profile import Profile
 MOST: Final = 0.6
 """Share of the repeated ops whose calls are a multiple of the number of steps. Those that a step calls are most of what
 a training repeats; those of epochs and validation are few beside them."""
+AGREE: Final = 0.25
+"""Share of the busy ops that must have run exactly so often. With fewer some of them must come evenly: the layers of a
+single step repeat as well, and few ops have their number."""
 REPEATED: Final = 0.5
 """Share of the busy ops that must repeat, which set-up does not: else few steps were recorded, and what repeats is
 called several times in one."""
@@ -49,14 +52,21 @@ def find_steps(profile: Profile, series: Sequence[Series]) -> Steps | None:
     Marks and the probe's count hold only where something ran so often: a profile may mark calls that are no steps,
     and the probe counts steps that were not recorded.
     """
-    counts = Counter(one.fired.calls for one in busy(series))
+    weighed = busy(series)
+    counts = Counter(one.fired.calls for one in weighed)
     marked, probed = _marked(profile), len(profile.require("steps"))
     if marked is not None and len(marked) > LEAST_STEPS and _near(counts, len(marked) - 1):
         return Steps(len(marked) - 1, "marks", marked)
     if probed >= LEAST_STEPS and counts[probed]:
         return Steps(probed, "probe")
     called = _by_calls(counts)
-    return None if called is None else Steps(called, "calls")
+    return None if called is None or not _holds(called, weighed) else Steps(called, "calls")
+
+
+def _holds(steps: int, weighed: Sequence[Series]) -> bool:
+    exact = [one for one in weighed if one.fired.calls == steps]
+    even = any(cv is not None and cv <= UNEVEN for cv in (one.gap_cv for one in exact))
+    return even or len(exact) >= AGREE * len(weighed)
 
 
 def _near(counts: Counter[int], steps: int) -> int:

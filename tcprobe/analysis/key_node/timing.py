@@ -7,11 +7,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from tcprobe.analysis.key_node.series import Series
+from tcprobe.analysis.key_node.series import Series, gap_cv, warm
 from tcprobe.analysis.key_node.steps import Steps
 from tcprobe.schema.columns import FloatArray
 
-WARM_UP: Final = 0.2  # of the steps, the first; at least one
 MISSED: Final = 0.1  # of the steps, at most: an end may fall just outside its own
 
 
@@ -42,18 +41,8 @@ def timings(series: Sequence[Series], steps: Steps) -> list[Timing | None]:
             told.append(None)
             continue
         at = (place.at - begin) / length if len(known) > 1 and length > 0 and place.once_each else None
-        told.append(Timing(place.once_each, at, gap_cv(one.ends)))
+        told.append(Timing(place.once_each, at, one.gap_cv))
     return told
-
-
-def gap_cv(ends: FloatArray) -> float | None:
-    """Return standard deviation over mean of the gaps, without the warm-up; None of fewer than two gaps."""
-    gaps = _warm(np.diff(ends))
-    return float(gaps.std() / gaps.mean()) if len(gaps) > 1 and gaps.mean() > 0 else None
-
-
-def _warm(values: FloatArray) -> FloatArray:
-    return values[max(1, round(len(values) * WARM_UP)) :]
 
 
 def _by_marks(series: Sequence[Series], bounds: FloatArray) -> list[_Place | None]:
@@ -81,7 +70,7 @@ def _side_by_side(series: Sequence[Series], count: int) -> list[_Place | None]:
     even = min(exact, key=lambda ends: (_unevenness(ends), float(ends[0]), float(ends[-1])))
     period = float(np.median(np.diff(even))) or 1.0
     same = (one.ends if one.ends is not None and len(one.ends) == count else None for one in series)
-    return [None if ends is None else _beside(_warm((ends - even) / period)) for ends in same]
+    return [None if ends is None else _beside(warm((ends - even) / period)) for ends in same]
 
 
 def _beside(apart: FloatArray) -> _Place:

@@ -36,7 +36,7 @@ BASES: Final[Mapping[StepsBasis, str]] = {
 AGAIN: Final = "record a run of 20 steps or more, with the ops that it calls"
 NONE: Final[Mapping[WhyNone, tuple[str, str]]] = {
     "no_calls": (
-        "no key node: the profile says of no op and no range how often it ran",
+        "no key node: the profile says of no op of a framework and of no range how often it ran",
         "give a profile that does: DLProf's detail report (--reports=detail), *.xplane.pb with host ops, or NVTX "
         "ranges recorded by Nsight Systems",
     ),
