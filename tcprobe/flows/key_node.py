@@ -154,14 +154,18 @@ def profile_by_key_node(
     short = _short(replace(options, profiler="dlprof", output=_aside(options.output)))
     say("looking for a key node in a short run first")
     first = profile(short, stdout_to_stderr, say)
-    found = _found_in(first)
-    if first.interrupted or (not isinstance(found, KeyNodes) and 0 < first.workload_code < SIGNALLED):
+    found, why = _found_in(first)
+    if first.interrupted or (found is None and 0 < first.workload_code < SIGNALLED):
         return first
-    best = found.best if isinstance(found, KeyNodes) else None
-    say(f"no key node: {found}" if best is None else f"key node {best.fired.key}: {_because(found)}")
-    chosen = replace(options.dlprof, key_node=None if best is None else best.fired.key)
-    notes = () if isinstance(found, KeyNodes) else (_none_found(found),)
-    again = replace(options, profiler="dlprof", dlprof=chosen, key_node=_record(found), notes=notes)
+    key = None if found is None or found.best is None else found.best.fired.key
+    say(why if key is None else f"key node {key}: {why}")
+    again = replace(
+        options,
+        profiler="dlprof",
+        dlprof=replace(options.dlprof, key_node=key),
+        key_node=_record(found, why),
+        notes=() if key is not None else (_none_found(why),),
+    )
     try:
         outcome = profile(again, stdout_to_stderr, say)
     except TcprobeError:
@@ -177,16 +181,13 @@ def _aside(output: Path | None) -> Path | None:
     return None if output is None else output.with_name(f"{output.name}.{SHORT}")
 
 
-def _found_in(outcome: ProfileOutcome) -> KeyNodes | str:
-    """Return what the short run tells; as a text why it tells nothing."""
+def _found_in(outcome: ProfileOutcome) -> tuple[KeyNodes | None, str]:
+    """Return what the short run tells and why the best was chosen; None, and why there is none."""
     try:
-        return _searched(outcome.folder)
+        found = find_key_nodes(open_profile(outcome.folder))
     except TcprobeError as error:
-        return error.message.removeprefix(f"{outcome.folder}: ")
-
-
-def _because(found: KeyNodes | str) -> str:
-    return chosen_because(found) if isinstance(found, KeyNodes) else found
+        return None, error.message
+    return (None, why_none(found)[0]) if found.best is None else (found, chosen_because(found))
 
 
 def _none_found(why: str) -> Note:
@@ -197,11 +198,11 @@ def _none_found(why: str) -> Note:
     )
 
 
-def _record(found: KeyNodes | str) -> dict[str, Any]:
+def _record(found: KeyNodes | None, why: str) -> dict[str, Any]:
     """Return what run.json says of the search."""
     base: dict[str, Any] = {"asked": AUTO, "chosen": None, "searched": SHORT, "why_none": None}
-    if not isinstance(found, KeyNodes) or found.best is None:
-        return {**base, "why_none": str(found)}
+    if found is None or found.best is None:
+        return {**base, "why_none": why}
     return {**base, "chosen": found.best.fired.key, **_grounds(found, found.best)}
 
 
