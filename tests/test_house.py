@@ -40,7 +40,7 @@ WITHIN = {
             {"kernels"},
             {"ops", "ranges", "timing", "window"},
         ),
-        *({"summary", "waits"}, {"sizes", "validity"}, {"causes"}, {"flow"}),
+        *({"summary", "waits"}, {"sizes", "validity"}, {"causes"}, {"flow", "key_node"}),
     ),
     "audit": ({"settings", "severity", "suppress"}, {"fix", "source", "trace"}),
     "capture": (
@@ -73,7 +73,7 @@ WITHIN = {
         {"blocks", "sentences"},
         {"document"},
         {"base", "grid", "scan"},
-        {"audit", "run", "csv", "github", "json", "markdown", "sarif", "text"},
+        {"audit", "key_node", "run", "csv", "github", "json", "markdown", "sarif", "text"},
     ),
     "rules": ({"model"}, {"base"}, {"precision", "run", "sizes"}, {"registry"}, {"says"}),
 }

@@ -57,7 +57,7 @@ def make_folder(output: Path | None, label: str, force: bool = False) -> RunFold
         OutputError: `output` exists, or the folder cannot be made or lacks free space.
     """
     final = output if output is not None else _free(Path(HOME) / _stamp(label))
-    _refuse(final, force)
+    refuse(final, force)
     with writing(final):
         final.parent.mkdir(parents=True, exist_ok=True)
         path = Path(tempfile.mkdtemp(prefix=_short(PARTIAL, final), dir=final.parent)).resolve()
@@ -104,7 +104,8 @@ def _free(wanted: Path) -> Path:
     return candidate
 
 
-def _refuse(final: Path, force: bool) -> None:
+def refuse(final: Path, force: bool) -> None:
+    """Raise OutputError if a run folder may not be written at `final`."""
     if not os.path.lexists(final) or _is_empty(final):
         return
     if not force:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tcprobe.errors import TcprobeError
+from tcprobe.errors import TcprobeError, UsageError
 from tcprobe.visible import hand_over
 
 if TYPE_CHECKING:
@@ -110,6 +112,47 @@ WidthOption = Annotated[
         help="Columns to fit the text in; 0 sets no limit. Default: the terminal's, no limit elsewhere.",
     ),
 ]
+
+
+def chosen_format(ctx: typer.Context, format: Format | None, output: str | None) -> str | None:  # noqa: A002
+    """Return the format asked for; TCPROBE_FORMAT applies to standard output, which has no file ending."""
+    source = ctx.get_parameter_source("format")
+    typed = source is not None and source.name == "COMMANDLINE"
+    return format.value if format and (typed or output in (None, "-")) else None
+
+
+def split(option: str, words: str) -> tuple[str, ...]:
+    """Return the words of an option's value, as a shell takes them apart.
+
+    Raises:
+        UsageError: a quote is not closed.
+    """
+    try:
+        return tuple(shlex.split(words))
+    except ValueError as error:
+        raise UsageError(f"{option} {words!r}: {error}", "quote it as one would in a shell") from error
+
+
+def names(ctx: typer.Context) -> list[str]:
+    """Return every option of the verb, as typed."""
+    return [
+        name for option in ctx.command.params for name in (*option.opts, *option.secondary_opts) if name.startswith("-")
+    ]
+
+
+def check_words(ctx: typer.Context, words: Sequence[str] | None) -> None:
+    """Refuse an unknown option in place of the workload.
+
+    Raises:
+        UsageError: names the option, and the one that it resembles.
+    """
+    first = words[0] if words else ""
+    if not first.startswith("-") or first == "-m":
+        return
+    name = first.partition("=")[0]
+    near = get_close_matches(name, names(ctx), n=1)
+    hint = f"did you mean {near[0]}?" if near else f"tcprobe {ctx.command.name} --help lists them"
+    raise UsageError(f"no such option: {name}", f"{hint} (options of the workload stand after its name)")
 
 
 def text_width(asked: int | None) -> int | None:

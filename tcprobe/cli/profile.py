@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import typer
@@ -65,52 +64,24 @@ def profile(
     tcprobe's options stand before WORKLOAD, all that follows is the workload's own:
     tcprobe profile --precision mixed_float16 train.py --epochs 3
     """
-    _check_words(ctx, words)
+    o.check_words(ctx, words)
     on_stdout = json and report_file in (None, "-")
     with o.errors_as_json(on_stdout):
         from tcprobe.capture.base import DlprofOptions, NsysOptions
+        from tcprobe.flows.key_node import profile_by_key_node as run
         from tcprobe.flows.profile import ProfileOptions
-        from tcprobe.flows.profile import profile as run
 
         to = _destination(json, report_file, force)
         wanted = ProfileOptions(
             tuple(words or ()), profiler, precision, xla, iter_start, iter_stop, device, python,
-            _split("--launcher", launcher), output, force, target_gpu, tuple(metric_pattern or ()), step_function,
-            DlprofOptions(key_node, mode, delay, duration, _split("--dlprof-args", dlprof_args)),
-            NsysOptions(_split("--nsys-args", nsys_args), with_xspace), step_range,
+            o.split("--launcher", launcher), output, force, target_gpu, tuple(metric_pattern or ()), step_function,
+            DlprofOptions(key_node, mode, delay, duration, o.split("--dlprof-args", dlprof_args)),
+            NsysOptions(o.split("--nsys-args", nsys_args), with_xspace), step_range,
         )  # fmt: skip
         outcome = run(wanted, on_stdout, say)
         _show(outcome, to)
     _hint(ctx, outcome, words or [])
     raise typer.Exit(outcome.exit_code)
-
-
-def _split(option: str, words: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(words))
-    except ValueError as error:
-        raise UsageError(f"{option} {words!r}: {error}", "quote it as one would in a shell") from error
-
-
-def _names(ctx: typer.Context) -> list[str]:
-    return [
-        name for option in ctx.command.params for name in (*option.opts, *option.secondary_opts) if name.startswith("-")
-    ]
-
-
-def _check_words(ctx: typer.Context, words: Sequence[str] | None) -> None:
-    """Refuse an unknown option in place of the workload.
-
-    Raises:
-        UsageError: names the option, and the one that it resembles.
-    """
-    first = words[0] if words else ""
-    if not first.startswith("-") or first == "-m":
-        return
-    name = first.partition("=")[0]
-    near = get_close_matches(name, _names(ctx), n=1)
-    hint = f"did you mean {near[0]}?" if near else "tcprobe profile --help lists them"
-    raise UsageError(f"no such option: {name}", f"{hint} (options of the workload stand after its name)")
 
 
 def _destination(json: bool, report_file: str | None, force: bool) -> Destination | None:
@@ -174,7 +145,7 @@ def _report(outcome: ProfileOutcome, report: Profile, to: Destination | None) ->
 def _hint(ctx: typer.Context, outcome: ProfileOutcome, words: Sequence[str]) -> None:
     """If the workload refused an argument that is an option of tcprobe, say that it must come earlier."""
     given = {word.partition("=")[0] for word in words[1:]}
-    late = [name for name in _names(ctx) if name in given and name.startswith("--") and name != "--help"]
+    late = [name for name in o.names(ctx) if name in given and name.startswith("--") and name != "--help"]
     if outcome.workload_code == 2 and late:  # argparse exits with 2
         options = ", ".join(late)
         tell(f"hint: {options}: tcprobe's options stand before the workload, all after it is its own")

@@ -18,11 +18,32 @@ WordsArgument = Annotated[
         help="A packaged workload (see `tcprobe workloads`), a script, or -m MODULE; then its own arguments.",
     ),
 ]
+ProfileOrWorkload = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="PROFILE|WORKLOAD",
+        show_default=False,
+        help="A profile or run folder as `tcprobe report` takes it; or a workload, then its own arguments.",
+    ),
+]
 ProfilerOption = Annotated[
     ProfilerName,
     typer.Option(
         envvar="TCPROBE_PROFILER",
         help="auto takes DLProf or nsys (Nsight Systems) with options of theirs, else TensorFlow's own.",
+    ),
+]
+SearchProfilerOption = Annotated[
+    ProfilerName,
+    typer.Option(
+        envvar="TCPROBE_PROFILER",
+        help="How a workload is run: auto takes DLProf where there is one, else TensorFlow's own.",
+    ),
+]
+SearchOutputOption = Annotated[
+    str | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write to a file (.txt, .csv, .json, .md); - is standard output."
     ),
 ]
 PrecisionOption = Annotated[
@@ -77,7 +98,10 @@ StepFunctionOption = Annotated[
     str | None,
     typer.Option(metavar="NAME", envvar="TCPROBE_STEP_FUNCTION", help="Function whose calls are the steps."),
 ]
-KeyNodeOption = Annotated[str | None, typer.Option(metavar="NAME", help="DLProf: op that runs once in each step.")]
+KeyNodeOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME|auto", help="DLProf: op that runs once in each step; auto finds one in a short run."),
+]
 ModeOption = Annotated[
     str | None, typer.Option(metavar="MODE", help="DLProf: auto, simple, tensorflow1 or tensorflow2.")
 ]

@@ -39,7 +39,7 @@ def report(
     --type sqlite), the CSV and JSON reports of DLProf, and Nsight Compute's CSV (ncu --csv --page raw).
     Needs neither a GPU nor TensorFlow.
     """
-    chosen = _chosen(ctx, format, output)
+    chosen = o.chosen_format(ctx, format, output)
     with o.errors_as_json(chosen == "json" and output in (None, "-")):
         from tcprobe.analysis import Options
         from tcprobe.flows.report import make_report
@@ -53,13 +53,6 @@ def report(
         document = RunDocument(profile, ReportSpec(top, tuple(by or ())))
         files = write_document(document, o.render_spec(width, safe_csv), to)
     _say(path, files)
-
-
-def _chosen(ctx: typer.Context, format: o.Format | None, output: str | None) -> str | None:  # noqa: A002
-    """Return the format asked for; TCPROBE_FORMAT applies to standard output, which has no file ending."""
-    source = ctx.get_parameter_source("format")
-    typed = source is not None and source.name == "COMMANDLINE"
-    return format.value if format and (typed or output in (None, "-")) else None
 
 
 def _say(path: Path, files: list[Path]) -> None:

@@ -71,6 +71,8 @@ class ProfileOptions:
         dlprof: what only DLProf knows.
         nsys: what only Nsight Systems knows.
         step_range: regular expression for the names of the ranges that are steps; None leaves that to the reader.
+        key_node: how the key node was found, for run.json; None where nobody searched.
+        notes: what is known of the run before it begins.
     """
 
     words: tuple[str, ...]
@@ -90,6 +92,8 @@ class ProfileOptions:
     dlprof: DlprofOptions = field(default_factory=DlprofOptions)
     nsys: NsysOptions = field(default_factory=NsysOptions)
     step_range: str | None = None
+    key_node: dict[str, Any] | None = None
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +171,7 @@ def profile(
     with signals.held():
         ended = _run(capture, request, launch, stdout_to_stderr, home)
         collected = _collected(capture, request, ended.exit_code)
-        collected = replace(collected, notes=(*launch.notes, *collected.notes))
+        collected = replace(collected, notes=(*options.notes, *launch.notes, *collected.notes))
         whole = run_record.finish(record, ended, collected, read_probe(home.path), launch.wraps)
         code = ended.exit_code if collected.workload_code is None else collected.workload_code
         if options.nsys.with_xspace:
@@ -333,6 +337,7 @@ def _asked(
         "xla": True if own_xla else options.xla,
         "target_gpu": options.target_gpu,
         "step_range": options.step_range,
+        "key_node": options.key_node,
     }
 
 

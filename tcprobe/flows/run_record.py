@@ -26,7 +26,7 @@ def begin(request: CaptureRequest, launch: Launch, asked: Mapping[str, Any]) -> 
         request: what to capture.
         launch: how it is started.
         asked: ``workload``, ``profiler``, ``precision``, ``xla``, ``target_gpu`` and ``step_range`` as the user gave
-            them.
+            them, and how the ``key_node`` was found.
     """
     holds = environment.ask_interpreter(request.python, request.launcher)
     module = ("-m",) if request.target.kind == "module" else ()
@@ -56,6 +56,7 @@ def begin(request: CaptureRequest, launch: Launch, asked: Mapping[str, Any]) -> 
         "target_gpu": asked["target_gpu"],
         "step_range": asked["step_range"],
         "with_xspace": None,
+        "key_node": asked["key_node"],
         "notes": [],
     }
 

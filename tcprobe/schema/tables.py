@@ -111,6 +111,7 @@ HOST_OPS: Final = T(
         C("min_ns", "int", "shortest call", nullable=False),
         C("max_ns", "int", "longest call", nullable=False),
         C("input_shapes", "str", "JSON list of input shapes, as the trace has them"),
+        C("profiler_id", "str", "name under which its profiler tells it from others of the same path: DLProf's Op ID"),
     ),
     key=("op", "op_type"),
 )

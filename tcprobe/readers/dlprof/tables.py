@@ -179,5 +179,6 @@ def host_ops_table(detail: Report) -> Table | None:
         "op_type": kinds,
         **{name: detail.whole(column) for name, column in names.items()},
         "input_shapes": [shapes_of(text, kind) for text, kind in shapes],
+        "profiler_id": detail.texts("op id"),
     }
     return Table(HOST_OPS, columns)

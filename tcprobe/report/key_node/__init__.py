@@ -1,0 +1,1 @@
+"""What a search for a key node found, as a document."""
