@@ -33,7 +33,7 @@ def mutated(content: bytes, chance: Chance) -> bytes:
         return bytewise.mutated(content, chance)
     try:
         return _queried(content, _VALUES if kind < 0.75 else _SCHEMA, chance)
-    except (sqlite3.Error, OverflowError, UnicodeError):
+    except (sqlite3.Error, OverflowError, ValueError):
         return _page(content, chance)
 
 
@@ -83,7 +83,9 @@ def _no_wal(content: bytes) -> bytes:
 
 
 def _table(database: sqlite3.Connection, chance: Chance) -> str:
-    found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
+    found = database.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND typeof(name) = 'text' ORDER BY name"
+    ).fetchall()
     return _quoted(chance.choice([name for (name,) in found] or ["none"]))
 
 
@@ -184,7 +186,9 @@ def _replaced(database: sqlite3.Connection, chance: Chance) -> None:
 
 def _other_sql(database: sqlite3.Connection, chance: Chance) -> None:
     """Change what the schema says of a table, and not the table."""
-    found = database.execute("SELECT rowid, sql FROM sqlite_master WHERE sql > '' ORDER BY rowid").fetchall()
+    found = database.execute(
+        "SELECT rowid, sql FROM sqlite_master WHERE typeof(sql) = 'text' ORDER BY rowid"
+    ).fetchall()
     row, sql = chance.choice(found or [(0, "")])
     kind = chance.randrange(4)
     if kind == 0:
