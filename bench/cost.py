@@ -24,8 +24,8 @@ class Cost:
         return f"wall {self.wall_s:6.2f} s  user {self.user_s:6.2f} s  peak {self.peak_bytes / 1e6:6.0f} MB"
 
 
-def measure(command: list[str]) -> Cost:
-    """Run `command` once as a process of its own; SystemExit where it fails."""
+def measure(command: list[str], codes: tuple[int, ...] = (0,)) -> Cost:
+    """Run `command` once as a process of its own; SystemExit where it ends with none of `codes`."""
     program = shutil.which(command[0])
     if program is None:
         raise SystemExit(f"{command[0]} is not on PATH")
@@ -33,8 +33,9 @@ def measure(command: list[str]) -> Cost:
     child = os.posix_spawn(program, command, ENVIRONMENT, file_actions=QUIET)
     _, status, usage = os.wait4(child, 0)
     wall = time.perf_counter() - start
-    if status:
-        raise SystemExit(f"{' '.join(command[:4])} failed: {os.waitstatus_to_exitcode(status)}")
+    code = os.waitstatus_to_exitcode(status)
+    if code not in codes:
+        raise SystemExit(f"{' '.join(command[:4])} failed: {code}")
     return Cost(wall, usage.ru_utime, usage.ru_maxrss * 1024)
 
 

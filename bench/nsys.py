@@ -9,7 +9,7 @@ million ranges.
 Every command is a process of its own. `tcprobe report` reads, joins, analyses and prints everything, five times by
 default: wall time and user time are the best, memory is the largest peak; with the ADBC driver for SQLite where this
 interpreter has it, and with Python's sqlite3 alone. Of nsys on PATH those reports run once that do a part of the same:
-kernels by range, and ranges by time on the GPU.
+kernels by range, and ranges by time on the GPU; each is stopped after ten minutes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.cost import Cost, best
+from bench.cost import Cost, best, measure
 
 BETWEEN_NS = 10_000_000  # from the end of one copy to the start of the next
 EVENTS = ("CUPTI_ACTIVITY_KIND_%", "NVTX_EVENTS", "CUDA_%EVENTS", "OSRT_API", "CUDNN_EVENTS", "CUBLAS_EVENTS")
@@ -37,6 +37,7 @@ SHIFTED = {"start": "span", "end": "span", "correlationId": "ids", "gridId": "id
 OP_ID = "instr(text, 'op_id = ')"
 REPORTS = (("nvtx_kern_sum", "nvtxkernsum"), ("nvtx_gpu_proj_trace", "nvtxgpuproj"))
 """Names of the reports since 2023 and before."""
+MOST_S, STOPPED = 600, 124  # a report of nsys is stopped after so many seconds; what `timeout` exits with then
 TCPROBE = "import sys; {hidden}from tcprobe.__main__ import main; sys.exit(main())"
 HIDDEN = "sys.modules['adbc_driver_sqlite'] = None; "
 
@@ -122,7 +123,10 @@ def theirs(file: Path) -> Iterator[tuple[str, list[str]]]:
     for new, old in REPORTS:
         name = new if new in known else old
         out = file.parent / name
-        yield f"nsys stats -r {name}", ["nsys", "stats", "-r", name, "--format", "csv", "-o", str(out), str(file)]
+        yield (
+            f"nsys stats -r {name}",
+            ["timeout", str(MOST_S), "nsys", "stats", "-r", name, "--format", "csv", "-o", str(out), str(file)],
+        )
 
 
 def size(file: Path) -> str:
@@ -140,9 +144,9 @@ def report(file: Path, runs: int, peers: bool) -> None:
     for label, command in ours(file):
         costs[label] = best(command, runs)
         print(f"  {label:34} {costs[label]}", flush=True)
-    other = [(label, best(command, 1)) for label, command in (theirs(file) if peers else ())]
+    other = [(label, measure(command, (0, STOPPED))) for label, command in (theirs(file) if peers else ())]
     for label, cost in other:
-        print(f"  {label:34} {cost}")
+        print(f"  {label:34} {cost}{' and more: stopped' * (cost.wall_s > MOST_S)}")
     for label, cost in costs.items() if other else ():
         wall, peak = sum(c.wall_s for _, c in other), max(c.peak_bytes for _, c in other)
         print(

@@ -131,7 +131,7 @@ class Trial:
         self.target.place(made, self.folder)
         door.forget()
         self.forbidden = []
-        before = set(self.folder.rglob("*"))
+        before = _state(self.folder)
         self._limit()
         try:
             said = [(self._call(call), call) for call in self.target.calls(made, self.folder)]
@@ -139,7 +139,7 @@ class Trial:
             self.forbidden += self._watch.stop()
             signal.setitimer(signal.ITIMER_PROF, 0)
         config = self.folder / "config"
-        if any(config not in (path, *path.parents) for path in before ^ set(self.folder.rglob("*"))):
+        if any(config not in (path, *path.parents) for path, _ in before ^ _state(self.folder)):
             self.forbidden.append("the folder holds other files")
         return said
 
@@ -157,6 +157,14 @@ class Trial:
         used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
         resource.setrlimit(resource.RLIMIT_CPU, (int(used + self.limits.cpu_s) + 2, resource.RLIM_INFINITY))
         signal.setitimer(signal.ITIMER_PROF, self.limits.cpu_s)
+
+
+def _state(folder: Path) -> set[tuple[Path, int]]:
+    """Return what lies below a folder, files with the time of their last change; `--fix` changes Python files."""
+    return {
+        (path, path.lstat().st_mtime_ns if path.suffix not in ("", ".py", ".ipynb") else 0)
+        for path in folder.rglob("*")
+    }
 
 
 def _too_slow(number: int, frame: FrameType | None) -> None:

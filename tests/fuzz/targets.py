@@ -13,10 +13,10 @@ from tests.fixtures.dlprof import make as dlprof_fixtures
 from tests.fixtures.gpu_run import make as gpu_run
 from tests.fixtures.ncu import make as ncu_fixtures
 from tests.fixtures.xplane import make as xplane
-from tests.fuzz import names
+from tests.fuzz import names, recordings
 from tests.fuzz.door import Call, Said, call
 from tests.fuzz.inputs import Input, load
-from tests.fuzz.mutate import bytewise, cells, protobuf, python, toml, trees
+from tests.fuzz.mutate import bytewise, cells, database, protobuf, python, toml, trees
 from tests.fuzz.mutate import names as name_mutator
 from tests.fuzz.mutate.chance import Chance, encoded
 from tests.support import ROOT, notebook_text
@@ -32,6 +32,7 @@ LARGEST: Final = 64 << 20
 MUTATORS: Final[Mapping[str, Mutator]] = {
     ".pb": protobuf.mutated,
     ".csv": cells.mutated,
+    ".sqlite": database.mutated,
     ".json": trees.mutated,
     ".ipynb": trees.mutated,
     ".py": python.mutated,
@@ -272,6 +273,7 @@ TARGETS: Final = {
         Target("dlprof-csv", "DLProf's CSV reports", lambda: _dlprof("csv"), report),
         Target("dlprof-json", "DLProf's JSON reports", lambda: _dlprof("json"), report),
         Target("ncu-csv", "Nsight Compute's CSV", _ncu, report),
+        Target("nsys", "SQLite exports of Nsight Systems", recordings.databases, report),
         Target("run-folder", "run folders, whole, partial and mixed", _runs, report),
         Target("hlo", "HLO modules in a profile", _modules, report, place_module),
         Target("names", "names of kernels, ops, GPUs and shapes", _names, report, place_names),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from tcprobe.foreign import below, encoding_of, head
-from tcprobe.readers.ncu.lines import GZIP, SAYS, header_of
+from tcprobe.readers.ncu.lines import GZIP, NAMED, SAYS, SAYS_MARKS, header_of
 from tcprobe.readers.ncu.refusals import REPORT
 
 PEEK: Final = 1 << 16  # a header of 4,000 metrics has 150 KB, and begins with the columns that tell it
@@ -40,6 +40,8 @@ def _has_header(path: Path, size: int, said: bool = False) -> bool:
     if start.startswith(GZIP):
         start = _unpacked(start, size)
     text = start.decode(encoding_of(start), errors="replace").lstrip("\ufeff")
+    if not any(mark in text for mark in (NAMED, *(SAYS_MARKS if said else ()))):  # 16 MB of others' are not split
+        return False
     return any(header_of(line) or (said and SAYS.match(line)) for line in text.splitlines())
 
 

@@ -28,7 +28,10 @@ MOST_SAID: Final = 100
 CELLS: Final = 2_000_000  # of rows given at once
 _ROW: Final = re.compile(r'"\d{0,12}",')
 _BARE_ROW: Final = re.compile(r"\d{0,12},")
-SAYS: Final = re.compile(r"==(?:ERROR|WARNING)==\s*(.*)")
+SAYS_MARKS: Final = ("==ERROR==", "==WARNING==")
+SAYS: Final = re.compile(f"(?:{'|'.join(SAYS_MARKS)})" + r"\s*(.*)")
+NAMED: Final = "Kernel Name"
+"""A column that every header has."""
 _CUT: Final = "export it again, and wait until ncu has ended"
 
 
@@ -129,7 +132,7 @@ class Lines:
 
 def header_of(line: str) -> Header | None:
     """Return the header in a line; the program's output may stand before it. None where there is none."""
-    if "Kernel Name" not in line:
+    if NAMED not in line:
         return None
     at = line.find('"ID",')
     if at < 0 and not line.startswith("ID,"):
@@ -139,7 +142,7 @@ def header_of(line: str) -> Header | None:
     except csv.Error:
         return None
     header = Header(tuple(cell.strip() for cell in cells), at >= 0)
-    return header if "Kernel Name" in header.names and header.has_metrics else None
+    return header if NAMED in header.names and header.has_metrics else None
 
 
 @contextmanager

@@ -186,7 +186,7 @@ def _check_beside(path: Path) -> None:
 
 def _check_locks(path: Path, uri: str) -> None:
     """Refuse a file that another program is writing; one with a write-ahead log is not asked, as that would write."""
-    if (head(path, 20) or b"")[18:20] == bytes((_WAL, _WAL)):
+    if (head(path, 20) or b"")[19:] == bytes((_WAL,)):  # the version that reads it, which SQLite goes by
         return
     with suppress(sqlite3.Error), closing(sqlite3.connect(uri, timeout=0, uri=True)) as connection:
         try:
