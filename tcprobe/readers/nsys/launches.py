@@ -176,6 +176,7 @@ def read_calls(database: Database) -> Calls:
     if database.has(CALLS):
         database.need(CALLS, "start", "globalTid", "correlationId")
     calls = read_columns(database, CALLS, ("start", "globalTid", "correlationId"), _where(database))
+    calls = calls.take((calls["start"] > -LATEST) & (calls["start"] < LATEST)) if len(calls) else calls
     calls = calls.take(np.argsort(calls["start"], kind="stable")) if _unsorted(calls["start"]) else calls
     process, processes = dense(process_of(calls["globalTid"]))
     correlation, correlations = dense(calls["correlationId"])

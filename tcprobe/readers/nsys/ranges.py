@@ -114,6 +114,8 @@ def holding(ranges: Ranges, called: Ints, threads: Ints) -> Mask:
 
 def _mark(held: Mask, mine: Ints, ranges: Ranges, owner: Ints, called: Ints, owners: Ints) -> None:
     """Set `held` for ranges in which a call of their owner begins: the next after the start is within."""
+    if not len(called):
+        return
     order = np.lexsort((called, owners))
     bounds = np.searchsorted(owners[order], distinct := np.unique(owners))
     for number, (one, times) in enumerate(zip(distinct.tolist(), np.split(called[order], bounds[1:]), strict=True)):
@@ -236,6 +238,8 @@ def _names(database: Database, ranges: Ranges, looked: Ints) -> tuple[NDArray[np
     listed = ["[globalTid] >> 24", *(f"[{name}]" if has[name] else "NULL" for name in list(has)[:3])]
     listed += [_PLAIN, _SEQUENCE] if has["text"] else ["NULL", str(NONE)]
     code, distinct, sequence = _of_rows(database, ", ".join(listed), ranges.place[looked], ranges.rows)
+    if len(code) != len(looked):
+        raise database.wrong(f"table {EVENTS} holds other rows the second time that it is read")
     return code, _told(database, distinct), sequence
 
 
