@@ -25,6 +25,9 @@ _AGAIN: Final = "run nsys stats again, without --timeunit and with --format csv,
 _NOTHING: Final = ("", "None")  # before 2023 a cell without a value held the second
 
 
+MOST_DIGITS: Final = 18  # of a float behind its point
+
+
 @dataclass(slots=True)
 class Sheet:
     """One report.
@@ -87,12 +90,14 @@ class Sheet:
         Raises:
             WrongFormat: the unit is not known, a time is no number or below 0, or times are rounded too much.
         """
+        if name not in self.header.names:
+            raise WrongFormat(self.path, f"has no column {name}", f"give the file as nsys wrote it: {_AGAIN}")
         unit = TO_NS.get(self.header.unit(name))
         if unit is None:
             raise WrongFormat(self.path, f"gives {name} in '{self.header.unit(name)[:20]}', no unit of time", _AGAIN)
         values = self.numbers(name, needed)
         digits = max((len(text.partition(".")[2]) for text in self._texts[name].iloc[:100]), default=0)
-        coarse = unit / 10.0**digits
+        coarse = unit / 10.0 ** min(digits, MOST_DIGITS)
         if coarse > COARSEST_NS:
             found = f"rounds {name} to {coarse:,.0f} ns, longer than kernels take"
             raise WrongFormat(self.path, found, _AGAIN)

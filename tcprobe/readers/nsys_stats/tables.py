@@ -41,7 +41,7 @@ def trace_tables(sheet: Sheet) -> list[Table]:
     start, duration, names = sheet.times("start"), sheet.times("duration"), sheet.names("name")
     copies = np.array([_COPY.fullmatch(name) is not None for name in (*names.names, "")], np.bool_)[names.ids]
     device = _devices(sheet)
-    stream = np.nan_to_num(sheet.numbers("strm" if "strm" in sheet.header.names else "stream"), nan=-1)
+    stream = _possible(sheet.numbers("strm" if "strm" in sheet.header.names else "stream"))
     common: dict[str, Any] = {"device": device, "stream": stream, "start_ns": start, "duration_ns": duration}
     kernels, moved = np.flatnonzero(~copies), np.flatnonzero(copies)
     configs, config_id = _configs(sheet, kernels)
@@ -110,7 +110,7 @@ def device_table(names: dict[int, str], used: list[int]) -> Table:
 
 def _configs(sheet: Sheet, kernels: IntArray) -> tuple[Table, IntArray]:
     """Return the distinct configurations of kernels, and which each has."""
-    columns = [np.nan_to_num(sheet.numbers(name)[kernels], nan=-1.0) for name in _CONFIG]
+    columns = [_possible(sheet.numbers(name)[kernels]) for name in _CONFIG]
     first, which = distinct_rows(*(np.round(column * 1000) for column in columns))
     registers, static, dynamic, *sizes = (column[first] for column in columns)
     table = {
@@ -126,6 +126,11 @@ def _configs(sheet: Sheet, kernels: IntArray) -> tuple[Table, IntArray]:
 def _exact(sheet: Sheet, name: str) -> bool:
     """Return whether a size is given in bytes; in MB it has three digits."""
     return name in sheet.header.names and sheet.header.unit(name) == "B"
+
+
+def _possible(values: FloatArray) -> FloatArray:
+    """Return values with -1 for what is unknown or that no kernel has."""
+    return np.where((values >= 0) & (values < 2**40), values, -1.0)
 
 
 def _known(values: FloatArray) -> FloatArray:
