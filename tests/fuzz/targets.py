@@ -12,6 +12,7 @@ from typing import Final
 from tests.fixtures.dlprof import make as dlprof_fixtures
 from tests.fixtures.gpu_run import make as gpu_run
 from tests.fixtures.ncu import make as ncu_fixtures
+from tests.fixtures.nsys_stats import make as stats
 from tests.fixtures.xplane import make as xplane
 from tests.fuzz import names, recordings
 from tests.fuzz.door import Call, Said, call
@@ -183,6 +184,19 @@ def _ncu() -> list[Input]:
     return [Input({name: content}) for name, content in ncu_fixtures.FIXTURES.items()]
 
 
+def _stats() -> list[Input]:
+    """Return reports of nsys stats, old and new, each by itself and those of one recording together."""
+    made = {
+        "run_gputrace.csv": stats.trace(old=True),
+        "run_cuda_gpu_trace.csv": stats.trace(unit="us"),
+        "run_gpukernsum.csv": stats.kernels(grids=True),
+        "run_cuda_gpu_kern_sum.csv": stats.kernels(),
+        "printed.csv": stats.processing("cuda_gpu_trace", stats.trace()) + stats.SKIPPED,
+    }
+    both = {name: encoded(made[name]) for name in ("run_cuda_gpu_trace.csv", "run_cuda_gpu_kern_sum.csv")}
+    return [*(Input({name: encoded(text)}) for name, text in made.items()), Input({**both, "run_nvtx_sum.csv": b""})]
+
+
 def _modules() -> list[Input]:
     return [Input({"module.pb": xplane.hlo_module().SerializeToString(deterministic=True)})]
 
@@ -274,6 +288,7 @@ TARGETS: Final = {
         Target("dlprof-json", "DLProf's JSON reports", lambda: _dlprof("json"), report),
         Target("ncu-csv", "Nsight Compute's CSV", _ncu, report),
         Target("nsys", "SQLite exports of Nsight Systems", recordings.databases, report),
+        Target("nsys-stats", "CSV of nsys stats", _stats, report),
         Target("run-folder", "run folders, whole, partial and mixed", _runs, report),
         Target("hlo", "HLO modules in a profile", _modules, report, place_module),
         Target("names", "names of kernels, ops, GPUs and shapes", _names, report, place_names),
