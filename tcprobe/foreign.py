@@ -22,6 +22,8 @@ from tcprobe.errors import MissingInput, UnreadableInput, WrongFormat
 
 MOST_ENTRIES: Final = 200_000  # of one search: half a second; a session of a profiler leaves a dozen files
 MOST_LEVELS: Final = 64  # below the folder that was named; profiles lie four deep
+SQLITE: Final = b"SQLite format 3\0"
+"""What every SQLite database begins with."""
 LEADS_OUT: Final = "a link that leads out of the folder"
 _BUFFER: Final = 1 << 16
 _BOMS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))

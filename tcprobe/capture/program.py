@@ -50,7 +50,7 @@ def where(program: str, launcher: tuple[str, ...]) -> str:
 
 def version_in(text: str) -> str | None:
     """Return the first number with dots in what ``--version`` prints; None if there is none."""
-    found = re.search(r"(?<![\d.])(\d++\.\d+(?:\.\d+)*)", text)
+    found = re.search(r"(?<![\d.])(\d++(?:\.\d++)++)", text)
     return found[1] if found else None
 
 
@@ -62,7 +62,7 @@ def paragraph(text: str, flag: str) -> str:
 
 def words(text: str) -> set[str]:
     """Return the words in lower case, among which are the values that an option takes."""
-    return set(re.findall(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*", text.lower()))
+    return set(re.findall(r"[a-z][a-z0-9]*+(?:-[a-z0-9]++)*+", text.lower()))
 
 
 def first_line(text: str) -> str:

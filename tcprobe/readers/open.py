@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from tcprobe.errors import WHAT_HELPS, EmptyInput, InputError, MissingInput, UnreadableInput, UsageError, WrongFormat
-from tcprobe.foreign import head, leads_out, opened
+from tcprobe.foreign import SQLITE, head, leads_out, opened
 from tcprobe.probe.constants import RECORD, WITH_XSPACE
 from tcprobe.readers import READERS
 from tcprobe.readers.base import Holder, Reader, Refusal
@@ -169,7 +169,7 @@ def _kind(path: Path) -> str:
     """Say in a few words what a file's first bytes look like."""
     start = head(path, 512) or b""
     magic = {
-        b"SQLite format 3\0": "an SQLite database",
+        SQLITE: "an SQLite database",
         b"\x1f\x8b": "gzip data",
         b"PK\x03\x04": "a zip archive",
         b"\x7fELF": "a program",

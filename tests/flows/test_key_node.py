@@ -176,7 +176,7 @@ def test_what_cannot_be_written_is_refused_before_the_short_run(fake_dlprof: pyt
 
 
 def test_another_profiler_takes_no_key_node() -> None:
-    with pytest.raises(UsageError, match="are DLProf's"):
+    with pytest.raises(UsageError, match="are for DLProf"):
         auto("pass", profiler="tensorflow")
 
 

@@ -15,7 +15,7 @@ from tcprobe.capture.process import Ended
 from tcprobe.errors import ToolError
 from tcprobe.flows.second_run import SecondRun
 
-ASKED = dict.fromkeys(("workload", "profiler", "precision", "xla", "target_gpu", "step_range"))
+ASKED = dict.fromkeys(("workload", "profiler", "precision", "xla", "target_gpu", "step_range", "key_node"))
 WELL = Ended(0, 10**9, interrupted=False)
 
 

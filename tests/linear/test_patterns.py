@@ -16,9 +16,13 @@ EXCEPTIONS = {
 ONLY_WHEN_RUN = {
     "tcprobe.analysis.kernels.rule: pattern": "builds the rules for names, which are found in their table",
     "tcprobe.analysis.waits.tuning: pattern": "compiles a tuple of its own, which is found in the module",
-    "tcprobe.capture.dlprof.build: f'^.*{flag}\\\\b.*(?:\\\\n(?!\\\\s*-{{1,2}}[A-Za-z]).*)*'": "the help of DLProf",
+    (
+        "tcprobe.capture.program: "
+        "f'^\\\\s*(?:-\\\\w,\\\\s*)?{flag}(?![\\\\w-]).*(?:\\\\n(?!\\\\s*-{{1,2}}[A-Za-z]).*)*'"
+    ): "a profiler's help",
     "tcprobe.flows.patterns: _CATEGORIES[argument]": "classes, on one character",
-    "tcprobe.flows.profile: pattern": "what a user asks for: it runs on lines of 4,096 characters at most",
+    "tcprobe.analysis.ranges.steps: pattern": "what a user asks for, which flows.patterns has looked at",
+    "tcprobe.flows.patterns: text": "what a user asks for, which is looked at before it is used",
     "tcprobe.probe.core.lines: generated": "the probe's own orders",
     "tcprobe.probe.core.metrics: text": "what a user asks for: it runs on lines of 4,096 characters at most",
     "tcprobe.report.run.headline: f'^{name}\\\\b'": "names of frameworks",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sqlite3
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
@@ -58,7 +57,7 @@ def export(folder: Path, launcher: tuple[str, ...]) -> Recorded:
             why = why or f"{report.name}: {failed}"
         else:
             databases.append(database)
-    empty = bool(databases) and not any(_holds_events(database) for database in databases)
+    empty = bool(databases) and not any(_events(database) for database in databases)
     return Recorded(reports, tuple(databases), streams, why, empty)
 
 
@@ -74,7 +73,7 @@ def _export(report: Path, database: Path, launcher: tuple[str, ...]) -> str:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
     except OSError as error:
         return f"nsys cannot be started: {error.strerror}"
-    if done.returncode == 0 and _tables(database):
+    if done.returncode == 0 and _events(database) is not None:
         return ""
     with suppress(OSError):
         database.unlink(missing_ok=True)
@@ -82,23 +81,18 @@ def _export(report: Path, database: Path, launcher: tuple[str, ...]) -> str:
     return f"`nsys export` ended with exit code {done.returncode}: {said}"
 
 
-def _tables(database: Path) -> set[str]:
-    """Return the names of the tables; none where it is no database."""
+def _events(database: Path) -> int | None:
+    """Return how many tables of events are there and hold a row; None where it is no database of nsys's."""
+    import sqlite3  # which not every Python has
+
     try:
-        with closing(_opened(database)) as opened:
-            return {name for (name,) in opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as opened:
+            tables = {name for (name,) in opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            present = sorted(tables.intersection(EVENTS))
+            held = sum(1 for name in present if opened.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchone())
+            return held if tables else None
     except sqlite3.Error:
-        return set()
-
-
-def _opened(database: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)
-
-
-def _holds_events(database: Path) -> bool:
-    with closing(_opened(database)) as opened:
-        present = _tables(database).intersection(EVENTS)
-        return any(opened.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() for table in sorted(present))
+        return None
 
 
 def notes(recorded: Recorded, probe: Mapping[str, object], exit_code: int, iter_start: int | None) -> Iterator[Note]:

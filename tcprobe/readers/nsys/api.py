@@ -107,7 +107,7 @@ def _long_calls(database: Database) -> Columns:
 
 def _bare(names: Names) -> Names:
     """Return names of calls without the version of their interface: cudaLaunchKernel of cudaLaunchKernel_v7000."""
-    return Names.of([_VERSION.sub("", name) for name in names.names]).take(names.ids) if len(names) else names
+    return Names.of([*(_VERSION.sub("", name) for name in names.names), None]).take(names.ids)
 
 
 def _joined(parts: list[HostEvents]) -> HostEvents:

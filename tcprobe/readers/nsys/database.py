@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from tcprobe.foreign import below, head, modified
+from tcprobe.foreign import SQLITE, below, head, modified
 from tcprobe.readers.nsys.export import ENDINGS, STREAM_ENDING, looks_like_report, to_sqlite
 from tcprobe.readers.one_run import not_one_run
 from tcprobe.schema.profile import Profile
@@ -39,12 +39,13 @@ def _same(export: Path, report: Path) -> bool:
 
 def _is_export(path: Path) -> bool:
     """Whether a file is an export; one whose tables cannot be read is, where it begins like one."""
+    if head(path, len(SQLITE)) != SQLITE:
+        return False  # without the module that reads databases, which not every Python has
     from tcprobe.readers.nsys.opening import peek_tables
     from tcprobe.readers.nsys.recording import is_recording
 
-    tables = peek_tables(path)
-    if tables is None or tables:
-        return is_recording(tables or frozenset())
+    if tables := peek_tables(path):
+        return is_recording(tables)
     return b"CREATE TABLE StringIds" in (head(path, 1 << 20) or b"")
 
 

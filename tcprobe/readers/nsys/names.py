@@ -18,9 +18,9 @@ from tcprobe.readers.nsys.told import LONGEST, Told
 from tcprobe.readers.nsys.torch_names import torch_told
 
 _STEP: Final = re.compile(r"step ([0-9]{1,18})")
-_TENSORRT_CALL: Final = re.compile(r"(?:TensorRT|\w*(?:Context|Engine|Builder|Runtime)(?:::\w+)+)")
+_TENSORRT_CALL: Final = re.compile(r"(?:TensorRT|\w*(?:Context|Engine|Builder|Runtime)(?:::\w++)++)")
 _TENSORRT_COPY: Final = "Reformatting CopyNode"  # moves data between the model's layers
-_ONNX_NODE: Final = re.compile(r"/(?:[^/]+/)*([A-Z][A-Za-z]*)(?:_[0-9]+)?")
+_ONNX_NODE: Final = re.compile(r"/(?:[^/]++/)*+([A-Z][A-Za-z]*)(?:_[0-9]+)?")
 
 
 def told(domain: str | None, text: str) -> Told:

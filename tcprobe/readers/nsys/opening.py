@@ -17,9 +17,8 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
 from tcprobe.errors import EmptyInput, InputError, UnreadableInput, UnsupportedVersion, WrongFormat
-from tcprobe.foreign import head, opened, size_text
+from tcprobe.foreign import SQLITE, head, opened, size_text
 
-MAGIC: Final = b"SQLite format 3\0"
 MOST_BYTES: Final = 1 << 36
 HEADER: Final = 100  # bytes; SQLite, Database File Format, section 1.3
 LEAST_ROW: Final = 6  # bytes that a row takes at least: cell pointer, sizes of row and header, row number, two columns
@@ -133,10 +132,8 @@ def _refused(path: Path, error: Exception) -> InputError:
     return WrongFormat(path, f"damaged SQLite database: {said}", AGAIN)
 
 
-def peek_tables(path: Path) -> frozenset[str] | None:
-    """Return the names of a database's tables; None where it is none, empty where they cannot be read."""
-    if head(path, len(MAGIC)) != MAGIC:
-        return None
+def peek_tables(path: Path) -> frozenset[str]:
+    """Return the names of a database's tables; empty where they cannot be read."""
     uri = f"file:{quote(os.fsencode(os.path.realpath(path)))}?mode=ro&immutable=1"
     try:
         with closing(_connect(uri, 0)) as connection:
@@ -153,7 +150,7 @@ def _check(path: Path) -> int:
         size = file.seek(0, os.SEEK_END)
     if not size:
         raise EmptyInput(path, "the file is empty", "nsys may not have finished writing it: " + AGAIN)
-    if start[: len(MAGIC)] != MAGIC:
+    if start[: len(SQLITE)] != SQLITE:
         raise WrongFormat(path, "is no SQLite database", "give what nsys export --type sqlite writes")
     _check_whole(path, start, size)
     _check_beside(path)

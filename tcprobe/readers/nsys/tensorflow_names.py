@@ -25,7 +25,7 @@ _FIELDS: Final = re.compile(r"(XlaModule|Thunk):#(.*?)#?", re.DOTALL)
 _HLO_OP: Final = re.compile(r"(?:^|,)hlo_op=([^,]+)")
 _NAME: Final = re.compile(r"^name=(.*?),hlo_op=", re.DOTALL)
 _MODULE: Final = re.compile(r"(?:^|,)hlo_module=([^,]+)(?:,program_id=([0-9]+))?$")
-_NUMBER: Final = re.compile(r"(?:\.[0-9]+)+$")
+_NUMBER: Final = re.compile(r"(?:\.[0-9]++)++$")
 # Instructions that say nothing of what they compute: the name of the framework's op does.
 _GENERIC: Final = frozenset(("custom-call", "fusion", "call", "wrapped", "command_buffer"))
 

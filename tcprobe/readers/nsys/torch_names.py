@@ -24,7 +24,7 @@ _DIGITS: Final = re.compile("[0-9]{1,20}")
 _BACKWARD: Final = "autograd::engine::evaluate_function: "  # torch/csrc/autograd/engine.cpp
 # Names of registered operators (namespace::name), and of nodes of the gradient: generated ones end in a number since
 # 1.9 (tools/autograd/gen_autograd_functions.py), those of autograd.Function in Backward (torch/autograd/function.py).
-_OPERATOR: Final = re.compile(r"[a-z_][a-z0-9_]*(?:::[A-Za-z_]\w*)+", re.ASCII)
+_OPERATOR: Final = re.compile(r"[a-z_][a-z0-9_]*(?:::[A-Za-z_]\w*+)++", re.ASCII)
 _NODE: Final = re.compile(r"[A-Z]\w*Backward[0-9]*", re.ASCII)
 _STEP: Final = re.compile(r"ProfilerStep#([0-9]{1,18})")  # torch/profiler/profiler.py
 # torch/optim/optimizer.py and torch/utils/data/dataloader.py
