@@ -32,9 +32,9 @@ _WORK: Final[tuple[tuple[HostWork, re.Pattern[str]], ...]] = (
         r"(?:^|[a-z_:])Compile(?![a-z])|^Xla(?:Compile|Pass)|[Aa]utotun|cudnnFind|^HloPass"
         r"|^cu(?:Module|Library)Load|^cuLink|^nvrtcCompile"
         r"|^\$\S+:\d+ (?:trace_to_\w+|func_graph_from_py_func|_?maybe_define_\w+|backend_compile\w*|lower_\w+)$")),
+    ("communicate", re.compile(r"Collective|nccl|AllReduce|^MPI_(?!Init|Finalize)")),
     ("synchronise", re.compile(
-        r"(?:Stream|Event|Ctx|Context|Device)Synchronize$|BlockHostUntil|BlockUntilReady|AwaitReady|block_until_ready"
-        r"|Collective|nccl|AllReduce|^MPI_(?!Init|Finalize)")),
+        r"(?:Stream|Event|Ctx|Context|Device)Synchronize$|BlockHostUntil|BlockUntilReady|AwaitReady|block_until_ready")),
     ("launch", re.compile(
         r"^ExecutorState::Process$|^(?:cu|cuda|hip)(?:Module|Graph)?Launch|LaunchKernel|^PjitFunction"
         r"|ExecuteThunks$|^(?:EagerLocalExecute|EagerExecute): (?!__)"

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-HostWork = Literal["input", "copy", "compile", "python", "synchronise", "launch", "unknown"]
+HostWork = Literal["input", "copy", "compile", "python", "communicate", "synchronise", "launch", "unknown"]
 HOST_WORK: Final[dict[HostWork, str]] = {
     "input": "the input pipeline",
     "copy": "a copy between host and GPU",
     "compile": "tracing, compiling or autotuning",
     "python": "Python between the calls",
-    "synchronise": "waiting for the GPU or another process",
+    "communicate": "waiting for other GPUs or processes",
+    "synchronise": "waiting for the GPU",
     "launch": "launching ops and kernels one by one",
     "unknown": "nothing that the profile tells",
 }

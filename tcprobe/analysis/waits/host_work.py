@@ -16,7 +16,7 @@ MOST: Final = 0.5  # of the stretch: what covers less explains it no better than
 KINDS: Final = tuple(HOST_WORK)
 LAUNCH: Final = KINDS.index("launch")
 DIRECT: Final[tuple[HostWork, ...]] = ("input", "compile", "copy")
-INDIRECT: Final[tuple[HostWork, ...]] = ("synchronise", "launch", "python")
+INDIRECT: Final[tuple[HostWork, ...]] = ("communicate", "synchronise", "launch", "python")
 
 
 @dataclass(frozen=True, slots=True)

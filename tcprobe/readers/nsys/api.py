@@ -20,7 +20,7 @@ from tcprobe.schema.columns import Names, Table, merge_names
 from tcprobe.schema.tables import HOST_EVENTS
 
 _VERSION: Final = re.compile(r"(?:_pt[sd][sz])?(?:_v\d+)?$")
-_WAITS: Final = frozenset({KINDS.index("input"), KINDS.index("synchronise")})
+_WAITS: Final = frozenset(KINDS.index(kind) for kind in ("input", "communicate"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,11 @@ class Gpus:
         return np.array([self.of.get(pair, pair[1]) for pair in found], np.int64)[codes]
 
     def table(self, used: set[int]) -> Table:
-        """Return `devices`: those that the file describes, and those that ran kernels."""
-        rows = [self._row(number, number in used) for number in sorted(used | set(self.told))]
+        """Return `devices`: those that ran kernels; where none did, those that the file describes.
+
+        Other processes, which the recording does not follow, may use the rest of the machine's GPUs.
+        """
+        rows = [self._row(number, number in used) for number in sorted(used or set(self.told))]
         return Table.from_rows(DEVICES, rows)
 
     def _row(self, number: int, active: bool) -> dict[str, Value]:

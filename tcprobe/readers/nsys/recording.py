@@ -200,7 +200,7 @@ def _notes(run: _Run, marked: nvtx.Ranges, kept: int, graphs: int) -> Iterator[N
     if odd:
         message = f"{odd:,} kernels and copies have times or a GPU that cannot be, and are not counted"
         yield Note("gpu-events-odd", message, "export the recording again")
-    if kept < len(marked):
+    if kernels and kept < len(marked):
         message = f"{len(marked) - kept:,} of {len(marked):,} NVTX ranges hold no launch on their thread: left out"
         yield Note("ranges-left-out", message, level="note")
     if marked.open:

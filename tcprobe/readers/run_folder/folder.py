@@ -110,9 +110,10 @@ def around(files: list[Path], inside: Sequence[Profile], refused: Sequence[Refus
     profile = merge([own, *inside]) if inside else merge([_with_nothing_recorded(own, refused)])
     profile = profile.with_metadata(format=inside[0].metadata.format if inside else FORMAT)
     profile = _described(profile, folder, run, probe)
-    said = profile.metadata.notes
+    known = _notes(folder, run, probe)
+    said = (note for note in profile.metadata.notes if not _known(note, run, known))
     unreadable = [Note("unreadable-profile", error.message, error.hint, "error") for error in refused]
-    return profile.with_metadata(notes=(*said, *unreadable, *damage, *_notes(folder, run, probe)))
+    return profile.with_metadata(notes=(*said, *unreadable, *damage, *known))
 
 
 def _probed(folder: Path) -> tuple[Profile, list[Note]]:
@@ -195,6 +196,13 @@ def _notes(folder: Path, run: dict[str, Any], probe: dict[str, Any]) -> list[Not
         for gap in _dicts(source.get("gaps"))
     ]
     return [*_ending(folder, run, probe), *said, *gaps]
+
+
+def _known(note: Note, run: dict[str, Any], said: Sequence[Note]) -> bool:
+    """Say whether a note of the profile's reader tells nothing that the run folder does not tell better."""
+    if note.code == "environment-inside":
+        return any(other.code == "private-files" for other in said)
+    return note.code == "no-kernels" and run.get("gpu_used") is False
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:

@@ -26,8 +26,9 @@ DOC: Final = RuleDoc(
         "What to do follows from what the host did in the gaps between kernels. The input pipeline: prepare the next "
         "batch while the GPU computes. A copy: keep data on the GPU, or copy ahead of time. Python between calls: put "
         "the whole step into one compiled function. Tracing or compiling: keep shapes the same, and profile after "
-        "warm-up. A wait for results: fetch them less often. Many short launches: let a compiler fuse them, or give "
-        "each more work. A profile without a record of the host tells how long the GPU waits and not why.\n\n"
+        "warm-up. A wait for results: fetch them less often. A wait for other GPUs or processes: balance "
+        "the work, and send less, earlier. Many short launches: let a compiler fuse them, or give each more "
+        "work. A profile without a record of the host tells how long the GPU waits and not why.\n\n"
         "Stretches too short for a row of their own are the pace at which the host launches kernels: if they are half "
         "of the waiting, they count as that.\n\n"
         f"Less than {LEAST_PCT:g} % of a step is not listed. A profiler slows the host, so that gaps between short "
@@ -80,6 +81,10 @@ WAYS: Final[Mapping[HostWork, dict[str | None, str]]] = {
         "Model.compile(steps_per_execution=...)",
         "pytorch": "Do less in Python between calls: torch.compile, CUDA graphs",
         "jax": "Do less in Python between calls: jax.jit of the whole step, jax.lax.scan over several",
+    },
+    "communicate": {
+        None: "Wait less for other GPUs and processes: balance what each computes, send less and in fewer messages, "
+        "and begin to send while the GPU computes",
     },
     "synchronise": {
         None: "Fetch losses and metrics less often: each makes the host wait for the GPU before it launches more",

@@ -58,7 +58,7 @@ def test_ranges_that_wait_explain_a_gap_and_others_say_nothing(version: str, inl
     found = list(database.read([path]).require("host_events").rows())
     assert [(row["name"], row["work"]) for row in found] == [
         (loader.partition(",")[0], "input"),
-        ("nccl:all_to_all", "synchronise"),
+        ("nccl:all_to_all", "communicate"),
     ]
     (gap,) = analyse(database.read([path])).require("gaps").rows()
     assert (gap["host_work"], gap["host_op"], gap["host_ns"]) == ("input", loader.partition(",")[0], 790 * US)

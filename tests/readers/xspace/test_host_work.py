@@ -32,9 +32,9 @@ GAP = SHORTEST_GAP_NS
         ("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "input"),
         ("cuModuleLoadData", "compile"),
         ("cudaGraphLaunch", "launch"),
-        ("MPI_Allreduce", "synchronise"),
+        ("MPI_Allreduce", "communicate"),
         ("MPI_Init", None),
-        ("nccl:all_to_all", "synchronise"),
+        ("nccl:all_to_all", "communicate"),
         ("cudaFree", None),  # cudaFree(0) is how programs start CUDA
         ("Iterator::Model::Prefetch", None),  # ahead of the step, or inside GetNext
         ("PrefetchProduce", None),
@@ -54,7 +54,7 @@ GAP = SHORTEST_GAP_NS
         ("CompiledFunction", None),
         ("cuStreamSynchronize", "synchronise"),
         ("BlockUntilReady", "synchronise"),
-        ("BaseCollectiveExecutor::ExecuteAsync", "synchronise"),
+        ("BaseCollectiveExecutor::ExecuteAsync", "communicate"),
         ("ExecutorState::Process", "launch"),
         ("GatherV2:GatherV2", "launch"),
         ("model/fc/MatMul:MatMul", "launch"),
