@@ -22,7 +22,7 @@ RECORD = "run.json"
 PARTIAL = ".partial-"
 # The folder beside probe.json for processes of the run that ran beside the first.
 OTHERS = "others"
-# In the folder of a run under Nsight Systems, that of a second run, under TensorFlow's profiler.
+# In the folder of a run under Nsight Systems, that of a second run, under a framework's own profiler.
 WITH_XSPACE = "with-xspace"
 # The variable that carries words of the command line which config.json has masked.
 SECRET_WORDS = "TCPROBE_SECRET_WORDS"
