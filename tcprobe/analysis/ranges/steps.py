@@ -92,7 +92,7 @@ def _named(profile: Profile, pattern: str) -> Profile:
     if ranges is None or not len(ranges):
         raise UsageError(
             f"--step-range {pattern!r}: this profile records no ranges (NVTX) to take steps from",
-            "leave --step-range out",
+            "leave --step-range out; ranges need --trace=nvtx, and an nsys as new as the library that writes them",
         )
     names = ranges.names("name")
     found = [re.search(pattern, name) for name in names.names]
