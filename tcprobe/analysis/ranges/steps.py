@@ -129,5 +129,5 @@ def _most(names: Names) -> str:
     """Return what to type: the names that most ranges have."""
     counts = count_by(names.ids, len(names.names))
     order = np.argsort(-counts, kind="stable")[:MOST_NAMED].tolist()
-    listed = ", ".join(f"{names.names[i]} ({counts[i]:,})" for i in order)
+    listed = ", ".join(f"{names.names[i]} ({counts[i]:,})" for i in order if counts[i])
     return f"the most frequent are {listed}: give what the names of steps have, as in --step-range '^step (\\d+)'"
