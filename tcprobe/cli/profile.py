@@ -12,6 +12,7 @@ from tcprobe.cli import options as o
 from tcprobe.cli import profile_options as p
 from tcprobe.cli.failure import say_failure
 from tcprobe.errors import OutputError, TcprobeError, UsageError
+from tcprobe.probe.constants import RECORD, WITH_XSPACE
 from tcprobe.visible import say, tell
 
 if TYPE_CHECKING:
@@ -116,6 +117,8 @@ def _say_where(outcome: ProfileOutcome) -> None:
     if outcome.failure is None and not outcome.recorded_nothing:
         say(f"tables: {folder}/tables/*.csv")
         say(f"next: tcprobe report {folder}")
+        if (outcome.folder / WITH_XSPACE / RECORD).is_file():
+            say(f"the run under TensorFlow's profiler: tcprobe report {folder}/{WITH_XSPACE}")
     elif outcome.folder.is_dir():
         say(f"run folder kept: {folder}")
 

@@ -35,9 +35,9 @@ def report(
 ) -> None:
     """Read a profile and report its Tensor Core use: how good, why not better, what first.
 
-    Reads a run folder of tcprobe, *.xplane.pb of TensorFlow or JAX, SQLite exports of Nsight Systems (nsys export
-    --type sqlite), the CSV and JSON reports of DLProf, and Nsight Compute's CSV (ncu --csv --page raw).
-    Needs neither a GPU nor TensorFlow.
+    Reads a run folder of tcprobe, *.xplane.pb of TensorFlow or JAX, Nsight Systems' SQLite exports (nsys export
+    --type=sqlite), reports (*.nsys-rep) and CSV (nsys stats), DLProf's CSV and JSON, and Nsight Compute's CSV
+    (ncu --csv --page raw). Needs neither a GPU nor TensorFlow.
     """
     chosen = o.chosen_format(ctx, format, output)
     with o.errors_as_json(chosen == "json" and output in (None, "-")):

@@ -31,7 +31,17 @@ from tcprobe.schema.profile import Note, Profile
 
 PRECISIONS: Final = ("float32", "tf32", "mixed_float16", "mixed_bfloat16")
 PROFILERS: Final = ("auto", *(c.NAME for c in CAPTURES))
-RECORDED_TABLES: Final = ("launches", "kernels", "ops", "host_ops", "graph_ops", "steps", "metrics", "reported")
+RECORDED_TABLES: Final = (
+    "launches",
+    "kernels",
+    "ops",
+    "host_ops",
+    "graph_ops",
+    "ranges",
+    "steps",
+    "metrics",
+    "reported",
+)
 DISK_FULL: Final = Note(
     "disk-full",
     "no space was left on the disk of the run folder when the workload ended: what was not written by then is lost",
@@ -366,7 +376,7 @@ def _measured(outcome: ProfileOutcome, collected: Collected) -> ProfileOutcome:
 def _report(home: Path, options: ProfileOptions, outcome: ProfileOutcome) -> ProfileOutcome:
     """Report on a run folder; if that fails, what is known of the run stays."""
     try:
-        report = make_report(home, Options(target_gpu=options.target_gpu, step_range=options.step_range))
+        report = make_report(home, Options(target_gpu=options.target_gpu))  # run.json has --step-range
     except TcprobeError as error:
         return replace(outcome, failure=error)
     try:

@@ -39,13 +39,17 @@ def make_report(path: Path, options: Options | None = None) -> Profile:
 
 
 def _analysed(profile: Profile, options: Options, asked: Options) -> Profile:
-    """Analyse what the run asked for; if the profile lacks it, what `options` ask for, with a note."""
+    """Analyse what the run asked for; if the profile lacks it, what `options` ask for, with a note of why."""
     try:
         return analyse(profile, asked)
     except UsageError as error:
         if asked == options:
             raise
-        note = Note("iterations-not-there", f"{error.message}: the window was detected instead", error.hint)
+        if any(note.level == "error" for note in profile.metadata.notes):
+            return analyse(profile, options)  # the error says why it is not there
+        note = Note(
+            "iterations-not-there", f"{error.message}: what the profile itself tells counts instead", error.hint
+        )
         return analyse(profile.with_notes(note), options)
 
 

@@ -162,7 +162,9 @@ def _nothing(path: Path, readers: Sequence[Reader]) -> EmptyInput | WrongFormat:
         held = f"it holds {few(names)}" if names else "it is empty"
         left = "".join(f"; {said}" for said in left_out(path))
         return EmptyInput(path, f"no profile in this directory ({held}{left})", f"expected {known}")
-    return WrongFormat(path, f"not a profile: {_kind(path)}", f"expected {known}")
+    dlprof = "DLProf's database is not read, its reports are: give the folder of its CSV or JSON files; "
+    hint = f"{dlprof if 'dldb' in path.name else ''}expected {known}"
+    return WrongFormat(path, f"not a profile: {_kind(path)}", hint)
 
 
 def _kind(path: Path) -> str:

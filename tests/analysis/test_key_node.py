@@ -126,6 +126,12 @@ def test_the_count_of_the_probe_stands_where_an_op_ran_so_often() -> None:
     assert find_key_nodes(counted(*ops, steps=11)).steps == 40
 
 
+def once(*names: str) -> Profile:
+    """A profile of ranges that came once each."""
+    rows = [{"name": name, "start_ns": 10 * n, "duration_ns": 9} for n, name in enumerate(names)]
+    return Profile(Metadata("nsys")).with_tables(Table.from_rows(RANGES, rows))
+
+
 @pytest.mark.parametrize(
     ("profile", "why"),
     [
@@ -134,6 +140,8 @@ def test_the_count_of_the_probe_stands_where_an_op_ran_so_often() -> None:
         (counted(*((f"op{n}", "A", n) for n in (7, 11, 13, 17, 19))), "nothing_regular"),
         (counted(("a", "A", 5)).with_tables(marks([0], 9)), None),  # the one mark is no step: the op runs 5 times
         (counted(("a", "A", 2), ("b", "B", 2)).with_tables(marks([0, 10], 9)), "few_steps"),
+        (once("iteration 0", "iteration 1", "iteration 2", "setup"), "numbered_ranges"),
+        (once("setup", "train", "step 1"), "few_steps"),
     ],
 )
 def test_where_nothing_tells_nothing_is_said(profile: Profile, why: str | None) -> None:

@@ -15,6 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from tcprobe.cli.profile import _say_where
+from tcprobe.flows.profile import ProfileOutcome
+from tcprobe.readers.open import open_profile
+from tests.readers.nsys.made import small
 from tests.support import ROOT
 
 Done = subprocess.CompletedProcess[str]
@@ -322,3 +326,13 @@ def test_a_packaged_workload_needs_tensorflow(tmp_path: Path) -> None:
         "has no TensorFlow, which train_gan needs",
         "--python",
     )
+
+
+def test_the_second_run_is_named_where_there_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = ProfileOutcome(tmp_path, 0, False, open_profile(small().write(tmp_path / "a.sqlite")))
+    _say_where(outcome)
+    assert "with-xspace" not in capsys.readouterr().err
+    (tmp_path / "with-xspace").mkdir()
+    (tmp_path / "with-xspace/run.json").write_text("{}")
+    _say_where(outcome)
+    assert capsys.readouterr().err.endswith(f"tcprobe report {tmp_path}/with-xspace\n")

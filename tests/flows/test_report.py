@@ -10,6 +10,7 @@ import pytest
 from tcprobe.analysis import Options
 from tcprobe.errors import MissingInput, UsageError
 from tcprobe.flows.report import make_report
+from tests.readers.nsys.made import small
 from tests.support import ROOT, shared
 
 
@@ -51,3 +52,24 @@ def test_a_profile_gains_the_derived_tables() -> None:
     assert {"summary", "kernels", "ops", "devices"} <= set(profile.tables)
     assert len(profile.require("launches")) > 0
     assert profile.require("kernels").numbers("calls").sum() == len(profile.require("launches"))
+
+
+@pytest.mark.parametrize("level", ["warning", "error"])
+def test_steps_that_a_run_asked_for_in_vain_cost_a_warning_and_nothing_beside_an_error(
+    level: str, tmp_path: Path
+) -> None:
+    said = {"code": "no-tensorflow", "message": "no step", "remedy": "name the ranges: --step-range", "level": level}
+    run = {
+        "schema": 1,
+        "tcprobe": "0.1.0",
+        "profiler": {"name": "nsys"},
+        "exit_code": 0,
+        "partial": False,
+        "step_range": "none such",
+    }
+    (tmp_path / "run.json").write_text(json.dumps({**run, "notes": [said]}))
+    (tmp_path / "raw/nsys").mkdir(parents=True)
+    small().write(tmp_path / "raw/nsys/report.sqlite")
+    notes = {note.code: note for note in make_report(tmp_path).metadata.notes}
+    assert ("iterations-not-there" in notes) == (level == "warning")
+    assert notes["no-tensorflow"].remedy is None

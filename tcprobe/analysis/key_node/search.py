@@ -54,7 +54,14 @@ def _why(profile: Profile, series: Sequence[Series]) -> WhyNone:
     """Say why nothing tells of steps: too few of them, or no count that most ops share."""
     once = sum(one.fired.calls == 1 for one in busy(series))
     few = 0 < len(profile.require("step_marks")) <= 2 or once * 2 > len(busy(series))
+    if few and not len(profile.require("step_marks")) and sum(map(_numbered, busy(series))) * 2 > len(busy(series)):
+        return "numbered_ranges"
     return "few_steps" if few else "nothing_regular"
+
+
+def _numbered(one: Series) -> bool:
+    """Whether it is a range that came once, with a number in its name: it may be that of a step."""
+    return one.fired.what == "range" and one.fired.calls == 1 and any(map(str.isdigit, one.fired.name))
 
 
 def _ranked(profile: Profile, series: Sequence[Series], steps: Steps) -> KeyNodes:

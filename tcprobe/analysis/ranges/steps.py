@@ -92,7 +92,7 @@ def _named(profile: Profile, pattern: str) -> Profile:
     if ranges is None or not len(ranges):
         raise UsageError(
             f"--step-range {pattern!r}: this profile records no ranges (NVTX) to take steps from",
-            "leave --step-range out",
+            "leave --step-range out; ranges need --trace=nvtx, and an nsys as new as the library that writes them",
         )
     names = ranges.names("name")
     found = [re.search(pattern, name) for name in names.names]
@@ -129,5 +129,5 @@ def _most(names: Names) -> str:
     """Return what to type: the names that most ranges have."""
     counts = count_by(names.ids, len(names.names))
     order = np.argsort(-counts, kind="stable")[:MOST_NAMED].tolist()
-    listed = ", ".join(f"{names.names[i]} ({counts[i]:,})" for i in order)
+    listed = ", ".join(f"{names.names[i]} ({counts[i]:,})" for i in order if counts[i])
     return f"the most frequent are {listed}: give what the names of steps have, as in --step-range '^step (\\d+)'"

@@ -12,6 +12,7 @@ from typing import Final
 
 from tcprobe.capture.nsys.build import NSYS
 from tcprobe.capture.program import first_line
+from tcprobe.foreign import SQLITE, head
 from tcprobe.schema.profile import Note
 from tcprobe.visible import say
 
@@ -83,8 +84,10 @@ def _export(report: Path, database: Path, launcher: tuple[str, ...]) -> str:
 
 def _events(database: Path) -> int | None:
     """Return how many tables of events are there and hold a row; None where it is no database of nsys's."""
-    import sqlite3  # which not every Python has
-
+    try:
+        import sqlite3
+    except ImportError:  # not every Python has it: the export counts, and who reads it says what lacks
+        return 1 if head(database, len(SQLITE)) == SQLITE else None
     try:
         with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as opened:
             tables = {name for (name,) in opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}

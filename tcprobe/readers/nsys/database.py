@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+from tcprobe.errors import UnreadableInput
 from tcprobe.foreign import SQLITE, below, head, modified
 from tcprobe.readers.nsys.export import ENDINGS, STREAM_ENDING, looks_like_report, to_sqlite
 from tcprobe.readers.one_run import not_one_run
@@ -13,6 +15,7 @@ from tcprobe.schema.profile import Profile
 FORMAT: Final = "nsys"
 WHAT: Final = "Nsight Systems' report (*.nsys-rep) or its SQLite export (nsys export --type=sqlite)"
 _DATABASES: Final = (".sqlite", ".sqlite3", ".db")
+_NAMES_TABLE: Final = b"CREATE TABLE StringIds"
 
 
 def finds(path: Path) -> list[Path]:
@@ -40,13 +43,24 @@ def _same(export: Path, report: Path) -> bool:
 def _is_export(path: Path) -> bool:
     """Whether a file is an export; one whose tables cannot be read is, where it begins like one."""
     if head(path, len(SQLITE)) != SQLITE:
-        return False  # without the module that reads databases, which not every Python has
+        return False
+    if not _reads_databases():
+        return _NAMES_TABLE in (head(path, 1 << 20) or b"")
     from tcprobe.readers.nsys.opening import peek_tables
     from tcprobe.readers.nsys.recording import is_recording
 
     if tables := peek_tables(path):
         return is_recording(tables)
-    return b"CREATE TABLE StringIds" in (head(path, 1 << 20) or b"")
+    return _NAMES_TABLE in (head(path, 1 << 20) or b"")
+
+
+def _reads_databases() -> bool:
+    """Whether this Python has the module for SQLite, which not every build has."""
+    try:
+        import_module("sqlite3")
+    except ImportError:
+        return False
+    return True
 
 
 def read(files: list[Path]) -> Profile:
@@ -54,13 +68,16 @@ def read(files: list[Path]) -> Profile:
 
     Raises:
         UsageError: there are several, which are ranks or runs of their own.
-        InputError: the file is damaged, being written, or holds no recording.
+        InputError: the file is damaged, being written, or holds no recording, or this Python reads no database.
     """
-    from tcprobe.readers.nsys.recording import read_recording
-
     if len(files) > 1:
         raise not_one_run(files, "each recording of Nsight Systems is read by itself")
     (path,) = files
+    if not _reads_databases():
+        found = "needs Python's module sqlite3 to be read, which this Python lacks"
+        raise UnreadableInput(path, found, "run tcprobe in one that has it: python3 -c 'import sqlite3' tells")
+    from tcprobe.readers.nsys.recording import read_recording
+
     if not looks_like_report(path):
         return read_recording(path, path)
     with to_sqlite(path) as export:

@@ -138,7 +138,11 @@ def _check(tried: _Export) -> None:
     if tried.status == -signal.SIGXFSZ or _FULL.search(tried.said):
         found = f"its export does not fit in {tried.made.parent.parent}, the folder for temporary files"
         raise UnreadableInput(path, found, "make room there, or set TMPDIR to a folder with more")
-    raise _too_new(tried) or _refused(tried)
+    told = _version_line(tried)
+    if _version(told) is None and "nsight" not in told.lower():
+        found = f"only nsys reads it, and {tried.nsys} is another program: --version printed '{told[:200]}'"
+        raise UnreadableInput(path, found, f"put Nsight Systems first on PATH, or {_elsewhere(path)}")
+    raise _too_new(tried, _version(told)) or _refused(tried)
 
 
 def _has_tables(database: Path) -> bool:
@@ -148,10 +152,10 @@ def _has_tables(database: Path) -> bool:
     return "StringIds" in (peek_tables(database) or ())
 
 
-def _too_new(tried: _Export) -> InputError | None:
-    """Return the error for a report that a newer nsys wrote; None where nothing says so."""
+def _too_new(tried: _Export, have: tuple[int, ...] | None) -> InputError | None:
+    """Return the error for a report that a newer nsys than what we `have` wrote; None where nothing says so."""
     start = (head(tried.report, _PEEK) or b"").removeprefix(REPORT).decode("ascii", "replace")
-    wrote, have = _version(start), _version(_version_line(tried))
+    wrote = _version(start)
     told = _TOO_NEW.search(tried.said) is not None
     if not told and not (wrote and have and wrote > have):
         return None

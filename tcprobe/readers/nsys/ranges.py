@@ -13,9 +13,9 @@ from tcprobe.probe.constants import DOMAIN as PROBE
 from tcprobe.probe.constants import WINDOW_RANGE
 from tcprobe.readers.nsys.columns import NONE, Ints, decoded, read_columns, read_distinct, read_strings
 from tcprobe.readers.nsys.launches import LATEST, process_of
-from tcprobe.readers.nsys.names import told
+from tcprobe.readers.nsys.names.text import told
+from tcprobe.readers.nsys.names.torch import cut
 from tcprobe.readers.nsys.opening import Database
-from tcprobe.readers.nsys.torch_names import cut
 from tcprobe.schema.columns import FloatArray, Names, Table
 from tcprobe.schema.tables import RANGES
 

@@ -194,8 +194,9 @@ def _notes(run: _Run, marked: nvtx.Ranges, kept: int, graphs: int) -> Iterator[N
         message = f"{graphs:,} launches of CUDA graphs are recorded as one event each: the kernels inside are missing"
         yield Note("cuda-graphs", message, "record with nsys profile --cuda-graph-trace=node", _level(kernels))
     if not kernels and not graphs:
-        message = "the recording holds no kernels: none ran, or nsys was not told to record them"
-        yield Note("no-kernels", message, "record with nsys profile --trace=cuda,nvtx", "note")
+        message = "the recording holds no kernels: none ran while it was made, or nsys did not trace CUDA"
+        remedy = "if the program uses the GPU: record where it does, with cuda among the words of --trace"
+        yield Note("no-kernels", message, remedy, "note")
     odd = sum(ran.odd for ran in (run.kernels, run.copies, run.sets))
     if odd:
         message = f"{odd:,} kernels and copies have times or a GPU that cannot be, and are not counted"

@@ -191,6 +191,8 @@ def _notes(folder: Path, run: dict[str, Any], probe: dict[str, Any]) -> list[Not
     """Return how the run ended, what probe and capture said, and the hooks that are missing."""
     source = run if any(run.get(key) is not None for key in ("exit_code", "profiler_exit_code")) else probe
     said = [note for n in _dicts(source.get("notes")) if (note := _note(n)) is not None]
+    if run.get("step_range"):  # which the probe does not know
+        said = [replace(note, remedy=None) if note.code == "no-tensorflow" else note for note in said]
     gaps = [
         Note("probe-gap", f"not recorded: {gap.get('hook')}: {gap.get('reason')}", None, "note")
         for gap in _dicts(source.get("gaps"))
@@ -254,7 +256,7 @@ def how_ended(run: dict[str, Any], probe: dict[str, Any] | None = None) -> str:
     if run.get("interrupted"):
         return "the workload was interrupted"
     if code is None and isinstance(wrapping, int):
-        return f"the profiler ended with exit code {wrapping}, and whether the workload failed is not known"
+        return f"the profiler ended with exit code {wrapping} (whether the workload failed is not known)"
     if isinstance(code, int):
         return _by_code(code)
     later = (probe or {}).get("exit_code")

@@ -41,6 +41,10 @@ NONE: Final[Mapping[WhyNone, tuple[str, str]]] = {
         "ranges recorded by Nsight Systems",
     ),
     "few_steps": ("no key node: the profile holds {}, and only several tell what fires once in each", AGAIN),
+    "numbered_ranges": (
+        "no key node: most ranges have a number in their names, so that each fires once",
+        r"if the numbers are those of steps: tcprobe report PATH --step-range '^NAME (\d+)'",
+    ),
     "nothing_regular": (
         "no key node: there is no number of calls that most ops share, so nothing is known to fire once in each step",
         "record only training, after the warm-up (--delay, --duration), or mark the steps with a range",

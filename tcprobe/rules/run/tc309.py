@@ -28,7 +28,8 @@ DOC: Final = RuleDoc(
 )
 SAYS: Final[Says] = {
     "name_ops": (
-        "Record which ops these kernels belong to (tcprobe profile; with DLProf all reports, in its framework mode)",
+        "Record which ops these kernels belong to (tcprobe profile; under Nsight Systems their NVTX ranges; "
+        "with DLProf all reports, in its framework mode)",
         "kernels of unnamed ops ran without Tensor Cores",
     )
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tcprobe.errors import UsageError
@@ -91,3 +92,11 @@ def test_steps_may_be_started_on_one_thread_and_ended_on_another() -> None:
 def test_a_recording_without_kernels_has_steps() -> None:
     found = told(Profile(Metadata("nsys")).with_tables(ranges(("step", "a", 0, 10), ("step", "b", 10, 20))))
     assert found.require("step_marks").values("iteration") == [0, 1]
+
+
+def test_names_that_no_range_bears_any_more_are_not_offered() -> None:
+    marked = ranges(("step", "iteration", 0, 10), ("step", "left out", 20, 30))
+    rest = marked.take(np.array([0], np.int64))
+    with pytest.raises(UsageError) as refused:
+        told(profile(rest), "^step")
+    assert "the most frequent are iteration (1): give" in str(refused.value.hint)

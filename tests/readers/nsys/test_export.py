@@ -217,3 +217,12 @@ def test_a_real_report_whole_and_cut_off(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["odd name"]
     made.write_bytes(made.read_bytes()[:1000])
     assert "cut off" in refused(made).message
+
+
+def test_another_program_called_nsys_is_not_the_reports_fault(report: Path, nsys: Path) -> None:
+    nsys.write_text("#!/bin/sh\necho hello\n")
+    nsys.chmod(0o755)
+    error = refused(report)
+    assert isinstance(error, UnreadableInput)
+    assert f"{nsys} is another program: --version printed 'hello'" in error.message
+    assert not leftovers(nsys)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -188,3 +189,22 @@ def test_the_connection_neither_works_for_ever_nor_writes(
     monkeypatch.setattr("tcprobe.readers.nsys.opening._TABLES_STEPS", 1 << 22)
     with pytest.raises(InputError, match=said), open_database(made(tmp_path)) as opened:
         does(opened.connection)
+
+
+def test_a_python_without_sqlite_says_so_and_reads_what_is_no_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording = made(tmp_path)
+    dldb = tmp_path / "dldb.sqlite"
+    with closing(sqlite3.connect(dldb)) as connection:
+        connection.execute("CREATE TABLE runs (id)")
+    monkeypatch.setitem(sys.modules, "sqlite3", None)
+    assert "this Python lacks" in refused(recording).message
+    assert database.finds(tmp_path) == [recording]  # DLProf's own does not stand in the way of its reports
+
+
+def test_dlprofs_database_points_to_its_reports(tmp_path: Path) -> None:
+    path = tmp_path / "dlprof_dldb.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE runs (id)")
+    assert "the folder of its CSV or JSON files" in (refused(path).hint or "")

@@ -1,7 +1,7 @@
 """`told`: what a range marks, by its NVTX domain and text. What the source does not say stays unknown.
 
-Steps, phases, layers and ops are told of tcprobe's own ranges, PyTorch (`torch_names`), NVIDIA's TensorFlow and XLA
-(`tensorflow_names`) and TensorRT. NCCL, MPI, cuDNN, cuBLAS and the domains of other libraries mark calls of a library,
+Steps, phases, layers and ops are told of tcprobe's own ranges, PyTorch (`torch`), NVIDIA's TensorFlow and XLA
+(`tensorflow`) and TensorRT. NCCL, MPI, cuDNN, cuBLAS and the domains of other libraries mark calls of a library,
 which are neither op nor layer; so does a range that a user named.
 """
 
@@ -13,9 +13,9 @@ from typing import Final
 
 from tcprobe.jsonfile import whole
 from tcprobe.probe.constants import DOMAIN, LAYER_MARK, PHASES, STEP_MARK
-from tcprobe.readers.nsys.tensorflow_names import tensorflow_told, xla_told
-from tcprobe.readers.nsys.told import LONGEST, Told
-from tcprobe.readers.nsys.torch_names import torch_told
+from tcprobe.readers.nsys.names.tensorflow import tensorflow_told, xla_told
+from tcprobe.readers.nsys.names.told import LONGEST, Told
+from tcprobe.readers.nsys.names.torch import torch_told
 
 _STEP: Final = re.compile(r"step ([0-9]{1,18})")
 _TENSORRT_CALL: Final = re.compile(r"(?:TensorRT|\w*(?:Context|Engine|Builder|Runtime)(?:::\w++)++)")
@@ -28,7 +28,7 @@ def told(domain: str | None, text: str) -> Told:
 
     Args:
         domain: of NVTX; None is the default one.
-        text: of the range; without PyTorch's numbers, as `torch_names.cut` leaves it.
+        text: of the range; without PyTorch's numbers, as `torch.cut` leaves it.
     """
     reader = _DOMAINS.get(domain)
     return Told(text) if reader is None or len(text) > LONGEST else reader(text)

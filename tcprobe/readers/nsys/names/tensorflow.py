@@ -11,7 +11,7 @@ import re
 from typing import Any, Final
 
 from tcprobe.jsonfile import parse, whole
-from tcprobe.readers.nsys.told import Told
+from tcprobe.readers.nsys.names.told import Told
 
 _NAMED: Final = re.compile(r"([A-Za-z_][\w.>-]*): (\S.*)", re.DOTALL | re.ASCII)
 # With TF_ENABLE_NVTX_RANGES_DETAILED=1: {"op":...,"name":...,"args":[{"name":...,"shape":[..]}],"attrs":{...}}. What

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tcprobe.gemm.record import parse_json_shapes
-from tcprobe.readers.nsys.names import told
-from tcprobe.readers.nsys.told import LONGEST, Told
-from tcprobe.readers.nsys.torch_names import Cut, cut, sequence_sql, sizes_sql, text_sql
+from tcprobe.readers.nsys.names.text import told
+from tcprobe.readers.nsys.names.told import LONGEST, Told
+from tcprobe.readers.nsys.names.torch import Cut, cut, sequence_sql, sizes_sql, text_sql
 from tests.support import SHARED
 
 NSYS = SHARED / "samples" / "nsys"

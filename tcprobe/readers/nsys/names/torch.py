@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tcprobe.jsonfile import LARGEST, whole
-from tcprobe.readers.nsys.told import Told, joined
+from tcprobe.readers.nsys.names.told import Told, joined
 
 _SEQUENCE: Final = ", seq = "
 _OP_ID: Final = ", op_id = "

@@ -1,0 +1,1 @@
+"""What the text of an NVTX range tells: op, layer, phase, step."""
