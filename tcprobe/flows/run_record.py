@@ -74,6 +74,7 @@ def finish(
         wraps: whether the command was a profiler that starts the workload.
     """
     own = collected.workload_code if wraps else ended.exit_code
+    cut = own is None and probe.get("finished") is False  # it was killed, and the profiler tells of no failure
     versions = {key: probe[key] for key in ("python", "tensorflow", "keras") if key in probe}
     return {
         **record,
@@ -82,7 +83,7 @@ def finish(
         "wall_ns": ended.wall_ns,
         "exit_code": own,
         "profiler_exit_code": ended.exit_code if wraps else None,
-        "partial": (ended.exit_code if own is None else own) != 0 or ended.interrupted,
+        "partial": cut or (ended.exit_code if own is None else own) != 0 or ended.interrupted,
         "interrupted": ended.interrupted,
         "notes": _notes(probe, collected.notes),
     }

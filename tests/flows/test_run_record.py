@@ -1,0 +1,18 @@
+"""How a run ended, as run.json says it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcprobe.capture.base import Collected
+from tcprobe.capture.process import Ended
+from tcprobe.flows.run_record import finish
+
+
+@pytest.mark.parametrize(
+    ("profiler", "own", "finished", "partial"),
+    [(0, 0, True, False), (0, 0, False, False), (0, 7, True, True), (0, None, False, True), (143, None, True, True)],
+)
+def test_a_run_is_partial_unless_it_ended_well(profiler: int, own: int | None, finished: bool, partial: bool) -> None:
+    record = finish({}, Ended(profiler, 1, False), Collected(workload_code=own), {"finished": finished}, wraps=True)
+    assert (record["partial"], record["exit_code"], record["profiler_exit_code"]) == (partial, own, profiler)
