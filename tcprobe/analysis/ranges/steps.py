@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -42,7 +43,8 @@ def _marked(profile: Profile) -> Profile:
     rows = np.flatnonzero(ranges.names("kind").among("step"))
     if not len(rows):
         return profile
-    steps = _in_a_row(ranges.take(rows))
+    marked = ranges.take(rows)
+    steps = _in_a_row(marked)
     numbers, given = steps.values("step"), steps.numbers("step")
     known = not np.isnan(given).any()
     repeat = known and len(set(numbers)) < len(numbers)
@@ -57,8 +59,18 @@ def _marked(profile: Profile) -> Profile:
         if table is not None:
             at = _during(starts, np.array(numbers, np.float64), table.numbers("launch_ns"))
             profile = profile.with_tables(table.with_columns(iteration=at))
-    message = "step numbers of the profile's ranges repeat: steps are numbered from 0 in order of time"
-    return profile.with_notes(Note("step-numbers-repeat", message, level="note")) if repeat else profile
+    return profile.with_notes(*_notes(marked, repeat))
+
+
+def _notes(marked: Table, repeat: bool) -> Iterator[Note]:
+    """Yield what the choice of steps leaves open: processes that train side by side need not keep step."""
+    if repeat:
+        message = "step numbers of the profile's ranges repeat: steps are numbered from 0 in order of time"
+        yield Note("step-numbers-repeat", message, level="note")
+    threads = len(set(marked.values("thread")))
+    if threads > 1:
+        message = f"{threads:,} threads mark steps: those of one count, also for what the others launched meanwhile"
+        yield Note("steps-of-one-thread", message, "where they do not keep step, record each process by itself")
 
 
 def _in_a_row(ranges: Table) -> Table:

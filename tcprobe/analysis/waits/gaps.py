@@ -112,7 +112,7 @@ def _gpu(profile: Profile, device: int) -> _Gpu:
     end = start + launches.numbers("duration_ns")[rows].astype(np.int64)
     memory = profile.require("memory_ops")
     moves = memory.take((memory.numbers("device") == device) & memory.names("kind").among(*MOVES))
-    events = events_of(profile.require("host_events"), moves)
+    events = events_of(_of_gpu(profile.require("host_events"), launches, rows), moves)
     return _Gpu(
         device,
         launches,
@@ -124,6 +124,13 @@ def _gpu(profile: Profile, device: int) -> _Gpu:
         events,
         profile.require("op_details").names("op"),
     )
+
+
+def _of_gpu(host: Table, launches: Table, rows: IntArray) -> Table:
+    """Return the events of the host without those of threads that launch on other GPUs alone: this one has its own."""
+    callers = launches.numbers("thread")
+    others = np.setdiff1d(callers[~np.isnan(callers)], callers[rows])
+    return host.take(~np.isin(host.numbers("thread"), others)) if len(others) else host
 
 
 def _gaps(gpu: _Gpu, low: int, high: int, least: float) -> Iterator[_Gap]:

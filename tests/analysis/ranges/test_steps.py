@@ -36,6 +36,14 @@ def test_numbers_that_repeat_are_replaced_with_a_note() -> None:
     assert [n.code for n in found.metadata.notes] == ["step-numbers-repeat"]
 
 
+def test_steps_of_several_threads_are_called_out() -> None:
+    mine, rank_1 = ("step", "s", 100, 200), ("step", "s", 150, 250, 2)
+    assert not told(profile(called(125), ranges(mine))).metadata.notes
+    found = told(profile(called(125), ranges(mine, rank_1)))
+    assert [n.code for n in found.metadata.notes] == ["steps-of-one-thread"]
+    assert "2 threads" in found.metadata.notes[0].message
+
+
 def test_steps_of_the_source_itself_stay() -> None:
     own = profile(called(125), marks([0, 100], 90), ranges(("step", "s", 0, 500)))
     assert told(own).require("step_marks").values("name") == ["train", "train"]

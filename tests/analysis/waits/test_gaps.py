@@ -137,6 +137,15 @@ def test_each_gpu_has_its_own() -> None:
     assert [(r["device"], r["duration_ns"]) for r in rows] == [(0, 8 * MS)]
 
 
+@pytest.mark.parametrize(("thread", "work"), [(1, "input"), (2, "unknown"), (3, "input")])
+def test_a_wait_of_a_thread_that_launches_on_another_gpu_is_no_evidence(thread: int, work: str) -> None:
+    made = b.launches((b.TC, -1, 0, 0, MS), (b.TC, -1, 0, 9 * MS, MS), (b.TC, -1, 0, 0, 10 * MS, 1))
+    made = made.with_columns(thread=[1, 1, 2])
+    host = events(("input", "enumerate(DataLoader)", MS, 8 * MS)).with_columns(thread=[thread])
+    rows = b.rows(analyse(b.profile(b.devices({}, {"device": 1}), made, host)), "gaps")
+    assert [(r["device"], r["host_work"]) for r in rows] == [(0, work)]
+
+
 def test_without_times_there_are_none() -> None:
     made = analyse(b.profile(b.host_ops(("a", "MatMul", 1, 5)), gpu_used=False))
     assert made.table("gaps") is None
