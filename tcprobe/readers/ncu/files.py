@@ -8,7 +8,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final
 
-from tcprobe.foreign import below, encoding_of, head
+from tcprobe.foreign import SQLITE, below, encoding_of, head
 from tcprobe.readers.ncu.lines import GZIP, NAMED, SAYS, SAYS_MARKS, header_of
 from tcprobe.readers.ncu.refusals import REPORT
 
@@ -36,6 +36,8 @@ def _is_report(path: Path) -> bool:
 
 
 def _has_header(path: Path, size: int, said: bool = False) -> bool:
+    if head(path, len(SQLITE)) == SQLITE:  # megabytes of a database are not decoded
+        return False
     start = head(path, size) or b""
     if start.startswith(GZIP):
         start = _unpacked(start, size)

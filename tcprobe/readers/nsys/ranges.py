@@ -35,11 +35,16 @@ _THREAD: Final = (
 # (torch/csrc/profiler/util.cpp, getNvtxStr). SQLite cuts the numbers off, so that equal names are one; sizes stay.
 _AT: Final = "CASE WHEN instr([text], ', seq = ') THEN instr([text], ', seq = ') ELSE instr([text], ', op_id = ') END"
 _SIZES: Final = (
-    "CASE WHEN instr([text], ', sizes = ') THEN substr([text], instr([text], ', sizes = '), CASE WHEN "
+    "substr([text], instr([text], ', sizes = '), CASE WHEN "
     "instr([text], ', input_op_ids = ') > instr([text], ', sizes = ') THEN instr([text], ', input_op_ids = ') - "
-    "instr([text], ', sizes = ') ELSE length([text]) END) ELSE '' END"
+    "instr([text], ', sizes = ') ELSE length([text]) END)"
 )
-_PLAIN: Final = f"CASE WHEN {_AT} THEN substr([text], 1, {_AT} - 1) || {_SIZES} ELSE [text] END"
+# Few have sizes; each instr() takes 30 ns, and SQLite finds none again that it has just found.
+_PLAIN: Final = (
+    f"CASE WHEN instr([text], ', sizes = ') THEN CASE WHEN {_AT} THEN substr([text], 1, {_AT} - 1) || {_SIZES} "
+    "ELSE [text] END WHEN instr([text], ', seq = ') THEN substr([text], 1, instr([text], ', seq = ') - 1) "
+    "WHEN instr([text], ', op_id = ') THEN substr([text], 1, instr([text], ', op_id = ') - 1) ELSE [text] END"
+)
 _SEQUENCE: Final = (
     "CASE WHEN instr([text], ', seq = ') THEN CAST(substr([text], instr([text], ', seq = ') + 8, 18) AS INTEGER) "
     f"ELSE {NONE} END"

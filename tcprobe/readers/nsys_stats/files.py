@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tcprobe.foreign import below, encoding_of, head
+from tcprobe.foreign import SQLITE, below, encoding_of, head
 from tcprobe.readers.nsys_stats.layout import header_of, processing_of
 
 PEEK: Final = 1 << 14
@@ -57,6 +57,8 @@ def scan(path: Path) -> list[Path]:
 
 
 def _is_report(path: Path, size: int) -> bool:
+    if head(path, len(SQLITE)) == SQLITE:  # megabytes of a database are not decoded
+        return False
     start = head(path, size) or b""
     text = start.decode(encoding_of(start), errors="replace")
     return any(header_of(line) or processing_of(line) for line in text.splitlines())
