@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,23 +117,42 @@ def run_to_end(
         ToolError: the command does not start.
     """
     with out.open("wb") as stdout, contextlib.nullcontext(stdout) if err == out else err.open("wb") as stderr:
+        process = None
         try:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=stderr,
-                env=environment,
-                start_new_session=True,
-            )
+            with _interrupts_held():
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=stdout,
+                    stderr=stderr,
+                    env=environment,
+                    start_new_session=True,
+                )
+            return process.wait(timeout_s)
         except OSError as error:
             raise ToolError(f"{command[0]}: it does not start: {error.strerror}") from error
-        try:
-            return process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             return None
         finally:
-            _end(process)
+            if process is not None:
+                _end(process)
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Let Ctrl-C wait until the block has ended: what is being started may run long before it is known."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        for number in came[:1]:
+            os.kill(os.getpid(), number)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

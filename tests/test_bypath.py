@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,3 +94,21 @@ def test_the_last_line_is_cut_and_may_be_absent(tmp_path: Path) -> None:
     assert last_line(path) == ""
     path.write_bytes(b"first\n  " + b"x" * 400 + b"\xff\n \n")
     assert last_line(path) == "x" * 300
+
+
+def test_ctrl_c_while_a_command_starts_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*args: Any, **kwds: Any) -> subprocess.Popen[bytes]:
+        started.append(popen(*args, **kwds))
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)  # where a handler that raises would
+        return started[0]
+
+    popen = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", start)
+    with pytest.raises(KeyboardInterrupt):
+        run_to_end(
+            (sys.executable, "-c", "import time; time.sleep(60)"), os.environ, tmp_path / "o", tmp_path / "o", 60
+        )
+    assert started[0].poll() is not None
