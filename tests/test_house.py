@@ -36,7 +36,7 @@ WITHIN = {
     "analysis": (
         *(
             {"capability", "grouping", "host", "options", "phases"},
-            {"context", "epochs", "iterations"},
+            {"context", "epochs", "iterations", "threads"},
             {"kernels"},
             {"ops", "ranges", "timing", "window"},
         ),

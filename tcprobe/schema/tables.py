@@ -153,6 +153,16 @@ RANGES: Final = T(
     ),
     capture=True,
 )
+THREADS: Final = T(
+    "threads",
+    "one host thread that launched something or has a range",
+    (
+        C("thread", "int", "its number, as in `launches` and `ranges`", nullable=False),
+        C("process", "int", "process that it is of, numbered through", nullable=False),
+    ),
+    key=("thread",),
+    capture=True,
+)
 STEP_MARKS: Final = T(
     "step_marks",
     "one step as the profile itself marks it (trace annotation, NVTX range, key node)",
@@ -582,8 +592,8 @@ ADVICE: Final = T(
 )
 
 RECORDED: Final = (
-    LAUNCHES, LAUNCH_CONFIGS, OP_DETAILS, MEMORY_OPS, HOST_OPS, HOST_EVENTS, RANGES, STEP_MARKS, GRAPH_OPS, SCOPES,
-    STEPS, METRICS, KERNEL_COUNTERS, REPORTED,
+    LAUNCHES, LAUNCH_CONFIGS, OP_DETAILS, MEMORY_OPS, HOST_OPS, HOST_EVENTS, RANGES, THREADS, STEP_MARKS, GRAPH_OPS,
+    SCOPES, STEPS, METRICS, KERNEL_COUNTERS, REPORTED,
 )  # fmt: skip
 DERIVED: Final = (
     SUMMARY, PHASES, KERNELS, OPS, RANGE_KERNELS, LAYERS, ITERATIONS, DEVICES, GAPS, GEMMS, BAD_SIZES, ADVICE,

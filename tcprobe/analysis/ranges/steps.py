@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.analysis.grouping import count_by, distinct_numbers, positions_in
+from tcprobe.analysis.threads import processes_of
 from tcprobe.errors import UsageError
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Table
 from tcprobe.schema.profile import Note, Profile
@@ -59,18 +60,54 @@ def _marked(profile: Profile) -> Profile:
         if table is not None:
             at = _during(starts, np.array(numbers, np.float64), table.numbers("launch_ns"))
             profile = profile.with_tables(table.with_columns(iteration=at))
-    return profile.with_notes(*_notes(marked, repeat))
+    if not known or repeat:
+        return profile.with_notes(*_notes(marked, repeat, 1))
+    profile, processes = _by_process(profile, marked)
+    return profile.with_notes(*_notes(marked, repeat, processes))
 
 
-def _notes(marked: Table, repeat: bool) -> Iterator[Note]:
-    """Yield what the choice of steps leaves open: processes that train side by side need not keep step."""
+def _by_process(profile: Profile, marked: Table) -> tuple[Profile, int]:
+    """Return the launches of each process that numbers its steps in those of its own, and how many do.
+
+    Copies, whose thread is not recorded, stay in the steps of the process that marks most.
+    """
+    launches, owner = profile.require("launches"), processes_of(profile, marked.numbers("thread"))
+    each = distinct_numbers(owner[~np.isnan(owner)].astype(np.int64))
+    if len(each) < 2:
+        return profile, 1
+    callers, at = processes_of(profile, launches.numbers("thread")), launches.numbers("iteration").copy()
+    done = 0
+    for process in each.tolist():
+        steps = _in_a_row(marked.take(owner == process))
+        numbers = steps.numbers("step")
+        if np.isnan(numbers).any() or len(np.unique(numbers)) < len(numbers):
+            continue
+        mine, done = np.flatnonzero(callers == process), done + 1
+        at[mine] = _during(steps.numbers("start_ns"), numbers, launches.numbers("launch_ns")[mine])
+    return (profile.with_tables(launches.with_columns(iteration=at)) if len(launches) else profile), max(done, 1)
+
+
+def _notes(marked: Table, repeat: bool, processes: int) -> Iterator[Note]:
+    """Yield what the choice of steps leaves open: threads that train side by side need not keep step.
+
+    Args:
+        marked: the ranges that are steps.
+        repeat: whether their numbers do.
+        processes: how many count by themselves.
+    """
     if repeat:
         message = "step numbers of the profile's ranges repeat: steps are numbered from 0 in order of time"
         yield Note("step-numbers-repeat", message, level="note")
     threads = len(set(marked.values("thread")))
-    if threads > 1:
+    if threads > processes:
         message = f"{threads:,} threads mark steps: those of one count, also for what the others launched meanwhile"
         yield Note("steps-of-one-thread", message, "where they do not keep step, record each process by itself")
+    if processes > 1:
+        message = (
+            f"{processes:,} processes mark steps: a launch counts to the step of its own process, the length of a step "
+            "is that of the process that marks most"
+        )
+        yield Note("steps-by-process", message, level="note")
 
 
 def _in_a_row(ranges: Table) -> Table:

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from tcprobe.analysis.threads import processes_of
 from tcprobe.analysis.waits.host_work import Events, Evidence, events_of, host_work
 from tcprobe.schema.columns import IntArray, Names, Row, Table
 from tcprobe.schema.profile import Profile
@@ -112,7 +113,7 @@ def _gpu(profile: Profile, device: int) -> _Gpu:
     end = start + launches.numbers("duration_ns")[rows].astype(np.int64)
     memory = profile.require("memory_ops")
     moves = memory.take((memory.numbers("device") == device) & memory.names("kind").among(*MOVES))
-    events = events_of(_of_gpu(profile.require("host_events"), launches, rows), moves)
+    events = events_of(_of_gpu(profile, rows), moves)
     return _Gpu(
         device,
         launches,
@@ -126,11 +127,15 @@ def _gpu(profile: Profile, device: int) -> _Gpu:
     )
 
 
-def _of_gpu(host: Table, launches: Table, rows: IntArray) -> Table:
-    """Return the events of the host without those of threads that launch on other GPUs alone: this one has its own."""
-    callers = launches.numbers("thread")
+def _of_gpu(profile: Profile, rows: IntArray) -> Table:
+    """Return the events of the host but those of processes, or of threads, that launch on other GPUs alone."""
+    host, callers = profile.require("host_events"), profile.require("launches").numbers("thread")
+    mine = host.numbers("thread").astype(np.float64)
+    process = processes_of(profile, callers)
+    if not np.isnan(process).all():
+        callers, mine = process, processes_of(profile, mine)
     others = np.setdiff1d(callers[~np.isnan(callers)], callers[rows])
-    return host.take(~np.isin(host.numbers("thread"), others)) if len(others) else host
+    return host.take(~np.isin(mine, others)) if len(others) else host
 
 
 def _gaps(gpu: _Gpu, low: int, high: int, least: float) -> Iterator[_Gap]:

@@ -24,6 +24,7 @@ from tcprobe.readers.nsys.launches import (
     kernel_names,
     memory_kinds,
     nullable,
+    process_of,
     read_calls,
     read_kernels,
     read_memory,
@@ -101,7 +102,7 @@ def _profile(database: Database, named: Path) -> Profile:
     threads = np.unique(np.concatenate([nvtx.distinct_threads(part) for part in seen]))
     threads = threads[threads > 0]
     made = [*_launched(database, run, gpus, threads, origin)]
-    made += [named_ranges.table(threads, origin), host.table(threads, origin)]
+    made += [_threads(threads), named_ranges.table(threads, origin), host.table(threads, origin)]
     tables = {table.spec.name: table for table in made if len(table)}
     told, notes = session(database)
     graphs = count_rows(database, GRAPHS)
@@ -118,6 +119,7 @@ _ABSENT: Final = {
     "launch_configs": "the recording holds no kernels",
     "memory_ops": "the recording holds no copies",
     "ranges": "the recording holds no NVTX ranges",
+    "threads": "the recording holds no call and no range of a thread",
     "devices": "the recording names no GPU",
     "op_details": "the recording holds no op",
     "host_ops": "Nsight Systems records calls of the CUDA API, not the ops of a framework",
@@ -168,6 +170,11 @@ def _launched(database: Database, run: _Run, gpus: Gpus, threads: Ints, origin: 
     )
     yield _memory(run, gpus, origin)
     yield gpus.table(set(np.unique(device).tolist()))
+
+
+def _threads(threads: Ints) -> Table:
+    _, process = np.unique(process_of(threads), return_inverse=True)
+    return Table(contract.THREADS, {"thread": np.arange(len(threads)), "process": process})
 
 
 def _times(ran: Ran, device: Ints, origin: int) -> dict[str, Any]:

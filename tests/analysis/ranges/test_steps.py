@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from tcprobe.errors import UsageError
+from tcprobe.schema.columns import concatenate
 from tcprobe.schema.profile import Metadata, Profile
-from tcprobe.schema.tables import MEMORY_OPS
+from tcprobe.schema.tables import LAUNCHES, MEMORY_OPS, THREADS
 from tests.analysis.builders import marks, table
 from tests.analysis.ranges.made import called, profile, ranges, told
 
@@ -42,6 +43,21 @@ def test_steps_of_several_threads_are_called_out() -> None:
     found = told(profile(called(125), ranges(mine, rank_1)))
     assert [n.code for n in found.metadata.notes] == ["steps-of-one-thread"]
     assert "2 threads" in found.metadata.notes[0].message
+
+
+def test_launches_count_to_the_steps_of_their_own_process() -> None:
+    """The second process is a step behind, as ranks of one job are."""
+    mine = [("step", "s", 100 * n, 100 * n + 90, 1, {"step": n}) for n in range(3)]
+    rank_1 = [("step", "s", 100 * n + 100, 100 * n + 190, 2, {"step": n}) for n in range(2)]
+    launches = concatenate(LAUNCHES, [called(10, 110, 210), called(110, 210, thread=2), called(110, thread=3)])
+    threads = table(THREADS, [{"thread": n, "process": n > 1} for n in (1, 2, 3)])
+    found = told(profile(launches, ranges(*mine, *rank_1), threads))
+    assert found.require("launches").values("iteration") == [0, 1, 2, 0, 1, 0]
+    assert found.require("step_marks").values("start_ns") == [0, 100, 200]
+    assert [n.code for n in found.metadata.notes] == ["steps-by-process"]
+    unnumbered = ranges(*mine, *(("step", "s", *row[2:5]) for row in rank_1))
+    found = told(profile(launches, unnumbered, threads))
+    assert "steps-of-one-thread" in [n.code for n in found.metadata.notes]
 
 
 def test_steps_of_the_source_itself_stay() -> None:

@@ -12,7 +12,7 @@ from tcprobe.analysis import analyse
 from tcprobe.analysis.waits.gaps import LEAST_NS, MOST_ROWS
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Profile
-from tcprobe.schema.tables import HOST_EVENTS, MEMORY_OPS
+from tcprobe.schema.tables import HOST_EVENTS, MEMORY_OPS, THREADS
 from tests.analysis import builders as b
 
 MS = 1_000_000
@@ -143,6 +143,17 @@ def test_a_wait_of_a_thread_that_launches_on_another_gpu_is_no_evidence(thread: 
     made = made.with_columns(thread=[1, 1, 2])
     host = events(("input", "enumerate(DataLoader)", MS, 8 * MS)).with_columns(thread=[thread])
     rows = b.rows(analyse(b.profile(b.devices({}, {"device": 1}), made, host)), "gaps")
+    assert [(r["device"], r["host_work"]) for r in rows] == [(0, work)]
+
+
+@pytest.mark.parametrize(("thread", "work"), [(3, "unknown"), (4, "input"), (5, "input")])
+def test_a_wait_of_a_process_that_launches_on_another_gpu_is_no_evidence(thread: int, work: str) -> None:
+    """Threads 1 and 4 are of one process, 2 and 3 of another."""
+    made = b.launches((b.TC, -1, 0, 0, MS), (b.TC, -1, 0, 9 * MS, MS), (b.TC, -1, 0, 0, 10 * MS, 1))
+    made = made.with_columns(thread=[1, 1, 2])
+    threads = b.table(THREADS, [{"thread": n, "process": n in (2, 3)} for n in (1, 2, 3, 4)])
+    host = events(("input", "enumerate(DataLoader)", MS, 8 * MS)).with_columns(thread=[thread])
+    rows = b.rows(analyse(b.profile(b.devices({}, {"device": 1}), made, host, threads)), "gaps")
     assert [(r["device"], r["host_work"]) for r in rows] == [(0, work)]
 
 

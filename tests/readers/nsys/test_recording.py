@@ -70,6 +70,7 @@ def test_processes_with_the_same_correlation_ids_are_kept_apart(tmp_path: Path) 
     assert values(profile, "launches", "kernel", "launch_ns", "thread") == [
         ("a", 100, 0), ("b", 200, 1), ("c", None, None),
     ]  # fmt: skip
+    assert values(profile, "threads", "thread", "process") == [(0, 0), (1, 1)]
 
 
 def test_of_calls_with_one_correlation_id_the_first_counts(tmp_path: Path) -> None:
