@@ -61,8 +61,8 @@ WITHIN = {
         {"way_in"},
     ),
     "readers": (
-        {"base", "left", "one_run", "protobuf", "ranks", "rows"},
-        {"arrays", "merge"},
+        {"base", "left", "limits", "one_run", "protobuf", "ranks"},
+        {"arrays", "merge", "rows"},
         {"borrow", "host_work"},
         {"dlprof", "hlo", "ncu", "nsys", "nsys_stats", "run_folder"},
         {"xspace"},

@@ -29,8 +29,6 @@ SECRET_WORDS = "TCPROBE_SECRET_WORDS"
 # The domain of the probe's NVTX ranges, and the range that a tool's recording begins and ends with.
 DOMAIN = "tcprobe"
 WINDOW_RANGE = "tcprobe window"
-# The folder in a run folder for a second run of the same command, under the framework's own profiler.
-WITH_XSPACE = "with-xspace"
 # NVTX ranges in domain tcprobe: what marks a phase of an eager step; what the text of a layer's range begins with.
 PHASES = ("forward", "backward", "optimizer", "validation", "input")
 LAYER_MARK = "layer "

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tcprobe.errors import WrongFormat
+from tcprobe.readers.limits import NAMELESS
 from tcprobe.schema.columns import FloatArray, Names
 
 if TYPE_CHECKING:
@@ -60,3 +61,8 @@ def names_of(texts: pd.Series[str]) -> Names:
     codes, distinct = pd.factorize(texts)
     again = Names.of([text.strip() or None for text in distinct])
     return again.take(codes)
+
+
+def kernels_of(names: Names) -> Names:
+    """Return names of kernels, of which none is NA."""
+    return Names(np.where(names.ids < 0, len(names.names), names.ids), [*names.names, NAMELESS])

@@ -10,7 +10,7 @@ import numpy as np
 
 from tcprobe.analysis.threads import processes_of
 from tcprobe.analysis.waits.host_work import Events, Evidence, events_of, host_work
-from tcprobe.schema.columns import IntArray, Names, Row, Table
+from tcprobe.schema.columns import FloatArray, IntArray, Names, Row, Table
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import GAPS
 
@@ -67,9 +67,9 @@ def build_gaps(profile: Profile, tuned: IntArray) -> Table | None:
     span = window.length_ns
     if window.start_ns is None or window.end_ns is None or span is None or not len(launches):
         return None
-    rows: list[Row] = []
+    rows, owners = list[Row](), _owners(profile)
     for device in sorted(set(launches.numbers("device").tolist())):
-        gpu = _gpu(profile, int(device))
+        gpu = _gpu(profile, int(device), owners)
         rows += [
             _row(gpu, gap, span, tuned) for gap in _gaps(gpu, window.start_ns, window.end_ns, _least(profile, span))
         ]
@@ -103,7 +103,7 @@ def _least(profile: Profile, span: int) -> float:
     return max(LEAST_NS, LEAST_OF_STEP * step.step_ns)
 
 
-def _gpu(profile: Profile, device: int) -> _Gpu:
+def _gpu(profile: Profile, device: int, owners: tuple[FloatArray, FloatArray]) -> _Gpu:
     launches = profile.require("launches")
     rows = np.flatnonzero(launches.numbers("device") == device)
     start = launches.numbers("start_ns")[rows].astype(np.int64)
@@ -113,7 +113,7 @@ def _gpu(profile: Profile, device: int) -> _Gpu:
     end = start + launches.numbers("duration_ns")[rows].astype(np.int64)
     memory = profile.require("memory_ops")
     moves = memory.take((memory.numbers("device") == device) & memory.names("kind").among(*MOVES))
-    events = events_of(_of_gpu(profile, rows), moves)
+    events = events_of(_of_gpu(profile.require("host_events"), owners, rows), moves)
     return _Gpu(
         device,
         launches,
@@ -127,14 +127,17 @@ def _gpu(profile: Profile, device: int) -> _Gpu:
     )
 
 
-def _of_gpu(profile: Profile, rows: IntArray) -> Table:
+def _owners(profile: Profile) -> tuple[FloatArray, FloatArray]:
+    """Return the process of each launch and of each event of the host; where no process is known, the thread."""
+    threads = [profile.require(name).numbers("thread").astype(np.float64) for name in ("launches", "host_events")]
+    launched, host = (processes_of(profile, thread) for thread in threads)
+    return (threads[0], threads[1]) if np.isnan(launched).all() else (launched, host)
+
+
+def _of_gpu(host: Table, owners: tuple[FloatArray, FloatArray], rows: IntArray) -> Table:
     """Return the events of the host but those of processes, or of threads, that launch on other GPUs alone."""
-    host, callers = profile.require("host_events"), profile.require("launches").numbers("thread")
-    mine = host.numbers("thread").astype(np.float64)
-    process = processes_of(profile, callers)
-    if not np.isnan(process).all():
-        callers, mine = process, processes_of(profile, mine)
-    others = np.setdiff1d(callers[~np.isnan(callers)], callers[rows])
+    launched, mine = owners
+    others = np.setdiff1d(launched[~np.isnan(launched)], launched[rows])
     return host.take(~np.isin(mine, others)) if len(others) else host
 
 

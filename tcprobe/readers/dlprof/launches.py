@@ -13,6 +13,7 @@ from tcprobe.readers.arrays import distinct_rows
 from tcprobe.readers.dlprof.layout import SIMPLE_OP
 from tcprobe.readers.dlprof.report import Report, coalesce
 from tcprobe.readers.dlprof.shapes import dtype_of, first_shape, shapes_of
+from tcprobe.readers.limits import NAMELESS
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Table
 from tcprobe.schema.tables import KERNELS, LAUNCH_CONFIGS, LAUNCHES, OP_DETAILS
 
@@ -102,7 +103,7 @@ def read_rows(report: Report) -> Rows:
 def _named(kernel: Names) -> Names:
     if (kernel.ids >= 0).all():
         return kernel
-    return coalesce(kernel, Names(np.zeros(len(kernel), np.int32), ["(no name)"]))
+    return coalesce(kernel, Names(np.zeros(len(kernel), np.int32), [NAMELESS]))
 
 
 def op_labels(name: Names, direction: Names) -> list[str | None]:

@@ -19,13 +19,13 @@ from tcprobe.readers.dlprof.reported import reported_table
 from tcprobe.readers.dlprof.summary import CONFIG, ITERATIONS, Summary
 from tcprobe.readers.dlprof.tables import eligible_times, host_ops_table, kernels_table, ops_table, times_by_op
 from tcprobe.readers.dlprof.text import read_report
+from tcprobe.readers.limits import MOST_DEVICES
 from tcprobe.schema.columns import Table, Value
 from tcprobe.schema.profile import Metadata, Profile, Window
 from tcprobe.schema.tables import DEVICES
 
 Reports = dict[str, Report]
 
-MOST_DEVICES: Final = 1024
 _ABSENT: Final = {
     "memory_ops": "DLProf lists no copies; its summary gives their sum",
     "ranges": "DLProf's reports hold no ranges",

@@ -16,6 +16,7 @@ import numpy as np
 from tcprobe.readers.dlprof.launches import EVIDENCE, VERDICT, op_labels
 from tcprobe.readers.dlprof.report import Report
 from tcprobe.readers.dlprof.shapes import dtype_of, shapes_of
+from tcprobe.readers.limits import NAMELESS
 from tcprobe.schema.columns import FloatArray, Names, Table
 from tcprobe.schema.tables import HOST_OPS, KERNELS, OPS
 
@@ -51,7 +52,7 @@ def keys(report: Report, other: Report | None) -> list[str | None]:
 def labels(detail: Report) -> list[str]:
     """Return the name of each op of the detail report."""
     names = op_labels(detail.texts("op name"), detail.texts("direction"))
-    return [name or op_id or "(no name)" for name, op_id in zip(names, detail.texts("op id").tolist(), strict=True)]
+    return [name or op_id or NAMELESS for name, op_id in zip(names, detail.texts("op id").tolist(), strict=True)]
 
 
 def launch_counts(total: FloatArray, mean: FloatArray) -> FloatArray:
@@ -75,7 +76,7 @@ def kernels_table(report: Report, detail: Report | None) -> Table:
     flags = report.flags("uses tc").tolist()
     total = report.numbers("total gpu time ns")
     columns = {
-        "kernel": [name or "(no name)" for name in report.texts("kernel name").tolist()],
+        "kernel": [name or NAMELESS for name in report.texts("kernel name").tolist()],
         "op": [found[0] if found else name for found, name in zip(joined, own, strict=True)],
         "op_type": [found[1] if found else None for found in joined],
         "calls": launch_counts(total, report.numbers("avg gpu time ns")),

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.readers.arrays import distinct_rows
+from tcprobe.readers.limits import MOST_DEVICES
 from tcprobe.readers.ncu.sheet import DURATION, GPU_NAME, Sheet
 from tcprobe.readers.ncu.units import NS
+from tcprobe.readers.rows import kernels_of
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Table, Value, concatenate
 from tcprobe.schema.tables import DEVICES, KERNEL_COUNTERS, KERNELS
 
-MOST_DEVICES: Final = 1024
 LARGEST: Final = float(2**53)  # whole numbers are exact below it; 104 days in ns
-NAMELESS: Final = "(no name)"
 _ATTRIBUTE: Final = "device__attribute_"
 # Properties of the launch, the GPU and the machine, and rates that the GPU could reach, are no counters.
 _NO_COUNTER: Final = re.compile(
@@ -60,7 +60,7 @@ class Launched:
         device = np.nan_to_num(sheet.devices(), nan=-1).astype(np.int64)
         device[device >= MOST_DEVICES] = -1
         names = sheet.texts("Kernel Name")
-        kernel = Names(np.where(names.ids < 0, len(names.names), names.ids), [*names.names, NAMELESS])
+        kernel = kernels_of(names)
         grid, block = sheet.sizes("grid"), sheet.sizes("block")
         first, config = distinct_rows(device, kernel.ids, grid.ids, block.ids)
         return cls(sheet, device, kernel, grid, block, durations(sheet), first, config)

@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 
 from tcprobe.readers.arrays import combine
+from tcprobe.readers.limits import MOST_DEVICES
 from tcprobe.readers.nsys.columns import Ints
-from tcprobe.readers.nsys.launches import MOST_DEVICES, Ran
+from tcprobe.readers.nsys.launches import Ran
 from tcprobe.readers.nsys.opening import Database
 from tcprobe.schema.columns import Table, Value
 from tcprobe.schema.tables import DEVICES

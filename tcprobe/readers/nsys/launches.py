@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.readers.arrays import combine, dense
+from tcprobe.readers.limits import MOST_DEVICES, NAMELESS
 from tcprobe.readers.nsys.columns import NONE, Columns, Ints, read_columns, read_strings
 from tcprobe.readers.nsys.opening import Database
 from tcprobe.schema.columns import FloatArray, Names
@@ -20,8 +21,6 @@ SETS: Final = "CUPTI_ACTIVITY_KIND_MEMSET"
 CALLS: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
 _THREAD: Final = 0xFFFFFF  # Nsight Systems User Guide, "Exporting": globalTid holds the process above, the thread below
 
-NAMELESS: Final = "(no name)"
-MOST_DEVICES: Final = 1024
 LATEST: Final = 1 << 62
 LONGEST: Final = 1 << 53  # whole numbers of ns are exact below it
 _RAN: Final = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid")
@@ -176,7 +175,8 @@ def read_calls(database: Database) -> Calls:
     if database.has(CALLS):
         database.need(CALLS, "start", "globalTid", "correlationId")
     calls = read_columns(database, CALLS, ("start", "globalTid", "correlationId"), _where(database))
-    calls = calls.take((calls["start"] > -LATEST) & (calls["start"] < LATEST)) if len(calls) else calls
+    sane = (calls["start"] > -LATEST) & (calls["start"] < LATEST)
+    calls = calls if sane.all() else calls.take(sane)
     calls = calls.take(np.argsort(calls["start"], kind="stable")) if _unsorted(calls["start"]) else calls
     process, processes = dense(process_of(calls["globalTid"]))
     correlation, correlations = dense(calls["correlationId"])

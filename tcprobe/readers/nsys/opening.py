@@ -103,11 +103,15 @@ def open_database(path: Path) -> Iterator[Database]:
         UnreadableInput: it is being written, or the system refused to read it.
     """
     size = _check(path)
-    uri = f"file:{quote(os.fsencode(os.path.realpath(path)))}?mode=ro"
-    _check_locks(path, uri)
-    with told(path), closing(_connect(f"{uri}&immutable=1", size)) as connection:
+    _check_locks(path)
+    uri = _uri(path, "&immutable=1")
+    with told(path), closing(_connect(uri, size)) as connection:
         tables, others = _schema(connection)
-        yield Database(path, f"{uri}&immutable=1", connection, tables, others, size // LEAST_ROW)
+        yield Database(path, uri, connection, tables, others, size // LEAST_ROW)
+
+
+def _uri(path: Path, more: str = "") -> str:
+    return f"file:{quote(os.fsencode(os.path.realpath(path)))}?mode=ro{more}"
 
 
 @contextmanager
@@ -134,9 +138,8 @@ def _refused(path: Path, error: Exception) -> InputError:
 
 def peek_tables(path: Path) -> frozenset[str]:
     """Return the names of a database's tables; empty where they cannot be read."""
-    uri = f"file:{quote(os.fsencode(os.path.realpath(path)))}?mode=ro&immutable=1"
     try:
-        with closing(_connect(uri, 0)) as connection:
+        with closing(_connect(_uri(path, "&immutable=1"), 0)) as connection:
             listed = connection.execute("SELECT name FROM sqlite_master").fetchall()
             return frozenset(str(_value(name)) for (name,) in listed)
     except (sqlite3.Error, OverflowError, UnicodeError, MemoryError):
@@ -181,11 +184,11 @@ def _check_beside(path: Path) -> None:
         raise UnreadableInput(path, f"is being written, or its export was cut off: {journal.name} lies beside it", WAIT)
 
 
-def _check_locks(path: Path, uri: str) -> None:
+def _check_locks(path: Path) -> None:
     """Refuse a file that another program is writing; one with a write-ahead log is not asked, as that would write."""
     if (head(path, 20) or b"")[19:] == bytes((_WAL,)):  # the version that reads it, which SQLite goes by
         return
-    with suppress(sqlite3.Error), closing(sqlite3.connect(uri, timeout=0, uri=True)) as connection:
+    with suppress(sqlite3.Error), closing(sqlite3.connect(_uri(path), timeout=0, uri=True)) as connection:
         try:
             connection.execute("PRAGMA schema_version").fetchall()
         except sqlite3.OperationalError as error:

@@ -14,7 +14,7 @@ from tcprobe.probe.constants import WINDOW_RANGE
 from tcprobe.readers.nsys.columns import NONE, Ints, decoded, read_columns, read_distinct, read_strings
 from tcprobe.readers.nsys.launches import LATEST, process_of
 from tcprobe.readers.nsys.names.text import told
-from tcprobe.readers.nsys.names.torch import cut
+from tcprobe.readers.nsys.names.torch import Cut, cut, sequence_sql, sizes_sql, text_sql
 from tcprobe.readers.nsys.opening import Database
 from tcprobe.schema.columns import FloatArray, Names, Table
 from tcprobe.schema.tables import RANGES
@@ -22,32 +22,13 @@ from tcprobe.schema.tables import RANGES
 Mask = NDArray[np.bool_]
 
 EVENTS: Final = "NVTX_EVENTS"
-DOMAIN: Final = (
-    75  # ENUM_NSYS_EVENT_TYPE: NvtxDomainCreate; 59 and 70 are pushed and popped, 60 and 71 started and ended
-)
+# ENUM_NSYS_EVENT_TYPE: NvtxDomainCreate; 59 and 70 are pushed and popped, 60 and 71 started and ended
+DOMAIN: Final = 75
 SHORTEST_STEP_NS: Final = 100_000  # a shorter range without a launch on its thread is no step
 # The thread of a range; of one that is started and ended its complement, of what is no range nothing.
 _THREAD: Final = (
     "CASE WHEN [eventType] IN (59, 70) THEN coalesce([globalTid], 0) "
     "WHEN [eventType] IN (60, 71) THEN ~coalesce([globalTid], 0) END"
-)
-# PyTorch makes each name another one: ", seq = N, op_id = N, sizes = [...], input_op_ids = [...]"
-# (torch/csrc/profiler/util.cpp, getNvtxStr). SQLite cuts the numbers off, so that equal names are one; sizes stay.
-_AT: Final = "CASE WHEN instr([text], ', seq = ') THEN instr([text], ', seq = ') ELSE instr([text], ', op_id = ') END"
-_SIZES: Final = (
-    "substr([text], instr([text], ', sizes = '), CASE WHEN "
-    "instr([text], ', input_op_ids = ') > instr([text], ', sizes = ') THEN instr([text], ', input_op_ids = ') - "
-    "instr([text], ', sizes = ') ELSE length([text]) END)"
-)
-# Few have sizes; each instr() takes 30 ns, and SQLite finds none again that it has just found.
-_PLAIN: Final = (
-    f"CASE WHEN instr([text], ', sizes = ') THEN CASE WHEN {_AT} THEN substr([text], 1, {_AT} - 1) || {_SIZES} "
-    "ELSE [text] END WHEN instr([text], ', seq = ') THEN substr([text], 1, instr([text], ', seq = ') - 1) "
-    "WHEN instr([text], ', op_id = ') THEN substr([text], 1, instr([text], ', op_id = ') - 1) ELSE [text] END"
-)
-_SEQUENCE: Final = (
-    "CASE WHEN instr([text], ', seq = ') THEN CAST(substr([text], instr([text], ', seq = ') + 8, 18) AS INTEGER) "
-    f"ELSE {NONE} END"
 )
 
 
@@ -241,7 +222,9 @@ def _names(database: Database, ranges: Ranges, looked: Ints) -> tuple[NDArray[np
     """Return (number of each range's name, what each name says, number shared with the forward op)."""
     has = {name: database.has(EVENTS, name) for name in ("domainId", "endGlobalTid", "textId", "text")}
     listed = ["[globalTid] >> 24", *(f"[{name}]" if has[name] else "NULL" for name in list(has)[:3])]
-    listed += [_PLAIN, _SEQUENCE] if has["text"] else ["NULL", str(NONE)]
+    # PyTorch makes each name another one: SQLite cuts its numbers off, so that equal names are one.
+    cuts = [sql("[text]") for sql in (text_sql, sizes_sql, sequence_sql)] if has["text"] else ["NULL"] * 3
+    listed += [*cuts[:2], f"coalesce({cuts[2]}, {NONE})"]
     code, distinct, sequence = _of_rows(database, ", ".join(listed), ranges.place[looked], ranges.rows)
     if len(code) != len(looked):
         raise database.wrong(f"table {EVENTS} holds other rows the second time that it is read")
@@ -265,14 +248,14 @@ def _of_rows(database: Database, listed: str, wanted: Ints, rows: int) -> tuple[
 
 
 def _told(database: Database, distinct: list[Any]) -> list[Named]:
-    """Return what distinct (process, domain, thread of the end, id of the text, text) say."""
+    """Return what distinct (process, domain, thread of the end, id of the text, text, sizes) say."""
     domains = _domains(database) if any(_int(domain) for _, domain, *_ in distinct) else {}
-    ids = np.array([NONE if number is None else _int(number) for _, _, _, number, _ in distinct], np.int64)
+    ids = np.array([NONE if number is None else _int(number) for _, _, _, number, *_ in distinct], np.int64)
     registered = read_strings(database, ids).tolist()
     named = []
-    for (process, domain, ended, _, text), string in zip(distinct, registered, strict=True):
+    for (process, domain, ended, _, text, sizes), string in zip(distinct, registered, strict=True):
         where = domains.get((_int(process), _int(domain)))
-        plain = cut(string if string is not None else decoded(text) or "")
+        plain = Cut(decoded(text) or "", None, decoded(sizes)) if string is None else cut(string)
         what = told(where, plain.text)
         shapes = plain.sizes or what.input_shapes
         row = (where, what.name, what.kind, what.step, what.op_type, what.dtype, shapes, _int(ended), plain.text)

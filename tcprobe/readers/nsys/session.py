@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import numpy as np
+
 from tcprobe.masking import mask_words
+from tcprobe.readers.nsys.columns import read_strings
 from tcprobe.readers.nsys.opening import Database
 from tcprobe.schema.profile import Note
 
@@ -75,19 +78,12 @@ def _variable(text: str) -> Iterator[tuple[str, str]]:
 def _rank(database: Database, environment: Mapping[str, str]) -> int | None:
     """Return the rank of the only process of a distributed run that is in the file; None where several are."""
     ids = [number for (number,) in database.rows("ThreadNames", "nameId") if isinstance(number, int)]
-    names = {text for number in set(ids) for text in _string(database, number)}
+    names = read_strings(database, np.array(ids, np.int64)).names
     ranks = {int(found[1]) for name in names if (found := _RANK.fullmatch(name))}
     if ranks:
         return ranks.pop() if len(ranks) == 1 else None
     given = (environment[name] for name in RANKS if name in environment)
     return next((int(value) for value in given if re.fullmatch(r"[0-9]{1,9}", value)), None)
-
-
-def _string(database: Database, number: int) -> Iterator[str]:
-    if database.has("StringIds", "id", "value"):
-        row = database.connection.execute("SELECT [value] FROM StringIds WHERE [id] = ?", (number,)).fetchone()
-        if row and isinstance(row[0], bytes):
-            yield row[0].decode(errors="replace")
 
 
 def _framework(environment: Mapping[str, str]) -> str | None:

@@ -21,11 +21,9 @@ if TYPE_CHECKING:
 
 MOST: Final = 1 << 30  # of bytes; a trace of a million kernels has 250 MB
 COARSEST_NS: Final = 1000.0  # a digit of times that are rounded more says nothing of kernels
+MOST_DIGITS: Final = 18  # of a float behind its point
 _AGAIN: Final = "run nsys stats again, without --timeunit and with --format csv, and wait until it has ended"
 _NOTHING: Final = ("", "None")  # before 2023 a cell without a value held the second
-
-
-MOST_DIGITS: Final = 18  # of a float behind its point
 
 
 @dataclass(slots=True)

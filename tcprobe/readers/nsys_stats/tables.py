@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.readers.arrays import distinct_rows
+from tcprobe.readers.limits import MOST_DEVICES
 from tcprobe.readers.nsys_stats.sheet import Sheet
+from tcprobe.readers.rows import kernels_of
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Table, Value
 from tcprobe.schema.tables import DEVICES, KERNELS, LAUNCH_CONFIGS, LAUNCHES, MEMORY_OPS
 
-NAMELESS: Final = "(no name)"
-MOST_DEVICES: Final = 1024
 _GRID: Final = ("grdx", "grdy", "grdz")
 _BLOCK: Final = ("blkx", "blky", "blkz")
 _CONFIG: Final = ("reg/trd", "stcsmem", "dymsmem", *_GRID, *_BLOCK)
@@ -47,7 +47,7 @@ def trace_tables(sheet: Sheet) -> list[Table]:
     configs, config_id = _configs(sheet, kernels)
     launches = {
         **{name: values[kernels] for name, values in common.items()},
-        "kernel": _named(names).take(kernels),
+        "kernel": kernels_of(names).take(kernels),
         "op_id": np.full(len(kernels), -1),
         "config_id": config_id,
         "correlation_id": sheet.numbers("corrid")[kernels],
@@ -66,11 +66,6 @@ def _way(name: str) -> str:
     if found is None:
         return "other"
     return _WAYS.get(found["kind"], "other") if found["kind"] else "Memset"
-
-
-def _named(names: Names) -> Names:
-    """Return names of kernels, of which none is NA."""
-    return Names(np.where(names.ids < 0, len(names.names), names.ids), [*names.names, NAMELESS])
 
 
 def _devices(sheet: Sheet) -> IntArray:
@@ -164,7 +159,7 @@ def kernels_table(sheet: Sheet) -> Table:
         WrongFormat: a row is damaged.
     """
     sheet.parse(SUM)
-    total, names = sheet.times("total time"), _named(sheet.names("name"))
+    total, names = sheet.times("total time"), kernels_of(sheet.names("name"))
     first, kernel = distinct_rows(names.ids)
     least, most = np.full(len(first), np.inf), np.full(len(first), -np.inf)
     np.minimum.at(least, kernel, sheet.times(_either(sheet, "min", "minimum")))

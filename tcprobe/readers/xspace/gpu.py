@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.readers.arrays import Bytes, Ints, combine
+from tcprobe.readers.limits import NAMELESS
 from tcprobe.readers.protobuf import BYTES, FIXED64, VARINT, Buffer, Span, fields, signed, text
 from tcprobe.readers.xspace.codes import Index, Texts
 from tcprobe.readers.xspace.events import DOUBLE, Events, Wanted, decode
@@ -28,7 +29,6 @@ DERIVED_NAMES: Final = frozenset(
 STEPS_LINE: Final = "Steps"
 OTHER_LINES: Final = ("CUPTI overhead", "_counters_")  # neither kernels nor copies
 NONE: Final = -(1 << 62)  # no number
-UNNAMED: Final = "(no name)"
 
 CORRELATION, OP, KERNEL, MEMORY, GROUP, HLO_OP, PROGRAM, NAME, PREFIX, SHAPE, OCCUPANCY, MODULE = range(12)
 STATS: Final = {
@@ -135,7 +135,7 @@ class _PlaneReader:
         event_names = string_map(file.data, plane.event_metadata)
         self.texts = Texts(file, self.stat_names)
         self.index = Index(event_names)
-        self.names = [*event_names.values(), UNNAMED]
+        self.names = [*event_names.values(), NAMELESS]
         self.is_graph = np.array([name.startswith("CudaGraph") for name in self.names])
         self.wanted = Wanted(self.stat_names, STATS)
         self.kernels, self.memory = _Columns(), _Columns()

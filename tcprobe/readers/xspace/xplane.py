@@ -14,6 +14,7 @@ from tcprobe.foreign import below, head, opened
 from tcprobe.readers.arrays import PADDING, Bytes
 from tcprobe.readers.hlo.gemms import unread_calls
 from tcprobe.readers.host_work import stretches
+from tcprobe.readers.limits import MOST_DEVICES
 from tcprobe.readers.protobuf import BYTES, VARINT, Buffer, DamagedError, fields, varint
 from tcprobe.readers.xspace.gpu import GPU_PLANE, read_gpu
 from tcprobe.readers.xspace.host import HOST_PLANES, Host, read_host
@@ -31,7 +32,6 @@ WHY_EMPTY: Final = (
     "TensorFlow leaves one where no space is left on the disk, or where a profile passes 2 GiB: make room, or profile "
     "fewer steps"
 )
-MOST_GPUS: Final = 1024  # of a host; the largest has 16
 _SUFFIX: Final = ".xplane.pb"
 MOST_BYTES: Final = 4 << 30  # no message of protobuf reaches 2 GiB: twice that is none
 _HEAD: Final = 4096  # bytes in which a plane shows its name
@@ -138,7 +138,7 @@ def _read_space(file: Bytes, space: Space, path: Path, first_device: int) -> Hos
     if not any(plane.name for plane in space.planes) and not space.errors:
         raise WrongFormat(path, "no XSpace: it has no named plane", "give a *.xplane.pb of the TensorFlow profiler")
     planes = [plane for plane in space.planes if GPU_PLANE.fullmatch(plane.name)]
-    if len(planes) > MOST_GPUS:
+    if len(planes) > MOST_DEVICES:
         raise DamagedError(f"{len(planes)} GPUs on one host")
     gpus = [read_gpu(file, plane) for plane in planes]
     host = Host(events=HostEvents(stretches([(gpu.kernels.start_ns, gpu.kernels.duration_ns) for gpu in gpus])))
