@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from tcprobe.schema.columns import Row
@@ -56,6 +56,66 @@ BLOCKERS: Final[Mapping[BlockerKind, str]] = {
 """What keeps an op off the Tensor Cores."""
 NOT_BLOCKED: Final[frozenset[str | None]] = frozenset({None, "none", "not_nvidia"})
 """Blockers about which there is nothing to say or do."""
+
+CauseKind: TypeAlias = (
+    BlockerKind
+    | Literal[
+        "tc_well", "tc_misaligned", "tc_tiles", "tc_small", "tc_memory", "tc_slow", "channels",
+        "layout", "op_unknown", "other_step", "copy", "idle",
+    ]
+)  # fmt: skip
+_BLOCKING: Final[Mapping[CauseKind, str]] = dict(BLOCKERS.items())
+CAUSES: Final[Mapping[CauseKind, str]] = {
+    **_BLOCKING,
+    "none": "they are used; how well is not known",
+    "tc_well": "they are used well",
+    "tc_misaligned": "they are used slowly: a contiguous dimension is no multiple of 16 bytes",
+    "tc_tiles": "they are used slowly: tiles or the last wave of them are partly empty",
+    "tc_small": "they are used slowly: the product is too small to fill the GPU",
+    "tc_memory": "they are used slowly: moving the operands takes longer than multiplying them",
+    "tc_slow": "they are used slowly, and nothing that is known of the product tells why",
+    "channels": "so few channels, or so many groups, that the library has CUDA-core kernels alone",
+    "layout": "kernels that change layout or type for an op that could use them",
+    "op_unknown": "not known: the kernels belong to no op that the source names",
+    "other_step": "kernels of steps that do not count, which ran among those that do",
+    "copy": "copies and sets while no kernel ran",
+    "idle": "nothing ran",
+}
+"""Why the time of a step is spent as it is: every microsecond has one cause. Those of `BLOCKERS` mean the same here."""
+CauseGroup = Literal["well", "slowly", "used", "off", "never", "layout", "unknown", "copy", "idle"]
+CAUSE_GROUPS: Final[Mapping[CauseGroup, tuple[CauseKind, ...]]] = {
+    "well": ("tc_well",),
+    "slowly": ("tc_misaligned", "tc_tiles", "tc_small", "tc_memory", "tc_slow"),
+    "used": ("none",),
+    "off": ("channels", "shape", "shape_required", "library", "dtype", "tf32", "gpu", "not_nvidia"),
+    "layout": ("layout",),
+    "never": ("type",),
+    "unknown": (
+        "kernels_unknown", "dtype_missing", "dtype_unknown", "tf32_unknown", "gpu_unknown", "type_unknown",
+        "op_unknown", "other_step",
+    ),
+    "copy": ("copy",),
+    "idle": ("idle",),
+}  # fmt: skip
+"""The parts of a step's bar, in their order, and the causes in each: every cause is in one."""
+GROUP_OF: Final[Mapping[CauseKind, CauseGroup]] = {
+    cause: group for group, causes in CAUSE_GROUPS.items() for cause in causes
+}
+ON_TENSOR_CORES: Final[frozenset[CauseKind]] = frozenset(
+    cause for group in ("well", "slowly", "used") for cause in CAUSE_GROUPS[group]
+)
+"""Causes of time in which an op uses Tensor Cores."""
+
+ChangeKind = Literal["mixed_float16", "mixed_bfloat16", "allow_tf32", "change_size", "slice_filters", "together"]
+CHANGES: Final[Mapping[ChangeKind, str]] = {
+    "mixed_float16": "compute in mixed precision, float16",
+    "mixed_bfloat16": "compute in mixed precision, bfloat16",
+    "allow_tf32": "allow TF32",
+    "change_size": "change a size of a layer, and what must change with it",
+    "slice_filters": "compute 8 filters of a convolution and keep the first ones",
+    "together": "all changes that go together, each product counted once",
+}
+"""What a prediction of a changed run assumes."""
 
 SizeAdviceKind = Literal[
     "change", "change_before", "fewer_groups", "slice", "measured_free", "image", "small_head", "small_dimension",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tcprobe.schema.advice import Advice
+from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.columns import FloatArray, Row, Table
 from tcprobe.schema.kinds import WindowBasis
 from tcprobe.schema.tables import TABLES
@@ -153,6 +154,7 @@ class Profile:
         off: ops that run off the Tensor Cores; None if there are none or the profile is not analysed yet.
         waiting: how long a step takes and the GPU waits in it; None if no clock of the profile tells.
         tuning: the autotuning that the window holds; None if none was seen.
+        what_ifs: changes and the steps predicted with them, largest gain first, all together last.
         advice: what to do, most important first; the table of that name has a row for each.
     """
 
@@ -162,6 +164,7 @@ class Profile:
     off: OffTensorCores | None = None
     waiting: Waiting | None = None
     tuning: Tuning | None = None
+    what_ifs: tuple[WhatIf, ...] = ()
     advice: tuple[Advice, ...] = ()
 
     def table(self, name: str) -> Table | None:

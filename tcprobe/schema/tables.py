@@ -15,7 +15,7 @@ from typing import Final
 from tcprobe.schema.advice import BOUNDS, REMEDIES, SHARES
 from tcprobe.schema.columns import Column as C
 from tcprobe.schema.columns import TableSpec as T
-from tcprobe.schema.kinds import BLOCKERS, RATE_BASES, REASONS, SIZE_ADVICE
+from tcprobe.schema.kinds import BLOCKERS, CAUSE_GROUPS, CAUSES, CHANGES, RATE_BASES, REASONS, SIZE_ADVICE
 from tcprobe.schema.op import PASSES
 from tcprobe.schema.waits import HOST_WORK, STEP_LENGTHS
 
@@ -27,6 +27,21 @@ RANGE_BUCKETS: Final = ("range", "no enclosing range", "no launch record")
 SAVINGS: Final = ("predicted", "calibrated", "measured x predicted", "measured x calibrated")
 STEP_KINDS: Final = ("warm-up", "measured", "profiled", "after")
 LIMITS: Final = ("compute", "memory", "launch")
+_CAUSE: Final = C(
+    "cause",
+    "str",
+    "why its time is spent as it is: of the costliest part, where there are several",
+    values=tuple(CAUSES),
+)
+_RATE: Final = (
+    C("achieved_tflop_per_s", "float", "FLOPs / time of its kernels, layout kernels apart; NA where either is unknown"),
+    C(
+        "peak_pct",
+        "float",
+        "that over the GPU's dense peak for the dtype, 0-100 (more where the count of FLOPs is off)",
+    ),
+    C("limit", "str", "what limits its speed at best, by the roofline of its FLOPs and bytes", values=LIMITS),
+)
 _BLOCKER: Final = (
     C("tc_blocker_kind", "str", "what keeps it off the Tensor Cores, as a kind", values=tuple(BLOCKERS)),
     C("tc_blocker_dtype", "str", "dtype of an operand that they do not take, or of which that is not known"),
@@ -292,6 +307,7 @@ KERNELS: Final = T(
         C("block", "str", "threads per block of the costliest configuration"),
         C("grid", "str", "blocks per grid of the costliest configuration"),
         C("occupancy_pct", "float", "theoretical occupancy of the costliest configuration, 0-100"),
+        C("cause", "str", "why its time is spent as it is: every kernel has one cause", values=tuple(CAUSES)),
     ),
     key=("device", "kernel", "op", "op_type"),
 )
@@ -319,6 +335,16 @@ OPS: Final = T(
         C("called_from", "str", "file:line where it was called"),
         C("basis", "str", "what its shapes and layer rest on", values=BASES),
         *_BLOCKER,
+        _CAUSE,
+        *_RATE,
+        C("cause_dimension", "str", "the dimension that the cause speaks of: channels, filters, groups, units, inputs"),
+        C("cause_size", "int", "its size"),
+        C("cause_kernel", "str", "short name of the costliest kernel of that cause"),
+        C("tile", "str", "tile that the cost model takes for it (128x256), where the cause rests on that"),
+        C("waves", "float", "rounds of these tiles over all SMs"),
+        C("predicted_ns", "float", "predicted time of its counted executions, where the cause rests on that"),
+        C("split_ns", "int", "its part of the window: while n kernels ran on the GPU, each has an n-th of that time"),
+        C("around_ns", "int", "summed time of layout changes and casts beside it: no part of what its cause costs"),
     ),
     key=("op", "op_type"),
 )
@@ -377,6 +403,11 @@ LAYERS: Final = T(
             "bool",
             "whether gemms or flops are lower bounds: of some it is unknown whether or how often they run",
         ),
+        _CAUSE,
+        *_RATE,
+        C("cause_ns", "int", "summed time of its kernels that have that cause"),
+        C("split_ns", "int", "its part of the window, as of its ops"),
+        C("around_ns", "int", "summed time of layout changes and casts around its ops"),
     ),
     key=("layer",),
 )
@@ -501,6 +532,69 @@ GEMMS: Final = T(
         C("basis", "str", "what the shape rests on", values=BASES),
         *_BLOCKER,
         C("at_least", "bool", "whether calls_per_step is a lower bound: the data decides how long a loop runs"),
+        C("kernel", "str", "the costliest kernel of its op, where measured"),
+        _CAUSE,
+        *_RATE,
+    ),
+)
+CAUSES_OF_TIME: Final = T(
+    "causes",
+    "one cause on one GPU: what of the counted steps' time it takes",
+    (
+        C("device", "int", "GPU ordinal; NA where the source sums over GPUs"),
+        C("group", "str", "part of the step's bar that it belongs to", False, tuple(CAUSE_GROUPS)),
+        C("cause", "str", "why the time is spent so", False, tuple(CAUSES)),
+        C("launches", "int", "kernels with this cause, of the counted steps"),
+        C("ops", "int", "ops whose kernels these are"),
+        C("sum_ns", "int", "summed time of these kernels, copies or sets; overlapping ones count twice"),
+        C("split_ns", "int", "part of the window: those of all causes of a GPU add up to its length"),
+        C("share_pct", "float", "split_ns over the window, else sum_ns over all kernel time, 0-100"),
+        C("step_ns", "float", "split_ns, else sum_ns, of one step"),
+        C("kernel", "str", "the costliest of these kernels"),
+        C("op", "str", "the costliest of these ops"),
+        C("op_type", "str", "type of that op"),
+        C("layer", "str", "its layer"),
+        C("pass", "str", "its pass", values=PASSES),
+        C("source", "str", "file:line where that layer was constructed; without one, where the op was called"),
+    ),
+    key=("device", "cause"),
+)
+WHAT_IFS: Final = T(
+    "what_ifs",
+    "one change and the step that is predicted with it; the last row is of all changes that go together",
+    (
+        C("change", "str", "what would change", False, tuple(CHANGES)),
+        C("layer", "str", "layer that would change; NA: all that compute so"),
+        C("dimension", "str", "dimension that would change"),
+        C("size", "int", "its size as it is"),
+        C("next_size", "int", "its size then"),
+        C("ops", "int", "ops whose time would change", nullable=False),
+        C("spent_ns", "float", "time of these in a step, at most the step", nullable=False),
+        C("gain_low_ns", "float", "least that a step gets shorter, 0 or more", nullable=False),
+        C("gain_ns", "float", "likely", nullable=False),
+        C("gain_high_ns", "float", "most, at most spent_ns", nullable=False),
+        C("may_cost", "bool", "whether the change may also make the step longer", nullable=False),
+        C("step_ns", "float", "length of a step as it is; NA where none is known"),
+        C("new_step_low_ns", "float", "shortest that it may become"),
+        C("new_step_ns", "float", "likely"),
+        C("new_step_high_ns", "float", "longest"),
+        C("throughput", "float", "throughput as it is, as the workload logs it"),
+        C("new_throughput_low", "float", "least that it may become"),
+        C("new_throughput", "float", "likely"),
+        C("new_throughput_high", "float", "most"),
+        C("throughput_unit", "str", "unit as logged (img/s)"),
+        C("basis", "str", "what the ratio of times rests on", False, ("measured x predicted", "measured x calibrated")),
+        C("evidence", "str", "the weakest that its predictions rest on", values=("timed", "between", "judged")),
+        C("predicted_for", "str", "id of the GPU that it is predicted for"),
+        C("constants_gpu", "str", "id of the GPU whose constants these predictions rest on"),
+        C("constants_stack", "str", "software that timed that GPU; NA where unknown"),
+        C("constants_borrowed", "str", "constants that are not its own, and whose"),
+        C(
+            "unpredicted",
+            "int",
+            "ops that the change concerns and of which nothing is predicted: they stay as they are",
+        ),
+        C("source", "str", "file:line of the layer"),
     ),
 )
 BAD_SIZES: Final = T(
@@ -596,6 +690,7 @@ RECORDED: Final = (
     SCOPES, STEPS, METRICS, KERNEL_COUNTERS, REPORTED,
 )  # fmt: skip
 DERIVED: Final = (
-    SUMMARY, PHASES, KERNELS, OPS, RANGE_KERNELS, LAYERS, ITERATIONS, DEVICES, GAPS, GEMMS, BAD_SIZES, ADVICE,
+    SUMMARY, CAUSES_OF_TIME, PHASES, KERNELS, OPS, RANGE_KERNELS, LAYERS, ITERATIONS, DEVICES, GAPS, GEMMS, BAD_SIZES,
+    WHAT_IFS, ADVICE,
 )  # fmt: skip
 TABLES: Final = {spec.name: spec for spec in (*RECORDED, *DERIVED)}

@@ -1,0 +1,1 @@
+"""What a change of a run would do, as predicted, or did, as measured."""

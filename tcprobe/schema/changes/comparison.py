@@ -1,0 +1,173 @@
+"""`Comparison`: two or more runs side by side, the first of which the others are held against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from tcprobe.schema.profile import Note, Profile
+
+DifferenceKind = Literal["faster", "slower", "more", "less", "same", "within noise", "cannot tell", "not known"]
+DIFFERENCES: Final = {
+    "faster": "it takes less time, and noise does not explain it",
+    "slower": "it takes more time, and noise does not explain it",
+    "more": "the figure is larger",
+    "less": "the figure is smaller",
+    "same": "the figure is the same",
+    "within noise": "steps vary as much by themselves",
+    "cannot tell": "too few steps, or a clock that tells one length alone",
+    "not known": "one of the two is not known",
+}
+"""What became of a figure. Only times of steps can be real or noise; of other figures the change is what it is."""
+FEWEST_STEPS: Final = 8
+"""Under this many steps of either run nothing is said of whether their lengths differ."""
+Why = Literal["few steps", "no steps", "ranges overlap", "steps differ", "one figure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A change with its 95 % confidence interval, in percent of the first run's figure."""
+
+    low_pct: float
+    likely_pct: float
+    high_pct: float
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How a figure of one run differs from that of the first.
+
+    Attributes:
+        difference: one of `DIFFERENCES`.
+        delta: in the figure's unit; None where unknown.
+        pct: of the first run's figure; None where that is 0 or unknown.
+        interval: of the median step, by bootstrap; None of other figures.
+        why: what keeps the difference from being told.
+    """
+
+    difference: DifferenceKind
+    delta: float | None = None
+    pct: float | None = None
+    interval: Interval | None = None
+    why: Why | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A figure of one run: value, and range where it is one; `reason` says why it is missing."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedFigure:
+    """One figure of all runs.
+
+    Attributes:
+        metric: as in `summary` (``step_time_ns``), or ``peak_memory_bytes``, ``wall_ns``.
+        unit: ns, pct, bytes, count, tflop_per_s, or the unit that the workload logged.
+        sides: of each run.
+        changes: of each run but the first.
+        less_is_better: True of times, False of throughput and shares of Tensor Cores; None where neither.
+    """
+
+    metric: str
+    unit: str
+    sides: tuple[Side, ...]
+    changes: tuple[Change, ...]
+    less_is_better: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRow:
+    """One layer, op or kernel of all runs: its time in a step of each.
+
+    Attributes:
+        name: path of the layer or op, or name of the kernel.
+        sides: time in a step, ns, summed over GPUs; 0 where the run has it not, None where it is not known.
+        launches: kernels in a step of each run; None where unknown.
+        changes: of each run but the first, in ns of a step.
+        uses_tc: of each run: yes, no, unknown; None where it has it not. Of a layer: share on Tensor Cores is `tc_ns`.
+        tc_ns: time in a step on Tensor Cores; None where unknown.
+        layer, pass_, source: where it stands, where the runs agree.
+    """
+
+    name: str
+    sides: tuple[float | None, ...]
+    changes: tuple[float | None, ...]
+    launches: tuple[float | None, ...] = ()
+    uses_tc: tuple[str | None, ...] = ()
+    tc_ns: tuple[float | None, ...] = ()
+    layer: str | None = None
+    pass_: str | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """An op that other kernels run now: of one op and GPU the kernels that left and that came.
+
+    Attributes:
+        op: path of the op, or the layer where ops have no names; None of the run as a whole.
+        before, after: names of kernels, costliest first.
+        before_ns, after_ns: their time in a step.
+        run: number of the run, from 1.
+    """
+
+    op: str | None
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    before_ns: float
+    after_ns: float
+    run: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A figure that the workloads logged (a loss), side by side.
+
+    Attributes:
+        name: as logged.
+        steps: numbers of the steps that at least two runs logged it in, ascending.
+        values: of each run, one for each of these steps; None where that run did not log it.
+        last: the last value of each run, whatever its step; None where it logged none.
+    """
+
+    name: str
+    steps: tuple[int, ...]
+    values: tuple[tuple[float | None, ...], ...]
+    last: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Runs side by side.
+
+    Attributes:
+        names: what to call each run: its path as given, short where that stays clear.
+        profiles: analysed, in the order given.
+        figures: headline figures, most important first.
+        layers, ops, kernels: times in a step, largest change first; empty where no run has them.
+        renamed: ops whose kernels changed name.
+        losses: figures that the workloads logged, losses first.
+        per_step: whether the times of `layers`, `ops` and `kernels` are of a step; False: of the whole capture, as
+            one of the runs marks no steps.
+        settings: (what, value of each run) of what differs between the runs: GPU, precision, profiler, versions,
+            command; values are text, None where unknown.
+        notes: what limits the comparison: other GPUs, other profilers, other work in a step.
+    """
+
+    names: tuple[str, ...]
+    profiles: tuple[Profile, ...]
+    figures: tuple[ComparedFigure, ...]
+    layers: tuple[ComparedRow, ...] = ()
+    ops: tuple[ComparedRow, ...] = ()
+    kernels: tuple[ComparedRow, ...] = ()
+    renamed: tuple[Renamed, ...] = ()
+    losses: tuple[Loss, ...] = ()
+    per_step: bool = True
+    settings: tuple[tuple[str, tuple[str | None, ...]], ...] = ()
+    notes: tuple[Note, ...] = field(default_factory=tuple)
