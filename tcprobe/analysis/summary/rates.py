@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -12,8 +11,9 @@ from tcprobe.analysis.phases import in_phase
 from tcprobe.analysis.summary.figures import Reason, SummaryInputs, figure, without_kernels, without_time
 from tcprobe.analysis.summary.reported import Reported
 from tcprobe.analysis.summary.step_time import spread_of
+from tcprobe.analysis.summary.timed import ideal_ns, timed_ops
 from tcprobe.analysis.summary.waiting import ITERATIONS, window_steps
-from tcprobe.schema.columns import Row, Value
+from tcprobe.schema.columns import Row
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.waits import Waiting
 
@@ -187,7 +187,7 @@ def _achieved(inputs: SummaryInputs) -> Iterator[Row]:
         yield figure(rate, None, None, without_kernels(inputs.context))
         yield figure(peak, None, None, without_kernels(inputs.context))
         return
-    timed = _timed(inputs)
+    timed = timed_ops(inputs.gemms)
     steps = inputs.profile.counted_steps
     why = not_of_steps(inputs.profile)
     if why or not timed or steps is None:
@@ -198,7 +198,7 @@ def _achieved(inputs: SummaryInputs) -> Iterator[Row]:
     spent = sum(op.ns for op in timed)
     bound, counted = any(op.at_least for op in timed), _counted(inputs)
     yield _at_least(rate, steps * sum(op.flops for op in timed) / spent / 1e3, bound, counted)
-    ideal = [_ideal_ns(op.flops, op.dtype, inputs) for op in timed]
+    ideal = [ideal_ns(op.flops, op.dtype, inputs.context) for op in timed]
     if None in ideal:
         yield figure(peak, None, None, MIXED_PEAK)
     else:
@@ -229,54 +229,3 @@ def not_of_steps(profile: Profile) -> str | None:
     if profile.tuning is not None:
         return TUNED
     return STRAY if profile.metadata.window.first is None and profile.marked_steps else None
-
-
-@dataclass(frozen=True, slots=True)
-class TimedOp:
-    """An op that has shapes and kernel time.
-
-    Attributes:
-        flops: of a step, on all GPUs.
-        dtype: of its inputs.
-        ns: kernel time within the window.
-        at_least: whether it may run more often than is counted.
-    """
-
-    flops: float
-    dtype: Value
-    ns: float
-    at_least: bool
-
-
-def _timed(inputs: SummaryInputs) -> list[TimedOp]:
-    """Return each op whose FLOPs in a step and kernel time are known."""
-    gemms = inputs.gemms
-    found: dict[int, list[tuple[int | None, Value, Value, Value]]] = {}
-    columns = (
-        gemms.step_flops,
-        gemms.gpus,
-        gemms.records,
-        gemms.table.values("dtype"),
-        gemms.table.values("kernel_ns"),
-        gemms.table.values("at_least"),
-    )
-    for flops, gpus, record, dtype, time, longer in zip(*columns, strict=True):
-        if time:
-            found.setdefault(record, []).append((None if flops is None else flops * gpus, dtype, time, longer))
-    return [
-        TimedOp(
-            float(sum(f for f, *_ in parts if f is not None)), parts[0][1], float(parts[0][2] or 0), bool(parts[0][3])
-        )
-        for parts in found.values()
-        if all(f is not None for f, *_ in parts)
-    ]
-
-
-def _ideal_ns(flops: float, dtype: Value, inputs: SummaryInputs) -> float | None:
-    """Return the time at the GPU's peak; float32 is TF32 where the run allows it and the GPU has it."""
-    gpu = inputs.context.gpu
-    if gpu is None or dtype is None:
-        return None
-    names = ["tf32", "float32"] if dtype == "float32" and inputs.context.tf32_allowed is not False else [str(dtype)]
-    peak = next((p for name in names if (p := gpu.peak_flop_per_s(name))), None)
-    return None if not peak else 1e9 * flops / peak
