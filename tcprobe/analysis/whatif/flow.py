@@ -157,10 +157,9 @@ class _Changes:
 
     def _together(self, singles: list[_Change]) -> WhatIf | None:
         """Return the best precision with every change of sizes that gains with it; None of fewer than two changes."""
-        gaining = {one.what.change for one in singles}
-        precisions = [precision for precision in DTYPES if precision in gaining]
+        precisions = list(self._precisions())
         sizes = [one.sizes for one in singles if one.sizes is not None]
-        chosen = [self._best(precision, sizes) for precision in precisions] or [self._best(None, sizes)]
+        chosen = [self._best(precision, sizes) for precision in (*precisions, None)]
         best, precision, kept = max(chosen, key=lambda found: found[0].gain.mid)
         if len(kept) + (precision is not None) < 2 or any(one.likely > best.gain.mid for one in singles):
             return None

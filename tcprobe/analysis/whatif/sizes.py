@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -57,10 +57,9 @@ def size_changes(judged: JudgedStep, rows: Table, parts: StepParts) -> list[Size
     bads = [bad for bad in settled_sizes(judged.step) if bad.linked is not None and _key(bad) in known]
     saved = shared_out(judged.step.timed_as(times), [bad.linked for bad in bads if bad.linked])
     found = [
-        made
+        _change(*kind, bad, _followers(bad, bads, known), known, saved)
         for bad in bads
         if (kind := _kind(known[_key(bad)], bad, parts)) is not None
-        for made in _change(kind, bad, _followers(bad, bads, known), known, saved)
     ]
     return sorted(
         found, key=lambda made: (str(made.row["layer"]), str(made.row["dimension"]), int(made.row["size"] or 0))
@@ -75,24 +74,34 @@ def _key_of_row(row: Row) -> _Key:
     return str(row["layer"]), str(row["dimension"]), int(row["size"] or 0)
 
 
-def _kind(row: Row, bad: Bad, parts: StepParts) -> ChangeKind | None:
-    """Return what would change; None where the size is best left, or follows from another."""
-    if row["advice_kind"] == "slice":
+def _kind(row: Row, bad: Bad, parts: StepParts) -> tuple[ChangeKind, bool] | None:
+    """Return what would change, and whether it pays without a change of precision.
+
+    None where the size is best left, or follows from another. Few filters pay alone where a library left the Tensor
+    Cores for them; in 16 bits it may.
+    """
+    advice = row["advice_kind"]
+    if bad.is_image:
         kinds = {kind for index in bad.dimension.products for kind in parts.products[index].blockers}
-        return "slice_filters" if kinds & set(CHOSEN) else None
-    if row["advice_kind"] == "float32":
-        return None if bad.dimension.name in INPUTS else "change_size"
-    return "change_size" if row["advice_kind"] in ("change", None) else None
+        alone = advice == "slice" and not kinds.isdisjoint(CHOSEN)
+        return ("slice_filters", alone) if advice in ("slice", "float32") else None
+    if advice == "float32":
+        return None if bad.dimension.name in INPUTS else ("change_size", False)
+    return ("change_size", True) if advice in ("change", None) else None
 
 
 def _change(
-    kind: ChangeKind, bad: Bad, followers: list[Bad], known: Mapping[_Key, Row], saved: Mapping[Linked, Saved]
-) -> Iterator[SizeChange]:
-    row, links = known[_key(bad)], [one.linked for one in (bad, *followers) if one.linked]
+    kind: ChangeKind,
+    alone: bool,
+    bad: Bad,
+    followers: list[Bad],
+    rows: Mapping[_Key, Row],
+    saved: Mapping[Linked, Saved],
+) -> SizeChange:
+    links = [one.linked for one in (bad, *followers) if one.linked]
     changes = tuple(dict.fromkeys(change for linked in links for change in linked.changes))
-    alone = row["advice_kind"] != "float32"
     gained = added(saved[linked].ns for linked in links if linked in saved)
-    yield SizeChange(kind, row, changes, gained, alone)
+    return SizeChange(kind, rows[_key(bad)], changes, gained, alone)
 
 
 def _followers(bad: Bad, bads: Iterable[Bad], known: Mapping[_Key, Row]) -> list[Bad]:
