@@ -355,10 +355,10 @@ class _Alike:
 def share_saved(before: Cost, after: Cost) -> Range | None:
     """Return what one cost in place of another saves, in shares of the first, at most 1; below 0 where it costs more.
 
-    Least over least, likely over likely, largest over largest, since the model's errors go together. None where the
-    least time is 0.
+    Least over least, likely over likely, largest over largest, since the model's errors go together; those of Tensor
+    Cores and of CUDA cores, which run other algorithms, add up as independent ones. None where the least time is 0.
     """
-    return _share(gains(before, after), before)
+    return _share(gains(before, after, (before.uses_tc == "no") != (after.uses_tc == "no")), before)
 
 
 def _share(saved: Ends, whole: Cost) -> Range | None:
